@@ -7,31 +7,15 @@ use conformance::tree::{self, File};
 use crate::assert_none;
 
 /// Where the rules hold: a folder (ends with `/`) or a file. A folder may not exist yet.
-const COVERED: [&str; 42] = [
+const COVERED: [&str; 27] = [
     "archive/batch/",
-    "archive/bitarchive/src/batch/unclean.rs",
-    "archive/bitarchive/src/catalog/stamp.rs",
-    "archive/bitarchive/src/node/receive.rs",
-    "archive/bitarchive/src/node/tests/attic/purge.rs",
-    "archive/bitarchive/src/node/tests/walk.rs",
-    "archive/bitarchive/src/node/walk.rs",
-    "archive/bitarchive/src/reconcile/incoming.rs",
-    "archive/bitarchive/src/reconcile/stray.rs",
-    "archive/bitarchive/src/volumes/disks.rs",
-    "archive/bitarchive/src/volumes/generation.rs",
-    "archive/bitarchive/src/volumes/unready.rs",
-    "archive/bitarchive/src/volumes/warnings.rs",
+    "archive/bitarchive/",
     "archive/client/",
     "archive/component/",
     "archive/daemon/",
-    "archive/db/src/fault.rs",
-    "archive/db/src/log.rs",
-    "archive/db/src/reach.rs",
-    "archive/db/src/torn.rs",
-    "archive/db/tests/unsynced.rs",
+    "archive/db/",
     "archive/decisions/",
-    "archive/durable/src/stage/reservation.rs",
-    "archive/durable/src/stamp.rs",
+    "archive/durable/",
     "archive/formats/",
     "archive/jobs/",
     "archive/ledger/",
@@ -41,6 +25,7 @@ const COVERED: [&str; 42] = [
     "archive/replicas/",
     "archive/repository/",
     "archive/rpc/",
+    "archive/runs/",
     "archive/stores/",
     "conformance/",
     "harvest/",
@@ -85,12 +70,14 @@ const HEADLESS: [&str; 7] = [
 ];
 
 fn is_covered(path: &str) -> bool {
-    COVERED
-        .iter()
-        .any(|covered| match covered.strip_suffix('/') {
-            Some(_) => path.starts_with(covered),
-            None => path == *covered,
-        })
+    covers(&COVERED, path)
+}
+
+fn covers(list: &[&str], path: &str) -> bool {
+    list.iter().any(|covered| match covered.strip_suffix('/') {
+        Some(_) => path.starts_with(covered),
+        None => path == *covered,
+    })
 }
 
 /// The covered lines that break a rule, as `path:line`.
@@ -202,13 +189,14 @@ fn silent_errors(file: &File) -> Vec<String> {
 /// Fails if a folder of the list also covers its neighbours, or a file of the list is not covered.
 #[test]
 fn covered_paths_are_whole_names() {
+    let list = ["testing/", "archive/db/src/log.rs"];
     for (path, expected) in [
         ("testing/src/lib.rs", true),
         ("archive/db/src/log.rs", true),
         ("archive/db/src/lib.rs", false),
         ("archive/testing/src/lib.rs", false),
     ] {
-        assert_eq!(is_covered(path), expected, "{path}");
+        assert_eq!(covers(&list, path), expected, "{path}");
     }
 }
 

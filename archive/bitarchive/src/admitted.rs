@@ -1,4 +1,4 @@
-//! What was received, held against the signed admission. The same for a node with disks and for a checksum replica.
+//! The comparison of received bytes with their signed admission, for a node with disks and for a checksum replica.
 
 use archive_model::{FileName, Root, UploadId};
 use archive_proof::{Admission, Envelope, TrustFile};
@@ -17,7 +17,7 @@ pub(crate) fn verify(
     })
 }
 
-/// Whether what was received is what was admitted; the error names the first difference.
+/// Compares what was received with what was admitted; the error names the first difference.
 pub(crate) fn compare(
     admitted: &Admission,
     name: &FileName,

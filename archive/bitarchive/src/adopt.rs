@@ -1,9 +1,14 @@
-//! Files that lie there without a readable sidecar, or are not what it says: how one gets the admission of its bytes.
+//! The adoption of files that have no readable sidecar, or are not what it says: such a file gets the admission of its
+//! bytes.
 //!
 //! Nobody admitted the first kind, so a node never decides about them. It hashes them in the background, so that the
 //! repository can: their rows know their roots. [`Node::adopt`] then makes such a file one like any other. The second
 //! kind is damage, until people decide that its bytes are what the name means from then on; its old sidecar goes to the
 //! attic.
+//!
+//! # Errors
+//!
+//! Every public function fails with a [`NodeError`], whose variants say what the caller does next.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -26,15 +31,15 @@ use crate::node::Node;
 use crate::reconcile;
 use crate::upload::verbatim;
 
-/// How many rows are looked at in one step.
+/// The number of rows that are looked at in one step.
 const ROWS: usize = 10_000;
 
-/// How many bytes are hashed in one step, and then no further file is begun.
+/// The number of bytes after which a step begins no further file.
 const BYTES: u64 = 1024 * 1024 * 1024;
 
 impl Node {
-    /// Gives a file its admission, if its bytes on the medium are what that admits: an unexpected file, or one whose
-    /// bytes are not what its own sidecar admits.
+    /// Gives a file its admission, if its bytes on the medium are what the admission says. The file is unexpected, or has
+    /// other bytes than its own sidecar admits.
     pub fn adopt(
         &self,
         name: &FileName,
@@ -75,7 +80,7 @@ impl Node {
         let had_another = match row.condition {
             Condition::Unexpected { .. } => false,
             Condition::Missing { .. } => return Err(NodeError::NotFound(name.clone())),
-            // Asked for twice.
+            // The caller asks for the second time.
             Condition::Present if row.root == Some(admitted.root) => {
                 return Ok(Entry {
                     name: name.clone(),
@@ -83,14 +88,14 @@ impl Node {
                     row,
                 });
             }
-            // Damage of what it is to be: that is mended.
+            // A copy that is damaged in the content it should have is mended, not adopted.
             Condition::Damaged { .. } if row.root == Some(admitted.root) => return Err(has_own()),
-            // Its bytes tell: those of its own admission are never another's.
+            // The bytes decide: if they are those of its own admission, no other one fits.
             Condition::Present | Condition::Damaged { .. } => true,
         };
         let target = layout.target(name);
         let blame = |error| self.blame(volume, error);
-        let survey = Survey::of(&layout.incoming(), id.as_str(), &target.file).map_err(blame)?;
+        let survey = Survey::hash(&layout.incoming(), id.as_str(), &target.file).map_err(blame)?;
         if (survey.size(), survey.root()) != (admitted.size, admitted.root) {
             let (size, root) = (survey.size(), survey.root());
             survey.discard().map_err(blame)?;
@@ -157,13 +162,13 @@ impl Node {
         Ok(entry)
     }
 
-    /// The admission as it stands in the sidecar of a copy; `None` where there is none that can be read.
+    /// Returns the admission in the sidecar of a copy, or `None` if it cannot be read.
     pub fn admission(&self, entry: &Entry) -> Option<String> {
         let layout = self.layout(&entry.volume).ok()?;
         admission_in(&layout.target(&entry.name).sidecar, &entry.name)
     }
 
-    /// What lies in the place of the sidecar, and is not to be believed.
+    /// Puts what lies in the place of the sidecar, and cannot be believed, into the attic.
     fn put_beside_aside(
         &self,
         layout: &Layout,
@@ -189,14 +194,14 @@ impl Node {
         Ok(entry)
     }
 
-    /// Hashes unexpected files that nobody has hashed, from the first name after `after` on, some at a time. Returns
-    /// where to go on; `None`: that was all.
+    /// Hashes some unexpected files without a root, from the first name after `after` on. Returns the name after which to go
+    /// on, or `None` if all were hashed.
     pub fn hash_unexpected(&self, after: Option<&FileName>) -> Result<Option<FileName>, NodeError> {
         let mut last = None;
         let mut hashed = 0;
         for (count, entry) in self.catalog().list(after)?.enumerate() {
             let entry = entry?;
-            // All volumes of one name together: a listing goes on after a name.
+            // All volumes of one name are hashed together: a listing continues after a name.
             if (count >= ROWS || hashed >= BYTES) && last.as_ref() != Some(&entry.name) {
                 return Ok(last);
             }
@@ -208,7 +213,7 @@ impl Node {
         Ok(None)
     }
 
-    /// Hashes one unexpected file; returns how many bytes. One that cannot be read, or is being handled, stays as it is.
+    /// Hashes one unexpected file and returns its number of bytes. A file that cannot be read, or is in use, stays as it is.
     fn hash(&self, entry: &Entry) -> Result<u64, NodeError> {
         let (name, volume) = (&entry.name, &entry.volume);
         let (Ok(layout), Ok(_claim)) =
@@ -233,7 +238,7 @@ impl Node {
     }
 }
 
-/// The admission in a sidecar of `name`; `None` where there is none that can be read.
+/// Returns the admission in a sidecar of `name`, or `None` if it cannot be read.
 pub(crate) fn admission_in(sidecar: &Path, name: &FileName) -> Option<String> {
     let text = reconcile::sidecar_text(sidecar)
         .inspect_err(|error| tracing::warn!(file = %name, %error, "a sidecar cannot be read"))
@@ -247,15 +252,15 @@ fn is_unhashed(row: &Row) -> bool {
     row.root.is_none() && matches!(row.condition, Condition::Unexpected { .. })
 }
 
-/// Hashes unexpected files in the background, each time that disks were held against the catalog.
-pub(crate) struct Strangers {
+/// The worker that hashes unexpected files, each time that disks were reconciled with the catalog.
+pub(crate) struct StrangerWorker {
     node: Arc<Node>,
     every: Period,
     after: Option<FileName>,
     seen: u64,
 }
 
-impl Strangers {
+impl StrangerWorker {
     pub(crate) const fn new(node: Arc<Node>, every: Period) -> Self {
         Self {
             node,
@@ -266,7 +271,7 @@ impl Strangers {
     }
 }
 
-impl Worker for Strangers {
+impl Worker for StrangerWorker {
     const NAME: &'static str = "strangers";
 
     async fn step(&mut self) -> Result<Step, WorkerError> {

@@ -1,8 +1,13 @@
-//! What is put aside: replaced and removed files, replaced groups, leftovers. Moved, never deleted, with the reason.
+//! The attic: replaced and removed files, replaced groups, and leftovers. They are moved there with the reason, never
+//! deleted.
 //!
-//! One directory an item, named after the second and what it is. A directory whose name begins with a dot is a move
-//! that was not ended: `moves` brings it to one end or the other. Only `purge` destroys, and only what is
-//! old; the evidence of repairs ends by itself.
+//! Each item is a directory, named after the second and its content. A directory whose name begins with a dot is a move
+//! that was cut off: `moves` brings it to one end or the other. Only `purge` destroys items, and only old ones; the
+//! evidence of repairs is removed after its time.
+//!
+//! # Errors
+//!
+//! Every function fails with a [`DiskError`] if a system call does.
 
 mod allowance;
 mod evidence;
@@ -20,35 +25,35 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 #[doc(hidden)]
-pub(crate) use evidence::Evidence;
-pub use item::{AtticId, Cause, InvalidAtticId, InvalidCause, Item, Listed, item, list};
+pub(crate) use evidence::EvidenceWorker;
+pub use item::{AtticId, Cause, InvalidAtticId, InvalidCause, Item, ItemPlace, item, list};
 pub(crate) use leftovers::put_leftovers_aside;
 pub(crate) use moves::settle_all;
 
 use crate::layout::Layout;
 
-/// Why something lies in the attic: `why.json` in each of its directories.
+/// The reason why an item lies in the attic: `why.json` in its directory.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reason {
-    /// `holdfast-attic/1`.
+    /// The format, `holdfast-attic/1`.
     pub format: String,
     /// The file it belongs to.
     pub name: FileName,
-    /// When it was put aside.
+    /// The time at which it was put aside.
     pub at: Timestamp,
-    /// Who asked for it.
+    /// The person or part that asked for it.
     pub who: String,
-    /// Why.
+    /// The reason they gave.
     pub why: String,
-    /// What it is; absent in old ones, which are leftovers.
+    /// The kind of the item; absent in old items, which are leftovers.
     #[serde(default)]
     pub kind: Kind,
-    /// The two persons who decided it, if two did; absent in old ones, whose `who` names both.
+    /// The two persons who decided it, if two did; absent in old items, whose `who` names both.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approval: Option<Approval>,
 }
 
-/// What was put aside, as `why.json` has it. Of the kinds of an attic only a row never stands there.
+/// The kind of an item, as `why.json` has it: every kind of an attic except a row.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
@@ -56,7 +61,7 @@ pub enum Kind {
     File,
     /// Groups that were replaced by a repair, with their positions.
     Groups,
-    /// What an upload that was cut, or a file that is missing, left.
+    /// The remains of an upload that was cut, or of a file that is missing.
     #[default]
     Leftover,
 }
@@ -73,11 +78,11 @@ impl From<Kind> for AtticKind {
 
 pub(crate) const FORMAT: &str = "holdfast-attic/1";
 
-/// The reason beside what was put aside.
+/// The name of the file with the reason.
 pub(crate) const REASON_NAME: &str = "why.json";
 
-/// Moves `paths` (those of them that are there) into a new directory of the attic, the reason first. `id` says what
-/// they are; the directory gets a name that nothing has.
+/// Moves those of `paths` that exist into a new directory of the attic, after the reason was written there. The name of the
+/// directory contains `id`, and is a free one.
 pub fn put_aside(
     layout: &Layout,
     id: &str,
@@ -87,7 +92,7 @@ pub fn put_aside(
     put_aside_as(Kind::Leftover, layout, id, reason, paths)
 }
 
-/// The same, of any kind.
+/// Puts `paths` aside as [`put_aside`] does, as an item of any kind.
 pub fn put_aside_as(
     kind: Kind,
     layout: &Layout,
@@ -118,8 +123,8 @@ pub fn put_aside_as(
     Ok(place)
 }
 
-/// Makes a directory in the attic, with its reason. Its name is `prefix`, the second and `id`, and a number where that
-/// is taken: making a directory refuses what is there, so that no two ever get the same.
+/// Makes a directory in the attic, with its reason. Its name is `prefix`, the second and `id`, and a number if that name is
+/// taken: making a directory refuses an existing one, so that no two items ever share a name.
 pub(crate) fn make_place(
     layout: &Layout,
     prefix: &str,
@@ -150,7 +155,7 @@ fn place_name(at: Timestamp, id: &str, number: u64) -> String {
     }
 }
 
-/// What a file is called in its directory of the attic: as before, except where that is the name of the reason.
+/// Returns the name of a file in its directory of the attic: as before, unless that is the name of the reason.
 pub(crate) fn kept_name(name: &OsStr) -> OsString {
     if name == REASON_NAME {
         OsString::from("_why.json")

@@ -1,11 +1,17 @@
-//! How much a node lets go within an hour, whoever asks: the brake of a repository gone mad.
+//! The brake on removals: the most that a node removes within an hour for all callers together, also if a repository has
+//! gone mad.
 //!
-//! Each removal is remembered in a file of the node data before it is done, so that a restart does not begin anew. A
+//! Each removal is written into a file of the node data before it is done, so that a restart does not reset the count. A
 //! drain does not release the brake: a caller that may ask for removals can ask for a drain as well. Only copies that
 //! the node itself has a second time, on a volume that stays in use, have a budget of their own, as nothing leaves the
 //! node.
 //!
-//! Not promised: that an act which failed after it was counted is counted back.
+//! Not promised: that an act which failed after it was counted is taken off the count.
+//!
+//! # Errors
+//!
+//! A removal is refused with [`NodeError::TooManyRemovals`], or with [`NodeError::Removals`] if the count cannot be read or
+//! written.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
@@ -18,17 +24,17 @@ use crate::error::NodeError;
 
 const FORMAT: &str = "holdfast-removals/1";
 
-/// The span that is counted over.
+/// The time over which removals are counted.
 const HOUR: SignedDuration = SignedDuration::from_hours(1);
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Remembered {
+struct CountedRemovals {
     format: String,
     at: Vec<Timestamp>,
 }
 
-/// Counts what is removed from `files/` and what is purged from the attic; in a checksum replica, the rows that go.
+/// The count of removals from `files/` and purges of the attic; in a checksum replica, of removed rows.
 #[derive(Debug)]
 pub struct Brake {
     path: PathBuf,
@@ -38,7 +44,7 @@ pub struct Brake {
 }
 
 impl Brake {
-    /// Lets `most` removals an hour pass, and remembers them in the directory `data`.
+    /// Makes a brake that lets `most` removals an hour pass, and keeps their count in the directory `data`.
     pub fn new(data: &Path, most: u64) -> Self {
         Self {
             path: data.join("removals.json"),
@@ -48,8 +54,8 @@ impl Brake {
         }
     }
 
-    /// The brake of copies that a drain has moved to another volume of the same node.
-    pub(crate) fn of_moved(data: &Path, most: u64) -> Self {
+    /// Makes the brake of copies that a drain has moved to another volume of the same node.
+    pub(crate) fn for_moved_copies(data: &Path, most: u64) -> Self {
         Self {
             path: data.join("moved.json"),
             setting: "attic.moved_per_hour",
@@ -57,7 +63,7 @@ impl Brake {
         }
     }
 
-    /// Refuses if the hour is full. Said before the work; [`Brake::count`] decides.
+    /// Refuses if the hour is full. This is a check before the work; [`Brake::count`] decides.
     pub fn check(&self, now: Timestamp) -> Result<(), NodeError> {
         let _alone = self.alone.lock().unwrap_or_else(PoisonError::into_inner);
         self.room(now).map(|_| ())
@@ -68,7 +74,7 @@ impl Brake {
         let _alone = self.alone.lock().unwrap_or_else(PoisonError::into_inner);
         let mut at = self.room(now)?;
         at.push(now);
-        let text = serde_json::to_vec(&Remembered {
+        let text = serde_json::to_vec(&CountedRemovals {
             format: FORMAT.to_owned(),
             at,
         })
@@ -76,8 +82,8 @@ impl Brake {
         Ok(replace(&self.path, &text)?)
     }
 
-    /// What was removed within the hour, if there is room for one more. What a clock that was set back has left in the
-    /// future counts as of now.
+    /// Returns the removals within the hour, if there is room for one more. A removal in the future, from before a clock was
+    /// set back, counts as one of now.
     fn room(&self, now: Timestamp) -> Result<Vec<Timestamp>, NodeError> {
         let at: Vec<Timestamp> = self
             .read()?
@@ -104,7 +110,7 @@ impl Brake {
         let Some(text) = read_state(&self.path)? else {
             return Ok(Vec::new());
         };
-        let remembered: Remembered =
+        let remembered: CountedRemovals =
             serde_json::from_slice(&text).map_err(|error| self.damaged(&error))?;
         if remembered.format == FORMAT {
             Ok(remembered.at)
@@ -137,8 +143,9 @@ mod tests {
         matches!(counted, Err(NodeError::TooManyRemovals { .. }))
     }
 
+    /// Fails if a restart resets the count of removals.
     #[test]
-    fn an_hour_is_an_hour_also_over_a_restart() {
+    fn removals_within_an_hour_survive_a_restart() {
         let data = crate::testing::directory();
         let start = || Brake::new(data.path(), 3);
         for minute in [0, 10, 20] {
@@ -154,8 +161,9 @@ mod tests {
         start().count(at(70)).unwrap();
     }
 
+    /// Fails if a clock that is set forward or back frees the brake, or holds it for days.
     #[test]
-    fn a_clock_that_was_wrong_neither_opens_nor_blocks_it_for_long() {
+    fn wrong_clock_neither_opens_nor_blocks_long() {
         let data = crate::testing::directory();
         let brake = Brake::new(data.path(), 2);
         brake.count(at(1_000_000)).unwrap();

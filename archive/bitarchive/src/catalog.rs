@@ -1,7 +1,11 @@
-//! What the node knows of its files without looking: a cache over the volumes, in RocksDB.
+//! The catalog: what the node knows of its files without looking at the disks. It is a cache over the volumes, in RocksDB.
 //!
 //! Deleted, stale or damaged, it comes back from files and sidecars ([`crate::reconcile`]). It is never believed over
-//! the disk, and a file that is gone never makes its row go: that row is the alarm.
+//! the disk, and the row of a file stays when the file is gone: that row is the alarm.
+//!
+//! # Errors
+//!
+//! Every function fails with a [`DbError`] if the database does.
 
 mod findings;
 mod stamp;
@@ -26,54 +30,54 @@ pub struct Entry {
     pub name: FileName,
     /// The volume it is on.
     pub volume: VolumeId,
-    /// What is known of it.
+    /// The state of that copy.
     pub row: Row,
 }
 
-/// What is known of one file on one volume.
+/// The known state of one file on one volume.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Row {
     /// The size in bytes: as admitted, or as found on disk where there is no admission.
     pub size: u64,
     /// The root as admitted; `None` for a file without a readable sidecar, until it was hashed.
     pub root: Option<Root>,
-    /// When it was stored here, or found.
+    /// The time at which it was stored here, or found.
     pub stored: Timestamp,
-    /// When it was last read whole and found intact; `None`: not since the catalog was built.
+    /// The time of its last verification as intact; `None` if it was not verified since the catalog was built.
     pub verified: Option<Timestamp>,
-    /// How it is.
+    /// Its condition.
     pub condition: Condition,
 }
 
-/// How one file is, as far as the node has looked.
+/// The condition of one file, as far as the node has looked.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Condition {
-    /// It is there, with the right size; its bytes were good when they were last read.
+    /// The file is there with the right size; its bytes were good when they were last read.
     Present,
-    /// Its sidecar or its row is there, and it is not.
+    /// Its sidecar or its row is there, and the file is not.
     Missing {
-        /// When that was noticed.
+        /// The time at which that was noticed.
         since: Timestamp,
     },
-    /// It is there and not what was admitted.
+    /// The file is there, and its bytes are not what was admitted.
     Damaged {
-        /// When that was noticed.
+        /// The time at which that was noticed.
         since: Timestamp,
-        /// Groups that are not what was admitted; empty: not located yet.
+        /// The groups that are not what was admitted; empty if they were not located yet.
         corrupt: Groups,
-        /// Groups that the disk cannot read.
+        /// The groups that the disk cannot read.
         unreadable: Groups,
     },
-    /// It is there without a readable sidecar: the repository is to be asked. Where there is a root, the bytes had it
-    /// when they were last read.
+    /// The file is there without a readable sidecar: the repository decides about it. If the row has a root, the bytes had
+    /// it when they were last read.
     Unexpected {
-        /// Why there is no sidecar to go by.
+        /// The reason why it has no usable sidecar.
         why: String,
     },
 }
 
 impl Row {
-    /// Whether bytes can be served from it: they prove themselves against the root, where there is one.
+    /// Returns whether bytes can be served from it: they are proven by the root, if it has one.
     pub const fn is_readable(&self) -> bool {
         match self.condition {
             Condition::Present | Condition::Damaged { .. } => true,
@@ -85,32 +89,32 @@ impl Row {
 
 impl Value for Row {}
 
-/// The catalog of one node. What is no finding is in `files` only; a finding is in `findings` too, in the same batch.
+/// The catalog of one node. Every row is in `files`; a finding is also in `findings`, by the same batch.
 #[derive(Debug)]
 pub struct Catalog {
     database: Database,
     files: Table<Key, Row>,
     findings: Findings,
-    /// How many times something was written.
+    /// The number of writes since it was opened.
     writes: AtomicU64,
-    /// The content of the stamp beside it, once it was written.
+    /// The content of the stamp beside it, once that was written.
     stamped: Mutex<Option<Reach>>,
 }
 
-/// What opening the catalog found.
+/// A catalog that was opened, and whether it has to be rebuilt.
 #[derive(Debug)]
-pub struct Opened {
+pub struct OpenedCatalog {
     /// The catalog.
     pub catalog: Catalog,
-    /// Why it begins empty and must be built from the volumes; `None`: it was there.
+    /// The reason why it is empty and has to be built from the volumes; `None` if it was there.
     pub rebuild: Option<String>,
 }
 
 impl Catalog {
-    /// Opens the catalog in `path`. One that is damaged, or older than what was here, is destroyed: nothing in it is worth
-    /// keeping. One of a later release is refused and left alone. `stamp` is another number at each start, such as the
-    /// time: the stamps of findings begin there.
-    pub fn open(path: &Path, stamp: u64) -> Result<Opened, DbError> {
+    /// Opens the catalog in `path`. A damaged or outdated catalog is destroyed: nothing in it is worth keeping. A catalog of a
+    /// later release is refused and left alone. `stamp` is a new number at each start, such as the time, from which the
+    /// stamps of findings count.
+    pub fn open(path: &Path, stamp: u64) -> Result<OpenedCatalog, DbError> {
         let was_there = path.join("CURRENT").try_exists().unwrap_or(true);
         let options = Options::new("catalog", 2, &["files", FINDINGS]).migration(findings::fill);
         let reached = if was_there {
@@ -121,7 +125,7 @@ impl Catalog {
         let checked =
             Database::open(path, &options.clone().reaches(reached)).and_then(|database| {
                 database.verify()?;
-                // A row that can be read and not understood is damage as well.
+                // A row that can be read and not decoded is damage as well.
                 let rows: Table<Key, Row> = database.table("files")?;
                 rows.scan()?.try_for_each(|row| row.map(drop))?;
                 Ok(database)
@@ -144,11 +148,11 @@ impl Catalog {
             stamped: Mutex::default(),
         };
         catalog.stamp();
-        Ok(Opened { catalog, rebuild })
+        Ok(OpenedCatalog { catalog, rebuild })
     }
 
-    /// Keeps beside it how far it has come. Where that cannot be written, it is only told: an older copy of the catalog
-    /// might be believed then, and one that was built anew is built once more.
+    /// Writes the stamp beside it. A failure is only logged: an older copy of the catalog might then be believed, or a new
+    /// one be built once more.
     pub fn stamp(&self) {
         let mut stamped = self.stamped.lock().unwrap_or_else(PoisonError::into_inner);
         let reached = self.database.reach();
@@ -161,22 +165,22 @@ impl Catalog {
         }
     }
 
-    /// Why nothing can be written into it any more, if a write failed so.
+    /// Returns the reason why no write can succeed any more, if there is one.
     pub fn broken(&self) -> Option<BrokenDatabase> {
         self.database.broken()
     }
 
-    /// Where it lies.
+    /// Returns its directory.
     pub fn path(&self) -> PathBuf {
         self.database.path().to_owned()
     }
 
-    /// The row of one file on one volume.
+    /// Returns the row of one file on one volume.
     pub fn row(&self, name: &FileName, volume: &VolumeId) -> Result<Option<Row>, DbError> {
         self.files.get(&key(name, volume))
     }
 
-    /// Every volume of this node that has, or had, a file of this name.
+    /// Returns the entries of a file on every volume of this node that has, or had, it.
     pub fn find(&self, name: &FileName) -> Result<Vec<Entry>, DbError> {
         self.files
             .prefix(&Text(name.clone()))?
@@ -184,7 +188,8 @@ impl Catalog {
             .collect()
     }
 
-    /// Every entry, sorted by name, then volume, from the first name after `after` on. Damage ends it with an error.
+    /// Lists the entries, sorted by name, then volume, from the first name after `after` on. Damage ends the listing with an
+    /// error.
     pub fn list(
         &self,
         after: Option<&FileName>,
@@ -204,7 +209,8 @@ impl Catalog {
         Ok(rows.map(to_entry).filter(is_later))
     }
 
-    /// The findings, sorted as [`Catalog::list`] is: what is not present. It costs what there is of them.
+    /// Lists the findings, which are the entries in any condition but present, sorted as by [`Catalog::list`]. The cost is
+    /// that of the findings alone.
     pub fn list_findings(
         &self,
         after: Option<&FileName>,
@@ -220,7 +226,7 @@ impl Catalog {
                 return None;
             }
             match self.files.get(&key) {
-                // It went between the two reads.
+                // The row was removed between the two reads.
                 Ok(None) => None,
                 Ok(Some(row)) if row.condition == Condition::Present => None,
                 Ok(Some(row)) => Some(to_entry(Ok((key, row)))),
@@ -230,17 +236,17 @@ impl Catalog {
         Ok(keys.filter_map(entry))
     }
 
-    /// How many findings there are, and the stamp of the last change.
+    /// Returns the number of findings, and the stamp of their last change.
     pub fn tally(&self) -> Tally {
         self.findings.tally()
     }
 
-    /// How many times something was written since the catalog was opened.
+    /// Returns the number of writes since the catalog was opened.
     pub fn writes(&self) -> u64 {
         self.writes.load(Ordering::Relaxed)
     }
 
-    /// Writes entries, all or none, durably. Whoever writes the rows of one copy at the same time holds its name.
+    /// Writes entries, all or none, durably. The caller holds the names of the copies.
     pub fn put(&self, entries: &[Entry]) -> Result<(), DbError> {
         let changes: Vec<(Key, Option<&Row>)> = entries
             .iter()
@@ -249,7 +255,7 @@ impl Catalog {
         self.change(&changes)
     }
 
-    /// Forgets a file that was withdrawn or moved away by people.
+    /// Removes the row of a file that people have withdrawn or moved away.
     pub fn remove(&self, name: &FileName, volume: &VolumeId) -> Result<(), DbError> {
         self.change(&[(key(name, volume), None)])
     }
@@ -275,7 +281,7 @@ fn key(name: &FileName, volume: &VolumeId) -> Key {
 /// The table of findings.
 const FINDINGS: &str = "findings";
 
-/// Sorts before or at every volume id.
+/// Returns the id that sorts before every other volume id.
 fn least_volume() -> Result<VolumeId, DbError> {
     VolumeId::new("0").map_err(|error| DbError::Io {
         path: PathBuf::new(),

@@ -1,20 +1,19 @@
 //! A checksum replica: the name, size and root of every file, computed from the bytes that were sent to it. It keeps no
 //! bytes: it is a cheap third voice for the day when the admin data itself is in doubt.
 //!
-//! Owns the order of one upload: hash every byte, hold what came against the signed admission, write the row, synced,
-//! then answer. What it has written is a [record], not a cache: nothing on its disk could tell it again.
+//! Owns the order of one upload: hash every byte, compare the hash with the signed admission, write the row, synced, then
+//! answer. Its table is a [record], not a cache: nothing on its disk could restore it.
 //!
 //! Invariants:
-//! - a root in the table is that of a signed admission, and was computed here, from all bytes; but for a name that people
-//!   have let mean other content (`adopt`): of that, the admission is all that there is;
-//! - a row that goes, removed or because of that, leaves a line in `removed.jsonl`, with its admission; so many are removed
-//!   within an hour, also over a restart;
+//! - a root in the table is that of a signed admission, and was computed here, from all bytes. The exception is a name that
+//!   people have let mean other content (`adopt`): its row has only the word of the admission;
+//! - a row that is removed or replaced leaves a line in `removed.jsonl`, with its admission; the number of removals within an
+//!   hour is limited, also over a restart;
 //! - it answers for a file only after its row is synced.
 //!
 //! Not promised: that the bytes can still be read anywhere. Everything here blocks; time is an argument.
 
 mod adopt;
-mod counted;
 mod metrics;
 mod put_aside;
 mod receiving;
@@ -28,9 +27,9 @@ pub(crate) mod tests;
 
 #[doc(hidden)]
 pub use put_aside::append;
-pub use put_aside::{PutAsideError, Removed, removed_lines};
-pub use receiving::Receiving;
-pub use record::{Record, RecordError, Recorded};
-pub use replica::{ChecksumReplica, Options, VOLUME};
+pub use put_aside::{PutAsideError, RemovedRow, removed_lines};
+pub use receiving::ReceivingFile;
+pub use record::{Record, RecordError, RecordedFile};
+pub use replica::{ChecksumReplica, ChecksumReplicaOptions, VOLUME};
 pub use serve::serve;
 pub use settings::{ChecksumReplicaSettings, Settings};

@@ -1,7 +1,7 @@
-//! Which names are being received or moved at this moment: two that want the same one do not meet, nor do two that would
-//! write under the same id in `incoming/`.
+//! The names that are being received or moved: no two work on one name, or write under one id in `incoming/`, at the same
+//! time.
 //!
-//! In memory only: what was under way when the process died is found on the disk at the next start.
+//! Claims are in memory only: after a crash, unfinished work is found on the disk at the next start.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,10 +10,10 @@ use archive_model::{FileName, UploadId};
 
 use crate::error::NodeError;
 
-/// The names that are being received, or moved, and by which upload.
+/// The names that are being received or moved, each with the upload that does it.
 pub(crate) type Claims = Arc<Mutex<HashMap<FileName, UploadId>>>;
 
-/// The right to receive one name, or to move it; given back when it is dropped.
+/// The right to receive or move one name. It ends when it is dropped.
 #[derive(Debug)]
 pub(crate) struct Claim {
     names: Claims,
@@ -56,8 +56,8 @@ impl Drop for Claim {
     }
 }
 
-/// A name for a verb that holds the file `name` for itself, in the place of an upload. Another for each file: under it
-/// lies in `incoming/` what the verb writes there.
+/// Makes the id under which a verb holds the file `name`, in the place of an upload. Each file has another id, because the
+/// verb also writes under it in `incoming/`.
 pub(crate) fn verb(what: &str, name: &FileName) -> Result<UploadId, NodeError> {
     let hash = blake3::hash(name.as_str().as_bytes()).to_hex();
     UploadId::new(&format!("{what}-{hash:.32}")).map_err(|error| NodeError::Bug(error.to_string()))
@@ -67,8 +67,9 @@ pub(crate) fn verb(what: &str, name: &FileName) -> Result<UploadId, NodeError> {
 mod tests {
     use super::*;
 
+    /// Fails if two uploads receive one file, or write under one id.
     #[test]
-    fn neither_a_name_nor_an_id_is_held_twice() {
+    fn no_name_or_id_is_held_twice() {
         let claims = Claims::default();
         let name = |text| FileName::new(text).unwrap();
         let id = |text| UploadId::new(text).unwrap();

@@ -1,4 +1,4 @@
-//! Why a node did not do what it was asked, by what the asker does next.
+//! The errors of a node, by what the caller does next.
 
 use std::path::PathBuf;
 
@@ -11,7 +11,7 @@ use crate::checksum::RecordError;
 use crate::volumes::VolumesError;
 use crate::work::Work;
 
-/// Why a node did not do what it was asked.
+/// The reason why a node did not do what it was asked.
 #[derive(Debug, thiserror::Error)]
 pub enum NodeError {
     /// The node has no file of this name.
@@ -22,9 +22,9 @@ pub enum NodeError {
     Taken {
         /// The name.
         name: FileName,
-        /// Where it is.
+        /// The volume it is on.
         volume: VolumeId,
-        /// What it is; unknown for a file without a sidecar that was not hashed yet.
+        /// Its root; unknown for a file without a sidecar that was not hashed yet.
         root: Option<Root>,
     },
     /// Another upload of this name is under way: wait for it to end.
@@ -40,31 +40,31 @@ pub enum NodeError {
     AtWork {
         /// The name.
         name: FileName,
-        /// What is done with it.
+        /// The work on it.
         work: Work,
     },
     /// The file is on several volumes of this node.
     #[error("{0} is on several volumes of this node; name one")]
     Several(FileName),
-    /// A copy cannot be mended so; the copy was not touched.
+    /// A copy cannot be mended with these groups; it was not touched.
     #[error("{name}: not mended: {why}")]
     NotMended {
         /// The name.
         name: FileName,
-        /// Why, and what to do.
+        /// The reason, and what to do.
         why: String,
     },
-    /// What is brought for a mend is not what was announced; the copy was not touched.
+    /// The segments of a mend are not those that were announced; the copy was not touched.
     #[error("{name}: not mended: at byte {offset}: {why}")]
     Segment {
         /// The name.
         name: FileName,
-        /// Where in the file.
+        /// The offset in the file.
         offset: u64,
-        /// What is wrong there.
+        /// The problem at that offset.
         why: String,
     },
-    /// The caller stopped it.
+    /// The caller stopped the work.
     #[error("{0}: stopped before the end")]
     Stopped(FileName),
     /// The bytes are not those of the admission: send them again.
@@ -72,11 +72,11 @@ pub enum NodeError {
     Mismatch {
         /// The name.
         name: FileName,
-        /// `name`, `upload`, `size` or `root`.
+        /// The part that differs: `name`, `upload`, `size` or `root`.
         what: &'static str,
-        /// What the admission says.
+        /// The value in the admission.
         admitted: String,
-        /// What was received.
+        /// The value that was received.
         received: String,
     },
     /// The admission cannot be believed.
@@ -84,10 +84,11 @@ pub enum NodeError {
     Admission {
         /// The name.
         name: FileName,
-        /// Why.
+        /// The reason.
         why: String,
     },
-    /// What was read back from the disk is not what was received: the disk, or memory, cannot be trusted.
+    /// The bytes that were read back from the disk are not those that were received: the disk, or memory, cannot be
+    /// trusted.
     #[error("{name}: read back from volume {volume}, it is not what was received")]
     ReadBack {
         /// The name.
@@ -95,18 +96,18 @@ pub enum NodeError {
         /// The volume.
         volume: VolumeId,
     },
-    /// No volume has room for it.
+    /// No volume has room for the file.
     #[error("no volume has room for {0} bytes")]
     NoSpace(u64),
-    /// The node, or the volume, takes nothing: use another, or let people set it to read-write.
+    /// The node, or the volume, takes no new files: use another one, or let people set it to read-write.
     #[error("{what} is {mode} and takes no new files")]
     TakesNothing {
-        /// `node …` or `volume …`.
+        /// The node or the volume, as `node …` or `volume …`.
         what: String,
         /// Its mode.
         mode: Mode,
     },
-    /// The copy is not the one that the caller named. What it is, is not said.
+    /// The copy is not the one that the caller named. Its checksum is not revealed.
     #[error(
         "{name} on volume {volume} does not have the checksum that was named; nothing was moved"
     )]
@@ -121,17 +122,17 @@ pub enum NodeError {
     NoItem {
         /// The volume.
         volume: VolumeId,
-        /// What was asked for.
+        /// The id that was asked for.
         id: String,
     },
-    /// What was asked cannot be done with this item.
+    /// The request cannot be done with this item.
     #[error("item {id} of the attic of volume {volume}: {why}")]
     Attic {
         /// The volume.
         volume: VolumeId,
         /// The item.
         id: String,
-        /// Why not.
+        /// The reason.
         why: String,
     },
     /// The item must not be destroyed yet.
@@ -141,30 +142,30 @@ pub enum NodeError {
         volume: VolumeId,
         /// The item.
         id: String,
-        /// When it is old enough.
+        /// The time at which it is old enough.
         until: Timestamp,
     },
-    /// The brake.
+    /// The brake on removals refuses.
     #[error(
-        "this node lets go no more than {most} files an hour (`{setting}` in its settings), whoever asks; the next at {again}"
+        "this node removes at most {most} files an hour for all callers together (`{setting}` in its settings); ask again at {again}"
     )]
     TooManyRemovals {
-        /// Which setting says so.
+        /// The setting with the limit.
         setting: &'static str,
-        /// How many are let go within an hour.
+        /// The number of removals within an hour.
         most: u64,
-        /// When the next may be.
+        /// The time of the next removal that is allowed.
         again: Timestamp,
     },
-    /// What was removed within the hour is not known any more: nothing is removed.
+    /// The count of removals is damaged: nothing is removed.
     #[error("{}: {what}; look who damaged it, then delete it", .path.display())]
     Removals {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The problem.
         what: String,
     },
-    /// It cannot be taken in: it has its admission already, and another was given.
+    /// The file cannot be adopted: it has an admission already, and another one was given.
     #[error("{name} on volume {volume} is not unexpected: it has an admission of its own")]
     Admitted {
         /// The name.
@@ -172,15 +173,15 @@ pub enum NodeError {
         /// The volume.
         volume: VolumeId,
     },
-    /// A bug.
+    /// A bug of this crate.
     #[error("a bug: {0}")]
     Bug(String),
-    /// The volume cannot be used now.
+    /// The volume is offline.
     #[error("volume {volume} is offline: {problem}")]
     Offline {
         /// The volume.
         volume: VolumeId,
-        /// Why.
+        /// The reason.
         problem: VolumeProblem,
     },
     /// The file's sidecar cannot be written or read.
@@ -188,7 +189,7 @@ pub enum NodeError {
     Sidecar {
         /// The name.
         name: FileName,
-        /// What is wrong with it.
+        /// The problem.
         error: SidecarError,
     },
     /// A system call failed.

@@ -1,4 +1,4 @@
-//! Background jobs of a node: it says that it lives, and looks whether its disks are there.
+//! The workers of a node that send its heartbeats and look at its disks.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,21 +10,21 @@ use tokio::task::spawn_blocking;
 
 use crate::error::NodeError;
 use crate::node::Node;
-use crate::rpc::Herald;
+use crate::rpc::Notifier;
 
-/// Tells the monitor that the node lives, where, and with how much room.
-pub(crate) struct Heartbeat {
+/// The worker that tells the monitor that the node lives, with its address and its room.
+pub(crate) struct HeartbeatWorker {
     pub(crate) node: NodeId,
-    pub(crate) herald: Arc<Herald>,
-    /// Whether the last one arrived, so that a silent monitor is logged once.
+    pub(crate) notifier: Arc<Notifier>,
+    /// Whether the last heartbeat arrived, so that a silent monitor is logged once.
     pub(crate) heard: bool,
 }
 
-impl Worker for Heartbeat {
+impl Worker for HeartbeatWorker {
     const NAME: &'static str = "heartbeat";
 
     async fn step(&mut self) -> Result<Step, WorkerError> {
-        match self.herald.tell().await {
+        match self.notifier.tell().await {
             Ok(pause) => {
                 if !self.heard {
                     tracing::info!(node = %self.node, "the monitor hears this node");
@@ -37,8 +37,8 @@ impl Worker for Heartbeat {
     }
 }
 
-impl Heartbeat {
-    /// A monitor that is away is no fault of the node: it says so once and goes on trying.
+impl HeartbeatWorker {
+    /// Logs once that the monitor does not answer, and goes on trying: that is not a fault of the node.
     fn unheard(&mut self, why: &str) -> Step {
         if self.heard {
             tracing::warn!(node = %self.node, why, "the monitor does not hear this node");
@@ -48,15 +48,15 @@ impl Heartbeat {
     }
 }
 
-/// Looks whether the disks are there and the right ones, and removes what was left of old uploads.
-pub(crate) struct Look {
+/// The worker that looks whether the right disks are there, and removes the remains of old uploads.
+pub(crate) struct DiskWorker {
     pub(crate) node: Arc<Node>,
     pub(crate) clock: Clock,
     pub(crate) every: Period,
     pub(crate) keep_uploads: Period,
 }
 
-impl Worker for Look {
+impl Worker for DiskWorker {
     const NAME: &'static str = "volumes";
 
     async fn step(&mut self) -> Result<Step, WorkerError> {

@@ -1,6 +1,6 @@
-//! Who works on which file: a file is verified, scrubbed or mended by one at a time, and by nobody while it is received.
+//! The files that are worked on: a file is verified, scrubbed or mended by one at a time, and by nobody while it is received.
 //!
-//! People and the repository go before the scrub: it lets go of a file that somebody else wants, and comes back later.
+//! People and the repository go before the scrub: it releases a file that somebody else wants, and reads it later.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,41 +12,41 @@ use archive_model::FileName;
 use crate::error::NodeError;
 use crate::work::Work;
 
-/// How long the scrub may take to let go of a file: it looks after each read of at most 1 MiB.
+/// The time that the scrub may take to release a file: it looks after each read of at most 1 MiB.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// The files that are worked on.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Works {
-    shared: Arc<Shared>,
+pub(crate) struct BusyFiles {
+    shared: Arc<BusyTable>,
 }
 
 #[derive(Debug, Default)]
-struct Shared {
-    held: Mutex<HashMap<FileName, Held>>,
+struct BusyTable {
+    held: Mutex<HashMap<FileName, BusyFile>>,
     freed: Condvar,
 }
 
 #[derive(Clone, Debug)]
-struct Held {
+struct BusyFile {
     work: Work,
     wanted: Arc<AtomicBool>,
 }
 
-/// The right to work on a file; given back when it is dropped.
+/// The right to work on a file. It ends when it is dropped.
 #[derive(Debug)]
 pub(crate) struct Hold {
-    shared: Arc<Shared>,
+    shared: Arc<BusyTable>,
     name: FileName,
     wanted: Arc<AtomicBool>,
 }
 
-impl Works {
-    /// Takes a file. Waits for a scrub to let go of it; whoever else has it makes this busy.
+impl BusyFiles {
+    /// Takes a file. Waits for a scrub to release it; any other work on it is refused as busy.
     pub(crate) fn take(&self, name: &FileName, work: Work) -> Result<Hold, NodeError> {
         let mut held = self.wait_until_free(name)?;
         let wanted = Arc::new(AtomicBool::new(false));
-        let entry = Held {
+        let entry = BusyFile {
             work,
             wanted: Arc::clone(&wanted),
         };
@@ -58,12 +58,12 @@ impl Works {
         })
     }
 
-    /// Nobody works on the file, now.
+    /// Refuses if somebody works on the file now.
     pub(crate) fn refuse_busy(&self, name: &FileName) -> Result<(), NodeError> {
         self.wait_until_free(name).map(drop)
     }
 
-    /// Whether somebody waits for the file.
+    /// Returns whether somebody waits for the file.
     pub(crate) fn is_wanted(&self, name: &FileName) -> bool {
         let held = self.shared.lock();
         held.get(name)
@@ -73,9 +73,9 @@ impl Works {
     fn wait_until_free(
         &self,
         name: &FileName,
-    ) -> Result<MutexGuard<'_, HashMap<FileName, Held>>, NodeError> {
+    ) -> Result<MutexGuard<'_, HashMap<FileName, BusyFile>>, NodeError> {
         let held = self.shared.lock();
-        let is_scrubbed = |held: &mut HashMap<FileName, Held>| match held.get(name) {
+        let is_scrubbed = |held: &mut HashMap<FileName, BusyFile>| match held.get(name) {
             Some(by) if by.work == Work::Scrub => {
                 by.wanted.store(true, Ordering::Relaxed);
                 true
@@ -97,14 +97,14 @@ impl Works {
     }
 }
 
-impl Shared {
-    fn lock(&self) -> MutexGuard<'_, HashMap<FileName, Held>> {
+impl BusyTable {
+    fn lock(&self) -> MutexGuard<'_, HashMap<FileName, BusyFile>> {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Hold {
-    /// Whether somebody waits for the file.
+    /// Returns whether somebody waits for the file.
     pub(crate) fn is_wanted(&self) -> bool {
         self.wanted.load(Ordering::Relaxed)
     }
@@ -121,9 +121,10 @@ impl Drop for Hold {
 mod tests {
     use super::*;
 
+    /// Fails if two work on one file, or the scrub keeps others waiting.
     #[test]
-    fn one_at_a_time_and_the_scrub_lets_go() {
-        let works = Works::default();
+    fn one_at_a_time_and_the_scrub_yields() {
+        let works = BusyFiles::default();
         let name = FileName::new("a").unwrap();
         for work in [Work::Verify, Work::Mend] {
             let hold = works.take(&name, work).unwrap();

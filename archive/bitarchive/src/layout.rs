@@ -1,4 +1,8 @@
-//! Where everything lies on one volume. Names only; `FORMAT.md` draws it.
+//! The layout of one volume: the paths of everything on it, which `FORMAT.md` draws.
+//!
+//! # Errors
+//!
+//! The functions that look at the disk or write to it fail with a [`DiskError`].
 
 mod beside;
 
@@ -11,9 +15,9 @@ use archive_durable::{DiskError, Target, directory, replace};
 use archive_model::file_name::MANIFEST_NAME;
 use archive_model::{FileName, UploadId};
 
-pub(crate) use beside::{Beside, is_of_a_mend, of_journal};
+pub(crate) use beside::{MendPaths, is_mend_name, journal_file};
 
-/// How many directories the files of a volume are spread over.
+/// The number of directories over which the files of a volume are spread.
 pub const SHELVES: usize = 256;
 
 /// The directories at the top of a volume.
@@ -37,28 +41,28 @@ pub struct Layout {
 pub struct Shelf(u8);
 
 impl Shelf {
-    /// The shelf that `name` belongs on.
-    pub fn of(name: &FileName) -> Self {
+    /// Returns the shelf of `name`.
+    pub fn for_name(name: &FileName) -> Self {
         let [first, ..] = *blake3::hash(name.as_str().as_bytes()).as_bytes();
         Self(first)
     }
 
-    /// All shelves, in order.
+    /// Returns all shelves, in order.
     pub fn all() -> impl Iterator<Item = Self> {
         (0..=u8::MAX).map(Self)
     }
 
-    /// The file that is called so on this shelf; `None`: no archive file is, or its place is another shelf, and what lies
-    /// here is not that file.
+    /// Reads the name of an archive file on this shelf. Returns `None` if the name is not that of an archive file, or belongs
+    /// on another shelf: what lies here is not that file then.
     pub fn file(self, called: &OsStr) -> Option<FileName> {
         let name = FileName::new(called.to_str()?).ok()?;
-        (Self::of(&name) == self).then_some(name)
+        (Self::for_name(&name) == self).then_some(name)
     }
 
-    /// The file that is called so, where its place is another shelf than this one.
+    /// Reads the name of an archive file that belongs on another shelf than this one.
     pub fn stray(self, called: &OsStr) -> Option<FileName> {
         let name = FileName::new(called.to_str()?).ok()?;
-        (Self::of(&name) != self).then_some(name)
+        (Self::for_name(&name) != self).then_some(name)
     }
 
     fn name(self) -> String {
@@ -67,46 +71,46 @@ impl Shelf {
 }
 
 impl Layout {
-    /// The layout below the directory `root`.
+    /// Returns the layout below the directory `root`.
     pub fn new(root: &Path) -> Self {
         Self {
             root: root.to_owned(),
         }
     }
 
-    /// The volume's own directory.
+    /// Returns the directory of the volume.
     pub fn root(&self) -> &Path {
         &self.root
     }
 
-    /// Where uploads are received.
+    /// Returns the directory in which uploads are received.
     pub fn incoming(&self) -> PathBuf {
         self.root.join("incoming")
     }
 
-    /// Where replaced and removed files, and leftovers, are kept.
+    /// Returns the directory of replaced and removed files and of leftovers.
     pub fn attic(&self) -> PathBuf {
         self.root.join("attic")
     }
 
-    /// The directory of the archived files of one shelf.
+    /// Returns the directory of the archived files of one shelf.
     pub fn files(&self, on: Shelf) -> PathBuf {
         self.root.join("files").join(on.name())
     }
 
-    /// The directory of the sidecars and outboards of one shelf.
+    /// Returns the directory of the sidecars and outboards of one shelf.
     pub fn meta(&self, on: Shelf) -> PathBuf {
         self.root.join("meta").join(on.name())
     }
 
-    /// The manifest of one shelf.
+    /// Returns the manifest of one shelf.
     pub fn manifest(&self, on: Shelf) -> PathBuf {
         self.files(on).join(MANIFEST_NAME)
     }
 
-    /// The final names of one file.
+    /// Returns the final names of one file.
     pub fn target(&self, name: &FileName) -> Target {
-        let place = Shelf::of(name);
+        let place = Shelf::for_name(name);
         Target {
             file: self.files(place).join(name.as_str()),
             sidecar: self.meta(place).join(format!("{name}.json")),
@@ -114,14 +118,14 @@ impl Layout {
         }
     }
 
-    /// Where the bytes of an upload are received.
+    /// Returns the path at which the bytes of an upload are received.
     pub fn upload(&self, upload: &UploadId) -> PathBuf {
         self.incoming().join(upload.as_str())
     }
 
-    /// Whether nothing is here but, at most, empty directories of the layout.
+    /// Returns whether the directory holds nothing but, at most, empty directories of the layout.
     pub fn is_bare(&self) -> Result<bool, DiskError> {
-        // What a label that was not written to its end left.
+        // The remains of a label that was not written to its end.
         let unfinished = replace::unfinished(&self.root.join(LABEL_NAME));
         let unfinished = unfinished.file_name().unwrap_or_default();
         let mut pending = vec![self.root.clone()];
@@ -144,7 +148,7 @@ impl Layout {
         Ok(true)
     }
 
-    /// Makes every directory of the layout, durably. What is there already stays.
+    /// Makes every directory of the layout, durably. Existing ones stay.
     pub fn make(&self) -> Result<(), DiskError> {
         for top in TOP {
             directory::make(&self.root.join(top))?;
@@ -158,7 +162,7 @@ impl Layout {
     }
 }
 
-/// Whether a regular file bears the name. A link is not followed.
+/// Returns whether a regular file bears the name. A link is not followed.
 pub(crate) fn is_file(path: &Path) -> Result<bool, DiskError> {
     let kind = directory::kind(path)?;
     Ok(matches!(kind, Some(directory::EntryKind::File { .. })))
@@ -188,7 +192,7 @@ mod tests {
         );
         assert_eq!(Shelf::all().count(), SHELVES);
         let shelves = Shelf::all().filter(|shelf| shelf.file("a.warc.gz".as_ref()).is_some());
-        assert_eq!(shelves.collect::<Vec<_>>(), [Shelf::of(&name)]);
+        assert_eq!(shelves.collect::<Vec<_>>(), [Shelf::for_name(&name)]);
         assert!(Shelf::all().all(|shelf| shelf.file(".a".as_ref()).is_none()));
     }
 }

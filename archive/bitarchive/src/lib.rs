@@ -4,20 +4,29 @@
 //! [checksum replica]: checksum
 //!
 //! Owns the write path (what is acknowledged is durable, read back, and under its final name), the layout of a volume,
-//! the catalog, the manifests, the attic.
+//! the catalog, the manifests, the attic. Batch jobs run in another crate, which is handed to [`serve()`].
 //!
 //! Invariants:
 //! - a final name never bears bytes that are not those of a signed admission;
-//! - a file that is gone never makes its row go; a volume that is gone never makes its files *missing*;
-//! - a node never decides alone whether a file should be there: that is the repository's to say.
+//! - the row of a file stays when the file is gone; a volume that is gone never makes its files *missing*;
+//! - a node never decides alone whether a file should be there: the repository decides.
 //!
-//! Not promised: knowledge of other nodes. Where a name may be on two nodes, the monitor sees it.
+//! The rooms, in reading order:
+//!
+//! - [`layout`] (paths on a volume), [`volumes`] (which disks are there), [`catalog`] (what is known of their files);
+//! - [`node`]: all of it together; [`reconcile`] compares the disks with the catalog when they come online;
+//! - [`upload`]: the write path; [`manifest`] (the lists for people);
+//! - [`verify`] (one copy), [`scrub`] (all of them, in time), [`mend`] (a damaged one);
+//! - [`attic`] (what was removed or replaced), [`brake`] (how much of that within an hour);
+//! - [`checksum`]: the checksum replica, with a table in the place of disks;
+//! - [`rpc`] (the door), [`settings`], [`serve()`] (the start of the process), [`error`] and [`work`] (common types).
+//!
+//! Not promised: knowledge of other nodes. The monitor sees whether a name is on two nodes.
 #![doc = include_str!("../FORMAT.md")]
 
 mod admitted;
 mod adopt;
 pub mod attic;
-mod batch;
 pub mod brake;
 pub mod catalog;
 pub mod checksum;
@@ -32,26 +41,35 @@ pub mod mend;
 mod metrics;
 pub mod node;
 pub mod reconcile;
-mod rpc;
+pub mod rpc;
 pub mod scrub;
 pub mod serve;
 pub mod settings;
 mod standing;
-#[cfg(test)]
-mod testing;
 pub mod upload;
 pub mod verify;
 pub mod volumes;
 pub mod work;
 
-pub use batch::BatchError;
 pub use catalog::{Catalog, Condition, Entry, Row, Tally};
 pub use error::NodeError;
 pub use layout::{Layout, Shelf};
-pub use mend::{Mend, Mended, Order};
-pub use node::{Node, NodeOptions, Reading};
-pub use reconcile::Reconciled;
+pub use mend::{Mend, MendOrder, MendReport};
+pub use node::{Node, NodeOptions, OpenFile};
+pub use reconcile::ReconcileReport;
+pub use rpc::{JobRunner, RunnerError, StartRunner};
 pub use serve::{StartError, serve};
 pub use settings::{AtticSettings, Settings};
 pub use upload::Upload;
 pub use volumes::{Volume, Volumes, VolumesError};
+
+/// The directories of tests that are not about the disk: in memory, where a sync costs nothing. Disks that fail have tests
+/// of their own, and whole archives are tested on real ones.
+#[cfg(test)]
+mod testing {
+    /// Makes a directory for a test.
+    pub(crate) fn directory() -> tempfile::TempDir {
+        let in_memory = tempfile::tempdir_in("/dev/shm");
+        in_memory.or_else(|_none| tempfile::tempdir()).unwrap()
+    }
+}

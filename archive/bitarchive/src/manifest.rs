@@ -1,19 +1,23 @@
-//! Per directory, a list that `b3sum -c` can read in fifty years.
+//! The manifests: one list for each directory, which `b3sum -c` can read in fifty years.
 //!
-//! Derived: a line is added when a file is stored, and the whole list is written again at start where it is not what
-//! the sidecars say. It decides nothing.
+//! A manifest is derived: a line is added when a file is stored, and the whole list is written again at start if it does
+//! not agree with the sidecars. It decides nothing.
+//!
+//! # Errors
+//!
+//! Every function fails with a [`DiskError`] if a system call does.
 
 use std::path::Path;
 
 use archive_durable::{AppendFile, DiskError, read_state, replace};
 use archive_model::{FileName, Root};
 
-/// Adds one line.
+/// Adds the line of one file.
 pub fn add(path: &Path, name: &FileName, root: Root) -> Result<(), DiskError> {
     AppendFile::open(path)?.append(line(name, root).as_bytes())
 }
 
-/// Takes the lines of one file away.
+/// Removes the lines of one file.
 pub fn remove(path: &Path, name: &FileName) -> Result<(), DiskError> {
     let Some(found) = read_state(path)? else {
         return Ok(());
@@ -32,7 +36,7 @@ pub fn remove(path: &Path, name: &FileName) -> Result<(), DiskError> {
     replace(path, rest.as_bytes())
 }
 
-/// Writes the list again if it does not say just this, in any order of lines. Says whether it was written.
+/// Writes the list again unless it has exactly these lines, in any order. Returns whether it was written.
 pub fn set<'a>(
     path: &Path,
     files: impl Iterator<Item = (&'a FileName, Root)>,
@@ -51,7 +55,7 @@ fn says(path: &Path, expected: &[String]) -> Result<bool, DiskError> {
         Ok(Some(found)) => found,
         Ok(None) => return Ok(expected.is_empty()),
         Err(error) if error.is_exhausted() => return Err(error),
-        // Nobody can read it: written again, it lies elsewhere on the disk.
+        // Nobody can read it: the new file lies elsewhere on the disk.
         Err(error) => {
             tracing::warn!(%error, "a manifest cannot be read");
             return Ok(false);
@@ -76,8 +80,9 @@ mod tests {
 
     use super::*;
 
+    /// Fails if `b3sum -c` refuses a manifest, or one that a crash has cut stays as it is.
     #[test]
-    fn b3sum_reads_it_and_a_cut_list_is_written_again() {
+    fn b3sum_reads_manifest_and_cut_one_is_rewritten() {
         let directory = crate::testing::directory();
         let path = directory.path().join("manifest-blake3.txt");
         let files: Vec<(FileName, Root)> = ["b.warc", "a x.warc", "Måned.warc"]
@@ -116,7 +121,7 @@ mod tests {
             ),
             Err(error) => {
                 // Past the harness, which shows nothing of a test that did not fail.
-                let line = format!("SKIPPED: manifests held against b3sum: {error}\n");
+                let line = format!("SKIPPED: manifests were not compared with b3sum: {error}\n");
                 std::io::stderr().write_all(line.as_bytes()).unwrap();
             }
         }

@@ -1,16 +1,19 @@
-//! Groups brought into a damaged copy, each proven while it arrives.
+//! The mending of a damaged copy with groups from elsewhere, each proven while it arrives.
 //!
-//! What is good stays from the old copy, what is brought takes the place of what was not; together they must hash to the
-//! root, or nothing is touched. The repaired copy is made beside the old one and exchanged with it; where there is no
-//! room for two, the groups are replaced in place under a journal. What was replaced goes to the attic before.
+//! Good groups stay from the old copy, and the new ones replace the others; together they must hash to the root, or nothing
+//! is touched. The repaired copy is made beside the old one and exchanged with it; if there is no room for two, the groups
+//! are replaced in place under a journal. The replaced groups go to the attic before.
 //!
-//! Not promised: that a copy with more damage than the groups that are brought can be mended. It says so and stays as
-//! it was: verify it again, and bring those groups too.
+//! Not promised: that a copy with more damage than these groups can be mended. The mend then says so, and the copy stays as
+//! it was: verify it again, and send those groups too.
+//!
+//! # Errors
+//!
+//! Every public function fails with a [`NodeError`], whose variants say what the caller does next.
 
 mod evidence;
 mod leftovers;
-mod order;
-mod way;
+mod method;
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -23,29 +26,28 @@ use jiff::Timestamp;
 use crate::catalog::{Condition, Entry};
 use crate::error::NodeError;
 use crate::hold::Hold;
-use crate::layout::{Beside, Layout, is_file};
+use crate::layout::{Layout, MendPaths, is_file};
 use crate::node::Node;
 use crate::verify::Progress;
 use crate::work::Work;
 
 use self::evidence::Evidence;
-use self::leftovers::Sweep;
+use self::leftovers::MendCleanup;
 pub(crate) use self::leftovers::finish_cut;
-pub use self::order::Order;
-use self::order::Source;
-use self::way::{Made, Way};
+pub use self::method::MendOrder;
+use self::method::{BlockSource, MendMethod, MendedCopy};
 
-/// How much of the old copy is read at a time, in bytes.
+/// The number of bytes of the old copy that are read at a time.
 const BLOCK: u64 = 1024 * 1024;
 
-/// What came of a mend.
+/// The outcome of a mend.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Mended {
+pub struct MendReport {
     /// The copy as it is now.
     pub entry: Entry,
-    /// The directory in the attic of the volume that has what was replaced; none if nothing was other than before.
+    /// The directory in the attic of the volume with the replaced groups; `None` if no group differs.
     pub attic: Option<String>,
-    /// How many groups are other than before.
+    /// The number of groups that differ from before.
     pub groups: u64,
 }
 
@@ -53,26 +55,26 @@ pub struct Mended {
 #[derive(Debug)]
 pub struct Mend<'a> {
     node: &'a Node,
-    order: Order,
+    order: MendOrder,
     entry: Entry,
     layout: Layout,
     target: Target,
     /// The old copy, if it can be opened.
     old: Option<UncachedFile>,
-    way: Way,
+    way: MendMethod,
     evidence: Evidence,
-    /// Byte ranges that are still to be brought.
+    /// The byte ranges that have still to come.
     wanted: VecDeque<Range<u64>>,
-    /// How many bytes of the new copy were put together.
+    /// The number of bytes of the new copy that are done.
     done: u64,
-    // In this order: what was left is swept while nobody else may take the file.
-    sweep: Sweep,
+    // In this order: the leftovers are removed while nobody else may take the file.
+    sweep: MendCleanup,
     _hold: Hold,
 }
 
 impl Node {
     /// Begins to mend a copy.
-    pub fn mend(&self, order: Order, now: Timestamp) -> Result<Mend<'_>, NodeError> {
+    pub fn mend(&self, order: MendOrder, now: Timestamp) -> Result<Mend<'_>, NodeError> {
         let found = self.copy(&order.name, order.volume.as_ref(), now)?;
         let hold = self.hold(&order.name, Work::Mend)?;
         let layout = self.layout(&found.volume)?;
@@ -117,13 +119,13 @@ impl Node {
         if order.groups.is_empty() || !beyond.is_empty() {
             let count = groups::count(size);
             return Err(refuse(&format!(
-                "bring groups 0 to {} of it, at least one",
+                "send at least one of its groups, 0 to {}",
                 count - 1
             )));
         }
-        let beside = Beside::new(&layout, &entry.name);
-        let sweep = Sweep::new(&beside);
-        let way = Way::choose(self, &entry, &layout, &beside, &order)?;
+        let beside = MendPaths::new(&layout, &entry.name);
+        let sweep = MendCleanup::new(&beside);
+        let way = MendMethod::choose(self, &entry, &layout, &beside, &order)?;
         Ok(Mend {
             node: self,
             old: UncachedFile::open(&target.file).ok(),
@@ -146,17 +148,17 @@ impl Node {
 }
 
 impl Mend<'_> {
-    /// The copy as it was when this began.
+    /// Returns the copy as it was when the mend began.
     pub const fn entry(&self) -> &Entry {
         &self.entry
     }
 
-    /// Whether the groups are replaced in place, because there is no room for a second copy.
+    /// Returns whether the groups are replaced in place, because there is no room for a second copy.
     pub const fn is_in_place(&self) -> bool {
         self.way.is_in_place()
     }
 
-    /// Takes the next segment: `length` bytes from `offset` on, encoded with their proof.
+    /// Writes the next segment: `length` bytes from `offset` on, encoded with their proof.
     pub fn segment(
         &mut self,
         offset: u64,
@@ -170,7 +172,10 @@ impl Mend<'_> {
             // An empty file has one group, of no bytes.
             None if size == 0 && length == 0 => 0..0,
             None => {
-                return Err(self.wrong(offset, "no more was announced; bring what `open` names"));
+                return Err(self.wrong(
+                    offset,
+                    "no further groups were announced; send only those that `open` names",
+                ));
             }
             Some(range) => range.clone(),
         };
@@ -180,7 +185,7 @@ impl Mend<'_> {
         }
         let is_whole = end == expected.end || end.is_multiple_of(GROUP_SIZE);
         if end > expected.end || !is_whole || (length == 0 && size > 0) {
-            let why = format!("{length} bytes are no whole groups up to {}", expected.end);
+            let why = format!("{length} bytes are not whole groups up to {}", expected.end);
             return Err(self.wrong(offset, &why));
         }
         if length > encoded.len() as u64 {
@@ -209,7 +214,7 @@ impl Mend<'_> {
                 .compare(self.old.as_ref(), at, group)
                 .map_err(|error| self.node.blame(&self.entry.volume, error))?;
         }
-        self.put(&bytes, Source::Brought)?;
+        self.put(&bytes, BlockSource::Brought)?;
         if let Some(range) = self.wanted.front_mut() {
             range.start = end;
             if range.is_empty() {
@@ -219,10 +224,15 @@ impl Mend<'_> {
         Ok(())
     }
 
-    /// Ends it: everything was brought. Proves the new copy, puts what it replaces in the attic, and exchanges them.
-    pub fn close(mut self, now: Timestamp, progress: Progress<'_>) -> Result<Mended, NodeError> {
+    /// Ends the mend when all groups have come: proves the new copy, puts the replaced groups into the attic, and exchanges
+    /// the copies.
+    pub fn close(
+        mut self,
+        now: Timestamp,
+        progress: Progress<'_>,
+    ) -> Result<MendReport, NodeError> {
         if let Some(missing) = self.wanted.front() {
-            return Err(self.wrong(missing.start, "it was announced and not brought"));
+            return Err(self.wrong(missing.start, "these groups were announced and not sent"));
         }
         let size = self.entry.row.size;
         self.keep_up_to(size, progress)?;
@@ -263,12 +273,12 @@ impl Mend<'_> {
         };
         let Some(made) = way.finish(size, order.root).map_err(blame)? else {
             return Err(refuse(
-                "with these groups it would still be damaged; verify it again and bring all that is",
+                "with these groups it would still be damaged; verify it again, and send all damaged groups",
             ));
         };
         let count = evidence.groups();
         let attic = match made {
-            Made::Beside(copy) => {
+            MendedCopy::Beside(copy) => {
                 let proven = match copy.prove(order.root, &mut told) {
                     Ok(proven) => proven,
                     Err(Some(error)) => return Err(blame(error)),
@@ -280,25 +290,25 @@ impl Mend<'_> {
                     .put_aside(&layout, &order, &entry, now)
                     .map_err(blame)?;
                 if let Err(error) = proven.exchange(&target) {
-                    // Whatever stands where: the start sorts it out, once the disk was looked at.
+                    // The next start finds out which copy stands, once people have looked at the disk.
                     sweep.leave();
                     return Err(blame(error));
                 }
                 attic
             }
-            Made::InPlace(journal) => {
+            MendedCopy::InPlace(journal) => {
                 node.still_there(&volume, &layout)?;
                 let attic = evidence
                     .put_aside(&layout, &order, &entry, now)
                     .map_err(blame)?;
-                // From here on the journal is what makes the copy whole again, whatever happens.
+                // From here on the journal makes the copy whole again, even after a crash.
                 sweep.leave();
                 journal.apply(&target.file).map_err(blame)?;
                 let data = UncachedFile::open(&target.file).map_err(blame)?;
                 let outboard = UncachedFile::open(&target.outboard).ok();
                 let found = walk(&data, outboard.as_ref(), order.root, size, &mut told);
                 if found.stopped {
-                    // The groups are in, and what is not known yet is for the next verification.
+                    // The groups are in. The next verification judges the whole file.
                     leftovers::note_applied(node, &entry, now)?;
                     journal.remove().map_err(blame)?;
                     return Err(NodeError::Stopped(name.clone()));
@@ -309,7 +319,7 @@ impl Mend<'_> {
                     return Err(read_back());
                 }
                 if found.outboard != OutboardState::Good {
-                    let beside = Beside::new(&layout, name).outboard;
+                    let beside = MendPaths::new(&layout, name).outboard;
                     exchange::rebuild_outboard(&data, order.root, size, &beside, &target.outboard)
                         .map_err(blame)?;
                 }
@@ -322,14 +332,14 @@ impl Mend<'_> {
         entry.row.condition = Condition::Present;
         node.catalog().put(std::slice::from_ref(&entry))?;
         tracing::info!(file = %entry.name, volume = %entry.volume, groups = count, attic = attic.as_deref(), "mended");
-        Ok(Mended {
+        Ok(MendReport {
             entry,
             attic,
             groups: count,
         })
     }
 
-    /// Takes what is good from the old copy, up to `offset`.
+    /// Copies the good groups of the old copy, up to `offset`.
     fn keep_up_to(&mut self, offset: u64, progress: Progress<'_>) -> Result<(), NodeError> {
         let mut block = Vec::new();
         while self.done < offset {
@@ -341,11 +351,11 @@ impl Mend<'_> {
             };
             read.map_err(|error| {
                 let why = format!(
-                    "the old copy cannot be read there ({error}), and it is not among what is brought; verify it again"
+                    "the old copy cannot be read there ({error}), and it is not among the groups that were sent; verify it again"
                 );
                 self.wrong(self.done, &why)
             })?;
-            self.put(&block, Source::Kept)?;
+            self.put(&block, BlockSource::Kept)?;
             if progress(length).is_break() {
                 return Err(NodeError::Stopped(self.entry.name.clone()));
             }
@@ -353,7 +363,7 @@ impl Mend<'_> {
         Ok(())
     }
 
-    fn put(&mut self, bytes: &[u8], source: Source) -> Result<(), NodeError> {
+    fn put(&mut self, bytes: &[u8], source: BlockSource) -> Result<(), NodeError> {
         self.way
             .put(bytes, source)
             .map_err(|error| self.node.blame(&self.entry.volume, error))?;
@@ -370,5 +380,5 @@ impl Mend<'_> {
     }
 }
 
-/// A group as an index.
+/// Returns a group as an index.
 const GROUP: usize = 16 * 1024;

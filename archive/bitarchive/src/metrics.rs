@@ -1,4 +1,4 @@
-//! What a node counts.
+//! The metrics of a node.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,26 +9,23 @@ use archive_durable::{Space, VolumeProblem};
 use archive_model::{NodeId, VolumeId};
 use tokio::task::spawn_blocking;
 
-use crate::batch::BatchInstruments;
 use crate::node::Node;
 use crate::volumes::Volume;
 
-/// How often the gauges are set.
+/// The time between two updates of the gauges.
 const PAUSE: Duration = Duration::from_secs(5);
 
 /// The instruments of one node; every one bears the label `node`.
 #[derive(Clone, Debug)]
 pub(crate) struct Instruments {
-    /// Files that the scrub has read.
+    /// Counts the files that the scrub has read.
     pub(crate) scrub_files: Counter,
-    /// Bytes that the scrub has read.
+    /// Counts the bytes that the scrub has read.
     pub(crate) scrub_bytes: Counter,
-    /// File data and proof that left.
+    /// Counts the bytes of file data and proof that were sent.
     pub(crate) read_bytes: Counter,
-    /// Groups that were replaced by mends.
+    /// Counts the groups that were replaced by mends.
     pub(crate) mended_groups: Counter,
-    /// What batch jobs count.
-    pub(crate) batch: BatchInstruments,
     metrics: Metrics,
     damaged: Gauge,
     missing: Gauge,
@@ -66,7 +63,6 @@ impl Instruments {
                 "Groups of 16 KiB that were replaced by mends",
                 &[],
             )?,
-            batch: BatchInstruments::new(&metrics)?,
             damaged: findings("damaged")?,
             missing: findings("missing")?,
             unexpected: findings("unexpected")?,
@@ -83,7 +79,7 @@ impl Instruments {
         )
     }
 
-    fn show_volume(&self, seen: &Seen) -> Result<(), MetricError> {
+    fn show_volume(&self, seen: &VolumeGauges) -> Result<(), MetricError> {
         let labels = [("volume", seen.id.as_str())];
         let show = |name, help, value| self.metrics.show(name, help, &labels, value);
         show(
@@ -114,15 +110,15 @@ impl Instruments {
 }
 
 /// A volume as its gauges show it.
-struct Seen {
+struct VolumeGauges {
     id: VolumeId,
     is_online: bool,
     is_poisoned: bool,
-    /// None, where it is not there.
+    /// Its room; `None` if it is absent.
     space: Option<Space>,
 }
 
-impl Seen {
+impl VolumeGauges {
     fn new(node: &Node, volume: &Volume) -> Option<Self> {
         let problem = volume.problem.as_ref();
         let is_poisoned = matches!(problem, Some(VolumeProblem::Poisoned(_)));
@@ -137,14 +133,14 @@ impl Seen {
     }
 }
 
-/// Sets the gauges.
-pub(crate) struct Show {
+/// The worker that sets the gauges.
+pub(crate) struct MetricsWorker {
     pub(crate) node: Arc<Node>,
     pub(crate) clock: Clock,
     pub(crate) instruments: Instruments,
 }
 
-impl Worker for Show {
+impl Worker for MetricsWorker {
     const NAME: &'static str = "metrics";
 
     async fn step(&mut self) -> Result<Step, WorkerError> {
@@ -165,7 +161,7 @@ impl Worker for Show {
         let seen = move || {
             node.volumes()
                 .iter()
-                .filter_map(|volume| Seen::new(&node, volume))
+                .filter_map(|volume| VolumeGauges::new(&node, volume))
                 .collect::<Vec<_>>()
         };
         for seen in spawn_blocking(seen).await? {

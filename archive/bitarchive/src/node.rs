@@ -1,8 +1,12 @@
-//! One node: what it has, what it is receiving, and the order of things.
+//! One node: its files, the uploads that it receives, and the order of its acts.
 //!
-//! Everything here blocks; the door (`rpc`) calls it from threads that may. Time is an argument.
+//! Every function here blocks; the door (`rpc`) calls it from threads that may. Time is an argument.
+//!
+//! # Errors
+//!
+//! Every public function fails with a [`NodeError`], whose variants say what the caller does next.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{MutexGuard, PoisonError};
 
@@ -15,11 +19,11 @@ use crate::brake::Brake;
 use crate::catalog::{Catalog, Entry, Tally};
 use crate::claims::{Claim, Claims};
 use crate::error::NodeError;
-use crate::hold::{Hold, Works};
+use crate::hold::{BusyFiles, Hold};
 use crate::layout::Layout;
 use crate::reconcile;
 use crate::settings::AtticSettings;
-use crate::standing::Standing;
+use crate::standing::ScrubStanding;
 use crate::volumes::{Volume, Volumes, VolumesError};
 use crate::work::Work;
 
@@ -31,25 +35,25 @@ mod start;
 mod upkeep;
 mod walk;
 
-pub(crate) use disks::Second;
+pub(crate) use disks::SecondCopy;
 use upkeep::Upkeep;
 
-/// What a node is told when it starts.
+/// The options of a node.
 #[derive(Clone, Debug)]
 pub struct NodeOptions {
-    /// Who it is.
+    /// Its id.
     pub node: NodeId,
-    /// Whose it is.
+    /// The replica it belongs to.
     pub replica: ReplicaId,
-    /// Where its catalog and its memory of volumes lie; not on a volume.
+    /// The directory of its catalog and its memory of volumes; not on a volume.
     pub data: PathBuf,
-    /// Where its volumes are mounted.
+    /// The paths at which its volumes are mounted.
     pub volumes: Vec<PathBuf>,
-    /// What stays free on each volume, in bytes.
+    /// The bytes that stay free on each volume.
     pub reserve: u64,
     /// The keys whose admissions it believes.
     pub trust: TrustFile,
-    /// What may leave it, and how fast.
+    /// The limits on removals.
     pub attic: AtticSettings,
 }
 
@@ -61,33 +65,38 @@ pub struct Node {
     catalog: Catalog,
     receiving: Claims,
     upkeep: Upkeep,
-    works: Works,
-    standing: Standing,
+    works: BusyFiles,
+    standing: ScrubStanding,
 }
 
 impl Node {
-    /// Who it is.
+    /// Returns its id.
     pub const fn id(&self) -> &NodeId {
         &self.options.node
     }
 
-    /// Whose it is.
+    /// Returns the replica it belongs to.
     pub const fn replica(&self) -> &ReplicaId {
         &self.options.replica
     }
 
-    /// Its volumes, online or not.
+    /// Returns the directory of its catalog.
+    pub fn data(&self) -> &Path {
+        &self.options.data
+    }
+
+    /// Returns its volumes, online or not.
     pub fn volumes(&self) -> Vec<Volume> {
         self.volumes.all()
     }
 
-    /// The volumes themselves, for the verbs of operators.
+    /// Returns the set of volumes, for the verbs of operators.
     pub const fn volume_set(&self) -> &Volumes {
         &self.volumes
     }
 
-    /// Holds one file against the catalog, as a start would, and gives its root. A disk that fails meanwhile is taken offline:
-    /// a second sync of a name whose first one failed would pass, and say nothing.
+    /// Reconciles one file with the catalog, as a start would, and returns its root. A disk that fails meanwhile is taken
+    /// offline: after a failed sync of a name, a second one would pass and prove nothing.
     pub(crate) fn look_at(
         &self,
         id: &VolumeId,
@@ -106,15 +115,15 @@ impl Node {
         })
     }
 
-    /// Where a file is on this node, the best copy first. Several are for people to look at, unless a volume is being
-    /// drained.
+    /// Returns the copies of a file on this node, the best one first. Several copies are for people to look at, unless a volume
+    /// is being drained.
     pub fn find(&self, name: &FileName) -> Result<Vec<Entry>, NodeError> {
         let mut entries = self.catalog.find(name)?;
         self.sort_by_use(&mut entries);
         Ok(entries)
     }
 
-    /// Every entry after the name `after`, sorted by name. Entries of offline volumes are among them.
+    /// Lists the entries after the name `after`, sorted by name, those of offline volumes included.
     pub fn list(
         &self,
         after: Option<&FileName>,
@@ -122,7 +131,7 @@ impl Node {
         Ok(self.catalog.list(after)?.map(|entry| Ok(entry?)))
     }
 
-    /// The findings among them.
+    /// Lists the findings after the name `after`, sorted by name.
     pub fn list_findings(
         &self,
         after: Option<&FileName>,
@@ -130,13 +139,13 @@ impl Node {
         Ok(self.catalog.list_findings(after)?.map(|entry| Ok(entry?)))
     }
 
-    /// How many findings there are, and the stamp of their last change.
+    /// Returns the number of findings, and the stamp of their last change.
     pub fn tally(&self) -> Tally {
         self.catalog.tally()
     }
 
-    /// Opens the bytes of a file that is here, for reading past the page cache, with its outboard where it has one.
-    pub fn open_file(&self, name: &FileName) -> Result<Reading, NodeError> {
+    /// Opens the bytes of a file for reading past the page cache, with its outboard if it has one.
+    pub fn open_file(&self, name: &FileName) -> Result<OpenFile, NodeError> {
         let entries = self.find(name)?;
         let mut problem = NodeError::NotFound(name.clone());
         for entry in entries.into_iter().filter(|entry| entry.row.is_readable()) {
@@ -151,7 +160,7 @@ impl Node {
         Err(problem)
     }
 
-    /// The upload that receives a file of this name now.
+    /// Returns the upload that receives a file of this name now.
     pub fn receiving(&self, name: &FileName) -> Option<UploadId> {
         self.receiving
             .lock()
@@ -160,14 +169,14 @@ impl Node {
             .cloned()
     }
 
-    /// Takes a name, to receive or to move it: nobody else does, and nobody works on the file.
+    /// Claims a name, to receive or to move it: nobody else does so, or works on the file, until the claim ends.
     pub(crate) fn claim(&self, name: &FileName, id: &UploadId) -> Result<Claim, NodeError> {
         let claim = Claim::take(&self.receiving, name, id)?;
         self.works.refuse_busy(name)?;
         Ok(claim)
     }
 
-    /// Takes a file to work on: nobody else works on it or receives it until the hold is dropped.
+    /// Holds a file to work on it: nobody else works on it or receives it until the hold ends.
     pub(crate) fn hold(&self, name: &FileName, work: Work) -> Result<Hold, NodeError> {
         let hold = self.works.take(name, work)?;
         match self.receiving(name) {
@@ -179,7 +188,7 @@ impl Node {
         }
     }
 
-    /// Whether somebody waits for a file that is worked on.
+    /// Returns whether somebody waits for a file that is worked on.
     pub(crate) fn is_wanted(&self, name: &FileName) -> bool {
         self.works.is_wanted(name)
     }
@@ -211,19 +220,24 @@ impl Node {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// When the copy that has waited longest was last verified, as far as the scrub has counted; `None`: some copy was
-    /// not verified since the catalog was built, or there is none.
+    /// Returns the time at which the copy that has waited longest was last verified, as far as the scrub has counted; `None` if
+    /// some copy was not verified since the catalog was built, or there are no copies.
     pub fn oldest_verification(&self) -> Option<Timestamp> {
         self.standing.oldest()
     }
 
-    /// By when the scrub has to read the most urgent of the copies that are due; `None`: none is due. In the past: it does
-    /// not keep its deadline.
+    /// Returns the time by which the scrub has to read the most urgent of the copies that are due; `None` if no copy is due. A
+    /// time in the past says that the scrub does not keep its deadline.
     pub fn verify_by(&self) -> Option<Timestamp> {
         self.standing.verify_by()
     }
 
-    pub(crate) const fn standing(&self) -> &Standing {
+    /// Notes that damage was met in a copy: the scrub reads its neighbours next.
+    pub fn suspect(&self, entry: &Entry, now: Timestamp) {
+        self.standing.suspect(entry, now);
+    }
+
+    pub(crate) const fn standing(&self) -> &ScrubStanding {
         &self.standing
     }
 
@@ -235,7 +249,7 @@ impl Node {
         &self.options.trust
     }
 
-    /// Takes the volume offline if the error says that its disk fails, and hands the error on.
+    /// Takes the volume offline if the error says that its disk fails, and returns the error.
     pub(crate) fn blame(&self, volume: &VolumeId, error: DiskError) -> NodeError {
         match self.volumes.blame(volume, &error) {
             Ok(()) => NodeError::Disk(error),
@@ -249,7 +263,8 @@ impl Node {
             .is_some_and(|volume| volume.problem.is_none())
     }
 
-    pub(crate) fn layout(&self, id: &VolumeId) -> Result<Layout, NodeError> {
+    /// Returns the paths of a volume that is online.
+    pub fn layout(&self, id: &VolumeId) -> Result<Layout, NodeError> {
         let volume = self
             .volumes
             .find(id)
@@ -266,22 +281,22 @@ impl Node {
 
 /// A file of this node, open.
 #[derive(Debug)]
-pub struct Reading {
+pub struct OpenFile {
     /// Its bytes.
     pub data: UncachedFile,
     /// Its outboard.
     pub outboard: Option<UncachedFile>,
-    /// What the catalog says of it.
+    /// Its entry in the catalog.
     pub entry: Entry,
 }
 
-fn open(layout: &Layout, entry: Entry) -> Result<Reading, NodeError> {
+fn open(layout: &Layout, entry: Entry) -> Result<OpenFile, NodeError> {
     let target = layout.target(&entry.name);
     let outboard = match UncachedFile::open(&target.outboard) {
         Err(error) if error.is_absent() => None,
         other => Some(other?),
     };
-    Ok(Reading {
+    Ok(OpenFile {
         data: UncachedFile::open(&target.file)?,
         outboard,
         entry,

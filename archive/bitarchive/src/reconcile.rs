@@ -1,8 +1,8 @@
-//! At start, and when a volume comes online: the disk against the catalog. The disk is right about what is there, the
-//! catalog about what should be.
+//! The reconciliation of a disk with the catalog, at start and when a volume comes online. The disk is right about what is
+//! there, the catalog about what should be.
 //!
-//! Names and sizes only: bytes are for the scrub. Nothing is deleted, and no row goes because its file has gone. What
-//! cannot be read here (a sidecar, an inode, a manifest) is damage of one file, and keeps no other from being served.
+//! It compares names and sizes only: bytes are for the scrub. Nothing is deleted, and no row is removed because its file is
+//! gone. A sidecar, an inode or a manifest that cannot be read is damage of one file, and keeps no other from being served.
 
 mod incoming;
 mod sidecar;
@@ -28,30 +28,30 @@ use crate::error::NodeError;
 use crate::layout::{Layout, Shelf};
 use crate::manifest;
 
-/// How many rows are written at a time.
+/// The number of rows that are written at a time.
 const BATCH: usize = 1000;
 
-/// What reconciling found, in files.
+/// The numbers of files that reconciling has found.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Reconciled {
-    /// As the catalog says.
+pub struct ReconcileReport {
+    /// Files that are as the catalog says.
     pub unchanged: u64,
-    /// On disk with a sidecar, and not in the catalog.
+    /// Files on disk with a sidecar that were not in the catalog.
     pub added: u64,
-    /// In the catalog, or with a sidecar, and not on disk.
+    /// Files in the catalog, or with a sidecar, that are not on disk.
     pub missing: u64,
-    /// On disk with another size than admitted.
+    /// Files on disk with another size than admitted.
     pub damaged: u64,
-    /// On disk without a readable sidecar.
+    /// Files on disk without a readable sidecar.
     pub unexpected: u64,
-    /// In the directories of files and no archive file: left alone.
+    /// Things in the directories of files that are not archive files: they are left alone.
     pub foreign: u64,
     /// Manifests that were written again.
     pub manifests: u64,
 }
 
-impl Reconciled {
-    /// Adds what was found on another volume.
+impl ReconcileReport {
+    /// Adds the numbers of another volume.
     pub const fn add(&mut self, other: Self) {
         self.unchanged += other.unchanged;
         self.added += other.added;
@@ -63,22 +63,22 @@ impl Reconciled {
     }
 }
 
-/// Holds one volume against the catalog, its shelves on all cores: what costs time is the signatures.
+/// Reconciles one volume with the catalog, its shelves on all cores: the signatures cost the time.
 pub(crate) fn volume(
     catalog: &Catalog,
     trust: &TrustFile,
     id: &VolumeId,
     layout: &Layout,
     now: Timestamp,
-) -> Result<Reconciled, NodeError> {
+) -> Result<ReconcileReport, NodeError> {
     tidy_incoming(id, layout)?;
     stray::bring_home(id, layout)?;
     let passes = on_all_cores(
         Shelf::all(),
-        || Pass::new(catalog, trust, id, now),
+        || ReconcilePass::new(catalog, trust, id, now),
         |pass, shelf| pass.shelf(layout, shelf),
     )?;
-    let mut whole = Pass::new(catalog, trust, id, now);
+    let mut whole = ReconcilePass::new(catalog, trust, id, now);
     for mut pass in passes {
         pass.flush()?;
         whole.found.add(pass.found);
@@ -88,7 +88,7 @@ pub(crate) fn volume(
     Ok(whole.found)
 }
 
-/// Holds one file that is on disk against the catalog, and gives its root.
+/// Reconciles one file that is on disk with the catalog, and returns its root.
 pub(crate) fn file(
     catalog: &Catalog,
     trust: &TrustFile,
@@ -102,34 +102,34 @@ pub(crate) fn file(
         Ok(Some(EntryKind::Directory | EntryKind::Other) | None) => return Ok(None),
         Err(error) => Err(unless_exhausted(error)?),
     };
-    let mut pass = Pass::new(catalog, trust, id, now);
+    let mut pass = ReconcilePass::new(catalog, trust, id, now);
     let row = pass.file(layout, name, size)?;
-    pass.sync_names(layout, Shelf::of(name))?;
+    pass.sync_names(layout, Shelf::for_name(name))?;
     pass.flush()?;
     Ok(row.root)
 }
 
-struct Pass<'a> {
+struct ReconcilePass<'a> {
     catalog: &'a Catalog,
     trust: &'a TrustFile,
     id: &'a VolumeId,
     now: Timestamp,
-    found: Reconciled,
+    found: ReconcileReport,
     batch: Vec<Entry>,
-    /// A fingerprint of every name on disk: 8 bytes a file, where the names would not fit.
+    /// A fingerprint of every name on disk: 8 bytes a file, because the names would not fit into memory.
     seen: Vec<u64>,
-    /// Files were taken over whose names nobody has made durable, as far as is known.
+    /// Whether files were recorded whose names may not be durable yet.
     has_taken_over: bool,
 }
 
-impl<'a> Pass<'a> {
+impl<'a> ReconcilePass<'a> {
     fn new(catalog: &'a Catalog, trust: &'a TrustFile, id: &'a VolumeId, now: Timestamp) -> Self {
         Self {
             catalog,
             trust,
             id,
             now,
-            found: Reconciled::default(),
+            found: ReconcileReport::default(),
             batch: Vec::new(),
             seen: Vec::new(),
             has_taken_over: false,
@@ -176,7 +176,7 @@ impl<'a> Pass<'a> {
         Ok(())
     }
 
-    /// A file that is on disk, with its size, or why that cannot be said.
+    /// Makes the row of a file that is on disk, from its size or the error of looking at it.
     fn file(
         &mut self,
         layout: &Layout,
@@ -242,8 +242,8 @@ impl<'a> Pass<'a> {
         Ok(row)
     }
 
-    /// Makes durable the names of files that were taken over: a crash may have come between the name and its sync, and
-    /// from now on the file counts as stored.
+    /// Makes durable the names of files that were recorded: a crash may have come between a name and its sync, and from now on
+    /// the file counts as stored.
     fn sync_names(&mut self, layout: &Layout, on: Shelf) -> Result<(), DiskError> {
         if std::mem::take(&mut self.has_taken_over) {
             // Their sidecars were made durable before they got their names.
@@ -252,7 +252,8 @@ impl<'a> Pass<'a> {
         Ok(())
     }
 
-    /// A file whose inode cannot be read: none of it can, until the disk or its file system is mended.
+    /// Makes the row of a file whose inode cannot be read: all of it is unreadable until the disk or its file system is
+    /// repaired.
     fn unreadable(
         &mut self,
         layout: &Layout,
@@ -321,8 +322,8 @@ impl<'a> Pass<'a> {
         }
     }
 
-    /// Sidecars without a file or a row: leftovers, or missing files. The repository knows which; until it says, they
-    /// are missing.
+    /// Notes sidecars without a file or a row: they are leftovers, or of missing files. The repository knows which; until it
+    /// says, the files are missing.
     fn leftover_sidecars(&mut self, layout: &Layout, on: Shelf) -> Result<(), NodeError> {
         for last in directory::names(&layout.meta(on))? {
             let name = last.to_str().and_then(|name| name.strip_suffix(".json"));
@@ -333,7 +334,7 @@ impl<'a> Pass<'a> {
             let is_there = match directory::kind(&target.file) {
                 Ok(Some(EntryKind::File { .. })) => true,
                 Ok(Some(EntryKind::Directory | EntryKind::Other) | None) => false,
-                // It is, and was noted with the files.
+                // The file is there, and was noted with the others.
                 Err(error) => unless_exhausted(error).map(|_| true)?,
             };
             if is_there || self.catalog.row(&name, self.id)?.is_some() {
@@ -358,7 +359,7 @@ impl<'a> Pass<'a> {
         Ok(())
     }
 
-    /// Rows of this volume whose files are not there. The row stays, as the alarm.
+    /// Notes rows of this volume whose files are absent. The row stays, as the alarm.
     fn note_missing(&mut self) -> Result<(), NodeError> {
         self.seen.sort_unstable();
         let catalog = self.catalog;
@@ -405,7 +406,7 @@ fn is_unexpected(row: &Row) -> bool {
     matches!(row.condition, Condition::Unexpected { .. })
 }
 
-/// Eight bytes that stand for a name.
+/// Returns eight bytes that stand for a name.
 pub(crate) fn fingerprint(name: &FileName) -> u64 {
     let hash = blake3::hash(name.as_str().as_bytes());
     hash.as_bytes()
@@ -413,7 +414,7 @@ pub(crate) fn fingerprint(name: &FileName) -> u64 {
         .map_or(0, |first| u64::from_be_bytes(*first))
 }
 
-/// What a name bears cannot be read: that is said of the file, unless the node lacks what it needs to look.
+/// Returns the error if it is about the file; fails with it if the node has run out of open files or memory.
 fn unless_exhausted(error: DiskError) -> Result<DiskError, DiskError> {
     if error.is_exhausted() {
         Err(error)

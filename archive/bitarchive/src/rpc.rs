@@ -1,18 +1,16 @@
 //! The door: the service `Node`, and the node's own calls to its monitor. It decodes, calls one function, encodes.
 //!
-//! Disks block, so each call runs on a thread that may. It waits there for the wire within limits; a reader of bytes, who
-//! may be slow, keeps no thread while it does not read.
+//! Disks block, so each call runs on a thread that may block. It waits there for the wire within limits; a slow reader of
+//! bytes keeps no thread while it does not read.
 
 mod attic;
-mod batch;
 pub(crate) mod checksum;
 mod convert;
-mod herald;
-mod job;
+mod jobs;
 mod listing;
 mod mend;
+mod notifier;
 mod read;
-mod reduce;
 mod scrub;
 #[cfg(test)]
 mod tests;
@@ -35,28 +33,29 @@ use tonic::{Request, Response, Status, Streaming};
 pub(crate) use archive_rpc::answers::send_blocking as send;
 #[cfg(test)]
 pub(crate) use convert::report;
-pub(crate) use herald::Herald;
+pub use convert::{gaps, status};
+pub use jobs::{JobRunner, RunnerError, StartRunner};
+pub(crate) use notifier::Notifier;
 
-use crate::batch::Batch;
 use crate::catalog::Entry;
 use crate::error::NodeError;
 use crate::metrics::Instruments;
 use crate::node::Node;
 use crate::scrub::Control;
 
-/// The service.
+/// The service `Node`.
 pub(crate) struct Door {
     pub(crate) node: Arc<Node>,
-    pub(crate) herald: Arc<Herald>,
+    pub(crate) notifier: Arc<Notifier>,
     pub(crate) scrub: Arc<Control>,
-    pub(crate) batch: Arc<Batch>,
+    pub(crate) jobs: Box<dyn JobRunner>,
     pub(crate) instruments: Instruments,
     pub(crate) clock: Clock,
     pub(crate) tasks: Tasks,
     pub(crate) idle: Duration,
 }
 
-/// What the node's server offers, and to whom.
+/// Returns the services of the node's server, and the rules of who may call them.
 pub(crate) fn services(door: Door) -> Services {
     Services {
         routes: Routes::new(NodeServer::new(door)),
@@ -66,7 +65,7 @@ pub(crate) fn services(door: Door) -> Services {
 }
 
 impl Door {
-    /// Runs `work` on a thread that may block; what it sends is the answer, and so is the error it ends with.
+    /// Runs `work` on a thread that may block. It sends the answers, and its error ends them.
     fn answer<T: Send + 'static>(
         &self,
         name: &str,
@@ -75,7 +74,7 @@ impl Door {
         answer(&self.tasks, &self.node, name, work)
     }
 
-    /// Runs `work`, with one answer, on a thread that may block. It goes on to its end also when the caller is gone.
+    /// Runs `work`, with one answer, on a thread that may block. It goes on to its end even if the caller is gone.
     async fn act<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Node, Timestamp) -> Result<T, NodeError> + Send + 'static,
@@ -87,25 +86,25 @@ impl Door {
             .map_err(|error| convert::status(&error))
     }
 
-    /// Does the same where `work` changes what the node takes. When the answer comes the monitor knows, unless it took
+    /// Runs `work`, which changes what the node takes. When the answer comes, the monitor knows of the change, unless it took
     /// longer than a heartbeat may.
     async fn change(
         &self,
         work: impl FnOnce(&Node, Timestamp) -> Result<(), NodeError> + Send + 'static,
     ) -> Result<Response<wire::NodeStatus>, Status> {
-        let done = self.act(|node, now| work(node, now).map(|()| status(node)));
+        let done = self.act(|node, now| work(node, now).map(|()| node_status(node)));
         let status = done.await?;
-        self.herald.tell_now().await;
+        self.notifier.tell_now().await;
         Ok(status)
     }
 }
 
-/// Writes how the node is now.
-fn status(node: &Node) -> wire::NodeStatus {
+/// Writes the status of the node.
+fn node_status(node: &Node) -> wire::NodeStatus {
     fields::node_status(convert::report(node))
 }
 
-/// Runs `work` of a `part` on a thread that may block; what it sends is the answer, and so is the error it ends with.
+/// Runs `work` of a `part` on a thread that may block. It sends the answers, and its error ends them.
 fn answer<P: Send + Sync + 'static, T: Send + 'static>(
     tasks: &Tasks,
     part: &Arc<P>,
@@ -118,7 +117,7 @@ fn answer<P: Send + Sync + 'static, T: Send + 'static>(
     Response::new(stream)
 }
 
-/// Runs `work` on threads that may block, for as long as what it sends is taken: a slow caller keeps none.
+/// Runs `work` on threads that may block, for as long as its answers are taken: a slow caller keeps no thread.
 fn answer_in_turns<T: Send + 'static>(
     tasks: &Tasks,
     name: &str,
@@ -138,7 +137,7 @@ impl NodeService for Door {
         &self,
         request: Request<Streaming<wire::UploadRequest>>,
     ) -> Result<Response<AnswerStream<wire::UploadResponse>>, Status> {
-        let mut steps = upload::Steps::new(request.into_inner(), self.idle);
+        let mut steps = upload::UploadSteps::new(request.into_inner(), self.idle);
         let clock = self.clock.clone();
         Ok(self.answer("upload", move |node, answers| {
             upload::receive(node, &mut steps, answers, &clock)
@@ -166,8 +165,10 @@ impl NodeService for Door {
     ) -> Result<Response<wire::FindResponse>, Status> {
         let request = request.into_inner();
         let name = fields::file_name("name", &request.name)?;
-        self.act(move |node, now| convert::found(node, &name, request.on_disk.then_some(now)))
-            .await
+        self.act(move |node, now| {
+            convert::find_response(node, &name, request.on_disk.then_some(now))
+        })
+        .await
     }
 
     async fn files(
@@ -196,7 +197,7 @@ impl NodeService for Door {
         &self,
         _request: Request<wire::NodeStateRequest>,
     ) -> Result<Response<wire::NodeStatus>, Status> {
-        self.act(|node, _| Ok(status(node))).await
+        self.act(|node, _| Ok(node_status(node))).await
     }
 
     async fn set_volume(
@@ -305,7 +306,7 @@ impl NodeService for Door {
         &self,
         request: Request<Streaming<wire::MendRequest>>,
     ) -> Result<Response<AnswerStream<wire::MendResponse>>, Status> {
-        let mut steps = mend::Steps::new(request.into_inner(), self.idle);
+        let mut steps = mend::MendSteps::new(request.into_inner(), self.idle);
         let (clock, instruments) = (self.clock.clone(), self.instruments.clone());
         Ok(self.answer("mend", move |node, answers| {
             mend::mend(node, &mut steps, answers, &clock, &instruments)
@@ -329,20 +330,20 @@ impl NodeService for Door {
         &self,
         request: Request<Streaming<wire::BatchRunRequest>>,
     ) -> Result<Response<AnswerStream<wire::BatchRunResponse>>, Status> {
-        Ok(batch::run(&self.batch, self.idle, request.into_inner()))
+        Ok(self.jobs.run(request.into_inner(), self.idle))
     }
 
     async fn reduce_batch(
         &self,
         request: Request<Streaming<wire::BatchReduceRequest>>,
     ) -> Result<Response<AnswerStream<wire::BatchReduceResponse>>, Status> {
-        Ok(reduce::run(&self.batch, self.idle, request.into_inner()))
+        Ok(self.jobs.reduce(request.into_inner(), self.idle))
     }
 }
 
-/// Has the names on the disks held against the catalog; the caller hears that it goes on.
+/// Compares the names on the disks with the catalog; the caller hears that it goes on.
 fn walk(node: &Node, clock: &Clock, answers: &Answers<wire::FilesResponse>) -> Result<(), Status> {
-    let mut news = verify::News::new(clock);
+    let mut news = verify::ProgressReport::new(clock);
     let walked = node.walk(clock.now(), &mut |names| {
         news.tell(names, |looked| send(answers, listing::looking(looked)))
     });

@@ -1,12 +1,11 @@
-//! The scrub: every copy of this node read whole within the deadline, the one that has waited longest first.
+//! The scrub: every copy of this node is read whole within the deadline, the one that has waited longest first.
 //!
-//! `scrub/order.rs` decides what is next and how fast, from the catalog; `scrub/control.rs` is what people talk to; this
-//! file does it.
-//! What is verified is in the catalog as soon as it is, so a process that dies loses the file it was reading and no
-//! more. A long file is read on a thread of its own, which lets go of it when the node stops, when the scrub is paused,
-//! and when somebody else wants the file.
+//! `scrub/order.rs` decides from the catalog which copy is next and how fast it is read; `scrub/control.rs` takes the orders
+//! of people; this file reads. A verification is in the catalog as soon as it ends, so that a process that dies loses only
+//! the file that it was reading. A long file is read on a thread of its own, which releases it when the node stops, when the
+//! scrub is paused, and when somebody else wants the file.
 //!
-//! Not promised: that a disk is read faster than people allow. Then the oldest verification shows how far behind it is.
+//! Not promised: that a disk is read faster than people allow. The oldest verification then shows how far behind it is.
 
 mod control;
 mod order;
@@ -25,15 +24,15 @@ use jiff::Timestamp;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
-pub use self::control::{Activity, Control, Order, State};
-use self::order::{Plan, Planned, Survey};
+pub use self::control::{Activity, Control, ScrubOrder, ScrubState};
+use self::order::{PlannedRead, ReadPlan, Survey};
 use crate::catalog::{Condition, Entry};
 use crate::error::NodeError;
 use crate::metrics::Instruments;
 use crate::node::Node;
 use crate::work::Work;
 
-/// How long one step waits for what is under way.
+/// The time that one step waits for a thread.
 const STEP: Duration = Duration::from_secs(2);
 
 /// The least time between two looks over the catalog.
@@ -42,25 +41,25 @@ const LEAST_PAUSE: Duration = Duration::from_secs(2);
 /// The most time between two looks while the catalog changes.
 const MOST_PAUSE: Duration = Duration::from_hours(1);
 
-/// A look over the catalog may take one part in so many of the time.
+/// A look over the catalog may take this fraction of the time: one part in 20.
 const SURVEY_SHARE: u32 = 20;
 
-/// How often a thread that waits looks whether it shall stop.
+/// The time between two looks of a waiting thread whether it has to stop.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// The worker.
+/// The worker that scrubs.
 pub(crate) struct Scrub {
-    round: Arc<Round>,
+    round: Arc<ScrubContext>,
     tasks: Tasks,
-    job: Option<oneshot::Receiver<Done>>,
-    plan: VecDeque<Planned>,
-    surveyed: Option<Surveyed>,
-    /// Something was left out of the plan, or could not be read now.
+    job: Option<oneshot::Receiver<ThreadResult>>,
+    plan: VecDeque<PlannedRead>,
+    surveyed: Option<SurveyRecord>,
+    /// Whether a copy was left out of the plan, or could not be read now.
     again: bool,
 }
 
-/// What the worker's threads work with.
-struct Round {
+/// The state that the threads of the scrub share.
+struct ScrubContext {
     node: Arc<Node>,
     control: Arc<Control>,
     clock: Clock,
@@ -68,18 +67,18 @@ struct Round {
     stop: CancellationToken,
 }
 
-/// What is known of the last look over the catalog.
+/// A record of the last look over the catalog.
 #[derive(Clone, Copy, Debug)]
-struct Surveyed {
+struct SurveyRecord {
     at: Instant,
     took: Duration,
-    /// What had been written to the catalog then.
+    /// The number of writes to the catalog at that time.
     writes: u64,
 }
 
-/// What a thread brings back.
-enum Done {
-    Surveyed(Result<(Plan, Surveyed), NodeError>),
+/// The result of a thread.
+enum ThreadResult {
+    Surveyed(Result<(ReadPlan, SurveyRecord), NodeError>),
     Read(Result<Entry, NodeError>),
 }
 
@@ -91,7 +90,7 @@ impl Scrub {
         tasks: Tasks,
         instruments: Instruments,
     ) -> Self {
-        let round = Round {
+        let round = ScrubContext {
             node,
             control,
             clock,
@@ -108,26 +107,30 @@ impl Scrub {
         }
     }
 
-    fn start(&mut self, name: &str, work: impl FnOnce(&Round) -> Done + Send + 'static) {
+    fn start(
+        &mut self,
+        name: &str,
+        work: impl FnOnce(&ScrubContext) -> ThreadResult + Send + 'static,
+    ) {
         let (done, job) = oneshot::channel();
         let round = Arc::clone(&self.round);
         self.job = Some(job);
         self.tasks.spawn_blocking(name, move || {
-            // Nobody waits any more when the node stops.
+            // Nobody waits for it when the node stops.
             drop(done.send(work(&round)));
         });
     }
 
-    fn take(&mut self, done: Done) -> Result<(), WorkerError> {
+    fn handle(&mut self, done: ThreadResult) -> Result<(), WorkerError> {
         match done {
-            Done::Surveyed(found) => {
+            ThreadResult::Surveyed(found) => {
                 let (plan, surveyed) = found?;
                 self.again = plan.due > plan.next.len() as u64;
                 self.plan = plan.next.into();
                 self.surveyed = Some(surveyed);
             }
-            Done::Read(Ok(entry)) => self.round.count(&entry),
-            Done::Read(Err(error)) => {
+            ThreadResult::Read(Ok(entry)) => self.round.count(&entry),
+            ThreadResult::Read(Err(error)) => {
                 self.again = true;
                 match error {
                     NodeError::Stopped(_)
@@ -164,14 +167,14 @@ impl Scrub {
         Ok(())
     }
 
-    /// Makes known by when the most urgent copy of the plan is to be read. It is not always the first one.
+    /// Publishes the time by which the most urgent copy of the plan has to be read. It is not always the first one.
     fn tell_limit(&self) {
         let until = self.plan.iter().map(|planned| planned.window.until).min();
         let until = until.map(|until| Timestamp::from_nanosecond(until).unwrap_or(Timestamp::MAX));
         self.round.node.standing().set_verify_by(until);
     }
 
-    /// Whether it is time to look over the catalog.
+    /// Returns whether it is time to look over the catalog.
     fn is_time_to_survey(&self) -> bool {
         let Some(last) = self.surveyed else {
             return true;
@@ -208,12 +211,12 @@ impl Worker for Scrub {
                 return Ok(Step::Again);
             };
             self.job = None;
-            self.take(done?)?;
+            self.handle(done?)?;
             return Ok(Step::Again);
         }
         if self.is_time_to_survey() {
             self.start("scrub: look over the catalog", |round| {
-                Done::Surveyed(round.survey())
+                ThreadResult::Surveyed(round.survey())
             });
             return Ok(Step::Again);
         }
@@ -223,16 +226,18 @@ impl Worker for Scrub {
         match self.plan.pop_front() {
             None => Ok(Step::Idle(Duration::from_secs(1))),
             Some(planned) => {
-                self.start("scrub: read", move |round| Done::Read(round.read(&planned)));
+                self.start("scrub: read", move |round| {
+                    ThreadResult::Read(round.read(&planned))
+                });
                 Ok(Step::Again)
             }
         }
     }
 }
 
-impl Round {
+impl ScrubContext {
     /// Looks over all rows.
-    fn survey(&self) -> Result<(Plan, Surveyed), NodeError> {
+    fn survey(&self) -> Result<(ReadPlan, SurveyRecord), NodeError> {
         let (at, now) = (self.clock.instant(), self.clock.now());
         let writes = self.node.catalog().writes();
         let (mut online, mut retired): (Vec<VolumeId>, Vec<VolumeId>) = (Vec::new(), Vec::new());
@@ -262,11 +267,11 @@ impl Round {
         let plan = survey.finish();
         self.note(plan.clone())?;
         let took = self.clock.instant().saturating_duration_since(at);
-        Ok((plan, Surveyed { at, took, writes }))
+        Ok((plan, SurveyRecord { at, took, writes }))
     }
 
-    /// Makes known what a look over the rows found.
-    fn note(&self, plan: Plan) -> Result<(), DiskError> {
+    /// Publishes the plan that a look over the rows has made.
+    fn note(&self, plan: ReadPlan) -> Result<(), DiskError> {
         self.node.standing().set_oldest(plan.oldest);
         let (unknown, now) = (plan.unknown, self.clock.now());
         self.control.set_plan(plan);
@@ -282,7 +287,7 @@ impl Round {
     }
 
     /// Reads one copy, unless somebody else has read it since it was planned.
-    fn read(&self, planned: &Planned) -> Result<Entry, NodeError> {
+    fn read(&self, planned: &PlannedRead) -> Result<Entry, NodeError> {
         let row = self.node.catalog().row(&planned.name, &planned.volume)?;
         if row.is_none_or(|row| row.verified != planned.verified) {
             return Err(NodeError::NotFound(planned.name.clone()));
@@ -303,7 +308,7 @@ impl Round {
         )
     }
 
-    /// Waits until what was read is paid for; breaks when the file shall be let go.
+    /// Waits until the rate allows the next read. Breaks if the file has to be released.
     fn wait(&self, pace: &Pace, name: &FileName) -> ControlFlow<()> {
         loop {
             let is_over = self.stop.is_cancelled()
@@ -321,10 +326,10 @@ impl Round {
     }
 }
 
-/// Reads are paid for with time.
+/// The pace of reads, which are paid for with time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Pace {
-    /// When the next read may be.
+    /// The time at which the next read may begin.
     next: Instant,
 }
 
@@ -333,7 +338,7 @@ impl Pace {
         Self { next: now }
     }
 
-    /// `bytes` were read at a time when `rate` bytes a second were allowed. Time that was not used is not saved.
+    /// Pays for `bytes` that were read while `rate` bytes a second were allowed. Unused time is not saved.
     fn spend(&mut self, bytes: u64, rate: u64, now: Instant) {
         let nanoseconds = u128::from(bytes) * 1_000_000_000 / u128::from(rate.max(1));
         let cost = Duration::from_nanos(u64::try_from(nanoseconds).unwrap_or(u64::MAX));

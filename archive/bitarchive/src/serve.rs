@@ -1,4 +1,4 @@
-//! Brings a node up.
+//! The start of a node as a process.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -13,55 +13,54 @@ use archive_proof::TrustFile;
 use archive_rpc::{ConnectError, Credentials, CredentialsError, Role, ServeError};
 use tokio::task::{JoinError, spawn_blocking};
 
-use crate::adopt::Strangers;
-use crate::attic::Evidence;
-use crate::batch::{Batch, BatchError};
+use crate::adopt::StrangerWorker;
+use crate::attic::EvidenceWorker;
 use crate::checksum::RecordError;
 use crate::error::NodeError;
-use crate::heartbeat::{Heartbeat, Look};
-use crate::metrics::{Instruments, Show};
+use crate::heartbeat::{DiskWorker, HeartbeatWorker};
+use crate::metrics::{Instruments, MetricsWorker};
 use crate::node::{Node, NodeOptions};
-use crate::rpc::{Door, Herald, services};
+use crate::rpc::{Door, Notifier, RunnerError, StartRunner, services};
 use crate::scrub::{Control, Scrub};
 use crate::settings::Settings;
 
-/// Why a node does not start.
+/// The reason why a node or a checksum replica does not start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     /// The certificate, the key or the authorities cannot be used.
     #[error(transparent)]
     Credentials(#[from] CredentialsError),
-    /// The certificate is somebody else's: no monitor would believe its heartbeats.
+    /// The certificate is that of another party: no monitor would believe its heartbeats.
     #[error("the certificate is {found}, not node/{node}; issue one with `holdfast pki issue`")]
     Identity {
-        /// Whose it is.
+        /// The identity in the certificate.
         found: String,
-        /// The node it is set to be.
+        /// The node of the settings.
         node: NodeId,
     },
-    /// The certificate does not say both: the repository calls it as the monitor and as the node.
+    /// The certificate does not name both roles: the repository calls a checksum replica as the monitor and as the node.
     #[error(
         "the certificate is {found}, not monitor/{replica} and node/{node}; issue one with `holdfast pki issue`"
     )]
     BothIdentities {
-        /// Whose it is.
+        /// The identity in the certificate.
         found: String,
-        /// The replica it is set to be.
+        /// The replica of the settings.
         replica: ReplicaId,
-        /// The node it is set to be.
+        /// The node of the settings.
         node: NodeId,
     },
     /// The record of a checksum replica cannot be used.
     #[error(transparent)]
     Record(#[from] RecordError),
-    /// The trust file is absent or no trust file.
+    /// The trust file is absent, or is not a trust file.
     #[error("{setting}: {}: {why}", .path.display())]
     Trust {
         /// The setting.
         setting: &'static str,
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The problem.
         why: String,
     },
     /// The disks or the catalog cannot be used.
@@ -70,18 +69,18 @@ pub enum StartError {
     /// Its address cannot be listened on.
     #[error(transparent)]
     Bind(#[from] ServeError),
-    /// The address of the monitor is none.
+    /// The address of the monitor is not an address.
     #[error("bitarchive.monitor: {0}")]
     Monitor(#[from] ConnectError),
-    /// A second node of that name in this process.
+    /// This process has a node of that name already.
     #[error(transparent)]
     Duplicate(#[from] DuplicateWorker),
-    /// A bug: the instruments are called as others are.
+    /// A bug: other instruments have the same names.
     #[error(transparent)]
     Metrics(#[from] MetricError),
     /// Batch jobs cannot be run.
     #[error(transparent)]
-    Batch(#[from] BatchError),
+    Jobs(RunnerError),
     /// A system call failed.
     #[error(transparent)]
     Disk(#[from] DiskError),
@@ -90,8 +89,17 @@ pub enum StartError {
     Join(#[from] JoinError),
 }
 
-/// Opens the node, listens, and returns the address. It lives in the daemon's tasks until their stop.
-pub async fn serve(settings: Settings, daemon: Daemon) -> Result<SocketAddr, StartError> {
+/// Opens the node, listens, and returns the address. It lives in the daemon's tasks until their stop. Its batch jobs are
+/// run by the runner that `start_runner` makes.
+///
+/// # Errors
+///
+/// Returns the [`StartError`] that people have to mend first.
+pub async fn serve(
+    settings: Settings,
+    daemon: Daemon,
+    start_runner: StartRunner,
+) -> Result<SocketAddr, StartError> {
     let own = settings.bitarchive;
     let credentials = settings.rpc.credentials(daemon.clock.now().into())?;
     let identity = credentials.identity();
@@ -112,11 +120,10 @@ pub async fn serve(settings: Settings, daemon: Daemon) -> Result<SocketAddr, Sta
         attic: settings.attic,
     };
     let now = daemon.clock.now();
-    let data = options.data.clone();
     let scrub = Arc::new(Control::open(&options.data, settings.scrub, now));
     let instruments = Instruments::new(&daemon.metrics, &own.node)?;
     let (node, found) = spawn_blocking(move || Node::open(options, now)).await??;
-    tracing::info!(node = %own.node, ?found, "the disks were held against the catalog");
+    tracing::info!(node = %own.node, ?found, "the disks were reconciled with the catalog");
     let node = Arc::new(node);
 
     let (listener, address) = archive_rpc::bind(&settings.rpc.listen).await?;
@@ -124,37 +131,37 @@ pub async fn serve(settings: Settings, daemon: Daemon) -> Result<SocketAddr, Sta
     let limits = settings.rpc.limits(settings.daemon.drain.duration() / 2);
     let (clock, workers, id) = (&daemon.clock, &daemon.workers, own.node.as_str());
     let between = (own.monitor.as_str(), endpoint);
-    let herald = Herald::new(&node, between, &own.replica, &credentials, &limits, clock)?;
-    let herald = Arc::new(herald);
-    let heartbeat = Heartbeat {
+    let notifier = Notifier::new(&node, between, &own.replica, &credentials, &limits, clock)?;
+    let notifier = Arc::new(notifier);
+    let heartbeat = HeartbeatWorker {
         node: own.node.clone(),
-        herald: Arc::clone(&herald),
+        notifier: Arc::clone(&notifier),
         heard: false,
     };
     workers.spawn_instance(id, heartbeat)?;
-    let look = Look {
+    let look = DiskWorker {
         node: Arc::clone(&node),
         clock: clock.clone(),
         every: own.look,
         keep_uploads: own.keep_uploads,
     };
     workers.spawn_instance(id, look)?;
-    workers.spawn_instance(id, Strangers::new(Arc::clone(&node), own.look))?;
+    workers.spawn_instance(id, StrangerWorker::new(Arc::clone(&node), own.look))?;
     let renewed = credentials.clone();
     let reload = ReloadWorker::new(clock.clone(), move |now| Ok(renewed.reload(now.into())?));
     workers.spawn_instance(id, reload)?;
 
-    // A node that cannot write its catalog takes files and answers for none of them: it ends, and rebuilds it at the start.
+    // A node that cannot write its catalog could answer for no file that it takes: it ends, and rebuilds it at the start.
     let watched = Arc::clone(&node);
     daemon
         .tasks
         .spawn_watch("catalog", clock.clone(), move || watched.catalog().broken());
-    let evidence = Evidence {
+    let evidence = EvidenceWorker {
         node: Arc::clone(&node),
         clock: clock.clone(),
     };
     workers.spawn_instance(id, evidence)?;
-    let show = Show {
+    let show = MetricsWorker {
         node: Arc::clone(&node),
         clock: clock.clone(),
         instruments: instruments.clone(),
@@ -169,18 +176,12 @@ pub async fn serve(settings: Settings, daemon: Daemon) -> Result<SocketAddr, Sta
     );
     workers.spawn_instance(id, worker)?;
 
-    let batch = Batch::open(
-        &node,
-        &data,
-        settings.batch_node,
-        (clock, &daemon.tasks, daemon.executable.as_deref()),
-        instruments.batch.clone(),
-    )?;
+    let jobs = start_runner(&node, settings.batch_node, &daemon).map_err(StartError::Jobs)?;
     let door = Door {
         node,
-        herald,
+        notifier,
         scrub,
-        batch: Arc::new(batch),
+        jobs,
         instruments,
         clock: clock.clone(),
         tasks: daemon.tasks.clone(),
@@ -193,7 +194,7 @@ pub async fn serve(settings: Settings, daemon: Daemon) -> Result<SocketAddr, Sta
     Ok(address)
 }
 
-/// Counts what the server turns away.
+/// Counts the calls and connections that the server refuses.
 pub(crate) fn count_refusals(credentials: &Credentials, daemon: &Daemon) -> Result<(), StartError> {
     let identity = credentials.identity().to_string();
     let refused = daemon.metrics.refusals(&identity)?;

@@ -19,31 +19,30 @@ pub struct Settings {
     pub rpc: RpcSettings,
     /// The node itself.
     pub bitarchive: NodeSettings,
-    /// How it reads again what it has.
+    /// The pace of the scrub, which reads its copies again.
     #[serde(default)]
     pub scrub: ScrubSettings,
-    /// What may leave it, and how fast.
+    /// The limits on removals.
     #[serde(default)]
     pub attic: AtticSettings,
-    /// How much batch jobs may take of it.
+    /// The limits of batch jobs.
     #[serde(default)]
     pub batch_node: NodeBatchSettings,
 }
 
-/// The section `[batch_node]`: `[batch]` is of the repository, and `holdfast up` sets both.
+/// The section `[batch_node]`: `[batch]` belongs to the repository, and `holdfast up` sets both.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct NodeBatchSettings {
-    /// How many files each batch job computes at once, if `memory` allows; as many as there are cores, where nothing is
-    /// said.
+    /// The number of files that each batch job computes at once, if `memory` allows. The default is the number of cores.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub workers: Option<NonZeroU16>,
-    /// How many batch jobs run at once. Another one is told to come again.
+    /// The number of batch jobs that run at once. A further one is refused, and asked again later.
     pub jobs: NonZeroU16,
-    /// How many reduce steps of components run at once. Another one is told to come again.
+    /// The number of reduce steps of components that run at once. A further one is refused, and asked again later.
     pub reduces: NonZeroU16,
-    /// How much memory the components of all batch jobs take together, each job its share, but one component always;
-    /// half of what the machine has, but 2 GiB at least, where nothing is said. Compiling comes on top. Say it where
+    /// The memory that the components of all batch jobs take together. Each job has an equal share, and may always run one
+    /// component. The default is half of what the machine has, but at least 2 GiB. Compiling takes more on top. Set it if
     /// several nodes share a machine, and in a container that may take less.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub memory: Option<ByteSize>,
@@ -65,13 +64,13 @@ impl Default for NodeBatchSettings {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ScrubSettings {
-    /// Whether it reads at all.
+    /// Whether it scrubs at all.
     pub enabled: bool,
     /// Every copy is read once within this.
     pub deadline: Period,
     /// A new copy is read twice within this.
     pub young: Period,
-    /// The most bytes a second; what the deadline asks for, where nothing is said.
+    /// The most bytes a second. The default is what the deadline asks for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rate: Option<ByteSize>,
 }
@@ -91,19 +90,19 @@ impl Default for ScrubSettings {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AtticSettings {
-    /// How long what lies in the attic is kept at least, whoever asks.
+    /// The least time that items of the attic are kept, for all callers.
     #[serde(default = "min_age")]
     pub min_age: Period,
-    /// How many copies are put aside or purged within an hour at most, for all callers together, drained or not. A
-    /// drain to other nodes goes on at this pace; who drains a whole node raises it on that node for as long.
+    /// The most copies that are put aside or purged within an hour, for all callers together, drained or not. A drain to other
+    /// nodes goes at this pace; to drain a whole node, raise it on that node for as long.
     #[serde(default = "removals_per_hour")]
     pub removals_per_hour: u64,
-    /// How many copies on drained volumes are put aside within an hour at most where this node has the same content on
-    /// another of its volumes, which is not drained.
+    /// The most copies on drained volumes that are put aside within an hour if this node has the same content on another of
+    /// its volumes, which is not drained.
     #[serde(default = "moved_per_hour")]
     pub moved_per_hour: u64,
-    /// How long the groups that a repair replaced are kept, as evidence; then the node removes them by itself. Not less
-    /// than `min_age`. Whole files never go so.
+    /// The time that the groups which a repair replaced are kept, as evidence; then the node removes them by itself. It is at
+    /// least `min_age`. Whole files are never removed in this way.
     #[serde(default = "evidence")]
     pub evidence: Period,
 }
@@ -139,33 +138,33 @@ const fn evidence() -> Period {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct NodeSettings {
-    /// Who it is; the same for ever.
+    /// Its id; it never changes.
     pub node: NodeId,
     /// The replica it belongs to.
     pub replica: ReplicaId,
-    /// Where its catalog and its memory of volumes lie: a directory that is not on a volume.
+    /// The directory of its catalog and its memory of volumes; it is not on a volume.
     pub data: PathBuf,
-    /// Where volumes of this node may be found that it has not seen yet; a volume that it has seen, or that was labelled by
-    /// `holdfast volume init`, is used at its path from then on, also where this does not name it. So to take a disk out
-    /// of use, `holdfast volume drain` and `retire` it.
+    /// The paths at which volumes of this node may be found that it has not seen yet. A volume that it has seen, or that was
+    /// labelled by `holdfast volume init`, is used at its path from then on, even if this list does not name it. So to take a
+    /// disk out of use, `holdfast volume drain` and `retire` it.
     pub volumes: Vec<PathBuf>,
-    /// What stays free on each volume.
+    /// The bytes that stay free on each volume.
     #[serde(default = "reserve")]
     pub reserve: ByteSize,
     /// The keys whose admissions it believes: a trust file.
     pub trust: PathBuf,
     /// Where the monitor of the replica listens, `host:port`.
     pub monitor: String,
-    /// Where the repository reaches this node, `host:port`; as it listens, where nothing is said.
+    /// Where the repository reaches this node, `host:port`; without it, the address on which it listens.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub endpoint: Option<String>,
-    /// How long the sender of a file may be silent.
+    /// The time that the sender of a file may be silent.
     #[serde(default = "idle")]
     pub idle: Period,
-    /// How long what was received of a cut upload is kept.
+    /// The time that the bytes of a cut upload are kept.
     #[serde(default = "keep_uploads")]
     pub keep_uploads: Period,
-    /// How often the disks are looked at: whether they are there, and the right ones.
+    /// The time between two looks whether the right disks are there.
     #[serde(default = "look")]
     pub look: Period,
 }

@@ -1,4 +1,5 @@
-//! What the scrub and the rest of the node tell each other: how old the oldest verification is, and where to look next.
+//! The facts that the scrub and the rest of the node tell each other: the age of the oldest verification, and where to look
+//! next.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -7,35 +8,35 @@ use jiff::Timestamp;
 
 use crate::catalog::Entry;
 
-/// How many places to look at next are remembered; more damage than that is found by the ordinary round.
+/// The most places to look at next that are remembered; further damage is found by the ordinary round.
 const MOST_SUSPECTS: usize = 64;
 
-/// A place where damage was found: what was stored there at about the same time is to be read next.
+/// A place where damage was found: files that were stored there at about the same time are read next.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Suspect {
     /// The volume.
     pub(crate) volume: VolumeId,
-    /// When the damaged file was stored.
+    /// The time at which the damaged file was stored.
     pub(crate) stored: Timestamp,
-    /// When the damage was found.
+    /// The time at which the damage was found.
     pub(crate) found: Timestamp,
 }
 
-/// Shared by all who serve a node.
+/// The standing of the scrub, shared by all who serve a node.
 #[derive(Debug, Default)]
-pub(crate) struct Standing {
-    inner: Mutex<Inner>,
+pub(crate) struct ScrubStanding {
+    inner: Mutex<StandingState>,
 }
 
 #[derive(Debug, Default)]
-struct Inner {
+struct StandingState {
     oldest: Option<Timestamp>,
     verify_by: Option<Timestamp>,
     suspects: Vec<Suspect>,
 }
 
-impl Standing {
-    fn lock(&self) -> MutexGuard<'_, Inner> {
+impl ScrubStanding {
+    fn lock(&self) -> MutexGuard<'_, StandingState> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -56,18 +57,18 @@ impl Standing {
         !self.lock().suspects.is_empty()
     }
 
-    /// When the copy that has waited longest was last verified, as far as the scrub has counted; `None`: some copy was
-    /// not verified since the catalog was built, or there is none.
+    /// Returns the time at which the copy that has waited longest was last verified, as far as the scrub has counted; `None` if
+    /// some copy was not verified since the catalog was built, or there are no copies.
     pub(crate) fn oldest(&self) -> Option<Timestamp> {
         self.lock().oldest
     }
 
-    /// By when the scrub has to read the most urgent of the copies that are due; `None`: none is due.
+    /// Returns the time by which the scrub has to read the most urgent of the copies that are due; `None` if no copy is due.
     pub(crate) fn verify_by(&self) -> Option<Timestamp> {
         self.lock().verify_by
     }
 
-    /// Damage was found here: its neighbours are read next.
+    /// Notes that damage was found in a copy: its neighbours are read next.
     pub(crate) fn suspect(&self, entry: &Entry, now: Timestamp) {
         let mut inner = self.lock();
         if inner.suspects.len() < MOST_SUSPECTS {

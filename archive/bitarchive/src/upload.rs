@@ -1,8 +1,12 @@
 //! One file on its way into this node: the write path, in its order.
 //!
-//! Received beside its destination, hashed on the way, held against the signed admission, synced with its sidecar and
-//! outboard, read back past the page cache, given its final name (from then on it is stored); only then a row of the
-//! catalog, an answer, and a line of the manifest.
+//! The file is received beside its destination and hashed on the way, compared with the signed admission, synced with its
+//! sidecar and outboard, read back past the page cache, and given its final name: from then on it is stored. Only then come
+//! the row of the catalog, the answer, and the line of the manifest.
+//!
+//! # Errors
+//!
+//! Every public function fails with a [`NodeError`], whose variants say what the caller does next.
 
 use std::collections::BTreeMap;
 
@@ -18,9 +22,9 @@ use crate::catalog::{Condition, Entry, Row};
 use crate::claims::Claim;
 use crate::error::NodeError;
 use crate::layout::Layout;
-use crate::node::{Node, Second};
+use crate::node::{Node, SecondCopy};
 
-/// An upload in progress. Dropping it leaves what was received, to be resumed or reaped, and gives back the room that was
+/// An upload in progress. Dropping it leaves the received bytes, to be resumed or reaped, and gives back the room that was
 /// reserved for the rest.
 #[derive(Debug)]
 pub struct Upload<'a> {
@@ -30,29 +34,29 @@ pub struct Upload<'a> {
     volume: VolumeId,
     layout: Layout,
     stage: Stage,
-    room: Room<'a>,
+    room: UploadReservation<'a>,
 }
 
-/// The room that is reserved for an upload; what its bytes did not take is given back when this is dropped.
+/// The room that is reserved for an upload. The part that its bytes did not take is given back when this is dropped.
 #[derive(Debug)]
-struct Room<'a> {
+struct UploadReservation<'a> {
     node: &'a Node,
     volume: VolumeId,
     reserved: Option<Reservation>,
 }
 
-impl Room<'_> {
-    /// All bytes are there and durable: nothing is given back.
+impl UploadReservation<'_> {
+    /// Keeps the room when all bytes are there and durable.
     fn fill(mut self) {
         self.reserved = None;
     }
 }
 
-impl Drop for Room<'_> {
+impl Drop for UploadReservation<'_> {
     fn drop(&mut self) {
         if let Some(Err(error)) = self.reserved.take().map(Reservation::give_back) {
             let error = self.node.blame(&self.volume, error);
-            tracing::warn!(volume = %self.volume, %error, "what was reserved for an upload is given back at the next start");
+            tracing::warn!(volume = %self.volume, %error, "the room reserved for an upload is given back at the next start");
         }
     }
 }
@@ -76,7 +80,7 @@ impl<'a> Upload<'a> {
             other => other,
         };
         let stage = match stage {
-            // An earlier attempt failed after it had given the final name: at its end, this one is told so.
+            // An earlier attempt failed after it had given the final name: this one learns that at its end.
             Err(error) if error.is_taken() => Stage::begin_anew(&incoming, id.as_str()),
             other => other,
         };
@@ -90,7 +94,7 @@ impl<'a> Upload<'a> {
             .reservation()
             .map_err(|error| node.blame(&volume, error))?;
         Ok(Self {
-            room: Room {
+            room: UploadReservation {
                 node,
                 volume: volume.clone(),
                 reserved: Some(reserved),
@@ -104,34 +108,34 @@ impl<'a> Upload<'a> {
         })
     }
 
-    /// How many bytes are here, whole groups after a resumption.
+    /// Returns the number of bytes received, which are whole groups after a resumption.
     pub const fn received(&self) -> u64 {
         self.stage.length()
     }
 
-    /// The root of the bytes that are here: the sender compares it with its own before it goes on from there.
+    /// Returns the root of the bytes received: the sender compares it with its own before it goes on from there.
     pub fn root_so_far(&self) -> Root {
         self.stage.root_so_far()
     }
 
-    /// The name it is received for.
+    /// Returns the name it is received for.
     pub const fn name(&self) -> &FileName {
         &self.claim.name
     }
 
-    /// The volume that it is received on.
+    /// Returns the volume it is received on.
     pub const fn volume(&self) -> &VolumeId {
         &self.volume
     }
 
-    /// Takes the next bytes.
+    /// Writes the next bytes.
     pub fn write_all(&mut self, bytes: &[u8]) -> Result<(), NodeError> {
         self.stage
             .write_all(bytes)
             .map_err(|error| self.node.blame(&self.volume, error))
     }
 
-    /// Forgets what is here beyond `length`, cut to whole groups.
+    /// Forgets the bytes beyond `length`, cut to whole groups.
     pub fn keep(self, length: u64) -> Result<Self, NodeError> {
         let stage = self
             .stage
@@ -140,7 +144,7 @@ impl<'a> Upload<'a> {
         Ok(Self { stage, ..self })
     }
 
-    /// Makes durable what is here; returns how much a resumption can count on.
+    /// Makes the received bytes durable. Returns the number of bytes that a resumption can count on.
     pub fn sync(&self) -> Result<u64, NodeError> {
         self.stage
             .sync()
@@ -148,15 +152,15 @@ impl<'a> Upload<'a> {
         Ok(self.stage.length() - self.stage.length() % GROUP_SIZE)
     }
 
-    /// Gives it up and frees its room.
+    /// Discards the upload and frees its room.
     pub fn discard(self) -> Result<(), NodeError> {
         self.stage
             .discard()
             .map_err(|error| self.node.blame(&self.volume, error))
     }
 
-    /// Holds the bytes against the admission, makes them durable, reads them back and gives them their final name.
-    /// When this returns, the file is stored. When it fails before the name was given, nothing bears it.
+    /// Compares the bytes with the admission, makes them durable, reads them back and gives them their final name. When this
+    /// returns, the file is stored. If it fails before the name was given, nothing bears the name.
     pub fn commit(self, admission: &Envelope, now: Timestamp) -> Result<Entry, NodeError> {
         let Self {
             node,
@@ -183,7 +187,7 @@ impl<'a> Upload<'a> {
             return Err(differs);
         }
         // Volumes may have been set to drain, or back, while the bytes came.
-        if let Err(taken) = node.refuse_taken(&name, Some(Second::Of(admitted.root))) {
+        if let Err(taken) = node.refuse_taken(&name, Some(SecondCopy::Of(admitted.root))) {
             received.discard().map_err(blame)?;
             return Err(taken);
         }
@@ -221,7 +225,7 @@ impl<'a> Upload<'a> {
         verified
             .publish(&layout.target(&name))
             .map_err(|error| match error {
-                // Perhaps by an earlier attempt that failed after the name was given: the asker compares the root.
+                // Perhaps an earlier attempt failed after the name was given: the caller compares the root.
                 PublishError::Taken(_) => match node.look_at(&volume, &layout, &name, now) {
                     Ok(root) => NodeError::Taken {
                         name: name.clone(),
@@ -247,7 +251,7 @@ impl<'a> Upload<'a> {
     }
 }
 
-/// The largest of `points` up to which all bytes are among the first `length`; else 0.
+/// Returns the largest of `points` that is at most `length`, or 0.
 fn last_point(points: &[u64], length: u64) -> u64 {
     let reached = points.iter().copied().filter(|point| *point <= length);
     reached.max().unwrap_or(0)

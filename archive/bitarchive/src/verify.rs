@@ -1,11 +1,15 @@
-//! One copy read whole, past the page cache, and judged; what is found goes into the catalog.
+//! The verification of one copy: it is read whole, past the page cache, and its condition goes into the catalog.
 //!
-//! The data is judged by the root as admitted and by nothing else: a rotten outboard, or none, costs time and is made
-//! anew once the data is good; a rotten sidecar makes a good file *unexpected*, for the repository to adopt again. What
-//! is not there, or is no file (a directory, a link: never followed), is missing; what cannot be opened is unreadable
-//! as a whole; what is longer than admitted is damaged in its last group.
+//! The data is judged by the root as admitted and by nothing else. A rotten or absent outboard costs time, and is computed
+//! again once the data is good; a rotten sidecar makes a good file *unexpected*, for the repository to adopt again. An absent
+//! name, or one that bears something else (a directory, a link: never followed), is missing; a file that cannot be opened is
+//! unreadable as a whole; a file that is longer than admitted is damaged in its last group.
 //!
 //! Not promised: anything about a volume that went away meanwhile. Its rows stay as they are.
+//!
+//! # Errors
+//!
+//! Every public function fails with a [`NodeError`], whose variants say what the caller does next.
 
 use std::ops::ControlFlow;
 
@@ -16,19 +20,19 @@ use jiff::Timestamp;
 
 use crate::catalog::{Condition, Entry, Row};
 use crate::error::NodeError;
-use crate::layout::{Beside, Layout, is_file};
+use crate::layout::{Layout, MendPaths, is_file};
 use crate::node::Node;
 use crate::reconcile;
 use crate::work::Work;
 
-/// Told how many bytes were just read (at most 1 MiB); it may wait, to throttle, and stop the work.
+/// A callback that hears how many bytes were just read (at most 1 MiB). It may wait, to throttle, and stop the work.
 pub type Progress<'a> = &'a mut dyn FnMut(u64) -> ControlFlow<()>;
 
-/// How much of a file without a root is hashed at a time, in bytes.
+/// The number of bytes of a file without a root that are hashed at a time.
 const BLOCK: usize = 1024 * 1024;
 
 impl Node {
-    /// Reads one copy and judges it. `volume` may be left out where there is only one copy.
+    /// Reads one copy and judges it. `volume` may be left out if there is only one copy.
     pub fn verify(
         &self,
         name: &FileName,
@@ -40,7 +44,7 @@ impl Node {
         self.verify_as(Work::Verify, &entry.name, &entry.volume, now, progress)
     }
 
-    /// The copy that is meant: one that the catalog knows, or one that lies there and was not seen yet.
+    /// Finds the copy that is meant: one in the catalog, or one on a disk that was not seen yet.
     pub(crate) fn copy(
         &self,
         name: &FileName,
@@ -69,8 +73,8 @@ impl Node {
         }
     }
 
-    /// The root of what a copy is now, just after it was verified: of an intact one as admitted, of a damaged one by
-    /// reading it once more. `None`: it is not there, or some of it cannot be read.
+    /// Returns the root of a copy just after it was verified: of an intact one as admitted, of a damaged one by reading it once
+    /// more. Returns `None` if the copy is absent, or some of it cannot be read.
     pub fn root_now(
         &self,
         entry: &Entry,
@@ -87,7 +91,7 @@ impl Node {
         }
     }
 
-    /// The same for one copy that the catalog has, by whoever does it.
+    /// Verifies one copy that the catalog has, as the given work.
     pub(crate) fn verify_as(
         &self,
         work: Work,
@@ -109,7 +113,7 @@ impl Node {
             }
             progress(bytes)
         };
-        let judge = Judge {
+        let judge = CopyCheck {
             node: self,
             layout: &layout,
             name,
@@ -117,7 +121,7 @@ impl Node {
             now,
         };
         let row = judge.row(row, &mut yielding)?;
-        // What a disk that went away seems to say is said by nobody.
+        // A disk that went away proves nothing about its files.
         self.still_there(volume, &layout)?;
         let entry = Entry {
             name: name.clone(),
@@ -129,13 +133,13 @@ impl Node {
         }
         self.catalog().put(std::slice::from_ref(&entry))?;
         if matches!(entry.row.condition, Condition::Damaged { .. }) {
-            self.standing().suspect(&entry, now);
+            self.suspect(&entry, now);
         }
         Ok(entry)
     }
 
-    /// Whether the volume is online, and the disk that is there now is still that volume.
-    pub(crate) fn still_there(&self, id: &VolumeId, layout: &Layout) -> Result<(), NodeError> {
+    /// Checks that the volume is online, and that the disk which is there now is still that volume.
+    pub fn still_there(&self, id: &VolumeId, layout: &Layout) -> Result<(), NodeError> {
         self.layout(id)?;
         let found = self.volume_set().confirm(id, layout);
         found.map_err(|problem| NodeError::Offline {
@@ -145,7 +149,7 @@ impl Node {
     }
 }
 
-/// The size and root of the bytes as they are now; `None`: some of them cannot be read.
+/// Returns the size and root of the bytes as they are now, or `None` if some of them cannot be read.
 fn hash(
     name: &FileName,
     data: &UncachedFile,
@@ -170,8 +174,8 @@ fn hash(
     }
 }
 
-/// What is held against each other in one verification.
-struct Judge<'a> {
+/// The parts that one verification compares.
+struct CopyCheck<'a> {
     node: &'a Node,
     layout: &'a Layout,
     name: &'a FileName,
@@ -179,13 +183,13 @@ struct Judge<'a> {
     now: Timestamp,
 }
 
-impl Judge<'_> {
-    /// The row as it is to be from now on.
+impl CopyCheck<'_> {
+    /// Makes the new row.
     fn row(&self, mut row: Row, progress: Progress<'_>) -> Result<Row, NodeError> {
         let target = self.layout.target(self.name);
         let sidecar = reconcile::read_sidecar(&target.sidecar, self.name, self.node.trust())?;
         if let Ok((size, root, stored)) = sidecar {
-            // The admission decides; a row is only what was known of it.
+            // The admission decides; the row is only what was known so far.
             row = Row {
                 size,
                 root: Some(root),
@@ -253,7 +257,7 @@ impl Judge<'_> {
         Ok(row)
     }
 
-    /// Nothing of it can be read: it cannot be opened, or not even looked at.
+    /// Makes the row of a file that cannot be opened, or not even looked at.
     fn unreadable(&self, row: &Row, error: &DiskError) -> Row {
         tracing::warn!(file = %self.name, volume = %self.volume, %error, "cannot be read at all");
         Row {
@@ -276,14 +280,14 @@ impl Judge<'_> {
         }
     }
 
-    /// A file that nobody admitted: its root is what it hashes to, for the repository to recognise.
+    /// Makes the row of a file that nobody admitted, with the root of its bytes, for the repository to recognise.
     fn hash(
         &self,
         mut row: Row,
         data: &UncachedFile,
         progress: Progress<'_>,
     ) -> Result<Row, NodeError> {
-        // What cannot be read has no root; it stays what it is.
+        // A file that cannot be read gets no root, and keeps its condition.
         if let Some((size, root)) = hash(self.name, data, progress)? {
             row.size = size;
             row.root = Some(root);
@@ -292,20 +296,20 @@ impl Judge<'_> {
         Ok(row)
     }
 
-    /// Makes a rotten or absent outboard anew. That the disk has no room for it, or fails, is no fault of the data.
+    /// Computes a rotten or absent outboard again. If the disk has no room for it, or fails, that is no fault of the data.
     fn rebuild(&self, data: &UncachedFile, root: Root, size: u64) {
-        let beside = Beside::new(self.layout, self.name).outboard;
+        let beside = MendPaths::new(self.layout, self.name).outboard;
         let target = self.layout.target(self.name).outboard;
         match exchange::rebuild_outboard(data, root, size, &beside, &target) {
             Ok(true) => {
-                tracing::info!(file = %self.name, volume = %self.volume, "its outboard was made anew");
+                tracing::info!(file = %self.name, volume = %self.volume, "its outboard was computed again");
             }
             Ok(false) => {
-                tracing::warn!(file = %self.name, volume = %self.volume, "its outboard was not made: the data changes while it is read");
+                tracing::warn!(file = %self.name, volume = %self.volume, "its outboard was not computed: the data changes while it is read");
             }
             Err(error) => {
                 let error = self.node.blame(self.volume, error);
-                tracing::warn!(file = %self.name, volume = %self.volume, %error, "its outboard was not made anew");
+                tracing::warn!(file = %self.name, volume = %self.volume, %error, "its outboard was not computed again");
             }
         }
     }

@@ -1,50 +1,55 @@
-//! The volumes of one node: which are online, why the others are not, and which takes the next file.
+//! The volumes of one node: which are online, why the others are offline, and which one takes the next file.
 //!
-//! Which volumes the node has, and where each was last, is kept in `<node data>/volumes.json`, so that a wrong, swapped,
-//! empty or older disk is told from the right one at any start, and a volume that is gone stays known. A volume that
-//! failed a write is *poisoned* there until people clear it.
+//! The volumes of the node and their last paths are kept in `<node data>/volumes.json`, so that every start can tell a wrong,
+//! swapped, empty or older disk from the right one, and a volume that is gone stays known. A volume that failed a write is
+//! *poisoned* there until people clear it.
+//!
+//! # Errors
+//!
+//! Orders fail with a [`VolumesError`], which says what people have to do; questions to disks fail with a [`DiskError`].
 
 mod disks;
 mod error;
 mod generation;
 mod memory;
-mod unready;
+mod problems;
 mod verbs;
-mod warnings;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError, RwLock, RwLockWriteGuard};
 
-use archive_durable::{DiskError, Expected, Identity, Severity, Space, VolumeProblem, directory};
+use archive_durable::{
+    DiskError, ExpectedVolume, Severity, Space, VolumeIdentity, VolumeProblem, directory,
+};
 use archive_model::{Mode, NodeId, ReplicaId, VolumeId};
 
 use self::disks::DiskThreads;
 pub use self::error::VolumesError;
 pub use self::memory::unlisted;
-use self::memory::{MEMORY_NAME, Memory, Remembered, remember, write};
+use self::memory::{MEMORY_NAME, RememberedVolumes, VolumeMemory, remember, write};
 use crate::layout::Layout;
 
 /// One volume as the node sees it now.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Volume {
-    /// Where it is, or should be, mounted.
+    /// The path at which it is, or should be, mounted.
     pub path: PathBuf,
-    /// Which volume it is; unknown until one was seen at this path.
+    /// Its id; unknown until a volume was seen at this path.
     pub id: Option<VolumeId>,
-    /// Why it is offline; `None`: it is online.
+    /// The reason why it is offline; `None` if it is online.
     pub problem: Option<VolumeProblem>,
     /// Whether it takes new files.
     pub mode: Mode,
 }
 
 impl Volume {
-    /// Its layout, if it is online.
+    /// Returns its layout, if it is online.
     pub fn layout(&self) -> Option<Layout> {
         self.problem.is_none().then(|| Layout::new(&self.path))
     }
 
-    /// Whether it is there, and only waits to be held against the catalog.
+    /// Returns whether it is there, and only waits to be reconciled with the catalog.
     fn is_waiting(&self) -> bool {
         matches!(
             self.problem,
@@ -62,29 +67,29 @@ pub struct Volumes {
     paths: Vec<PathBuf>,
     reserve: u64,
     state: RwLock<State>,
-    /// Where disks are asked that may hang.
+    /// The threads that ask disks, which may hang.
     disks: DiskThreads,
-    /// Held while the disks are looked at, which may take long.
+    /// Locked while the disks are looked at, which may take long.
     looking: Mutex<()>,
-    /// Held while a disk is labelled: two orders at once would not see each other.
+    /// Locked while a disk is labelled: two orders at once would not see each other.
     labelling: Mutex<()>,
 }
 
 #[derive(Debug)]
 struct State {
     mode: Mode,
-    remembered: BTreeMap<VolumeId, Memory>,
+    remembered: BTreeMap<VolumeId, VolumeMemory>,
     volumes: Vec<Volume>,
-    /// Online, and held against the catalog since they came.
+    /// The volumes that are online, and were reconciled with the catalog since they came.
     accepted: BTreeSet<VolumeId>,
-    /// Changed since their generation was raised.
+    /// The volumes that have changed since their generation was raised.
     changed: BTreeSet<VolumeId>,
-    /// How many things lay where files belong and are none, when the volume was held against the catalog.
+    /// The number of things in the directories of files that are not archive files, when the volume was reconciled.
     foreign: BTreeMap<VolumeId, u64>,
 }
 
 impl Volumes {
-    /// Looks at every path. A path that is not the right volume is offline with its reason, never an error.
+    /// Looks at every path. A path without the right volume is offline with the reason, never an error.
     pub fn open(
         node: &NodeId,
         replica: &ReplicaId,
@@ -94,7 +99,7 @@ impl Volumes {
     ) -> Result<Self, VolumesError> {
         directory::make(data)?;
         let memory_path = data.join(MEMORY_NAME);
-        let Remembered { mode, volumes } = remember(&memory_path)?;
+        let RememberedVolumes { mode, volumes } = remember(&memory_path)?;
         let volumes = Self {
             node: node.clone(),
             replica: replica.clone(),
@@ -117,13 +122,13 @@ impl Volumes {
         Ok(volumes)
     }
 
-    /// The room on the file system at `path`; a disk that hangs is not waited for.
+    /// Returns the room on the file system at `path`; a disk that hangs is not waited for.
     pub fn space(&self, path: &Path) -> Result<Space, DiskError> {
         self.disks.space(path)
     }
 
-    /// Looks at every path again. A volume that is there again stays offline until the caller has held it against the
-    /// catalog ([`Volumes::accept`]); the result names these. Nobody waits for the disks but the caller.
+    /// Looks at every path again. Returns the volumes that have come back: they stay offline until the caller has reconciled
+    /// them with the catalog ([`Volumes::accept`]). Nobody but the caller waits for the disks.
     pub fn refresh(&self) -> Result<Vec<(VolumeId, Layout)>, VolumesError> {
         let _alone = self.looking.lock().unwrap_or_else(PoisonError::into_inner);
         let (before, shown) = {
@@ -153,7 +158,7 @@ impl Volumes {
                 }
                 volumes.push(volume);
             } else {
-                // People did something with it meanwhile, or it failed: that goes before what was seen.
+                // An order of people, or a failure, that came meanwhile overrides what was seen.
                 let now = state.volumes.iter();
                 volumes.extend(now.filter(|now| now.id.as_ref() == Some(&id)).cloned());
             }
@@ -184,7 +189,7 @@ impl Volumes {
         Ok(waiting)
     }
 
-    /// Takes a volume online that was held against the catalog, if nothing has happened to it meanwhile.
+    /// Takes a volume online that was reconciled with the catalog, unless something has happened to it meanwhile.
     pub fn accept(&self, id: &VolumeId) {
         let mut state = self.change_state();
         let State {
@@ -205,9 +210,9 @@ impl Volumes {
         self.state.write().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Paths that no volume was seen at yet: a volume of this node that is new to it is taken in; anything else is
-    /// shown. Where a retired volume was last, nothing is expected.
-    fn take_in_unclaimed(&self, remembered: &mut BTreeMap<VolumeId, Memory>) -> Vec<Volume> {
+    /// Looks at the paths at which no volume was seen yet. A new volume of this node is remembered; anything else is shown. The
+    /// last path of a retired volume is not expected to have one.
+    fn take_in_unclaimed(&self, remembered: &mut BTreeMap<VolumeId, VolumeMemory>) -> Vec<Volume> {
         let mut strays = Vec::new();
         for path in &self.paths {
             if remembered
@@ -216,7 +221,7 @@ impl Volumes {
             {
                 continue;
             }
-            let expected = Expected {
+            let expected = ExpectedVolume {
                 node: self.node.clone(),
                 replica: self.replica.clone(),
                 seen: None,
@@ -225,7 +230,7 @@ impl Volumes {
             let problem = match self.disks.recognise(path, expected) {
                 Ok(found) => match remembered.get(&found.volume) {
                     None => {
-                        remembered.insert(found.volume, Memory::new(path, found.generation));
+                        remembered.insert(found.volume, VolumeMemory::new(path, found.generation));
                         continue;
                     }
                     Some(memory) if memory.retired && memory.path == *path => continue,
@@ -249,9 +254,9 @@ impl Volumes {
         strays
     }
 
-    fn look(&self, id: &VolumeId, memory: &mut Memory, last: Option<&Volume>) -> Volume {
+    fn look(&self, id: &VolumeId, memory: &mut VolumeMemory, last: Option<&Volume>) -> Volume {
         let seen = Some((id.clone(), memory.generation));
-        let expected = Expected {
+        let expected = ExpectedVolume {
             node: self.node.clone(),
             replica: self.replica.clone(),
             seen,
@@ -272,7 +277,7 @@ impl Volumes {
         }
     }
 
-    /// All volumes, online or not: those that are known by their ids, then the paths that hold none of them.
+    /// Returns all volumes, online or not: those that are known by their ids, then the paths without a known volume.
     pub fn all(&self) -> Vec<Volume> {
         self.state
             .read()
@@ -281,14 +286,14 @@ impl Volumes {
             .clone()
     }
 
-    /// One volume.
+    /// Returns one volume.
     pub fn find(&self, id: &VolumeId) -> Option<Volume> {
         self.all()
             .into_iter()
             .find(|volume| volume.id.as_ref() == Some(id))
     }
 
-    /// The online volumes with their layouts.
+    /// Returns the online volumes with their layouts.
     pub fn online(&self) -> Vec<(VolumeId, Layout)> {
         self.all()
             .into_iter()
@@ -296,7 +301,7 @@ impl Volumes {
             .collect()
     }
 
-    /// The online volumes that take new files.
+    /// Returns the online volumes that take new files.
     pub fn writable(&self) -> Vec<(VolumeId, Layout)> {
         self.all()
             .into_iter()
@@ -305,7 +310,7 @@ impl Volumes {
             .collect()
     }
 
-    /// Whether the node as a whole takes new files.
+    /// Returns the mode of the node as a whole.
     pub fn mode(&self) -> Mode {
         self.state
             .read()
@@ -313,7 +318,7 @@ impl Volumes {
             .mode
     }
 
-    /// The volume with the most room for a file of `size` bytes above the reserve; `None`: no volume has it.
+    /// Returns the volume with the most room, if it has room for a file of `size` bytes above the reserve.
     pub fn choose(&self, size: u64) -> Result<Option<(VolumeId, Layout)>, DiskError> {
         let mut best: Option<(u64, VolumeId, Layout)> = None;
         for (id, layout) in self.writable() {
@@ -331,12 +336,12 @@ impl Volumes {
         Ok(best.map(|(_, id, layout)| (id, layout)))
     }
 
-    /// The room on the volume of `layout` above the reserve, in bytes.
+    /// Returns the room on the volume of `layout` above the reserve, in bytes.
     pub fn room_on(&self, layout: &Layout) -> Result<u64, DiskError> {
         Ok(self.space(layout.root())?.usable(self.reserve))
     }
 
-    /// Takes a volume offline if the error says that its disk fails. Durable: a restart does not forget.
+    /// Takes a volume offline if the error says that its disk fails. A restart does not forget that.
     pub fn blame(&self, id: &VolumeId, error: &DiskError) -> Result<(), DiskError> {
         match error.severity() {
             Severity::Disk => self.poison(id, error),
@@ -344,7 +349,7 @@ impl Volumes {
         }
     }
 
-    /// Takes a volume offline until people clear it: at once, and also when that cannot be remembered.
+    /// Takes a volume offline until people clear it, at once, even if that cannot be written down.
     pub fn poison(&self, id: &VolumeId, error: &DiskError) -> Result<(), DiskError> {
         tracing::error!(volume = %id, %error, "volume taken offline: a system call failed");
         let mut state = self.change_state();
@@ -374,11 +379,14 @@ impl Volumes {
     }
 }
 
-/// What is wrong with a volume. Where nobody could look, it stays as it was last.
-fn as_seen(found: Result<Identity, VolumeProblem>, last: Option<&Volume>) -> Option<VolumeProblem> {
+/// Returns the problem of a volume. If the node could not look, the volume stays as it was.
+fn as_seen(
+    found: Result<VolumeIdentity, VolumeProblem>,
+    last: Option<&Volume>,
+) -> Option<VolumeProblem> {
     match (found.err(), last) {
         (Some(VolumeProblem::Unseen(why)), Some(last)) => {
-            tracing::warn!(volume = ?last.id, why, "nobody could look at it; it stays as it was");
+            tracing::warn!(volume = ?last.id, why, "the node could not look at the volume; it stays as it was");
             last.problem.clone()
         }
         (problem, _) => problem,

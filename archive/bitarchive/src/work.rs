@@ -1,15 +1,15 @@
-//! What is done with a file of a node, one thing at a time.
+//! The kinds of work on a file of a node, of which one is done at a time.
 
 use std::fmt;
 
-/// What is done with a file.
+/// A kind of work on a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Work {
-    /// It is read because somebody asked.
+    /// The file is read because somebody asked.
     Verify,
-    /// It is read because it is its turn.
+    /// The file is read because its turn has come.
     Scrub,
-    /// Groups are brought into it.
+    /// Groups of the file are replaced.
     Mend,
 }
 

@@ -16,7 +16,7 @@ use archive_proof::testing::{signing_key, trust_in};
 use archive_proof::{Admission, Envelope};
 use jiff::Timestamp;
 
-/// What cannot be read is one list a process.
+/// The list of unreadable sectors is one per process.
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
 struct Machine {
@@ -70,7 +70,7 @@ impl Machine {
         Node::open(options, now()).expect("a node").0
     }
 
-    /// Starts with a catalog that is built again.
+    /// Starts with a catalog that is rebuilt.
     fn start_anew(&self) -> Node {
         std::fs::remove_dir_all(self.path("data/catalog")).expect("removed");
         self.start()
@@ -137,15 +137,16 @@ fn is_unreadable_as_a_whole(entry: &Entry) -> bool {
     matches!(&entry.row.condition, Condition::Damaged { unreadable, .. } if *unreadable == all)
 }
 
-/// The volume serves what is good.
+/// Checks that the volume serves its good files.
 fn serves(node: &Node, what: &str) {
     let problem = node.volume_set().find(&volume()).expect("known").problem;
     assert_eq!(problem, None, "{what}");
     assert_eq!(verify(node, "good").row.condition, Condition::Present);
 }
 
+/// Fails if a sidecar on a bad sector costs more than its file, or the file cannot be adopted.
 #[test]
-fn a_sidecar_that_cannot_be_read_makes_one_file_unexpected_and_it_can_be_adopted() {
+fn unreadable_sidecar_makes_one_file_unexpected() {
     let _one = ONE_AT_A_TIME.lock();
     let machine = Machine::new();
     unreadable(&[machine.target("bad").sidecar]);
@@ -172,8 +173,9 @@ fn a_sidecar_that_cannot_be_read_makes_one_file_unexpected_and_it_can_be_adopted
     assert_eq!(verify(&node, "bad").row.condition, Condition::Present);
 }
 
+/// Fails if a leftover sidecar on a bad sector keeps the volume offline.
 #[test]
-fn a_sidecar_without_a_file_that_cannot_be_read_hinders_nothing() {
+fn unreadable_leftover_sidecar_hinders_nothing() {
     let _one = ONE_AT_A_TIME.lock();
     let machine = Machine::new();
     std::fs::remove_file(machine.target("bad").file).expect("removed");
@@ -188,8 +190,9 @@ fn a_sidecar_without_a_file_that_cannot_be_read_hinders_nothing() {
     ));
 }
 
+/// Fails if a manifest on a bad sector stays unreadable, or keeps the volume offline.
 #[test]
-fn a_manifest_that_cannot_be_read_is_written_again() {
+fn unreadable_manifest_is_written_again() {
     let _one = ONE_AT_A_TIME.lock();
     let machine = Machine::new();
     let path = machine.manifest("bad");
@@ -206,8 +209,9 @@ fn a_manifest_that_cannot_be_read_is_written_again() {
     serves(&machine.start(), "a directory in the place of a manifest");
 }
 
+/// Fails if an inode on a bad sector costs more than its file.
 #[test]
-fn an_inode_that_cannot_be_read_is_damage_of_one_file() {
+fn unreadable_inode_damages_one_file() {
     let _one = ONE_AT_A_TIME.lock();
     let machine = Machine::new();
     let node = machine.start();

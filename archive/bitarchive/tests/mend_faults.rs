@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
 use archive_bitarchive::{
-    AtticSettings, Condition, Entry, Layout, Mended, Node, NodeError, NodeOptions, Order,
+    AtticSettings, Condition, Entry, Layout, MendOrder, MendReport, Node, NodeError, NodeOptions,
 };
 use archive_durable::fault::{self, Fault, Plan};
 use archive_model::{FileName, Groups, NodeId, ReplicaId, Root, UploadId, VolumeId};
@@ -86,7 +86,7 @@ impl Machine {
         Node::open(options, now()).expect("the node starts").0
     }
 
-    /// Damages the groups 1 and 5, and lets the file grow.
+    /// Damages the groups 1 and 5, and makes the file longer.
     fn damage(&self) {
         let path = self.file();
         std::fs::remove_file(&path).expect("removed");
@@ -113,7 +113,7 @@ impl Machine {
     }
 }
 
-/// A node does not run as root: what is read-only is so for it too, where the kernel lets us.
+/// Drops the rights of root, if the kernel allows it: a node does not run as root, and read-only files are so for it too.
 fn give_up_override() {
     for given_up in [CapabilitySet::DAC_OVERRIDE, CapabilitySet::DAC_READ_SEARCH] {
         if thread::remove_capability_from_bounding_set(given_up).is_err() {
@@ -171,8 +171,8 @@ fn verify(node: &Node) -> Result<Entry, NodeError> {
     node.verify(&name(), None, now(), &mut on)
 }
 
-fn mend(node: &Node, groups: &Groups) -> Result<Mended, NodeError> {
-    let order = Order {
+fn mend(node: &Node, groups: &Groups) -> Result<MendReport, NodeError> {
+    let order = MendOrder {
         name: name(),
         volume: None,
         root: root(),
@@ -207,7 +207,7 @@ fn groups() -> Groups {
     Groups::touching([16_384..32_768, 81_920..81_921])
 }
 
-/// Takes the poison away that a failing disk leaves.
+/// Clears the poison that a failing disk leaves.
 fn start_again(machine: &Machine) -> Node {
     let node = machine.start();
     let volume = VolumeId::new("v1").expect("an id");
@@ -291,18 +291,21 @@ fn at_every_call(reserve: u64) {
     assert!(ends[0] > 0 && ends[1] > 0);
 }
 
+/// Fails if a mend beside that dies at some call leaves a copy that is neither the old nor the repaired one.
 #[test]
-fn beside_a_mend_that_dies_at_any_call_leaves_the_old_copy_or_the_repaired_one() {
+fn crash_leaves_old_or_repaired_copy() {
     at_every_call(0);
 }
 
+/// Fails if a mend in place that dies at some call is not finished at the next start.
 #[test]
-fn in_place_a_mend_that_dies_at_any_call_is_finished_at_the_next_start() {
+fn start_finishes_a_cut_mend_in_place() {
     at_every_call(u64::MAX);
 }
 
+/// Fails if groups that cannot be read are not mended, or take the volume offline.
 #[test]
-fn groups_that_cannot_be_read_are_named_brought_and_the_volume_is_not_blamed() {
+fn unreadable_groups_are_mended_without_blaming_volume() {
     let _one = ONE_AT_A_TIME.lock();
     fault::arm(None);
     for reserve in [0, u64::MAX] {
@@ -365,8 +368,9 @@ fn groups_that_cannot_be_read_are_named_brought_and_the_volume_is_not_blamed() {
     }
 }
 
+/// Fails if a file that may not be read cannot be mended.
 #[test]
-fn a_file_without_permission_is_unreadable_as_a_whole_and_is_mended_whole() {
+fn file_without_permission_is_mended_whole() {
     let _one = ONE_AT_A_TIME.lock();
     fault::arm(None);
     let machine = Machine::new(0);

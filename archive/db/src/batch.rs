@@ -1,4 +1,9 @@
 //! Changes to any tables of one database, committed together.
+//!
+//! # Errors
+//!
+//! Changes are refused with [`DbError::NoTable`] for a table of another database, and with [`DbError::Unwritable`] for a
+//! value that could not be read back. A commit fails with [`DbError::Io`] if the log cannot be written or synced.
 
 use std::sync::Arc;
 
@@ -12,7 +17,7 @@ use crate::value::{self, Value};
 
 /// Changes that are committed all or not at all. Later changes of one key win over earlier ones.
 ///
-/// It is held in memory: whoever has many rows commits every few thousand, or uses a [`crate::Load`].
+/// A batch is held in memory: a caller with many rows commits every few thousand, or uses a [`crate::Load`].
 ///
 /// Both rows are there afterwards, or neither:
 ///
@@ -82,7 +87,7 @@ impl Batch {
         Ok(())
     }
 
-    /// Removes every row that `table` has now, at the price of one; rows put afterwards stay.
+    /// Removes every row that `table` has now, at the cost of one change; rows that are put afterwards stay.
     pub fn clear<K: Key, V: Value>(&mut self, table: &Table<K, V>) -> Result<(), DbError> {
         let family = table.family_in(&self.inner)?;
         if let Some(mut end) = self.inner.last_key(table.name())? {
@@ -93,26 +98,26 @@ impl Batch {
         Ok(())
     }
 
-    /// How many bytes the changes take.
+    /// Returns the number of bytes that the changes take.
     pub fn size(&self) -> usize {
         self.writes.size_in_bytes()
     }
 
-    /// Writes the changes and syncs them; gives [`crate::Database::sequence`] as it is then.
+    /// Writes the changes and syncs them. Returns [`crate::Database::sequence`] after them.
     ///
-    /// After an error the changes may be there or not after the next opening, but never some of them. See
-    /// [`crate::Database::broken`]: after most errors nothing can be committed any more.
+    /// After an error, the next opening finds all of the changes or none of them. See
+    /// [`crate::Database::broken`]: after most errors no further commit succeeds.
     pub fn commit(self) -> Result<u64, DbError> {
         self.write_logged(true)
     }
 
     /// Writes the changes and does not sync them: they survive the end of the process, and a power cut once
-    /// [`crate::Database::sync`] has returned. Gives [`crate::Database::sequence`] as it is then.
+    /// [`crate::Database::sync`] has returned. Returns [`crate::Database::sequence`] after them.
     ///
     /// # Errors
     ///
-    /// [`DbError::SyncedOnly`] unless the database was opened with [`crate::Options::syncs_later`]; else as
-    /// [`Batch::commit`].
+    /// Returns [`DbError::SyncedOnly`] unless the database was opened with [`crate::Options::syncs_later`]; otherwise it
+    /// fails as [`Batch::commit`] does.
     pub fn write(self) -> Result<u64, DbError> {
         if !self.inner.syncs_later {
             return Err(DbError::SyncedOnly {

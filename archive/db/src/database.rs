@@ -14,6 +14,26 @@ use crate::value::Value;
 
 /// An open database. Clones share it; it is closed, and may be opened again, when the last of them and of its
 /// tables is gone.
+///
+/// ```
+/// use archive_db::{Memory, Options};
+///
+/// # fn main() -> Result<(), archive_db::DbError> {
+/// let database = Memory::new()?.open(&Options::new("example", 1, &["sizes"]))?;
+/// let sizes = database.table::<String, u64>("sizes")?;
+/// let mut batch = database.batch();
+/// for (name, size) in [("b.warc", 2), ("a.warc", 1)] {
+///     batch.put(&sizes, &name.to_owned(), &size)?;
+/// }
+/// let sequence = batch.commit()?;
+/// assert_eq!(database.sequence(), sequence);
+///
+/// // Rows come in the order of their keys, and damage is an error, never a short listing.
+/// let rows = sizes.scan()?.collect::<Result<Vec<_>, _>>()?;
+/// assert_eq!(rows, [("a.warc".to_owned(), 1), ("b.warc".to_owned(), 2)]);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug)]
 pub struct Database {
     pub(crate) inner: Arc<Engine>,
@@ -22,15 +42,19 @@ pub struct Database {
 }
 
 impl Database {
-    /// The table `name`, which is one of [`crate::Options::new`]'s.
+    /// Returns the table `name`, which is one of those of [`crate::Options::new`].
     ///
-    /// A table has one type of key and of value for ever; asking with another yields unreadable rows.
+    /// A table has the same types of key and value permanently; with other types its rows cannot be read.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`DbError::NoTable`] if the database has no table of this name.
     pub fn table<K: Key, V: Value>(&self, name: &str) -> Result<Table<K, V>, DbError> {
         self.inner.family(name)?;
         Ok(Table::new(Arc::clone(&self.inner), name))
     }
 
-    /// A batch of changes to any of the tables.
+    /// Begins a batch of changes to any of the tables.
     pub fn batch(&self) -> Batch {
         Batch::new(Arc::clone(&self.inner))
     }
@@ -39,23 +63,23 @@ impl Database {
     ///
     /// # Errors
     ///
-    /// [`DbError::Io`] if the log cannot be synced: what it has since the last sync may be lost at a power cut.
+    /// Returns [`DbError::Io`] if the log cannot be synced: what was written since the last sync may be lost at a power cut.
     pub fn sync(&self) -> Result<(), DbError> {
         let synced = self.inner.db.flush_wal(self.inner.is_on_disk);
         synced.map_err(|error| self.inner.failed_write(self.inner.failed(&error)))
     }
 
-    /// The sequence number of the last committed change: never falls while the database is whole.
+    /// Returns the sequence number of the last committed change. It never falls while the database is whole.
     pub fn sequence(&self) -> u64 {
         self.inner.db.latest_sequence_number()
     }
 
-    /// Which database it is: text that no other one has, given when it was made. A copy has it too.
+    /// Returns the identity of the database: a text given when it was created, which only its copies share.
     pub fn identity(&self) -> &str {
         self.inner.identity()
     }
 
-    /// How far it has come, to be kept in a second place.
+    /// Returns the point that it has reached, to be kept in a second place.
     pub fn reach(&self) -> Reach {
         Reach {
             sequence: self.sequence(),
@@ -63,19 +87,23 @@ impl Database {
         }
     }
 
-    /// The version that it had before it was opened; none: it was made.
+    /// Returns the version that it had before it was opened; `None` if it was created.
     pub const fn found_version(&self) -> Option<u32> {
         self.found
     }
 
-    /// The write that was cut away when it was opened, where [`crate::Options::torn_tail`] allowed that.
+    /// Returns the write that was cut away when it was opened, if [`crate::Options::torn_tail`] allowed that.
     pub const fn torn(&self) -> Option<&TornTail> {
         self.torn.as_ref()
     }
 
-    /// Reads every table to its end, past the cache, with every checksum; gives the number of rows.
+    /// Reads every table to its end, past the cache, with every checksum. Returns the number of rows.
     ///
-    /// It tells that what is stored can be read, not that rows decode: a scan of each table does that.
+    /// This proves that the bytes can be read, not that rows decode: a scan of each table proves that.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`DbError::Damaged`] if a checksum does not match, and [`DbError::Io`] if the disk fails.
     pub fn verify(&self) -> Result<u64, DbError> {
         let mut rows: u64 = 0;
         for name in self.inner.tables() {
@@ -84,13 +112,13 @@ impl Database {
         Ok(rows)
     }
 
-    /// Why nothing can be written any more, if a write failed so. A caller that answers for its writes has to end then,
-    /// or to open the database again: each further commit fails.
+    /// Returns the reason why no write can succeed any more, if there is one. A caller that answers for its writes then has
+    /// to end, or to open the database again: each further commit fails.
     pub fn broken(&self) -> Option<BrokenDatabase> {
         self.inner.broken().map(BrokenDatabase)
     }
 
-    /// The directory.
+    /// Returns its directory.
     pub fn path(&self) -> &Path {
         self.inner.path()
     }

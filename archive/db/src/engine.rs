@@ -1,4 +1,4 @@
-//! RocksDB, open: the tables by their names, and the first write that failed for good. All handles share it.
+//! An open RocksDB: its tables by their names, and the first write after which no other can succeed. All handles share it.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -13,15 +13,15 @@ use crate::tuning::Tuning;
 /// The purpose for which a database is opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Access<'a> {
-    /// To be made, with these tables, and written.
+    /// Create it with these tables, and write to it.
     Create(&'a [&'a str]),
-    /// To be read and written.
+    /// Read and write it.
     Write,
-    /// To be read: nothing on disk is changed.
+    /// Read it: nothing on disk is changed.
     Read,
 }
 
-/// What the handles share.
+/// The state that all handles share.
 #[derive(Debug)]
 pub(crate) struct Engine {
     pub(crate) db: DB,
@@ -37,7 +37,7 @@ pub(crate) struct Engine {
     broken: OnceLock<DbError>,
     tuning: Tuning,
     rocksdb: Setup,
-    /// How many files were on their way into it.
+    /// The number of files that were made for it.
     files: AtomicU64,
 }
 
@@ -51,7 +51,7 @@ impl fmt::Debug for Setup {
 }
 
 impl Engine {
-    /// Opens it with the tables that it has; a new one, with the tables that it is to have.
+    /// Opens a database with the tables that it has, or a new one with those that it is to have.
     pub(crate) fn open(
         path: &Path,
         tuning: &Tuning,
@@ -101,17 +101,17 @@ impl Engine {
         Ok(())
     }
 
-    /// The options that a table was opened with.
+    /// Returns the options that a table was opened with.
     pub(crate) fn family_options(&self, table: &str) -> rocksdb::Options {
         self.tuning.to_table(table, &self.rocksdb.0)
     }
 
-    /// A number that no file on its way into the database had before.
+    /// Returns a number that no file made for the database had before.
     pub(crate) fn next_file_number(&self) -> u64 {
         self.files.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Whether this build or another one made a table of this name.
+    /// Returns whether this build or another one made a table of this name.
     pub(crate) fn has_table(&self, table: &str) -> bool {
         self.tables.iter().any(|name| name == table)
     }
@@ -153,7 +153,7 @@ impl Engine {
         DbError::from_rocksdb(&self.path, error)
     }
 
-    /// Remembers a write that failed so that no other can succeed.
+    /// Remembers a failed write after which no other can succeed.
     pub(crate) fn failed_write(&self, error: DbError) -> DbError {
         if error.breaks_writing() {
             self.broken.get_or_init(|| error.clone());
@@ -165,23 +165,23 @@ impl Engine {
         &self.path
     }
 
-    /// All tables, those that this build does not name included.
+    /// Returns all tables, also those that this build does not name.
     pub(crate) fn tables(&self) -> &[String] {
         &self.tables
     }
 
-    /// Which database it is.
+    /// Returns the identity of the database.
     pub(crate) fn identity(&self) -> &str {
         &self.identity
     }
 
-    /// The first write that failed so that no other can succeed.
+    /// Returns the first failed write after which no other can succeed.
     pub(crate) fn broken(&self) -> Option<DbError> {
         self.broken.get().cloned()
     }
 }
 
-/// How whole tables are read: checked, read ahead, and without pushing everything else out of the cache.
+/// Returns the options for reading whole tables: checked, read ahead, and without evicting everything else from the cache.
 pub(crate) fn scan_options() -> ReadOptions {
     let mut options = ReadOptions::default();
     options.set_verify_checksums(true);

@@ -1,4 +1,4 @@
-//! What can go wrong with a database, by what its user does next.
+//! The errors of a database, by what its user does next.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use rocksdb::ErrorKind;
 use crate::key::InvalidKey;
 use crate::value::InvalidValue;
 
-/// Why a database did not do what it was asked to.
+/// The reason why an operation of a database failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DbError {
     /// Its files contradict themselves or each other. A cache is destroyed and rebuilt, a record is restored.
@@ -16,7 +16,7 @@ pub enum DbError {
     Damaged {
         /// Its directory.
         path: PathBuf,
-        /// What was found, in RocksDB's words where it found it.
+        /// The damage, in RocksDB's words if RocksDB found it.
         what: String,
     },
     /// It holds less than its user knows to have been committed: a log vanished, or an old copy was put back.
@@ -24,9 +24,9 @@ pub enum DbError {
     Behind {
         /// Its directory.
         path: PathBuf,
-        /// What [`crate::Options::at_least`] asked for.
+        /// The sequence number that [`crate::Options::at_least`] asked for.
         stamp: u64,
-        /// Where it ends; 0 where there is none.
+        /// The sequence number at which it ends; 0 if there is no database.
         found: u64,
     },
     /// It was made at another time than the one that its user kept something in: somebody put it there.
@@ -59,7 +59,7 @@ pub enum DbError {
         /// Name and versions wanted, such as `catalog version 1–5`.
         readable: String,
     },
-    /// A row whose key or value this build cannot read. Never a default in its place.
+    /// A row whose key or value this build cannot read. No default takes its place.
     #[error("table `{table}` of {}: key {key}: {what}", path.display())]
     Unreadable {
         /// The directory of the database.
@@ -68,7 +68,7 @@ pub enum DbError {
         table: String,
         /// The key, its bytes escaped.
         key: String,
-        /// What is wrong with it.
+        /// The half of the row that cannot be read, and why.
         what: InvalidRow,
     },
     /// A value that could not be read back if it were written. Nothing was written.
@@ -76,7 +76,7 @@ pub enum DbError {
     Unwritable {
         /// The table.
         table: String,
-        /// Why not.
+        /// The reason.
         what: InvalidValue,
     },
     /// The database has no such table, or the table handle belongs to another database.
@@ -98,17 +98,17 @@ pub enum DbError {
     Io {
         /// The directory of the database.
         path: PathBuf,
-        /// What failed, in RocksDB's or the system's words.
+        /// The failure, in the words of RocksDB or the system.
         what: String,
     },
 }
 
-/// A database that failed while it wrote: RocksDB takes nothing from then on, until it is opened again.
+/// A database that failed while it wrote: RocksDB refuses every later write until it is opened again.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}; nothing more can be written there: see to its disk, then start this part again")]
 pub struct BrokenDatabase(#[from] pub DbError);
 
-/// Which half of a row cannot be read, and why.
+/// A row that cannot be read: which half of it, and why.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidRow {
     /// The key.
@@ -120,7 +120,7 @@ pub enum InvalidRow {
 }
 
 impl DbError {
-    /// Wraps what the system said of the directory `path`.
+    /// Wraps an error of the system about the directory `path`.
     pub(crate) fn from_io(path: &Path, error: &io::Error) -> Self {
         Self::Io {
             path: path.to_path_buf(),
@@ -128,7 +128,7 @@ impl DbError {
         }
     }
 
-    /// Sorts what RocksDB said, which is only text, into what the caller does next.
+    /// Sorts an error of RocksDB, which is only text, into what the caller does next.
     pub(crate) fn from_rocksdb(path: &Path, error: &rocksdb::Error) -> Self {
         let path = path.to_path_buf();
         let what = error.as_ref().to_owned();
@@ -164,8 +164,8 @@ impl DbError {
         }
     }
 
-    /// Whether nothing can be written any more after a write that failed so. A full disk is another thing: there is room
-    /// again some day, and RocksDB goes on by itself.
+    /// Returns whether no write can succeed after this error. A full disk is not such an error: RocksDB goes on by itself
+    /// once there is room again.
     pub(crate) fn breaks_writing(&self) -> bool {
         match self {
             Self::Damaged { .. } => true,
@@ -181,7 +181,7 @@ impl DbError {
         }
     }
 
-    /// Whether destroying the database and filling it again from elsewhere would help.
+    /// Returns whether it would help to destroy the database and fill it again from elsewhere.
     pub const fn is_damage(&self) -> bool {
         matches!(
             self,
@@ -199,7 +199,7 @@ mod tests {
 
     /// Fails if an I/O error is passed over as if the next write could succeed, or a full disk ends a part.
     #[test]
-    fn io_errors_break_writing_and_full_disks_do_not() {
+    fn io_error_breaks_writing_and_full_disk_not() {
         let io = |what: &str| DbError::Io {
             path: "catalog".into(),
             what: what.to_owned(),

@@ -3,10 +3,10 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-/// The directories whose databases take nothing.
+/// The directories whose databases refuse every commit.
 static FAILING: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
-/// From now on every commit to a database at or below `directory` fails with an I/O error.
+/// Makes every commit to a database at or below `directory` fail with an I/O error from now on.
 pub fn fail_commits_below(directory: &Path) {
     let mut failing = FAILING.lock().unwrap_or_else(PoisonError::into_inner);
     failing.push(directory.to_owned());

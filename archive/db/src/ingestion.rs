@@ -2,7 +2,7 @@
 //!
 //! Such a file has its rows in the form that they would have at last, so that they pass neither the log nor a table in memory,
 //! and, where the rows come in the order of their keys, are never written again. Few rows, and rows of a table that has not
-//! yet digested what it was given before, take the way of a [`Batch`].
+//! yet merged what it was given before, are written as a [`Batch`].
 //!
 //! Promised: what was written to the database before rows are handed over is durable before they are. The rows of one
 //! [`Ingestion::write`] are not seen all at once: their user shows them by a row of its own, which it writes afterwards.
@@ -23,11 +23,12 @@ use crate::value::{self, Value};
 /// Fewer bytes of rows than this are not worth a file.
 const LEAST_FILE: usize = 1 << 20;
 
-/// As many files at the level that everything comes to first say that the table is behind: RocksDB slows batches down then,
-/// and nothing else.
+/// The number of files in the first level at which the table counts as behind: RocksDB then slows batches down, and
+/// nothing else.
 const MOST_UNDIGESTED: u64 = 12;
 
-/// Of so many rows one may stand before the last row of the file before, and the others still become a file of their own.
+/// One row out of this many may sort before the last row of the previous file, and the others still become a file of
+/// their own.
 const LATE_OF: usize = 8;
 
 /// A batch of late or few rows is written when it has this many bytes.
@@ -66,7 +67,7 @@ pub struct Ingestion<K, V> {
     least_file: usize,
 }
 
-/// Where a row begins, and how long its key and its value are.
+/// The place of a row: where it begins, and how long its key and its value are.
 #[derive(Clone, Copy, Debug)]
 struct Row {
     start: usize,
@@ -94,17 +95,17 @@ impl<K: Key, V: Value> Ingestion<K, V> {
         }
     }
 
-    /// Makes files of so many bytes of rows, or more; 1 MiB unless said otherwise.
+    /// Sets the least number of bytes of rows in a file; the default is 1 MiB.
     pub const fn least_file(mut self, bytes: usize) -> Self {
         self.least_file = bytes;
         self
     }
 
-    /// Sets the row of `key`, once it is written.
+    /// Sets the row of `key` once the rows are written.
     ///
     /// # Errors
     ///
-    /// [`DbError::Unwritable`] if the value cannot be encoded.
+    /// Returns [`DbError::Unwritable`] if the value cannot be encoded.
     pub fn put(&mut self, key: &K, value: &V) -> Result<(), DbError> {
         let scratch = std::mem::take(&mut self.value);
         self.value = value::encode_into(value, scratch).map_err(|what| DbError::Unwritable {
@@ -123,7 +124,7 @@ impl<K: Key, V: Value> Ingestion<K, V> {
         Ok(())
     }
 
-    /// How many bytes the rows take that are not written yet.
+    /// Returns the number of bytes of the rows that are not written yet.
     pub fn size(&self) -> usize {
         self.bytes.len() + self.rows.len() * size_of::<Row>()
     }
@@ -133,7 +134,7 @@ impl<K: Key, V: Value> Ingestion<K, V> {
     ///
     /// # Errors
     ///
-    /// [`DbError`] if the database fails: some of the rows may be in it then.
+    /// Returns a [`DbError`] if the database fails: some of the rows may then be in it.
     pub fn write(&mut self) -> Result<(), DbError> {
         let mut rows = std::mem::take(&mut self.rows);
         let bytes = std::mem::take(&mut self.bytes);
@@ -151,14 +152,14 @@ impl<K: Key, V: Value> Ingestion<K, V> {
         } else {
             self.put_in_file(rest, &bytes)?;
         }
-        // The room is used again.
+        // The buffers are used again.
         (self.rows, self.bytes) = (rows, bytes);
         self.rows.clear();
         self.bytes.clear();
         Ok(())
     }
 
-    /// Whether the table has much that RocksDB has not brought to its place.
+    /// Returns whether RocksDB still has to merge much of what the table was given.
     fn is_behind(&self) -> Result<bool, DbError> {
         let inner = &self.database.inner;
         let family = self.table.family_in(inner)?;
@@ -201,7 +202,7 @@ impl<K: Key, V: Value> Ingestion<K, V> {
                 .map_err(|error| inner.failed(&error))
         });
         if let Err(error) = taken {
-            // The next opening deletes what is left here.
+            // The next opening deletes the remains.
             drop(fs::remove_file(&file));
             return Err(inner.failed_write(error));
         }

@@ -1,7 +1,7 @@
 //! Keys whose bytes sort as their values do.
 //!
 //! Numbers are big-endian; text that ends a key is itself; text that something follows is escaped and terminated.
-//! The encodings are on disk for ever: a change is a new version of every database that uses them.
+//! The encodings are on disk permanently: a change is a new version of every database that uses them.
 
 use std::fmt::Display;
 use std::str::FromStr;
@@ -13,7 +13,11 @@ pub trait Key: Sized {
     /// Appends the key so that other components may follow: no encoding is the beginning of another.
     fn encode(&self, out: &mut Vec<u8>);
 
-    /// Takes off the front of `bytes` what [`Key::encode`] wrote.
+    /// Reads a key that [`Key::encode`] wrote off the front of `bytes`.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`InvalidKey`] if `bytes` do not begin with a key of this type.
     fn decode(bytes: &mut &[u8]) -> Result<Self, InvalidKey>;
 
     /// Appends the key as the last component.
@@ -22,6 +26,10 @@ pub trait Key: Sized {
     }
 
     /// Reads all of `bytes`, which [`Key::encode_last`] wrote.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`InvalidKey`] if `bytes` are not exactly one key of this type.
     fn decode_last(mut bytes: &[u8]) -> Result<Self, InvalidKey> {
         let key = Self::decode(&mut bytes)?;
         if bytes.is_empty() {
@@ -32,10 +40,10 @@ pub trait Key: Sized {
     }
 }
 
-/// Says that `P` is what a key of this type begins with: its first components.
+/// Marks `P` as the first components of a key of this type.
 pub trait StartsWith<P: Key>: Key {}
 
-/// Why bytes are no key of the type asked for.
+/// The reason why bytes are not a key of the type asked for.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidKey {
     /// The bytes end within a component.
@@ -55,7 +63,7 @@ pub enum InvalidKey {
     Refused {
         /// The text.
         text: String,
-        /// What the type said.
+        /// The reason that the type gave.
         why: String,
     },
 }
@@ -241,7 +249,7 @@ impl<A: Key, B: Key, C: Key, D: Key> StartsWith<A> for (A, B, C, D) {}
 impl<A: Key, B: Key, C: Key, D: Key> StartsWith<(A, B)> for (A, B, C, D) {}
 impl<A: Key, B: Key, C: Key, D: Key> StartsWith<(A, B, C)> for (A, B, C, D) {}
 
-/// The bytes of a whole key.
+/// Returns the bytes of a whole key.
 pub(crate) fn to_bytes(key: &impl Key) -> Vec<u8> {
     let mut bytes = Vec::new();
     key.encode_last(&mut bytes);
@@ -254,7 +262,8 @@ mod tests {
 
     use super::*;
 
-    /// Every pair sorts as its bytes, in both encodings; every value comes back; no encoding begins another.
+    /// Checks that every pair sorts as its bytes in both encodings, that every value comes back, and that no encoding begins
+    /// another.
     fn check<K: Key + Ord + Debug>(values: &[K]) {
         let encode = |key: &K| {
             let mut bytes = Vec::new();

@@ -6,14 +6,15 @@
 //!
 //! Promised:
 //! - a [`Batch`] that was committed is synced, in all its tables or in none; one that was only written ([`Batch::write`], where
-//!   [`Options::syncs_later`] allows it) is lost with all behind it or not at all;
+//!   [`Options::syncs_later`] allows it) is lost together with everything after it, or not at all;
 //! - no read is silently short: damage is an `Err`, as the last item of an iteration if need be;
 //! - a database of another name or version, or whose bulk [`Load`] was cut off, is refused at [`Database::open`];
 //! - memory stays within [`Options::memory`] and what a caller holds in a [`Batch`] or an [`Ingestion`], at any number of rows.
 //!
 //! Not promised: to notice a write-ahead log that vanished or was cut at a record boundary. RocksDB opens such a
 //! database with fewer rows. Its users compare with the disk (a cache), or keep [`Database::reach`] in a second place and
-//! open with [`Options::reaches`] (a record). Who does so before anybody is told of a commit may let a write be cut away that a power cut tore, by [`Options::torn_tail`].
+//! open with [`Options::reaches`] (a record). A user that does so before it acknowledges a commit may let
+//! [`Options::torn_tail`] cut away a write that a power cut tore.
 //!
 //! Every call may block on the disk: asynchronous callers use a blocking thread. Handles are cheap clones.
 //!

@@ -1,4 +1,9 @@
-//! Many rows at once: without a log, and marked as unfinished until all of it is on disk.
+//! Bulk loads: many rows at once, without a log, and marked as unfinished until all of them are on disk.
+//!
+//! # Errors
+//!
+//! A load begins only if no other was cut off in this database ([`DbError::Damaged`]). Its steps fail if the disk does
+//! ([`DbError::Io`]), or if a value could not be read back ([`DbError::Unwritable`]).
 
 use crate::batch::Batch;
 use crate::database::Database;
@@ -14,7 +19,7 @@ const CHUNK: usize = 1 << 20;
 /// A bulk load into a new or cleared database: a rebuild.
 ///
 /// A database whose load was dropped or cut off before [`Load::finish`] is damaged: it cannot be opened again, and
-/// no second load of it begins. It is destroyed and the rebuild begun anew.
+/// no second load of it begins. Destroy it and begin the rebuild again.
 ///
 /// ```
 /// use archive_db::{Memory, Options};
@@ -37,7 +42,7 @@ pub struct Load {
 }
 
 impl Database {
-    /// Begins a bulk load: many rows, fast, durable only when it is finished.
+    /// Begins a bulk load: fast, and durable only when it is finished.
     pub fn load(&self) -> Result<Load, DbError> {
         Load::begin(self)
     }
@@ -67,12 +72,12 @@ impl Load {
         std::mem::replace(&mut self.chunk, self.database.batch()).write_unlogged()
     }
 
-    /// Hands over what was set so far: it can be read from then on, and is no more durable than before.
+    /// Makes the rows that were set so far readable. They are no more durable than before.
     pub fn settle(&mut self) -> Result<(), DbError> {
         std::mem::replace(&mut self.chunk, self.database.batch()).write_unlogged()
     }
 
-    /// Puts everything on disk and takes the mark away; gives [`Database::sequence`] as it is then.
+    /// Puts everything on disk and removes the mark. Returns [`Database::sequence`] after it.
     pub fn finish(self) -> Result<u64, DbError> {
         self.chunk.write_unlogged()?;
         self.database.inner.flush()?;
@@ -110,8 +115,9 @@ mod tests {
         );
     }
 
+    /// Fails if rows that were settled wait for the end of the load.
     #[test]
-    fn what_is_settled_can_be_read_before_the_end() {
+    fn settled_rows_are_readable_before_the_end() {
         let memory = Memory::new().unwrap();
         let database = memory.open(&Options::new("test", 1, &["rows"])).unwrap();
         let mut load = load(&database, 7);

@@ -12,7 +12,7 @@
 //!
 //! A file system may write down how long a file became before it writes what was appended. After a power cut the append
 //! then has its whole length, and zeros in the place of its bytes. RocksDB takes that for damage, as it must: it cannot
-//! know that nobody was told of that write. Who keeps a stamp knows. Nothing here writes.
+//! know that nobody was told of that write. A user that keeps a stamp knows. Nothing here writes.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom};
@@ -37,7 +37,7 @@ pub(crate) struct Log {
     pub(crate) path: PathBuf,
     /// Where its last whole write ends, in bytes.
     pub(crate) whole: u64,
-    /// The sequence number that this write has reached; none: there is no whole write in it.
+    /// The sequence number that this write has reached; `None` if the log has no whole write.
     pub(crate) sequence: Option<u64>,
     /// The length of the file.
     pub(crate) length: u64,
@@ -56,7 +56,7 @@ pub(crate) enum Tail {
     Damaged,
 }
 
-/// The logs of the database in the directory `path`, oldest first.
+/// Lists the logs of the database in the directory `path`, oldest first.
 pub(crate) fn logs(path: &Path) -> io::Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     for entry in fs::read_dir(path)? {
@@ -134,7 +134,7 @@ impl Reading {
         while let Some(record) = Record::first(rest) {
             let at = start + (block.len() - rest.len()) as u64;
             let Some((payload, after)) = record.split(rest) else {
-                // RocksDB believes the length where the file ends before its block does.
+                // RocksDB believes the length if the file ends before its block does.
                 let is_end = block.len() < BLOCK;
                 return Some(if is_end { Stop::Short } else { Stop::Bad(at) });
             };
@@ -173,7 +173,7 @@ impl Reading {
     }
 }
 
-/// The sequence number of the last change of a write.
+/// Returns the sequence number of the last change of a write.
 fn reached(write: &[u8]) -> Option<u64> {
     let (sequence, rest) = write.split_first_chunk()?;
     let (count, _) = rest.split_first_chunk()?;
@@ -190,7 +190,7 @@ struct Record {
 }
 
 impl Record {
-    /// The head at the beginning of `bytes`; none: they are too few for one.
+    /// Reads the head at the beginning of `bytes`. Returns `None` if they are too few for one.
     fn first(bytes: &[u8]) -> Option<Self> {
         let (sum, rest) = bytes.split_first_chunk()?;
         let (length, rest) = rest.split_first_chunk()?;
@@ -201,7 +201,8 @@ impl Record {
         })
     }
 
-    /// Its payload, and what follows in the same block; none: they are longer than `bytes`, which begin with the head.
+    /// Returns its payload and what follows in the same block, or `None` if `bytes`, which begin with the head, end
+    /// before its payload does.
     fn split<'a>(&self, bytes: &'a [u8]) -> Option<(&'a [u8], &'a [u8])> {
         bytes.get(HEAD..)?.split_at_checked(self.length)
     }
@@ -245,7 +246,7 @@ fn judge(bytes: &[u8], at: u64) -> Tail {
     Tail::Damaged
 }
 
-/// CRC-32C, begun with all ones and not yet inverted.
+/// Continues a CRC-32C, which begins with all ones and is inverted at the end.
 fn crc32c(sum: u32, bytes: &[u8]) -> u32 {
     bytes.iter().fold(sum, |sum, byte| {
         (0..8).fold(sum ^ u32::from(*byte), |sum, _| {

@@ -1,4 +1,8 @@
 //! Databases in RocksDB's in-memory environment, for tests and simulation: the same code without a disk.
+//!
+//! # Errors
+//!
+//! A place in memory is not given if the system has none left; a database in it is refused as one on disk is.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,14 +16,14 @@ use crate::options::Options;
 /// The directory, in an environment of its own.
 const PATH: &str = "/memory";
 
-/// A place in memory for one database. What was written stays while the place lives, so it can be opened again.
+/// A place in memory for one database. Its rows stay while the place lives, so that it can be opened again.
 pub struct Memory {
     env: Env,
     is_used: AtomicBool,
 }
 
 impl Memory {
-    /// An empty place.
+    /// Makes an empty place.
     pub fn new() -> Result<Self, DbError> {
         let env = Env::mem_env().map_err(|error| DbError::from_rocksdb(Path::new(PATH), &error))?;
         Ok(Self {
@@ -28,7 +32,7 @@ impl Memory {
         })
     }
 
-    /// Opens the database in this place, or makes it, as [`Database::open`] does on disk.
+    /// Opens the database in this place, or creates it, as [`Database::open`] does on disk.
     pub fn open(&self, options: &Options) -> Result<Database, DbError> {
         let is_new = !self.is_used.load(Ordering::Acquire);
         let database = Database::open_in(Path::new(PATH), options, Some(&self.env), is_new)?;
@@ -63,8 +67,9 @@ mod tests {
         assert_eq!(database.verify(), Ok(2));
     }
 
+    /// Fails if a place in memory forgets a commit when its database is closed.
     #[test]
-    fn what_was_committed_is_there_when_it_is_opened_again() {
+    fn reopened_place_has_what_was_committed() {
         let memory = Memory::new().unwrap();
         let options = Options::new("test", 1, &["numbers"]);
         let database = memory.open(&options).unwrap();

@@ -1,4 +1,5 @@
-//! Opening a database: what is refused, what is cut away, and what an older one is brought to, before anybody sees it.
+//! The opening of a database: it is refused, a torn write is cut away, or an older version is migrated, before anybody
+//! sees it.
 
 mod refusal;
 
@@ -17,9 +18,16 @@ use crate::torn::TornTail;
 use crate::{ingestion, version};
 
 impl Database {
-    /// Opens the database in the directory `path`; makes it if there is none and none was said to have been.
+    /// Opens the database in the directory `path`, or creates it if it is absent and the options do not say that it was
+    /// there.
     ///
     /// Files of a database without the file that names the others are damage, never a reason to begin anew.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`DbError::Damaged`], [`DbError::Behind`] or [`DbError::Other`] if it is not the database that the options
+    /// describe, [`DbError::Format`] if it has another name or a version that this build does not read, [`DbError::Busy`] if
+    /// another handle has it open, and [`DbError::Io`] if the system fails.
     pub fn open(path: &Path, options: &Options) -> Result<Self, DbError> {
         if !is_there(path)? {
             return Self::open_in(path, options, None, true);
@@ -32,7 +40,7 @@ impl Database {
             Err(DbError::Damaged { .. }) => {}
             other => return other,
         }
-        // Nobody else has it open, and of those who come here at once one goes on.
+        // Nobody else has it open, and only one of several simultaneous callers goes on.
         let lock =
             fs::File::open(path.join("LOCK")).map_err(|error| DbError::from_io(path, &error))?;
         lock.try_lock().or(Err(DbError::Busy {
@@ -54,17 +62,17 @@ impl Database {
         }
     }
 
-    /// Opens the database in the directory `path` for reading. Nothing on disk is changed, and each write fails. It has the rows
-    /// of the moment at which it is opened.
+    /// Opens the database in the directory `path` for reading. Nothing on disk is changed, and each write fails. It has the
+    /// rows of the moment at which it is opened.
     ///
     /// # Errors
     ///
-    /// As [`Database::open`]; a database that is absent, or of an older version, is refused, too.
+    /// Fails as [`Database::open`] does, and also if the database is absent or has an older version.
     pub fn open_to_read(path: &Path, options: &Options) -> Result<Self, DbError> {
         if !is_there(path)? {
             return Err(behind(path, options, 0));
         }
-        // A migration would write.
+        // A migration would write to it.
         let mut options = options.clone();
         options.migrations.clear();
         let mut rocksdb = options.tuning.to_rocksdb(None);
@@ -80,7 +88,7 @@ impl Database {
         })
     }
 
-    /// The same on disk (`env` is none) or elsewhere; `is_new` as the caller found out.
+    /// Opens a database on disk (without `env`) or in memory; the caller has found out whether it `is_new`.
     pub(crate) fn open_in(
         path: &Path,
         options: &Options,
@@ -93,7 +101,7 @@ impl Database {
         let mut rocksdb = options.tuning.to_rocksdb(env);
         // Each table that is made in a database that is open costs a sync of its own.
         rocksdb.create_missing_column_families(is_new);
-        // The table that tells the version comes last: a creation that was cut off before it is gone on with.
+        // The table with the version comes last: a creation that was cut off before is continued.
         let tables: Vec<&str> = ["default"]
             .into_iter()
             .chain(options.tables.iter().copied())
@@ -112,7 +120,7 @@ impl Database {
             deleted.map_err(|error| DbError::from_io(path, &error))?;
         }
         refuse_others(&inner, options)?;
-        // Where nothing was ever written, a creation was cut off at most: it goes on.
+        // If nothing was ever written, at most a creation was cut off: it is continued.
         let found = if inner.db.latest_sequence_number() == 0 {
             None
         } else {
@@ -133,7 +141,11 @@ impl Database {
         Ok(database)
     }
 
-    /// Removes the database in the directory `path` for ever: for caches, before they are rebuilt.
+    /// Deletes the database in the directory `path`: for caches, before they are rebuilt.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`DbError::Busy`] if another handle has it open, and [`DbError::Io`] if a file cannot be deleted.
     pub fn destroy(path: &Path) -> Result<(), DbError> {
         DB::destroy(&rocksdb::Options::default(), path)
             .map_err(|error| DbError::from_rocksdb(path, &error))

@@ -1,4 +1,4 @@
-//! How a database is opened: its name, version and tables, what is refused, and how much memory it may use.
+//! The options of a database: its name, version and tables, what is refused, and how much memory it may use.
 
 use std::path::Path;
 
@@ -12,10 +12,10 @@ use crate::tuning::{Compression, Tuning};
 /// It runs before anyone else sees the database. A crash may run it again from its beginning.
 pub type Migration = fn(&Database) -> Result<(), DbError>;
 
-/// Cuts a file to a length, durably; says why not.
+/// Cuts a file to a length, durably, or returns the reason why it could not.
 pub type Cut = fn(&Path, u64) -> Result<(), String>;
 
-/// What to open, for [`Database::open`].
+/// The options for [`Database::open`].
 ///
 /// ```
 /// use archive_db::{Memory, Options};
@@ -41,7 +41,8 @@ pub struct Options {
 }
 
 impl Options {
-    /// A database named `name`, of format version `version` (from 1), with these tables. Absent tables are created.
+    /// Describes a database named `name`, of format version `version` (from 1), with these tables. Absent tables are
+    /// created.
     pub fn new(name: &'static str, version: u32, tables: &[&'static str]) -> Self {
         Self {
             name,
@@ -55,7 +56,7 @@ impl Options {
         }
     }
 
-    /// Reads one version older than so far, by this step to the version after it.
+    /// Accepts one more older version, which this step migrates to the version after it.
     ///
     /// The first call gives the step to the current version, the next one the step before it, and so on.
     #[must_use]
@@ -64,23 +65,23 @@ impl Options {
         self
     }
 
-    /// Refuses a database whose [`Database::sequence`] is below `sequence`, or that is not there: for records.
+    /// Refuses a database whose [`Database::sequence`] is below `sequence`, or that is absent: for records.
     #[must_use]
     pub const fn at_least(mut self, sequence: u64) -> Self {
         self.at_least = sequence;
         self
     }
 
-    /// Refuses a database that has not come as far, that is another one, or that is not there: for records.
+    /// Refuses a database that has not reached this point, that is another one, or that is absent: for records.
     #[must_use]
     pub fn reaches(mut self, reach: Reach) -> Self {
         self.identity = reach.identity;
         self.at_least(reach.sequence)
     }
 
-    /// Lets a write be cut away, by `cut`, that a power cut has torn at the end of the newest log: some of its sectors are
-    /// zeros, and nothing can be read behind it. For records whose user brings [`Options::at_least`] up to date before
-    /// anybody is told of a commit: then nobody was told of that write.
+    /// Lets `cut` remove a write that a power cut has torn at the end of the newest log: some of its sectors are zeros, and
+    /// nothing can be read behind it. This is for records whose user brings [`Options::at_least`] up to date before it
+    /// acknowledges a commit: nobody was told of the torn write then.
     #[must_use]
     pub const fn torn_tail(mut self, cut: Cut) -> Self {
         self.cut = Some(cut);
@@ -88,35 +89,35 @@ impl Options {
     }
 
     /// Lets batches be written without a sync, by [`crate::Batch::write`], and made durable together by
-    /// [`Database::sync`]. A power cut takes the last of them; what is left is a prefix of what was written, in all tables.
-    /// For users who know what to do again.
+    /// [`Database::sync`]. A power cut takes the last of them and leaves a prefix of what was written, in all tables. This is
+    /// for users that know what to do again.
     #[must_use]
     pub const fn syncs_later(mut self) -> Self {
         self.tuning.syncs_later = true;
         self
     }
 
-    /// About how many bytes to use for cached blocks and unwritten rows together; 128 MiB unless said otherwise.
+    /// Sets about how many bytes cached blocks and unwritten rows may take together; the default is 128 MiB.
     #[must_use]
     pub const fn memory(mut self, bytes: usize) -> Self {
         self.tuning.memory = bytes;
         self
     }
 
-    /// Compresses a table so from now on; all others, and one of which nothing is said, are compressed by LZ4.
+    /// Sets the compression of one table from now on. The default for every table is LZ4.
     #[must_use]
     pub fn compression(mut self, table: &'static str, compression: Compression) -> Self {
         self.tuning.compress(table, compression);
         self
     }
 
-    /// The oldest version that this build reads.
+    /// Returns the oldest version that this build reads.
     pub(crate) fn oldest(&self) -> u32 {
         let steps = u32::try_from(self.migrations.len()).unwrap_or(u32::MAX);
         self.version.saturating_sub(steps).max(1)
     }
 
-    /// The step that leads away from `version`.
+    /// Returns the step that leads from `version` to the next one.
     pub(crate) fn step_from(&self, version: u32) -> Option<Migration> {
         let back = self.version.checked_sub(version)?.checked_sub(1)?;
         self.migrations.get(usize::try_from(back).ok()?).copied()

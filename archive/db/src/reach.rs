@@ -8,12 +8,12 @@ use std::str::FromStr;
 ///
 /// Kept in a second place after a commit, it tells at the next [`crate::Database::open`], by [`crate::Options::reaches`],
 /// that commits are gone: that the end of a log was lost, or that another database was put in its place, such as a copy
-/// from before it was built anew, whose sequence numbers may be higher.
+/// from before a rebuild, whose sequence numbers may be higher.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Reach {
     /// The sequence number of the last commit.
     pub sequence: u64,
-    /// [`crate::Database::identity`]; none: it was kept by a release that did not know it.
+    /// The [`crate::Database::identity`]; `None` if it was kept by a release that did not know it.
     pub identity: Option<String>,
 }
 
@@ -26,7 +26,7 @@ impl fmt::Display for Reach {
     }
 }
 
-/// Text that is no [`Reach`].
+/// The error about a text that is not a [`Reach`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("it has no sequence number")]
 pub struct InvalidReach;

@@ -1,4 +1,9 @@
 //! A typed table: rows by key, in key order or against it.
+//!
+//! # Errors
+//!
+//! Every read fails with [`DbError::Damaged`] or [`DbError::Io`] if the files cannot be read, and with
+//! [`DbError::Unreadable`] if a row does not decode. No read is short instead.
 
 use std::fmt;
 use std::iter::FusedIterator;
@@ -47,40 +52,40 @@ impl<K: Key, V: Value> Table<K, V> {
         }
     }
 
-    /// Its name.
+    /// Returns its name.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The row of `key`, or none if there surely is none.
+    /// Returns the row of `key`, or `None` if it is known to be absent.
     pub fn get(&self, key: &K) -> Result<Option<V>, DbError> {
         self.inner.get(&self.name, key)
     }
 
-    /// All rows, for listings and comparisons: read ahead and past the cache.
+    /// Reads all rows, for listings and comparisons: ahead, and past the cache.
     pub fn scan(&self) -> Result<Rows<'_, K, V>, DbError> {
         self.rows(Span::ALL, Direction::Forwards, scan_options())
     }
 
-    /// The rows whose keys are in `range`. A range that ends before it starts has none.
+    /// Reads the rows whose keys are in `range`. A range that ends before it starts is empty.
     pub fn range(&self, range: impl RangeBounds<K>) -> Result<Rows<'_, K, V>, DbError> {
         self.rows(
-            Span::of(&range),
+            Span::from_range(&range),
             Direction::Forwards,
             ReadOptions::default(),
         )
     }
 
-    /// The rows of [`Table::range`], the greatest key first.
+    /// Reads the rows of [`Table::range`], the greatest key first.
     pub fn range_backwards(&self, range: impl RangeBounds<K>) -> Result<Rows<'_, K, V>, DbError> {
         self.rows(
-            Span::of(&range),
+            Span::from_range(&range),
             Direction::Backwards,
             ReadOptions::default(),
         )
     }
 
-    /// The rows whose keys begin with the components of `prefix`.
+    /// Reads the rows whose keys begin with the components of `prefix`.
     pub fn prefix<P: Key>(&self, prefix: &P) -> Result<Rows<'_, K, V>, DbError>
     where
         K: StartsWith<P>,
@@ -92,7 +97,7 @@ impl<K: Key, V: Value> Table<K, V> {
         )
     }
 
-    /// The rows of [`Table::prefix`], the greatest key first.
+    /// Reads the rows of [`Table::prefix`], the greatest key first.
     pub fn prefix_backwards<P: Key>(&self, prefix: &P) -> Result<Rows<'_, K, V>, DbError>
     where
         K: StartsWith<P>,
@@ -104,17 +109,17 @@ impl<K: Key, V: Value> Table<K, V> {
         )
     }
 
-    /// The row with the greatest key.
+    /// Returns the row with the greatest key.
     pub fn last(&self) -> Result<Option<(K, V)>, DbError> {
         self.range_backwards(..)?.next().transpose()
     }
 
-    /// How many rows there are, by reading them all.
+    /// Counts the rows by reading them all.
     pub fn count(&self) -> Result<u64, DbError> {
         self.inner.count(&self.name)
     }
 
-    /// The table in RocksDB, if it is one of the database `inner`.
+    /// Returns the table in RocksDB, if it is one of the database `inner`.
     pub(crate) fn family_in<'a>(
         &self,
         inner: &'a Arc<Engine>,
@@ -174,7 +179,7 @@ impl<K, V> fmt::Debug for Table<K, V> {
     }
 }
 
-/// Which way rows are read.
+/// The direction in which rows are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Direction {
     /// From the least key.
@@ -196,8 +201,8 @@ pub struct Rows<'a, K, V> {
 }
 
 impl<K: Key, V: Value> Rows<'_, K, V> {
-    /// Goes on at the row of `key`, or at the next one if there is no such row; those before it are not read. Does nothing
-    /// if the iteration has come as far.
+    /// Continues at the row of `key`, or at the next one if that is absent; the rows before it are not read. Does nothing if
+    /// the iteration has already passed it.
     pub fn skip_to(&mut self, key: &K) {
         let key = to_bytes(key);
         let is_ahead = self.raw.key().is_some_and(|next| match self.direction {
@@ -264,7 +269,7 @@ impl Span {
         end: None,
     };
 
-    fn of<K: Key>(range: &impl RangeBounds<K>) -> Self {
+    fn from_range<K: Key>(range: &impl RangeBounds<K>) -> Self {
         // Nothing lies between a key and that key with a zero byte after it.
         let after = |key: &K| {
             let mut bytes = to_bytes(key);
@@ -288,7 +293,7 @@ impl Span {
     fn beginning_with(prefix: &impl Key) -> Self {
         let mut start = Vec::new();
         prefix.encode(&mut start);
-        // The first bytes that sort after all that begin so: the last byte that can grow grows, the rest goes.
+        // The end is the first key after all with this prefix: the last byte that can grow is raised, the rest is cut.
         let mut end = start.clone();
         while let Some(last) = end.pop() {
             if let Some(next) = last.checked_add(1) {

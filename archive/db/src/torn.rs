@@ -21,7 +21,7 @@ pub struct TornTail {
 }
 
 impl TornTail {
-    /// The write that a power cut tore at the end of the newest log; none: the damage is another.
+    /// Finds the write that a power cut tore at the end of the newest log. Returns `None` if the damage is of another kind.
     pub(crate) fn find(path: &Path, at_least: u64) -> Result<Option<Self>, DbError> {
         let io = |error: io::Error| DbError::from_io(path, &error);
         let files = log::logs(path).map_err(io)?;
@@ -35,7 +35,7 @@ impl TornTail {
         if newest.tail != log::Tail::Torn || !logs.iter().all(is_whole) {
             return Ok(None);
         }
-        // Where no log has a whole write, the tables tell how far it came: that is compared after the cut.
+        // If no log has a whole write, the tables tell how far the database has come: that is compared after the cut.
         if let Some(found) = sequence.filter(|found| *found < at_least) {
             return Err(DbError::Behind {
                 path: path.to_path_buf(),

@@ -1,19 +1,19 @@
-//! How RocksDB is set up: how much memory it uses, and how tables are compressed.
+//! The setup of RocksDB: how much memory it uses, and how tables are compressed.
 
 use rocksdb::{
     BlockBasedIndexType, BlockBasedOptions, Cache, DBCompressionType, DBRecoveryMode, Env,
     LogLevel, WriteBufferManager,
 };
 
-/// How the rows of a table are compressed on disk. A database is read whatever its tables were written with.
+/// The compression of the rows of a table on disk. A database is read with every compression, whichever is chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Compression {
-    /// Not at all: for rows that are compressed, or random.
+    /// No compression: for rows that are compressed already, or random.
     None,
     /// LZ4: fast both ways.
     Lz4,
     /// Zstandard in the last level, which has nine tenths of a large table, and LZ4 in the others, whose rows are written
-    /// again soon. Smaller than LZ4 alone; a block takes about twice as long to read.
+    /// again soon. It is smaller than LZ4 alone; a block takes about twice as long to read.
     Zstd,
 }
 
@@ -29,7 +29,7 @@ impl Compression {
     }
 }
 
-/// What the user of a database chooses of it.
+/// The choices of the user of a database.
 #[derive(Clone, Debug)]
 pub(crate) struct Tuning {
     /// Bytes for cached blocks and unwritten rows together.
@@ -48,13 +48,13 @@ impl Tuning {
         }
     }
 
-    /// Compresses a table so; the last choice for a table counts.
+    /// Sets the compression of a table; the last choice for a table counts.
     pub(crate) fn compress(&mut self, table: &'static str, compression: Compression) {
         self.compression.retain(|(name, _)| *name != table);
         self.compression.push((table, compression));
     }
 
-    /// The options of one table, from those of the database.
+    /// Returns the options of one table, from those of the database.
     pub(crate) fn to_table(&self, table: &str, database: &rocksdb::Options) -> rocksdb::Options {
         let mut options = database.clone();
         let chosen = self.compression.iter().find(|(name, _)| *name == table);
@@ -64,7 +64,7 @@ impl Tuning {
         options
     }
 
-    /// The options of the database in RocksDB's terms; `env` for a database that is not on disk.
+    /// Returns the options of the database in RocksDB's terms, with `env` for a database that is not on disk.
     pub(crate) fn to_rocksdb(&self, env: Option<&Env>) -> rocksdb::Options {
         let cache = Cache::new_lru_cache(self.memory);
         // Charged to the cache: blocks and unwritten rows share one bound.
@@ -95,7 +95,7 @@ impl Tuning {
         options.create_if_missing(true);
         options.set_paranoid_checks(true);
         // The strictest mode that opens after a kill: `AbsoluteConsistency` refuses every torn tail. Damage before the
-        // tail is refused; that a log vanished, no mode notices: see [`Options::at_least`].
+        // tail is refused; no mode notices a log that vanished: see [`Options::at_least`].
         options.set_wal_recovery_mode(if self.syncs_later {
             // Pages of a log that nobody synced reach the disk in any order: everything behind the first hole is left out.
             // No table is ahead of that: RocksDB syncs the logs before it flushes one of several tables.
@@ -129,7 +129,7 @@ mod tests {
     use super::*;
     use crate::{Memory, Options};
 
-    /// The bytes on disk of two tables with the same rows, the first one compressed so.
+    /// Returns the bytes on disk of two tables with the same rows, of which the first has this compression.
     fn sizes(memory: &Memory, compression: Compression) -> [u64; 2] {
         let options = Options::new("test", 1, &["chosen", "other"]);
         let options = options.compression("chosen", compression);
@@ -157,7 +157,7 @@ mod tests {
         })
     }
 
-    /// Fails if the choice is not heard, or is heard by another table.
+    /// Fails if the choice is ignored, or applied to another table.
     #[test]
     fn each_table_is_compressed_as_chosen() {
         let sizes = |chosen| sizes(&Memory::new().unwrap(), chosen);

@@ -1,19 +1,23 @@
 //! Values: one version byte, then the value in postcard's compact form.
 //!
-//! A version that is not known, and bytes that do not decode to the last one, are errors. Postcard has no field
+//! An unknown version is an error, and so are bytes that do not decode to their end. Postcard has no field
 //! names, so a changed type is a new version, with an [`Value::upgrade`] from the old one.
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-/// What a table keeps under a key.
+/// A value that a table keeps under a key.
 pub trait Value: Serialize + DeserializeOwned {
     /// The version that this build writes: the first byte of every value.
     const VERSION: u8 = 1;
 
     /// Reads the body of a value of another version, usually with [`decode_body`] of the old type.
     ///
-    /// Refuses as it stands: a type overrides it for the older versions that it still reads.
+    /// The default refuses: a type overrides it for the older versions that it still reads.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`InvalidValue`] if this build does not read the version, or the body does not decode.
     fn upgrade(version: u8, _body: &[u8]) -> Result<Self, InvalidValue> {
         Err(InvalidValue::Version {
             found: version,
@@ -26,10 +30,10 @@ impl Value for () {}
 impl Value for u64 {}
 impl Value for String {}
 
-/// Why bytes are no value of the type asked for.
+/// The reason why bytes are not a value of the type asked for.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidValue {
-    /// Of a version that this build does not read.
+    /// The version is one that this build does not read.
     #[error("it is of unknown version {found}; this build writes version {written}")]
     Version {
         /// The version found.
@@ -37,7 +41,7 @@ pub enum InvalidValue {
         /// The version that this build writes.
         written: u8,
     },
-    /// Not even a version byte.
+    /// There is not even a version byte.
     #[error("it is empty")]
     Empty,
     /// The body does not decode.
@@ -51,12 +55,12 @@ pub enum InvalidValue {
     Asymmetric(String),
 }
 
-/// The bytes of a value: they have been read back once, so that a type that cannot be read is never written.
+/// Returns the bytes of a value. They have been read back once, so that a type that cannot be read is never written.
 pub(crate) fn encode<V: Value>(value: &V) -> Result<Vec<u8>, InvalidValue> {
     encode_into(value, Vec::new())
 }
 
-/// As [`encode`], with the room of bytes that are not needed any more.
+/// Encodes as [`encode`] does, in the room of bytes that are no longer needed.
 pub(crate) fn encode_into<V: Value>(value: &V, mut room: Vec<u8>) -> Result<Vec<u8>, InvalidValue> {
     room.clear();
     room.push(V::VERSION);
@@ -78,6 +82,10 @@ pub(crate) fn decode<V: Value>(bytes: &[u8]) -> Result<V, InvalidValue> {
 }
 
 /// Reads all of `body`, the bytes after the version byte, as a `T`.
+///
+/// # Errors
+///
+/// Returns [`InvalidValue`] if the bytes do not decode, or some are left over.
 pub fn decode_body<T: DeserializeOwned>(body: &[u8]) -> Result<T, InvalidValue> {
     match postcard::take_from_bytes(body) {
         Ok((value, [])) => Ok(value),
@@ -116,8 +124,9 @@ mod tests {
         }
     }
 
+    /// Fails if a value of an older version is refused, or one of a newer version is read as if it were ours.
     #[test]
-    fn an_old_value_is_upgraded_and_a_newer_one_refused() {
+    fn old_value_is_upgraded_and_newer_refused() {
         let old = encode(&Old { size: 300 }).unwrap();
         assert_eq!(
             decode(&old),

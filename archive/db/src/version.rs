@@ -1,4 +1,5 @@
-//! What a database says of itself, in a table beside its user's: name, version, and whether a load was cut off.
+//! The description that a database has of itself, in a table beside its user's: its name, its version, and whether a load
+//! was cut off.
 
 use serde::{Deserialize, Serialize};
 
@@ -18,7 +19,7 @@ const LOADING: &str = "loading";
 /// A row of the meta table.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Meta {
-    /// What the database is.
+    /// The name and the version of the database.
     Format { name: String, version: u32 },
     /// A bulk load has begun and has not ended.
     Loading,
@@ -26,7 +27,7 @@ pub(crate) enum Meta {
 
 impl Value for Meta {}
 
-/// The version of an existing database, if this build reads it and it is complete.
+/// Returns the version of an existing database, if this build reads it and it is complete.
 pub(crate) fn read(inner: &Engine, options: &Options) -> Result<u32, DbError> {
     let refuse = |found: String| DbError::Format {
         path: inner.path().to_path_buf(),
@@ -69,12 +70,12 @@ pub(crate) fn refuse_unfinished_load(inner: &Engine) -> Result<(), DbError> {
     }
 }
 
-/// Says what a new database is: the last act of creating one.
+/// Writes the description of a new database: the last act of creating one.
 pub(crate) fn write(database: &Database, options: &Options) -> Result<(), DbError> {
     write_format(database, options.name, options.version)
 }
 
-/// Brings an older database to the version of this build, one step at a time; each is recorded when it is done.
+/// Migrates an older database to the version of this build, one step at a time; each is recorded when it is done.
 pub(crate) fn migrate(
     database: &Database,
     options: &Options,

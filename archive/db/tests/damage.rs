@@ -1,4 +1,4 @@
-//! Files that were cut, flipped or taken away while nobody looked: noticed, and never a short answer.
+//! Files that were cut, flipped or deleted behind the database: it notices, and never gives a short answer.
 
 use std::fs::{self, OpenOptions};
 use std::io::Write;
@@ -11,8 +11,9 @@ use crate::files::{
     truncate, value,
 };
 
+/// Fails if a commit is lost when the process ends, with or without closing the database.
 #[test]
-fn what_was_committed_survives_a_crash_and_a_close() {
+fn committed_rows_survive_crash_and_close() {
     let (_directory, path, database, sequence) = committed(50);
     let image = crash_image(&path, "image");
     let expected: Vec<u64> = (0..50).collect();
@@ -25,8 +26,9 @@ fn what_was_committed_survives_a_crash_and_a_close() {
     }
 }
 
+/// Fails if a log that ends within a write is refused, or costs rows that were committed before.
 #[test]
-fn a_torn_tail_costs_at_most_the_commit_it_tore() {
+fn torn_tail_costs_only_its_own_commit() {
     let (_directory, path, _database, sequence) = committed(20);
     for cut in [1, 7, 50] {
         let image = crash_image(&path, &format!("cut {cut}"));
@@ -42,8 +44,9 @@ fn a_torn_tail_costs_at_most_the_commit_it_tore() {
     }
 }
 
+/// Fails if rows that went with a log pass unnoticed where a stamp knows of them.
 #[test]
-fn a_log_that_was_cut_or_vanished_is_behind_its_stamp() {
+fn log_that_was_cut_is_behind_its_stamp() {
     let (_directory, path, _database, sequence) = committed(100);
     let cut = crash_image(&path, "cut");
     let log = &files(&cut, "", ".log")[0];
@@ -93,8 +96,9 @@ fn manifest_without_its_tail_is_damage_where_stamped() {
     assert!(nameless > 0);
 }
 
+/// Fails if damage before the tail of a log ends it silently.
 #[test]
-fn a_flipped_bit_within_the_log_is_damage_even_without_a_stamp() {
+fn flipped_bit_within_log_is_damage_without_stamp() {
     let (_directory, path, _database, _) = committed(100);
     for number in [0, 50, 99] {
         let image = crash_image(&path, &format!("flip {number}"));
@@ -110,8 +114,9 @@ fn a_flipped_bit_within_the_log_is_damage_even_without_a_stamp() {
     }
 }
 
+/// Fails if some byte of a log can flip, and rows are missing without an error.
 #[test]
-fn wherever_the_log_is_flipped_it_is_damaged_or_behind_its_stamp() {
+fn no_flip_in_a_log_passes_its_stamp() {
     let (_directory, path, _database, sequence) = committed(100);
     let length = size(&files(&path, "", ".log")[0]);
     for (number, position) in (0..length).step_by(211).enumerate() {
@@ -127,8 +132,9 @@ fn wherever_the_log_is_flipped_it_is_damaged_or_behind_its_stamp() {
     }
 }
 
+/// Fails if a listing ends early at damage, in either direction, as if that were its end.
 #[test]
-fn a_flipped_bit_in_a_table_is_an_error_and_never_a_short_listing() {
+fn flipped_bit_in_a_table_is_an_error() {
     let (_directory, path) = loaded(20_000);
     let table = &files(&path, "", ".sst")[0];
     flip(table, size(table) / 2);
@@ -168,8 +174,9 @@ fn a_flipped_bit_in_a_table_is_an_error_and_never_a_short_listing() {
     );
 }
 
+/// Fails if some byte of a table can flip, and rows are missing without an error.
 #[test]
-fn wherever_a_table_is_flipped_all_rows_are_read_or_an_error_is_given() {
+fn no_flip_in_a_table_shortens_a_listing() {
     let (_directory, path) = loaded(300);
     let length = size(&files(&path, "", ".sst")[0]);
     let mut noticed = 0;
@@ -190,8 +197,9 @@ fn wherever_a_table_is_flipped_all_rows_are_read_or_an_error_is_given() {
     assert!(noticed > 10, "only {noticed} flips were noticed");
 }
 
+/// Fails if a database whose files are gone, cut or flipped is begun anew, at the first attempt or a later one.
 #[test]
-fn files_that_are_gone_cut_or_flipped_are_damage_and_never_a_new_database() {
+fn damaged_files_are_never_a_new_database() {
     type Deed = fn(&Path);
     let deeds: [(&str, &str, &str, Deed); 8] = [
         ("CURRENT", "", "gone", |file| fs::remove_file(file).unwrap()),
@@ -237,7 +245,7 @@ fn overwrite(log: &Path, bytes: &[u8]) {
     file.write_all(bytes).unwrap();
 }
 
-/// With a stamp that is brought up to date before anybody is told.
+/// Returns options with a stamp that is brought up to date before a commit is acknowledged.
 fn stamped(sequence: u64) -> Options {
     options().at_least(sequence).torn_tail(cut)
 }

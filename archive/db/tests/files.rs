@@ -1,4 +1,4 @@
-//! Databases on disk, and what can befall their files.
+//! Databases on disk, and what can happen to their files.
 
 use std::fs::{self, OpenOptions};
 use std::io::{Read, Seek, SeekFrom, Write};
@@ -17,7 +17,7 @@ pub(crate) fn value(number: u64) -> String {
     format!("value {number} {}", "x".repeat(100))
 }
 
-/// A directory for a database, and that database with `rows` rows, each committed alone; and its sequence.
+/// Makes a database with `rows` rows, each committed alone. Returns its directory, its path, itself and its sequence.
 pub(crate) fn committed(rows: u64) -> (TempDir, PathBuf, Database, u64) {
     let directory = TempDir::new().unwrap();
     let path = directory.path().join("database");
@@ -32,7 +32,7 @@ pub(crate) fn committed(rows: u64) -> (TempDir, PathBuf, Database, u64) {
     (directory, path, database, sequence)
 }
 
-/// A closed database with `rows` rows in tables on disk and none in a log.
+/// Makes a closed database with `rows` rows in tables on disk, and no row in a log.
 pub(crate) fn loaded(rows: u64) -> (TempDir, PathBuf) {
     let (directory, path, database, _) = committed(0);
     let table: Rows = database.table("rows").unwrap();
@@ -44,7 +44,7 @@ pub(crate) fn loaded(rows: u64) -> (TempDir, PathBuf) {
     (directory, path)
 }
 
-/// What a kill at this moment would leave: a copy of the files as they are.
+/// Copies the files as they are: what a kill at this moment would leave.
 pub(crate) fn crash_image(path: &Path, name: &str) -> PathBuf {
     let copy = path.with_file_name(name);
     fs::create_dir(&copy).unwrap();
@@ -55,7 +55,7 @@ pub(crate) fn crash_image(path: &Path, name: &str) -> PathBuf {
     copy
 }
 
-/// The files whose names start and end so, the longest first.
+/// Lists the files whose names start and end so, the longest first.
 pub(crate) fn files(path: &Path, start: &str, end: &str) -> Vec<PathBuf> {
     let mut found: Vec<PathBuf> = fs::read_dir(path)
         .unwrap()
@@ -96,7 +96,7 @@ pub(crate) fn flip(file: &Path, position: u64) {
     file.write_all(&[byte[0] ^ 0x10]).unwrap();
 }
 
-/// The numbers of the rows, if all of them could be read; each has its value.
+/// Returns the numbers of the rows, if all of them could be read; each has its value.
 pub(crate) fn rows(database: &Database) -> Result<Vec<u64>, DbError> {
     let table: Rows = database.table("rows")?;
     let mut numbers = Vec::new();

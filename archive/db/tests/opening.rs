@@ -1,4 +1,4 @@
-//! Which databases are opened, made, brought forward or refused.
+//! The opening of databases: which are opened, created, migrated or refused.
 
 use std::fs;
 
@@ -24,8 +24,9 @@ fn a_creation_that_was_cut_off_goes_on() {
     );
 }
 
+/// Fails if two handles have one database open, or a table does not keep it open.
 #[test]
-fn a_second_opening_is_told_who_is_in_the_way() {
+fn second_opening_is_refused_as_busy() {
     let (_directory, path, database, _) = committed(1);
     let table: Rows = database.table("rows").unwrap();
     assert!(matches!(
@@ -46,8 +47,9 @@ fn a_second_opening_is_told_who_is_in_the_way() {
     Database::open(&path, &options()).unwrap();
 }
 
+/// Fails if a database of another name or version is read, or changed before it is refused.
 #[test]
-fn another_name_or_version_is_refused_and_left_alone() {
+fn other_name_or_version_is_refused_and_unchanged() {
     let (_directory, path, database, _) = committed(1);
     drop(database);
     let refused = |options: Options| match Database::open(&path, &options) {
@@ -96,8 +98,9 @@ fn somebody_elses_database_is_refused() {
     );
 }
 
+/// Fails if a step of a migration is left out, done twice, or undone by the failure of the next one.
 #[test]
-fn an_old_database_is_brought_forward_step_by_step() {
+fn old_database_is_migrated_step_by_step() {
     fn append(database: &Database, suffix: &str) -> Result<(), DbError> {
         let table: Rows = database.table("rows")?;
         let mut batch = database.batch();
@@ -143,8 +146,9 @@ fn an_old_database_is_brought_forward_step_by_step() {
     );
 }
 
+/// Fails if a database with some of the rows of a load passes for whole.
 #[test]
-fn a_load_that_a_crash_cut_off_is_damage() {
+fn load_that_a_crash_cut_off_is_damage() {
     let (_directory, path, database, _) = committed(0);
     let table: Rows = database.table("rows").unwrap();
     let mut load = database.load().unwrap();

@@ -1,4 +1,8 @@
 //! A text file that only grows, line by line: derived lists that can be written again from what they list, and logs.
+//!
+//! # Errors
+//!
+//! Every function fails with a [`DiskError`] if a system call does.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -14,7 +18,7 @@ pub struct AppendFile {
 }
 
 impl AppendFile {
-    /// Opens `path`; makes it if it is not there. Whoever else appends to it at the same time, each writes at its end.
+    /// Opens `path`, or creates it. Several may append at the same time: each writes at the end.
     pub fn open(path: &Path) -> Result<Self, DiskError> {
         Ok(Self {
             file: call::append(path)?,
@@ -27,8 +31,8 @@ impl AppendFile {
         call::write_all(&mut self.file, &self.path, bytes)
     }
 
-    /// Takes away everything after the first `length` bytes, durably: what a crash left of an append. A file without a byte is left
-    /// as it is.
+    /// Cuts the file to its first `length` bytes, durably, to remove what a crash left of an append. An empty file stays as it
+    /// is.
     pub fn cut(&mut self, length: u64) -> Result<(), DiskError> {
         if length == 0 && call::length(&self.file, &self.path)? == 0 {
             return Ok(());
@@ -47,8 +51,9 @@ impl AppendFile {
 mod tests {
     use super::*;
 
+    /// Fails if opening the file again writes over what it has.
     #[test]
-    fn it_goes_on_where_it_ended() {
+    fn reopened_file_grows_at_its_end() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("list.txt");
         AppendFile::open(&path).unwrap().append(b"one\n").unwrap();

@@ -22,8 +22,8 @@ fn named<T>(
         .map_err(|error| DiskError::new(operation, path, error))
 }
 
-/// A call on names. Where one of them bears what cannot even be looked at, that is why it failed: damage of one file, and
-/// no word about the disk.
+/// Explains a failed call on names. If one of them bears something that cannot even be looked at, that is why the call
+/// failed: one file is damaged, and nothing is known against the disk.
 fn on_names<T>(names: &[&Path], called: Result<T>) -> Result<T> {
     called.map_err(|error| {
         let lost = |name: &&Path| look(name).err().filter(|why| !why.is_absent());
@@ -45,12 +45,12 @@ fn fault_point(_operation: &'static str, _path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Makes a file that was not there; refuses if the name is taken.
+/// Creates a file; refuses if the name is taken.
 pub(crate) fn create(path: &Path) -> Result<File> {
     create_with(path, 0o644)
 }
 
-/// The same, with other permissions.
+/// Creates a file with these permissions; refuses if the name is taken.
 pub(crate) fn create_with(path: &Path, mode: u32) -> Result<File> {
     named("create", path, || {
         OpenOptions::new()
@@ -63,7 +63,7 @@ pub(crate) fn create_with(path: &Path, mode: u32) -> Result<File> {
     })
 }
 
-/// Opens a file to add to its end; makes it if it is not there.
+/// Opens a file to add to its end, or creates it.
 pub(crate) fn append(path: &Path) -> Result<File> {
     let called = named("open for writing", path, || {
         OpenOptions::new()
@@ -106,7 +106,7 @@ pub(crate) fn open(path: &Path) -> Result<File> {
     })
 }
 
-/// Looks at what bears a name; a link is not followed. No point at which `fault` counts: there are too many.
+/// Looks at what bears a name; a link is not followed. Not a point at which `fault` counts: there are too many looks.
 pub(crate) fn look(path: &Path) -> Result<std::fs::Metadata> {
     let failed = |error| DiskError::new("lstat", path, error);
     #[cfg(feature = "faults")]
@@ -114,7 +114,7 @@ pub(crate) fn look(path: &Path) -> Result<std::fs::Metadata> {
     path.symlink_metadata().map_err(failed)
 }
 
-/// The length of an open file. No point at which `fault` counts, as [`look`].
+/// Returns the length of an open file. Not a point at which `fault` counts, as [`look`] is not.
 pub(crate) fn length(file: &File, path: &Path) -> Result<u64> {
     let found = file.metadata();
     Ok(found
@@ -181,7 +181,8 @@ fn write_with(
     write(bytes).map_err(failed)
 }
 
-/// Reserves room for the file's first `size` bytes without changing its length. `false`: the file system cannot.
+/// Reserves room for the file's first `size` bytes without changing its length. Returns `false` if the file system
+/// cannot.
 pub(crate) fn reserve(file: &File, path: &Path, size: u64) -> Result<bool> {
     if size == 0 {
         return Ok(true);
@@ -254,7 +255,7 @@ pub(crate) fn move_new(from: &Path, to: &Path) -> Result<()> {
     on_names(&[from, to], called)
 }
 
-/// Lets two names change places: each bears what the other bore, and at no time neither.
+/// Exchanges two names: each then bears what the other bore, and neither is ever absent.
 pub(crate) fn exchange(one: &Path, other: &Path) -> Result<()> {
     let called = named("renameat2 exchange", other, || {
         Ok(rustix::fs::renameat_with(
@@ -268,7 +269,7 @@ pub(crate) fn exchange(one: &Path, other: &Path) -> Result<()> {
     on_names(&[one, other], called)
 }
 
-/// Moves a name over another: only what is state or derived, never an archived file.
+/// Moves a name over another one, which bears state or derived data, never an archived file.
 pub(crate) fn move_over(from: &Path, to: &Path) -> Result<()> {
     let called = named("renameat", to, || {
         Ok(rustix::fs::renameat(CWD, from, CWD, to)?)
@@ -276,7 +277,7 @@ pub(crate) fn move_over(from: &Path, to: &Path) -> Result<()> {
     on_names(&[from, to], called)
 }
 
-/// Takes a name away.
+/// Removes a name.
 pub(crate) fn unlink(path: &Path) -> Result<()> {
     let called = named("unlinkat", path, || Ok(rustix::fs::unlink(path)?));
     on_names(&[path], called)
@@ -289,7 +290,7 @@ pub(crate) fn seal_mode(file: &File, path: &Path) -> Result<()> {
     })
 }
 
-/// Makes the file writable again for its owner: an upload that was sealed and then cut.
+/// Makes the file writable again for its owner, after an upload was sealed and then cut.
 pub(crate) fn unseal_mode(file: &File, path: &Path) -> Result<()> {
     named("fchmod", path, || {
         Ok(rustix::fs::fchmod(file, Mode::from_raw_mode(0o644))?)
@@ -303,7 +304,7 @@ pub(crate) fn make_directory(path: &Path) -> Result<()> {
     })
 }
 
-/// Takes an empty directory away.
+/// Removes an empty directory.
 pub(crate) fn remove_directory(path: &Path) -> Result<()> {
     named("rmdir", path, || Ok(rustix::fs::rmdir(path)?))
 }

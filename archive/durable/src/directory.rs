@@ -1,4 +1,8 @@
 //! Directories: made durable, listed without following links, names moved within them.
+//!
+//! # Errors
+//!
+//! Every function fails with a [`DiskError`] if a system call does.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -7,7 +11,7 @@ use std::path::Path;
 use crate::call;
 use crate::error::DiskError;
 
-/// Makes a directory and makes it durable in its parent. One that is there already is fine.
+/// Makes a directory, durably in its parent. An existing directory is accepted.
 pub fn make(path: &Path) -> Result<(), DiskError> {
     make_unsynced(path)?;
     path.parent()
@@ -15,13 +19,13 @@ pub fn make(path: &Path) -> Result<(), DiskError> {
         .map_or(Ok(()), sync)
 }
 
-/// Makes a directory that was not there, durably; refuses if the name is taken.
+/// Makes a new directory, durably; refuses if the name is taken.
 pub fn make_new(path: &Path) -> Result<(), DiskError> {
     call::make_directory(path)?;
     path.parent().map_or(Ok(()), sync)
 }
 
-/// Makes a directory; the caller makes it durable with [`sync`] on its parent. One that is there already is fine.
+/// Makes a directory; the caller makes it durable with [`sync`] on its parent. An existing directory is accepted.
 pub fn make_unsynced(path: &Path) -> Result<(), DiskError> {
     match call::make_directory(path) {
         Err(error) if error.is_taken() => Ok(()),
@@ -37,22 +41,22 @@ pub fn sync(path: &Path) -> Result<(), DiskError> {
 /// One name in a directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// The name; may be no UTF-8.
+    /// The name, which may not be UTF-8.
     pub name: OsString,
-    /// What bears the name.
+    /// The kind of what bears the name.
     pub kind: EntryKind,
 }
 
-/// What bears a name.
+/// The kind of what bears a name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EntryKind {
     /// A regular file of this many bytes, last changed at this many seconds since 1970, with this many names.
     File {
         /// Its length in bytes.
         size: u64,
-        /// Last change, in seconds since 1970.
+        /// The time of its last change, in seconds since 1970.
         changed: i64,
-        /// How many hard links it has.
+        /// The number of its hard links.
         links: u64,
     },
     /// A directory.
@@ -61,7 +65,7 @@ pub enum EntryKind {
     Other,
 }
 
-/// Every name in a directory, in no order. An entry that cannot be looked at is an error, never left out.
+/// Lists every name in a directory, in no order. An entry that cannot be looked at is an error, never left out.
 pub fn list(path: &Path) -> Result<Vec<Entry>, DiskError> {
     let listed = look(path)?.into_iter();
     listed
@@ -69,10 +73,10 @@ pub fn list(path: &Path) -> Result<Vec<Entry>, DiskError> {
         .collect()
 }
 
-/// A name, and what bears it, or why that cannot be said.
+/// A name with the kind of what bears it, or the error of looking at it.
 pub type LookedUpName = (OsString, Result<EntryKind, DiskError>);
 
-/// The same, with what each name bears, or why that cannot be said: one bad inode hides none of the others.
+/// Lists every name in a directory with what bears it, or the error of looking at it: one bad inode hides no other.
 pub fn look(path: &Path) -> Result<Vec<LookedUpName>, DiskError> {
     let mut found = Vec::new();
     for name in names(path)? {
@@ -83,7 +87,7 @@ pub fn look(path: &Path) -> Result<Vec<LookedUpName>, DiskError> {
     Ok(found)
 }
 
-/// Every name in a directory, in no order, without a look at what bears it.
+/// Lists every name in a directory, in no order, without looking at what bears it.
 pub fn names(path: &Path) -> Result<Vec<OsString>, DiskError> {
     let failed = |error| DiskError::new("getdents", path, error);
     let listed = std::fs::read_dir(path).map_err(failed)?;
@@ -92,7 +96,7 @@ pub fn names(path: &Path) -> Result<Vec<OsString>, DiskError> {
         .collect()
 }
 
-/// What bears a name; `None`: nothing does. A link is not followed.
+/// Returns the kind of what bears a name, or `None` if the name is free. A link is not followed.
 pub fn kind(path: &Path) -> Result<Option<EntryKind>, DiskError> {
     use std::os::unix::fs::MetadataExt;
     let found = match call::look(path) {
@@ -127,7 +131,7 @@ pub fn move_new(from: &Path, to: &Path) -> Result<(), DiskError> {
     from.parent().map_or(Ok(()), call::sync_directory)
 }
 
-/// Takes a name away; one that is gone already is fine. Not made durable: a crash may bring it back.
+/// Removes a name; an absent one is accepted. The removal is not durable: a crash may bring the name back.
 pub fn remove_name(path: &Path) -> Result<(), DiskError> {
     match call::unlink(path) {
         Err(error) if error.is_absent() => Ok(()),
@@ -135,7 +139,7 @@ pub fn remove_name(path: &Path) -> Result<(), DiskError> {
     }
 }
 
-/// Takes an empty directory away, durably; one that is gone already is fine, one that holds anything is refused.
+/// Removes an empty directory, durably; an absent one is accepted, and one that holds anything is refused.
 pub fn remove_empty(path: &Path) -> Result<(), DiskError> {
     match call::remove_directory(path) {
         Err(error) if error.is_absent() => {}

@@ -1,4 +1,4 @@
-//! A system call that failed: which, on what, and what it means for the disk.
+//! The error of a system call: which one, on what, and what it means for the disk.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -11,16 +11,16 @@ use rustix::io::Errno;
 pub struct DiskError {
     /// The system call, as in `strace`.
     pub operation: &'static str,
-    /// What it was called on.
+    /// The path that it was called on.
     pub path: PathBuf,
-    /// What the kernel said.
+    /// The error of the kernel.
     pub source: io::Error,
 }
 
-/// What a failed call says about the disk it was made on.
+/// The meaning of a failed call for the disk it was made on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Severity {
-    /// No room: this disk takes no more for now, and is otherwise well.
+    /// There is no room: the disk accepts no more for now, and is otherwise well.
     NoSpace,
     /// The disk fails, or something fails beneath it: nothing more may be written to it until a human has looked.
     Disk,
@@ -34,7 +34,7 @@ const READING: [&str; 10] = [
 ];
 
 impl DiskError {
-    /// Notes that `operation` on `path` failed.
+    /// Makes the error of `operation` on `path`.
     pub fn new(operation: &'static str, path: &Path, source: impl Into<io::Error>) -> Self {
         Self {
             operation,
@@ -43,23 +43,23 @@ impl DiskError {
         }
     }
 
-    /// Whether the name was taken already.
+    /// Returns whether the name was taken already.
     pub fn is_taken(&self) -> bool {
         self.source.kind() == io::ErrorKind::AlreadyExists
     }
 
-    /// Whether nothing of that name is there.
+    /// Returns whether the name was absent.
     pub fn is_absent(&self) -> bool {
         self.source.kind() == io::ErrorKind::NotFound
     }
 
-    /// Whether the file system is mounted for reading only.
+    /// Returns whether the file system is mounted for reading only.
     pub fn is_read_only(&self) -> bool {
         self.source.kind() == io::ErrorKind::ReadOnlyFilesystem
     }
 
-    /// Whether the process or the machine had no more of something (open files, memory): that says nothing about the disk
-    /// or the file, and may be over in a moment.
+    /// Returns whether the process or the machine had run out of open files or memory: that says nothing about the disk or
+    /// the file, and may be over in a moment.
     pub fn is_exhausted(&self) -> bool {
         let errno = self.source.raw_os_error().map(Errno::from_raw_os_error);
         matches!(
@@ -68,7 +68,7 @@ impl DiskError {
         ) || self.source.kind() == io::ErrorKind::OutOfMemory
     }
 
-    /// What it means. A failed sync always means the disk: the kernel may have dropped the dirty pages already, so
+    /// Returns what it means. A failed sync always means the disk: the kernel may have dropped the dirty pages already, so
     /// that the next sync would lie (A. Rebello et al., "Can Applications Recover from fsync Failures?", USENIX ATC
     /// 2020). A failed read never does; a directory that cannot be listed does, because nobody can say what is in it.
     pub fn severity(&self) -> Severity {

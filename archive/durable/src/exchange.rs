@@ -1,12 +1,16 @@
-//! A damaged copy gives its place to a repaired one that was made beside it.
+//! The exchange of a damaged copy for a repaired one that was made beside it.
 //!
-//! The repaired copy comes through a [`Stage`](crate::Stage), so it was hashed while it was written. [`Copy::settle`]
-//! makes it durable, [`Copy::prove`] reads it back past the page cache and holds every group against the root, and
-//! only what was proven changes places with the damaged copy, in one system call. So whatever crash comes, the final
-//! name bears the old bytes or the repaired ones. What lies in `incoming/` afterwards, before or after the exchange, is
-//! not needed any more: the caller has put the evidence aside before.
+//! The repaired copy comes through a [`Stage`](crate::Stage), so it was hashed while it was written. [`RepairedCopy::settle`]
+//! makes it durable, [`RepairedCopy::prove`] reads it back past the page cache and holds every group against the root, and
+//! only a proven copy changes places with the damaged one, in one system call. So after any crash the final name bears
+//! the old bytes or the repaired ones. Whatever then lies in `incoming/` is no longer needed: the caller has put the
+//! evidence aside before.
 //!
 //! Not promised: that there was damage, or that the sidecar fits. The sidecar stays as it is.
+//!
+//! # Errors
+//!
+//! Every function fails with a [`DiskError`] if a system call does.
 
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -17,24 +21,24 @@ use archive_proof::{OutboardState, walk};
 use crate::call;
 use crate::directory::remove_name;
 use crate::error::DiskError;
-use crate::stage::{Paths, Received, Target};
+use crate::stage::{Paths, ReceivedFile, Target};
 use crate::verify::UncachedFile;
 
-/// A repaired copy, durable beside the damaged one; not read back yet.
+/// A repaired copy that is durable beside the damaged one, and was not read back yet.
 #[derive(Debug)]
-pub struct Copy {
+pub struct RepairedCopy {
     paths: Paths,
     size: u64,
     has_outboard: bool,
 }
 
-/// A repaired copy that was read back and is what the root says.
+/// A repaired copy that was read back and has the root that it should have.
 #[derive(Debug)]
-pub struct Proven(Copy);
+pub struct ProvenCopy(RepairedCopy);
 
-impl Copy {
-    /// Makes what was received durable and read-only, beside its destination.
-    pub fn settle(received: Received) -> Result<Self, DiskError> {
+impl RepairedCopy {
+    /// Makes a received file durable and read-only, beside its destination.
+    pub fn settle(received: ReceivedFile) -> Result<Self, DiskError> {
         let size = received.size();
         let (paths, has_outboard) = received.settle()?;
         Ok(Self {
@@ -44,13 +48,17 @@ impl Copy {
         })
     }
 
-    /// Reads the copy back past the page cache and proves every group, and the outboard. `progress` is told how many
-    /// bytes were just read and may stop it. `Err(None)`: it is not what it should be, or `progress` stopped.
+    /// Reads the copy back past the page cache and proves every group, and the outboard. `progress` hears how many bytes
+    /// were just read, and may stop the work.
+    ///
+    /// # Errors
+    ///
+    /// Returns `None` if the copy does not have the root, or `progress` stopped; a [`DiskError`] if a system call fails.
     pub fn prove(
         self,
         root: Root,
         progress: &mut dyn FnMut(u64) -> ControlFlow<()>,
-    ) -> Result<Proven, Option<DiskError>> {
+    ) -> Result<ProvenCopy, Option<DiskError>> {
         let data = UncachedFile::open(&self.paths.data)?;
         let outboard = self
             .has_outboard
@@ -59,18 +67,18 @@ impl Copy {
         let has_size = data.size()? == self.size;
         let found = walk(&data, outboard.as_ref(), root, self.size, progress);
         if has_size && found.is_intact() && found.outboard == OutboardState::Good {
-            Ok(Proven(self))
+            Ok(ProvenCopy(self))
         } else {
             Err(None)
         }
     }
 }
 
-impl Proven {
+impl ProvenCopy {
     /// Puts the repaired copy in the place of the damaged one and makes that durable; then its outboard, and then the
     /// damaged copy is removed. An error of the first step leaves the damaged copy in its place.
     pub fn exchange(self, target: &Target) -> Result<(), DiskError> {
-        let Copy {
+        let RepairedCopy {
             paths,
             has_outboard,
             ..
@@ -85,15 +93,15 @@ impl Proven {
     }
 }
 
-/// Puts a synced outboard in the place of what is there under its final name, if anything is. An outboard is derived:
-/// what it replaces can be computed again from good data, and is worth nothing with other data.
+/// Puts a synced outboard under its final name, in the place of an earlier one. An outboard is derived: the earlier one
+/// can be computed again from good data, and is worth nothing with other data.
 pub fn replace_outboard(new: &Path, target: &Path) -> Result<(), DiskError> {
     call::move_over(new, target)?;
     target.parent().map_or(Ok(()), call::sync_directory)
 }
 
-/// Computes the outboard of good data anew, beside its destination, and puts it in the place of a rotten one. `false`:
-/// the data is not good, and nothing was replaced.
+/// Computes the outboard of good data again, beside its destination, and puts it in the place of a rotten one. Returns
+/// `false` if the data is not good; nothing was replaced then.
 pub fn rebuild_outboard(
     data: &UncachedFile,
     root: Root,

@@ -9,7 +9,7 @@ use std::sync::{Mutex, PoisonError};
 
 use rustix::io::Errno;
 
-/// What happens when the armed call is reached.
+/// The fault that happens when the armed call is reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
     /// The process dies before the call, as by a kill.
@@ -21,20 +21,20 @@ pub enum Fault {
     /// The call and all after it fail with this error: a dead or full disk. What the disk then holds is what a process
     /// that died there would leave.
     FailFromHere(Errno),
-    /// The same, but half of a write is done.
+    /// As the fault before, but half of a write is done.
     TornFromHere(Errno),
     /// One bit of what is written flips in memory, on its way to the disk, and nobody is told. Any other call is made.
     Flip,
 }
 
-/// When what happens.
+/// A planned fault: at which call, and what happens there.
 #[derive(Clone, Debug)]
 pub struct Plan {
     /// The call to hit, counted from 0 among those that match.
     pub at: u64,
-    /// Only calls of this name count; all, if none is given.
+    /// The name of the calls that count; `None` for all.
     pub operation: Option<&'static str>,
-    /// What happens there.
+    /// The fault at that call.
     pub fault: Fault,
 }
 
@@ -65,12 +65,12 @@ pub fn make_unreadable(bad: Vec<(PathBuf, Range<u64>)>) {
 /// Names whose inodes cannot be read, whatever else is armed.
 static LOST: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
-/// Makes what bears these names impossible to look at, and all others possible again.
+/// Makes looking at these names fail, and looking at all others work again.
 pub fn make_lost(lost: Vec<PathBuf>) {
     *LOST.lock().unwrap_or_else(PoisonError::into_inner) = lost;
 }
 
-/// A look at what bears a name.
+/// Marks a look at what bears a name.
 pub(crate) fn look_point(path: &Path) -> io::Result<()> {
     let lost = LOST.lock().unwrap_or_else(PoisonError::into_inner);
     if lost.iter().any(|lost| lost == path) {
@@ -79,7 +79,7 @@ pub(crate) fn look_point(path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// A read of these bytes.
+/// Marks a read of these bytes.
 pub(crate) fn bad_point(path: &Path, read: Range<u64>) -> io::Result<()> {
     let bad = BAD.lock().unwrap_or_else(PoisonError::into_inner);
     let is_bad = bad
@@ -91,18 +91,18 @@ pub(crate) fn bad_point(path: &Path, read: Range<u64>) -> io::Result<()> {
     Ok(())
 }
 
-/// A read of `length` bytes, at which faults are counted.
+/// Marks a read of `length` bytes, at which faults are counted.
 pub(crate) fn read_point(path: &Path, offset: u64, length: usize) -> io::Result<()> {
     bad_point(path, offset..offset.saturating_add(length as u64))?;
     point("read", path).map(|_| ())
 }
 
-/// How many matching calls were made since [`arm`].
+/// Returns the number of matching calls since [`arm`].
 pub fn seen() -> u64 {
     STATE.lock().unwrap_or_else(PoisonError::into_inner).seen
 }
 
-/// What a call has to do before it is made.
+/// The verdict on a call, before it is made.
 pub(crate) enum Verdict {
     Go,
     GoHalfThenDie,

@@ -2,11 +2,15 @@
 //!
 //! The journal holds the new bytes of the replaced groups. It counts only when it is whole: written, synced, and its own
 //! hash right when it was read back past the page cache. Until then nothing of the file was touched; from then on the
-//! replacement is done, and done again after a crash, until the journal is removed. A journal that a crash cut is no
-//! journal.
+//! replacement is done, and done again after a crash, until the journal is removed. A journal that a crash cut counts
+//! for nothing.
 //!
 //! Not promised: that the file is right afterwards. The caller proves that before the journal is made (the old good
 //! groups and the new ones hash to the root) and again when the groups are in.
+//!
+//! # Errors
+//!
+//! Every function fails with a [`DiskError`] if a system call does.
 //!
 //! ```text
 //! 8 bytes   length of the next part, little-endian
@@ -34,12 +38,12 @@ const FORMAT: &str = "holdfast-journal/1";
 /// The longest description that is read, in bytes: more is damage.
 const MAX_CHANGE: u64 = 64 * 1024 * 1024;
 
-/// How much is copied at a time, in bytes.
+/// The number of bytes that are copied at a time.
 const BLOCK: u64 = 1024 * 1024;
 
-/// What a journal replaces.
+/// The groups of a file that a journal replaces.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Change {
+pub struct Replacement {
     /// The archived file.
     pub name: FileName,
     /// Its size in bytes, as admitted; it is cut to that.
@@ -54,7 +58,7 @@ pub struct Change {
 struct Header {
     format: String,
     #[serde(flatten)]
-    change: Change,
+    change: Replacement,
 }
 
 /// A journal that is being written.
@@ -67,7 +71,7 @@ pub struct JournalWriter {
 
 impl JournalWriter {
     /// Begins a journal; refuses if one is there.
-    pub fn create(path: &Path, change: &Change) -> Result<Self, DiskError> {
+    pub fn create(path: &Path, change: &Replacement) -> Result<Self, DiskError> {
         let header = Header {
             format: FORMAT.to_owned(),
             change: change.clone(),
@@ -84,13 +88,13 @@ impl JournalWriter {
         Ok(writer)
     }
 
-    /// Takes the next new bytes, in the order of the groups.
+    /// Appends the next new bytes, in the order of the groups.
     pub fn append(&mut self, bytes: &[u8]) -> Result<(), DiskError> {
         self.hasher.update(bytes);
         call::write_all(&mut self.file, &self.path, bytes)
     }
 
-    /// Makes the journal durable and reads it back. `None`: it is not what was written.
+    /// Makes the journal durable and reads it back. Returns `None` if it is not what was written.
     pub fn finish(mut self) -> Result<Option<Journal>, DiskError> {
         let digest = self.hasher.finalize();
         call::write_all(&mut self.file, &self.path, digest.as_bytes())?;
@@ -105,13 +109,13 @@ impl JournalWriter {
 pub struct Journal {
     path: PathBuf,
     source: UncachedFile,
-    change: Change,
-    /// Where the bytes begin.
+    change: Replacement,
+    /// The offset at which the bytes begin.
     start: u64,
 }
 
 impl Journal {
-    /// Reads a journal past the page cache. `None`: it is not whole, so nothing was replaced by it.
+    /// Reads a journal past the page cache. Returns `None` if it is not whole: it has replaced nothing then.
     pub fn open(path: &Path) -> Result<Option<Self>, DiskError> {
         let source = UncachedFile::open(path)?;
         let failed = |error| DiskError::new("read", path, error);
@@ -159,14 +163,14 @@ impl Journal {
         }))
     }
 
-    /// What it replaces.
-    pub const fn change(&self) -> &Change {
+    /// Returns the replacement that it holds.
+    pub const fn change(&self) -> &Replacement {
         &self.change
     }
 
-    /// Writes the groups into `file`, cuts it to its size and makes that durable. It can be done any number of times.
+    /// Writes the groups into `file`, cuts it to its size and makes that durable. It can be repeated any number of times.
     ///
-    /// A file with a second name is refused: the other name is not ours to write through.
+    /// A file with a second name is refused: a write would go through that name, which is not ours.
     pub fn apply(&self, file: &Path) -> Result<(), DiskError> {
         let sealed = call::open(file)?;
         let found = sealed
@@ -175,7 +179,7 @@ impl Journal {
         if found.nlink() > 1 {
             let taken = std::io::Error::new(
                 std::io::ErrorKind::AlreadyExists,
-                "it has a second name; take that away, then mend it",
+                "the file has a second name; remove that name, then mend the file",
             );
             return Err(DiskError::new("open", file, taken));
         }
@@ -187,7 +191,7 @@ impl Journal {
         call::sync(&open, file)
     }
 
-    /// Whether the groups are in `file` now, read past the page cache.
+    /// Reads `file` past the page cache and returns whether the groups are in it.
     pub fn is_in(&self, file: &Path) -> Result<bool, DiskError> {
         let data = UncachedFile::open(file)?;
         let mut is_in = data.size()? == self.change.size;
@@ -199,13 +203,13 @@ impl Journal {
         Ok(is_in)
     }
 
-    /// Removes it: what it replaced is in the file.
+    /// Removes the journal: its groups are in the file.
     pub fn remove(self) -> Result<(), DiskError> {
         remove_name(&self.path)?;
         self.path.parent().map_or(Ok(()), call::sync_directory)
     }
 
-    /// Hands out the bytes with their offsets in the file.
+    /// Hands each block to `take`, with its offset in the file.
     fn each_block(
         &self,
         mut take: impl FnMut(u64, &[u8]) -> Result<(), DiskError>,
@@ -225,7 +229,7 @@ impl Journal {
     }
 }
 
-/// Cuts a range into blocks: where each begins, and how long it is.
+/// Cuts a range into blocks. Returns the offset and the length of each.
 fn blocks(range: Range<u64>) -> impl Iterator<Item = (u64, usize)> {
     let end = range.end;
     let mut offset = range.start;

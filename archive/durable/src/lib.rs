@@ -2,20 +2,20 @@
 //!
 //! Owns the order of system calls that makes bytes durable on Linux, and nothing else: a [`Stage`] receives bytes
 //! beside their destination, hashes them on the way, syncs, reads them back past the page cache and links them under
-//! their final name without ever replacing what is there. [`volume`] knows which disk is which, [`sidecar`] what is
-//! known of a file, [`space`] how much room is left.
+//! their final name without ever replacing what is there. [`volume`] tells one disk from another, [`sidecar`] keeps what
+//! is known of a file beside it, [`space`] measures the room that is left.
 //!
 //! Invariants:
 //! - a final name never bears bytes that were not synced and read back;
 //! - nothing is replaced, except a small state file by [`replace()`], a [`stamp`] slot by slot, and a damaged copy by its
-//!   repaired one ([`exchange`], or [`journal`] where there is no room for two): old or new after a crash, and never
-//!   neither;
+//!   repaired one ([`exchange`], or [`journal`] where there is no room for two): after a crash it is old or new, never
+//!   absent;
 //! - a system call that fails is reported with its name and path, and is never tried again.
 //!
 //! Not promised: durability on a disk that lies about its cache, or on file systems without hard links.
 //!
-//! Why the order is as it is: a name that was given before the bytes were synced may bear an empty file after a power
-//! cut, and one whose directory was not synced may be gone. With the feature `faults`, every system call of this crate
+//! The reason for the order: a name that was given before the bytes were synced may bear an empty file after a power cut,
+//! and one whose directory was not synced may be gone. With the feature `faults`, every system call of this crate
 //! is a point at which a test can make it fail, or the process die; `conformance/tests/crash.rs` does both.
 
 pub mod append;
@@ -37,13 +37,15 @@ pub mod volume;
 
 pub use append::AppendFile;
 pub use error::{DiskError, Severity};
-pub use exchange::{Copy, Proven};
+pub use exchange::{ProvenCopy, RepairedCopy};
 pub use hashed::HashedFile;
-pub use journal::{Change, Journal, JournalWriter};
+pub use journal::{Journal, JournalWriter, Replacement};
 pub use replace::{SmallFile, read_small, read_state, replace, replace_all, replace_secret};
 pub use sidecar::{OutboardRecord, Sidecar, SidecarError};
 pub use space::Space;
-pub use stage::{PublishError, Received, Reservation, Sealed, Stage, Survey, Target, Verified};
+pub use stage::{
+    PublishError, ReceivedFile, Reservation, SealedFile, Stage, Survey, Target, VerifiedFile,
+};
 pub use stamp::{Stamp, StampFile};
 pub use verify::UncachedFile;
-pub use volume::{Expected, Identity, VolumeProblem};
+pub use volume::{ExpectedVolume, VolumeIdentity, VolumeProblem};

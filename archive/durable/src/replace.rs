@@ -1,6 +1,10 @@
-//! Small state files that are replaced as a whole: old or new after a crash, never neither.
+//! Small state files that are replaced as a whole: after a crash they are old or new, never absent.
 //!
 //! This is the one place that renames over a name, and it is never used for an archived file.
+//!
+//! # Errors
+//!
+//! Every function fails with a [`DiskError`] if a system call does; a read also if the file is too long.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -12,18 +16,18 @@ use crate::error::DiskError;
 /// The longest state file that is read, in bytes: more is damage, not state.
 const MAX_STATE: u64 = 64 * 1024 * 1024;
 
-/// Puts `bytes` under `path`, durably. Two writers of one path at once are the caller's mistake: the second fails.
+/// Puts `bytes` under `path`, durably. Two simultaneous writers of one path are a mistake of the caller: the second fails.
 pub fn replace(path: &Path, bytes: &[u8]) -> Result<(), DiskError> {
     replace_with(path, bytes, 0o644)
 }
 
-/// The same for what nobody else on the machine may read: a private key.
+/// Puts `bytes` under `path` as [`replace()`] does, readable by nobody else on the machine: a private key.
 pub fn replace_secret(path: &Path, bytes: &[u8]) -> Result<(), DiskError> {
     replace_with(path, bytes, 0o600)
 }
 
-/// The same, written first in another directory of the same file system. Where a disk was unmounted meanwhile, that
-/// directory is gone with it, and nothing is left under `path` on what lies below.
+/// Puts bytes under `path` that are first written in another directory of the same file system. If the disk was unmounted
+/// meanwhile, that directory is gone with it, and nothing is left on what lies below the mount point.
 pub(crate) fn replace_by_way_of(
     directory: &Path,
     path: &Path,
@@ -44,7 +48,7 @@ fn replace_from(new: &Path, path: &Path, bytes: &[u8], mode: u32) -> Result<(), 
     path.parent().map_or(Ok(()), call::sync_directory)
 }
 
-/// Writes a file under its unfinished name, in place of what a crash has left there. It is not synced.
+/// Writes a file under its unfinished name, in place of what a crash left there. It is not synced.
 fn write_unfinished(new: &Path, bytes: &[u8], mode: u32) -> Result<File, DiskError> {
     match call::unlink(new) {
         Err(error) if !error.is_absent() => return Err(error),
@@ -62,12 +66,12 @@ pub struct SmallFile<'a> {
     pub name: &'a str,
     /// Its content.
     pub bytes: &'a [u8],
-    /// Whether nobody else on the machine may read it.
+    /// Whether only its owner may read it.
     pub is_secret: bool,
 }
 
 impl<'a> SmallFile<'a> {
-    /// A file that everybody on the machine may read.
+    /// Describes a file that everybody on the machine may read.
     pub const fn new(name: &'a str, bytes: &'a [u8]) -> Self {
         Self {
             name,
@@ -97,12 +101,12 @@ pub fn replace_all(directory: &Path, files: &[SmallFile<'_>]) -> Result<(), Disk
     call::sync_directory(directory)
 }
 
-/// Reads a state file; `None` if there is none.
+/// Reads a state file. Returns `None` if it is absent.
 pub fn read_state(path: &Path) -> Result<Option<Vec<u8>>, DiskError> {
     read_small(path, MAX_STATE)
 }
 
-/// Reads a file of at most `most` bytes; `None` if there is none. A longer one is refused.
+/// Reads a file of at most `most` bytes. Returns `None` if it is absent. A longer file is refused.
 pub fn read_small(path: &Path, most: u64) -> Result<Option<Vec<u8>>, DiskError> {
     let file = match call::open(path) {
         Err(error) if error.is_absent() => return Ok(None),
@@ -119,8 +123,8 @@ pub fn read_small(path: &Path, most: u64) -> Result<Option<Vec<u8>>, DiskError> 
     Ok(Some(bytes))
 }
 
-/// Where [`replace()`] writes before it replaces, and what a crash may leave: a name that no archive file can have,
-/// because it begins with a dot.
+/// Returns the path where [`replace()`] writes before it replaces, and which a crash may leave. Its name begins with a
+/// dot, as that of no archive file can.
 pub fn unfinished(path: &Path) -> PathBuf {
     let mut name = OsString::from(".");
     name.push(path.file_name().unwrap_or_default());
@@ -163,8 +167,9 @@ mod tests {
         assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 2);
     }
 
+    /// Fails if a state file is read through a symbolic link, or from what is not a file.
     #[test]
-    fn what_is_no_file_is_no_state() {
+    fn state_is_never_read_through_a_link() {
         let directory = tempfile::tempdir().unwrap();
         assert!(read_state(directory.path()).is_err());
         std::os::unix::fs::symlink("/etc/hostname", directory.path().join("link")).unwrap();

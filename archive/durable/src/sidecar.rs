@@ -1,4 +1,4 @@
-//! What is known of a file, beside the file: `holdfast-sidecar/1`.
+//! The sidecar: what is known of a file, beside the file, as `holdfast-sidecar/1`.
 //!
 //! Plain JSON, written once. The admission is kept verbatim, because its signature covers its exact bytes; fields that
 //! this build does not know are kept. The checksum over the body tells a rotten sidecar from a good one; it proves
@@ -35,13 +35,13 @@ pub struct OutboardRecord {
 pub struct Sidecar {
     /// The signed admission: a DSSE envelope, verbatim.
     pub admission: Box<RawValue>,
-    /// The outboard; none up to one group.
+    /// The outboard; `None` for a file of at most one group.
     pub outboard: Option<OutboardRecord>,
     /// The volume that the file was stored on.
     pub volume: VolumeId,
     /// When it was stored there.
     pub stored: Timestamp,
-    /// What a later build wrote and this one does not know.
+    /// The fields of a later build that this one does not know.
     pub unknown: BTreeMap<String, Box<RawValue>>,
 }
 
@@ -53,22 +53,26 @@ struct Document<'a> {
     body: &'a RawValue,
 }
 
-/// Why a sidecar cannot be read.
+/// The reason why a sidecar cannot be read or written.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SidecarError {
-    /// Cut, flipped, or no sidecar at all.
+    /// It is cut, flipped, or not a sidecar at all.
     #[error("the sidecar is damaged: {0}")]
     Damaged(String),
-    /// Longer than any reader takes.
+    /// It is longer than any reader accepts.
     #[error("the sidecar would have {0} bytes; at most {MAX_SIDECAR} are read")]
     TooLong(usize),
-    /// Of a format that this build does not read.
+    /// It has a format that this build does not read.
     #[error("the sidecar has the format {0}; this build reads {FORMAT}")]
     UnknownFormat(String),
 }
 
 impl Sidecar {
-    /// The sidecar as it is written. What could not be read again is refused.
+    /// Writes the sidecar as text.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`SidecarError`] if the text could not be read again.
     pub fn to_json(&self) -> Result<Vec<u8>, SidecarError> {
         let mut fields = self.unknown.clone();
         fields.insert("admission".to_owned(), self.admission.clone());
@@ -91,6 +95,10 @@ impl Sidecar {
     }
 
     /// Reads what [`Sidecar::to_json`] wrote; any other byte is damage.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`SidecarError`] if the text is damaged, or has a format that this build does not read.
     pub fn from_json(text: &[u8]) -> Result<Self, SidecarError> {
         let document: Document<'_> = serde_json::from_slice(text)?;
         if document.format != FORMAT {
@@ -123,7 +131,7 @@ fn hash(body: &RawValue) -> Root {
     Root::from_bytes(*blake3::hash(body.get().as_bytes()).as_bytes())
 }
 
-/// Takes a field out; one that is not there reads as `null`.
+/// Takes a field out; an absent field reads as `null`.
 fn take<T: DeserializeOwned>(
     fields: &mut BTreeMap<String, Box<RawValue>>,
     name: &str,

@@ -1,4 +1,4 @@
-//! How much room a volume has, with a reserve that is never touched.
+//! The room on a volume, with a reserve that is never touched.
 
 use std::path::Path;
 
@@ -9,13 +9,17 @@ use crate::error::DiskError;
 pub struct Space {
     /// Its size.
     pub total: u64,
-    /// What an ordinary user may still write.
+    /// The bytes that an ordinary user may still write.
     pub free: u64,
 }
 
 impl Space {
     /// Asks the file system that `path` is on.
-    pub fn of(path: &Path) -> Result<Self, DiskError> {
+    ///
+    /// # Errors
+    ///
+    /// Returns a [`DiskError`] if the file system does not answer.
+    pub fn measure(path: &Path) -> Result<Self, DiskError> {
         let found =
             rustix::fs::statvfs(path).map_err(|error| DiskError::new("statvfs", path, error))?;
         Ok(Self {
@@ -24,7 +28,7 @@ impl Space {
         })
     }
 
-    /// What may be used when `reserve` bytes are to stay free.
+    /// Returns the bytes that may be used while `reserve` bytes stay free.
     pub const fn usable(&self, reserve: u64) -> u64 {
         self.free.saturating_sub(reserve)
     }
@@ -42,10 +46,10 @@ mod tests {
         };
         assert_eq!(space.usable(10), 20);
         assert_eq!(space.usable(31), 0);
-        let here = Space::of(Path::new(".")).unwrap();
+        let here = Space::measure(Path::new(".")).unwrap();
         assert!(here.free <= here.total && here.total > 0);
         assert!(
-            Space::of(Path::new("/no/such/place"))
+            Space::measure(Path::new("/no/such/place"))
                 .unwrap_err()
                 .is_absent()
         );

@@ -1,8 +1,12 @@
 //! One file on its way from the wire to its final name.
 //!
-//! The steps are types, so that none can be left out: a [`Stage`] takes bytes, [`Received`] knows its root, [`Sealed`]
-//! is synced, [`Verified`] was read back, and only that can be published. Dropping any of them leaves what was written
+//! The steps are types, so that none can be left out: a [`Stage`] takes bytes, [`ReceivedFile`] knows its root, [`SealedFile`]
+//! is synced, [`VerifiedFile`] was read back, and only that can be published. Dropping any of them leaves what was written
 //! in `incoming/`, to be resumed or reaped.
+//!
+//! # Errors
+//!
+//! Every function fails with a [`DiskError`] if a system call does.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -51,21 +55,22 @@ pub struct Stage {
 }
 
 impl Stage {
-    /// Starts a new upload in the directory `incoming`; refuses an `id` that is there already.
+    /// Starts a new upload in the directory `incoming`; refuses an `id` that is taken.
     pub fn create(incoming: &Path, id: &str) -> Result<Self, DiskError> {
         let paths = Paths::new(incoming, id);
         let file = call::create(&paths.data)?;
         Self::with(paths, file, 0)
     }
 
-    /// Goes on with an upload that was cut: keeps the whole groups that are there, makes them durable and hashes them
-    /// again. They are only as good as [`Stage::root_so_far`] says: a crash may have left anything.
-    /// What bears a final name already is never written again: that is refused as taken.
+    /// Resumes an upload that was cut: keeps the whole groups that are there, makes them durable and hashes them again.
+    /// They are only as good as [`Stage::root_so_far`] says: a crash may have left anything. A file that already bears its
+    /// final name is never written again: it is refused as taken.
     pub fn resume(incoming: &Path, id: &str) -> Result<Self, DiskError> {
         Self::resume_from(incoming, id, |length| length)
     }
 
-    /// The same; of the `length` that is there, only the bytes before `most(length)` are kept, and hashed.
+    /// Resumes as [`Stage::resume`] does, but of the `length` bytes that are there keeps and hashes only those before
+    /// `most(length)`.
     pub fn resume_from(
         incoming: &Path,
         id: &str,
@@ -85,18 +90,18 @@ impl Stage {
         Self::resume_at(paths, most(found.len()))
     }
 
-    /// Begins an upload again from nothing, whatever is there of it. A final name that it has given stays.
+    /// Begins an upload again from nothing, whatever is there of it. A published file keeps its final name.
     pub fn begin_anew(incoming: &Path, id: &str) -> Result<Self, DiskError> {
         remove_all(&Paths::new(incoming, id))?;
         Self::create(incoming, id)
     }
 
-    /// Removes what an upload left, without looking at it. What is published keeps its final name.
+    /// Removes what an upload left, without looking at it. A published file keeps its final name.
     pub fn forget(incoming: &Path, id: &str) -> Result<(), DiskError> {
         remove_all(&Paths::new(incoming, id))
     }
 
-    /// Forgets what was taken beyond `length`, cut to whole groups.
+    /// Forgets the bytes beyond `length`, cut to whole groups.
     pub fn keep(self, length: u64) -> Result<Self, DiskError> {
         let Self {
             paths, file, tree, ..
@@ -152,13 +157,13 @@ impl Stage {
         })
     }
 
-    /// Reserves room for a file of `size` bytes, so that a full disk shows now and not at the last byte. `false`: the
-    /// file system cannot reserve, and the bytes will have to find out.
+    /// Reserves room for a file of `size` bytes, so that a full disk is noticed now and not at the last byte. Returns
+    /// `false` if the file system cannot reserve: a full disk is then noticed while bytes are written.
     pub fn reserve(&self, size: u64) -> Result<bool, DiskError> {
         call::reserve(&self.file, &self.paths.data, size)
     }
 
-    /// Takes the next bytes.
+    /// Writes the next bytes.
     pub fn write_all(&mut self, bytes: &[u8]) -> Result<(), DiskError> {
         call::write_all(&mut self.file, &self.paths.data, bytes)?;
         self.length += bytes.len() as u64;
@@ -167,23 +172,23 @@ impl Stage {
             .map_err(from_sink(&self.paths.outboard))
     }
 
-    /// How many bytes were taken.
+    /// Returns the number of bytes written.
     pub const fn length(&self) -> u64 {
         self.length
     }
 
-    /// The root of the bytes taken so far.
+    /// Returns the root of the bytes written so far.
     pub fn root_so_far(&self) -> Root {
         self.tree.root_so_far()
     }
 
-    /// Makes durable what was taken so far.
+    /// Makes the bytes written so far durable.
     pub fn sync(&self) -> Result<(), DiskError> {
         call::sync(&self.file, &self.paths.data)
     }
 
-    /// Ends the bytes: size and root are known now, nothing is durable yet.
-    pub fn finish(self) -> Result<Received, DiskError> {
+    /// Ends the bytes: size and root are known now, and nothing is durable yet.
+    pub fn finish(self) -> Result<ReceivedFile, DiskError> {
         let Self {
             paths,
             file,
@@ -191,7 +196,7 @@ impl Stage {
             tree,
         } = self;
         let tree = tree.finish().map_err(from_sink(&paths.outboard))?;
-        Ok(Received {
+        Ok(ReceivedFile {
             paths,
             file,
             size: length,
@@ -211,9 +216,9 @@ impl Stage {
     }
 }
 
-/// A file whose bytes are all here. Compare its size and root with the admission before going on.
+/// A file whose bytes have all come. Compare its size and root with the admission before it is sealed.
 #[derive(Debug)]
-pub struct Received {
+pub struct ReceivedFile {
     paths: Paths,
     file: File,
     size: u64,
@@ -221,24 +226,24 @@ pub struct Received {
     outboard: OutboardSink,
 }
 
-impl Received {
-    /// The size in bytes.
+impl ReceivedFile {
+    /// Returns the size in bytes.
     pub const fn size(&self) -> u64 {
         self.size
     }
 
-    /// The root of the bytes as they were received.
+    /// Returns the root of the bytes as they were received.
     pub const fn root(&self) -> Root {
         self.root
     }
 
-    /// The outboard that was written beside the file; none up to one group.
+    /// Returns the outboard that was written beside the file, or `None` for at most one group.
     pub fn outboard(&self) -> Option<OutboardRecord> {
         self.outboard.record()
     }
 
     /// Writes the sidecar beside the file and makes all three durable and read-only.
-    pub fn seal(self, sidecar: &[u8]) -> Result<Sealed, DiskError> {
+    pub fn seal(self, sidecar: &[u8]) -> Result<SealedFile, DiskError> {
         let Self {
             paths,
             file,
@@ -258,7 +263,7 @@ impl Received {
             call::seal_mode(outboard, &paths.outboard)?;
             call::sync(outboard, &paths.outboard)?;
         }
-        Ok(Sealed {
+        Ok(SealedFile {
             paths,
             size,
             root,
@@ -266,8 +271,8 @@ impl Received {
         })
     }
 
-    /// Makes file and outboard durable and read-only, without a sidecar of their own: a repaired copy takes over the one
-    /// that is there. Says where they are and whether there is an outboard.
+    /// Makes file and outboard durable and read-only, without a sidecar of their own: a repaired copy keeps the one
+    /// that is there. Returns their paths and whether there is an outboard.
     pub(crate) fn settle(self) -> Result<(Paths, bool), DiskError> {
         let Self {
             paths,
@@ -295,19 +300,23 @@ impl Received {
 
 /// A file that is durable beside its destination.
 #[derive(Debug)]
-pub struct Sealed {
+pub struct SealedFile {
     paths: Paths,
     size: u64,
     root: Root,
     has_outboard: bool,
 }
 
-impl Sealed {
-    /// Reads the file back past the page cache. `Err(None)`: it is not what was received.
-    pub fn verify(self) -> Result<Verified, Option<DiskError>> {
+impl SealedFile {
+    /// Reads the file back past the page cache.
+    ///
+    /// # Errors
+    ///
+    /// Returns `None` if the file is not what was received, and a [`DiskError`] if a system call fails.
+    pub fn verify(self) -> Result<VerifiedFile, Option<DiskError>> {
         let file = UncachedFile::open(&self.paths.data)?;
         if file.size()? == self.size && file.root()? == self.root {
-            Ok(Verified(self))
+            Ok(VerifiedFile(self))
         } else {
             Err(None)
         }
@@ -319,22 +328,22 @@ impl Sealed {
     }
 }
 
-/// A file that was read back and is what was received.
+/// A file that was read back and is the one that was received.
 #[derive(Debug)]
-pub struct Verified(Sealed);
+pub struct VerifiedFile(SealedFile);
 
 /// The final names of one file.
 #[derive(Clone, Debug)]
 pub struct Target {
-    /// In `files/`.
+    /// The file, in `files/`.
     pub file: PathBuf,
-    /// In `meta/`.
+    /// The sidecar, in `meta/`.
     pub sidecar: PathBuf,
-    /// In `meta/`.
+    /// The outboard, in `meta/`.
     pub outboard: PathBuf,
 }
 
-/// Why a file did not get its final name.
+/// The reason why a file did not get its final name.
 #[derive(Debug, thiserror::Error)]
 pub enum PublishError {
     /// Something bears one of the final names already; nothing was replaced.
@@ -345,11 +354,11 @@ pub enum PublishError {
     Disk(#[from] DiskError),
 }
 
-impl Verified {
-    /// Links sidecar and outboard, then the file, under their final names. When this returns, the file is stored; when
-    /// the process dies on the way, either the final name of the file is there, with all of it, or it is not.
+impl VerifiedFile {
+    /// Links sidecar and outboard, then the file, under their final names. When this returns, the file is stored; if the
+    /// process dies before, the final name of the file is either there, with all of the file, or absent.
     pub fn publish(self, target: &Target) -> Result<(), PublishError> {
-        let Sealed {
+        let SealedFile {
             paths,
             has_outboard,
             ..
@@ -384,7 +393,7 @@ fn remove_all(paths: &Paths) -> Result<(), DiskError> {
         .try_for_each(|path| crate::directory::remove_name(path))
 }
 
-/// Where the tree writes its outboard: a file that is made at the first pair, hashed on the way.
+/// The file in which the tree writes its outboard. It is created at the first pair, and hashed on the way.
 #[derive(Debug)]
 struct OutboardSink {
     path: PathBuf,
@@ -424,7 +433,7 @@ impl Write for OutboardSink {
     }
 }
 
-/// Finds the failed system call in what came back through the tree.
+/// Returns the failed system call in an error that came back through the tree.
 fn from_sink(path: &Path) -> impl FnOnce(io::Error) -> DiskError + use<'_> {
     move |error| match error.downcast::<DiskError>() {
         Ok(disk) => disk,

@@ -1,4 +1,4 @@
-//! A few bytes that say how far something larger has come: rewritten in place after each of its commits.
+//! A stamp: a few bytes that say how far something larger has come, rewritten in place after each of its commits.
 //!
 //! ```text
 //! two slots of 4096 bytes, written by turns:
@@ -18,7 +18,7 @@ use crate::call;
 use crate::error::DiskError;
 use crate::replace::{read_state, replace};
 
-/// One slot: what a disk writes at once, or more.
+/// The length of a slot: at least what a disk writes at once.
 const SLOT: usize = 4096;
 
 /// The digits of a checksum and their line feed.
@@ -42,7 +42,7 @@ pub struct Stamp {
 /// The content under the name of a stamp.
 #[derive(Debug)]
 pub enum StampFile {
-    /// Nothing.
+    /// The name is free.
     Absent,
     /// A stamp, and the newest bytes in it.
     Whole(Stamp, Vec<u8>),
@@ -56,7 +56,8 @@ impl Stamp {
     /// Reads the stamp under `path`.
     ///
     /// # Errors
-    /// Where the file cannot be read.
+    ///
+    /// Returns a [`DiskError`] if the file cannot be read.
     pub fn open(path: &Path) -> Result<StampFile, DiskError> {
         let Some(bytes) = read_state(path)? else {
             return Ok(StampFile::Absent);
@@ -76,10 +77,11 @@ impl Stamp {
         Ok(StampFile::Whole(stamp, newest))
     }
 
-    /// Makes a stamp under `path` that has `bytes`, durably, in the place of whatever is there.
+    /// Makes a stamp under `path` that has `bytes`, durably, in the place of what is there.
     ///
     /// # Errors
-    /// Where `bytes` are longer than [`LONGEST`], or a system call fails.
+    ///
+    /// Returns a [`DiskError`] if `bytes` are longer than [`LONGEST`], or a system call fails.
     pub fn begin(path: &Path, bytes: &[u8]) -> Result<Self, DiskError> {
         let both = [slot(0, bytes, path)?, slot(1, bytes, path)?].concat();
         replace(path, &both)?;
@@ -93,7 +95,8 @@ impl Stamp {
     /// Writes `bytes` over the older slot, durably. After an error that slot is written again next.
     ///
     /// # Errors
-    /// Where `bytes` are longer than [`LONGEST`], or a system call fails.
+    ///
+    /// Returns a [`DiskError`] if `bytes` are longer than [`LONGEST`], or a system call fails.
     pub fn write(&mut self, bytes: &[u8]) -> Result<(), DiskError> {
         let turn = self.turn.saturating_add(1);
         let slot = slot(turn, bytes, &self.path)?;
@@ -125,7 +128,7 @@ fn slot(turn: u64, bytes: &[u8], path: &Path) -> Result<Vec<u8>, DiskError> {
     Ok([sum.as_bytes(), b"\n", &rest].concat())
 }
 
-/// The turn and the bytes of a slot that is whole.
+/// Returns the turn and the bytes of a slot, if it is whole.
 fn read_slot(slot: &[u8]) -> Option<(u64, Vec<u8>)> {
     let (sum, rest) = slot.split_at_checked(SUM)?;
     if blake3::hash(rest).to_hex().as_bytes() != sum.strip_suffix(b"\n")? {
@@ -181,7 +184,7 @@ mod tests {
 
     /// Fails if damage, another file or none is taken for a stamp.
     #[test]
-    fn what_is_no_stamp_is_told_apart() {
+    fn other_files_are_told_from_a_stamp() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("stamp");
         assert!(matches!(Stamp::open(&path).unwrap(), StampFile::Absent));

@@ -1,4 +1,8 @@
-//! Reading what is on the medium, not what is in memory.
+//! Reads of what is on the medium, not of what is in memory.
+//!
+//! # Errors
+//!
+//! Every function fails with a [`DiskError`] if a system call does.
 
 use std::fs::File;
 use std::io::{self, IoSliceMut};
@@ -13,7 +17,7 @@ use rustix::io::{Errno, ReadWriteFlags};
 use crate::call;
 use crate::error::DiskError;
 
-/// How much is read at a time, in bytes.
+/// The number of bytes that are read at a time.
 const BLOCK: usize = 1024 * 1024;
 
 /// `RWF_DONTCACHE` (Linux 6.14): the pages of this read do not stay in the page cache.
@@ -21,8 +25,8 @@ const DONT_CACHE: ReadWriteFlags = ReadWriteFlags::from_bits_retain(0x80);
 
 /// A file that is read past the page cache.
 ///
-/// What the cache held of it was dropped when it was opened (dirty pages cannot be: sync first), and what is read
-/// does not stay. Where the kernel cannot read so, each block is dropped after it was read.
+/// Its pages in the cache are dropped when it is opened (dirty pages cannot be: sync first), and what is read does not
+/// stay there. If the kernel cannot read past the cache, each block is dropped after it was read.
 #[derive(Debug)]
 pub struct UncachedFile {
     file: File,
@@ -43,7 +47,7 @@ impl UncachedFile {
         })
     }
 
-    /// The file's length in bytes.
+    /// Returns the length of the file in bytes.
     pub fn size(&self) -> Result<u64, DiskError> {
         Ok(self
             .file
@@ -52,7 +56,7 @@ impl UncachedFile {
             .len())
     }
 
-    /// The BLAKE3 root of all that is there.
+    /// Returns the BLAKE3 root of the whole file.
     pub fn root(&self) -> Result<Root, DiskError> {
         let mut hasher = blake3::Hasher::new();
         let mut block = vec![0; BLOCK];
@@ -131,8 +135,9 @@ mod tests {
         assert_eq!(file.root().unwrap(), root);
     }
 
+    /// Fails if something that is not a regular file is opened and read.
     #[test]
-    fn what_is_no_regular_file_is_refused() {
+    fn link_directory_and_device_are_refused() {
         let directory = tempfile::tempdir().unwrap();
         std::os::unix::fs::symlink("/etc/hostname", directory.path().join("link")).unwrap();
         for bad in [

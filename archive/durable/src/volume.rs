@@ -1,8 +1,12 @@
-//! Which disk is this: the label of a volume, and every way in which a path is not the volume that was expected.
+//! The label of a volume, and every way in which the disk at a path is not the volume that was expected.
 //!
 //! A label is written once by [`label`], again by [`relabel`] when people move a disk, and its generation goes up by
 //! [`raise`] as the volume changes: an older copy of the disk bears a lower one. A path without the expected label is
 //! never written to: an empty mount point must not look like mass loss.
+//!
+//! # Errors
+//!
+//! Writing a label fails with a [`DiskError`] if a system call does; reading one fails with the [`VolumeProblem`].
 
 use std::path::Path;
 
@@ -17,10 +21,10 @@ pub const LABEL_NAME: &str = "holdfast-volume.json";
 
 const FORMAT: &str = "holdfast-volume/1";
 
-/// What a volume is.
+/// The identity of a volume, as its label says it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Identity {
-    /// The volume, for ever.
+pub struct VolumeIdentity {
+    /// The volume, permanently.
     pub volume: VolumeId,
     /// The node it belongs to.
     pub node: NodeId,
@@ -35,24 +39,24 @@ pub struct Identity {
 struct Label {
     format: String,
     #[serde(flatten)]
-    identity: Identity,
+    identity: VolumeIdentity,
 }
 
-/// What a node expects at a path.
+/// The volume that a node expects at a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Expected {
+pub struct ExpectedVolume {
     /// The node.
     pub node: NodeId,
     /// Its replica.
     pub replica: ReplicaId,
-    /// The volume seen here before and its generation then; none for a path that is new to the node.
+    /// The volume seen here before and its generation then; `None` for a path that is new to the node.
     pub seen: Option<(VolumeId, u64)>,
 }
 
-/// Why a path is not the volume that was expected there.
+/// The reason why a path is not the volume that was expected there.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum VolumeProblem {
-    /// Nothing is there, or it is no directory.
+    /// The path is absent, or not a directory.
     #[error("the directory is absent; mount the disk")]
     Absent,
     /// There is no label: an empty mount point, or a disk of something else.
@@ -73,17 +77,17 @@ pub enum VolumeProblem {
     Foreign {
         /// The volume found.
         volume: VolumeId,
-        /// Whose it is.
+        /// The node it belongs to.
         node: NodeId,
-        /// In which replica.
+        /// The replica of that node.
         replica: ReplicaId,
     },
     /// Another volume of this node: two disks were swapped.
     #[error("volume {found} is mounted where {expected} belongs; mount each disk where it was")]
     Swapped {
-        /// What is there.
+        /// The volume that is there.
         found: VolumeId,
-        /// What was there.
+        /// The volume that was there.
         expected: VolumeId,
     },
     /// An older copy of the disk.
@@ -92,27 +96,27 @@ pub enum VolumeProblem {
          the newer disk, or, where that is lost, take this one over with `holdfast volume adopt`"
     )]
     OlderGeneration {
-        /// What is there.
+        /// The generation that is there.
         found: u64,
-        /// What was there.
+        /// The generation that was seen before.
         seen: u64,
     },
     /// The disk does not answer.
     #[error("{0}")]
     Disk(String),
-    /// Writing to it failed, so that nothing on it can be trusted until it was looked at.
+    /// A write to it failed, so that nothing on it can be trusted until people have looked at it.
     #[error("a write failed ({0}); look at the disk, then `holdfast volume clear`")]
     Poisoned(String),
-    /// It has come back, and nobody has looked yet what is on it.
-    #[error("it is being held against the catalog")]
+    /// It has come back, and its files were not reconciled with the catalog yet.
+    #[error("it is being reconciled with the catalog")]
     Unchecked,
-    /// It is there, and what is on it cannot be held against the catalog.
+    /// It is there, and its files cannot be reconciled with the catalog.
     #[error(
-        "it cannot be held against the catalog ({0}); look at the disk. It is tried again and again"
+        "it cannot be reconciled with the catalog ({0}); look at the disk. The node tries again every few seconds"
     )]
     Unready(String),
-    /// The node could not look: it had no more open files, or no memory.
-    #[error("nobody could look at it ({0})")]
+    /// The node could not look: it had no open files or no memory left.
+    #[error("the node could not look at it ({0})")]
     Unseen(String),
     /// People took it out of service for good.
     #[error(
@@ -121,8 +125,8 @@ pub enum VolumeProblem {
     Retired,
 }
 
-/// Labels a new volume. Refuses a path that is labelled already.
-pub fn label(path: &Path, identity: &Identity) -> Result<(), DiskError> {
+/// Labels a new volume. A path that is labelled already is refused.
+pub fn label(path: &Path, identity: &VolumeIdentity) -> Result<(), DiskError> {
     let label = path.join(LABEL_NAME);
     if read_state(&label)?.is_some() {
         let error = std::io::Error::new(
@@ -135,17 +139,17 @@ pub fn label(path: &Path, identity: &Identity) -> Result<(), DiskError> {
 }
 
 /// Writes the label of a volume that people move to another node or path.
-pub fn relabel(path: &Path, identity: &Identity) -> Result<(), DiskError> {
+pub fn relabel(path: &Path, identity: &VolumeIdentity) -> Result<(), DiskError> {
     replace(&path.join(LABEL_NAME), &text(path, identity)?)
 }
 
 /// Writes the label of a volume in use with a higher generation. `within` is a directory of the volume: without it,
 /// because the disk was unmounted in this moment, nothing is written.
-pub fn raise(path: &Path, within: &Path, identity: &Identity) -> Result<(), DiskError> {
+pub fn raise(path: &Path, within: &Path, identity: &VolumeIdentity) -> Result<(), DiskError> {
     replace_by_way_of(within, &path.join(LABEL_NAME), &text(path, identity)?)
 }
 
-fn text(path: &Path, identity: &Identity) -> Result<Vec<u8>, DiskError> {
+fn text(path: &Path, identity: &VolumeIdentity) -> Result<Vec<u8>, DiskError> {
     let label = Label {
         format: FORMAT.to_owned(),
         identity: identity.clone(),
@@ -157,7 +161,7 @@ fn text(path: &Path, identity: &Identity) -> Result<Vec<u8>, DiskError> {
 }
 
 /// Reads the label at `path`.
-pub fn identify(path: &Path) -> Result<Identity, VolumeProblem> {
+pub fn identify(path: &Path) -> Result<VolumeIdentity, VolumeProblem> {
     match std::fs::metadata(path) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
             return Err(VolumeProblem::Absent);
@@ -192,7 +196,7 @@ fn unread(error: &DiskError) -> VolumeProblem {
 }
 
 /// Reads the label at `path` and holds it against what the node expects there.
-pub fn recognise(path: &Path, expected: &Expected) -> Result<Identity, VolumeProblem> {
+pub fn recognise(path: &Path, expected: &ExpectedVolume) -> Result<VolumeIdentity, VolumeProblem> {
     let found = identify(path)?;
     if found.node != expected.node || found.replica != expected.replica {
         return Err(VolumeProblem::Foreign {
@@ -218,8 +222,8 @@ pub fn recognise(path: &Path, expected: &Expected) -> Result<Identity, VolumePro
 mod tests {
     use super::*;
 
-    fn identity(volume: &str, generation: u64) -> Identity {
-        Identity {
+    fn identity(volume: &str, generation: u64) -> VolumeIdentity {
+        VolumeIdentity {
             volume: VolumeId::new(volume).unwrap(),
             node: NodeId::new("n1").unwrap(),
             replica: ReplicaId::new("one").unwrap(),
@@ -227,16 +231,17 @@ mod tests {
         }
     }
 
-    fn expected(seen: Option<(&str, u64)>) -> Expected {
-        Expected {
+    fn expected(seen: Option<(&str, u64)>) -> ExpectedVolume {
+        ExpectedVolume {
             node: NodeId::new("n1").unwrap(),
             replica: ReplicaId::new("one").unwrap(),
             seen: seen.map(|(volume, generation)| (VolumeId::new(volume).unwrap(), generation)),
         }
     }
 
+    /// Fails if a label is written over another one, or not read back.
     #[test]
-    fn a_labelled_disk_is_recognised_and_labelled_once() {
+    fn labelled_disk_is_recognised_and_labelled_once() {
         let disk = tempfile::tempdir().unwrap();
         label(disk.path(), &identity("v1", 1)).unwrap();
         assert_eq!(
@@ -291,7 +296,7 @@ mod tests {
             recognise(path, &expected(Some(("v1", 3)))),
             Err(P::OlderGeneration { found: 2, seen: 3 })
         );
-        let other = Expected {
+        let other = ExpectedVolume {
             node: NodeId::new("n2").unwrap(),
             ..expected(None)
         };

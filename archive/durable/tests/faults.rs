@@ -15,7 +15,8 @@ use std::sync::Mutex;
 
 use archive_durable::fault::{self, Fault, Plan};
 use archive_durable::{
-    Change, Copy, DiskError, Journal, JournalWriter, Severity, Stage, Target, directory, exchange,
+    DiskError, Journal, JournalWriter, RepairedCopy, Replacement, Severity, Stage, Target,
+    directory, exchange,
 };
 use archive_model::{FileName, Groups, Root};
 use rustix::io::Errno;
@@ -31,7 +32,7 @@ fn good() -> Vec<u8> {
     bytes
 }
 
-/// Damaged in the groups 1 and 5, and longer than it should be.
+/// Returns the bytes, damaged in the groups 1 and 5, and longer than they should be.
 fn damaged() -> Vec<u8> {
     let mut bytes = good();
     for at in [20_000, 81_950] {
@@ -49,12 +50,12 @@ fn root() -> Root {
     Root::from_bytes(*blake3::hash(&good()).as_bytes())
 }
 
-struct Place {
+struct TestVolume {
     directory: tempfile::TempDir,
     target: Target,
 }
 
-impl Place {
+impl TestVolume {
     fn new() -> Self {
         let directory = tempfile::tempdir().expect("a directory");
         for name in ["incoming", "files", "meta"] {
@@ -87,7 +88,8 @@ impl Place {
         stage.write_all(&good())?;
         let received = stage.finish()?;
         assert_eq!(received.root(), root());
-        let proven = Copy::settle(received)?.prove(root(), &mut |_| ControlFlow::Continue(()));
+        let proven =
+            RepairedCopy::settle(received)?.prove(root(), &mut |_| ControlFlow::Continue(()));
         match proven {
             Ok(proven) => proven.exchange(&self.target),
             Err(error) => Err(error.unwrap_or_else(unproven)),
@@ -95,7 +97,7 @@ impl Place {
     }
 
     fn in_place(&self) -> Result<(), DiskError> {
-        let change = Change {
+        let change = Replacement {
             name: FileName::new("f").expect("a name"),
             size: SIZE as u64,
             root: root(),
@@ -116,14 +118,17 @@ impl Place {
     }
 }
 
-/// A read that fails makes a copy that cannot be proven, as a disk that lies does.
+/// Makes the error of a copy that cannot be proven: a read failed, or the disk lies.
 fn unproven() -> DiskError {
     DiskError::new("read", Path::new("f"), Errno::IO)
 }
 
-fn at_every_call(repair: impl Fn(&Place) -> Result<(), DiskError>, check: impl Fn(&Place, &str)) {
+fn at_every_call(
+    repair: impl Fn(&TestVolume) -> Result<(), DiskError>,
+    check: impl Fn(&TestVolume, &str),
+) {
     let _one = ONE_AT_A_TIME.lock();
-    let place = Place::new();
+    let place = TestVolume::new();
     fault::arm(None);
     repair(&place).expect("nothing fails");
     let calls = fault::seen();
@@ -136,7 +141,7 @@ fn at_every_call(repair: impl Fn(&Place) -> Result<(), DiskError>, check: impl F
             Fault::FailFromHere(Errno::IO),
             Fault::TornFromHere(Errno::IO),
         ] {
-            let place = Place::new();
+            let place = TestVolume::new();
             fault::arm(Some(Plan {
                 at,
                 operation: None,
@@ -157,7 +162,7 @@ fn at_every_call(repair: impl Fn(&Place) -> Result<(), DiskError>, check: impl F
 
 #[test]
 fn crash_of_exchange_leaves_old_or_repaired_copy() {
-    at_every_call(Place::beside, |place, what| {
+    at_every_call(TestVolume::beside, |place, what| {
         let content = place.content();
         assert!(content == damaged() || content == good(), "{what}");
         // And it can be done again, when what was left is gone.
@@ -173,7 +178,7 @@ fn crash_of_exchange_leaves_old_or_repaired_copy() {
 
 #[test]
 fn journal_recovers_a_crashed_repair_in_place() {
-    at_every_call(Place::in_place, |place, what| {
+    at_every_call(TestVolume::in_place, |place, what| {
         let content = place.content();
         let path = place.path("incoming/f.journal");
         let journal = match Journal::open(&path) {
@@ -199,9 +204,9 @@ fn journal_recovers_a_crashed_repair_in_place() {
 fn a_journal_counts_only_whole() {
     let _one = ONE_AT_A_TIME.lock();
     fault::arm(None);
-    let place = Place::new();
+    let place = TestVolume::new();
     let path = place.path("incoming/f.journal");
-    let change = Change {
+    let change = Replacement {
         name: FileName::new("f").expect("a name"),
         size: 30_000,
         root: root(),
@@ -243,12 +248,12 @@ fn a_journal_counts_only_whole() {
 #[test]
 fn an_outboard_is_rebuilt_from_good_data_only() {
     let _one = ONE_AT_A_TIME.lock();
-    let rebuild = |place: &Place| {
+    let rebuild = |place: &TestVolume| {
         let data = archive_durable::UncachedFile::open(&place.target.file)?;
         let beside = place.path("incoming/f.outboard");
         exchange::rebuild_outboard(&data, root(), SIZE as u64, &beside, &place.target.outboard)
     };
-    let place = Place::new();
+    let place = TestVolume::new();
     assert!(!rebuild(&place).expect("read"), "the data is damaged");
     assert_eq!(
         std::fs::read(&place.target.outboard).expect("read"),
@@ -283,7 +288,7 @@ fn an_outboard_is_rebuilt_from_good_data_only() {
 #[test]
 fn bad_inode_of_a_name_blames_no_disk() {
     let _one = ONE_AT_A_TIME.lock();
-    let place = Place::new();
+    let place = TestVolume::new();
     let bad = place.path("incoming/bad");
     std::fs::write(&bad, "x").expect("written");
     for is_lost in [true, false] {
@@ -311,11 +316,11 @@ fn bad_inode_of_a_name_blames_no_disk() {
     }
 }
 
-/// Hashed as they came, and something else is written: only a read past memory shows it.
+/// Fails if bytes that flipped after they were hashed get a final name: only a read past memory shows them.
 #[test]
 fn bytes_flipped_before_writing_never_bear_a_name() {
     let _one = ONE_AT_A_TIME.lock();
-    let store = |place: &Place| {
+    let store = |place: &TestVolume| {
         let mut stage = Stage::create(&place.path("incoming"), "u").expect("created");
         for part in good().chunks(30_000) {
             stage.write_all(part).expect("nobody is told");
@@ -333,7 +338,7 @@ fn bytes_flipped_before_writing_never_bear_a_name() {
     };
     let mut refused = 0;
     for at in 0.. {
-        let place = Place::new();
+        let place = TestVolume::new();
         for old in [&place.target.file, &place.target.outboard] {
             std::fs::remove_file(old).expect("removed");
         }

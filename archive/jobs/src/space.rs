@@ -116,7 +116,7 @@ impl Space {
     ) -> Result<(), SpaceError> {
         let unasked = self.unasked.fetch_add(bytes, Ordering::Relaxed);
         if unasked.saturating_add(bytes) >= ASK {
-            let free = archive_durable::Space::of(&self.batch)?.free;
+            let free = archive_durable::Space::measure(&self.batch)?.free;
             if free.saturating_sub(bytes) < self.reserve {
                 // The next call asks again.
                 self.unasked.store(ASK, Ordering::Relaxed);

@@ -13,7 +13,7 @@ use std::os::unix::fs::{FileExt, PermissionsExt};
 
 use anyhow::{Context, Result};
 use archive_bitarchive::attic::{AtticId, Cause};
-use archive_bitarchive::{Layout, Node, Order};
+use archive_bitarchive::{Layout, MendOrder, Node};
 use archive_durable::directory;
 use archive_model::{FileName, Groups, Root};
 use archive_proof::testing::signing_key;
@@ -144,7 +144,7 @@ pub fn mend(node: &Node, now: i64) -> Result<()> {
     let tree = builder.finish()?;
     let go_on = &mut |_: u64| ControlFlow::Continue(());
     node.verify(&name, None, now, go_on)?;
-    let order = Order {
+    let order = MendOrder {
         name,
         volume: None,
         root: tree.root,

@@ -222,9 +222,13 @@ impl Cluster {
             Some(("checksums", _)) => checksum::serve(toml::from_str(&settings).unwrap(), of)
                 .await
                 .unwrap(),
-            Some(_) => archive_bitarchive::serve(toml::from_str(&settings).unwrap(), of)
-                .await
-                .unwrap(),
+            Some(_) => archive_bitarchive::serve(
+                toml::from_str(&settings).unwrap(),
+                of,
+                archive_runs::start,
+            )
+            .await
+            .unwrap(),
         };
         self.addresses.insert(part.to_owned(), address);
         self.running.insert(part.to_owned(), daemon);

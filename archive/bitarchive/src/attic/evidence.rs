@@ -1,7 +1,7 @@
-//! What repairs have replaced is evidence, and is kept for a time; then it goes by itself.
+//! The evidence of repairs, which is the groups that they replaced: it is kept for a time, and then removed.
 //!
-//! Only items whose reason can be read and says *groups* ever go so. Whole files, leftovers, and whatever is odd or
-//! damaged are for people to purge.
+//! Only items whose reason can be read and says *groups* are removed in this way. Whole files, leftovers, and odd or
+//! damaged items are for people to purge.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,12 +17,12 @@ use crate::error::NodeError;
 use crate::layout::Layout;
 use crate::node::Node;
 
-/// How often somebody looks.
+/// The time between two looks.
 const EVERY: Duration = Duration::from_hours(1);
 
 impl Node {
-    /// Removes what repairs have replaced longer ago than `attic.evidence` (and `attic.min_age`); returns how many items
-    /// that were. A volume that fails in this keeps none of the others.
+    /// Removes the groups that repairs have replaced longer ago than `attic.evidence` (and `attic.min_age`). Returns the
+    /// number of items. A volume that fails keeps no other from its turn.
     pub fn end_evidence(&self, now: Timestamp) -> u64 {
         let mut ended = 0;
         for (volume, layout) in self.volume_set().online() {
@@ -69,13 +69,13 @@ impl Node {
     }
 }
 
-/// Looks every hour.
-pub(crate) struct Evidence {
+/// The worker that removes old evidence every hour.
+pub(crate) struct EvidenceWorker {
     pub(crate) node: Arc<Node>,
     pub(crate) clock: Clock,
 }
 
-impl Worker for Evidence {
+impl Worker for EvidenceWorker {
     const NAME: &'static str = "evidence";
 
     async fn step(&mut self) -> Result<Step, WorkerError> {

@@ -1,4 +1,8 @@
-//! One item of the attic, read with care: what rots there is listed with what is still known, and never hidden.
+//! One item of the attic, read with care: a rotten item is listed with what is still known of it, and never hidden.
+//!
+//! # Errors
+//!
+//! A name or a cause is refused with the error that says what is wrong with it; a listing fails with a [`DiskError`].
 
 use std::ffi::{OsStr, OsString};
 use std::fmt;
@@ -17,13 +21,13 @@ use jiff::tz::TimeZone;
 use super::{FORMAT, Kind, REASON_NAME, Reason};
 use crate::layout::Layout;
 
-/// The longest `why`, in bytes: a reason, and what the archive puts before it.
+/// The longest `why`, in bytes: a reason, and the words that the archive puts before it.
 const LONGEST_WHY: usize = 4 * LONGEST_REASON + 100;
 
-/// How the name of an item begins.
+/// The format in which the name of an item begins.
 pub(super) const TIME: &str = "%Y%m%dT%H%M%SZ";
 
-/// The length of that.
+/// The length of that beginning.
 const TIME_LENGTH: usize = 16;
 
 /// The longest reason that is read, in bytes.
@@ -36,10 +40,10 @@ const MAX_ID: usize = 128;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AtticId(String);
 
-/// Why a text names no item.
+/// The error about a text that is not the id of an item.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "it is no id of an item in an attic: 1 to {MAX_ID} letters, digits and `-` as `holdfast attic list` prints them; what bears another name was not put there by a node and is for people to look at"
+    "it is not the id of an item in an attic: 1 to {MAX_ID} letters, digits and `-`, as `holdfast attic list` prints them; a directory with another name was not made by a node: look at it on the disk"
 )]
 pub struct InvalidAtticId;
 
@@ -53,7 +57,7 @@ impl AtticId {
         is_id.then(|| Self(text.to_owned())).ok_or(InvalidAtticId)
     }
 
-    /// The id as it is written.
+    /// Returns the id as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -65,7 +69,7 @@ impl fmt::Display for AtticId {
     }
 }
 
-/// Who asked, and why: kept beside what was put aside, and logged.
+/// The cause of an act: who asked and why. It is kept beside the item, and logged.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cause {
     pub(crate) who: String,
@@ -73,13 +77,13 @@ pub struct Cause {
     pub(crate) approval: Option<Approval>,
 }
 
-/// Which half of a cause is wrong, and what is wrong with it.
+/// The error about a cause: which half of it is wrong, and in what.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{field}` {reason}")]
 pub struct InvalidCause {
-    /// `who` or `why`.
+    /// The half that is wrong: `who` or `why`.
     pub field: &'static str,
-    /// What is wrong with it.
+    /// The problem.
     pub reason: &'static str,
 }
 
@@ -106,51 +110,51 @@ impl Cause {
         })
     }
 
-    /// The same, decided by two persons.
+    /// Adds the approval of two persons.
     pub(crate) fn approved(self, approval: Option<Approval>) -> Self {
         Self { approval, ..self }
     }
 }
 
-/// Where an item is, and when it was put there: all that a listing keeps of it until its turn comes. Sorts by time,
-/// then id, then volume.
+/// The place of an item and the time at which it was put there: all that a listing keeps of it until its turn comes. It
+/// sorts by time, then id, then volume.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Listed {
+pub struct ItemPlace {
     pub(crate) at: Timestamp,
     pub(crate) name: OsString,
     /// The volume.
     pub volume: VolumeId,
 }
 
-/// What lies in one place of an attic.
+/// An item of an attic.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Item {
-    /// The name of the place.
+    /// The name of its directory.
     pub id: String,
     /// The volume it is on.
     pub volume: VolumeId,
-    /// What was put aside.
+    /// Its kind.
     pub kind: Kind,
-    /// The file it belongs to; none where nothing says.
+    /// The file it belongs to, if that is known.
     pub name: Option<FileName>,
-    /// When it was put aside, as far as is known.
+    /// The time at which it was put aside, as far as is known.
     pub at: Timestamp,
-    /// Who asked for it.
+    /// The person or part that asked for it.
     pub who: String,
-    /// Why; where that cannot be read, why not.
+    /// The reason they gave, or the reason why it cannot be read.
     pub why: String,
-    /// How many bytes lie there, without the reason.
+    /// Its bytes, without those of the reason.
     pub bytes: u64,
     /// The two persons who decided it, if two did, as its reason says.
     pub approval: Option<Approval>,
-    /// What is wrong with it.
+    /// The problem.
     pub damaged: Option<String>,
 }
 
-/// Everything in the attic of a volume, in no order.
-pub fn list(layout: &Layout, volume: &VolumeId) -> Result<Vec<Listed>, DiskError> {
+/// Lists everything in the attic of a volume, in no order.
+pub fn list(layout: &Layout, volume: &VolumeId) -> Result<Vec<ItemPlace>, DiskError> {
     let attic = layout.attic();
-    let look = |name: OsString| Listed {
+    let look = |name: OsString| ItemPlace {
         at: time_of(&name).unwrap_or_else(|| changed(&attic.join(&name))),
         name,
         volume: volume.clone(),
@@ -158,8 +162,8 @@ pub fn list(layout: &Layout, volume: &VolumeId) -> Result<Vec<Listed>, DiskError
     Ok(directory::names(&attic)?.into_iter().map(look).collect())
 }
 
-/// Reads one item. Whatever is wrong with it is said in it.
-pub fn item(layout: &Layout, listed: &Listed) -> Item {
+/// Reads one item. The item says what is wrong with it.
+pub fn item(layout: &Layout, listed: &ItemPlace) -> Item {
     let place = layout.attic().join(&listed.name);
     let reason = read_reason(&place);
     let bytes = size(&place);
@@ -198,8 +202,8 @@ pub fn item(layout: &Layout, listed: &Listed) -> Item {
     }
 }
 
-/// When the item was put aside, as late as its name and its reason say: damage or a forged reason makes nothing older.
-/// Where the name says nothing, when the directory was last changed counts too.
+/// Returns the time at which an item was put aside: the later of those in its name and its reason, so that damage or a
+/// forged reason makes no item older. If the name has no time, the last change of the directory counts too.
 pub(super) fn latest(place: &Path) -> Timestamp {
     let name = place
         .file_name()
@@ -212,7 +216,7 @@ pub(super) fn latest(place: &Path) -> Timestamp {
 pub(super) fn read_reason(place: &Path) -> Result<Reason, String> {
     match place.symlink_metadata() {
         Ok(found) if !found.is_dir() => {
-            return Err("this is no directory; a node did not put it here".to_owned());
+            return Err("this is not a directory; a node did not put it here".to_owned());
         }
         Ok(_) => {}
         Err(error) => return Err(DiskError::new("lstat", place, error).to_string()),
@@ -241,7 +245,7 @@ pub(super) fn read_reason(place: &Path) -> Result<Reason, String> {
     Ok(reason)
 }
 
-/// How many bytes lie at `place`, in files of any depth. Links are not followed; the reason does not count.
+/// Returns the number of bytes at `place`, in files of any depth. Links are not followed; the reason does not count.
 pub(super) fn size(place: &Path) -> Result<u64, DiskError> {
     let found = place
         .symlink_metadata()
@@ -265,7 +269,7 @@ pub(super) fn size(place: &Path) -> Result<u64, DiskError> {
     Ok(bytes)
 }
 
-/// The second that begins the name of an item.
+/// Reads the time that begins the name of an item.
 fn time_of(name: &OsStr) -> Option<Timestamp> {
     let text = name.to_str()?;
     let time = text.strip_prefix('.').unwrap_or(text).get(..TIME_LENGTH)?;
@@ -273,7 +277,7 @@ fn time_of(name: &OsStr) -> Option<Timestamp> {
     Some(time.to_zoned(TimeZone::UTC).ok()?.timestamp())
 }
 
-/// When a name in the attic was last changed; the epoch where not even that can be said.
+/// Returns the last change of a name in the attic, or the epoch if that cannot be read.
 fn changed(path: &Path) -> Timestamp {
     let seconds = path.symlink_metadata().map_or(0, |found| found.mtime());
     Timestamp::from_second(seconds).unwrap_or(Timestamp::UNIX_EPOCH)

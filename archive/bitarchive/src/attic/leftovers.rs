@@ -1,4 +1,4 @@
-//! What lies under the names of a file that is not there.
+//! Leftovers: what lies under the names of a file that is absent.
 
 use std::path::{Path, PathBuf};
 
@@ -9,8 +9,8 @@ use jiff::Timestamp;
 use super::put_aside;
 use crate::layout::{Layout, is_file};
 
-/// Puts what lies under the final names of a file that is not there aside: leftovers of an upload that died between
-/// linking the sidecar and linking the file, and what is no file (a directory, a link) where the file belongs.
+/// Puts aside what lies under the final names of an absent file: the leftovers of an upload that died between linking the
+/// sidecar and linking the file, and anything else (a directory, a link) in the place of the file.
 pub(crate) fn put_leftovers_aside(
     layout: &Layout,
     name: &FileName,

@@ -1,9 +1,13 @@
-//! Moving a file into the attic and out of it, so that a crash at any step leaves it whole on one side.
+//! Moves of a file into the attic and out of it: a crash at any step leaves the file whole on one side.
 //!
 //! A move works in a directory whose name begins with a dot, with the reason in it from the start. Where the *file*
 //! lies decides, and nothing else: in that directory, and the item is in the attic; in `files/`, and it is not. So the
 //! file is the first to go in, and the last to come out, and never lies in `files/` without its sidecar because of us.
-//! [`settle_all`] brings what a crash has left to that end, before a volume is held against the catalog.
+//! [`settle_all`] ends the moves that a crash has cut off, before a volume is reconciled with the catalog.
+//!
+//! # Errors
+//!
+//! Every public function fails with a [`NodeError`], whose variants say what the caller does next.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
@@ -13,7 +17,7 @@ use archive_durable::{DiskError, Severity, Survey, Target, UncachedFile, replace
 use archive_model::{FileName, Mode, Root, VolumeId};
 use jiff::Timestamp;
 
-use super::item::{self, AtticId, Cause, Item, Listed};
+use super::item::{self, AtticId, Cause, Item, ItemPlace};
 use super::leftovers::put_leftovers_aside;
 use super::{FORMAT, Kind, REASON_NAME, Reason, kept_name, make_place};
 use crate::catalog::{Catalog, Condition, Entry, Row};
@@ -23,18 +27,18 @@ use crate::layout::Layout;
 use crate::node::Node;
 use crate::reconcile;
 
-/// Where a move ended.
+/// The end of a move.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum End {
-    /// The file lies in the attic, here.
+pub(crate) enum MoveEnd {
+    /// The file lies in this directory of the attic.
     Aside(PathBuf),
-    /// The file lies under its final name, and nothing in the attic.
+    /// The file lies under its final name, and nothing is in the attic.
     Back,
-    /// The file lies nowhere; what there was besides is in the attic.
+    /// The file is gone; its other parts are in the attic.
     Neither,
 }
 
-/// One name inside a directory of the attic.
+/// Returns the path of a file inside a directory of the attic.
 fn inside(place: &Path, path: &Path) -> PathBuf {
     place.join(kept_name(path.file_name().unwrap_or_default()))
 }
@@ -47,7 +51,7 @@ fn is_there(path: &Path) -> Result<bool, DiskError> {
     }
 }
 
-/// Moves `from` to `to` if it is there and `to` is free; what cannot be moved stays where it is.
+/// Moves `from` to `to` if it exists and `to` is free; otherwise it stays where it is.
 fn move_if_free(from: &Path, to: &Path) -> Result<(), DiskError> {
     match directory::move_new(from, to) {
         Err(error) if error.is_absent() || error.is_taken() => Ok(()),
@@ -55,8 +59,8 @@ fn move_if_free(from: &Path, to: &Path) -> Result<(), DiskError> {
     }
 }
 
-/// Ends every move that was cut off on this volume. What is odd, or cannot be ended now, is left for people and for the
-/// next start: only a disk that fails keeps the volume from use.
+/// Ends every move that was cut off on this volume. An odd item, or a move that cannot be ended now, is left for people and
+/// for the next start: only a disk that fails keeps the volume from use.
 pub(crate) fn settle_all(
     catalog: &Catalog,
     volume: &VolumeId,
@@ -96,7 +100,7 @@ fn settle_found(
             let end = settle(catalog, volume, layout, place, &reason.name)?;
             tracing::warn!(%volume, file = %reason.name, ?end, "a move that was cut off was ended");
         }
-        // Cut off before the reason was there: nothing has moved.
+        // The move was cut off before its reason was written: nothing has moved.
         Err(_) if holds_nothing(place)? => clear(place)?,
         Ok(_) | Err(_) => {
             tracing::warn!(%volume, place = %place.display(), "an odd item in the attic; left alone");
@@ -112,7 +116,7 @@ fn settle(
     layout: &Layout,
     place: &Path,
     name: &FileName,
-) -> Result<End, NodeError> {
+) -> Result<MoveEnd, NodeError> {
     let target = layout.target(name);
     let beside = [&target.sidecar, &target.outboard];
     match (
@@ -124,25 +128,25 @@ fn settle(
                 move_if_free(path, &inside(place, path))?;
             }
             forget(catalog, name, volume)?;
-            Ok(End::Aside(end_place(layout, place)?))
+            Ok(MoveEnd::Aside(end_place(layout, place)?))
         }
-        // Another file has that name by now; sidecar and row are its own.
-        (true, true) => Ok(End::Aside(end_place(layout, place)?)),
+        // Another file has that name by now; the sidecar and the row are its own.
+        (true, true) => Ok(MoveEnd::Aside(end_place(layout, place)?)),
         (false, true) => {
             for path in beside {
                 move_if_free(&inside(place, path), path)?;
             }
             give_up(layout, place)?;
-            Ok(End::Back)
+            Ok(MoveEnd::Back)
         }
         (false, false) => {
             give_up(layout, place)?;
-            Ok(End::Neither)
+            Ok(MoveEnd::Neither)
         }
     }
 }
 
-/// Takes the row away, as of a copy that people removed. A row that says *missing* is an alarm, and stays.
+/// Removes the row of a copy that people have removed. A row that says *missing* is an alarm, and stays.
 fn forget(catalog: &Catalog, name: &FileName, volume: &VolumeId) -> Result<(), NodeError> {
     match catalog.row(name, volume)?.map(|row| row.condition) {
         Some(Condition::Present | Condition::Damaged { .. } | Condition::Unexpected { .. }) => {
@@ -152,7 +156,7 @@ fn forget(catalog: &Catalog, name: &FileName, volume: &VolumeId) -> Result<(), N
     }
 }
 
-/// Gives a move that has ended its name: the one it began with, or the next that is free.
+/// Gives the directory of an ended move its name: the one that it began with, or the next free one.
 fn end_place(layout: &Layout, place: &Path) -> Result<PathBuf, DiskError> {
     let begun = place.file_name().unwrap_or_default().to_string_lossy();
     let id = begun.trim_start_matches('.');
@@ -169,7 +173,7 @@ fn end_place(layout: &Layout, place: &Path) -> Result<PathBuf, DiskError> {
     }
 }
 
-/// Ends a move that has nothing in the attic; whatever else lies there stays, and is listed.
+/// Ends a move that has nothing in the attic. Anything else that lies there stays, and is listed.
 fn give_up(layout: &Layout, place: &Path) -> Result<(), DiskError> {
     if holds_nothing(place)? {
         clear(place)
@@ -240,13 +244,13 @@ impl Node {
         let moved = directory::move_new(&target.file, &inside(&place, &target.file));
         let end = self.settle(volume, &layout, &place, name);
         moved.map_err(|error| self.blame(volume, error))?;
-        let End::Aside(place) = end? else {
+        let MoveEnd::Aside(place) = end? else {
             return Err(NodeError::NotFound(name.clone()));
         };
         self.unlist(volume, &layout, name);
         self.volume_set().note_change(volume);
         tracing::info!(file = %name, %volume, place = ?place.file_name(), who = cause.who, why = cause.why, "put aside");
-        let listed = Listed {
+        let listed = ItemPlace {
             at: now,
             name: place.file_name().unwrap_or_default().to_owned(),
             volume: volume.clone(),
@@ -254,7 +258,7 @@ impl Node {
         Ok(item::item(&layout, &listed))
     }
 
-    /// Brings a file back from the attic under its name, if the name is free and its bytes are what its sidecar admits.
+    /// Moves a file from the attic back under its name, if the name is free and its bytes are what its sidecar admits.
     pub fn take_back(
         &self,
         volume: &VolumeId,
@@ -323,7 +327,7 @@ impl Node {
             );
         let end = self.settle(volume, &layout, &begun, &name);
         moved.map_err(blame)?;
-        if end? != End::Back {
+        if end? != MoveEnd::Back {
             return Err(refused("it was moved meanwhile".to_owned()));
         }
         let row = Row {
@@ -345,8 +349,8 @@ impl Node {
         Ok(entry)
     }
 
-    /// Reads a file in the attic past the page cache and holds it against its admission. An outboard that rotted or is
-    /// gone is made anew.
+    /// Reads a file in the attic past the page cache and proves it by its admission. A rotten or absent outboard is computed
+    /// again.
     fn prove(
         &self,
         volume: &VolumeId,
@@ -356,7 +360,7 @@ impl Node {
     ) -> Result<(), NodeError> {
         let blame = |error: DiskError| self.blame(volume, error);
         let id = verb("take-back", name)?;
-        let survey = Survey::of(&layout.incoming(), id.as_str(), &kept.file).map_err(blame)?;
+        let survey = Survey::hash(&layout.incoming(), id.as_str(), &kept.file).map_err(blame)?;
         if (survey.size(), survey.root()) != (size, root) {
             let received = survey.root().to_string();
             survey.discard().map_err(blame)?;
@@ -388,14 +392,14 @@ impl Node {
             })
     }
 
-    /// Ends a move. What cannot be ended now, is when the disks are looked at next.
+    /// Ends a move. A move that cannot be ended now is tried again at the next look at the disks.
     fn settle(
         &self,
         volume: &VolumeId,
         layout: &Layout,
         place: &Path,
         name: &FileName,
-    ) -> Result<End, NodeError> {
+    ) -> Result<MoveEnd, NodeError> {
         settle(self.catalog(), volume, layout, place, name).map_err(|error| {
             self.unsettled().store(true, Ordering::Release);
             if let NodeError::Disk(error) = error {

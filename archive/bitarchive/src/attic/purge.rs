@@ -1,7 +1,11 @@
-//! Destroying what lies in the attic: only what is old enough, only so much an hour, and never without a trace.
+//! The purge of items of the attic: only old ones, only a limited number an hour, and never without a trace.
 //!
-//! A whole file goes only by the BLAKE3 checksum of its bytes, as read from the disk now: a person who destroys it
-//! names what, not only where it lies. No error tells the checksum that it has.
+//! A whole file is destroyed only by the BLAKE3 checksum of its bytes, as read from the disk now: a person who destroys it
+//! names its content, not only its place. No error reveals the checksum that it has.
+//!
+//! # Errors
+//!
+//! Every public function fails with a [`NodeError`], whose variants say what the caller does next.
 
 use std::path::{Path, PathBuf};
 
@@ -17,9 +21,9 @@ use crate::layout::Layout;
 use crate::node::Node;
 
 impl Node {
-    /// Destroys one item; returns how many bytes that were. Refused for what is younger than `attic.min_age`, and for a
-    /// whole file whose bytes do not have the root `checksum`. What a crash leaves of it is an item still, with its
-    /// reason, and can be purged again.
+    /// Destroys one item and returns its number of bytes. An item younger than `attic.min_age` is refused, and so is a whole
+    /// file whose bytes do not have the root `checksum`. The remains after a crash are an item with a reason, and can be
+    /// purged again.
     pub fn purge(
         &self,
         volume: &VolumeId,
@@ -82,7 +86,8 @@ impl Node {
     }
 }
 
-/// Whether `checksum` names what lies at `place`; else why not. What a crash has left of a purged file needs none.
+/// Checks that `checksum` names the item at `place`; the inner error says why not. The remains of a purge that a crash cut
+/// off need no checksum.
 fn named_by(
     checksum: Option<Root>,
     layout: &Layout,
@@ -99,7 +104,7 @@ fn named_by(
             return Ok(Err("it holds no whole file; ask without a checksum"));
         }
         Ok(_) => Vec::new(),
-        // Nothing says what it is: it may be a whole file.
+        // Its kind is unknown: it may be a whole file.
         Err(_) => rest(place)?,
     };
     if files.is_empty() {
@@ -127,8 +132,8 @@ fn rest(place: &Path) -> Result<Vec<PathBuf>, DiskError> {
     Ok(rest.map(|entry| place.join(entry.name)).collect())
 }
 
-/// Removes an item, its reason last: what a crash leaves of it still says what it is. `false`: it holds a directory,
-/// and nothing was removed.
+/// Removes an item, its reason last, so that the remains after a crash still say what they are. Returns `false` if it holds
+/// a directory; nothing was removed then.
 pub(super) fn destroy(place: &Path) -> Result<bool, DiskError> {
     let entries = directory::list(place)?;
     if entries.iter().any(is_directory) {

@@ -1,4 +1,4 @@
-//! Names in the attic, and what is read from one that rots.
+//! Names of items in the attic, and the reading of rotten ones.
 #![expect(clippy::disallowed_methods, reason = "tests make and damage files")]
 
 use archive_model::VolumeId;
@@ -19,8 +19,9 @@ fn items(layout: &Layout) -> Vec<Item> {
     listed.iter().map(|listed| item(layout, listed)).collect()
 }
 
+/// Fails if two items share a directory, or an item loses its name or its reason.
 #[test]
-fn what_is_put_aside_keeps_its_name_and_its_reason() {
+fn items_keep_names_and_reasons() {
     let (_directory, layout) = layout();
     let name = FileName::new("a.warc").unwrap();
     let target = layout.target(&name);
@@ -43,8 +44,9 @@ fn what_is_put_aside_keeps_its_name_and_its_reason() {
     }
 }
 
+/// Fails if a file that is named `why.json` is overwritten by the reason.
 #[test]
-fn a_file_called_like_the_reason_does_not_hinder() {
+fn file_named_like_the_reason_is_kept() {
     let (_directory, layout) = layout();
     for file in ["why", "why.json"] {
         let name = FileName::new(file).unwrap();
@@ -62,8 +64,9 @@ fn a_file_called_like_the_reason_does_not_hinder() {
     );
 }
 
+/// Fails if an item with a damaged reason is hidden, or ends the listing.
 #[test]
-fn garbage_is_listed_with_what_is_known_of_it() {
+fn damaged_items_are_listed_with_known_parts() {
     let (_directory, layout) = layout();
     let attic = layout.attic();
     let name = FileName::new("a").unwrap();

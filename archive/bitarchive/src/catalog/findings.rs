@@ -1,6 +1,6 @@
 //! The findings among the entries: their keys in a table of their own, their number, and a stamp that changes with them.
 //!
-//! The table is written in the batch that changes the entries, so that neither is ever without the other.
+//! The table is written in the batch that changes the entries, so that the two always agree.
 
 use std::ops::Bound;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -10,24 +10,24 @@ use archive_model::FileName;
 
 use super::{Condition, FINDINGS, Key, Row, least_volume};
 
-/// How many findings are written at a time when an older catalog is brought up.
+/// The number of findings that are written at a time when an older catalog is migrated.
 const BATCH: usize = 1000;
 
-/// How many findings there are.
+/// The number of findings of each kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
-    /// Not what was admitted.
+    /// Copies whose bytes are not what was admitted.
     pub damaged: u64,
-    /// Not there.
+    /// Copies that are absent.
     pub missing: u64,
-    /// Without a readable sidecar.
+    /// Files without a readable sidecar.
     pub unexpected: u64,
-    /// Another number after each change of any finding, also over restarts.
+    /// The stamp: a new number after each change of any finding, also over restarts.
     pub stamp: u64,
 }
 
 impl Tally {
-    /// All of them.
+    /// Returns the number of all findings.
     pub const fn total(&self) -> u64 {
         self.damaged + self.missing + self.unexpected
     }
@@ -59,12 +59,12 @@ impl Tally {
 pub struct Findings {
     keys: Table<Key, ()>,
     tally: Mutex<Tally>,
-    /// Added to the database's own numbers, which a database that was built anew begins again.
+    /// The number that is added to those of the database, which begin again when it is rebuilt.
     base: u64,
 }
 
 impl Findings {
-    /// Counts what is there.
+    /// Opens the table and counts its rows.
     pub(super) fn open(
         database: &Database,
         files: &Table<Key, Row>,
@@ -92,7 +92,7 @@ impl Findings {
         *self.lock()
     }
 
-    /// The keys of the findings, from the name `after` on.
+    /// Returns the keys of the findings, from the name `after` on.
     pub(super) fn keys(&self, after: Option<&FileName>) -> Result<Rows<'_, Key, ()>, DbError> {
         match after {
             None => self.keys.scan(),
@@ -103,8 +103,8 @@ impl Findings {
         }
     }
 
-    /// Commits changes of entries with what they mean for the findings. Only those that touch a finding wait for each
-    /// other, so that ordinary stores go to the disk together.
+    /// Commits changes of entries together with those of the findings. Only changes that touch a finding wait for each other,
+    /// so that ordinary stores go to the disk together.
     pub(super) fn commit(
         &self,
         mut batch: Batch,
@@ -151,7 +151,7 @@ fn is_finding(row: &Row) -> bool {
     row.condition != Condition::Present
 }
 
-/// Brings a catalog of version 1, which has no table of findings, to version 2.
+/// Migrates a catalog of version 1, which has no table of findings, to version 2.
 pub(super) fn fill(database: &Database) -> Result<(), DbError> {
     let files: Table<Key, Row> = database.table("files")?;
     let keys: Table<Key, ()> = database.table(FINDINGS)?;
@@ -217,8 +217,9 @@ mod tests {
         found.map(|entry| entry.unwrap().name.to_string()).collect()
     }
 
+    /// Fails if a finding comes, changes or goes, and the repository is not told.
     #[test]
-    fn findings_come_change_and_go_and_each_time_the_stamp_changes() {
+    fn every_change_of_a_finding_changes_the_stamp() {
         let directory = crate::testing::directory();
         let path = directory.path().join("catalog");
         let open = |stamp| Catalog::open(&path, stamp).unwrap().catalog;
@@ -258,8 +259,9 @@ mod tests {
         assert_eq!(names(&catalog, None), ["d"]);
     }
 
+    /// Fails if a catalog of version 1 loses rows, or its findings are not listed.
     #[test]
-    fn an_older_catalog_keeps_its_rows_and_gets_its_findings() {
+    fn older_catalog_gets_its_table_of_findings() {
         let directory = crate::testing::directory();
         let path = directory.path().join("catalog");
         let database = Database::open(&path, &Options::new("catalog", 1, &["files"])).unwrap();

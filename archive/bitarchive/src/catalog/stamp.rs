@@ -1,5 +1,5 @@
-//! The point that the catalog has reached, kept beside it: an older copy that somebody puts back ends before that, or
-//! is of before it was built again.
+//! The point that the catalog has reached, kept beside it. An older copy that somebody puts back ends before that point, or
+//! is from before a rebuild.
 //!
 //! ```text
 //! <data>/catalog.stamp      1204 8d1f6a4c-…
@@ -13,12 +13,12 @@ use std::path::{Path, PathBuf};
 use archive_db::{DbError, Reach};
 use archive_durable::{DiskError, read_state, replace};
 
-/// Where the stamp of a catalog lies.
+/// Returns the path of the stamp of a catalog.
 fn path(catalog: &Path) -> PathBuf {
     catalog.with_extension("stamp")
 }
 
-/// Reads how far the catalog has come at least; a file that cannot be read as a stamp asks for more than any catalog has.
+/// Reads the point that the catalog has reached at least. A file that is not a stamp asks for more than any catalog has.
 pub(super) fn read(catalog: &Path) -> Result<Reach, DbError> {
     let path = path(catalog);
     let text = read_state(&path).map_err(|error| DbError::Io {
@@ -38,7 +38,7 @@ pub(super) fn read(catalog: &Path) -> Result<Reach, DbError> {
     }))
 }
 
-/// Writes it, durably.
+/// Writes the stamp, durably.
 pub(super) fn write(catalog: &Path, reach: &Reach) -> Result<(), DiskError> {
     replace(&path(catalog), format!("{reach}\n").as_bytes())
 }

@@ -1,14 +1,18 @@
-//! A name that people let mean other content: the row says from then on what the new admission says.
+//! The adoption of a new admission for a name that people let mean other content.
 //!
-//! No bytes come here for that, so nothing is computed: the row is an echo of the admission until the file is stored
-//! again. What it said before goes into `removed.jsonl`, first and synced.
+//! No bytes come here for that, so nothing is computed: the row repeats the admission until the file is stored again. The
+//! earlier row is first written into `removed.jsonl`, synced.
+//!
+//! # Errors
+//!
+//! Every public function fails with a [`NodeError`], whose variants say what the caller does next.
 
 use archive_model::{FileName, InvalidId, UploadId};
 use archive_proof::Envelope;
 use jiff::Timestamp;
 
-use super::put_aside::{Removed, append};
-use super::record::{Recorded, removed};
+use super::put_aside::{RemovedRow, append};
+use super::record::{RecordedFile, removed};
 use super::replica::ChecksumReplica;
 use crate::admitted;
 use crate::catalog::Entry;
@@ -16,7 +20,7 @@ use crate::claims::Claim;
 use crate::error::NodeError;
 
 impl ChecksumReplica {
-    /// Gives a file of which there is a row another admission.
+    /// Gives a file that has a row another admission.
     pub fn adopt(
         &self,
         name: &FileName,
@@ -38,10 +42,10 @@ impl ChecksumReplica {
         let found = self.record.file(name)?;
         let found = found.ok_or_else(|| NodeError::NotFound(name.clone()))?;
         if found.root == admitted.root {
-            // Asked for twice.
+            // The caller asks for the second time.
             return Ok(self.entry(name.clone(), &found));
         }
-        let line = Removed {
+        let line = RemovedRow {
             at: now,
             name: name.clone(),
             size: found.size,
@@ -56,7 +60,7 @@ impl ChecksumReplica {
             approval: None,
         };
         append(&removed(self.data()), &line)?;
-        let recorded = Recorded {
+        let recorded = RecordedFile {
             size: admitted.size,
             root: admitted.root,
             stored: now,

@@ -1,4 +1,4 @@
-//! What a checksum replica counts.
+//! The metrics of a checksum replica.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -10,18 +10,18 @@ use tokio::task::spawn_blocking;
 
 use super::replica::ChecksumReplica;
 
-/// How often the page is brought up to date.
+/// The time between two updates of the metrics.
 const PAUSE: Duration = Duration::from_secs(5);
 
-/// Shows what a checksum replica counts; every instrument bears the label `node`.
-pub(super) struct Show {
+/// The worker that updates the metrics of a checksum replica; every instrument bears the label `node`.
+pub(super) struct MetricsWorker {
     replica: Arc<ChecksumReplica>,
     metrics: Metrics,
     files: Counter,
     bytes: Counter,
 }
 
-impl Show {
+impl MetricsWorker {
     pub(super) fn new(
         replica: Arc<ChecksumReplica>,
         metrics: &Metrics,
@@ -44,13 +44,13 @@ impl Show {
     }
 }
 
-impl Worker for Show {
+impl Worker for MetricsWorker {
     const NAME: &'static str = "metrics";
 
     async fn step(&mut self) -> Result<Step, WorkerError> {
-        let counted = &self.replica.counted;
-        self.files.inc_by(counted.files.swap(0, Ordering::Relaxed));
-        self.bytes.inc_by(counted.bytes.swap(0, Ordering::Relaxed));
+        let counters = &self.replica.counters;
+        self.files.inc_by(counters.files.swap(0, Ordering::Relaxed));
+        self.bytes.inc_by(counters.bytes.swap(0, Ordering::Relaxed));
         let replica = Arc::clone(&self.replica);
         let space = spawn_blocking(move || replica.space()).await?;
         let bytes = |bytes: u64| i64::try_from(bytes).unwrap_or(i64::MAX);

@@ -1,5 +1,9 @@
-//! Rows that go: only against the checksum that they have, so many within an hour, and never without a line that says
-//! who removed what, why, and what it was.
+//! The removal of rows: only by their checksum, only a limited number within an hour, and never without a line that says who
+//! removed which row, and why.
+//!
+//! # Errors
+//!
+//! A removal fails with [`PutAsideError`], which says why the row stays; the list of removed rows fails if the disk does.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
@@ -22,8 +26,8 @@ const MAX_LINE: u64 = 4 * 1024 * 1024;
 
 /// A line of `removed.jsonl`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Removed {
-    /// When.
+pub struct RemovedRow {
+    /// The time of the removal.
     pub at: Timestamp,
     /// The file.
     pub name: FileName,
@@ -31,11 +35,11 @@ pub struct Removed {
     pub size: u64,
     /// Its root.
     pub root: Root,
-    /// When it had been stored.
+    /// The time at which it had been stored.
     pub stored: Timestamp,
-    /// Who asked for it, as `role/name`.
+    /// The person or part that asked for it, as `role/name`.
     pub who: String,
-    /// Why.
+    /// The reason they gave.
     pub why: String,
     /// Its signed admission: with it, nothing is lost.
     pub admission: Option<String>,
@@ -44,29 +48,29 @@ pub struct Removed {
     pub approval: Option<Approval>,
 }
 
-/// Why a row stays.
+/// The reason why a row stays.
 #[derive(Debug, thiserror::Error)]
 pub enum PutAsideError {
-    /// There is none of this name.
+    /// No row has this name.
     #[error("this replica has no file {0}")]
     NotFound(FileName),
-    /// It has another root, which is not told: to know it is the caller's proof.
+    /// The row has another root, which is not revealed: to know it is the caller's proof.
     #[error("{0} does not have that checksum here")]
     Differs(FileName),
-    /// It is in use, too many have gone within the hour, or the disk failed.
+    /// The name is in use, too many rows were removed within the hour, or the disk failed.
     #[error(transparent)]
     Node(#[from] NodeError),
 }
 
 impl ChecksumReplica {
-    /// Removes the row of `name`, if `root` is what it says.
+    /// Removes the row of `name`, if its root is `root`.
     pub fn put_aside(
         &self,
         name: &FileName,
         root: &Root,
         cause: &Cause,
         now: Timestamp,
-    ) -> Result<Removed, PutAsideError> {
+    ) -> Result<RemovedRow, PutAsideError> {
         let by = verb("put-aside", name)?;
         let _claim = Claim::take(&self.receiving, name, &by)?;
         let found = self.record.file(name).map_err(NodeError::from)?;
@@ -75,7 +79,7 @@ impl ChecksumReplica {
             return Err(PutAsideError::Differs(name.clone()));
         }
         self.brake.count(now)?;
-        let line = Removed {
+        let line = RemovedRow {
             at: now,
             name: name.clone(),
             size: found.size,
@@ -93,8 +97,8 @@ impl ChecksumReplica {
     }
 }
 
-/// Adds a line, synced. What a crash left of the line before stays apart from it.
-pub fn append(path: &Path, line: &Removed) -> Result<(), RecordError> {
+/// Appends a line, synced. If a crash has cut off the line before, the new line is kept apart from it.
+pub fn append(path: &Path, line: &RemovedRow) -> Result<(), RecordError> {
     let text = serde_json::to_string(line).map_err(|error| RecordError::Label {
         path: path.to_owned(),
         why: error.to_string(),
@@ -105,11 +109,11 @@ pub fn append(path: &Path, line: &Removed) -> Result<(), RecordError> {
     Ok(file.sync()?)
 }
 
-/// Every line of `removed.jsonl`, oldest first; of one that cannot be read, why. What a crash cut off is such a line. Where
-/// the disk fails, that is the last.
+/// Returns every line of `removed.jsonl`, oldest first. A line that cannot be read, such as one that a crash cut off, is
+/// given as the reason. After a failure of the disk nothing follows.
 pub fn removed_lines(
     data: &Path,
-) -> Result<impl Iterator<Item = Result<Removed, String>> + use<>, DiskError> {
+) -> Result<impl Iterator<Item = Result<RemovedRow, String>> + use<>, DiskError> {
     let path = removed(data);
     let file = File::open(&path).map_err(|error| DiskError::new("open", &path, error))?;
     let mut lines = BufReader::new(file);
@@ -125,7 +129,7 @@ pub fn removed_lines(
         let read = match read {
             Ok(0) => return None,
             Ok(_) => serde_json::from_slice(&text).map_err(|error| error.to_string()),
-            // The disk would say the same for ever.
+            // The disk would fail at every further read.
             Err(error) => {
                 is_broken = true;
                 Err(format!("the rest cannot be read: {error}"))
@@ -135,7 +139,7 @@ pub fn removed_lines(
     }))
 }
 
-/// Whether the file does not end with the end of a line.
+/// Returns whether the file ends within a line.
 pub(super) fn is_torn(path: &Path) -> Result<bool, DiskError> {
     let failed = |error| DiskError::new("read", path, error);
     let file = match File::open(path) {

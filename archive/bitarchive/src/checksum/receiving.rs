@@ -1,7 +1,11 @@
-//! A file that is being hashed, and what is kept of a stream that was cut.
+//! A file that is being hashed, and the states from which a stream that was cut can be resumed.
 //!
-//! A checksum replica has no bytes to look at again: it goes on from the states that it kept of its own computation, in
+//! A checksum replica has no bytes to look at again: it resumes from the states that it kept of its own computation, in
 //! memory, bounded, and only while it lives.
+//!
+//! # Errors
+//!
+//! Every public function fails with a [`NodeError`], whose variants say what the caller does next.
 
 use std::io::Sink;
 use std::mem;
@@ -12,16 +16,17 @@ use archive_proof::points::split;
 use archive_proof::{Envelope, Points, TreeBuilder};
 use jiff::Timestamp;
 
-use super::record::Recorded;
+use super::record::RecordedFile;
 use super::replica::{ChecksumReplica, KeptPoints};
 use crate::admitted;
 use crate::catalog::Entry;
 use crate::claims::Claim;
 use crate::error::NodeError;
 
-/// A file that is being hashed. Memory: a hundred groups. Dropping it keeps what a later stream can go on from.
+/// A file that is being hashed. It takes the memory of a hundred groups. Dropping it keeps the states from which a later
+/// stream can be resumed.
 #[derive(Debug)]
-pub struct Receiving<'a> {
+pub struct ReceivingFile<'a> {
     replica: &'a ChecksumReplica,
     claim: Claim,
     id: UploadId,
@@ -30,15 +35,15 @@ pub struct Receiving<'a> {
 }
 
 impl ChecksumReplica {
-    /// Begins to receive a file; or goes on at the last of `points` that an earlier stream of the upload has reached
-    /// while this process lives.
+    /// Begins to receive a file, or resumes at the last of `points` that an earlier stream of the upload has reached while
+    /// this process lives.
     pub fn begin(
         &self,
         upload: &UploadId,
         name: &FileName,
         size: u64,
         points: &[u64],
-    ) -> Result<Receiving<'_>, NodeError> {
+    ) -> Result<ReceivingFile<'_>, NodeError> {
         let claim = Claim::take(&self.receiving, name, upload)?;
         if let Some(found) = self.find(name)? {
             return Err(self.taken(found));
@@ -46,11 +51,11 @@ impl ChecksumReplica {
         if self.space()?.1 == 0 {
             return Err(NodeError::NoSpace(size));
         }
-        Ok(Receiving::begin(self, claim, upload.clone(), points))
+        Ok(ReceivingFile::begin(self, claim, upload.clone(), points))
     }
 }
 
-impl<'a> Receiving<'a> {
+impl<'a> ReceivingFile<'a> {
     fn begin(replica: &'a ChecksumReplica, claim: Claim, id: UploadId, points: &[u64]) -> Self {
         let left = replica.left.lock();
         let left = left.unwrap_or_else(PoisonError::into_inner).take(&id);
@@ -77,31 +82,31 @@ impl<'a> Receiving<'a> {
         };
     }
 
-    /// Forgets what came after `length` bytes: all, where no state is kept.
+    /// Forgets the bytes beyond `length`, or all bytes if no state is kept there.
     #[must_use]
     pub fn back_to(mut self, length: u64) -> Self {
         self.go_back(length);
         self
     }
 
-    /// The name it is received for.
+    /// Returns the name it is received for.
     pub const fn name(&self) -> &FileName {
         &self.claim.name
     }
 
-    /// How many bytes have come.
+    /// Returns the number of bytes received.
     pub const fn received(&self) -> u64 {
         self.tree.size()
     }
 
-    /// The root of the bytes that have come.
+    /// Returns the root of the bytes received.
     pub fn root_so_far(&self) -> Root {
         self.tree.root_so_far()
     }
 
-    /// Takes the next bytes.
+    /// Hashes the next bytes.
     pub fn write_all(&mut self, mut bytes: &[u8]) -> Result<(), NodeError> {
-        self.replica.counted.hashed(bytes.len());
+        self.replica.counters.hashed(bytes.len());
         while !bytes.is_empty() {
             let (piece, rest) = split(self.tree.size(), bytes);
             let hashed = self.tree.update(piece);
@@ -112,22 +117,22 @@ impl<'a> Receiving<'a> {
         Ok(())
     }
 
-    /// Holds the bytes against the admission and writes the row. When this returns, it is synced.
+    /// Compares the bytes with the admission and writes the row. When this returns, the row is synced.
     pub fn commit(mut self, admission: &Envelope, now: Timestamp) -> Result<Entry, NodeError> {
-        // Right or wrong, nothing goes on from here.
+        // Right or wrong, nothing is resumed from here.
         self.points = Points::default();
         let tree = mem::replace(&mut self.tree, TreeBuilder::new(std::io::sink()));
         let (replica, name) = (self.replica, &self.claim.name);
         let admitted = admitted::verify(admission, &replica.options.trust, name)?;
         let tree = tree.finish().map_err(|error| replica.hash_error(error))?;
         admitted::compare(&admitted, name, &self.id, tree.size, tree.root)?;
-        let recorded = Recorded {
+        let recorded = RecordedFile {
             size: tree.size,
             root: tree.root,
             stored: now,
         };
         let kept = replica.record.add(name, recorded, admission.as_str())?;
-        replica.counted.recorded();
+        replica.counters.recorded();
         let entry = replica.entry(name.clone(), &kept);
         if kept.root == tree.root {
             Ok(entry)
@@ -137,7 +142,7 @@ impl<'a> Receiving<'a> {
     }
 }
 
-impl Drop for Receiving<'_> {
+impl Drop for ReceivingFile<'_> {
     fn drop(&mut self) {
         let points = mem::take(&mut self.points);
         if !points.is_empty() {

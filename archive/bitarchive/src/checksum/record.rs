@@ -1,11 +1,15 @@
-//! The record of a checksum replica: a table in RocksDB, beside it a label that says whose it is, and a stamp that says how
-//! far it came.
+//! The record of a checksum replica: a table in RocksDB, with a label that says to which replica it belongs, and a stamp that
+//! says how far it has come.
 //!
-//! Made once, by [`Record::init`]. From then on a table that is gone, damaged, behind its stamp or another replica's is
-//! refused: an empty one in its place would be a voice that says that nothing was ever stored. The stamp is written before
-//! anybody is told that a row is there; a write behind it that a power cut tore is cut away, and said.
+//! It is made once, by [`Record::init`]. From then on a table that is gone, damaged, behind its stamp or of another replica
+//! is refused: an empty table in its place would say that nothing was ever stored. The stamp is written before a row is
+//! acknowledged; a later write that a power cut tore is cut away and logged.
 //!
 //! The admissions lie in a table of their own, so that a listing does not read them.
+//!
+//! # Errors
+//!
+//! Every function fails with a [`RecordError`], which says what people have to do.
 
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -21,49 +25,49 @@ use serde::{Deserialize, Serialize};
 
 const FORMAT: &str = "holdfast-checksum-replica/2";
 
-/// The format that kept in the label how far the table came, brought up to date now and then.
+/// The old format, whose label kept how far the table had come, updated now and then.
 const OLD_FORMAT: &str = "holdfast-checksum-replica/1";
 
 const TABLES: &[&str] = &["files", "admissions"];
 
-/// What is recorded of one file, beside its admission.
+/// The row of one file; its admission is kept beside it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Recorded {
-    /// How many bytes came.
+pub struct RecordedFile {
+    /// The size of the file in bytes.
     pub size: u64,
-    /// Their root, as computed here.
+    /// The root of its bytes, as computed here.
     pub root: Root,
-    /// When the last of them came.
+    /// The time at which the last byte came.
     pub stored: Timestamp,
 }
 
-impl Value for Recorded {}
+impl Value for RecordedFile {}
 
-/// Why a record cannot be used.
+/// The reason why a record cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum RecordError {
-    /// There is none.
+    /// The directory has no record.
     #[error(
         "{} holds no checksum replica; if it did, see that its disk is mounted; if it never did, start once with --init",
         .0.display()
     )]
     Absent(PathBuf),
-    /// It is somebody else's.
+    /// The record belongs to another replica or node.
     #[error("{} is the record of {found}, not of {own}; correct `checksum_replica.data`", .path.display())]
     Foreign {
         /// The label.
         path: PathBuf,
-        /// Whose it is.
+        /// The node and replica it belongs to.
         found: String,
-        /// Whose it was to be.
+        /// The node and replica it should belong to.
         own: String,
     },
-    /// The label cannot be read, or is none.
+    /// The label cannot be read, or is not a label.
     #[error("{}: {why}; put back a backup of that directory", .path.display())]
     Label {
         /// The label.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The problem.
         why: String,
     },
     /// The table is gone, damaged or behind its stamp.
@@ -73,9 +77,9 @@ pub enum RecordError {
         .data.display()
     )]
     Damaged {
-        /// Where the record lies.
+        /// The directory of the record.
         data: PathBuf,
-        /// What the table said.
+        /// The error of the table.
         error: Box<DbError>,
     },
     /// The table cannot be read or written now.
@@ -89,38 +93,38 @@ pub enum RecordError {
 /// The node and replica that the record belongs to.
 #[doc(hidden)]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Label {
+pub struct RecordLabel {
     format: String,
     node: NodeId,
     replica: ReplicaId,
-    /// How far the table had come, in the old format.
+    /// The sequence number that the table had reached, in the old format.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     sequence: Option<u64>,
 }
 
-/// The record.
+/// The record of a checksum replica, open.
 #[derive(Debug)]
 pub struct Record {
     data: PathBuf,
     database: Database,
-    files: Table<Text<FileName>, Recorded>,
+    files: Table<Text<FileName>, RecordedFile>,
     admissions: Table<Text<FileName>, String>,
-    /// Beside the table, and what it says. Held while it is written.
+    /// The stamp beside the table, and its content. Locked while it is written.
     stamp: Mutex<(Stamp, Reach)>,
 }
 
 impl Record {
-    /// Makes an empty record in the directory `data`. One of the same replica that is there already stays as it is.
+    /// Makes an empty record in the directory `data`. An existing record of the same replica stays as it is.
     pub fn init(data: &Path, node: &NodeId, replica: &ReplicaId) -> Result<(), RecordError> {
         directory::make(data)?;
-        if Label::read(data)?.is_some() {
+        if RecordLabel::read(data)?.is_some() {
             return Self::open(data, node, replica).map(|_| ());
         }
         AppendFile::open(&removed(data))?.sync()?;
         directory::sync(data)?;
         let database = open(data, Reach::default(), false)?;
         begin_stamp(data, database.reach())?;
-        let label = Label {
+        let label = RecordLabel {
             format: FORMAT.to_owned(),
             node: node.clone(),
             replica: replica.clone(),
@@ -131,7 +135,7 @@ impl Record {
 
     /// Opens the record of this replica in the directory `data`.
     pub fn open(data: &Path, node: &NodeId, replica: &ReplicaId) -> Result<Self, RecordError> {
-        let label = Label::read(data)?.ok_or_else(|| RecordError::Absent(data.to_owned()))?;
+        let label = RecordLabel::read(data)?.ok_or_else(|| RecordError::Absent(data.to_owned()))?;
         if label.node != *node || label.replica != *replica {
             let whose = |node: &NodeId, replica: &ReplicaId| format!("{node} of {replica}");
             return Err(RecordError::Foreign {
@@ -147,7 +151,7 @@ impl Record {
             };
             let database = open(data, reach, false)?;
             let stamp = begin_stamp(data, database.reach())?;
-            let label = Label {
+            let label = RecordLabel {
                 format: FORMAT.to_owned(),
                 sequence: None,
                 ..label
@@ -173,26 +177,26 @@ impl Record {
         Ok(record)
     }
 
-    /// Why nothing can be written into it any more, if a write failed so.
+    /// Returns the reason why no write can succeed any more, if there is one.
     pub fn broken(&self) -> Option<BrokenDatabase> {
         self.database.broken()
     }
 
-    /// What is recorded of a file.
-    pub fn file(&self, name: &FileName) -> Result<Option<Recorded>, RecordError> {
+    /// Returns the row of a file.
+    pub fn file(&self, name: &FileName) -> Result<Option<RecordedFile>, RecordError> {
         self.done(self.files.get(&Text(name.clone())))
     }
 
-    /// The signed admission of a file, a DSSE envelope in JSON.
+    /// Returns the signed admission of a file, a DSSE envelope in JSON.
     pub fn admission(&self, name: &FileName) -> Result<Option<String>, RecordError> {
         self.done(self.admissions.get(&Text(name.clone())))
     }
 
-    /// Every file after the name `after`, sorted by name. Damage ends it with an error.
+    /// Lists every file after the name `after`, sorted by name. Damage ends the listing with an error.
     pub fn files(
         &self,
         after: Option<&FileName>,
-    ) -> Result<impl Iterator<Item = Result<(FileName, Recorded), RecordError>> + '_, RecordError>
+    ) -> Result<impl Iterator<Item = Result<(FileName, RecordedFile), RecordError>> + '_, RecordError>
     {
         use std::ops::Bound::{Excluded, Unbounded};
         let rows = match after {
@@ -203,8 +207,8 @@ impl Record {
         Ok(rows.map(|row| self.done(row.map(|(Text(name), recorded)| (name, recorded)))))
     }
 
-    /// Reads every admission to the end of the table, with every checksum: what [`Record::files`] does not read. `told`
-    /// hears of each, and may stop it. Damage is an error.
+    /// Reads every admission to the end of the table, with every checksum: [`Record::files`] does not read them. `told` is
+    /// called for each, and may stop the reading. Damage is an error.
     pub(crate) fn verify_admissions(
         &self,
         told: &mut dyn FnMut(u64) -> ControlFlow<()>,
@@ -218,13 +222,13 @@ impl Record {
         Ok(())
     }
 
-    /// Adds a file, synced. Whoever calls it holds the name. A row that is there stays: what is kept is returned.
+    /// Adds a file, synced, and returns its row. An existing row stays as it is. The caller holds the name.
     pub fn add(
         &self,
         name: &FileName,
-        recorded: Recorded,
+        recorded: RecordedFile,
         admission: &str,
-    ) -> Result<Recorded, RecordError> {
+    ) -> Result<RecordedFile, RecordError> {
         if let Some(found) = self.file(name)? {
             return Ok(found);
         }
@@ -236,11 +240,11 @@ impl Record {
         Ok(recorded)
     }
 
-    /// Sets a row in the place of another, synced. Whoever calls it holds the name, and has written down what goes.
+    /// Replaces a row, synced. The caller holds the name, and has written the earlier row into `removed.jsonl`.
     pub(super) fn exchange(
         &self,
         name: &FileName,
-        recorded: Recorded,
+        recorded: RecordedFile,
         admission: &str,
     ) -> Result<(), RecordError> {
         let key = Text(name.clone());
@@ -250,7 +254,7 @@ impl Record {
         self.commit(batch)
     }
 
-    /// Takes a row away, synced. Whoever calls it holds the name, and has written down that it goes.
+    /// Removes a row, synced. The caller holds the name, and has written the row into `removed.jsonl`.
     pub(super) fn remove(&self, name: &FileName) -> Result<(), RecordError> {
         let key = Text(name.clone());
         let mut batch = self.database.batch();
@@ -259,13 +263,13 @@ impl Record {
         self.commit(batch)
     }
 
-    /// Writes the changes, synced, and then how far the table has come: from then on they are never gone unnoticed.
+    /// Writes the changes, synced, and then the stamp: from then on their loss would be noticed.
     fn commit(&self, batch: Batch) -> Result<(), RecordError> {
         self.done(batch.commit())?;
         self.stamp()
     }
 
-    /// Of those who wait for each other here the first one writes for all.
+    /// Writes the stamp. The first of several that wait here writes for all of them.
     fn stamp(&self) -> Result<(), RecordError> {
         let mut stamp = self.stamp.lock().unwrap_or_else(PoisonError::into_inner);
         let reach = self.database.reach();
@@ -281,8 +285,8 @@ impl Record {
     }
 }
 
-impl Label {
-    /// Reads it; none: there is none.
+impl RecordLabel {
+    /// Reads the label. Returns `None` if it is absent.
     pub fn read(data: &Path) -> Result<Option<Self>, RecordError> {
         let path = label_path(data);
         let wrong = |why: String| RecordError::Label {
@@ -292,18 +296,20 @@ impl Label {
         let Some(text) = read_state(&path)? else {
             return Ok(None);
         };
-        let label: Self =
-            serde_json::from_slice(&text).map_err(|error| wrong(format!("no label: {error}")))?;
+        let label: Self = serde_json::from_slice(&text)
+            .map_err(|error| wrong(format!("not a label: {error}")))?;
         match (label.format.as_str(), label.sequence) {
             (FORMAT, None) | (OLD_FORMAT, Some(_)) => Ok(Some(label)),
-            (FORMAT | OLD_FORMAT, _) => Err(wrong(format!("it is no label of {}", label.format))),
+            (FORMAT | OLD_FORMAT, _) => {
+                Err(wrong(format!("it is not a label of {}", label.format)))
+            }
             (format, _) => Err(wrong(format!(
                 "it is {format}, and this build reads {OLD_FORMAT} and {FORMAT}"
             ))),
         }
     }
 
-    /// Writes it, durably.
+    /// Writes the label, durably.
     pub fn write(&self, data: &Path) -> Result<(), RecordError> {
         let path = label_path(data);
         let text = serde_json::to_string(self).map_err(|error| RecordError::Label {
@@ -318,7 +324,7 @@ fn label_path(data: &Path) -> PathBuf {
     data.join("holdfast-checksum-replica.json")
 }
 
-/// Where removed rows leave a line each.
+/// Returns the path of `removed.jsonl`, in which each removed row leaves a line.
 pub(super) fn removed(data: &Path) -> PathBuf {
     data.join("removed.jsonl")
 }
@@ -331,7 +337,7 @@ fn open(data: &Path, reach: Reach, is_exact: bool) -> Result<Database, RecordErr
     Database::open(&data.join("table"), &options).map_err(|error| failed(data, error))
 }
 
-/// Cuts away what a power cut left of a log.
+/// Cuts off the rest of a log that a power cut has torn.
 fn cut(log: &Path, length: u64) -> Result<(), String> {
     let cut = AppendFile::open(log).and_then(|mut log| log.cut(length));
     cut.map_err(|error| error.to_string())
@@ -359,7 +365,7 @@ fn read_stamp(data: &Path) -> Result<(Stamp, Reach), RecordError> {
             Ok((stamp, reach))
         }
         StampFile::Absent => Err(wrong("it is gone")),
-        StampFile::Foreign(_) | StampFile::Damaged => Err(wrong("it is no stamp")),
+        StampFile::Foreign(_) | StampFile::Damaged => Err(wrong("it is not a stamp")),
     }
 }
 

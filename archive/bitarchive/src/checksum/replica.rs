@@ -1,61 +1,83 @@
-//! The replica itself: its record, what it is receiving, and how it answers what is recorded.
+//! The checksum replica itself: its record, its uploads, and its answers.
+//!
+//! # Errors
+//!
+//! Every function fails with a [`RecordError`] if the record cannot be read, or with a [`DiskError`] if the disk does not
+//! answer.
 
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use archive_durable::{DiskError, Space};
 use archive_model::{FileName, InvalidId, NodeId, ReplicaId, UploadId, VolumeId};
 use archive_proof::{Points, Prefix, Shelf, TrustFile};
 
-use super::counted::Counted;
-use super::record::{Record, RecordError, Recorded};
+use super::record::{Record, RecordError, RecordedFile};
 use crate::brake::Brake;
 use crate::catalog::{Condition, Entry, Row};
 use crate::claims::Claims;
 use crate::error::NodeError;
 
-/// What answers say where a file is: there is one place, and it is no disk.
+/// The name that answers give as the volume of a file: the table, which is not a disk.
 pub const VOLUME: &str = "table";
 
-/// What a stream left: a group and a half for each point.
+/// The states that a stream left: a group and a half for each point.
 pub(super) type KeptPoints = Points<Prefix>;
 
-/// How many points are kept of all streams that were cut: some 30 MB.
+/// The most points that are kept of all streams that were cut: some 30 MB.
 const MOST_KEPT: usize = 2048;
 
-/// What a checksum replica is told when it starts.
+/// The options of a checksum replica.
 #[derive(Clone, Debug)]
-pub struct Options {
-    /// Who it is, as a node.
+pub struct ChecksumReplicaOptions {
+    /// Its id as a node.
     pub node: NodeId,
     /// The replica that it is.
     pub replica: ReplicaId,
-    /// Where its record lies.
+    /// The directory of its record.
     pub data: PathBuf,
-    /// What stays free on that disk, in bytes.
+    /// The bytes that stay free on that disk.
     pub reserve: u64,
-    /// How many rows may be removed within an hour.
+    /// The number of rows that may be removed within an hour.
     pub removals_per_hour: u64,
     /// The keys whose admissions it believes.
     pub trust: TrustFile,
 }
 
+/// The files and bytes since the metrics were last updated.
+#[derive(Debug, Default)]
+pub(super) struct ChecksumCounters {
+    pub(super) files: AtomicU64,
+    pub(super) bytes: AtomicU64,
+}
+
+impl ChecksumCounters {
+    pub(super) fn recorded(&self) {
+        self.files.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(super) fn hashed(&self, bytes: usize) {
+        self.bytes.fetch_add(bytes as u64, Ordering::Relaxed);
+    }
+}
+
 /// A checksum replica. Shared by all who serve it.
 #[derive(Debug)]
 pub struct ChecksumReplica {
-    pub(super) options: Options,
+    pub(super) options: ChecksumReplicaOptions,
     volume: VolumeId,
     pub(super) record: Record,
     pub(super) receiving: Claims,
     pub(super) brake: Brake,
-    /// What streams left that were cut.
+    /// The states of streams that were cut.
     pub(super) left: Mutex<Shelf<KeptPoints>>,
-    pub(super) counted: Counted,
+    pub(super) counters: ChecksumCounters,
 }
 
 impl ChecksumReplica {
-    /// Opens the record. One that is gone, damaged or another replica's is refused: see [`Record::open`].
-    pub fn open(options: Options) -> Result<Self, RecordError> {
+    /// Opens the record. A record that is gone, damaged or of another replica is refused: see [`Record::open`].
+    pub fn open(options: ChecksumReplicaOptions) -> Result<Self, RecordError> {
         let record = Record::open(&options.data, &options.node, &options.replica)?;
         let volume = VolumeId::new(VOLUME).map_err(|error: InvalidId| RecordError::Label {
             path: options.data.clone(),
@@ -68,43 +90,43 @@ impl ChecksumReplica {
             record,
             receiving: Arc::default(),
             left: Mutex::new(Shelf::new(MOST_KEPT)),
-            counted: Counted::default(),
+            counters: ChecksumCounters::default(),
         })
     }
 
-    /// Who it is, as a node.
+    /// Returns its id as a node.
     pub const fn node(&self) -> &NodeId {
         &self.options.node
     }
 
-    /// The replica that it is.
+    /// Returns the replica that it is.
     pub const fn replica(&self) -> &ReplicaId {
         &self.options.replica
     }
 
-    /// Where its record lies.
+    /// Returns the directory of its record.
     pub const fn data(&self) -> &PathBuf {
         &self.options.data
     }
 
-    /// The record itself.
+    /// Returns the record.
     pub const fn record(&self) -> &Record {
         &self.record
     }
 
-    /// The room on its disk, and what of it may be used.
+    /// Returns the room on its disk, and the bytes of it that may be used.
     pub fn space(&self) -> Result<(Space, u64), DiskError> {
-        let space = Space::of(&self.options.data)?;
+        let space = Space::measure(&self.options.data)?;
         Ok((space, space.usable(self.options.reserve)))
     }
 
-    /// What is recorded of a file.
+    /// Returns the entry of a file.
     pub fn find(&self, name: &FileName) -> Result<Option<Entry>, RecordError> {
         let found = self.record.file(name)?;
         Ok(found.map(|recorded| self.entry(name.clone(), &recorded)))
     }
 
-    /// Every file after the name `after`, sorted by name. Damage ends it with an error.
+    /// Lists every file after the name `after`, sorted by name. Damage ends the listing with an error.
     pub fn list(
         &self,
         after: Option<&FileName>,
@@ -113,7 +135,7 @@ impl ChecksumReplica {
         Ok(rows.map(|row| row.map(|(name, recorded)| self.entry(name, &recorded))))
     }
 
-    /// The upload that receives a file of this name now.
+    /// Returns the upload that receives a file of this name now.
     pub fn receiving(&self, name: &FileName) -> Option<UploadId> {
         self.receiving
             .lock()
@@ -122,7 +144,7 @@ impl ChecksumReplica {
             .cloned()
     }
 
-    pub(super) fn entry(&self, name: FileName, recorded: &Recorded) -> Entry {
+    pub(super) fn entry(&self, name: FileName, recorded: &RecordedFile) -> Entry {
         Entry {
             name,
             volume: self.volume.clone(),
@@ -130,7 +152,7 @@ impl ChecksumReplica {
                 size: recorded.size,
                 root: Some(recorded.root),
                 stored: recorded.stored,
-                // All bytes were hashed then, and were never here again.
+                // The bytes were here for the last time when they were hashed.
                 verified: Some(recorded.stored),
                 condition: Condition::Present,
             },
@@ -145,7 +167,7 @@ impl ChecksumReplica {
         }
     }
 
-    /// Hashing into a sink does not fail; if it ever does, it says so.
+    /// Makes the error of hashing into a sink, which is not expected to fail.
     pub(super) fn hash_error(&self, error: std::io::Error) -> NodeError {
         NodeError::Disk(DiskError::new("hash", &self.options.data, error))
     }

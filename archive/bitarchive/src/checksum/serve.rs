@@ -1,4 +1,4 @@
-//! Brings a checksum replica up.
+//! The start of a checksum replica.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -7,13 +7,17 @@ use archive_daemon::{Daemon, ReloadWorker};
 use archive_rpc::Role;
 use tokio::task::spawn_blocking;
 
-use super::metrics::Show;
-use super::replica::{ChecksumReplica, Options};
+use super::metrics::MetricsWorker;
+use super::replica::{ChecksumReplica, ChecksumReplicaOptions};
 use super::settings::Settings;
 use crate::rpc::checksum::{Door, services};
 use crate::serve::{StartError, count_refusals, trust};
 
-/// Opens the record, listens, and returns the address. It lives in the daemon's tasks until their stop.
+/// Opens the record, listens, and returns the address. The replica lives in the daemon's tasks until their stop.
+///
+/// # Errors
+///
+/// Returns the [`StartError`] that people have to mend first.
 pub async fn serve(settings: Settings, daemon: Daemon) -> Result<SocketAddr, StartError> {
     let own = settings.checksum_replica;
     let credentials = settings.rpc.credentials(daemon.clock.now().into())?;
@@ -28,7 +32,7 @@ pub async fn serve(settings: Settings, daemon: Daemon) -> Result<SocketAddr, Sta
         });
     }
     count_refusals(&credentials, &daemon)?;
-    let options = Options {
+    let options = ChecksumReplicaOptions {
         node: own.node,
         replica: own.replica,
         data: own.data,
@@ -42,9 +46,10 @@ pub async fn serve(settings: Settings, daemon: Daemon) -> Result<SocketAddr, Sta
     let (listener, address) = archive_rpc::bind(&settings.rpc.listen).await?;
     let limits = settings.rpc.limits(settings.daemon.drain.duration() / 2);
     let instance = replica.replica().as_str();
-    daemon
-        .workers
-        .spawn_instance(instance, Show::new(Arc::clone(&replica), &daemon.metrics)?)?;
+    daemon.workers.spawn_instance(
+        instance,
+        MetricsWorker::new(Arc::clone(&replica), &daemon.metrics)?,
+    )?;
     let renewed = credentials.clone();
     let reload = ReloadWorker::new(daemon.clock.clone(), move |now| {
         Ok(renewed.reload(now.into())?)

@@ -24,7 +24,7 @@ pub struct Settings {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ChecksumReplicaSettings {
-    /// Who it is, as a node; the same for ever.
+    /// Its id as a node; it never changes.
     pub node: NodeId,
     /// The replica that it is.
     pub replica: ReplicaId,
@@ -32,16 +32,16 @@ pub struct ChecksumReplicaSettings {
     pub data: PathBuf,
     /// The keys whose admissions it believes: a trust file.
     pub trust: PathBuf,
-    /// Where the repository reaches it, `host:port`; as it listens, where nothing is said.
+    /// Where the repository reaches it, `host:port`; without it, the address on which it listens.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub endpoint: Option<String>,
-    /// How long the sender of a file may be silent.
+    /// The time that the sender of a file may be silent.
     #[serde(default = "idle")]
     pub idle: Period,
-    /// What stays free on its disk.
+    /// The bytes that stay free on its disk.
     #[serde(default = "reserve")]
     pub reserve: ByteSize,
-    /// How many rows may be removed within an hour, whoever asks.
+    /// The number of rows that may be removed within an hour, for all callers together.
     #[serde(default = "removals_per_hour")]
     pub removals_per_hour: u64,
 }

@@ -7,8 +7,10 @@ use archive_proof::TrustFile;
 use jiff::Timestamp;
 
 use super::put_aside::{append, is_torn};
-use super::record::{Record, RecordError, Recorded};
-use super::{ChecksumReplica, Options, PutAsideError, Removed, record, removed_lines};
+use super::record::{Record, RecordError, RecordedFile};
+use super::{
+    ChecksumReplica, ChecksumReplicaOptions, PutAsideError, RemovedRow, record, removed_lines,
+};
 use crate::error::NodeError;
 
 fn record(data: &std::path::Path) -> Record {
@@ -18,7 +20,7 @@ fn record(data: &std::path::Path) -> Record {
 }
 
 pub(crate) fn replica(data: &std::path::Path) -> ChecksumReplica {
-    ChecksumReplica::open(Options {
+    ChecksumReplica::open(ChecksumReplicaOptions {
         node: "n-1".parse().unwrap(),
         replica: "n".parse().unwrap(),
         data: data.to_owned(),
@@ -29,8 +31,8 @@ pub(crate) fn replica(data: &std::path::Path) -> ChecksumReplica {
     .unwrap()
 }
 
-fn recorded(byte: u8) -> Recorded {
-    Recorded {
+fn recorded(byte: u8) -> RecordedFile {
+    RecordedFile {
         size: 7,
         root: Root::from_bytes([byte; 32]),
         stored: Timestamp::UNIX_EPOCH,
@@ -59,8 +61,9 @@ fn made_again_it_stays_what_it_was() {
     assert_eq!(again.file(&name).unwrap(), Some(recorded(1)));
 }
 
+/// Fails if a table that lost rows since its label was written is served.
 #[test]
-fn a_table_that_ends_before_the_label_is_refused() {
+fn table_that_ends_before_its_label_is_refused() {
     let directory = crate::testing::directory();
     let (data, older) = (directory.path().join("data"), directory.path().join("old"));
     let name = FileName::new("a").unwrap();
@@ -197,15 +200,17 @@ fn a_label_that_is_none_is_refused() {
     }
 }
 
+/// Fails if an older build opens a table of a later release, or changes it.
 #[test]
-fn a_table_of_a_later_release_is_refused_and_left_alone() {
+fn table_of_a_later_release_is_left_alone() {
     let directory = tempfile::tempdir().unwrap();
     let name = FileName::new("a").unwrap();
     let first = record(directory.path());
     first.add(&name, recorded(1), "one").unwrap();
     drop(first);
     let tables = &["files", "admissions", "later"];
-    let options = archive_db::Options::new("checksums", 2, tables).migration(|_| Ok(()));
+    let options =
+        archive_db::ChecksumReplicaOptions::new("checksums", 2, tables).migration(|_| Ok(()));
     let path = directory.path().join("table");
     drop(Database::open(&path, &options).unwrap());
     let (node, replica) = ("n-1".parse().unwrap(), "n".parse().unwrap());
@@ -231,7 +236,7 @@ pub(crate) fn fill(data: &std::path::Path) {
     }
 }
 
-/// Damages what a record that was opened again has of admissions, and nothing that a listing reads.
+/// Damages the admissions of a record that was opened again, and nothing that a listing reads.
 pub(crate) fn damage_admissions(data: &std::path::Path) {
     let tables = std::fs::read_dir(data.join("table")).unwrap();
     let tables = tables.map(|entry| entry.unwrap().path());
@@ -280,7 +285,7 @@ fn a_torn_line_stays_apart_from_the_next() {
     let directory = crate::testing::directory();
     let path = record::removed(directory.path());
     assert!(!is_torn(&path).unwrap());
-    let line = Removed {
+    let line = RemovedRow {
         at: Timestamp::UNIX_EPOCH,
         name: FileName::new("a").unwrap(),
         size: 7,
@@ -297,14 +302,14 @@ fn a_torn_line_stays_apart_from_the_next() {
     append(&path, &line).unwrap();
     let text = std::fs::read_to_string(&path).unwrap();
     let last = text.lines().last().unwrap();
-    assert_eq!(serde_json::from_str::<Removed>(last).unwrap(), line);
+    assert_eq!(serde_json::from_str::<RemovedRow>(last).unwrap(), line);
     assert_eq!(text.lines().count(), 2);
     let lines: Vec<_> = removed_lines(directory.path()).unwrap().collect();
     assert!(lines[0].as_ref().unwrap_err().contains("line 1 of"));
     assert_eq!(lines[1..], [Ok(line)]);
 }
 
-/// Fails if a disk that fails in the list of what was removed is asked for the next line for ever.
+/// Fails if a disk that fails within the list of removed rows is asked for further lines without end.
 #[test]
 fn a_disk_that_fails_ends_the_lines() {
     let directory = tempfile::tempdir().unwrap();

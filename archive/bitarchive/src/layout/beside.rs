@@ -1,7 +1,7 @@
-//! The names of a mend in `incoming/`: those of its file, with endings that no upload has.
+//! The names of a mend in `incoming/`: the name of its file, with endings that no upload has.
 //!
-//! The last two parts of a name always say what it is (before the `.bao` or `.json` of a copy). So no name of one file
-//! is ever one of another, whatever the two are called.
+//! The last two parts of a name always say its purpose (before the `.bao` or `.json` of a copy). So no two files ever share
+//! such a name.
 
 use std::path::PathBuf;
 
@@ -19,24 +19,24 @@ const JOURNAL: &str = ".journal.mend";
 const GROUPS: &str = ".groups.mend";
 const POSITIONS: &str = ".pos.mend";
 
-/// Where a mend keeps what.
+/// The paths that a mend uses.
 #[derive(Clone, Debug)]
-pub(crate) struct Beside {
-    /// `incoming/` itself.
+pub(crate) struct MendPaths {
+    /// The directory `incoming/`.
     pub(crate) incoming: PathBuf,
-    /// The repaired copy goes by this name there, its outboard by this and `.bao`.
+    /// The name of the repaired copy there; its outboard has this name and `.bao`.
     pub(crate) copy: String,
-    /// An outboard that is made anew.
+    /// An outboard that is computed again.
     pub(crate) outboard: PathBuf,
     /// The journal of a mend in place.
     pub(crate) journal: PathBuf,
-    /// What is replaced.
+    /// The groups that are replaced.
     pub(crate) groups: PathBuf,
-    /// Where it was.
+    /// Their positions.
     pub(crate) positions: PathBuf,
 }
 
-impl Beside {
+impl MendPaths {
     pub(crate) fn new(layout: &Layout, name: &FileName) -> Self {
         let incoming = layout.incoming();
         let at = |ending: &str| incoming.join(format!("{name}{ending}"));
@@ -50,7 +50,7 @@ impl Beside {
         }
     }
 
-    /// Everything but the journal: what may go at any time.
+    /// Returns everything but the journal: all that may be removed at any time.
     pub(crate) fn leftovers(&self) -> [PathBuf; 7] {
         [
             self.incoming.join(&self.copy),
@@ -64,8 +64,8 @@ impl Beside {
     }
 }
 
-/// Whether a name in `incoming/` is that of a mend. The id of an upload has no dot, so no upload has these endings.
-pub(crate) fn is_of_a_mend(name: &str) -> bool {
+/// Returns whether a name in `incoming/` is that of a mend. The id of an upload has no dot, so no upload has these endings.
+pub(crate) fn is_mend_name(name: &str) -> bool {
     let name = match name.strip_prefix('.') {
         // A state file that was not finished.
         Some(name) => name.strip_suffix(".new").unwrap_or_default(),
@@ -76,8 +76,8 @@ pub(crate) fn is_of_a_mend(name: &str) -> bool {
         .any(|ending| name.ends_with(ending))
 }
 
-/// The archived file that a journal in `incoming/` belongs to.
-pub(crate) fn of_journal(name: &str) -> Option<FileName> {
+/// Returns the archived file that a journal in `incoming/` belongs to.
+pub(crate) fn journal_file(name: &str) -> Option<FileName> {
     FileName::new(name.strip_suffix(JOURNAL)?).ok()
 }
 
@@ -87,11 +87,13 @@ mod tests {
 
     use super::*;
 
+    /// Fails if the names of a mend are longer than a file system allows, or those of an upload are removed as
+    /// leftovers of a mend.
     #[test]
-    fn the_longest_name_fits_and_no_upload_is_taken_for_a_mend() {
+    fn longest_name_fits_and_uploads_differ() {
         let layout = Layout::new(Path::new("/v"));
         let name = FileName::new(&"n".repeat(240)).unwrap();
-        let beside = Beside::new(&layout, &name);
+        let beside = MendPaths::new(&layout, &name);
         let all = beside
             .leftovers()
             .into_iter()
@@ -99,7 +101,7 @@ mod tests {
         for path in all {
             let last = path.file_name().unwrap().to_str().unwrap().to_owned();
             assert!(last.len() <= 255, "{last}");
-            assert!(is_of_a_mend(&last), "{last}");
+            assert!(is_mend_name(&last), "{last}");
         }
         for upload in [
             "u1",
@@ -109,17 +111,18 @@ mod tests {
             "mend.bao",
             ".u1.json.new",
         ] {
-            assert!(!is_of_a_mend(upload), "{upload}");
+            assert!(!is_mend_name(upload), "{upload}");
         }
         assert_eq!(
-            of_journal("a.warc.journal.mend").unwrap().as_str(),
+            journal_file("a.warc.journal.mend").unwrap().as_str(),
             "a.warc"
         );
-        assert_eq!(of_journal("a.warc.copy.mend"), None);
+        assert_eq!(journal_file("a.warc.copy.mend"), None);
     }
 
+    /// Fails if a file whose name ends like that of a part of another file shares a path with it.
     #[test]
-    fn no_two_files_share_a_name_whatever_they_are_called() {
+    fn no_two_files_share_a_name() {
         let layout = Layout::new(Path::new("/v"));
         let endings = [
             "",
@@ -140,14 +143,14 @@ mod tests {
             pairs.map(move |(two, three)| (one, two, three))
         }) {
             let name = FileName::new(&format!("x{one}{two}{three}")).unwrap();
-            let beside = Beside::new(&layout, &name);
+            let beside = MendPaths::new(&layout, &name);
             let all = beside
                 .leftovers()
                 .into_iter()
                 .chain([beside.journal.clone()]);
             for path in all {
                 assert!(
-                    is_of_a_mend(path.file_name().unwrap().to_str().unwrap()),
+                    is_mend_name(path.file_name().unwrap().to_str().unwrap()),
                     "{}",
                     path.display()
                 );
@@ -156,7 +159,7 @@ mod tests {
                 }
             }
             let last = beside.journal.file_name().unwrap().to_str().unwrap();
-            assert_eq!(of_journal(last).as_ref(), Some(&name));
+            assert_eq!(journal_file(last).as_ref(), Some(&name));
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What a mend replaces, kept for the attic: the old bytes of each group that is other than before, and their places.
+//! The evidence of a mend for the attic: the old bytes of each group that differs, and their positions.
 
 use std::path::PathBuf;
 
@@ -8,32 +8,32 @@ use archive_proof::ReadAt;
 use jiff::Timestamp;
 use serde::Serialize;
 
-use super::order::Order;
+use super::method::MendOrder;
 use crate::attic::{self, Kind};
 use crate::catalog::Entry;
-use crate::layout::{Beside, Layout};
+use crate::layout::{Layout, MendPaths};
 
-/// How many mends of one file within one second find a directory.
+/// The number of mends of one file within one second that find a free directory.
 const MOST_A_SECOND: u32 = 100;
 
-/// How much surplus is copied at a time, in bytes.
+/// The number of surplus bytes that are copied at a time.
 const BLOCK: usize = 1024 * 1024;
 
-/// What is known of the replaced bytes: `<name>.pos.mend`, beside `<name>.groups.mend`, which has the bytes.
+/// The positions of the replaced bytes: `<name>.pos.mend`, beside `<name>.groups.mend`, which has the bytes.
 #[derive(Serialize)]
 struct Positions<'a> {
     format: &'static str,
     name: &'a FileName,
     root: Root,
-    /// As admitted.
+    /// The root as admitted.
     size: u64,
-    /// First byte and one past the last of each piece in the file of bytes, in its order.
+    /// The first byte and one past the last of each piece in the file of bytes, in its order.
     pieces: &'a [(u64, u64)],
-    /// Groups that were replaced and could not be read.
+    /// The groups that were replaced and could not be read.
     unreadable: &'a Groups,
 }
 
-/// What is replaced, as it is found.
+/// The evidence while it is collected.
 #[derive(Debug)]
 pub(super) struct Evidence {
     groups_path: PathBuf,
@@ -45,7 +45,7 @@ pub(super) struct Evidence {
 }
 
 impl Evidence {
-    pub(super) fn new(beside: &Beside) -> Self {
+    pub(super) fn new(beside: &MendPaths) -> Self {
         Self {
             groups_path: beside.groups.clone(),
             positions_path: beside.positions.clone(),
@@ -56,12 +56,12 @@ impl Evidence {
         }
     }
 
-    /// How many groups are other than before.
+    /// Returns the number of groups that differ from before.
     pub(super) fn groups(&self) -> u64 {
         self.changed.len()
     }
 
-    /// Keeps what the old copy has at `offset`, if it is other than `new`.
+    /// Keeps the bytes of the old copy at `offset`, if they differ from `new`.
     pub(super) fn compare(
         &mut self,
         old: Option<&UncachedFile>,
@@ -82,7 +82,7 @@ impl Evidence {
         self.keep(offset, &bytes)
     }
 
-    /// Keeps what the old copy has beyond its admitted size.
+    /// Keeps the bytes of the old copy beyond its admitted size.
     pub(super) fn surplus(
         &mut self,
         old: Option<&UncachedFile>,
@@ -117,11 +117,11 @@ impl Evidence {
         Ok(())
     }
 
-    /// Puts it in the attic, durably. Returns the directory there; none if nothing is other than before.
+    /// Puts the evidence into the attic, durably. Returns the directory there, or `None` if no group differs.
     pub(super) fn put_aside(
         self,
         layout: &Layout,
-        order: &Order,
+        order: &MendOrder,
         entry: &Entry,
         now: Timestamp,
     ) -> Result<Option<String>, DiskError> {
@@ -162,7 +162,7 @@ impl Evidence {
     }
 }
 
-/// Reads as much as can be read; says how much, and whether an error ended it.
+/// Reads as much as can be read. Returns the number of bytes, and whether an error ended the reading.
 fn fill(old: Option<&UncachedFile>, offset: u64, bytes: &mut [u8]) -> (usize, bool) {
     let Some(old) = old else {
         return (0, true);

@@ -1,7 +1,7 @@
-//! What a mend leaves in `incoming/` when it ends, is refused, or is cut by a crash.
+//! The leftovers of a mend in `incoming/`, after it has ended, was refused, or was cut by a crash.
 //!
-//! A copy beside is not needed in any case: before the exchange the old copy stands, after it the new one does, and what
-//! was replaced is in the attic. A whole journal is finished; a journal that is not whole has replaced nothing.
+//! A second copy is never needed: before the exchange the old copy stands, after it the new one does, and the replaced
+//! groups are in the attic. A whole journal is finished; a journal that is not whole has replaced nothing.
 
 use std::path::PathBuf;
 
@@ -9,43 +9,43 @@ use archive_durable::{DiskError, Journal, directory};
 use archive_model::{FileName, Groups, Root, VolumeId};
 use jiff::Timestamp;
 
-use super::way;
+use super::method;
 use crate::catalog::{Condition, Entry};
 use crate::error::NodeError;
-use crate::layout::{Beside, Layout, is_file, is_of_a_mend, of_journal};
+use crate::layout::{Layout, MendPaths, is_file, is_mend_name, journal_file};
 use crate::node::Node;
 use crate::reconcile::{read_sidecar, tidied};
 
-/// Removes what a mend leaves when it is dropped.
+/// Removes the leftovers of a mend when it is dropped.
 #[derive(Debug)]
-pub(super) struct Sweep {
+pub(super) struct MendCleanup {
     paths: Vec<PathBuf>,
 }
 
-impl Sweep {
-    pub(super) fn new(beside: &Beside) -> Self {
+impl MendCleanup {
+    pub(super) fn new(beside: &MendPaths) -> Self {
         let mut paths = beside.leftovers().to_vec();
         paths.push(beside.journal.clone());
         Self { paths }
     }
 
-    /// Leaves everything to the next start.
+    /// Leaves everything for the next start.
     pub(super) fn leave(&mut self) {
         self.paths.clear();
     }
 }
 
-impl Drop for Sweep {
+impl Drop for MendCleanup {
     fn drop(&mut self) {
         for path in &self.paths {
             if let Err(error) = directory::remove_name(path) {
-                tracing::warn!(%error, "left over from a mend; removed at the next start");
+                tracing::warn!(%error, "leftovers of a mend were not removed; the next start does it");
             }
         }
     }
 }
 
-/// Finishes or removes what mends have left on a volume.
+/// Finishes or removes the leftovers of mends on a volume.
 pub(crate) fn finish_cut(
     node: &Node,
     volume: &VolumeId,
@@ -54,10 +54,10 @@ pub(crate) fn finish_cut(
 ) -> Result<(), NodeError> {
     let incoming = layout.incoming();
     for name in directory::names(&incoming)? {
-        let Some(last) = name.to_str().filter(|name| is_of_a_mend(name)) else {
+        let Some(last) = name.to_str().filter(|name| is_mend_name(name)) else {
             continue;
         };
-        match of_journal(last) {
+        match journal_file(last) {
             Some(name) => match finish_one(node, volume, layout, &name, now) {
                 Err(NodeError::Disk(error)) => tidied(volume, Err(error))?.unwrap_or_default(),
                 other => other?,
@@ -70,7 +70,7 @@ pub(crate) fn finish_cut(
     Ok(())
 }
 
-/// The same for one file.
+/// Finishes or removes the leftovers of mends of one file.
 pub(super) fn finish_one(
     node: &Node,
     volume: &VolumeId,
@@ -78,9 +78,9 @@ pub(super) fn finish_one(
     name: &FileName,
     now: Timestamp,
 ) -> Result<(), NodeError> {
-    let beside = Beside::new(layout, name);
+    let beside = MendPaths::new(layout, name);
     let blame = |error: DiskError| node.blame(volume, error);
-    way::clear(&beside).map_err(blame)?;
+    method::clear(&beside).map_err(blame)?;
     let journal = match Journal::open(&beside.journal) {
         Err(error) if error.is_absent() => return Ok(()),
         Err(error) if !error.is_exhausted() => {
@@ -126,7 +126,7 @@ pub(super) fn finish_one(
     journal.remove().map_err(blame)
 }
 
-/// The size and root that a file should have, by its row or else by its sidecar.
+/// Returns the size and root that a file should have, by its row or else by its sidecar.
 fn admitted(
     node: &Node,
     volume: &VolumeId,
@@ -135,7 +135,7 @@ fn admitted(
 ) -> Result<Result<(u64, Root), String>, NodeError> {
     let row = node.catalog().row(name, volume)?;
     let known = row.and_then(|row| match row.condition {
-        // What it has is not what it should have.
+        // The root of an unexpected file is the one it has, not the one it should have.
         Condition::Unexpected { .. } => None,
         Condition::Present | Condition::Missing { .. } | Condition::Damaged { .. } => {
             Some((row.size, row.root?))
@@ -148,7 +148,7 @@ fn admitted(
     Ok(read.map(|(size, root, _)| (size, root)))
 }
 
-/// As [`note_applied`], for a file that may have no row yet.
+/// Notes the same as [`note_applied`], for a file that may have no row yet.
 fn note_replaced(
     node: &Node,
     volume: &VolumeId,
@@ -164,7 +164,7 @@ fn note_replaced(
     }
 }
 
-/// Groups were brought in, and the whole was not read since: it counts as damaged until it is.
+/// Notes that groups were replaced and the file was not read since: it counts as damaged until it is verified.
 pub(super) fn note_applied(node: &Node, entry: &Entry, now: Timestamp) -> Result<(), NodeError> {
     let since = match entry.row.condition {
         Condition::Damaged { since, .. } => since,

@@ -1,7 +1,7 @@
-//! Rows that say *missing*, and are answered: the same bytes are on another volume of this node.
+//! Rows that say *missing* and are answered: the same bytes are on another volume of this node.
 //!
-//! Such a row has done its duty as an alarm, and goes. What is left of the file on its volume (its sidecar) goes aside,
-//! or the next start would find it missing again. What cannot be looked at now is done when its volume is there again.
+//! Such a row has done its duty as an alarm, and is removed. The remains of the file on its volume (its sidecar) go to the
+//! attic, or the next start would find it missing again. A volume that cannot be looked at now has its turn when it is back.
 
 use archive_durable::VolumeProblem;
 use archive_model::FileName;
@@ -14,11 +14,11 @@ use crate::claims::verb;
 use crate::error::NodeError;
 use crate::layout::is_file;
 
-/// How many names are looked at before any of them is acted on.
+/// The number of names that are looked at before any of them is acted on.
 const BATCH: usize = 1000;
 
 impl Node {
-    /// Lets go of every row that is answered.
+    /// Removes every row that is answered.
     pub(super) fn forget_all_answered(&self, now: Timestamp) -> Result<(), NodeError> {
         let mut after = None;
         loop {
@@ -39,7 +39,7 @@ impl Node {
                 if self.answered(&name)?.is_empty() {
                     continue;
                 }
-                // Whoever has it ends with a look of his own.
+                // Its holder looks for answered rows at the end.
                 if let Ok(_claim) = self.claim(&name, &verb("answered", &name)?) {
                     self.forget_answered(&name, now)?;
                 }
@@ -48,7 +48,7 @@ impl Node {
         }
     }
 
-    /// The same for one file, whose name the caller holds.
+    /// Removes the answered rows of one file, whose name the caller holds.
     pub(crate) fn forget_answered(&self, name: &FileName, now: Timestamp) -> Result<(), NodeError> {
         for entry in self.answered(name)? {
             match self.forget_row(&entry, now) {
@@ -62,7 +62,7 @@ impl Node {
         Ok(())
     }
 
-    /// The rows that say *missing* of what is whole on another volume that is online.
+    /// Returns the rows that say *missing* of a file that is whole on another volume that is online.
     fn answered(&self, name: &FileName) -> Result<Vec<Entry>, NodeError> {
         let (mut missing, others): (Vec<_>, Vec<_>) =
             self.catalog.find(name)?.into_iter().partition(is_missing);
@@ -81,12 +81,12 @@ impl Node {
         let (name, volume) = (&entry.name, &entry.volume);
         let problem = self.volume_set().find(volume).map(|known| known.problem);
         match problem {
-            // Nobody looks at it any more, or nobody knows it.
+            // The volume is retired or unknown: nobody looks at it again.
             Some(Some(VolumeProblem::Retired)) | None => {}
             Some(None) => {
                 let layout = self.layout(volume)?;
                 if is_file(&layout.target(name).file)? {
-                    // It is back, and a verification says so.
+                    // The file is back, and a verification will say so.
                     return Ok(());
                 }
                 put_leftovers_aside(&layout, name, "answered", now, self.id())?;

@@ -1,7 +1,11 @@
-//! The verbs of disks and of the whole node, and what follows from them for the files.
+//! The verbs of disks and of the whole node, and their consequences for the files.
 //!
 //! A retired volume is out of service for good, so its rows say *missing*: that is what makes its files missing for the
 //! archive. Nothing else does: a disk that is dead or away has not lost its files yet.
+//!
+//! # Errors
+//!
+//! Every public function fails with a [`NodeError`], whose variants say what the caller does next.
 
 use std::path::Path;
 use std::sync::atomic::Ordering;
@@ -14,10 +18,10 @@ use super::Node;
 use super::answered::is_missing;
 use crate::catalog::{Condition, Entry, Row};
 use crate::error::NodeError;
-use crate::reconcile::Reconciled;
+use crate::reconcile::ReconcileReport;
 use crate::volumes::VolumesError;
 
-/// How many rows are written at a time.
+/// The number of rows that are written at a time.
 const BATCH: usize = 1000;
 
 impl Node {
@@ -27,20 +31,20 @@ impl Node {
         path: &Path,
         id: &VolumeId,
         now: Timestamp,
-    ) -> Result<Reconciled, NodeError> {
+    ) -> Result<ReconcileReport, NodeError> {
         absolute(path)?;
         self.volume_set().init(path, id)?;
         tracing::warn!(volume = %id, path = %path.display(), "a new volume was labelled");
         self.refresh(now)
     }
 
-    /// Takes over a disk that another node has labelled, and holds it against the catalog. With `id`, only that volume.
+    /// Adopts a disk that another node has labelled, and reconciles it with the catalog. With `id`, only that volume.
     pub fn adopt_volume(
         &self,
         path: &Path,
         id: Option<&VolumeId>,
         now: Timestamp,
-    ) -> Result<Reconciled, NodeError> {
+    ) -> Result<ReconcileReport, NodeError> {
         absolute(path)?;
         let id = self.volume_set().adopt_as(path, id)?;
         tracing::warn!(volume = %id, path = %path.display(), "a volume was taken over");
@@ -54,7 +58,7 @@ impl Node {
         Ok(())
     }
 
-    /// Takes a volume out of service for good, be its disk there or not; returns how many files are missing by that.
+    /// Retires a volume permanently, whether its disk is there or not. Returns the number of files that are missing by that.
     pub fn retire_volume(&self, id: &VolumeId, now: Timestamp) -> Result<u64, NodeError> {
         self.volume_set().retire(id)?;
         let missing = self.note_retired(now)?;
@@ -62,14 +66,18 @@ impl Node {
         Ok(missing)
     }
 
-    /// Takes a retired volume back into service, and holds it against the catalog: what is on its disk is there again.
-    pub fn reinstate_volume(&self, id: &VolumeId, now: Timestamp) -> Result<Reconciled, NodeError> {
+    /// Takes a retired volume back into service, and reconciles it with the catalog: its files are present again.
+    pub fn reinstate_volume(
+        &self,
+        id: &VolumeId,
+        now: Timestamp,
+    ) -> Result<ReconcileReport, NodeError> {
         self.volume_set().reinstate(id)?;
         tracing::warn!(volume = %id, "a retired volume is in service again");
         self.refresh(now)
     }
 
-    /// Whether the node as a whole takes new files.
+    /// Returns the mode of the node as a whole.
     pub fn mode(&self) -> Mode {
         self.volume_set().mode()
     }
@@ -81,13 +89,13 @@ impl Node {
         Ok(())
     }
 
-    /// Whether a volume, or the whole node, is drained.
+    /// Returns whether a volume, or the whole node, is drained.
     pub(crate) fn is_drained(&self, id: &VolumeId) -> bool {
         let volume = self.volume_set().find(id);
         self.mode() == Mode::Draining || volume.is_some_and(|one| one.mode == Mode::Draining)
     }
 
-    /// Makes the rows of retired volumes say *missing*. At a start also: the catalog is a cache, and may be older.
+    /// Makes the rows of retired volumes say *missing*. A start does this too: the catalog is a cache, and may be older.
     pub(super) fn note_retired(&self, now: Timestamp) -> Result<u64, NodeError> {
         let retired = self.volume_set().retired();
         if retired.is_empty() {
@@ -112,8 +120,8 @@ impl Node {
         Ok(missing)
     }
 
-    /// A file was stored, and its row written. Rows of other volumes that say it is missing have done their duty; and if
-    /// its own volume was retired in that moment, it is missing itself.
+    /// Ends the store of a file whose row was written: removes rows of other volumes that say it is missing, and makes its own
+    /// row say so if its volume was retired in that moment.
     pub(crate) fn after_store(&self, stored: &Entry, now: Timestamp) -> Result<(), NodeError> {
         self.volume_set().note_change(&stored.volume);
         let retired = self.volume_set().retired();
@@ -140,12 +148,12 @@ impl Node {
         }
     }
 
-    /// Refuses a name that this node has. Of copies on draining volumes a second one may be made, which is how a drain
-    /// moves files: `moving` is the root that it must have, once that is known.
+    /// Refuses a name that this node has. A copy on a draining volume may get a second one, which is how a drain moves files:
+    /// `moving` is the root that it must have, once that is known.
     pub(crate) fn refuse_taken(
         &self,
         name: &FileName,
-        second: Option<Second>,
+        second: Option<SecondCopy>,
     ) -> Result<(), NodeError> {
         for entry in self.catalog.find(name)? {
             if !self.leaves_free(&entry, second) {
@@ -159,7 +167,7 @@ impl Node {
         Ok(())
     }
 
-    fn leaves_free(&self, entry: &Entry, second: Option<Second>) -> bool {
+    fn leaves_free(&self, entry: &Entry, second: Option<SecondCopy>) -> bool {
         let Some(volume) = self.volume_set().find(&entry.volume) else {
             return false;
         };
@@ -169,8 +177,8 @@ impl Node {
         let is_draining = volume.mode == Mode::Draining;
         match (&entry.row.condition, second) {
             (Condition::Missing { .. }, _) => volume.problem.is_none() || is_draining,
-            (Condition::Present | Condition::Damaged { .. }, Some(Second::Any)) => is_draining,
-            (Condition::Present | Condition::Damaged { .. }, Some(Second::Of(root))) => {
+            (Condition::Present | Condition::Damaged { .. }, Some(SecondCopy::Any)) => is_draining,
+            (Condition::Present | Condition::Damaged { .. }, Some(SecondCopy::Of(root))) => {
                 is_draining && entry.row.root == Some(root)
             }
             (Condition::Present | Condition::Damaged { .. }, None)
@@ -178,7 +186,7 @@ impl Node {
         }
     }
 
-    /// The better copy first: whole, and on a volume that stays.
+    /// Sorts the better copies first: those that are whole, and on a volume that stays.
     pub(super) fn sort_by_use(&self, entries: &mut [Entry]) {
         let volumes = self.volume_set();
         entries.sort_by_key(|entry| {
@@ -201,12 +209,12 @@ impl Node {
     }
 }
 
-/// Of what a second copy may be made.
+/// The content of which a second copy may be made.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Second {
-    /// Its root is not known yet.
+pub(crate) enum SecondCopy {
+    /// The root is not known yet.
     Any,
-    /// It has this root.
+    /// The copy has this root.
     Of(Root),
 }
 
@@ -221,7 +229,7 @@ fn as_missing(entry: Entry, now: Timestamp) -> Entry {
     }
 }
 
-/// A path that means the same wherever the node was started.
+/// Refuses a path that depends on the directory in which the node was started.
 fn absolute(path: &Path) -> Result<(), NodeError> {
     if path.is_absolute() {
         return Ok(());

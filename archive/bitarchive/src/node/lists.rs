@@ -10,17 +10,17 @@ use crate::layout::{Layout, Shelf};
 use crate::manifest;
 
 impl Node {
-    /// Adds a file to the manifest of its shelf. The list is derived: what fails here is made good at the next start.
+    /// Adds a file to the manifest of its shelf. The list is derived: a failure here is corrected at the next start.
     pub(crate) fn enlist(&self, volume: &VolumeId, layout: &Layout, name: &FileName, root: Root) {
         self.change_list(volume, name, || {
-            manifest::add(&layout.manifest(Shelf::of(name)), name, root)
+            manifest::add(&layout.manifest(Shelf::for_name(name)), name, root)
         });
     }
 
-    /// Takes a file from the manifest of its shelf.
+    /// Removes a file from the manifest of its shelf.
     pub(crate) fn unlist(&self, volume: &VolumeId, layout: &Layout, name: &FileName) {
         self.change_list(volume, name, || {
-            manifest::remove(&layout.manifest(Shelf::of(name)), name)
+            manifest::remove(&layout.manifest(Shelf::for_name(name)), name)
         });
     }
 

@@ -1,4 +1,4 @@
-//! Where an incoming file is received: where an earlier stream of it was cut, else on the volume with most room.
+//! The place of an incoming file: where an earlier stream of it was cut, else the volume with most room.
 //!
 //! # Errors
 //!
@@ -10,23 +10,23 @@ use std::sync::PoisonError;
 use archive_durable::{DiskError, Stage};
 use archive_model::{FileName, UploadId, VolumeId};
 
-use super::{Node, Second};
+use super::{Node, SecondCopy};
 use crate::error::NodeError;
 use crate::layout::Layout;
 use crate::upload::Upload;
 
 impl Node {
-    /// Begins to receive a file, or goes on where an earlier stream of the same upload was cut.
+    /// Begins to receive a file, or resumes where an earlier stream of the same upload was cut.
     pub fn begin(
         &self,
         upload: &UploadId,
         name: &FileName,
         size: u64,
     ) -> Result<Upload<'_>, NodeError> {
-        self.receive(upload, name, size, Earlier::Resume(None))
+        self.receive(upload, name, size, EarlierUpload::Resume(None))
     }
 
-    /// The same, for a sender that can go on at each of `points` only, ascending.
+    /// Begins as [`Node::begin`] does, for a sender that can resume at one of `points` only, ascending.
     pub fn begin_at(
         &self,
         upload: &UploadId,
@@ -34,17 +34,17 @@ impl Node {
         size: u64,
         points: &[u64],
     ) -> Result<Upload<'_>, NodeError> {
-        self.receive(upload, name, size, Earlier::Resume(Some(points)))
+        self.receive(upload, name, size, EarlierUpload::Resume(Some(points)))
     }
 
-    /// Begins to receive a file from its first byte: what an earlier stream of the same upload left is forgotten.
+    /// Begins to receive a file from its first byte, and forgets what an earlier stream of the same upload left.
     pub fn begin_anew(
         &self,
         upload: &UploadId,
         name: &FileName,
         size: u64,
     ) -> Result<Upload<'_>, NodeError> {
-        self.receive(upload, name, size, Earlier::Forget)
+        self.receive(upload, name, size, EarlierUpload::Forget)
     }
 
     fn receive(
@@ -52,18 +52,18 @@ impl Node {
         upload: &UploadId,
         name: &FileName,
         size: u64,
-        earlier: Earlier<'_>,
+        earlier: EarlierUpload<'_>,
     ) -> Result<Upload<'_>, NodeError> {
         self.refuse_unless_open()?;
         let claim = self.claim(name, upload)?;
-        self.refuse_taken(name, Some(Second::Any))?;
+        self.refuse_taken(name, Some(SecondCopy::Any))?;
         if let Some((volume, layout)) = self.unfinished(upload) {
-            if let Earlier::Resume(points) = earlier {
+            if let EarlierUpload::Resume(points) = earlier {
                 if self.has_room_for_rest(upload, &layout, size)? {
                     let place = (volume, layout);
                     return Upload::open(self, claim, upload.clone(), place, size, points);
                 }
-                // It begins anew on another volume, if one has room for all of it.
+                // The upload begins again on another volume, if one has room for all of it.
                 self.volumes.choose(size)?.ok_or(NodeError::NoSpace(size))?;
             }
             Stage::forget(&layout.incoming(), upload.as_str())
@@ -78,14 +78,14 @@ impl Node {
         Upload::open(self, claim, upload.clone(), place, size, None)
     }
 
-    /// Where an earlier stream of an upload was cut.
+    /// Finds the volume on which an earlier stream of an upload was cut.
     fn unfinished(&self, upload: &UploadId) -> Option<(VolumeId, Layout)> {
         self.volumes.writable().into_iter().find(|(_, layout)| {
             matches!(layout.upload(upload).symlink_metadata(), Ok(metadata) if metadata.is_file())
         })
     }
 
-    /// Whether an upload that was cut can end where it began: what was reserved for it was given back.
+    /// Returns whether an upload that was cut has room to end where it began: its reservation was given back.
     fn has_room_for_rest(
         &self,
         upload: &UploadId,
@@ -96,17 +96,17 @@ impl Node {
         let found = path
             .symlink_metadata()
             .map_err(|error| DiskError::new("lstat", &path, error))?;
-        // A crash leaves what was reserved.
+        // A crash leaves the reservation.
         let held = found.len().max(found.blocks().saturating_mul(512));
         let rest = size.saturating_sub(held);
         Ok(self.volumes.room_on(layout)? >= rest)
     }
 }
 
-/// Decides about the bytes that an earlier stream of an upload left.
+/// The treatment of the bytes that an earlier stream of an upload left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Earlier<'a> {
-    /// It goes on: at one of these points, where some are named.
+enum EarlierUpload<'a> {
+    /// They are kept, up to one of these points if any are named.
     Resume(Option<&'a [u64]>),
     Forget,
 }

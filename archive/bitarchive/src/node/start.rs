@@ -1,5 +1,9 @@
-//! How a node comes up, and how it looks at its disks again: what moves, mends and uploads have left is ended before a
-//! volume is held against the catalog.
+//! The start of a node, and its later looks at the disks: unfinished moves, mends and uploads are ended before a volume is
+//! reconciled with the catalog.
+//!
+//! # Errors
+//!
+//! Every public function fails with a [`NodeError`], whose variants say what the caller does next.
 
 use std::sync::{Arc, PoisonError};
 
@@ -12,16 +16,19 @@ use super::{Node, NodeOptions};
 use crate::attic::settle_all;
 use crate::catalog::Catalog;
 use crate::error::NodeError;
-use crate::hold::Works;
-use crate::layout::{Layout, is_of_a_mend};
+use crate::hold::BusyFiles;
+use crate::layout::{Layout, is_mend_name};
 use crate::mend::finish_cut;
-use crate::reconcile::{self, Reconciled};
-use crate::standing::Standing;
+use crate::reconcile::{self, ReconcileReport};
+use crate::standing::ScrubStanding;
 use crate::volumes::{Volumes, VolumesError};
 
 impl Node {
-    /// Opens the volumes and the catalog and holds each against the other. Returns what that found.
-    pub fn open(options: NodeOptions, now: Timestamp) -> Result<(Self, Reconciled), NodeError> {
+    /// Opens the volumes and the catalog and reconciles them. Returns the node, and a report.
+    pub fn open(
+        options: NodeOptions,
+        now: Timestamp,
+    ) -> Result<(Self, ReconcileReport), NodeError> {
         let volumes = Volumes::open(
             &options.node,
             &options.replica,
@@ -39,28 +46,28 @@ impl Node {
             volumes,
             catalog: opened.catalog,
             receiving: Arc::default(),
-            works: Works::default(),
-            standing: Standing::default(),
+            works: BusyFiles::default(),
+            standing: ScrubStanding::default(),
         };
         let found = node.refresh(now)?;
         node.note_retired(now)?;
         Ok((node, found))
     }
 
-    /// Takes the poison from a volume that people have looked at; it is held against the catalog before it serves.
-    pub fn clear(&self, volume: &VolumeId, now: Timestamp) -> Result<Reconciled, NodeError> {
+    /// Clears a poisoned volume that people have looked at; it is reconciled with the catalog before it serves.
+    pub fn clear(&self, volume: &VolumeId, now: Timestamp) -> Result<ReconcileReport, NodeError> {
         self.volumes.clear(volume)?;
         self.refresh(now)
     }
 
-    /// Looks at the disks again. A volume that is there again is held against the catalog before anybody may use it.
-    pub fn refresh(&self, now: Timestamp) -> Result<Reconciled, NodeError> {
+    /// Looks at the disks again. A volume that has come back is reconciled with the catalog before anybody may use it.
+    pub fn refresh(&self, now: Timestamp) -> Result<ReconcileReport, NodeError> {
         let _alone = self
             .upkeep
             .refreshing
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
-        let mut found = Reconciled::default();
+        let mut found = ReconcileReport::default();
         let mut is_any_new = false;
         for (id, layout) in self.volumes.refresh()? {
             if let Some(one) = self.reconcile(&id, &layout, now)? {
@@ -81,13 +88,13 @@ impl Node {
         Ok(found)
     }
 
-    /// Holds a volume against the catalog; `None`: it cannot be done now, and the volume stays offline.
+    /// Reconciles a volume with the catalog. Returns `None` if that cannot be done now; the volume then stays offline.
     fn reconcile(
         &self,
         id: &VolumeId,
         layout: &Layout,
         now: Timestamp,
-    ) -> Result<Option<Reconciled>, NodeError> {
+    ) -> Result<Option<ReconcileReport>, NodeError> {
         let settled = {
             let _moving = self.moving();
             settle_all(&self.catalog, id, layout)
@@ -102,7 +109,7 @@ impl Node {
         match found {
             Ok(found) => Ok(Some(found)),
             Err(NodeError::Disk(error)) => {
-                tracing::warn!(volume = %id, %error, "the volume cannot be held against the catalog");
+                tracing::warn!(volume = %id, %error, "the volume cannot be reconciled with the catalog");
                 self.volumes.blame(id, &error)?;
                 self.volumes.cannot_accept(id, &error);
                 Ok(None)
@@ -111,7 +118,7 @@ impl Node {
         }
     }
 
-    /// Removes what was received of uploads that nobody has touched since `before` (seconds since 1970).
+    /// Removes the bytes of uploads that nobody has touched since `before` (seconds since 1970). Returns their number.
     pub fn reap(&self, before: i64) -> Result<u64, NodeError> {
         let mut reaped = 0;
         let receiving: Vec<String> = self
@@ -126,7 +133,7 @@ impl Node {
                 let is_old = matches!(kind, Ok(directory::EntryKind::File { changed, .. }) if changed < before);
                 let name = last.to_string_lossy();
                 let upload = name.split('.').next().unwrap_or_default();
-                let is_old = is_old && !is_of_a_mend(&name);
+                let is_old = is_old && !is_mend_name(&name);
                 if is_old && !receiving.iter().any(|active| active == upload) {
                     directory::remove_name(&layout.incoming().join(&last))?;
                     reaped += 1;
@@ -137,7 +144,7 @@ impl Node {
     }
 }
 
-/// Where the stamps of findings begin: another number at each start.
+/// Returns the number from which the stamps of findings count: a new one at each start.
 fn stamp(now: Timestamp) -> u64 {
     u64::try_from(now.as_microsecond()).unwrap_or_default()
 }

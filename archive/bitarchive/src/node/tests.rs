@@ -1,4 +1,4 @@
-//! A node on real volumes with a real catalog: what it takes, what it refuses, what it finds when it starts again.
+//! A node on real volumes with a real catalog: what it takes, what it refuses, and what its next start finds.
 #![expect(clippy::disallowed_methods, reason = "tests make and damage files")]
 
 use archive_model::Root;
@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use super::*;
 use crate::catalog::Condition;
-use crate::reconcile::Reconciled;
+use crate::reconcile::ReconcileReport;
 
 mod adopt;
 mod answered;
@@ -59,11 +59,11 @@ impl Machine {
         self.directory.path().join(name)
     }
 
-    fn start(&self) -> (Node, Reconciled) {
+    fn start(&self) -> (Node, ReconcileReport) {
         self.start_with(AtticSettings::default())
     }
 
-    fn start_with(&self, attic: AtticSettings) -> (Node, Reconciled) {
+    fn start_with(&self, attic: AtticSettings) -> (Node, ReconcileReport) {
         let options = NodeOptions {
             attic,
             ..self.start_options()
@@ -161,9 +161,9 @@ fn what_is_stored_is_there_after_a_restart() {
     let (node, found) = machine.start();
     assert_eq!(
         found,
-        Reconciled {
+        ReconcileReport {
             unchanged: 5,
-            ..Reconciled::default()
+            ..ReconcileReport::default()
         }
     );
     assert_eq!(listing(&node), before);
@@ -246,8 +246,9 @@ fn a_name_is_taken_once() {
     assert_eq!(std::fs::read(machine.target("a").file).unwrap(), b"one");
 }
 
+/// Fails if a restart loses the bytes of an upload, or an abandoned one keeps its room.
 #[test]
-fn a_cut_upload_goes_on_after_a_restart_and_an_abandoned_one_is_reaped() {
+fn cut_upload_resumes_and_abandoned_one_is_reaped() {
     let machine = Machine::new();
     let content = bytes(100_000);
     let upload = UploadId::new("u1").unwrap();
@@ -258,7 +259,7 @@ fn a_cut_upload_goes_on_after_a_restart_and_an_abandoned_one_is_reaped() {
     drop(receiving);
     drop(node);
     let (node, found) = machine.start();
-    assert_eq!(found, Reconciled::default(), "an upload is no file");
+    assert_eq!(found, ReconcileReport::default(), "an upload is no file");
     assert_eq!(node.reap(0).unwrap(), 0, "it is not old yet");
     let mut receiving = node.begin(&upload, &name("a"), 100_000).unwrap();
     assert_eq!(receiving.received(), 65_536);
@@ -282,8 +283,9 @@ fn a_cut_upload_goes_on_after_a_restart_and_an_abandoned_one_is_reaped() {
     assert_eq!(machine.incoming(), 0);
 }
 
+/// Fails if a catalog that is rebuilt from the disks is not the one that was lost.
 #[test]
-fn a_catalog_that_is_gone_or_damaged_comes_back_as_it_was() {
+fn lost_or_damaged_catalog_is_rebuilt() {
     let machine = Machine::new();
     let (node, _) = machine.start();
     for number in 0..50 {
@@ -325,8 +327,9 @@ fn a_catalog_that_is_gone_or_damaged_comes_back_as_it_was() {
     }
 }
 
+/// Fails if the row of a file goes with the file, or its name cannot be stored again.
 #[test]
-fn a_file_that_is_gone_stays_known_and_can_be_stored_again() {
+fn lost_file_stays_known_and_is_stored_again() {
     let machine = Machine::new();
     let (node, _) = machine.start();
     machine.store(&node, "a", &bytes(20_000)).unwrap();
@@ -350,8 +353,9 @@ fn a_file_that_is_gone_stays_known_and_can_be_stored_again() {
     assert_eq!(kept, 1, "the old sidecar and outboard are in the attic");
 }
 
+/// Fails if a disk that is away makes its files missing, or frees their names.
 #[test]
-fn a_volume_that_is_gone_makes_nothing_missing_and_keeps_its_names() {
+fn absent_volume_makes_no_file_missing() {
     let machine = Machine::new();
     let (node, _) = machine.start();
     machine.store(&node, "a", b"one").unwrap();
@@ -359,7 +363,7 @@ fn a_volume_that_is_gone_makes_nothing_missing_and_keeps_its_names() {
     std::fs::rename(machine.path("disk"), machine.path("away")).unwrap();
     std::fs::create_dir(machine.path("disk")).unwrap();
     let (node, found) = machine.start();
-    assert_eq!(found, Reconciled::default());
+    assert_eq!(found, ReconcileReport::default());
     assert_eq!(
         listing(&node)[0].row.condition,
         Condition::Present,

@@ -1,5 +1,5 @@
-//! The names on the disks against the catalog, while the node runs: what was deleted from a disk, or put onto it, behind
-//! the node's back.
+//! The walk that compares the names on the disks with the catalog while the node runs: it finds what was deleted from a disk,
+//! or put onto it, behind the node's back.
 //!
 //! Names only: directories are read, and nothing of what the names bear. Only where the disk and the catalog differ is a
 //! file looked at, alone and under its claim, so that what is stored, moved or removed meanwhile is not judged. What
@@ -22,11 +22,11 @@ use crate::reconcile::{self, fingerprint};
 /// The number of rows that are compared before the caller hears of it.
 const ROWS: usize = 10_000;
 
-/// Told how many names and rows were just looked at; it may stop the work.
+/// A callback that hears how many names and rows were just looked at, and may stop the work.
 pub(crate) type WalkProgress<'a> = &'a mut dyn FnMut(u64) -> ControlFlow<()>;
 
 impl Node {
-    /// Holds the names on every volume that is online against the catalog; `None`: `told` stopped it. A volume whose
+    /// Compares the names on every online volume with the catalog. Returns `None` if `told` stopped it. A volume whose
     /// directories cannot be read is offline from then on.
     pub(crate) fn walk(
         &self,
@@ -38,7 +38,7 @@ impl Node {
                 Ok(Some(())) => {}
                 Ok(None) => return Ok(None),
                 Err(NodeError::Disk(error)) if !error.is_exhausted() => {
-                    // A disk that went away is no disk that fails: the label tells.
+                    // A disk that went away is not a disk that fails: its label decides.
                     if self.still_there(&id, &layout).is_ok() {
                         tracing::warn!(volume = %id, %error, "its directories cannot be read");
                         self.volume_set().cannot_look(&id, &error);
@@ -59,7 +59,7 @@ impl Node {
         now: Timestamp,
         told: WalkProgress<'_>,
     ) -> Result<Option<()>, NodeError> {
-        // Eight bytes for each name, where the names would not fit.
+        // Eight bytes for each name, because the names would not fit into memory.
         let mut on_disk = Vec::new();
         for shelf in Shelf::all() {
             let before = on_disk.len();
@@ -135,7 +135,7 @@ impl Node {
         }
     }
 
-    /// Where a file is on this node, as its disks bear it out.
+    /// Returns the copies of a file on this node, as the disks confirm them.
     pub(crate) fn find_on_disk(
         &self,
         name: &FileName,
@@ -147,7 +147,7 @@ impl Node {
         self.find(name)
     }
 
-    /// Makes the row of one file on one volume say whether it is there, where it says otherwise.
+    /// Corrects the row of one file on one volume if it is wrong about whether the file is there.
     fn look_up_on(
         &self,
         id: &VolumeId,
@@ -181,7 +181,7 @@ impl Node {
         Ok(())
     }
 
-    /// Whether the disk bears out what the catalog says; what cannot be looked at is taken to.
+    /// Returns whether the disk confirms the catalog. A name that cannot be looked at counts as confirmed.
     fn bears_out(
         &self,
         id: &VolumeId,
@@ -201,7 +201,7 @@ impl Node {
     }
 }
 
-/// The names of archive files on one shelf.
+/// Lists the names of archive files on one shelf.
 fn names(layout: &Layout, shelf: Shelf) -> Result<Vec<FileName>, NodeError> {
     let names = directory::names(&layout.files(shelf))?;
     Ok(names.iter().filter_map(|name| shelf.file(name)).collect())

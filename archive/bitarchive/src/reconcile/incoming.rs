@@ -6,8 +6,8 @@ use archive_model::VolumeId;
 
 use crate::layout::Layout;
 
-/// A file in `incoming/` with two names is published: a crash came before the first name was taken away. Of an upload
-/// that was cut, a crash leaves reserved what its bytes do not take.
+/// Tidies `incoming/`. A file there with two names is published: a crash came before its first name was removed. An upload
+/// that was cut by a crash still has its reservation, which is given back.
 pub(super) fn tidy_incoming(id: &VolumeId, layout: &Layout) -> Result<(), DiskError> {
     let incoming = layout.incoming();
     for (name, kind) in directory::look(&incoming)? {
@@ -17,7 +17,7 @@ pub(super) fn tidy_incoming(id: &VolumeId, layout: &Layout) -> Result<(), DiskEr
         if links > 1 {
             tidied(id, directory::remove_name(&incoming.join(name)))?;
         } else if let Some(upload) = name.to_str().filter(|name| !name.contains('.')) {
-            let left = Reservation::left(&incoming, upload);
+            let left = Reservation::find(&incoming, upload);
             let given = left.and_then(|left| left.map_or(Ok(()), Reservation::give_back));
             tidied(id, given)?;
         }
@@ -25,8 +25,8 @@ pub(super) fn tidy_incoming(id: &VolumeId, layout: &Layout) -> Result<(), DiskEr
     Ok(())
 }
 
-/// Tidying that cannot be done now (the disk is full, something odd lies in the way) is done at a later start.
-/// A disk that fails is told.
+/// Logs an error of tidying: if the disk is full or something odd lies in the way, a later start tidies. The error of a
+/// failing disk is returned.
 pub(crate) fn tidied<T>(
     id: &VolumeId,
     tidied: Result<T, DiskError>,

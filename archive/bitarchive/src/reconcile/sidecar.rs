@@ -1,4 +1,4 @@
-//! What a sidecar admits: it is believed by its signature only.
+//! The admission in a sidecar, which is believed by its signature only.
 
 use std::path::Path;
 
@@ -10,15 +10,15 @@ use jiff::Timestamp;
 
 use super::unless_exhausted;
 
-/// Size, root and time of storing, as the sidecar says; `Ok(Err)`: there is none, or none that can be read and believed.
-type Admitted = Result<(u64, Root, Timestamp), String>;
+/// The size, root and time of storing in a sidecar, or the reason why it is absent, unreadable or not believed.
+type AdmittedFile = Result<(u64, Root, Timestamp), String>;
 
-/// Reads what the sidecar at `path` admits under `name`. An error says nothing about the sidecar.
+/// Reads the admission of `name` in the sidecar at `path`. An error says nothing about the sidecar.
 pub(crate) fn read_sidecar(
     path: &Path,
     name: &FileName,
     trust: &TrustFile,
-) -> Result<Admitted, DiskError> {
+) -> Result<AdmittedFile, DiskError> {
     Ok(match sidecar_text(path) {
         Ok(None) => Err("there is no sidecar".to_owned()),
         Ok(Some(text)) => believe(&text, name, trust),
@@ -26,12 +26,12 @@ pub(crate) fn read_sidecar(
     })
 }
 
-/// The bytes of a sidecar; `None`: there is none.
+/// Reads the bytes of a sidecar. Returns `None` if it is absent.
 pub(crate) fn sidecar_text(path: &Path) -> Result<Option<Vec<u8>>, DiskError> {
     read_small(path, MAX_SIDECAR)
 }
 
-fn believe(text: &[u8], name: &FileName, trust: &TrustFile) -> Admitted {
+fn believe(text: &[u8], name: &FileName, trust: &TrustFile) -> AdmittedFile {
     let sidecar = Sidecar::from_json(text).map_err(|error| error.to_string())?;
     let envelope =
         Envelope::parse(sidecar.admission.get().as_bytes()).map_err(|error| error.to_string())?;

@@ -2,8 +2,8 @@
 //! files are spread.
 //!
 //! Each is moved to its place, if nothing is there, and is then a file like any: with its sidecar it is what that admits,
-//! without one it is *unexpected*, which a check names and `holdfast adopt` takes. Where something has its place, it
-//! stays and is said.
+//! without one it is *unexpected*: a check names it, and `holdfast adopt` adopts it. If its place is taken, the file
+//! stays and is logged.
 
 use std::ffi::OsStr;
 
@@ -25,7 +25,7 @@ pub(super) fn bring_home(id: &VolumeId, layout: &Layout) -> Result<(), DiskError
     Ok(())
 }
 
-/// Moves one stray file to its place, durably. `false`: it is no file, or its place is taken.
+/// Moves one stray file to its place, durably. Returns `false` if it is not a file, or its place is taken.
 pub(crate) fn bring_one_home(
     id: &VolumeId,
     layout: &Layout,

@@ -1,4 +1,4 @@
-//! The attic over the wire: what lies there, what goes there, what comes back, what is destroyed; and admissions.
+//! The attic over the wire: its listing, moves into it and out of it, and purges; also admissions.
 
 use archive_model::{AtticItem, AtticPlace, FileName, Root, VolumeId};
 use archive_proof::Envelope;
@@ -10,22 +10,22 @@ use tonic::Status;
 use super::listing::Page;
 use super::{Answers, convert, listing, send};
 use crate::adopt::admission_in;
-use crate::attic::{self, AtticId, Cause, Item, Listed};
+use crate::attic::{self, AtticId, Cause, Item, ItemPlace};
 use crate::catalog::{Condition, Entry};
 use crate::layout::Layout;
 use crate::node::Node;
 
-/// One item, named, with who wants something of it.
-pub(crate) struct Reference {
+/// A reference to one item, with the cause of the request.
+pub(crate) struct ItemReference {
     pub(crate) volume: VolumeId,
     pub(crate) id: AtticId,
     pub(crate) checksum: Option<Root>,
     pub(crate) cause: Cause,
 }
 
-/// Reads which item is meant.
-pub(crate) fn reference(request: &wire::AtticRef) -> Result<Reference, InvalidMessage> {
-    Ok(Reference {
+/// Reads the reference to an item.
+pub(crate) fn reference(request: &wire::AtticRef) -> Result<ItemReference, InvalidMessage> {
+    Ok(ItemReference {
         volume: fields::volume_id(&request.volume)?,
         id: AtticId::new(&request.id)
             .map_err(|error| InvalidMessage::invalid("id", error.to_string()))?,
@@ -34,7 +34,7 @@ pub(crate) fn reference(request: &wire::AtticRef) -> Result<Reference, InvalidMe
     })
 }
 
-/// One copy that is to go.
+/// The copy that is to be put aside.
 pub(crate) struct Removal {
     pub(crate) name: FileName,
     pub(crate) volume: VolumeId,
@@ -42,7 +42,7 @@ pub(crate) struct Removal {
     pub(crate) cause: Cause,
 }
 
-/// Reads which copy is to go.
+/// Reads the copy that is to be put aside.
 pub(crate) fn removal(request: &wire::PutAsideRequest) -> Result<Removal, InvalidMessage> {
     Ok(Removal {
         name: fields::file_name("name", &request.name)?,
@@ -53,14 +53,14 @@ pub(crate) fn removal(request: &wire::PutAsideRequest) -> Result<Removal, Invali
     })
 }
 
-/// An unexpected file, and what it is said to be.
+/// An unexpected file, and its admission.
 pub(crate) struct Adoption {
     pub(crate) name: FileName,
     pub(crate) volume: VolumeId,
     pub(crate) admission: Envelope,
 }
 
-/// Reads what is to be adopted.
+/// Reads the file that is to be adopted.
 pub(crate) fn adoption(request: &wire::AdoptRequest) -> Result<Adoption, InvalidMessage> {
     Ok(Adoption {
         name: fields::file_name("name", &request.name)?,
@@ -101,14 +101,14 @@ pub(crate) fn item(node: &Node, item: Item, admission: Option<String>) -> wire::
     })
 }
 
-/// Sends what lies in the attics of all volumes, by time and then by id.
+/// Sends the items in the attics of all volumes, by time and then by id.
 pub(crate) fn list(
     node: &Node,
     only: Option<&FileName>,
     answers: &Answers<wire::AtticResponse>,
 ) -> Result<(), Status> {
     let mut gaps = convert::gaps(node);
-    let mut all: Vec<(Listed, Layout)> = Vec::new();
+    let mut all: Vec<(ItemPlace, Layout)> = Vec::new();
     for (volume, layout) in node.volume_set().online() {
         match attic::list(&layout, &volume) {
             Ok(listed) => all.extend(listed.into_iter().map(|one| (one, layout.clone()))),
@@ -139,7 +139,7 @@ pub(crate) fn list(
     send(answers, wire::AtticResponse { items, end })
 }
 
-/// The admission in the sidecar that went aside with a whole file; none where it cannot be read.
+/// Returns the admission in the sidecar that went aside with a whole file, or `None` if it cannot be read.
 fn admission(layout: &Layout, found: &Item) -> Option<String> {
     let is_file = found.kind == attic::Kind::File;
     let name = found.name.as_ref().filter(|_| is_file)?;

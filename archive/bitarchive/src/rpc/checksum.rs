@@ -1,6 +1,7 @@
-//! The doors of a checksum replica: it is its own monitor, and its only node. To the repository it is a replica like any.
+//! The doors of a checksum replica: it is its own monitor, and its only node. To the repository it is a replica like any
+//! other.
 //!
-//! What wants bytes is answered by what it is; nothing is pretended. See [`crate::checksum`].
+//! A call for bytes is refused with the reason that it keeps none. See [`crate::checksum`].
 
 mod node;
 mod replica;
@@ -21,14 +22,14 @@ use proto_archive::wire::replica_server::ReplicaServer;
 use tonic::service::Routes;
 use tonic::{Response, Status};
 
-use super::upload::{Incoming, Intake};
-use super::verify::News;
+use super::upload::{FileReceiver, IncomingFile};
+use super::verify::ProgressReport;
 use super::{AnswerStream, Answers, convert, listing, send};
 use crate::catalog::Entry;
-use crate::checksum::{ChecksumReplica, PutAsideError, Receiving, RecordError, VOLUME};
+use crate::checksum::{ChecksumReplica, PutAsideError, ReceivingFile, RecordError, VOLUME};
 use crate::error::NodeError;
 
-/// Both services.
+/// The services `Node` and `Replica`.
 #[derive(Clone, Debug)]
 pub(crate) struct Door {
     pub(crate) replica: Arc<ChecksumReplica>,
@@ -38,7 +39,7 @@ pub(crate) struct Door {
     pub(crate) endpoint: String,
 }
 
-/// What its server offers, and to whom.
+/// Returns the services of its server, and the rules of who may call them.
 pub(crate) fn services(door: Door) -> Services {
     let routes = Routes::new(NodeServer::new(door.clone())).add_service(ReplicaServer::new(door));
     Services {
@@ -69,10 +70,10 @@ impl Door {
             .map(Response::new)
     }
 
-    /// Where a file is; the same for the node and for the replica.
+    /// Finds a file, for the node and for the replica.
     async fn find(&self, name: FileName) -> Result<Response<wire::FindResponse>, Status> {
         self.ask(move |replica| {
-            // First, as a node of bytes does.
+            // First, as a node with disks does.
             let receiving = replica.receiving(&name);
             let (own, node) = (replica.replica(), replica.node());
             let gap = convert::being_received(own, node, receiving.as_ref());
@@ -89,19 +90,19 @@ impl Door {
         .await
     }
 
-    /// Every file; the same for the node and for the replica.
+    /// Lists every file, for the node and for the replica.
     fn files(
         &self,
         request: &wire::FilesRequest,
     ) -> Result<Response<AnswerStream<wire::FilesResponse>>, Status> {
         let after = proto_archive::convert::after(&request.after)?;
-        // A row is right, or it is not there: a checksum replica has no findings.
+        // A row is right or absent: a checksum replica has no findings.
         let is_wanted = !request.only_findings;
         let (on_disk, clock) = (request.on_disk, self.clock.clone());
         Ok(self.answer("files", move |replica, answers| {
             if on_disk {
                 // The listing reads the rest of the table.
-                let mut news = News::new(&clock);
+                let mut news = ProgressReport::new(&clock);
                 let verified = replica.record().verify_admissions(&mut |rows| {
                     news.tell(rows, |looked| send(answers, listing::looking(looked)))
                 });
@@ -119,7 +120,7 @@ impl Door {
     }
 }
 
-/// The volume that a request names: none, or the one that there is.
+/// Checks the volume that a request names: no volume, or the only one.
 fn table(name: &str, volume: &str) -> Result<(), Status> {
     if volume.is_empty() || volume == VOLUME {
         return Ok(());
@@ -129,7 +130,7 @@ fn table(name: &str, volume: &str) -> Result<(), Status> {
     )))
 }
 
-/// What cannot be asked of a replica without bytes and disks.
+/// Makes the refusal of a call that needs bytes or disks.
 fn has_none(what: &str) -> Status {
     Kind::NotFound.status(format!("this replica keeps checksums only, and has {what}"))
 }
@@ -148,8 +149,8 @@ fn stays(error: &PutAsideError) -> Status {
     kind.status(error.to_string())
 }
 
-impl Intake for ChecksumReplica {
-    type Incoming<'a> = Receiving<'a>;
+impl FileReceiver for ChecksumReplica {
+    type IncomingFile<'a> = ReceivingFile<'a>;
 
     fn begin(
         &self,
@@ -157,7 +158,7 @@ impl Intake for ChecksumReplica {
         name: &FileName,
         size: u64,
         points: &[u64],
-    ) -> Result<Receiving<'_>, NodeError> {
+    ) -> Result<ReceivingFile<'_>, NodeError> {
         Self::begin(self, upload, name, size, points)
     }
 
@@ -170,7 +171,7 @@ impl Intake for ChecksumReplica {
     }
 }
 
-impl Incoming for Receiving<'_> {
+impl IncomingFile for ReceivingFile<'_> {
     fn name(&self) -> &FileName {
         self.name()
     }

@@ -1,4 +1,4 @@
-//! Between the node's own types and the wire.
+//! The translation between the node's own types and the wire.
 
 use archive_durable::{Space, VolumeProblem};
 use archive_model::{
@@ -54,10 +54,10 @@ fn condition(condition: &Condition) -> CopyCondition {
     }
 }
 
-/// The most ranges that are sent of one copy: what is damaged all over is said more coarsely, and never as less.
+/// The most ranges that are sent of one copy: damage all over is described more coarsely, and never as less.
 const MOST_RANGES: usize = 1000;
 
-/// At most `most` ranges (at least one) that cover the groups: those that are nearest to each other become one.
+/// Returns at most `most` ranges (at least one) that cover the groups: the nearest ones are joined.
 fn coarse(groups: &Groups, most: usize) -> Groups {
     let ranges: Vec<_> = groups.ranges().collect();
     if ranges.len() <= most {
@@ -88,14 +88,14 @@ fn coarse(groups: &Groups, most: usize) -> Groups {
     merged
 }
 
-/// Writes where a file is, and who could not be asked. While a file is being received, nobody can say that it is not here.
-/// With `on_disk`, the time at which the disks are asked too.
-pub(crate) fn found(
+/// Writes the places of a file, and the volumes that could not be asked. While a file is being received, nobody can say that
+/// it is absent. With `on_disk`, which is the time, the disks are asked too.
+pub(crate) fn find_response(
     node: &Node,
     name: &FileName,
     on_disk: Option<Timestamp>,
 ) -> Result<wire::FindResponse, NodeError> {
-    // First: what is received from now on is among the entries, or still being received when somebody asks again.
+    // First: an upload that ends from now on is among the entries, or is still under way when somebody asks again.
     let receiving = node.receiving(name);
     let mut gaps = gaps(node);
     gaps.extend(being_received(
@@ -115,7 +115,7 @@ pub(crate) fn found(
     })
 }
 
-/// What nobody can say while a file is being received.
+/// Returns the gap in an answer about a file that is being received.
 pub(crate) fn being_received(
     replica: &ReplicaId,
     node: &NodeId,
@@ -129,8 +129,8 @@ pub(crate) fn being_received(
     })
 }
 
-/// The volumes that nobody can look at now. A retired one is not among them: its files are missing.
-pub(crate) fn gaps(node: &Node) -> Vec<wire::Gap> {
+/// Returns the volumes that nobody can look at now. A retired one is not among them: its files are missing.
+pub fn gaps(node: &Node) -> Vec<wire::Gap> {
     node.volumes()
         .into_iter()
         .filter_map(|volume| match volume.problem {
@@ -147,7 +147,7 @@ pub(crate) fn gaps(node: &Node) -> Vec<wire::Gap> {
         .collect()
 }
 
-/// Reports how the node is now. Asks the disks for their room, so it blocks.
+/// Reports the state of the node. It asks the disks for their room, so it blocks.
 pub(crate) fn report(node: &Node) -> NodeState {
     let volumes = node.volumes();
     let mode = node.mode();
@@ -208,7 +208,7 @@ fn volume_state(node: &Node, volume: Volume) -> VolumeState {
 }
 
 /// Writes an error as a status: its text for people, its kind for programs.
-pub(crate) fn status(error: &NodeError) -> Status {
+pub fn status(error: &NodeError) -> Status {
     use archive_durable::Severity;
     let kind = match error {
         NodeError::NotFound(_) | NodeError::NoItem { .. } => Kind::NotFound,
@@ -232,12 +232,12 @@ pub(crate) fn status(error: &NodeError) -> Status {
         | NodeError::Record(_)
         | NodeError::Removals { .. } => Kind::Storage,
         NodeError::Catalog(_) | NodeError::Bug(_) => Kind::Internal,
-        NodeError::Volumes(error) => of_volumes(error),
+        NodeError::Volumes(error) => volumes_kind(error),
     };
     kind.status(error.to_string())
 }
 
-fn of_volumes(error: &VolumesError) -> Kind {
+fn volumes_kind(error: &VolumesError) -> Kind {
     match error {
         VolumesError::Path { .. } => Kind::Invalid,
         VolumesError::Unknown(_) => Kind::NotFound,
@@ -257,8 +257,9 @@ fn of_volumes(error: &VolumesError) -> Kind {
 mod tests {
     use super::*;
 
+    /// Fails if a damaged group is left out of the ranges that are sent.
     #[test]
-    fn damage_all_over_is_said_coarsely_and_never_as_less() {
+    fn scattered_damage_is_joined_and_never_less() {
         let mut groups = Groups::none();
         for group in [0, 2, 10, 11, 13, 40, 100, 102] {
             groups.insert_one(group);

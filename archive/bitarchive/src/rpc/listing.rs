@@ -1,4 +1,4 @@
-//! Listings of any length in messages of a bounded one. The last message says that it is the last.
+//! Listings of any length in messages of bounded length. The last message says that it is the last.
 
 use prost::Message;
 use proto_archive::wire;
@@ -12,7 +12,7 @@ const MOST_ENTRIES: usize = 1000;
 /// The most bytes in one message, unless a single entry is larger. A client reads at most 4 MiB.
 const MOST_BYTES: usize = 1 << 20;
 
-/// Entries on their way into one message.
+/// The entries of one message that is being filled.
 #[derive(Debug)]
 pub(super) struct Page<T> {
     entries: Vec<T>,
@@ -27,7 +27,7 @@ impl<T: Message> Page<T> {
         }
     }
 
-    /// Takes one more. What came before it, if there is no room for both, is to be sent first.
+    /// Adds an entry. Returns the earlier ones, which are to be sent first, if there is no room for both.
     pub(super) fn push(&mut self, entry: T) -> Option<Vec<T>> {
         let bytes = entry.encoded_len();
         let is_full = self.entries.len() >= MOST_ENTRIES
@@ -41,13 +41,13 @@ impl<T: Message> Page<T> {
         full
     }
 
-    /// What is left for the last message.
+    /// Returns the entries of the last message.
     pub(super) fn rest(self) -> Vec<T> {
         self.entries
     }
 }
 
-/// Sends every entry, then the end with the `gaps` as they are then. An error among the entries ends it without one.
+/// Sends every entry, then the end with the `gaps` at that time. An error among the entries ends the listing without an end.
 pub(super) fn send_all(
     all: impl Iterator<Item = Result<wire::FileEntry, Status>>,
     gaps: impl FnOnce() -> Vec<wire::Gap>,
@@ -69,7 +69,7 @@ pub(super) fn send_all(
     send(answers, files(entries, end))
 }
 
-/// Says that nothing is listed yet, and how many names were looked at.
+/// Makes the message before the listing, with the number of names that were looked at.
 pub(super) fn looking(looked: u64) -> wire::FilesResponse {
     wire::FilesResponse {
         looked: looked.max(1),
@@ -115,8 +115,9 @@ pub(super) fn send_admissions(
 mod tests {
     use super::*;
 
+    /// Fails if a message has more entries or bytes than a client reads.
     #[test]
-    fn a_message_has_neither_too_many_entries_nor_too_many_bytes() {
+    fn messages_are_bounded_in_entries_and_bytes() {
         let long = |length: usize| wire::AtticItem {
             why: "x".repeat(length),
             ..wire::AtticItem::default()

@@ -1,4 +1,4 @@
-//! A mend over the wire: open, segments, close; how far the reading is, at least every second, and last the copy.
+//! A mend over the wire: open, segments, close; progress at least every second, and last the copy.
 
 use std::time::Duration;
 
@@ -10,20 +10,20 @@ use tokio::runtime::Handle;
 use tokio_stream::StreamExt;
 use tonic::{Status, Streaming};
 
-use super::verify::News;
+use super::verify::ProgressReport;
 use super::{Answers, convert, send};
-use crate::mend::{Mended, Order};
+use crate::mend::{MendOrder, MendReport};
 use crate::metrics::Instruments;
 use crate::node::Node;
 
-/// The sender's messages, waited for on a thread that may block.
-pub(crate) struct Steps {
+/// The sender's messages, read on a thread that may block.
+pub(crate) struct MendSteps {
     stream: Idle<Streaming<wire::MendRequest>>,
     runtime: Handle,
 }
 
-impl Steps {
-    /// To be made within the runtime.
+impl MendSteps {
+    /// Wraps the stream. Must be called within the runtime.
     pub(crate) fn new(stream: Streaming<wire::MendRequest>, idle: Duration) -> Self {
         Self {
             stream: Idle::new(stream, idle),
@@ -31,7 +31,7 @@ impl Steps {
         }
     }
 
-    /// The next message; a stream that ends before `close` was cut.
+    /// Waits for the next message. A stream that ends before `close` was cut.
     fn next(&mut self) -> Result<Step, Status> {
         let message = self.runtime.block_on(self.stream.next());
         let message = message.unwrap_or_else(|| {
@@ -45,7 +45,7 @@ impl Steps {
 
 pub(crate) fn mend(
     node: &Node,
-    steps: &mut Steps,
+    steps: &mut MendSteps,
     answers: &Answers<wire::MendResponse>,
     clock: &Clock,
     instruments: &Instruments,
@@ -57,7 +57,7 @@ pub(crate) fn mend(
     let mut mend = node
         .mend(order, clock.now())
         .map_err(|error| convert::status(&error))?;
-    let mut news = News::new(clock);
+    let mut news = ProgressReport::new(clock);
     let tell = |bytes| {
         let response = wire::MendResponse {
             bytes,
@@ -72,7 +72,7 @@ pub(crate) fn mend(
                     segment.offset,
                     segment.length,
                     &segment.encoded,
-                    // What is read of the old copy is no news of its own.
+                    // Reads of the old copy are not reported.
                     &mut |_| news.tell(0, tell),
                 );
                 news.end(taken.map_err(|error| convert::status(&error)))?;
@@ -82,7 +82,7 @@ pub(crate) fn mend(
         }
     }
     let mended = mend.close(clock.now(), &mut |bytes| news.tell(bytes, tell));
-    let Mended {
+    let MendReport {
         entry,
         attic,
         groups,
@@ -96,7 +96,7 @@ pub(crate) fn mend(
     send(answers, response)
 }
 
-fn order(open: wire::mend_request::Open) -> Result<Order, InvalidMessage> {
+fn order(open: wire::mend_request::Open) -> Result<MendOrder, InvalidMessage> {
     let volume = match open.volume.as_str() {
         "" => None,
         volume => Some(fields::volume_id(volume)?),
@@ -104,7 +104,7 @@ fn order(open: wire::mend_request::Open) -> Result<Order, InvalidMessage> {
     if open.who.is_empty() {
         return Err(InvalidMessage::missing("who"));
     }
-    Ok(Order {
+    Ok(MendOrder {
         name: fields::file_name("name", &open.name)?,
         volume,
         root: fields::root("root", &open.root)?,

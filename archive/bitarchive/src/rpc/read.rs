@@ -12,9 +12,9 @@ use proto_archive::wire;
 use tonic::Status;
 
 use super::convert;
-use crate::node::{Node, Reading};
+use crate::node::{Node, OpenFile};
 
-/// How many bytes of file data one segment proves.
+/// The number of bytes of file data that one segment proves.
 const SEGMENT: u64 = 64 * GROUP_SIZE;
 
 /// A range on its way to a caller. Each segment is read past the page cache and checked before it leaves.
@@ -22,7 +22,7 @@ pub(super) struct SegmentReader {
     node: Arc<Node>,
     name: FileName,
     root: Root,
-    /// As asked for; an end of 0 is that of the file.
+    /// The range that was asked for; an end of 0 is the end of the file.
     range: (u64, u64),
     sent: Counter,
     open: Option<OpenRange>,
@@ -30,7 +30,7 @@ pub(super) struct SegmentReader {
 
 /// The rest of the range, once the file is open.
 struct OpenRange {
-    reading: Reading,
+    reading: OpenFile,
     offset: u64,
     end: u64,
 }
@@ -53,7 +53,7 @@ impl SegmentReader {
         }
     }
 
-    /// Sends what is left, for as long as it is taken.
+    /// Sends the rest, for as long as it is taken.
     pub(super) fn send_on(
         &mut self,
         outlet: &mut Outlet<Result<wire::Segment, Status>>,
@@ -90,7 +90,10 @@ impl SegmentReader {
         }
         let end = if end == 0 { row.size } else { end };
         if start > end || end > row.size {
-            let reason = format!("{start}–{end} is no range of a file of {} bytes", row.size);
+            let reason = format!(
+                "{start}–{end} is not a range of a file of {} bytes",
+                row.size
+            );
             return Err(InvalidMessage::invalid("end", reason).into());
         }
         let end = end.next_multiple_of(GROUP_SIZE).min(row.size);

@@ -1,4 +1,4 @@
-//! The scrub over the wire: what it is told, and how it is doing.
+//! The scrub over the wire: its orders, and its state.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use proto_archive::wire;
 use tonic::Status;
 
 use crate::node::Node;
-use crate::scrub::{Activity, Control, Order, State};
+use crate::scrub::{Activity, Control, ScrubOrder, ScrubState};
 
 pub(crate) fn scrub(
     node: &Node,
@@ -19,24 +19,29 @@ pub(crate) fn scrub(
 ) -> Result<wire::ScrubState, Status> {
     use wire::scrub_request::Order as Wire;
     let order = Wire::try_from(request.order).map_err(|error| {
-        InvalidMessage::invalid("order", format!("{} is none ({error})", request.order))
+        InvalidMessage::invalid(
+            "order",
+            format!("{} is not an order ({error})", request.order),
+        )
     })?;
     let order = match order {
         Wire::Unspecified => None,
-        Wire::Pause => Some(Order::Pause(Duration::from_secs(request.pause_seconds))),
-        Wire::Resume => Some(Order::Resume),
-        Wire::Throttle => Some(Order::Throttle(request.bytes_per_second)),
+        Wire::Pause => Some(ScrubOrder::Pause(Duration::from_secs(
+            request.pause_seconds,
+        ))),
+        Wire::Resume => Some(ScrubOrder::Resume),
+        Wire::Throttle => Some(ScrubOrder::Throttle(request.bytes_per_second)),
     };
     if let Some(order) = order {
         control
             .order(order, now)
             .map_err(|error| Kind::Storage.status(error.to_string()))?;
-        tracing::info!(?order, "the scrub was told");
+        tracing::info!(?order, "the scrub got an order");
     }
     Ok(write(node, &control.state(now)))
 }
 
-fn write(node: &Node, state: &State) -> wire::ScrubState {
+fn write(node: &Node, state: &ScrubState) -> wire::ScrubState {
     let time = |time: Option<Timestamp>| time.map(|time| time.to_string()).unwrap_or_default();
     let (activity, paused_until) = match state.activity {
         Activity::Running => (ScrubActivity::Running, None),

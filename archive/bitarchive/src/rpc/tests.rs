@@ -1,4 +1,4 @@
-//! What the door refuses before anything is touched, and what it says of a node.
+//! The door of a node: what it refuses before anything is touched, and what it reports.
 #![expect(clippy::disallowed_methods, reason = "tests make and damage files")]
 
 use std::path::PathBuf;
@@ -18,17 +18,37 @@ use crate::scrub::Control;
 use crate::settings::AtticSettings;
 use crate::settings::ScrubSettings;
 
-mod batch;
 mod bounds;
-mod herald;
 mod hostile;
+mod notifier;
 
-struct World {
+struct TestDoor {
     directory: tempfile::TempDir,
     door: Door,
 }
 
-impl World {
+/// A runner that takes no job: jobs have tests of their own.
+struct NoJobs;
+
+impl JobRunner for NoJobs {
+    fn run(
+        &self,
+        _steps: Streaming<wire::BatchRunRequest>,
+        _idle: Duration,
+    ) -> Response<AnswerStream<wire::BatchRunResponse>> {
+        unreachable!("no test of the door runs a job")
+    }
+
+    fn reduce(
+        &self,
+        _steps: Streaming<wire::BatchReduceRequest>,
+        _idle: Duration,
+    ) -> Response<AnswerStream<wire::BatchReduceResponse>> {
+        unreachable!("no test of the door runs a job")
+    }
+}
+
+impl TestDoor {
     fn new() -> Self {
         let directory = crate::testing::directory();
         for name in ["data", "one", "two"] {
@@ -44,19 +64,15 @@ impl World {
             attic: AtticSettings::default(),
         };
         let clock = Clock::system();
-        let data = options.data.clone();
         let scrub = Control::open(&options.data, ScrubSettings::default(), clock.now());
         let instruments = Instruments::new(&Metrics::new(), &options.node).unwrap();
         let (node, _) = Node::open(options, clock.now()).unwrap();
         let (node, tasks) = (Arc::new(node), Tasks::new());
-        let settings = crate::settings::NodeBatchSettings::default();
-        let counters = instruments.batch.clone();
-        let batch = Batch::open(&node, &data, settings, (&clock, &tasks, None), counters).unwrap();
-        let herald = Arc::new(herald::unheard(&node, &clock));
+        let notifier = Arc::new(notifier::unheard(&node, &clock));
         let door = Door {
-            herald,
+            notifier,
             scrub: Arc::new(scrub),
-            batch: Arc::new(batch),
+            jobs: Box::new(NoJobs),
             instruments,
             node,
             clock,
@@ -89,18 +105,17 @@ impl World {
     }
 
     async fn with_two() -> Self {
-        let world = Self::new();
+        let test = Self::new();
         for (volume, place) in [("v1", "one"), ("v2", "two")] {
-            let path = world.path(place);
-            world
-                .order(Order::Init, volume, path.to_str().unwrap())
+            let path = test.path(place);
+            test.order(Order::Init, volume, path.to_str().unwrap())
                 .await
                 .unwrap();
         }
-        world
+        test
     }
 
-    /// Stores a file and gives its admission.
+    /// Stores a file and returns its admission.
     fn store(&self, name: &str, bytes: &[u8]) -> String {
         let name = FileName::new(name).unwrap();
         let upload = UploadId::new("u1").unwrap();
@@ -189,10 +204,10 @@ fn field(status: &Status) -> String {
 }
 
 #[tokio::test]
-async fn a_node_says_what_its_volumes_are() {
-    let world = World::with_two().await;
-    world.store("a", b"one");
-    let status = world.order(Order::Drain, "v1", "").await.unwrap();
+async fn node_reports_the_state_of_its_volumes() {
+    let test = TestDoor::with_two().await;
+    test.store("a", b"one");
+    let status = test.order(Order::Drain, "v1", "").await.unwrap();
     let of = |status: &wire::NodeStatus, volume: &str| {
         let found = status.volumes.iter().find(|one| one.volume == volume);
         found.cloned().unwrap()
@@ -206,7 +221,7 @@ async fn a_node_says_what_its_volumes_are() {
     let mode = wire::SetModeRequest {
         mode: wire::Mode::ReadOnly.into(),
     };
-    let status = world
+    let status = test
         .door
         .set_mode(Request::new(mode))
         .await
@@ -214,7 +229,7 @@ async fn a_node_says_what_its_volumes_are() {
         .into_inner();
     assert_eq!((status.mode(), status.usable), (wire::Mode::ReadOnly, 0));
 
-    let status = world.order(Order::Retire, "v1", "").await.unwrap();
+    let status = test.order(Order::Retire, "v1", "").await.unwrap();
     let retired = of(&status, "v1");
     assert!(
         retired.retired && retired.problem.contains("retired"),
@@ -222,47 +237,48 @@ async fn a_node_says_what_its_volumes_are() {
     );
     assert!(!of(&status, "v2").retired);
     assert!(
-        world.attic("").await.1.gaps.is_empty(),
+        test.attic("").await.1.gaps.is_empty(),
         "a retired volume is no gap"
     );
-    std::fs::rename(world.path("two"), world.path("away")).unwrap();
-    world.door.node.refresh(world.door.clock.now()).unwrap();
-    let gaps = world.attic("").await.1.gaps;
+    std::fs::rename(test.path("two"), test.path("away")).unwrap();
+    test.door.node.refresh(test.door.clock.now()).unwrap();
+    let gaps = test.attic("").await.1.gaps;
     assert_eq!(
         (gaps.len(), gaps[0].volume.as_str()),
         (1, "v2"),
         "one that is offline is"
     );
 
-    let refused = world.order(Order::Drain, "v1", "").await.unwrap_err();
+    let refused = test.order(Order::Drain, "v1", "").await.unwrap_err();
     assert_eq!(Kind::of(&refused), Kind::Mismatch);
-    let refused = world.order(Order::Drain, "v9", "").await.unwrap_err();
+    let refused = test.order(Order::Drain, "v9", "").await.unwrap_err();
     assert_eq!(Kind::of(&refused), Kind::NotFound);
 }
 
 /// Fails if a node says how much room its best volume has, and leaves out the others that take files.
 #[tokio::test]
 async fn report_names_room_of_other_volumes() {
-    let world = World::with_two().await;
-    let status = convert::report(&world.door.node);
+    let test = TestDoor::with_two().await;
+    let status = convert::report(&test.door.node);
     assert!(status.usable > 0);
     assert_eq!(status.usable_elsewhere.len(), 1);
     assert!(status.usable_elsewhere[0] > 0);
-    let status = world.order(Order::ReadOnly, "v2", "").await.unwrap();
+    let status = test.order(Order::ReadOnly, "v2", "").await.unwrap();
     assert!(status.usable > 0);
     assert!(status.usable_elsewhere.is_empty());
 }
 
+/// Fails if items of several volumes are not listed by time, or some are left out.
 #[tokio::test]
-async fn the_attics_of_all_volumes_are_one_list_by_time() {
-    let world = World::with_two().await;
+async fn attics_of_all_volumes_are_one_list() {
+    let test = TestDoor::with_two().await;
     let mut expected = Vec::new();
     for number in 0_u16..600 {
         // Two a second, on both disks.
         let (place, volume) = [("one", "v1"), ("two", "v2")][usize::from(number % 2)];
         let at = Timestamp::from_second(1_700_000_000 + i64::from(number) / 2).unwrap();
         let id = format!("{}-x", at.strftime("%Y%m%dT%H%M%SZ"));
-        let path = world.path(place).join("attic").join(&id);
+        let path = test.path(place).join("attic").join(&id);
         std::fs::create_dir(&path).unwrap();
         let file = if number % 3 == 0 { "a" } else { "b" };
         let why = format!(
@@ -271,13 +287,13 @@ async fn the_attics_of_all_volumes_are_one_list_by_time() {
         std::fs::write(path.join("why.json"), why).unwrap();
         expected.push((id, volume.to_owned()));
     }
-    let (items, _) = world.attic("").await;
+    let (items, _) = test.attic("").await;
     let listed: Vec<_> = items
         .into_iter()
         .map(|item| (item.id, item.volume))
         .collect();
     assert_eq!(listed, expected);
-    let (items, _) = world.attic("a").await;
+    let (items, _) = test.attic("a").await;
     assert_eq!(items.len(), 200);
     assert!(
         items
@@ -287,22 +303,22 @@ async fn the_attics_of_all_volumes_are_one_list_by_time() {
 }
 
 #[tokio::test]
-async fn a_refused_removal_does_not_tell_the_checksum() {
-    let world = World::with_two().await;
-    world.store("a", b"one");
-    let volume = world.door.node.find(&FileName::new("a").unwrap()).unwrap()[0]
+async fn refused_removal_does_not_reveal_the_checksum() {
+    let test = TestDoor::with_two().await;
+    test.store("a", b"one");
+    let volume = test.door.node.find(&FileName::new("a").unwrap()).unwrap()[0]
         .volume
         .to_string();
-    let refused = world
+    let refused = test
         .door
-        .put_aside(Request::new(World::removal(&volume, "a", b"two")))
+        .put_aside(Request::new(TestDoor::removal(&volume, "a", b"two")))
         .await
         .unwrap_err();
     assert_eq!(Kind::of(&refused), Kind::Mismatch);
     assert!(!refused.message().contains(&root(b"one").to_string()));
-    let item = world
+    let item = test
         .door
-        .put_aside(Request::new(World::removal(&volume, "a", b"one")))
+        .put_aside(Request::new(TestDoor::removal(&volume, "a", b"one")))
         .await
         .unwrap()
         .into_inner();
@@ -317,13 +333,9 @@ async fn a_refused_removal_does_not_tell_the_checksum() {
         why: "x".to_owned(),
         checksum: Vec::new().into(),
     };
-    let refused = world
-        .door
-        .purge(Request::new(of.clone()))
-        .await
-        .unwrap_err();
+    let refused = test.door.purge(Request::new(of.clone())).await.unwrap_err();
     assert_eq!(Kind::of(&refused), Kind::Refused);
-    let entry = world
+    let entry = test
         .door
         .take_back(Request::new(of))
         .await
@@ -332,17 +344,18 @@ async fn a_refused_removal_does_not_tell_the_checksum() {
     assert_eq!(entry.condition, i32::from(wire::CopyCondition::Present));
 }
 
+/// Fails if a damaged sidecar ends the listing of admissions, or hides its file.
 #[tokio::test]
-async fn admissions_come_sorted_and_a_damaged_sidecar_leaves_a_blank() {
-    let world = World::with_two().await;
+async fn admissions_come_sorted_with_blanks_for_damage() {
+    let test = TestDoor::with_two().await;
     let mut expected = Vec::new();
     for number in 0..270 {
         let name = format!("f{number:03}");
-        let mut admission = world.store(&name, name.as_bytes());
+        let mut admission = test.store(&name, name.as_bytes());
         if number % 100 == 7 {
             let found = FileName::new(&name).unwrap();
-            let volume: VolumeId = world.door.node.find(&found).unwrap()[0].volume.clone();
-            let layout = world.door.node.layout(&volume).unwrap();
+            let volume: VolumeId = test.door.node.find(&found).unwrap()[0].volume.clone();
+            let layout = test.door.node.layout(&volume).unwrap();
             let sidecar = layout.target(&found).sidecar;
             std::fs::remove_file(&sidecar).unwrap();
             if number != 7 {
@@ -352,14 +365,14 @@ async fn admissions_come_sorted_and_a_damaged_sidecar_leaves_a_blank() {
         }
         expected.push((name, admission));
     }
-    let (all, end) = world.admissions("", false).await;
+    let (all, end) = test.admissions("", false).await;
     assert_eq!(all, expected);
     assert!(end.gaps.is_empty());
-    assert_eq!(world.admissions("f199", false).await.0, expected[200..]);
-    assert!(world.admissions("", true).await.0.is_empty());
-    std::fs::rename(world.path("one"), world.path("away")).unwrap();
-    world.door.node.refresh(world.door.clock.now()).unwrap();
-    let (all, end) = world.admissions("", false).await;
+    assert_eq!(test.admissions("f199", false).await.0, expected[200..]);
+    assert!(test.admissions("", true).await.0.is_empty());
+    std::fs::rename(test.path("one"), test.path("away")).unwrap();
+    test.door.node.refresh(test.door.clock.now()).unwrap();
+    let (all, end) = test.admissions("", false).await;
     assert_eq!(
         (all.len(), end.gaps.len()),
         (270, 1),

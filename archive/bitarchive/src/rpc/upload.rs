@@ -19,17 +19,17 @@ use crate::catalog::{Condition, Entry};
 use crate::error::NodeError;
 use crate::node::Node;
 
-/// In how many places a sender may offer to go on: more than an honest one ever does.
+/// The most points at which a sender may offer to resume: more than an honest one ever offers.
 const MOST_POINTS: usize = 1024;
 
-/// The sender's messages, waited for on a thread that may block.
-pub(crate) struct Steps {
+/// The sender's messages, read on a thread that may block.
+pub(crate) struct UploadSteps {
     stream: Idle<Streaming<wire::UploadRequest>>,
     runtime: Handle,
 }
 
-impl Steps {
-    /// To be made within the runtime.
+impl UploadSteps {
+    /// Wraps the stream. Must be called within the runtime.
     pub(crate) fn new(stream: Streaming<wire::UploadRequest>, idle: Duration) -> Self {
         Self {
             stream: Idle::new(stream, idle),
@@ -37,7 +37,7 @@ impl Steps {
         }
     }
 
-    /// The next message; a stream that ends before `close` was cut.
+    /// Waits for the next message. A stream that ends before `close` was cut.
     fn next(&mut self) -> Result<Step, Status> {
         let message = self.runtime.block_on(self.stream.next());
         let message = message
@@ -48,51 +48,51 @@ impl Steps {
     }
 }
 
-/// What files are received into: the disks of a node, or the table of a checksum replica.
-pub(crate) trait Intake {
-    /// A file on its way.
-    type Incoming<'a>: Incoming
+/// A receiver of files: the disks of a node, or the table of a checksum replica.
+pub(crate) trait FileReceiver {
+    /// A file that is being received.
+    type IncomingFile<'a>: IncomingFile
     where
         Self: 'a;
 
-    /// Begins to receive a file; or goes on where an earlier stream of the same upload was cut, at one of `points`.
+    /// Begins to receive a file, or resumes where an earlier stream of the same upload was cut, at one of `points`.
     fn begin(
         &self,
         upload: &UploadId,
         name: &FileName,
         size: u64,
         points: &[u64],
-    ) -> Result<Self::Incoming<'_>, NodeError>;
+    ) -> Result<Self::IncomingFile<'_>, NodeError>;
 
-    /// The file as an earlier upload left it, if it is whole: a sender that lost the answer gets it again.
+    /// Returns the file as an earlier upload left it, if it is whole: a sender that lost the answer gets it again.
     fn earlier(&self, name: &FileName) -> Result<Option<Entry>, NodeError>;
 
     /// Writes an entry.
     fn entry(&self, entry: Entry) -> wire::FileEntry;
 }
 
-/// A file on its way. What dropping it leaves is for the [`Intake`] to say.
-pub(crate) trait Incoming: Sized {
-    /// The name it is received for.
+/// A file that is being received. The [`FileReceiver`] decides what dropping it leaves.
+pub(crate) trait IncomingFile: Sized {
+    /// Returns the name it is received for.
     fn name(&self) -> &FileName;
-    /// How many bytes are here.
+    /// Returns the number of bytes received.
     fn received(&self) -> u64;
-    /// Their root.
+    /// Returns the root of the bytes received.
     fn root_so_far(&self) -> Root;
-    /// Forgets what is here beyond `length`.
+    /// Forgets the bytes beyond `length`.
     fn keep(self, length: u64) -> Result<Self, NodeError>;
-    /// Takes the next bytes.
+    /// Writes the next bytes.
     fn write_all(&mut self, bytes: &[u8]) -> Result<(), NodeError>;
-    /// Forgets what is here.
+    /// Forgets all bytes.
     fn discard(self) -> Result<(), NodeError>;
-    /// Holds the bytes against the admission and stores them, durably.
+    /// Compares the bytes with the admission and stores them, durably.
     fn commit(self, admission: &Envelope, now: Timestamp) -> Result<Entry, NodeError>;
 }
 
-/// Receives one file, whatever it is received into.
-pub(crate) fn receive<I: Intake>(
+/// Receives one file into any receiver.
+pub(crate) fn receive<I: FileReceiver>(
     intake: &I,
-    steps: &mut Steps,
+    steps: &mut UploadSteps,
     answers: &Answers<wire::UploadResponse>,
     clock: &Clock,
 ) -> Result<(), Status> {
@@ -104,7 +104,7 @@ pub(crate) fn receive<I: Intake>(
     let id = fields::upload_id(&open.upload)?;
     if open.points.len() > MOST_POINTS {
         let reason = format!(
-            "are {}, and at most {MOST_POINTS} may be",
+            "are {}; at most {MOST_POINTS} are allowed",
             open.points.len()
         );
         return Err(InvalidMessage::invalid("points", reason).into());
@@ -135,7 +135,7 @@ pub(crate) fn receive<I: Intake>(
     }
     if start.offset != upload.received() {
         let reason = format!(
-            "is {}, where whole groups up to {} are here",
+            "is {}, but whole groups up to {} are here",
             start.offset,
             upload.received()
         );
@@ -143,10 +143,10 @@ pub(crate) fn receive<I: Intake>(
     }
     let admission = loop {
         match steps.next()? {
-            Step::Data(bytes) => take(&mut upload, &bytes, &id, open.size).map_err(failed)?,
+            Step::Data(bytes) => write_next(&mut upload, &bytes, &id, open.size).map_err(failed)?,
             Step::Close(close) if close.admission.is_empty() => {
                 upload.discard().map_err(failed)?;
-                let reason = "is empty: what was received is forgotten";
+                let reason = "is empty: the received bytes are forgotten";
                 return Err(InvalidMessage::invalid("admission", reason).into());
             }
             Step::Close(close) => break close.admission,
@@ -159,9 +159,9 @@ pub(crate) fn receive<I: Intake>(
     send(answers, stored(intake, entry))
 }
 
-/// A sender that sends more than it announced is stopped at the first byte too many.
-fn take(
-    upload: &mut impl Incoming,
+/// Writes the next bytes. A sender that sends more than it announced is stopped at the first surplus byte.
+fn write_next(
+    upload: &mut impl IncomingFile,
     bytes: &Bytes,
     id: &UploadId,
     announced: u64,
@@ -178,7 +178,7 @@ fn take(
     upload.write_all(bytes)
 }
 
-fn stored(intake: &impl Intake, entry: Entry) -> wire::UploadResponse {
+fn stored(intake: &impl FileReceiver, entry: Entry) -> wire::UploadResponse {
     wire::UploadResponse {
         step: Some(wire::upload_response::Step::Stored(intake.entry(entry))),
     }
@@ -188,9 +188,9 @@ fn unexpected(expected: &str) -> Status {
     InvalidMessage::invalid("step", format!("is not {expected}")).into()
 }
 
-/// What was received when the sender goes away stays, for the same upload to go on with.
-impl Intake for Node {
-    type Incoming<'a> = crate::Upload<'a>;
+/// Received bytes stay when the sender goes away, for the same upload to resume.
+impl FileReceiver for Node {
+    type IncomingFile<'a> = crate::Upload<'a>;
 
     fn begin(
         &self,
@@ -220,7 +220,7 @@ impl Intake for Node {
     }
 }
 
-impl Incoming for crate::Upload<'_> {
+impl IncomingFile for crate::Upload<'_> {
     fn name(&self) -> &FileName {
         self.name()
     }

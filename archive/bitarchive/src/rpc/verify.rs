@@ -1,4 +1,4 @@
-//! A verification over the wire: how far it is, at least every second, and last the copy as it was found.
+//! A verification over the wire: progress at least every second, and last the copy as it was found.
 
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
@@ -11,7 +11,7 @@ use tonic::Status;
 use super::{Answers, convert, send};
 use crate::node::Node;
 
-/// How often a caller hears how far it is.
+/// The time between two reports of progress.
 const EVERY: Duration = Duration::from_secs(1);
 
 pub(crate) fn verify(
@@ -21,7 +21,7 @@ pub(crate) fn verify(
     clock: &Clock,
     answers: &Answers<wire::VerifyResponse>,
 ) -> Result<(), Status> {
-    let mut news = News::new(clock);
+    let mut news = ProgressReport::new(clock);
     let far = |bytes| wire::VerifyResponse {
         bytes,
         ..wire::VerifyResponse::default()
@@ -47,15 +47,15 @@ pub(crate) fn verify(
     )
 }
 
-/// Counts bytes and tells them, not too often; a caller that is gone stops the work.
-pub(super) struct News<'a> {
+/// The progress of a work, reported to the caller not too often. A caller that is gone stops the work.
+pub(super) struct ProgressReport<'a> {
     clock: &'a Clock,
     last: Instant,
     pub(super) bytes: u64,
     gone: Option<Status>,
 }
 
-impl<'a> News<'a> {
+impl<'a> ProgressReport<'a> {
     pub(super) fn new(clock: &'a Clock) -> Self {
         Self {
             clock,
@@ -85,7 +85,7 @@ impl<'a> News<'a> {
         }
     }
 
-    /// How the work ended; that the caller is gone is the reason for what came after.
+    /// Returns the end of the work. If the caller is gone, that is the reason of any error.
     pub(super) fn end<T>(&mut self, ended: Result<T, Status>) -> Result<T, Status> {
         match self.gone.take() {
             Some(gone) => Err(gone),
@@ -101,11 +101,12 @@ mod tests {
 
     use super::*;
 
+    /// Fails if a caller hears nothing for longer than a second, or the work goes on without it.
     #[test]
-    fn news_come_every_second_and_a_caller_that_is_gone_ends_the_work() {
+    fn progress_comes_every_second_until_caller_goes() {
         let hand = ManualClock::new(Timestamp::UNIX_EPOCH);
         let clock = hand.clock();
-        let mut news = News::new(&clock);
+        let mut news = ProgressReport::new(&clock);
         let mut told = Vec::new();
         for _ in 0..25 {
             hand.advance(EVERY / 10);

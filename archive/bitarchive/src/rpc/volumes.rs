@@ -11,12 +11,12 @@ use proto_archive::{convert as fields, wire};
 use crate::error::NodeError;
 use crate::node::Node;
 
-/// The longest path that is looked at, in bytes; that of Linux.
+/// The longest path that is accepted, in bytes: that of Linux.
 const MAX_PATH: usize = 4096;
 
-/// What is asked of one disk.
+/// An order about one disk.
 #[derive(Debug)]
-pub(crate) enum Order {
+pub(crate) enum VolumeOrder {
     Init(PathBuf, VolumeId),
     Adopt(PathBuf, Option<VolumeId>),
     Clear(VolumeId),
@@ -26,23 +26,23 @@ pub(crate) enum Order {
 }
 
 /// Reads an order.
-pub(crate) fn order(request: &wire::SetVolumeRequest) -> Result<Order, InvalidMessage> {
+pub(crate) fn order(request: &wire::SetVolumeRequest) -> Result<VolumeOrder, InvalidMessage> {
     let volume = || fields::volume_id(&request.volume);
     let order = Wire::try_from(request.order)
         .map_err(|error| InvalidMessage::invalid("order", error.to_string()))?;
     Ok(match order {
         Wire::Unspecified => return Err(InvalidMessage::missing("order")),
-        Wire::Init => Order::Init(path(&request.path)?, volume()?),
+        Wire::Init => VolumeOrder::Init(path(&request.path)?, volume()?),
         Wire::Adopt => {
             let named = (!request.volume.is_empty()).then(volume).transpose()?;
-            Order::Adopt(path(&request.path)?, named)
+            VolumeOrder::Adopt(path(&request.path)?, named)
         }
-        Wire::Clear => Order::Clear(volume()?),
-        Wire::ReadWrite => Order::Mode(volume()?, Mode::ReadWrite),
-        Wire::ReadOnly => Order::Mode(volume()?, Mode::ReadOnly),
-        Wire::Drain => Order::Mode(volume()?, Mode::Draining),
-        Wire::Retire => Order::Retire(volume()?),
-        Wire::Reinstate => Order::Reinstate(volume()?),
+        Wire::Clear => VolumeOrder::Clear(volume()?),
+        Wire::ReadWrite => VolumeOrder::Mode(volume()?, Mode::ReadWrite),
+        Wire::ReadOnly => VolumeOrder::Mode(volume()?, Mode::ReadOnly),
+        Wire::Drain => VolumeOrder::Mode(volume()?, Mode::Draining),
+        Wire::Retire => VolumeOrder::Retire(volume()?),
+        Wire::Reinstate => VolumeOrder::Reinstate(volume()?),
     })
 }
 
@@ -79,14 +79,16 @@ fn path(text: &str) -> Result<PathBuf, InvalidMessage> {
     Err(InvalidMessage::invalid("path", wrong))
 }
 
-/// Does it.
-pub(crate) fn carry_out(node: &Node, order: Order, now: Timestamp) -> Result<(), NodeError> {
+/// Carries out an order.
+pub(crate) fn carry_out(node: &Node, order: VolumeOrder, now: Timestamp) -> Result<(), NodeError> {
     match order {
-        Order::Init(path, volume) => node.init_volume(&path, &volume, now).map(|_| ()),
-        Order::Adopt(path, volume) => node.adopt_volume(&path, volume.as_ref(), now).map(|_| ()),
-        Order::Clear(volume) => node.clear(&volume, now).map(|_| ()),
-        Order::Mode(volume, mode) => node.set_volume_mode(&volume, mode),
-        Order::Retire(volume) => node.retire_volume(&volume, now).map(|_| ()),
-        Order::Reinstate(volume) => node.reinstate_volume(&volume, now).map(|_| ()),
+        VolumeOrder::Init(path, volume) => node.init_volume(&path, &volume, now).map(|_| ()),
+        VolumeOrder::Adopt(path, volume) => {
+            node.adopt_volume(&path, volume.as_ref(), now).map(|_| ())
+        }
+        VolumeOrder::Clear(volume) => node.clear(&volume, now).map(|_| ()),
+        VolumeOrder::Mode(volume, mode) => node.set_volume_mode(&volume, mode),
+        VolumeOrder::Retire(volume) => node.retire_volume(&volume, now).map(|_| ()),
+        VolumeOrder::Reinstate(volume) => node.reinstate_volume(&volume, now).map(|_| ()),
     }
 }

@@ -1,4 +1,4 @@
-//! What people tell the scrub, and what it tells them. Orders are on disk before they are obeyed.
+//! The orders of people to the scrub, and its answers. Orders are on disk before they are obeyed.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -8,82 +8,82 @@ use archive_daemon::worker::MAX_PAUSE;
 use archive_durable::DiskError;
 use jiff::Timestamp;
 
-use super::order::{Plan, Policy};
-use super::orders::{Orders, end_of};
+use super::order::{ReadPlan, ReadPolicy};
+use super::orders::{StoredOrders, end_of};
 use crate::settings::ScrubSettings;
 
-/// What people say to the scrub.
+/// An order to the scrub.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Order {
-    /// Rest for so long, at most a day; zero: a day.
+pub enum ScrubOrder {
+    /// Pause for this time, at most a day; zero means a day.
     Pause(Duration),
-    /// Go on.
+    /// Resume.
     Resume,
-    /// At most so many bytes a second; zero: what the deadline asks for.
+    /// Read at most these bytes a second; zero means what the deadline asks for.
     Throttle(u64),
 }
 
-/// What it does.
+/// The activity of the scrub.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Activity {
-    /// Something is due and is being read.
+    /// A copy is due and is being read.
     Running,
-    /// Nothing is due.
+    /// No copy is due.
     Idle,
-    /// People paused it, until then.
+    /// People have paused it until this time.
     Paused(Timestamp),
     /// The settings switch it off.
     Off,
 }
 
-/// How the scrub is doing.
+/// The state of the scrub.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct State {
-    /// What it does.
+pub struct ScrubState {
+    /// Its activity.
     pub activity: Activity,
-    /// Bytes a second.
+    /// Its rate, in bytes a second.
     pub rate: u64,
-    /// Copies that are due now.
+    /// The number of copies that are due now.
     pub due: u64,
-    /// When the next one is.
+    /// The time at which the next copy is due.
     pub next: Option<Timestamp>,
-    /// The oldest verification; none while some copy has none.
+    /// The oldest verification; `None` while some copy has none.
     pub oldest: Option<Timestamp>,
-    /// Copies that were not verified since the catalog was built.
+    /// The number of copies that were not verified since the catalog was built.
     pub unknown: u64,
-    /// Files read since the start.
+    /// The number of files read since the start.
     pub files: u64,
-    /// Bytes read since the start.
+    /// The number of bytes read since the start.
     pub bytes: u64,
-    /// Damaged copies found since the start.
+    /// The number of damaged copies found since the start.
     pub found: u64,
-    /// Every copy is read once within this.
+    /// The time within which every copy is read once.
     pub deadline: Duration,
 }
 
-/// What the scrub and those who talk to it share.
+/// The state that the scrub shares with those who give it orders.
 #[derive(Debug)]
 pub struct Control {
     data: PathBuf,
     settings: ScrubSettings,
-    shared: Mutex<Shared>,
+    shared: Mutex<ScrubMemory>,
 }
 
 #[derive(Debug, Default)]
-struct Shared {
-    orders: Orders,
-    plan: Plan,
+struct ScrubMemory {
+    orders: StoredOrders,
+    plan: ReadPlan,
     files: u64,
     bytes: u64,
     found: u64,
 }
 
 impl Control {
-    /// Takes up what was ordered before the restart.
+    /// Opens it with the orders from before the restart.
     pub fn open(data: &Path, settings: ScrubSettings, now: Timestamp) -> Self {
-        let shared = Shared {
-            orders: Orders::read(data, now),
-            ..Shared::default()
+        let shared = ScrubMemory {
+            orders: StoredOrders::read(data, now),
+            ..ScrubMemory::default()
         };
         Self {
             data: data.to_owned(),
@@ -92,20 +92,24 @@ impl Control {
         }
     }
 
-    /// Does what people say, durably.
-    pub fn order(&self, order: Order, now: Timestamp) -> Result<(), DiskError> {
+    /// Obeys an order, durably.
+    ///
+    /// # Errors
+    ///
+    /// Returns a [`DiskError`] if the order cannot be written; it is not obeyed then.
+    pub fn order(&self, order: ScrubOrder, now: Timestamp) -> Result<(), DiskError> {
         self.remember(|orders| match order {
-            Order::Pause(pause) => {
+            ScrubOrder::Pause(pause) => {
                 let pause = if pause.is_zero() { MAX_PAUSE } else { pause };
                 orders.paused_until = Some(end_of(pause, now));
             }
-            Order::Resume => orders.paused_until = None,
-            Order::Throttle(rate) => orders.bytes_per_second = (rate > 0).then_some(rate),
+            ScrubOrder::Resume => orders.paused_until = None,
+            ScrubOrder::Throttle(rate) => orders.bytes_per_second = (rate > 0).then_some(rate),
         })
     }
 
-    /// How it is doing.
-    pub fn state(&self, now: Timestamp) -> State {
+    /// Returns the state of the scrub.
+    pub fn state(&self, now: Timestamp) -> ScrubState {
         let shared = self.lock();
         let activity = match shared.orders.pause(now) {
             _ if !self.settings.enabled => Activity::Off,
@@ -113,7 +117,7 @@ impl Control {
             None if shared.plan.due > 0 => Activity::Running,
             None => Activity::Idle,
         };
-        State {
+        ScrubState {
             activity,
             rate: self.rate_of(&shared),
             due: shared.plan.due,
@@ -135,14 +139,14 @@ impl Control {
         self.rate_of(&self.lock())
     }
 
-    fn rate_of(&self, shared: &Shared) -> u64 {
+    fn rate_of(&self, shared: &ScrubMemory) -> u64 {
         let ordered = shared.orders.bytes_per_second;
         let most = ordered.or(self.settings.rate.map(archive_daemon::ByteSize::bytes));
         shared.plan.rate.min(most.unwrap_or(u64::MAX)).max(1)
     }
 
-    /// Changes what is remembered: on disk first.
-    pub(super) fn remember(&self, change: impl FnOnce(&mut Orders)) -> Result<(), DiskError> {
+    /// Changes the stored orders, on disk first.
+    pub(super) fn remember(&self, change: impl FnOnce(&mut StoredOrders)) -> Result<(), DiskError> {
         let mut shared = self.lock();
         let mut orders = shared.orders.clone();
         change(&mut orders);
@@ -153,8 +157,8 @@ impl Control {
         Ok(())
     }
 
-    pub(super) fn policy(&self) -> Policy {
-        Policy {
+    pub(super) fn policy(&self) -> ReadPolicy {
+        ReadPolicy {
             deadline: self
                 .settings
                 .deadline
@@ -168,11 +172,11 @@ impl Control {
         self.lock().orders.unknown_since
     }
 
-    pub(super) fn set_plan(&self, plan: Plan) {
+    pub(super) fn set_plan(&self, plan: ReadPlan) {
         self.lock().plan = plan;
     }
 
-    /// One of the files that were due was read.
+    /// Counts a file that was due and was read.
     pub(super) fn count_file(&self, is_damaged: bool) {
         let mut shared = self.lock();
         shared.files += 1;
@@ -185,7 +189,7 @@ impl Control {
         shared.bytes = shared.bytes.saturating_add(bytes);
     }
 
-    fn lock(&self) -> MutexGuard<'_, Shared> {
+    fn lock(&self) -> MutexGuard<'_, ScrubMemory> {
         self.shared.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

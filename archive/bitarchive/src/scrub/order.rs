@@ -1,8 +1,8 @@
-//! Which copy the scrub reads next, and how fast. Pure: rows and the time in, a plan out.
+//! The order in which the scrub reads copies, and its rate. Pure: rows and the time in, a plan out.
 //!
-//! Every copy has a time from which on it may be read again and a time until which it must have been. Both follow from
-//! when it was last verified (or, while that is not known, from when that was noticed) and from its name, which spreads
-//! what was stored on one day. What must be read first comes first. The rate is what the tightest of these limits asks
+//! Every copy has a window: a time from which it may be read again, and a time by which it must have been read. Both follow
+//! from its last verification (or, while that is unknown, from the time at which that was noticed) and from its name, which
+//! spreads the copies that were stored on one day. The most urgent copy comes first. The rate is what the tightest limit asks
 //! for: the bytes up to it, over the time until then.
 //!
 //! Not promised: that a rate below that, ordered by people, keeps the deadline.
@@ -17,75 +17,75 @@ use jiff::Timestamp;
 use crate::catalog::{Condition, Entry};
 use crate::standing::Suspect;
 
-/// How many copies one plan names.
+/// The number of copies that one plan names.
 pub(crate) const MOST_PLANNED: usize = 4096;
 
-/// How many neighbours of a damaged copy are read next.
+/// The number of neighbours of a damaged copy that are read next.
 const NEIGHBOURS: usize = 16;
 
 /// The least rate, in bytes a second: a copy is not held open for days to read it slowly.
 const LEAST_RATE: u64 = 4 << 20;
 
-/// How far ahead of now a clock may have been: a day.
+/// The time by which a clock may have been ahead: a day.
 const AHEAD: i128 = 24 * 3600 * 1_000_000_000;
 
-/// Into how many parts of the deadline what is overdue is spread.
+/// The number of parts of the deadline over one of which overdue copies are spread.
 const OVERDUE_PARTS: i128 = 30;
 
-/// How often each copy is to be read.
+/// The policy of how often each copy is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Policy {
-    /// Every copy once within this.
+pub(crate) struct ReadPolicy {
+    /// The time within which every copy is read once.
     pub(crate) deadline: Duration,
-    /// A new copy twice within this.
+    /// The time within which a new copy is read twice.
     pub(crate) young: Duration,
 }
 
-/// When a copy is to be read, in nanoseconds since 1970.
+/// The window in which a copy is to be read, in nanoseconds since 1970.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Window {
-    /// By then.
+pub(crate) struct ReadWindow {
+    /// The latest time.
     pub(crate) until: i128,
-    /// Not before.
+    /// The earliest time.
     pub(crate) from: i128,
 }
 
-/// One copy to be read.
+/// The planned read of one copy.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Planned {
-    /// When.
-    pub(crate) window: Window,
-    /// What.
+pub(crate) struct PlannedRead {
+    /// The window.
+    pub(crate) window: ReadWindow,
+    /// The file.
     pub(crate) name: FileName,
-    /// Where.
+    /// The volume.
     pub(crate) volume: VolumeId,
-    /// How long it is.
+    /// The size in bytes.
     pub(crate) size: u64,
     /// Its last verification when it was planned: if that has changed, somebody else has read it.
     pub(crate) verified: Option<Timestamp>,
 }
 
-impl Ord for Planned {
+impl Ord for PlannedRead {
     fn cmp(&self, other: &Self) -> Ordering {
         (self.window, &self.name, &self.volume).cmp(&(other.window, &other.name, &other.volume))
     }
 }
 
-impl PartialOrd for Planned {
+impl PartialOrd for PlannedRead {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl Policy {
-    /// When a copy is to be read; `None`: not by the scrub. Of a copy that was never verified, `unknown_since` is when
-    /// that was noticed.
+impl ReadPolicy {
+    /// Returns the window in which a copy is to be read, or `None` if the scrub does not read it. For a copy that was never
+    /// verified, `unknown_since` is the time at which that was noticed.
     pub(crate) fn window(
         &self,
         entry: &Entry,
         unknown_since: Timestamp,
         now: i128,
-    ) -> Option<Window> {
+    ) -> Option<ReadWindow> {
         match &entry.row.condition {
             Condition::Present | Condition::Unexpected { .. } => {}
             // Somebody has to act on it first.
@@ -97,7 +97,7 @@ impl Policy {
             } => {
                 let is_located = !corrupt.is_empty() || !unreadable.is_empty();
                 let at = since.as_nanosecond();
-                return (!is_located).then_some(Window {
+                return (!is_located).then_some(ReadWindow {
                     until: at,
                     from: at,
                 });
@@ -105,10 +105,10 @@ impl Policy {
         }
         let deadline = nanoseconds(self.deadline);
         let young = nanoseconds(self.young);
-        let spread = Spread::of(entry, 0);
+        let spread = Spread::new(entry, 0);
         let Some(verified) = believed(entry.row.verified, now) else {
             let from = unknown_since.as_nanosecond() + spread.part(deadline * 95 / 100);
-            return Some(Window {
+            return Some(ReadWindow {
                 until: from + deadline / 20,
                 from,
             });
@@ -117,25 +117,25 @@ impl Policy {
         let first = stored + young / 4 + spread.part(young / 5);
         let second = stored + young * 7 / 10 + spread.part(young / 5);
         Some(if verified < first {
-            Window {
+            ReadWindow {
                 until: stored + young / 2,
                 from: first,
             }
         } else if verified < second {
-            Window {
+            ReadWindow {
                 until: stored + young,
                 from: second,
             }
         } else {
-            Window {
+            ReadWindow {
                 until: verified + deadline,
-                from: verified + deadline * 3 / 4 + Spread::of(entry, verified).part(deadline / 5),
+                from: verified + deadline * 3 / 4 + Spread::new(entry, verified).part(deadline / 5),
             }
         })
     }
 }
 
-/// A time that was noted, in nanoseconds since 1970; none for one that a wrong clock has noted, days ahead of now.
+/// Returns a noted time in nanoseconds since 1970, or `None` if a wrong clock has noted it, days ahead of now.
 fn believed(noted: Option<Timestamp>, now: i128) -> Option<i128> {
     noted
         .map(Timestamp::as_nanosecond)
@@ -146,11 +146,12 @@ fn nanoseconds(duration: Duration) -> i128 {
     i128::try_from(duration.as_nanos()).unwrap_or(i128::from(i64::MAX))
 }
 
-/// A number that belongs to one copy; with when it was verified, so that what met once does not meet every time.
+/// A number that belongs to one copy. It includes the time of the verification, so that copies which met once do not meet
+/// every time.
 struct Spread(u64);
 
 impl Spread {
-    fn of(entry: &Entry, verified: i128) -> Self {
+    fn new(entry: &Entry, verified: i128) -> Self {
         let mut hasher = blake3::Hasher::new();
         hasher.update(entry.name.as_str().as_bytes());
         hasher.update(&[0]);
@@ -164,42 +165,42 @@ impl Spread {
         )
     }
 
-    /// A part of `span` from nothing up to all of it.
+    /// Returns a part of `span`, between nothing and all of it.
     fn part(&self, span: i128) -> i128 {
         span / 10_000 * i128::from(self.0 % 10_000)
     }
 }
 
-/// What one look over all rows found.
+/// The plan that one look over all rows has made.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Plan {
-    /// What to read now, in this order.
-    pub(crate) next: Vec<Planned>,
-    /// How many copies are due, those that are not in `next` included.
+pub(crate) struct ReadPlan {
+    /// The reads to make now, in this order.
+    pub(crate) next: Vec<PlannedRead>,
+    /// The number of copies that are due, including those that are not in `next`.
     pub(crate) due: u64,
-    /// When the next one is due that is not due yet.
+    /// The time at which the next copy becomes due.
     pub(crate) next_due: Option<Timestamp>,
-    /// The oldest verification; none while some copy has none.
+    /// The oldest verification; `None` while some copy has none.
     pub(crate) oldest: Option<Timestamp>,
-    /// Copies that were not verified since the catalog was built.
+    /// The number of copies that were not verified since the catalog was built.
     pub(crate) unknown: u64,
     /// The bytes a second that the deadlines ask for.
     pub(crate) rate: u64,
 }
 
-/// Takes rows one by one; remembers what is due first and what the whole asks for.
+/// A survey of the rows, one by one: it keeps the most urgent ones, and sums up the rest.
 #[derive(Debug)]
 pub(crate) struct Survey {
-    policy: Policy,
+    policy: ReadPolicy,
     now: i128,
     unknown_since: Timestamp,
     /// The volumes that can be read now.
     online: Vec<VolumeId>,
     /// The volumes that are out of service.
     retired: Vec<VolumeId>,
-    suspects: Vec<(Suspect, BinaryHeap<Near>)>,
-    /// The most urgent ones; the least urgent of them on top.
-    urgent: BinaryHeap<Planned>,
+    suspects: Vec<(Suspect, BinaryHeap<Neighbour>)>,
+    /// The most urgent copies, with the least urgent of them on top.
+    urgent: BinaryHeap<PlannedRead>,
     most: usize,
     due: u64,
     due_bytes: u64,
@@ -208,16 +209,16 @@ pub(crate) struct Survey {
     unknown: u64,
 }
 
-/// A neighbour of a suspect, by how far in time it was stored from it.
+/// A neighbour of a suspect, sorted by the time between their stores.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Near {
+struct Neighbour {
     distance: i128,
-    planned: Planned,
+    planned: PlannedRead,
 }
 
 impl Survey {
     pub(crate) fn new(
-        policy: Policy,
+        policy: ReadPolicy,
         now: Timestamp,
         unknown_since: Timestamp,
         online: Vec<VolumeId>,
@@ -267,7 +268,7 @@ impl Survey {
         if !self.online.contains(&entry.volume) {
             return;
         }
-        let planned = Planned {
+        let planned = PlannedRead {
             window,
             name: entry.name.clone(),
             volume: entry.volume.clone(),
@@ -290,7 +291,7 @@ impl Survey {
         }
     }
 
-    fn widen(&mut self, entry: &Entry, planned: &Planned) {
+    fn widen(&mut self, entry: &Entry, planned: &PlannedRead) {
         for (suspect, near) in &mut self.suspects {
             let was_read_since = entry
                 .row
@@ -300,7 +301,7 @@ impl Survey {
                 continue;
             }
             let distance = entry.row.stored.as_nanosecond() - suspect.stored.as_nanosecond();
-            near.push(Near {
+            near.push(Neighbour {
                 distance: distance.abs(),
                 planned: planned.clone(),
             });
@@ -310,11 +311,11 @@ impl Survey {
         }
     }
 
-    /// The plan.
-    pub(crate) fn finish(self) -> Plan {
+    /// Makes the plan.
+    pub(crate) fn finish(self) -> ReadPlan {
         let urgent = self.urgent.into_sorted_vec();
         let rate = rate(self.policy, &urgent, self.due_bytes, self.now);
-        let mut next: Vec<Planned> = Vec::new();
+        let mut next: Vec<PlannedRead> = Vec::new();
         let neighbours = self
             .suspects
             .into_iter()
@@ -326,7 +327,7 @@ impl Survey {
                 next.push(planned);
             }
         }
-        Plan {
+        ReadPlan {
             next,
             due: self.due,
             next_due: self
@@ -339,8 +340,8 @@ impl Survey {
     }
 }
 
-/// The bytes a second that keep every limit. `urgent` is sorted by its limits; what of `bytes` is not in it has later ones.
-fn rate(policy: Policy, urgent: &[Planned], bytes: u64, now: i128) -> u64 {
+/// Returns the bytes a second that keep every limit. `urgent` is sorted by its limits; the rest of `bytes` has later ones.
+fn rate(policy: ReadPolicy, urgent: &[PlannedRead], bytes: u64, now: i128) -> u64 {
     let least_time = (nanoseconds(policy.deadline) / OVERDUE_PARTS).max(1_000_000_000);
     let mut sum: u64 = 0;
     let mut rate = LEAST_RATE;

@@ -1,6 +1,6 @@
-//! What people told the scrub, kept over restarts: `<node data>/scrub.json`.
+//! The orders of people to the scrub, kept over restarts in `<node data>/scrub.json`.
 //!
-//! A file that cannot be read is no reason not to scrub: then nothing was ordered.
+//! A file that cannot be read is no reason not to scrub: it counts as no orders.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -12,24 +12,24 @@ use serde::{Deserialize, Serialize};
 
 const FORMAT: &str = "holdfast-scrub/1";
 
-/// What was ordered, and what is remembered with it.
+/// The stored orders, and what is remembered with them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Orders {
+pub struct StoredOrders {
     format: String,
-    /// Until when it is paused.
+    /// The time until which it is paused.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub paused_until: Option<Timestamp>,
     /// The most bytes a second.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bytes_per_second: Option<u64>,
-    /// Since when there have been copies that were not verified since the catalog was built.
+    /// The time since which there are copies that were not verified since the catalog was built.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unknown_since: Option<Timestamp>,
 }
 
-impl Orders {
-    /// Reads what was ordered. A pause that ends later than any pause may is one of a clock that was wrong.
+impl StoredOrders {
+    /// Reads the orders. A pause that ends later than any pause may was noted by a wrong clock.
     pub fn read(data: &Path, now: Timestamp) -> Self {
         let path = path(data);
         let read = read_state(&path).map_err(|error| error.to_string());
@@ -42,7 +42,7 @@ impl Orders {
             },
         });
         let mut orders = parsed.unwrap_or_else(|why| {
-            tracing::warn!(path = %path.display(), why, "what the scrub was told is not known any more; it goes on by its settings");
+            tracing::warn!(path = %path.display(), why, "the orders to the scrub cannot be read; it goes on by its settings");
             Self::default()
         });
         orders.paused_until = orders
@@ -51,7 +51,11 @@ impl Orders {
         orders
     }
 
-    /// Writes it, durably.
+    /// Writes the orders, durably.
+    ///
+    /// # Errors
+    ///
+    /// Returns a [`DiskError`] if the disk fails.
     pub fn write(&self, data: &Path) -> Result<(), DiskError> {
         let path = path(data);
         let orders = Self {
@@ -63,7 +67,7 @@ impl Orders {
         replace(&path, &text)
     }
 
-    /// When the pause ends, if it is paused now.
+    /// Returns the end of the pause, if the scrub is paused now.
     pub fn pause(&self, now: Timestamp) -> Option<Timestamp> {
         self.paused_until.filter(|until| *until > now)
     }
@@ -73,7 +77,7 @@ fn path(data: &Path) -> PathBuf {
     data.join("scrub.json")
 }
 
-/// When a pause that begins now ends; never later than the longest pause allows.
+/// Returns the end of a pause that begins now, which is never later than the longest pause allows.
 pub(crate) fn end_of(pause: Duration, now: Timestamp) -> Timestamp {
     now.checked_add(pause.min(MAX_PAUSE))
         .unwrap_or(Timestamp::MAX)
@@ -84,19 +88,23 @@ pub(crate) fn end_of(pause: Duration, now: Timestamp) -> Timestamp {
 mod tests {
     use super::*;
 
+    /// Fails if a restart forgets a pause, or a damaged file stops the scrub.
     #[test]
-    fn what_was_ordered_survives_and_what_is_damaged_orders_nothing() {
+    fn orders_survive_and_damaged_ones_are_dropped() {
         let data = crate::testing::directory();
         let now = Timestamp::from_second(1_800_000_000).unwrap();
-        assert_eq!(Orders::read(data.path(), now), Orders::default());
-        let orders = Orders {
+        assert_eq!(
+            StoredOrders::read(data.path(), now),
+            StoredOrders::default()
+        );
+        let orders = StoredOrders {
             paused_until: Some(end_of(Duration::from_hours(2), now)),
             bytes_per_second: Some(7),
             unknown_since: Some(now),
-            ..Orders::default()
+            ..StoredOrders::default()
         };
         orders.write(data.path()).unwrap();
-        let read = Orders::read(data.path(), now);
+        let read = StoredOrders::read(data.path(), now);
         assert_eq!(read.pause(now), orders.paused_until);
         assert_eq!(read.pause(end_of(Duration::from_hours(2), now)), None);
         assert_eq!(
@@ -105,13 +113,17 @@ mod tests {
         );
         let earlier = now - Duration::from_hours(48);
         assert_eq!(
-            Orders::read(data.path(), earlier).pause(earlier),
+            StoredOrders::read(data.path(), earlier).pause(earlier),
             Some(end_of(MAX_PAUSE, earlier)),
             "a pause never lasts longer than a day"
         );
         for bad in ["", "{", "{\"format\":\"holdfast-scrub/9\"}", "[]"] {
             std::fs::write(path(data.path()), bad).unwrap();
-            assert_eq!(Orders::read(data.path(), now), Orders::default(), "{bad}");
+            assert_eq!(
+                StoredOrders::read(data.path(), now),
+                StoredOrders::default(),
+                "{bad}"
+            );
         }
     }
 }

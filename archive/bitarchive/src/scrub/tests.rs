@@ -1,11 +1,12 @@
-//! The pace of the scrub. What it does with a real node is among the node's tests.
+//! The pace of the scrub. Its work on a real node is among the node's tests.
 
 use super::*;
 
 const SECOND: Duration = Duration::from_secs(1);
 
+/// Fails if the scrub reads faster than its rate after it was idle.
 #[test]
-fn reads_are_paid_for_and_idle_time_is_not_saved() {
+fn reads_cost_time_and_idle_time_counts_nothing() {
     let start = Instant::now();
     let mut pace = Pace::new(start);
     pace.spend(1000, 500, start);

@@ -1,6 +1,6 @@
 //! Questions to disks that may never answer: a mount whose server is gone hangs every call, without an error.
 //!
-//! Each path is asked on a thread of its own, one question after the other. Who asks waits for a limited time; while an
+//! Each path is asked on a thread of its own, one question after the other. The caller waits for a limited time; while an
 //! answer is overdue nothing more is asked there, so that a hung mount holds one thread and delays no other disk.
 //!
 //! # Errors
@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::Builder;
 use std::time::{Duration, Instant};
 
-use archive_durable::{DiskError, Expected, Identity, Space, VolumeProblem, volume};
+use archive_durable::{DiskError, ExpectedVolume, Space, VolumeIdentity, VolumeProblem, volume};
 
 /// The time that a disk may take to say how much room it has, which costs no access: a heartbeat waits for it.
 const SPACE: Duration = Duration::from_secs(2);
@@ -34,7 +34,7 @@ pub(super) struct DiskThreads {
 #[derive(Clone, Debug)]
 struct DiskThread {
     questions: Sender<Question>,
-    /// Since when it waits for the answer to a question.
+    /// The time since which it waits for an answer.
     asked: Arc<Mutex<Option<Instant>>>,
 }
 
@@ -59,7 +59,7 @@ impl DiskThreads {
             *lock(&asked) = Some(now);
             let said = question();
             *lock(&asked) = None;
-            // Who asked may have stopped waiting.
+            // The caller may have stopped waiting.
             drop(answer.send(said));
         });
         if thread.questions.send(job).is_err() {
@@ -71,18 +71,18 @@ impl DiskThreads {
             .map_err(|_late| no_answer(path, limit))
     }
 
-    /// The room on the file system at `path`.
+    /// Returns the room on the file system at `path`.
     pub(super) fn space(&self, path: &Path) -> Result<Space, DiskError> {
         let own = path.to_owned();
-        self.ask(path, SPACE, move || Space::of(&own))?
+        self.ask(path, SPACE, move || Space::measure(&own))?
     }
 
-    /// Which volume is at `path`; one that hangs is not waited for.
+    /// Recognises the volume at `path`; a disk that hangs is not waited for.
     pub(super) fn recognise(
         &self,
         path: &Path,
-        expected: Expected,
-    ) -> Result<Identity, VolumeProblem> {
+        expected: ExpectedVolume,
+    ) -> Result<VolumeIdentity, VolumeProblem> {
         let own = path.to_owned();
         let asked = self.ask(path, LABEL, move || volume::recognise(&own, &expected));
         asked.unwrap_or_else(|error| {

@@ -1,19 +1,19 @@
-//! Why a node cannot work with its volumes.
+//! The errors of volumes.
 
 use std::path::PathBuf;
 
 use archive_durable::{DiskError, VolumeProblem};
 use archive_model::VolumeId;
 
-/// Why the node cannot work with its volumes, or does not do what was asked.
+/// The reason why the node cannot work with its volumes, or refuses an order.
 #[derive(Debug, thiserror::Error)]
 pub enum VolumesError {
-    /// What the node remembers is damaged: nothing tells a wrong disk from a right one any more.
+    /// The memory of the node is damaged: it can no longer tell a wrong disk from a right one.
     #[error("{}: {what}; restore it, or delete it to accept the disks as they are mounted now", .path.display())]
     Memory {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The problem.
         what: String,
     },
     /// A path that no volume can be at.
@@ -21,26 +21,26 @@ pub enum VolumesError {
     Path {
         /// The path.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The problem.
         why: &'static str,
     },
     /// A path that holds something else.
     #[error("{}: not an empty directory; a volume is initialised on an empty disk", .0.display())]
     NotEmpty(PathBuf),
     /// A disk that is a volume already.
-    #[error("{}: this is volume {volume} already; empty the disk first, or take it over with `holdfast volume adopt`", .path.display())]
+    #[error("{}: this is volume {volume} already; empty the disk first, or adopt it with `holdfast volume adopt`", .path.display())]
     Labelled {
         /// The path.
         path: PathBuf,
         /// The volume it is.
         volume: VolumeId,
     },
-    /// Nothing that can be taken over.
+    /// A disk that cannot be adopted.
     #[error("{}: {problem}", .path.display())]
     Unusable {
         /// The path.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The problem.
         problem: VolumeProblem,
     },
     /// The path lies within another volume or the node's data, or the other way round.
@@ -48,15 +48,15 @@ pub enum VolumesError {
     Nested {
         /// The path.
         path: PathBuf,
-        /// What it lies in, or what lies in it.
+        /// The path that it lies in, or that lies in it.
         other: PathBuf,
     },
     /// The disk is not the volume that the caller named.
     #[error("this is volume {found}, not {expected}; nothing was done")]
     OtherVolume {
-        /// What is there.
+        /// The volume that is there.
         found: VolumeId,
-        /// What the caller said.
+        /// The volume that the caller named.
         expected: VolumeId,
     },
     /// The id is taken.
@@ -67,13 +67,13 @@ pub enum VolumesError {
     InUse {
         /// The volume.
         volume: VolumeId,
-        /// Where it is.
+        /// The path at which it is.
         path: PathBuf,
     },
-    /// No volume of that id.
+    /// The node has no volume with that id.
     #[error("this node has no volume {0}")]
     Unknown(VolumeId),
-    /// Out of service for good.
+    /// The volume is retired permanently.
     #[error("volume {0}: {problem}", problem = VolumeProblem::Retired)]
     Retired(VolumeId),
     /// A system call failed.

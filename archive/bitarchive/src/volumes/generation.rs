@@ -13,7 +13,7 @@
 
 use std::sync::PoisonError;
 
-use archive_durable::{Expected, Severity, VolumeProblem, volume};
+use archive_durable::{ExpectedVolume, Severity, VolumeProblem, volume};
 use archive_model::VolumeId;
 
 use super::memory::write;
@@ -21,14 +21,14 @@ use super::{Volumes, VolumesError};
 use crate::layout::Layout;
 
 impl Volumes {
-    /// Whether the disk that is there now is this volume, and no older copy of it.
+    /// Checks that the disk which is there now is this volume, and not an older copy of it.
     pub fn confirm(&self, id: &VolumeId, layout: &Layout) -> Result<(), VolumeProblem> {
         let generation = self
             .change_state()
             .remembered
             .get(id)
             .map(|one| one.generation);
-        let expected = Expected {
+        let expected = ExpectedVolume {
             node: self.node.clone(),
             replica: self.replica.clone(),
             seen: Some((id.clone(), generation.unwrap_or_default())),
@@ -41,8 +41,7 @@ impl Volumes {
         self.change_state().changed.insert(id.clone());
     }
 
-    /// Raises the generation of every online volume that has changed since this was done last. A disk that fails is
-    /// taken offline.
+    /// Raises the generation of every online volume that has changed since the last call. A disk that fails is taken offline.
     pub fn raise_changed(&self) -> Result<(), VolumesError> {
         let changed = std::mem::take(&mut self.change_state().changed);
         for (id, layout) in self.online() {

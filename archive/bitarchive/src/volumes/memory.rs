@@ -1,4 +1,8 @@
-//! What a node remembers of its volumes: `<node data>/volumes.json`, replaced as a whole.
+//! The memory that a node has of its volumes: `<node data>/volumes.json`, replaced as a whole.
+//!
+//! # Errors
+//!
+//! A memory that cannot be read is refused with [`VolumesError::Memory`].
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -9,15 +13,15 @@ use serde::{Deserialize, Serialize};
 
 use super::error::VolumesError;
 
-/// The file, in the data directory of the node.
+/// The name of the file in the data directory of the node.
 pub(super) const MEMORY_NAME: &str = "volumes.json";
 
 const FORMAT: &str = "holdfast-volumes/1";
 
-/// What is remembered of one volume.
+/// The memory of one volume.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Memory {
+pub(super) struct VolumeMemory {
     pub(super) path: PathBuf,
     pub(super) generation: u64,
     pub(super) mode: Mode,
@@ -30,20 +34,20 @@ pub(super) struct Memory {
     pub(super) listed: bool,
 }
 
-/// All that is remembered.
-pub(super) struct Remembered {
+/// The memory of all volumes, and the mode of the node.
+pub(super) struct RememberedVolumes {
     pub(super) mode: Mode,
-    pub(super) volumes: BTreeMap<VolumeId, Memory>,
+    pub(super) volumes: BTreeMap<VolumeId, VolumeMemory>,
 }
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Document {
+struct MemoryDocument {
     format: String,
-    /// Of the whole node. Left out where it is the usual one, so that an earlier build reads the file.
+    /// The mode of the whole node. The usual one is left out, so that an earlier build reads the file.
     #[serde(default, skip_serializing_if = "is_usual")]
     mode: Mode,
-    volumes: BTreeMap<VolumeId, Memory>,
+    volumes: BTreeMap<VolumeId, VolumeMemory>,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
@@ -51,7 +55,7 @@ fn is_usual(mode: &Mode) -> bool {
     *mode == Mode::default()
 }
 
-impl Memory {
+impl VolumeMemory {
     pub(super) fn new(path: &Path, generation: u64) -> Self {
         Self {
             path: path.to_owned(),
@@ -64,33 +68,34 @@ impl Memory {
     }
 }
 
-impl Memory {
-    /// Whether it takes new files, and was taken out of the list of volumes.
+impl VolumeMemory {
+    /// Returns whether it takes new files although it was removed from the list of volumes.
     pub(super) fn is_unlisted(&self, paths: &[PathBuf]) -> bool {
         let takes_files = !self.retired && self.mode == Mode::ReadWrite;
         takes_files && self.listed && !paths.contains(&self.path)
     }
 }
 
-/// The volumes that the node of this data directory goes on filling, though `bitarchive.volumes` no longer names them.
+/// Returns the volumes that the node of this data directory goes on filling, though `bitarchive.volumes` no longer names
+/// them.
 pub fn unlisted(data: &Path, paths: &[PathBuf]) -> Result<Vec<(VolumeId, PathBuf)>, VolumesError> {
     let remembered = remember(&data.join(MEMORY_NAME))?.volumes.into_iter();
     let unlisted = remembered.filter(|(_, memory)| memory.is_unlisted(paths));
     Ok(unlisted.map(|(id, memory)| (id, memory.path)).collect())
 }
 
-pub(super) fn remember(path: &Path) -> Result<Remembered, VolumesError> {
+pub(super) fn remember(path: &Path) -> Result<RememberedVolumes, VolumesError> {
     let damaged = |what: String| VolumesError::Memory {
         path: path.to_owned(),
         what,
     };
     let Some(text) = read_state(path)? else {
-        return Ok(Remembered {
+        return Ok(RememberedVolumes {
             mode: Mode::default(),
             volumes: BTreeMap::new(),
         });
     };
-    let remembered: Document =
+    let remembered: MemoryDocument =
         serde_json::from_slice(&text).map_err(|error| damaged(error.to_string()))?;
     if remembered.format != FORMAT {
         return Err(damaged(format!(
@@ -98,7 +103,7 @@ pub(super) fn remember(path: &Path) -> Result<Remembered, VolumesError> {
             remembered.format
         )));
     }
-    Ok(Remembered {
+    Ok(RememberedVolumes {
         mode: remembered.mode,
         volumes: remembered.volumes,
     })
@@ -107,9 +112,9 @@ pub(super) fn remember(path: &Path) -> Result<Remembered, VolumesError> {
 pub(super) fn write(
     path: &Path,
     mode: Mode,
-    volumes: &BTreeMap<VolumeId, Memory>,
+    volumes: &BTreeMap<VolumeId, VolumeMemory>,
 ) -> Result<(), VolumesError> {
-    let remembered = Document {
+    let remembered = MemoryDocument {
         format: FORMAT.to_owned(),
         mode,
         volumes: volumes.clone(),

@@ -48,7 +48,7 @@ impl Machine {
     }
 }
 
-/// Looks again, and takes what is there online: a catalog has nothing to say in these tests.
+/// Looks again, and takes the volumes online that are there: these tests have no catalog.
 fn look_again(volumes: &Volumes) -> Vec<VolumeId> {
     let waiting = volumes.refresh().unwrap();
     for (id, _) in &waiting {
@@ -65,8 +65,9 @@ fn problem(volumes: &Volumes, volume: &str) -> Option<VolumeProblem> {
     volumes.find(&id(volume)).unwrap().problem
 }
 
+/// Fails if a directory without a label is used as a volume.
 #[test]
-fn an_empty_directory_is_no_volume_until_it_is_initialised() {
+fn empty_directory_is_offline_until_initialised() {
     let machine = Machine::new();
     let volumes = machine.start();
     assert!(
@@ -85,8 +86,9 @@ fn an_empty_directory_is_no_volume_until_it_is_initialised() {
     assert_eq!(machine.start().online().len(), 1, "known after a restart");
 }
 
+/// Fails if an unmounted disk looks like mass loss, or does not come back.
 #[test]
-fn an_empty_mount_point_takes_the_volume_offline_and_it_comes_back() {
+fn empty_mount_point_takes_volume_offline() {
     let machine = Machine::with_two_volumes();
     let volumes = machine.start();
     std::fs::rename(machine.path("a"), machine.path("unmounted")).unwrap();
@@ -101,8 +103,9 @@ fn an_empty_mount_point_takes_the_volume_offline_and_it_comes_back() {
     assert_eq!(look_again(&volumes), [id("va")]);
 }
 
+/// Fails if files are written to a disk that is mounted in the place of another.
 #[test]
-fn swapped_disks_are_both_offline_until_they_are_adopted() {
+fn swapped_disks_are_offline_until_adopted() {
     let machine = Machine::with_two_volumes();
     machine.swap("a", "b");
     let volumes = machine.start();
@@ -118,7 +121,7 @@ fn swapped_disks_are_both_offline_until_they_are_adopted() {
     volumes.adopt(&machine.path("b")).unwrap();
     assert!(
         volumes.online().is_empty(),
-        "not before they were held against the catalog"
+        "not before they were reconciled with the catalog"
     );
     assert_eq!(look_again(&volumes), [id("va"), id("vb")]);
     assert_eq!(volumes.online().len(), 2);
@@ -137,8 +140,9 @@ fn an_older_copy_of_a_disk_is_refused() {
     );
 }
 
+/// Fails if a new disk at the path of an old one makes the node forget the old one.
 #[test]
-fn a_new_disk_at_an_old_path_does_not_make_the_old_one_forgotten() {
+fn new_disk_hides_no_old_volume() {
     let machine = Machine::with_two_volumes();
     std::fs::rename(machine.path("a"), machine.path("broken")).unwrap();
     std::fs::create_dir(machine.path("a")).unwrap();
@@ -151,8 +155,9 @@ fn a_new_disk_at_an_old_path_does_not_make_the_old_one_forgotten() {
     assert_eq!(problem(&volumes, "vc"), None);
 }
 
+/// Fails if a volume is written to after a failed sync, or a full disk takes it offline.
 #[test]
-fn a_failed_sync_poisons_for_good_and_a_full_disk_does_not() {
+fn failed_sync_poisons_and_full_disk_not() {
     let machine = Machine::with_two_volumes();
     let volumes = machine.start();
     let full = DiskError::new(
@@ -179,8 +184,9 @@ fn a_failed_sync_poisons_for_good_and_a_full_disk_does_not() {
     assert_eq!(problem(&machine.start(), "va"), None);
 }
 
+/// Fails if a file is sent to a volume that cannot take it.
 #[test]
-fn a_volume_without_room_or_read_only_is_not_chosen() {
+fn full_or_read_only_volume_is_not_chosen() {
     let machine = Machine::with_two_volumes();
     let volumes = machine.start();
     assert!(volumes.choose(u64::MAX).unwrap().is_none());
@@ -191,8 +197,9 @@ fn a_volume_without_room_or_read_only_is_not_chosen() {
     assert!(machine.start().choose(1).unwrap().is_some());
 }
 
+/// Fails if a node with a damaged memory accepts any disk at its paths.
 #[test]
-fn a_damaged_memory_is_refused_and_never_read_as_none() {
+fn damaged_memory_is_refused() {
     let machine = Machine::with_two_volumes();
     std::fs::write(machine.path("data/volumes.json"), "{").unwrap();
     let node = NodeId::new("n1").unwrap();
@@ -201,8 +208,9 @@ fn a_damaged_memory_is_refused_and_never_read_as_none() {
     assert!(matches!(error, VolumesError::Memory { .. }), "{error}");
 }
 
+/// Fails if a node that has run out of open files takes its volumes offline.
 #[test]
-fn a_node_without_open_files_does_not_take_its_volumes_offline() {
+fn exhausted_node_keeps_its_volumes_online() {
     let machine = Machine::with_two_volumes();
     let volumes = machine.start();
     let exhausted = DiskError::new(
@@ -221,8 +229,9 @@ fn a_node_without_open_files_does_not_take_its_volumes_offline() {
     assert_eq!(as_seen(Err(unseen.clone()), None), Some(unseen));
 }
 
+/// Fails if a look at the disks overwrites an order that came meanwhile.
 #[test]
-fn what_people_did_while_the_disks_were_looked_at_is_not_undone() {
+fn orders_during_a_look_are_not_undone() {
     let machine = Machine::with_two_volumes();
     let volumes = machine.start();
     let failed = DiskError::new(

@@ -1,23 +1,27 @@
-//! What people do with disks: label, take over, clear, stop filling, retire.
+//! The orders of people about disks: label, adopt, clear, stop filling, retire.
 //!
-//! Each order is remembered durably before it takes effect. What follows for the files of the volume – that it is held
-//! against the catalog, that the rows of a retired one say *missing* – is the node's (`node/disks.rs`).
+//! Each order is remembered durably before it takes effect. The node sees to its files (`node/disks.rs`): a volume is
+//! reconciled with the catalog, and the rows of a retired one say *missing*.
+//!
+//! # Errors
+//!
+//! Every order fails with a [`VolumesError`], which says what people have to do.
 
 use std::path::Path;
 use std::sync::PoisonError;
 
 use archive_durable::volume;
-use archive_durable::{DiskError, Identity, VolumeProblem};
+use archive_durable::{DiskError, VolumeIdentity, VolumeProblem};
 use archive_model::{Mode, VolumeId};
 
 use super::Volumes;
 use super::error::VolumesError;
-use super::memory::{Memory, write};
+use super::memory::{VolumeMemory, write};
 use crate::layout::Layout;
 
 impl Volumes {
-    /// Labels an empty directory as a new volume of this node and takes it into use. One that was cut off in the middle
-    /// of this goes on. The path is remembered: a later start finds the volume also where no setting names it.
+    /// Labels an empty directory as a new volume of this node and takes it into use. An order that was cut off is continued.
+    /// The path is remembered: a later start finds the volume even if no setting names it.
     pub fn init(&self, path: &Path, id: &VolumeId) -> Result<(), VolumesError> {
         let _alone = self
             .labelling
@@ -56,13 +60,13 @@ impl Volumes {
         Ok(())
     }
 
-    /// Takes over a volume that another node, or an earlier life of this one, has labelled. Its mode is kept. It comes
-    /// online once it was held against the catalog.
+    /// Adopts a volume that another node, or an earlier installation of this one, has labelled. Its mode is kept. It comes
+    /// online once it was reconciled with the catalog.
     pub fn adopt(&self, path: &Path) -> Result<VolumeId, VolumesError> {
         self.adopt_as(path, None)
     }
 
-    /// The same, only if the disk is the volume `expected`.
+    /// Adopts a volume as [`Volumes::adopt`] does, if the disk is the volume `expected`.
     pub fn adopt_as(
         &self,
         path: &Path,
@@ -106,7 +110,7 @@ impl Volumes {
         Ok(id)
     }
 
-    /// Takes the poison from a volume that people have looked at. It comes online once it was held against the catalog.
+    /// Clears a poisoned volume that people have looked at. It comes online once it was reconciled with the catalog.
     pub fn clear(&self, id: &VolumeId) -> Result<(), VolumesError> {
         self.change(id, |memory| memory.poisoned = None)
     }
@@ -116,16 +120,16 @@ impl Volumes {
         self.change(id, |memory| memory.mode = mode)
     }
 
-    /// Takes a volume out of service for good, be its disk there or not.
+    /// Retires a volume permanently, whether its disk is there or not.
     pub fn retire(&self, id: &VolumeId) -> Result<(), VolumesError> {
         match self.change(id, |memory| memory.retired = true) {
-            // Asked for twice.
+            // The caller asks for the second time.
             Err(VolumesError::Retired(_)) => Ok(()),
             other => other,
         }
     }
 
-    /// Takes a retired volume back into service. It comes online once it was held against the catalog.
+    /// Takes a retired volume back into service. It comes online once it was reconciled with the catalog.
     pub fn reinstate(&self, id: &VolumeId) -> Result<(), VolumesError> {
         let mut state = self.change_state();
         let mut remembered = state.remembered.clone();
@@ -146,7 +150,7 @@ impl Volumes {
         Ok(())
     }
 
-    /// The volumes that are out of service for good.
+    /// Returns the retired volumes.
     pub fn retired(&self) -> Vec<VolumeId> {
         self.all()
             .into_iter()
@@ -155,7 +159,11 @@ impl Volumes {
             .collect()
     }
 
-    fn change(&self, id: &VolumeId, change: impl FnOnce(&mut Memory)) -> Result<(), VolumesError> {
+    fn change(
+        &self,
+        id: &VolumeId,
+        change: impl FnOnce(&mut VolumeMemory),
+    ) -> Result<(), VolumesError> {
         let mut state = self.change_state();
         let mut remembered = state.remembered.clone();
         let memory = remembered
@@ -186,7 +194,7 @@ impl Volumes {
         Ok(())
     }
 
-    /// A volume must not lie in another one, nor in the node's data, nor hold them: one would be filed in the other.
+    /// Refuses a volume that lies in another one or in the node's data, or contains them: files of one would be in the other.
     fn refuse_nested(&self, path: &Path, own: Option<&VolumeId>) -> Result<(), VolumesError> {
         let canonical = |path: &Path| {
             path.canonicalize()
@@ -206,7 +214,7 @@ impl Volumes {
                 && volume.id.is_some()
                 && volume.id.as_ref() != own
         });
-        // At the path of another volume the label decides; at that of the data, nothing can.
+        // At the path of another volume the label decides; at the path of the data nothing can.
         let others = volumes.map(|volume| (volume.path, true));
         let data = self
             .memory_path
@@ -230,8 +238,8 @@ impl Volumes {
         Ok(())
     }
 
-    fn identity(&self, id: &VolumeId, generation: u64) -> Identity {
-        Identity {
+    fn identity(&self, id: &VolumeId, generation: u64) -> VolumeIdentity {
+        VolumeIdentity {
             volume: id.clone(),
             node: self.node.clone(),
             replica: self.replica.clone(),
@@ -239,14 +247,14 @@ impl Volumes {
         }
     }
 
-    /// Remembers the volume at its path. It stays offline until it was held against the catalog.
+    /// Remembers the volume at its path. It stays offline until it was reconciled with the catalog.
     fn take_in(&self, path: &Path, id: &VolumeId, generation: u64) -> Result<(), VolumesError> {
         {
             let mut state = self.change_state();
             let mut remembered = state.remembered.clone();
             let memory = remembered
                 .entry(id.clone())
-                .or_insert_with(|| Memory::new(path, generation));
+                .or_insert_with(|| VolumeMemory::new(path, generation));
             if memory.path != path {
                 path.clone_into(&mut memory.path);
                 memory.listed = false;

@@ -1,6 +1,6 @@
-//! What it says of what it has, what it says where bytes are wanted, and how a row goes.
+//! The answers of a checksum replica: its listings, its refusals of calls for bytes, and the removal of rows.
 
-use archive_bitarchive::checksum::{Record, Recorded};
+use archive_bitarchive::checksum::{Record, RecordedFile};
 use archive_rpc::Kind;
 use jiff::Timestamp;
 use proto_archive::wire::{
@@ -10,16 +10,17 @@ use proto_archive::wire::{
 };
 use testing::noise;
 
-use crate::world::{World, root};
+use crate::replica::{TestReplica, root};
 use proto_archive::wire::scrub_state::Activity;
 
+/// Fails if a listing is out of order, or its end cannot be told from a cut.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_listing_is_sorted_paged_and_says_its_end() {
-    let world = World::new();
-    let running = world.start().await;
+async fn listing_is_sorted_and_says_its_end() {
+    let test = TestReplica::new();
+    let running = test.start().await;
     assert_eq!(running.names().await, Vec::<String>::new());
     for name in ["b", "a", "å", "a.b", "c"] {
-        world.store(&running, name, b"x").await.unwrap();
+        test.store(&running, name, b"x").await.unwrap();
     }
     assert_eq!(running.names().await, ["a", "a.b", "b", "c", "å"]);
     let after = running.list("a.b").await;
@@ -43,12 +44,13 @@ async fn a_listing_is_sorted_paged_and_says_its_end() {
     running.stop().await;
 }
 
+/// Fails if a message of a listing is larger than a client reads.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_long_listing_comes_in_messages_of_a_bounded_length() {
-    let world = World::new();
+async fn long_listing_comes_in_bounded_messages() {
+    let test = TestReplica::new();
     let (node, replica) = ("three-1".parse().unwrap(), "three".parse().unwrap());
-    let record = Record::open(&world.data(), &node, &replica).unwrap();
-    let row = Recorded {
+    let record = Record::open(&test.data(), &node, &replica).unwrap();
+    let row = RecordedFile {
         size: 1,
         root: root(b"x"),
         stored: Timestamp::UNIX_EPOCH,
@@ -61,7 +63,7 @@ async fn a_long_listing_comes_in_messages_of_a_bounded_length() {
         record.add(&name.parse().unwrap(), row, admission).unwrap();
     }
     drop(record);
-    let running = world.start().await;
+    let running = test.start().await;
     assert_eq!(running.names().await, names);
     let lengths: Vec<_> = running
         .list("")
@@ -93,10 +95,11 @@ async fn a_long_listing_comes_in_messages_of_a_bounded_length() {
     running.stop().await;
 }
 
+/// Fails if a checksum replica names another node, or none.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn to_every_question_about_nodes_the_answer_is_itself() {
-    let world = World::new();
-    let running = world.start().await;
+async fn checksum_replica_reports_itself_as_only_node() {
+    let test = TestReplica::new();
+    let running = test.start().await;
     let mut replica = running.replica.clone();
     let place = PlaceRequest {
         name: "a".to_owned(),
@@ -131,12 +134,13 @@ async fn to_every_question_about_nodes_the_answer_is_itself() {
     running.stop().await;
 }
 
+/// Fails if a call that needs bytes or disks is answered as if there were some.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn who_wants_bytes_or_disks_is_told_that_there_are_none() {
-    let world = World::new();
-    let running = world.start().await;
+async fn calls_for_bytes_or_disks_are_refused() {
+    let test = TestReplica::new();
+    let running = test.start().await;
     let bytes = noise(1000, 1);
-    world.store(&running, "a", &bytes).await.unwrap();
+    test.store(&running, "a", &bytes).await.unwrap();
     let mut node = running.node.clone();
     let read = ReadRequest {
         name: "a".to_owned(),
@@ -172,13 +176,14 @@ async fn who_wants_bytes_or_disks_is_told_that_there_are_none() {
     running.stop().await;
 }
 
+/// Fails if a row is removed by its name alone, or without a trace.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_row_goes_only_against_its_checksum_and_leaves_a_line() {
-    let world = World::new();
-    let running = world.start().await;
+async fn removed_row_needs_checksum_and_leaves_line() {
+    let test = TestReplica::new();
+    let running = test.start().await;
     let bytes = noise(1000, 1);
     for name in ["a", "b", "c"] {
-        world.store(&running, name, &bytes).await.unwrap();
+        test.store(&running, name, &bytes).await.unwrap();
     }
     let request = |name: &str, bytes: &[u8]| PutAsideRequest {
         name: name.to_owned(),
@@ -209,7 +214,7 @@ async fn a_row_goes_only_against_its_checksum_and_leaves_a_line() {
     assert_eq!(Kind::of(&third), Kind::Refused, "{third}");
     assert_eq!(running.names().await, ["c"]);
 
-    let removed = std::fs::read_to_string(world.data().join("removed.jsonl")).unwrap();
+    let removed = std::fs::read_to_string(test.data().join("removed.jsonl")).unwrap();
     let lines: Vec<serde_json::Value> = removed
         .lines()
         .map(|line| serde_json::from_str(line).unwrap())
@@ -220,7 +225,7 @@ async fn a_row_goes_only_against_its_checksum_and_leaves_a_line() {
     assert!(lines[0]["admission"].as_str().unwrap().contains("payload"));
 
     // Removed is not forbidden: what is brought again is recorded again.
-    world.store(&running, "a", &bytes).await.unwrap();
+    test.store(&running, "a", &bytes).await.unwrap();
     let find = FindRequest {
         name: "a".to_owned(),
         on_disk: false,

@@ -3,5 +3,5 @@
 
 mod answers;
 mod life;
+mod replica;
 mod uploads;
-mod world;

@@ -1,4 +1,4 @@
-//! What may be sent, and what becomes of what may not.
+//! Uploads to a checksum replica, allowed and refused ones.
 
 use archive_proof::points::STRIDE;
 use archive_rpc::Kind;
@@ -6,20 +6,21 @@ use proto_archive::wire::FindRequest;
 use proto_archive::wire::upload_request::{Start, Step};
 use testing::noise;
 
-use crate::world::{PATIENCE, TRUSTED, World, admission, root, say, signed};
+use crate::replica::{PATIENCE, TRUSTED, TestReplica, admission, root, say, signed};
 
 const SIZE: usize = 1_000_003;
 
+/// Fails if the root of a row is not that of the bytes that were sent.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_was_sent_is_recorded_with_the_root_that_was_computed() {
-    let world = World::new();
-    let running = world.start().await;
+async fn upload_is_recorded_with_its_computed_root() {
+    let test = TestReplica::new();
+    let running = test.start().await;
     for (n, size) in [0, 1, 16 * 1024, 16 * 1024 + 1, SIZE]
         .into_iter()
         .enumerate()
     {
         let (name, bytes) = (format!("f-{n}"), noise(size, n as u64));
-        let entry = world.store(&running, &name, &bytes).await.unwrap();
+        let entry = test.store(&running, &name, &bytes).await.unwrap();
         assert_eq!(entry.root, root(&bytes).as_bytes()[..]);
         assert_eq!((entry.size, entry.volume.as_str()), (size as u64, "table"));
         assert_eq!((entry.node.as_str(), entry.condition), ("three-1", 1));
@@ -28,28 +29,30 @@ async fn what_was_sent_is_recorded_with_the_root_that_was_computed() {
     running.stop().await;
 }
 
+/// Fails if an upload that is repeated fails, or other content replaces a row.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_same_again_is_success_and_other_content_never_replaces() {
-    let world = World::new();
-    let running = world.start().await;
+async fn same_content_succeeds_and_other_is_refused() {
+    let test = TestReplica::new();
+    let running = test.start().await;
     let (bytes, other) = (noise(SIZE, 1), noise(SIZE, 2));
-    let first = world.store(&running, "a", &bytes).await.unwrap();
-    let again = world.store(&running, "a", &bytes).await.unwrap();
+    let first = test.store(&running, "a", &bytes).await.unwrap();
+    let again = test.store(&running, "a", &bytes).await.unwrap();
     assert_eq!(again, first);
     // As every node does, it says at once what it has: the sender sees that it is not the same.
-    let said = world.store(&running, "a", &other).await.unwrap();
+    let said = test.store(&running, "a", &other).await.unwrap();
     assert_eq!(said.root, root(&bytes).as_bytes()[..]);
-    assert_eq!(world.store(&running, "a", &bytes).await.unwrap(), first);
+    assert_eq!(test.store(&running, "a", &bytes).await.unwrap(), first);
     running.stop().await;
 }
 
+/// Fails if bytes that were not admitted are recorded, or block the name.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_is_not_what_was_admitted_is_refused_and_leaves_nothing() {
-    let world = World::new();
-    let running = world.start().await;
+async fn upload_unlike_its_admission_leaves_nothing() {
+    let test = TestReplica::new();
+    let running = test.start().await;
     let bytes = noise(SIZE, 1);
     let shorter = &bytes[..SIZE - 1];
-    let upload = world.upload();
+    let upload = test.upload();
     let right = admission("a", &upload, &bytes);
     let foreign = signed(&right, [2; 32]);
     let mut flipped = bytes.clone();
@@ -81,11 +84,12 @@ async fn what_is_not_what_was_admitted_is_refused_and_leaves_nothing() {
     running.stop().await;
 }
 
+/// Fails if a sender that sends more than announced is read on.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn more_than_announced_is_stopped_at_the_first_byte_too_many() {
-    let world = World::new();
-    let running = world.start().await;
-    let upload = world.upload();
+async fn surplus_byte_ends_the_upload() {
+    let test = TestReplica::new();
+    let running = test.start().await;
+    let upload = test.upload();
     let sending = running.open(&upload, "a", 10).await.unwrap();
     let sending = sending.expect("ready");
     say(&sending.steps, Step::Data(vec![0; 11].into())).await;
@@ -94,12 +98,13 @@ async fn more_than_announced_is_stopped_at_the_first_byte_too_many() {
     running.stop().await;
 }
 
+/// Fails if a stream that was cut is recorded, or keeps its name.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_stream_that_is_cut_leaves_nothing_and_gives_the_name_back() {
-    let world = World::new();
-    let running = world.start().await;
+async fn cut_stream_releases_its_name() {
+    let test = TestReplica::new();
+    let running = test.start().await;
     let bytes = noise(SIZE, 1);
-    let upload = world.upload();
+    let upload = test.upload();
     let sending = running.open(&upload, "a", SIZE as u64).await.unwrap();
     let sending = sending.expect("ready");
     say(
@@ -108,7 +113,7 @@ async fn a_stream_that_is_cut_leaves_nothing_and_gives_the_name_back() {
     )
     .await;
 
-    let busy = world.store(&running, "a", &bytes).await.unwrap_err();
+    let busy = test.store(&running, "a", &bytes).await.unwrap_err();
     assert_eq!(Kind::of(&busy), Kind::Busy, "{busy}");
     let find = FindRequest {
         name: "a".to_owned(),
@@ -122,7 +127,7 @@ async fn a_stream_that_is_cut_leaves_nothing_and_gives_the_name_back() {
     drop(sending);
     let again = async {
         loop {
-            match world.store(&running, "a", &bytes).await {
+            match test.store(&running, "a", &bytes).await {
                 Err(busy) if Kind::of(&busy) == Kind::Busy => {}
                 other => return other,
             }
@@ -135,14 +140,15 @@ async fn a_stream_that_is_cut_leaves_nothing_and_gives_the_name_back() {
     running.stop().await;
 }
 
+/// Fails if a stream that was cut has to begin again, or resumes with another hash.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_stream_that_is_cut_goes_on_from_what_was_hashed() {
-    let world = World::new();
-    let running = world.start().await;
+async fn cut_stream_resumes_from_hashed_bytes() {
+    let test = TestReplica::new();
+    let running = test.start().await;
     let size = 12 * STRIDE + 5;
     let bytes = noise(usize::try_from(size).unwrap(), 1);
     let prefix = |strides: u64| &bytes[..usize::try_from(strides * STRIDE).unwrap()];
-    let upload = world.upload();
+    let upload = test.upload();
     let ready = async |points: Vec<u64>| {
         let opening = async {
             loop {
@@ -182,9 +188,9 @@ async fn a_stream_that_is_cut_goes_on_from_what_was_hashed() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_silent_sender_is_not_waited_for() {
-    let world = World::new();
-    let running = world.start().await;
-    let sending = running.open(&world.upload(), "a", 10).await.unwrap();
+    let test = TestReplica::new();
+    let running = test.start().await;
+    let sending = running.open(&test.upload(), "a", 10).await.unwrap();
     let error = sending.expect("ready").refusal().await;
     assert_eq!(Kind::of(&error), Kind::TimedOut, "{error}");
     running.stop().await;
@@ -192,11 +198,11 @@ async fn a_silent_sender_is_not_waited_for() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn many_come_at_once() {
-    let world = World::new();
-    let running = world.start().await;
+    let test = TestReplica::new();
+    let running = test.start().await;
     let bytes = noise(200_000, 1);
     let names: Vec<String> = (0..24).map(|n| format!("f-{n:02}")).collect();
-    let stores = names.iter().map(|name| world.store(&running, name, &bytes));
+    let stores = names.iter().map(|name| test.store(&running, name, &bytes));
     let mut done = 0;
     for entry in futures(stores).await {
         assert_eq!(entry.unwrap().root, root(&bytes).as_bytes()[..]);
@@ -208,14 +214,14 @@ async fn many_come_at_once() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_file_is_never_held() {
-    let world = World::new();
-    let running = world.start().await;
+    let test = TestReplica::new();
+    let running = test.start().await;
     let (chunk, count): (bytes::Bytes, u64) = (noise(1 << 20, 1).into(), 1024);
     let mut hasher = blake3::Hasher::new();
     (0..count).for_each(|_| {
         hasher.update(&chunk);
     });
-    let upload = world.upload();
+    let upload = test.upload();
     let admitted = archive_proof::Admission {
         size: count << 20,
         root: archive_model::Root::from_bytes(*hasher.finalize().as_bytes()),

@@ -23,7 +23,7 @@ use jiff::Timestamp;
 use rustix::io::Errno;
 use tempfile::TempDir;
 
-/// What happens to the call.
+/// The fault of the call.
 const FAULTS: [Fault; 3] = [
     Fault::FailFromHere(Errno::IO),
     Fault::Fail(Errno::IO),
@@ -121,7 +121,7 @@ impl Machine {
         Node::open(options, now()).map(|(node, _)| node)
     }
 
-    /// Starts again, and people clear what was poisoned.
+    /// Starts again, after people have cleared poisoned volumes.
     fn start_again(&self) -> Node {
         let node = self.start();
         for known in node.volumes() {
@@ -184,7 +184,7 @@ fn adopt(node: &Node) -> Result<(), NodeError> {
         .map(drop)
 }
 
-/// What was found on which side; and every promise that holds wherever it is.
+/// Returns whether the file is under its name, and checks every promise that holds on either side.
 fn is_under_its_name(machine: &Machine, node: &Node, what: &str) -> bool {
     let target = machine.target();
     let is_there = target.file.try_exists().expect("a look");
@@ -238,8 +238,9 @@ fn at_every_call(
     }
 }
 
+/// Fails if a verb that fails at some call leaves a state from which the node cannot go on.
 #[test]
-fn every_call_that_fails_leaves_what_can_be_gone_on_with() {
+fn node_recovers_from_any_failing_call() {
     let _one = ONE_AT_A_TIME.lock();
     at_every_call(
         "put aside",
@@ -351,8 +352,9 @@ fn every_call_that_fails_leaves_what_can_be_gone_on_with() {
     );
 }
 
+/// Fails if bytes that flipped in memory are stored, or the file cannot be stored again.
 #[test]
-fn a_file_that_flipped_in_memory_is_refused_and_can_be_stored_again() {
+fn flip_in_memory_is_refused_and_retried() {
     let _one = ONE_AT_A_TIME.lock();
     let machine = Machine::new();
     let node = machine.start();
@@ -375,7 +377,7 @@ fn a_file_that_flipped_in_memory_is_refused_and_can_be_stored_again() {
     let begun = node.begin(&upload(), &name(), SIZE as u64);
     let begun = begun.expect("the same upload");
     let received = usize::try_from(begun.received()).expect("small");
-    let sent = blake3::hash(bytes().get(..received).expect("so many"));
+    let sent = blake3::hash(bytes().get(..received).expect("received bytes"));
     assert_ne!(begun.root_so_far(), Root::from_bytes(*sent.as_bytes()));
     let mut receiving = begun.keep(0).expect("nothing is kept");
     receiving.write_all(&bytes()).expect("written");

@@ -1,4 +1,5 @@
-//! Which database is refused before anything is done with it: one that is not there, another one, one that has not come as far.
+//! The refusal of a database before anything is done with it: one that is absent, another one, or one that has not come
+//! as far as its user knows.
 
 use std::fs;
 use std::io;
@@ -8,9 +9,9 @@ use crate::engine::Engine;
 use crate::error::DbError;
 use crate::options::Options;
 
-/// Whether a database is in this directory.
+/// Returns whether a database is in this directory.
 ///
-/// RocksDB begins anew where `CURRENT` is absent, over the files of the old one; so the rest is looked at first.
+/// RocksDB creates a new database over the files of the old one if `CURRENT` is absent; so the rest is looked at first.
 pub(super) fn is_there(path: &Path) -> Result<bool, DbError> {
     let io = |error: io::Error| DbError::from_io(path, &error);
     let entries = match fs::read_dir(path) {
@@ -40,7 +41,7 @@ pub(super) fn is_there(path: &Path) -> Result<bool, DbError> {
     }
 }
 
-/// The error about a database that has not come as far as its user knows.
+/// Makes the error about a database that has not come as far as its user knows.
 pub(super) fn behind(path: &Path, options: &Options, found: u64) -> DbError {
     DbError::Behind {
         path: path.to_path_buf(),

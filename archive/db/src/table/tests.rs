@@ -52,8 +52,9 @@ fn rows_come_in_the_order_of_their_keys() {
     assert_eq!(names.get(&key("ab", 257)), Ok(None));
 }
 
+/// Fails if a bound of a range is read as another one, in one of the two directions.
 #[test]
-fn every_range_is_what_a_sorted_map_would_give() {
+fn ranges_are_those_of_a_sorted_map() {
     let (_database, names) = filled();
     let all = keys(names.scan());
     let bounds = |key: &(String, u64)| [Bound::Included(key.clone()), Bound::Excluded(key.clone())];
@@ -121,8 +122,9 @@ fn a_prefix_has_its_own_rows_only() {
     assert!(keys(names.prefix_backwards(&"aa".to_owned())).is_empty());
 }
 
+/// Fails if the rows after a prefix of 0xff bytes are given as its own.
 #[test]
-fn a_prefix_of_the_greatest_bytes_has_an_end_too() {
+fn prefix_of_the_greatest_bytes_has_an_end() {
     let (database, _) = open();
     let table: Table<([u8; 2], u8), ()> = database.table("other").unwrap();
     let mut batch = database.batch();
@@ -149,8 +151,9 @@ fn a_prefix_of_the_greatest_bytes_has_an_end_too() {
     );
 }
 
+/// Fails if a commit changes an iteration that is under way.
 #[test]
-fn an_iteration_sees_what_was_there_when_it_began() {
+fn iteration_sees_rows_of_its_beginning() {
     let (database, names) = filled();
     let rows = names.scan().unwrap();
     let backwards = names.range_backwards(..).unwrap();
@@ -167,8 +170,9 @@ fn an_iteration_sees_what_was_there_when_it_began() {
     assert_eq!(names.get(&key("a", 0)), Ok(None));
 }
 
+/// Fails if clearing a table costs rows that the same batch puts afterwards, or rows of another table.
 #[test]
-fn a_cleared_table_is_empty_and_what_is_put_after_stays() {
+fn cleared_table_keeps_rows_put_afterwards() {
     let (database, names) = filled();
     let other: Table<u64, u64> = database.table("other").unwrap();
     let mut batch = database.batch();
@@ -187,8 +191,9 @@ fn a_cleared_table_is_empty_and_what_is_put_after_stays() {
     assert_eq!((names.count(), names.last()), (Ok(0), Ok(None)));
 }
 
+/// Fails if a row that does not decode is left out of a listing, or ends it.
 #[test]
-fn a_row_that_cannot_be_read_is_an_error_in_its_place() {
+fn unreadable_row_is_an_error_in_its_place() {
     let (database, names) = filled();
     let raw = |key: &[u8], value: &[u8]| {
         let family = database.inner.family("names").unwrap();

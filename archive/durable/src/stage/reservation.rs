@@ -12,7 +12,7 @@ use super::Stage;
 use crate::call;
 use crate::error::DiskError;
 
-/// A file may take this many bytes more on the disk than it has without anything being reserved for it.
+/// The bytes that a file may take on the disk beyond its length although nothing is reserved for it.
 const MOST_ROUNDED: u64 = 256 * 1024;
 
 /// The room that is reserved for an unfinished file.
@@ -25,10 +25,10 @@ pub struct Reservation {
 impl Reservation {
     /// Returns the room that a process that died left reserved in `incoming` for the upload `id`; `None` if there is no such
     /// room, or the upload is sealed.
-    pub fn left(incoming: &Path, id: &str) -> Result<Option<Self>, DiskError> {
+    pub fn find(incoming: &Path, id: &str) -> Result<Option<Self>, DiskError> {
         let path = incoming.join(id);
         let found = call::look(&path)?;
-        // What is rounded up to blocks, or indexes them, is no reservation.
+        // Rounding up to blocks, and their index, are not a reservation.
         let is_reserved = found.blocks().saturating_mul(512) > found.len() + MOST_ROUNDED;
         if !is_reserved || found.permissions().readonly() {
             return Ok(None);
@@ -81,13 +81,13 @@ mod tests {
         reserved.give_back().unwrap();
         assert!(blocks(&path) < 200_000, "{}", blocks(&path));
         assert_eq!(std::fs::read(&path).unwrap(), vec![7; 100_000]);
-        assert!(Reservation::left(directory.path(), "u1").unwrap().is_none());
+        assert!(Reservation::find(directory.path(), "u1").unwrap().is_none());
 
         // A process that dies gives nothing back.
         let stage = Stage::resume(directory.path(), "u1").unwrap();
         stage.reserve(SIZE).unwrap();
         drop(stage);
-        let left = Reservation::left(directory.path(), "u1").unwrap().unwrap();
+        let left = Reservation::find(directory.path(), "u1").unwrap().unwrap();
         left.give_back().unwrap();
         assert!(blocks(&path) < 200_000, "{}", blocks(&path));
     }

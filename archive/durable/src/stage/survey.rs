@@ -1,8 +1,12 @@
-//! A file that lies there without sidecar or outboard: hashed as it is on the medium, then given both.
+//! The survey of a file without sidecar or outboard: it is hashed as it is on the medium, then given both.
 //!
 //! Owns the second half of the write path for bytes that did not come through a [`super::Stage`]. The file itself is
 //! never moved nor written. Not promised: that nobody else writes to it meanwhile; from [`Survey::publish`] on it is
 //! read-only.
+//!
+//! # Errors
+//!
+//! Every function fails with a [`DiskError`] if a system call does.
 
 use std::path::Path;
 
@@ -15,10 +19,10 @@ use crate::error::DiskError;
 use crate::sidecar::OutboardRecord;
 use crate::verify::UncachedFile;
 
-/// How much is read at a time, in bytes.
+/// The number of bytes that are read at a time.
 const BLOCK: usize = 1024 * 1024;
 
-/// What a file is, with its outboard in `incoming/`.
+/// The size and root of a file that was surveyed, with its outboard in `incoming/`.
 #[derive(Debug)]
 pub struct Survey {
     paths: Paths,
@@ -29,8 +33,8 @@ pub struct Survey {
 
 impl Survey {
     /// Makes the bytes of `file` durable, reads them past the page cache, and writes their outboard into `incoming`.
-    /// What an earlier survey of the same `id` left there is removed.
-    pub fn of(incoming: &Path, id: &str, file: &Path) -> Result<Self, DiskError> {
+    /// The remains of an earlier survey of the same `id` are removed.
+    pub fn hash(incoming: &Path, id: &str, file: &Path) -> Result<Self, DiskError> {
         let paths = Paths::new(incoming, id);
         remove_all(&paths)?;
         call::sync(&call::open(file)?, file)?;
@@ -61,22 +65,22 @@ impl Survey {
         })
     }
 
-    /// The size in bytes.
+    /// Returns the size in bytes.
     pub const fn size(&self) -> u64 {
         self.size
     }
 
-    /// The root of the bytes.
+    /// Returns the root of the bytes.
     pub const fn root(&self) -> Root {
         self.root
     }
 
-    /// The outboard that belongs to the file; none up to one group.
+    /// Returns the outboard that belongs to the file, or `None` for at most one group.
     pub fn outboard(&self) -> Option<OutboardRecord> {
         self.outboard.record()
     }
 
-    /// Gives the file, which bears its final name, its sidecar and its outboard. Refused where either name is taken.
+    /// Gives the file, which bears its final name, its sidecar and its outboard. It is refused if either name is taken.
     pub fn publish(self, sidecar: &[u8], target: &Target) -> Result<(), PublishError> {
         let file = call::open(&target.file)?;
         call::seal_mode(&file, &target.file)?;
@@ -99,7 +103,7 @@ impl Survey {
         Ok(remove_all(&self.paths)?)
     }
 
-    /// Puts only the outboard under `path`, durably; nothing for a file of one group.
+    /// Puts only the outboard under `path`, durably. A file of one group has none.
     pub fn keep_outboard(self, path: &Path) -> Result<(), PublishError> {
         if self.seal_outboard()? {
             link(&self.paths.outboard, path)?;
@@ -108,7 +112,7 @@ impl Survey {
         Ok(remove_all(&self.paths)?)
     }
 
-    /// Gives it up: the file stays as it was.
+    /// Discards the survey: the file stays as it was.
     pub fn discard(self) -> Result<(), DiskError> {
         remove_all(&self.paths)
     }
@@ -143,7 +147,7 @@ mod tests {
             std::fs::create_dir_all(at("incoming")).unwrap();
             // As an earlier survey that died has left it.
             std::fs::write(at("incoming").join("a.bao"), "torn").unwrap();
-            let survey = Survey::of(&at("incoming"), "a", &target.file).unwrap();
+            let survey = Survey::hash(&at("incoming"), "a", &target.file).unwrap();
             assert_eq!(survey.root().as_bytes(), blake3::hash(&bytes).as_bytes());
             assert_eq!(
                 (survey.size(), survey.outboard().is_some()),
@@ -152,12 +156,12 @@ mod tests {
             survey.publish(b"{}", &target).unwrap();
             assert_eq!(std::fs::read(&target.file).unwrap(), bytes);
             assert_eq!(target.outboard.try_exists().unwrap(), size > 16_384);
-            let again = Survey::of(&at("incoming"), "a", &target.file).unwrap();
+            let again = Survey::hash(&at("incoming"), "a", &target.file).unwrap();
             assert!(matches!(
                 again.publish(b"{}", &target),
                 Err(PublishError::Taken(_))
             ));
-            Survey::of(&at("incoming"), "a", &target.file)
+            Survey::hash(&at("incoming"), "a", &target.file)
                 .unwrap()
                 .discard()
                 .unwrap();

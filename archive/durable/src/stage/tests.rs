@@ -2,11 +2,11 @@
 
 use super::*;
 
-struct Place {
+struct TestVolume {
     directory: tempfile::TempDir,
 }
 
-impl Place {
+impl TestVolume {
     fn new() -> Self {
         let directory = tempfile::tempdir().unwrap();
         for name in ["incoming", "files", "meta"] {
@@ -45,7 +45,7 @@ impl Place {
 #[test]
 fn published_file_is_whole_and_read_only() {
     use std::os::unix::fs::PermissionsExt;
-    let place = Place::new();
+    let place = TestVolume::new();
     for size in [0, 1, 16384, 16385, 3_000_001] {
         let bytes = vec![7; size];
         let target = place.target(&format!("f{size}"));
@@ -69,7 +69,7 @@ fn published_file_is_whole_and_read_only() {
 
 #[test]
 fn a_taken_name_is_never_replaced() {
-    let place = Place::new();
+    let place = TestVolume::new();
     let target = place.target("a");
     place.store("u1", b"first", &target).unwrap();
     std::fs::remove_file(&target.sidecar).unwrap();
@@ -81,7 +81,7 @@ fn a_taken_name_is_never_replaced() {
 
 #[test]
 fn cut_upload_goes_on_at_a_whole_group() {
-    let place = Place::new();
+    let place = TestVolume::new();
     let bytes: Vec<u8> = (0..100_000u32).map(|n| n.to_le_bytes()[0]).collect();
     let mut stage = Stage::create(&place.path("incoming"), "u1").unwrap();
     stage.reserve(1_000_000).unwrap();
@@ -113,7 +113,7 @@ fn cut_upload_goes_on_at_a_whole_group() {
 #[test]
 fn bytes_changed_on_the_medium_are_not_published() {
     use std::os::unix::fs::FileExt;
-    let place = Place::new();
+    let place = TestVolume::new();
     let mut stage = Stage::create(&place.path("incoming"), "u1").unwrap();
     stage.write_all(&vec![1; 40_000]).unwrap();
     let sealed = stage.finish().unwrap().seal(b"{}").unwrap();
@@ -130,7 +130,7 @@ fn bytes_changed_on_the_medium_are_not_published() {
 
 #[test]
 fn published_file_is_not_truncated_through_other_name() {
-    let place = Place::new();
+    let place = TestVolume::new();
     let target = place.target("a");
     place.store("u1", &vec![3; 40_000], &target).unwrap();
     // As a crash leaves it between giving the final name and taking the old one away.
@@ -143,9 +143,10 @@ fn published_file_is_not_truncated_through_other_name() {
     assert_eq!(std::fs::metadata(&target.file).unwrap().len(), 40_000);
 }
 
+/// Fails if an upload that is given up leaves a file in `incoming/`, at any step.
 #[test]
-fn what_is_given_up_leaves_nothing() {
-    let place = Place::new();
+fn discarded_upload_leaves_nothing() {
+    let place = TestVolume::new();
     let incoming = place.path("incoming");
     for size in [0, 1, 16_384, 16_385, 100_000, 3_000_000] {
         let mut stage = Stage::create(&incoming, "u").unwrap();

@@ -88,7 +88,7 @@ impl People {
             }
         }
         let spool = self.spool.clone();
-        let free = blocking(move || Space::of(&spool)).await?;
+        let free = blocking(move || Space::measure(&spool)).await?;
         let free = free.map_err(|error| failed_disk(&error))?.usable(RESERVE);
         if free < admitted.size {
             let said = format!(

@@ -2,7 +2,7 @@
 
 use std::fmt::Debug;
 
-use archive_bitarchive::checksum::Recorded;
+use archive_bitarchive::checksum::RecordedFile;
 use archive_db::value::decode_body;
 use archive_db::{Key, Text, Value};
 use archive_decisions::store::{Claim, Content, FileRecord, Phase, ReplicaRecord, Upload};
@@ -387,7 +387,7 @@ fn tables() -> [Table; 17] {
             why: "no sidecar".to_owned(),
         },
     };
-    let recorded = Recorded {
+    let recorded = RecordedFile {
         size: 7,
         root: Root::from_bytes([1; 32]),
         stored: time(),
@@ -409,7 +409,7 @@ fn tables() -> [Table; 17] {
         (row::<DrainRow>, vec![good(&drain_row())]),
         (row::<Position>, vec![good(&Position::start())]),
         (row::<archive_bitarchive::Row>, vec![good(&entry)]),
-        (row::<Recorded>, vec![good(&recorded)]),
+        (row::<RecordedFile>, vec![good(&recorded)]),
         (row::<String>, vec![good(&"text".to_owned())]),
         (key::<Text<FileName>>, vec![b"a.warc.gz".to_vec()]),
         (key::<TwoTexts>, vec![b"a.warc.gz\0\0v1".to_vec()]),

@@ -74,7 +74,7 @@ pub(super) fn volume_label(input: &[u8]) {
         if let Ok(identity) = identify(directory) {
             let text = serde_json::to_value(&identity).unwrap();
             assert_eq!(
-                serde_json::from_value::<archive_durable::Identity>(text).unwrap(),
+                serde_json::from_value::<archive_durable::VolumeIdentity>(text).unwrap(),
                 identity
             );
         }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use archive_durable::{Change, Journal, JournalWriter};
+use archive_durable::{Journal, JournalWriter, Replacement};
 use archive_model::{FileName, Groups, Root};
 
 use super::files::in_file;
@@ -10,8 +10,8 @@ use super::files::in_file;
 /// The longest file that a journal is applied to here, in bytes.
 const LONGEST: u64 = 1 << 20;
 
-fn change(size: u64, pairs: &[(u64, u64)]) -> Change {
-    Change {
+fn change(size: u64, pairs: &[(u64, u64)]) -> Replacement {
+    Replacement {
         name: FileName::new("a.warc.gz").unwrap(),
         size,
         root: Root::from_bytes([7; 32]),
@@ -20,13 +20,13 @@ fn change(size: u64, pairs: &[(u64, u64)]) -> Change {
 }
 
 /// Returns the number of bytes that it replaces.
-fn length(change: &Change) -> u64 {
+fn length(change: &Replacement) -> u64 {
     let ranges = change.groups.byte_ranges(change.size);
     ranges.map(|range| range.end - range.start).sum()
 }
 
 /// A whole journal.
-fn written(change: &Change) -> Vec<u8> {
+fn written(change: &Replacement) -> Vec<u8> {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("journal");
     let mut writer = JournalWriter::create(&path, change).unwrap();
@@ -67,7 +67,10 @@ pub(super) fn journal(input: &[u8]) {
         let length = usize::try_from(length(change)).unwrap();
         assert!(length <= before.len(), "no more than there is");
         let text = serde_json::to_vec(change).unwrap();
-        assert_eq!(serde_json::from_slice::<Change>(&text).unwrap(), *change);
+        assert_eq!(
+            serde_json::from_slice::<Replacement>(&text).unwrap(),
+            *change
+        );
         let cut = in_file("cut", &bytes[..bytes.len() - 1], |_, path| {
             Journal::open(path).unwrap().is_none()
         });

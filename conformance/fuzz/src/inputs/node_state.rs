@@ -4,9 +4,9 @@ use std::path::Path;
 
 use archive_bitarchive::attic::{self, AtticId, Kind, Reason};
 use archive_bitarchive::brake::Brake;
-use archive_bitarchive::checksum::record::Label;
-use archive_bitarchive::checksum::{Removed, append, removed_lines};
-use archive_bitarchive::scrub::orders::Orders;
+use archive_bitarchive::checksum::record::RecordLabel;
+use archive_bitarchive::checksum::{RemovedRow, append, removed_lines};
+use archive_bitarchive::scrub::orders::StoredOrders;
 use archive_bitarchive::{Layout, NodeError};
 use archive_model::{FileName, Mode, Root, VolumeId};
 use jiff::{SignedDuration, Timestamp};
@@ -118,11 +118,11 @@ fn why(text: &[u8]) {
 fn scrub(text: &[u8]) {
     let longest = SignedDuration::from_hours(24);
     in_file("scrub.json", text, |directory, path| {
-        let first = Orders::read(directory, now());
+        let first = StoredOrders::read(directory, now());
         let until = first.paused_until.unwrap_or(Timestamp::MIN);
         assert!(until <= now().checked_add(longest).unwrap(), "no longer");
         first.write(directory).unwrap();
-        let again = Orders::read(directory, now());
+        let again = StoredOrders::read(directory, now());
         assert_eq!(
             (
                 again.paused_until,
@@ -137,9 +137,9 @@ fn scrub(text: &[u8]) {
         );
         let written = std::fs::read(path).unwrap();
         let cut = in_file("scrub.json", cut(&written), |directory, _| {
-            Orders::read(directory, now())
+            StoredOrders::read(directory, now())
         });
-        assert_eq!(cut, Orders::default(), "a cut one orders nothing");
+        assert_eq!(cut, StoredOrders::default(), "a cut one orders nothing");
     });
 }
 
@@ -165,21 +165,21 @@ fn removals(text: &[u8]) {
 
 fn label(text: &[u8]) {
     in_file("holdfast-checksum-replica.json", text, |directory, path| {
-        let Ok(read) = Label::read(directory) else {
+        let Ok(read) = RecordLabel::read(directory) else {
             return;
         };
         let read = read.unwrap();
         read.write(directory).unwrap();
-        assert_eq!(Label::read(directory).unwrap(), Some(read));
+        assert_eq!(RecordLabel::read(directory).unwrap(), Some(read));
         let written = std::fs::read(path).unwrap();
         in_file("holdfast-checksum-replica.json", cut(&written), |_, _| {
-            assert!(Label::read(directory).is_err(), "a cut one");
+            assert!(RecordLabel::read(directory).is_err(), "a cut one");
         });
     });
 }
 
 /// The lines that can be read, each in its place.
-fn lines(directory: &Path) -> Vec<Option<Removed>> {
+fn lines(directory: &Path) -> Vec<Option<RemovedRow>> {
     let lines = removed_lines(directory).unwrap();
     lines.map(Result::ok).collect()
 }
@@ -191,9 +191,9 @@ fn removed(text: &[u8]) {
         assert_eq!(before.len(), most, "each line once");
         for line in before.iter().flatten() {
             let again = serde_json::to_vec(line).unwrap();
-            assert_eq!(serde_json::from_slice::<Removed>(&again).unwrap(), *line);
+            assert_eq!(serde_json::from_slice::<RemovedRow>(&again).unwrap(), *line);
         }
-        let line = Removed {
+        let line = RemovedRow {
             at: now(),
             name: FileName::new("new").unwrap(),
             size: u64::MAX,

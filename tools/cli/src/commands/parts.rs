@@ -96,7 +96,7 @@ impl Part {
         let settings: archive_bitarchive::Settings = self.load(context)?;
         let own = settings.daemon.clone();
         live("bitarchive", &own, |daemon| async move {
-            archive_bitarchive::serve(settings, daemon)
+            archive_bitarchive::serve(settings, daemon, archive_runs::start)
                 .await
                 .map(|_| ())
         })

@@ -193,7 +193,7 @@ async fn start(parts: Parts, daemon: &Daemon) -> Result<(), UpError> {
     }
     for settings in parts.nodes {
         let part = daemon.part(&format!("bitarchive-{}", settings.bitarchive.node));
-        archive_bitarchive::serve(settings, part).await?;
+        archive_bitarchive::serve(settings, part, archive_runs::start).await?;
     }
     let part = daemon.part(prepare::CHECKSUM_PART);
     archive_bitarchive::checksum::serve(parts.checksums, part).await?;

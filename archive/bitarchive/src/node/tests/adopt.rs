@@ -1,11 +1,12 @@
-//! Files without a sidecar: hashed, and taken in only with their own admission.
+//! Files without a sidecar: they are hashed, and adopted only with their own admission.
 
 use super::attic::{items, root};
 use super::disks::id;
 use super::*;
 
+/// Fails if an unexpected file gets an admission of other bytes, or is never hashed.
 #[test]
-fn an_unexpected_file_is_hashed_and_adopted_only_with_its_own_admission() {
+fn unexpected_file_needs_its_own_admission() {
     let machine = Machine::new();
     let content = bytes(50_000);
     std::fs::write(machine.target("a").file, &content).unwrap();
@@ -83,7 +84,7 @@ fn an_unexpected_file_is_hashed_and_adopted_only_with_its_own_admission() {
     let other = machine.sign(&admission("a", b"other", "u2"));
     assert!(matches!(
         take_in(&node, "a", &other),
-        Err(NodeError::Admitted { .. })
+        Err(NodeError::AdmittedFile { .. })
     ));
     assert!(
         std::fs::metadata(machine.target("a").file)
@@ -121,7 +122,7 @@ fn an_unexpected_file_is_hashed_and_adopted_only_with_its_own_admission() {
 /// Fails if the copies that people have decided for are refused, a damaged copy is believed to be what somebody says it
 /// is, or the admission of what it was is destroyed.
 #[test]
-fn a_copy_of_other_bytes_bears_the_admission_of_those_bytes_and_no_other() {
+fn copy_of_other_bytes_gets_their_admission() {
     let machine = Machine::new();
     let (node, _) = machine.start();
     let (old, new) = (bytes(50_000), bytes(40_000));
@@ -141,7 +142,7 @@ fn a_copy_of_other_bytes_bears_the_admission_of_those_bytes_and_no_other() {
     for wrong in [&old[..], b"other"] {
         let refused = take_in(wrong);
         assert!(
-            matches!(refused, Err(NodeError::Admitted { .. })),
+            matches!(refused, Err(NodeError::AdmittedFile { .. })),
             "{refused:?}"
         );
         assert_eq!(std::fs::read(machine.target("a").sidecar).unwrap(), before);

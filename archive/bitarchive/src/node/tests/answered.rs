@@ -12,8 +12,9 @@ fn entry_on(node: &Node, file: &str, volume: &str) -> Option<Entry> {
     entries.into_iter().find(|one| one.volume == id(volume))
 }
 
+/// Fails if a file that was stored again on another volume still counts as missing.
 #[test]
-fn a_row_that_says_missing_goes_when_the_file_is_stored_on_another_volume() {
+fn missing_row_goes_when_file_is_stored_elsewhere() {
     let machine = with_two();
     let (node, _) = machine.start();
     let content = bytes(40_000);
@@ -41,8 +42,9 @@ fn a_row_that_says_missing_goes_when_the_file_is_stored_on_another_volume() {
     assert_eq!(where_is(&node, "a"), [("v2".to_owned(), true)]);
 }
 
+/// Fails if a volume that was away while its file was stored elsewhere keeps the alarm.
 #[test]
-fn a_volume_that_was_away_is_told_when_it_comes_back() {
+fn missing_row_of_returned_volume_is_removed() {
     let machine = with_two();
     let (node, _) = machine.start();
     store_on(&machine, &node, "v1", "a", b"one");
@@ -60,8 +62,9 @@ fn a_volume_that_was_away_is_told_when_it_comes_back() {
     assert!(!machine.target("a").sidecar.try_exists().unwrap());
 }
 
+/// Fails if an alarm goes although no whole copy of the same bytes is there.
 #[test]
-fn other_bytes_and_copies_that_are_not_whole_answer_nothing() {
+fn damaged_or_other_copies_answer_no_alarm() {
     let machine = with_two();
     let (node, _) = machine.start();
     store_on(&machine, &node, "v1", "a", b"one");

@@ -1,4 +1,4 @@
-//! Into the attic, back, and out of the world.
+//! Moves into the attic and back, and purges.
 
 mod drain;
 mod purge;
@@ -53,12 +53,13 @@ impl Machine {
     }
 
     pub(super) fn manifest(&self, file: &str) -> String {
-        let manifest = Layout::new(&self.path("disk")).manifest(crate::Shelf::of(&name(file)));
+        let manifest =
+            Layout::new(&self.path("disk")).manifest(crate::Shelf::for_name(&name(file)));
         std::fs::read_to_string(manifest).unwrap_or_default()
     }
 }
 
-/// The root of the whole file in an item.
+/// Returns the root of the whole file in an item.
 fn checksum_in(node: &Node, item: &Item) -> Option<Root> {
     let name = item.name.as_ref().filter(|_| item.kind == Kind::File)?;
     let layout = node.layout(&item.volume).ok()?;
@@ -82,8 +83,9 @@ fn purge_named(
     node.purge(&item.volume, &id, checksum, &cause(), now)
 }
 
+/// Fails if a move into the attic or out of it changes a copy, or loses its sidecar or outboard.
 #[test]
-fn a_copy_goes_to_the_attic_whole_and_comes_back_as_it_was() {
+fn copy_moves_to_attic_and_back_whole() {
     let machine = Machine::new();
     let (mut node, _) = machine.start();
     for (file, size) in [
@@ -134,8 +136,9 @@ fn a_copy_goes_to_the_attic_whole_and_comes_back_as_it_was() {
     assert_eq!((found.unchanged, found.manifests), (5, 0), "{found:?}");
 }
 
+/// Fails if the name of a removed copy stays taken, or an item replaces the file that has its name now.
 #[test]
-fn what_was_put_aside_leaves_its_name_free_and_does_not_come_back_over_another() {
+fn item_never_comes_back_over_another_file() {
     let machine = Machine::new();
     let (node, _) = machine.start();
     let mut ids = std::collections::BTreeSet::new();
@@ -200,8 +203,9 @@ fn another_checksum_moves_nothing_and_learns_nothing() {
     put_aside(&node, "a", b"rot").unwrap();
 }
 
+/// Fails if a file without an admission cannot be removed, or comes back from the attic.
 #[test]
-fn an_unexpected_file_can_be_put_aside_and_not_taken_back() {
+fn unexpected_file_is_never_taken_back() {
     let machine = Machine::new();
     std::fs::write(machine.target("a").file, "stranger").unwrap();
     let (node, found) = machine.start();
@@ -384,8 +388,9 @@ fn only_what_is_old_is_purged() {
     assert_eq!(items(&node).len(), 2);
 }
 
+/// Fails if a restart or a purge passes the brake uncounted.
 #[test]
-fn the_brake_holds_over_a_restart_and_counts_both_ways_out() {
+fn brake_survives_restart_and_counts_purges() {
     let machine = Machine::new();
     let limits = AtticSettings {
         removals_per_hour: 3,

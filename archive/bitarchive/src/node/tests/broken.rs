@@ -1,4 +1,4 @@
-//! Ways to break a file, and what a good copy elsewhere would send.
+//! Ways to break a file, and the segments that a good copy elsewhere would send.
 
 use std::ops::{ControlFlow, Range};
 
@@ -6,12 +6,12 @@ use archive_model::Groups;
 use archive_proof::{TreeBuilder, encode};
 
 use super::*;
-use crate::mend::Order;
+use crate::mend::MendOrder;
 
-/// Eleven groups, the last one short.
+/// The size of a file of eleven groups, the last one short.
 pub(super) const SIZE: usize = 10 * 16_384 + 123;
 
-/// Goes on.
+/// Continues the work.
 pub(super) fn on(_bytes: u64) -> ControlFlow<()> {
     ControlFlow::Continue(())
 }
@@ -26,7 +26,7 @@ pub(super) fn spoil(path: &Path, spoil: impl FnOnce(&mut Vec<u8>)) {
 }
 
 impl Machine {
-    /// A node with one good file.
+    /// Makes a node with one good file.
     pub(super) fn with_file(&self, file: &str) -> Node {
         let (node, _) = self.start();
         self.store(&node, file, &bytes(SIZE)).unwrap();
@@ -46,7 +46,7 @@ impl Machine {
         std::fs::read(self.target(file).file).unwrap()
     }
 
-    /// The directories of the attic, sorted.
+    /// Lists the directories of the attic, sorted.
     pub(super) fn attic(&self) -> Vec<PathBuf> {
         let listed = std::fs::read_dir(self.path("disk/attic")).unwrap();
         let mut paths: Vec<_> = listed.map(|entry| entry.unwrap().path()).collect();
@@ -67,7 +67,7 @@ pub(super) fn verify(node: &Node, file: &str) -> Entry {
     node.verify(&name(file), None, now(), &mut on).unwrap()
 }
 
-/// The corrupt and the unreadable groups.
+/// Returns the corrupt and the unreadable groups.
 pub(super) fn damage(entry: &Entry) -> (Groups, Groups) {
     match &entry.row.condition {
         Condition::Damaged {
@@ -81,8 +81,8 @@ pub(super) fn damage(entry: &Entry) -> (Groups, Groups) {
     }
 }
 
-pub(super) fn order(file: &str, content: &[u8], groups: Groups) -> Order {
-    Order {
+pub(super) fn order(file: &str, content: &[u8], groups: Groups) -> MendOrder {
+    MendOrder {
         name: name(file),
         volume: None,
         root: Root::from_bytes(*blake3::hash(content).as_bytes()),
@@ -92,10 +92,10 @@ pub(super) fn order(file: &str, content: &[u8], groups: Groups) -> Order {
     }
 }
 
-/// What is sent of a file: from which byte on, how many, and the encoded range.
-pub(super) type Sent = (u64, u64, Vec<u8>);
+/// A segment that is sent: its offset, its length, and the encoded range.
+pub(super) type Segment = (u64, u64, Vec<u8>);
 
-/// What a donor sends for a range of `content`.
+/// Makes the segment that a donor sends for a range of `content`.
 pub(super) fn slice(content: &[u8], range: Range<u64>) -> Vec<u8> {
     let mut builder = TreeBuilder::new(Vec::new());
     builder.update(content).unwrap();
@@ -114,8 +114,8 @@ pub(super) fn slice(content: &[u8], range: Range<u64>) -> Vec<u8> {
     encoded
 }
 
-/// The segments that bring `groups`, at most two groups each.
-pub(super) fn segments(content: &[u8], groups: &Groups) -> Vec<Sent> {
+/// Makes the segments with `groups`, at most two groups each.
+pub(super) fn segments(content: &[u8], groups: &Groups) -> Vec<Segment> {
     let mut segments = Vec::new();
     for range in groups.byte_ranges(content.len() as u64) {
         let mut offset = range.start;
@@ -133,7 +133,7 @@ pub(super) fn mend(
     file: &str,
     content: &[u8],
     groups: &Groups,
-) -> Result<crate::Mended, NodeError> {
+) -> Result<crate::MendReport, NodeError> {
     let mut mend = node.mend(order(file, content, groups.clone()), now())?;
     for (offset, length, encoded) in segments(content, groups) {
         mend.segment(offset, length, &encoded, &mut on)?;

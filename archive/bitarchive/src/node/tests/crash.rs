@@ -1,4 +1,4 @@
-//! What a crash may leave of a move into the attic or out of it: every state between two steps, and a start after it.
+//! Crashes of a move into the attic or out of it: every state between two steps, and a start after it.
 
 use super::attic::{cause, items, root};
 use super::disks::id;
@@ -15,7 +15,7 @@ struct Scene {
 const SIZE: usize = 50_000;
 
 impl Scene {
-    /// The file in the attic, as after a whole move.
+    /// Makes a file in the attic, as after a whole move.
     fn aside() -> Self {
         let machine = Machine::new();
         let (node, _) = machine.start();
@@ -31,7 +31,7 @@ impl Scene {
         }
     }
 
-    /// Moves names from the place in the attic to where they were, as a crash would leave them.
+    /// Moves names from the directory in the attic back to their places, as a crash would leave them.
     fn back_out(self, names: &[&str]) -> Self {
         std::fs::rename(&self.place, &self.begun).unwrap();
         let target = self.machine.target("a");
@@ -46,7 +46,7 @@ impl Scene {
         self
     }
 
-    /// The row, as it was before a move into the attic.
+    /// Writes the row as it was before a move into the attic.
     fn with_row(self) -> Self {
         let (node, _) = self.machine.start();
         let row = Row {
@@ -100,8 +100,9 @@ impl Scene {
 
 use crate::catalog::Row;
 
+/// Fails if a crash between two steps of a move leaves a file on both sides, or on neither.
 #[test]
-fn every_state_between_two_steps_is_ended_at_the_next_start() {
+fn start_ends_every_move_that_was_cut() {
     // With the row of before and without one; the file is first to go in and last to come out.
     for names in [
         &["a.json", "a.bao", "a"][..],
@@ -158,8 +159,9 @@ fn what_was_hardly_begun_leaves_nothing() {
     }
 }
 
+/// Fails if a directory that is not a move is taken for one, or is hidden.
 #[test]
-fn odd_things_with_a_dot_are_left_alone_and_listed() {
+fn odd_directories_of_moves_are_listed_untouched() {
     let machine = Machine::new();
     let attic = machine.path("disk/attic");
     std::fs::create_dir_all(attic.join(".Trash/why.json")).unwrap();
@@ -172,8 +174,9 @@ fn odd_things_with_a_dot_are_left_alone_and_listed() {
     assert!(items(&node).iter().all(|item| item.damaged.is_some()));
 }
 
+/// Fails if the end of a move touches another file that has the name now.
 #[test]
-fn a_move_that_met_another_file_of_the_name_leaves_that_alone() {
+fn cut_move_spares_a_newer_file() {
     let scene = Scene::aside();
     let (node, _) = scene.machine.start();
     scene.machine.store(&node, "a", &bytes(SIZE)).unwrap();
@@ -185,8 +188,9 @@ fn a_move_that_met_another_file_of_the_name_leaves_that_alone() {
     assert!(scene.machine.target("a").sidecar.try_exists().unwrap());
 }
 
+/// Fails if an old item in the attic makes the row of a missing file go.
 #[test]
-fn a_missing_file_stays_an_alarm_beside_an_old_item() {
+fn old_item_hides_no_missing_file() {
     let scene = Scene::aside();
     let (node, _) = scene.machine.start();
     scene.machine.store(&node, "a", &bytes(SIZE)).unwrap();

@@ -1,7 +1,7 @@
 //! The verbs of disks: each of them, after a restart, and with the wrong disk there.
 
 use archive_durable::volume::{LABEL_NAME, identify, label};
-use archive_durable::{Identity, VolumeProblem};
+use archive_durable::{VolumeIdentity, VolumeProblem};
 use archive_model::Mode;
 
 use super::*;
@@ -51,8 +51,9 @@ pub(super) fn store_on(machine: &Machine, node: &Node, volume: &str, file: &str,
     assert_eq!(entry.volume, id(volume));
 }
 
+/// Fails if a restart forgets a volume that was labelled by an order.
 #[test]
-fn a_new_volume_is_found_again_though_no_setting_names_it() {
+fn new_volume_is_found_without_a_setting() {
     let machine = with_two();
     let (node, _) = machine.start();
     assert_eq!(node.volume_set().online().len(), 2);
@@ -71,8 +72,9 @@ fn a_new_volume_is_found_again_though_no_setting_names_it() {
     assert_eq!(where_is(&node, "a"), [("v2".to_owned(), true)]);
 }
 
+/// Fails if a disk with files, within another volume, or under a taken id becomes a volume.
 #[test]
-fn only_an_empty_disk_of_its_own_is_labelled_and_under_a_free_id() {
+fn only_empty_separate_disks_are_labelled() {
     let machine = with_two();
     let (node, _) = machine.start();
     for place in ["three", "full", "data/inner", "disk/incoming/inner"] {
@@ -116,7 +118,7 @@ fn only_an_empty_disk_of_its_own_is_labelled_and_under_a_free_id() {
     assert_eq!(std::fs::read_dir(machine.path("three")).unwrap().count(), 0);
     // An order that was cut off after the label goes on.
     Layout::new(&machine.path("three")).make().unwrap();
-    let identity = Identity {
+    let identity = VolumeIdentity {
         volume: id("v3"),
         node: node.id().clone(),
         replica: node.replica().clone(),
@@ -131,8 +133,9 @@ fn only_an_empty_disk_of_its_own_is_labelled_and_under_a_free_id() {
     assert_eq!(problem(&node, "v3"), None);
 }
 
+/// Fails if a disk of another node cannot be adopted, or its files are not known afterwards.
 #[test]
-fn a_disk_of_another_node_is_taken_over_with_its_files() {
+fn adopted_disk_brings_its_files() {
     let other = with_two();
     let (node, _) = other.start();
     store_on(&other, &node, "v2", "a", &bytes(50_000));
@@ -190,8 +193,9 @@ fn a_disk_of_another_node_is_taken_over_with_its_files() {
     assert_eq!(problem(&node, "v2"), None);
 }
 
+/// Fails if a copy of a disk is adopted while the disk itself is in use.
 #[test]
-fn a_copy_of_a_disk_is_not_taken_over_while_the_disk_is_in_use() {
+fn copy_of_a_disk_in_use_is_refused() {
     let machine = with_two();
     let (node, _) = machine.start();
     std::fs::create_dir(machine.path("copy")).unwrap();
@@ -211,8 +215,9 @@ fn a_copy_of_a_disk_is_not_taken_over_while_the_disk_is_in_use() {
     assert_eq!((volume.path, volume.problem), (machine.path("copy"), None));
 }
 
+/// Fails if a restart resets a mode, or a volume that takes no files gets one.
 #[test]
-fn modes_outlive_a_restart_and_nothing_is_taken_while_they_last() {
+fn modes_survive_restart_and_refuse_files() {
     let machine = with_two();
     let (node, _) = machine.start();
     node.set_volume_mode(&id("v1"), Mode::ReadOnly).unwrap();
@@ -249,8 +254,9 @@ fn modes_outlive_a_restart_and_nothing_is_taken_while_they_last() {
     ));
 }
 
+/// Fails if the files of a retired volume still count, or a restart brings the volume back.
 #[test]
-fn a_retired_volume_makes_its_files_missing_and_stays_retired() {
+fn retired_volume_makes_its_files_missing() {
     for is_dead in [false, true] {
         let machine = with_two();
         let (node, _) = machine.start();
@@ -310,8 +316,9 @@ fn a_retired_volume_makes_its_files_missing_and_stays_retired() {
     }
 }
 
+/// Fails if an older catalog makes the files of a retired volume count again.
 #[test]
-fn an_older_catalog_does_not_bring_a_retired_volume_back() {
+fn older_catalog_keeps_a_volume_retired() {
     let machine = with_two();
     let (node, _) = machine.start();
     store_on(&machine, &node, "v1", "a", b"one");
@@ -323,8 +330,9 @@ fn an_older_catalog_does_not_bring_a_retired_volume_back() {
     assert_eq!(where_is(&node, "a"), [("v1".to_owned(), false)]);
 }
 
+/// Fails if a drained file cannot be stored on another volume, or readers get the old copy.
 #[test]
-fn a_drain_moves_files_to_another_volume_and_readers_follow() {
+fn drain_moves_files_and_readers_follow() {
     let machine = with_two();
     let (node, _) = machine.start();
     store_on(&machine, &node, "v1", "a", &bytes(40_000));
@@ -365,8 +373,9 @@ fn a_drain_moves_files_to_another_volume_and_readers_follow() {
     assert_eq!(node.open_file(&name("b")).unwrap().entry.volume, id("v2"));
 }
 
+/// Fails if a second copy is kept although its volume is no longer drained.
 #[test]
-fn a_volume_set_back_while_a_second_copy_comes_refuses_it() {
+fn second_copy_needs_a_drain_until_its_end() {
     let machine = with_two();
     let (node, _) = machine.start();
     store_on(&machine, &node, "v1", "a", b"one");
@@ -383,8 +392,9 @@ fn a_volume_set_back_while_a_second_copy_comes_refuses_it() {
     assert_eq!(where_is(&node, "a"), [("v1".to_owned(), true)]);
 }
 
+/// Fails if a file that ends on a volume which was retired meanwhile counts as present.
 #[test]
-fn a_volume_that_is_retired_while_a_file_comes_does_not_get_it() {
+fn volume_retired_during_upload_gets_no_file() {
     let machine = with_two();
     let (node, _) = machine.start();
     node.set_volume_mode(&id("v2"), Mode::ReadOnly).unwrap();
@@ -400,8 +410,9 @@ fn a_volume_that_is_retired_while_a_file_comes_does_not_get_it() {
     assert!(where_is(&node, "a").is_empty());
 }
 
+/// Fails if a volume that was poisoned serves files before they are compared with the catalog.
 #[test]
-fn what_is_cleared_is_held_against_the_catalog_first() {
+fn cleared_volume_is_reconciled_before_it_serves() {
     let machine = with_two();
     let (node, _) = machine.start();
     store_on(&machine, &node, "v1", "a", b"one");

@@ -1,4 +1,4 @@
-//! What repairs have replaced ends after its time; nothing else ever does.
+//! The evidence of repairs is removed after its time; nothing else ever is.
 
 use archive_daemon::Period;
 use archive_model::AtticKind;
@@ -20,7 +20,7 @@ fn kinds(node: &Node) -> Vec<Kind> {
     items(node).iter().map(|item| item.kind).collect()
 }
 
-/// A node with replaced groups, a whole file, a leftover and something odd in its attic.
+/// Makes a node with replaced groups, a whole file, a leftover and something odd in its attic.
 fn with_all_kinds(machine: &Machine, attic: AtticSettings) -> Node {
     drop(machine.with_file("a"));
     let (node, _) = machine.start_with(attic);
@@ -44,8 +44,9 @@ fn with_all_kinds(machine: &Machine, attic: AtticSettings) -> Node {
     node
 }
 
+/// Fails if evidence is kept without end, or a whole file goes with it.
 #[test]
-fn replaced_groups_go_after_their_time_and_whole_files_never() {
+fn evidence_expires_but_whole_files_never() {
     let machine = Machine::new();
     let node = with_all_kinds(&machine, AtticSettings::default());
     assert_eq!(node.end_evidence(after(89)), 0);
@@ -57,8 +58,9 @@ fn replaced_groups_go_after_their_time_and_whole_files_never() {
     assert_eq!(kinds(&node).len(), 3);
 }
 
+/// Fails if an item that is too young, or whose reason is damaged or forged, is removed.
 #[test]
-fn what_cannot_be_believed_and_what_is_younger_than_the_least_age_stays() {
+fn young_or_doubtful_items_are_kept() {
     let settings = AtticSettings {
         min_age: Period::from_secs(200 * 24 * 3600),
         evidence: Period::from_secs(1),

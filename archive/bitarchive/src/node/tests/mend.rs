@@ -1,10 +1,10 @@
-//! Groups are brought into a damaged copy: it is whole afterwards, or it is as it was.
+//! Mends of a damaged copy: it is whole afterwards, or unchanged.
 
 use std::collections::BTreeSet;
 
 use archive_model::Groups;
 
-use super::broken::{SIZE, Sent, damage, mend, on, order, segments, set, slice, spoil, verify};
+use super::broken::{SIZE, Segment, damage, mend, on, order, segments, set, slice, spoil, verify};
 use super::*;
 use crate::attic::{Kind, Reason};
 
@@ -12,7 +12,7 @@ fn read(path: &Path) -> Vec<u8> {
     std::fs::read(path).unwrap()
 }
 
-/// A machine whose disk has no room above the reserve.
+/// Makes a machine whose disk has no room above the reserve.
 fn start_full(machine: &Machine) -> Node {
     let (node, _) = machine.start();
     let options = NodeOptions {
@@ -23,8 +23,9 @@ fn start_full(machine: &Machine) -> Node {
     Node::open(options, now()).unwrap().0
 }
 
+/// Fails if a mend leaves a wrong byte, or the replaced groups are not in the attic.
 #[test]
-fn flips_are_mended_and_what_was_there_is_in_the_attic() {
+fn flips_are_mended_and_old_groups_kept() {
     for in_place in [false, true] {
         let machine = Machine::new();
         drop(machine.with_file("a"));
@@ -91,8 +92,9 @@ fn flips_are_mended_and_what_was_there_is_in_the_attic() {
     }
 }
 
+/// Fails if a copy that is shorter or longer than admitted cannot be mended.
 #[test]
-fn a_copy_of_any_length_becomes_what_was_admitted() {
+fn copy_of_any_length_is_mended() {
     let content = bytes(SIZE);
     let spoilt: [Vec<u8>; 5] = [
         content[..16_384 * 4 + 9].to_vec(),
@@ -169,8 +171,9 @@ fn a_hundred_random_flips_are_located_and_mended() {
     assert_eq!(machine.content("a"), content);
 }
 
+/// Fails if copies whose damage differs cannot mend each other.
 #[test]
-fn the_union_of_good_groups_makes_every_copy_whole() {
+fn union_of_good_groups_mends_every_copy() {
     // No copy is intact; each has what the others lack.
     let content = bytes(SIZE);
     let bad: [&[usize]; 3] = [&[0, 1, 2, 9], &[3, 4, 10], &[5, 6, 7, 8]];
@@ -203,7 +206,7 @@ fn the_union_of_good_groups_makes_every_copy_whole() {
     }
 }
 
-/// What a donor can prove of a range; a damaged one cannot.
+/// Makes a segment of a range, if the donor can prove it; a damaged donor cannot.
 fn read_proven(donor: &Node, range: std::ops::Range<u64>) -> Option<Vec<u8>> {
     let reading = donor.open_file(&name("a")).unwrap();
     let (root, size) = (reading.entry.row.root.unwrap(), reading.entry.row.size);
@@ -214,8 +217,9 @@ fn read_proven(donor: &Node, range: std::ops::Range<u64>) -> Option<Vec<u8>> {
         .map(|_| encoded)
 }
 
+/// Fails if a sender of wrong groups, or one that goes away, changes the copy.
 #[test]
-fn a_liar_and_a_cut_leave_the_copy_as_it_was() {
+fn liar_or_cut_leaves_copy_unchanged() {
     let content = bytes(SIZE);
     let wanted = set(&[1, 2, 3, 7, 10]);
     let good = segments(&content, &wanted);
@@ -226,7 +230,7 @@ fn a_liar_and_a_cut_leave_the_copy_as_it_was() {
     let entry = verify(&node, "a");
     let mut other = content.clone();
     other[20_000] ^= 1;
-    let lies: Vec<(&str, u64, Vec<Sent>)> = vec![
+    let lies: Vec<(&str, u64, Vec<Segment>)> = vec![
         ("wrong bytes", 16_384, segments(&other, &wanted)),
         ("a flip on the way", 16_384, {
             let mut flipped = good.clone();
@@ -346,8 +350,9 @@ fn more_damage_than_is_brought_is_refused() {
     }
 }
 
+/// Fails if groups are sent for a copy that cannot be mended.
 #[test]
-fn what_cannot_be_mended_is_refused_before_anything_is_sent() {
+fn impossible_mend_is_refused_at_its_opening() {
     let machine = Machine::new();
     let node = machine.with_file("a");
     let content = bytes(SIZE);
@@ -373,8 +378,9 @@ fn what_cannot_be_mended_is_refused_before_anything_is_sent() {
     assert_eq!(machine.incoming(), 0);
 }
 
+/// Fails if the outboard of a mended copy stays rotten.
 #[test]
-fn a_rotten_outboard_is_made_anew_by_the_mend() {
+fn mend_replaces_a_rotten_outboard() {
     for in_place in [false, true] {
         let machine = Machine::new();
         drop(machine.with_file("a"));

@@ -1,15 +1,16 @@
-//! Files whose names, or whose uploads, seem made to meet in `incoming/`.
+//! Files whose names or upload ids could collide in `incoming/`.
 
-use archive_durable::{Change, JournalWriter};
+use archive_durable::{JournalWriter, Replacement};
 use archive_proof::TreeBuilder;
 
 use super::broken::{SIZE, on, order, segments, set, verify};
 use super::disks::id;
 use super::*;
-use crate::layout::Beside;
+use crate::layout::MendPaths;
 
+/// Fails if a mend of one file uses a path of another one with a similar name.
 #[test]
-fn a_file_that_is_called_as_a_part_of_another_is_mended_while_that_is_verified() {
+fn similar_names_never_share_a_mend_path() {
     for role in ["outboard", "journal", "groups", "pos", "copy"] {
         let machine = Machine::new();
         let node = machine.with_file("a");
@@ -35,9 +36,9 @@ fn a_file_that_is_called_as_a_part_of_another_is_mended_while_that_is_verified()
     }
 }
 
-fn journal(machine: &Machine, file: &str, change: &Change, bytes: &[u8]) -> PathBuf {
+fn journal(machine: &Machine, file: &str, change: &Replacement, bytes: &[u8]) -> PathBuf {
     let layout = Layout::new(&machine.path("disk"));
-    let path = Beside::new(&layout, &name(file)).journal;
+    let path = MendPaths::new(&layout, &name(file)).journal;
     let mut writer = JournalWriter::create(&path, change).unwrap();
     writer.append(bytes).unwrap();
     writer.finish().unwrap().unwrap();
@@ -48,22 +49,22 @@ fn journal(machine: &Machine, file: &str, change: &Change, bytes: &[u8]) -> Path
 fn a_journal_of_another_file_is_not_applied() {
     let machine = Machine::new();
     let content = bytes(SIZE);
-    let own = Change {
+    let own = Replacement {
         name: name("a"),
         size: SIZE as u64,
         root: Root::from_bytes(*blake3::hash(&content).as_bytes()),
         groups: set(&[2]),
     };
     let wrong = [
-        Change {
+        Replacement {
             name: name("b"),
             ..own.clone()
         },
-        Change {
+        Replacement {
             size: own.size - 1,
             ..own.clone()
         },
-        Change {
+        Replacement {
             root: Root::from_bytes([1; 32]),
             ..own.clone()
         },
@@ -92,8 +93,9 @@ fn a_journal_of_another_file_is_not_applied() {
     assert!(!path.try_exists().unwrap());
 }
 
+/// Fails if two files are written under one upload id.
 #[test]
-fn one_upload_id_receives_one_file_at_a_time() {
+fn upload_id_receives_one_file_at_once() {
     let machine = Machine::new();
     let (node, _) = machine.start();
     let upload = UploadId::new("u1").unwrap();

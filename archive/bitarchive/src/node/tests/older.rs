@@ -1,4 +1,4 @@
-//! An older copy of the catalog, put back: it is noticed, and built again. An older copy of a volume is offline.
+//! Older copies that are put back: a catalog is rebuilt, a volume is offline.
 
 use archive_daemon::clock::ManualClock;
 use archive_daemon::{Period, Worker};
@@ -18,8 +18,9 @@ fn copy(from: &Path, to: &Path) {
     assert!(copied.unwrap().success());
 }
 
+/// Fails if an older catalog is believed: it lacks what was stored or removed since.
 #[test]
-fn an_older_catalog_is_noticed_and_what_was_done_since_is_known() {
+fn older_catalog_is_noticed_and_rebuilt() {
     let machine = Machine::new();
     let content = bytes(50_000);
     let (node, _) = machine.start();
@@ -130,7 +131,7 @@ fn catalog_with_cut_manifest_is_built_again() {
     }
 }
 
-/// The generation in the label of the disk.
+/// Returns the generation in the label of the disk.
 fn generation(machine: &Machine) -> u64 {
     identify(&machine.path("disk")).unwrap().generation
 }
@@ -166,7 +167,7 @@ fn older_copy_of_volume_is_offline() {
     put_back(&machine, &old);
     let (node, found) = machine.start();
     assert!(is_older(disk(&node).as_ref()), "{:?}", disk(&node));
-    assert_eq!(found, Reconciled::default(), "nothing is missing");
+    assert_eq!(found, ReconcileReport::default(), "nothing is missing");
     assert!(machine.store(&node, "c", b"more").is_err());
     // Where the newer disk is lost, people take the older one, and what it lacks is missing.
     let found = node

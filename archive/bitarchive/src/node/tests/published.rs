@@ -1,9 +1,10 @@
-//! What bears a final name is never touched again, whatever comes back or is written beside it.
+//! Published files, which are never touched again by an upload that comes back or by a file written beside them.
 
 use super::*;
 
+/// Fails if an archived file is overwritten by a manifest that is being replaced.
 #[test]
-fn a_file_may_be_named_like_an_unfinished_manifest() {
+fn file_may_be_named_like_unfinished_manifest() {
     let machine = Machine::new();
     let (node, _) = machine.start();
     let file = "manifest-blake3.txt.new";
@@ -14,7 +15,7 @@ fn a_file_may_be_named_like_an_unfinished_manifest() {
     receiving.commit(&signed, now()).unwrap();
     drop(node);
     let layout = Layout::new(&machine.path("disk"));
-    std::fs::remove_file(layout.manifest(crate::Shelf::of(&name(file)))).unwrap();
+    std::fs::remove_file(layout.manifest(crate::Shelf::for_name(&name(file)))).unwrap();
     let (_, found) = machine.start();
     assert_eq!((found.unchanged, found.manifests), (1, 1));
     assert_eq!(
@@ -23,8 +24,9 @@ fn a_file_may_be_named_like_an_unfinished_manifest() {
     );
 }
 
+/// Fails if an upload that resumes writes into the file that it has published.
 #[test]
-fn an_upload_that_comes_back_does_not_touch_what_it_has_published() {
+fn returning_upload_spares_its_published_file() {
     let machine = Machine::new();
     let (node, _) = machine.start();
     let upload = UploadId::new("u-a").unwrap();

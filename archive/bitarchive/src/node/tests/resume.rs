@@ -1,4 +1,4 @@
-//! Uploads that were cut, and senders that can go on in some places only.
+//! Uploads that were cut, and senders that can resume at some points only.
 
 use archive_model::GROUP_SIZE;
 use testing::{PATIENCE, eventually_blocking};
@@ -9,8 +9,9 @@ fn root(bytes: &[u8]) -> Root {
     Root::from_bytes(*blake3::hash(bytes).as_bytes())
 }
 
+/// Fails if a resumed upload begins at another point than the last that it has reached.
 #[test]
-fn a_cut_upload_goes_on_at_the_last_point_that_it_has_reached() {
+fn cut_upload_resumes_at_its_last_point() {
     let machine = Machine::new();
     let (node, _) = machine.start();
     let content = bytes(200_000);

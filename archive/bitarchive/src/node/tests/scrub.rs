@@ -1,4 +1,4 @@
-//! The scrub of a real node: it finds, widens, lets go, pauses, and remembers.
+//! The scrub of a real node: it finds damage, reads its neighbours, releases files, pauses, and remembers.
 
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
@@ -10,7 +10,7 @@ use testing::{PATIENCE, eventually};
 use super::broken::SIZE;
 use super::*;
 use crate::metrics::Instruments;
-use crate::scrub::{Activity, Control, Order, Scrub, State};
+use crate::scrub::{Activity, Control, Scrub, ScrubOrder, ScrubState};
 use crate::settings::ScrubSettings;
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -19,7 +19,7 @@ fn clock_now() -> Timestamp {
     Clock::system().now()
 }
 
-/// Everything is due at once.
+/// Returns settings by which every copy is due at once.
 fn eager() -> ScrubSettings {
     ScrubSettings {
         deadline: Period::from_secs(1),
@@ -28,7 +28,7 @@ fn eager() -> ScrubSettings {
     }
 }
 
-/// A machine with these files.
+/// Makes a machine with these files.
 fn machine_with(files: &[&str]) -> Machine {
     let machine = Machine::new();
     let (node, _) = machine.start();
@@ -44,14 +44,14 @@ fn machine_with(files: &[&str]) -> Machine {
     machine
 }
 
-struct Running {
+struct RunningScrub {
     tasks: Tasks,
     workers: Workers,
     node: Arc<Node>,
     control: Arc<Control>,
 }
 
-impl Running {
+impl RunningScrub {
     fn start(node: Node, data: &Path, settings: ScrubSettings) -> Self {
         let node = Arc::new(node);
         let control = Arc::new(Control::open(data, settings, clock_now()));
@@ -74,16 +74,16 @@ impl Running {
         }
     }
 
-    fn state(&self) -> State {
+    fn state(&self) -> ScrubState {
         self.control.state(clock_now())
     }
 
-    /// How often it was asked to do something.
+    /// The number of steps that it was asked to make.
     fn turns(&self) -> u64 {
         self.workers.list()[0].steps
     }
 
-    async fn until(&self, what: &str, is_so: impl Fn(&State) -> bool) -> State {
+    async fn until(&self, what: &str, is_so: impl Fn(&ScrubState) -> bool) -> ScrubState {
         eventually(what, PATIENCE, async || {
             let state = self.state();
             if is_so(&state) { Ok(state) } else { Err(state) }
@@ -97,15 +97,16 @@ impl Running {
     }
 }
 
+/// Fails if the scrub leaves out a copy, passes over damage, or begins again after a restart.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn it_reads_everything_finds_what_is_damaged_and_goes_on_after_a_restart() {
+async fn scrub_reads_all_and_resumes_after_restart() {
     let machine = machine_with(&["a", "b", "c"]);
     machine.flip("b", &[3]);
     let settings = ScrubSettings {
         deadline: Period::from_secs(3600),
         ..eager()
     };
-    let running = Running::start(machine.start().0, &machine.path("data"), settings.clone());
+    let running = RunningScrub::start(machine.start().0, &machine.path("data"), settings.clone());
     let state = running.until("three files", |state| state.files >= 3).await;
     assert_eq!(state.found, 1);
     assert_eq!(running.node.tally().damaged, 1);
@@ -117,7 +118,7 @@ async fn it_reads_everything_finds_what_is_damaged_and_goes_on_after_a_restart()
     assert!(state.oldest.is_some());
     assert_eq!(running.node.oldest_verification(), state.oldest);
     running.stop().await;
-    let running = Running::start(machine.start().0, &machine.path("data"), settings);
+    let running = RunningScrub::start(machine.start().0, &machine.path("data"), settings);
     let state = running
         .until("counted", |state| state.oldest.is_some())
         .await;
@@ -126,18 +127,19 @@ async fn it_reads_everything_finds_what_is_damaged_and_goes_on_after_a_restart()
     running.stop().await;
 }
 
+/// Fails if the scrub reads during a pause, or a restart forgets an order.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_pause_and_a_throttle_survive_a_restart_and_are_obeyed() {
+async fn pause_and_throttle_survive_a_restart() {
     let machine = machine_with(&["a"]);
-    let running = Running::start(machine.start().0, &machine.path("data"), eager());
+    let running = RunningScrub::start(machine.start().0, &machine.path("data"), eager());
     running.until("read", |state| state.files > 0).await;
     running
         .control
-        .order(Order::Throttle(1000), clock_now())
+        .order(ScrubOrder::Throttle(1000), clock_now())
         .unwrap();
     running
         .control
-        .order(Order::Pause(Duration::ZERO), clock_now())
+        .order(ScrubOrder::Pause(Duration::ZERO), clock_now())
         .unwrap();
     let state = running.state();
     let Activity::Paused(until) = state.activity else {
@@ -149,20 +151,23 @@ async fn a_pause_and_a_throttle_survive_a_restart_and_are_obeyed() {
     );
     running.stop().await;
 
-    let running = Running::start(machine.start().0, &machine.path("data"), eager());
+    let running = RunningScrub::start(machine.start().0, &machine.path("data"), eager());
     let state = running.until("due again", |state| state.due > 0).await;
     assert_eq!(
         (state.activity, state.rate),
         (Activity::Paused(until), 1000)
     );
-    let late = |running: &Running| running.node.verify_by().is_some_and(|by| by < clock_now());
+    let late = |running: &RunningScrub| running.node.verify_by().is_some_and(|by| by < clock_now());
     running.until("late", |_| late(&running)).await;
     // It has had its turns, with something due, and taken none of them.
     let turns = running.turns();
     let state = running.until("more turns", |_| running.turns() >= turns + 3);
     assert_eq!(state.await.bytes, 0, "it is paused");
-    running.control.order(Order::Resume, clock_now()).unwrap();
-    // At this rate the file takes minutes; whoever wants it gets it at once.
+    running
+        .control
+        .order(ScrubOrder::Resume, clock_now())
+        .unwrap();
+    // At this rate the file takes minutes; another caller gets it at once.
     running.until("reading", |state| state.bytes > 0).await;
     assert_eq!(running.state().files, 0);
     let node = Arc::clone(&running.node);
@@ -182,15 +187,16 @@ async fn a_pause_and_a_throttle_survive_a_restart_and_are_obeyed() {
     );
 }
 
+/// Fails if a scrub that is switched off reads, or does not say what is due.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_the_settings_switch_off_reads_nothing_and_still_counts() {
+async fn disabled_scrub_reads_nothing_but_counts() {
     let machine = machine_with(&["a"]);
     let off = ScrubSettings {
         enabled: false,
         rate: Some(ByteSize::from_bytes(77)),
         ..eager()
     };
-    let running = Running::start(machine.start().0, &machine.path("data"), off);
+    let running = RunningScrub::start(machine.start().0, &machine.path("data"), off);
     let state = running
         .until("counted", |state| state.oldest.is_some())
         .await;

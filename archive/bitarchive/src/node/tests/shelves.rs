@@ -7,8 +7,8 @@ fn shelf_of(machine: &Machine, file: &str) -> PathBuf {
     machine.target(file).file.parent().unwrap().to_owned()
 }
 
-/// What the node says of each name: `present`, `missing` or what else it is.
-fn said(node: &Node) -> Vec<(String, &'static str)> {
+/// Returns the condition of each name in a word: `present`, `missing` or another.
+fn conditions(node: &Node) -> Vec<(String, &'static str)> {
     let word = |condition: &Condition| match condition {
         Condition::Present => "present",
         Condition::Missing { .. } => "missing",
@@ -63,7 +63,7 @@ fn file_on_another_shelf_goes_to_its_place() {
             ("other", "present"),
             ("stranger", "unexpected"),
         ]);
-        assert_eq!(said(&node), expected);
+        assert_eq!(conditions(&node), expected);
         assert_eq!(verify(&node, "moved").row.condition, Condition::Present);
         let left = std::fs::read(wrong.join("linked")).unwrap();
         assert_eq!(left, bytes(20_000), "its place is taken");
@@ -75,8 +75,9 @@ fn file_on_another_shelf_goes_to_its_place() {
     }
 }
 
+/// Fails if a hard link under another name takes over the admission of the first.
 #[test]
-fn a_second_name_is_unexpected_and_the_first_stays_what_it_was() {
+fn second_name_of_a_file_is_unexpected() {
     let machine = Machine::new();
     let (node, _) = machine.start();
     for file in ["renamed", "linked"] {
@@ -101,7 +102,7 @@ fn a_second_name_is_unexpected_and_the_first_stays_what_it_was() {
         ("renamed", "missing"),
         ("second", "unexpected"),
     ]);
-    assert_eq!(said(&node), expected);
+    assert_eq!(conditions(&node), expected);
     // The stranger goes aside by its own checksum, and takes nothing with it.
     verify(&node, "second");
     let root = Root::from_bytes(*blake3::hash(&bytes(20_000)).as_bytes());

@@ -1,9 +1,10 @@
-//! What lies on a disk and should not, or not so.
+//! Faults on a disk: files that should not be there, or not in that state.
 
 use super::*;
 
+/// Fails if a start passes over a missing, damaged or unexpected file.
 #[test]
-fn what_is_wrong_on_disk_is_seen_at_start() {
+fn start_finds_every_fault_on_disk() {
     let machine = Machine::new();
     let (node, _) = machine.start();
     for file in ["cut", "grown", "directory", "link", "sidecar", "fine"] {
@@ -60,8 +61,9 @@ fn what_is_wrong_on_disk_is_seen_at_start() {
     );
 }
 
+/// Fails if an upload replaces a file without an admission that has its name.
 #[test]
-fn a_stranger_with_the_name_of_a_file_is_not_overwritten() {
+fn stranger_is_never_overwritten() {
     let machine = Machine::new();
     let (node, _) = machine.start();
     std::fs::write(machine.target("a").file, "not ours").unwrap();

@@ -1,4 +1,4 @@
-//! A copy is read and judged: by its root, whatever else is rotten.
+//! The verification of copies: each is judged by its root, even if all else is rotten.
 
 use std::io::Write as _;
 use std::os::unix::fs::PermissionsExt;
@@ -16,8 +16,9 @@ fn later() -> Timestamp {
     now() + jiff::SignedDuration::from_hours(1)
 }
 
+/// Fails if a good copy is not noted as verified now, or a flipped group is not named.
 #[test]
-fn a_good_copy_is_verified_now_and_flips_are_named() {
+fn verification_is_dated_and_names_flips() {
     let machine = Machine::new();
     let node = machine.with_file("a");
     let mut read = 0;
@@ -48,8 +49,9 @@ fn a_good_copy_is_verified_now_and_flips_are_named() {
     assert_eq!(node.tally().total(), 0);
 }
 
+/// Fails if a verification reads through a link, or takes a directory for a file.
 #[test]
-fn whatever_a_name_bears_is_told_apart_and_never_followed() {
+fn links_and_directories_are_never_followed() {
     let all = Groups::all(SIZE as u64);
     let machine = Machine::new();
     let node = machine.with_file("a");
@@ -107,8 +109,9 @@ fn whatever_a_name_bears_is_told_apart_and_never_followed() {
     assert_eq!(std::fs::read(machine.path("elsewhere")).unwrap(), content);
 }
 
+/// Fails if a file that may not be read counts as good, or as missing.
 #[test]
-fn a_file_without_permission_is_unreadable_as_a_whole() {
+fn file_without_permission_is_wholly_unreadable() {
     let machine = Machine::new();
     let node = machine.with_file("a");
     let path = machine.target("a").file;
@@ -126,8 +129,9 @@ fn a_file_without_permission_is_unreadable_as_a_whole() {
     );
 }
 
+/// Fails if a rotten outboard makes good data damaged, or stays rotten.
 #[test]
-fn a_rotten_outboard_never_blames_the_data_and_is_made_anew() {
+fn rotten_outboard_never_blames_the_data() {
     let machine = Machine::new();
     let node = machine.with_file("a");
     let path = machine.target("a").outboard;
@@ -164,8 +168,9 @@ fn a_rotten_outboard_never_blames_the_data_and_is_made_anew() {
     assert_eq!(std::fs::read(&path).unwrap(), good);
 }
 
+/// Fails if a good file with a rotten sidecar passes, or cannot be read.
 #[test]
-fn a_rotten_sidecar_makes_a_good_file_unexpected_and_it_is_still_read() {
+fn rotten_sidecar_makes_file_unexpected_but_readable() {
     let machine = Machine::new();
     let node = machine.with_file("a");
     spoil(&machine.target("a").sidecar, |text| text[100] ^= 1);
@@ -178,8 +183,9 @@ fn a_rotten_sidecar_makes_a_good_file_unexpected_and_it_is_still_read() {
     assert_eq!(verify(&node, "a").row.condition, Condition::Present);
 }
 
+/// Fails if the repository cannot recognise an unexpected file, because it has no root.
 #[test]
-fn a_stranger_is_hashed_so_that_the_repository_can_recognise_it() {
+fn verified_stranger_gets_a_root() {
     let machine = Machine::new();
     let (node, _) = machine.start();
     std::fs::write(machine.target("a").file, "not ours").unwrap();
@@ -237,8 +243,9 @@ fn who_works_on_a_file_works_alone() {
     );
 }
 
+/// Fails if a disk that is unmounted during a verification makes its files damaged or missing.
 #[test]
-fn a_volume_that_goes_away_during_a_read_changes_no_row() {
+fn volume_lost_during_read_changes_no_row() {
     let machine = Machine::new();
     let node = machine.with_file("a");
     let before = listing(&node);

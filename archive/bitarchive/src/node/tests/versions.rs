@@ -1,4 +1,4 @@
-//! What another release has written: kept, read, or refused by name; never read as something else.
+//! Data of other releases: it is kept, read, or refused by name, and never read as something else.
 
 use archive_db::{Database, InvalidValue, Options, Table, Text, Value};
 use archive_durable::Sidecar;
@@ -20,14 +20,15 @@ fn catalog(machine: &Machine) -> PathBuf {
     machine.path("data/catalog")
 }
 
-/// Why a node does not start.
+/// Returns the reason why a node does not start.
 fn refused(machine: &Machine) -> String {
     let options = machine.start_options();
     Node::open(options, now()).unwrap_err().to_string()
 }
 
+/// Fails if an older build drops a field of a later release from a sidecar.
 #[test]
-fn a_field_of_a_later_release_stays_in_its_sidecar() {
+fn unknown_field_stays_in_its_sidecar() {
     let machine = Machine::new();
     let content = bytes(5 * 16_384);
     let (node, _) = machine.start();
@@ -57,8 +58,9 @@ fn a_field_of_a_later_release_stays_in_its_sidecar() {
     assert_eq!(std::fs::read(&path).unwrap(), written);
 }
 
+/// Fails if an older build overwrites a sidecar of a later format, or believes it.
 #[test]
-fn a_sidecar_of_a_later_format_makes_its_file_unexpected_and_is_kept() {
+fn sidecar_of_later_format_is_kept() {
     let machine = Machine::new();
     let content = bytes(20_000);
     let (node, _) = machine.start();
@@ -91,8 +93,9 @@ fn a_sidecar_of_a_later_format_makes_its_file_unexpected_and_is_kept() {
     assert_eq!(std::fs::read(kept).unwrap(), later);
 }
 
+/// Fails if an older build opens or destroys a catalog of a later release.
 #[test]
-fn a_catalog_of_a_later_release_is_refused_and_left_alone() {
+fn catalog_of_later_release_is_left_alone() {
     let machine = Machine::new();
     let (node, _) = machine.start();
     machine.store(&node, "a", b"one").unwrap();
@@ -110,17 +113,17 @@ fn a_catalog_of_a_later_release_is_refused_and_left_alone() {
     let files: Table<Key, crate::Row> = later.table("files").unwrap();
     assert_eq!(files.scan().unwrap().count(), 1);
     drop((later, files));
-    // Whoever goes back for good does without it.
+    // A user who goes back permanently does without it.
     std::fs::remove_dir_all(catalog(&machine)).unwrap();
     let (node, _) = machine.start();
     assert_eq!(without_verified(listing(&node)), without_verified(before));
 }
 
-/// A row as no release has written it yet.
+/// A row of a version that no release has written yet.
 #[derive(Serialize, Deserialize)]
-struct Later(u64);
+struct LaterRow(u64);
 
-impl Value for Later {
+impl Value for LaterRow {
     const VERSION: u8 = 99;
 
     fn upgrade(version: u8, _body: &[u8]) -> Result<Self, InvalidValue> {
@@ -131,8 +134,9 @@ impl Value for Later {
     }
 }
 
+/// Fails if a catalog with rows that this build cannot read is used.
 #[test]
-fn a_row_of_an_unknown_version_makes_the_catalog_be_built_again() {
+fn row_of_unknown_version_rebuilds_the_catalog() {
     let machine = Machine::new();
     let (node, _) = machine.start();
     for file in ["a", "b", "c"] {
@@ -142,10 +146,10 @@ fn a_row_of_an_unknown_version_makes_the_catalog_be_built_again() {
     drop(node);
     let options = Options::new("catalog", 2, &["files", "findings"]).migration(|_| Ok(()));
     let database = Database::open(&catalog(&machine), &options).unwrap();
-    let rows: Table<Key, Later> = database.table("files").unwrap();
+    let rows: Table<Key, LaterRow> = database.table("files").unwrap();
     let mut batch = database.batch();
     let key = (Text(name("b")), Text(volume()));
-    batch.put(&rows, &key, &Later(7)).unwrap();
+    batch.put(&rows, &key, &LaterRow(7)).unwrap();
     batch.commit().unwrap();
     drop((database, rows));
     let (node, found) = machine.start();
@@ -153,8 +157,9 @@ fn a_row_of_an_unknown_version_makes_the_catalog_be_built_again() {
     assert_eq!(without_verified(listing(&node)), before);
 }
 
+/// Fails if an older build overwrites the memory or the label of a later release.
 #[test]
-fn what_a_later_release_remembers_of_volumes_and_labels_is_refused_by_name() {
+fn later_memory_and_labels_are_refused_by_name() {
     let machine = Machine::new();
     let (node, _) = machine.start();
     machine.store(&node, "a", b"one").unwrap();
@@ -169,7 +174,7 @@ fn what_a_later_release_remembers_of_volumes_and_labels_is_refused_by_name() {
         .join(archive_durable::volume::LABEL_NAME);
     later(&label, "holdfast-volume/1", "holdfast-volume/2");
     let (node, found) = machine.start();
-    assert_eq!(found, Reconciled::default(), "nothing is missing");
+    assert_eq!(found, ReconcileReport::default(), "nothing is missing");
     let problem = node.volume_set().find(&volume()).unwrap().problem.unwrap();
     assert!(
         problem.to_string().contains("holdfast-volume/2"),

@@ -1,4 +1,4 @@
-//! The names on the disks against the catalog, while the node runs.
+//! The walk over the names on the disks, while the node runs.
 
 use std::ops::ControlFlow;
 
@@ -10,7 +10,7 @@ fn walk(node: &Node) {
     assert_eq!(walked.unwrap(), Some(()));
 }
 
-/// The state of each file in the catalog, in a word.
+/// Returns the state of each file in the catalog, in a word.
 fn conditions(node: &Node) -> Vec<(String, &'static str)> {
     let word = |entry: Entry| {
         let word = match entry.row.condition {
@@ -24,7 +24,7 @@ fn conditions(node: &Node) -> Vec<(String, &'static str)> {
     listing(node).into_iter().map(word).collect()
 }
 
-fn said(words: &[(&str, &'static str)]) -> Vec<(String, &'static str)> {
+fn expected(words: &[(&str, &'static str)]) -> Vec<(String, &'static str)> {
     let owned = words.iter().map(|(name, word)| ((*name).to_owned(), *word));
     owned.collect()
 }
@@ -44,15 +44,15 @@ fn file_deleted_behind_the_node_is_missing() {
     let (machine, node) = with_files(&["a", "b", "c"]);
     walk(&node);
     let all = [("a", "present"), ("b", "present"), ("c", "present")];
-    assert_eq!(conditions(&node), said(&all));
+    assert_eq!(conditions(&node), expected(&all));
     let (file, kept) = (machine.target("b").file, machine.path("kept"));
     std::fs::rename(&file, &kept).unwrap();
     walk(&node);
     let gone = [("a", "present"), ("b", "missing"), ("c", "present")];
-    assert_eq!(conditions(&node), said(&gone));
+    assert_eq!(conditions(&node), expected(&gone));
     std::fs::rename(&kept, &file).unwrap();
     walk(&node);
-    assert_eq!(conditions(&node), said(&all), "and back");
+    assert_eq!(conditions(&node), expected(&all), "and back");
 }
 
 /// Fails if only what the catalog knows is looked for.
@@ -63,7 +63,7 @@ fn file_put_behind_the_node_is_unexpected() {
     std::fs::create_dir(machine.target("c").file).unwrap();
     walk(&node);
     let found = [("a", "present"), ("b", "unexpected")];
-    assert_eq!(conditions(&node), said(&found));
+    assert_eq!(conditions(&node), expected(&found));
 }
 
 /// Fails if a file that nobody admitted is only known where its name happens to belong.
@@ -79,14 +79,14 @@ fn stray_file_is_unexpected_in_its_place() {
     std::fs::write(&stray, "nobody admitted it").unwrap();
     walk(&node);
     let found = [("a", "present"), ("b", "unexpected")];
-    assert_eq!(conditions(&node), said(&found));
+    assert_eq!(conditions(&node), expected(&found));
     assert!(!stray.try_exists().unwrap());
     assert_eq!(std::fs::read(&home).unwrap(), b"nobody admitted it");
     // At a start too; and what has the place already stays.
     drop(node);
     std::fs::rename(&home, &stray).unwrap();
     let (node, _) = machine.start();
-    assert_eq!(conditions(&node), said(&found));
+    assert_eq!(conditions(&node), expected(&found));
     std::fs::write(&stray, "another one").unwrap();
     walk(&node);
     drop(node);
@@ -104,10 +104,10 @@ fn file_at_work_is_not_judged() {
     let claim = node.claim(&name("a"), &verb("test", &name("a")).unwrap());
     std::fs::remove_file(machine.target("a").file).unwrap();
     walk(&node);
-    assert_eq!(conditions(&node), said(&[("a", "present")]));
+    assert_eq!(conditions(&node), expected(&[("a", "present")]));
     drop(claim.unwrap());
     walk(&node);
-    assert_eq!(conditions(&node), said(&[("a", "missing")]));
+    assert_eq!(conditions(&node), expected(&[("a", "missing")]));
 }
 
 /// Fails if a disk that went away looks like lost files.
@@ -122,7 +122,7 @@ fn absent_disk_has_lost_nothing() {
         walk(&node);
         node.find_on_disk(&name("a"), now()).unwrap();
         let known = [("a", "present"), ("b", "present")];
-        assert_eq!(conditions(&node), said(&known));
+        assert_eq!(conditions(&node), expected(&known));
         assert!(node.volumes()[0].problem.is_some(), "it is offline");
     }
     std::fs::remove_dir(machine.path("disk")).unwrap();

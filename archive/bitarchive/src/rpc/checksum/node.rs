@@ -1,4 +1,4 @@
-//! The service `Node` of a checksum replica: it takes files as a node does, and has none to give.
+//! The service `Node` of a checksum replica: it takes files as a node does, and has no bytes to give.
 
 use archive_model::{Approval, FileName};
 use archive_proof::Envelope;
@@ -9,25 +9,26 @@ use tonic::{Request, Response, Status, Streaming};
 
 use super::super::{AnswerStream, Answers, convert, listing, send, upload};
 use super::{ChecksumReplica, Door, failed, has_none, replica, stays, table};
-use crate::checksum::{Removed, VOLUME, removed_lines};
+use crate::checksum::{RemovedRow, VOLUME, removed_lines};
 use crate::rpc::attic::cause;
-use crate::rpc::upload::Intake;
+use crate::rpc::upload::FileReceiver;
 
-/// How many items one message has, and how many bytes of admissions.
+/// The most items of one message.
 const ITEMS: usize = 256;
+/// The most bytes of admissions of one message.
 const BYTES: usize = 512 * 1024;
 
 type Answer<T> = Result<Response<T>, Status>;
 type Stream<T> = Answer<AnswerStream<T>>;
 
-/// The one entry of a file; `NOT_FOUND` where there is none.
+/// Returns the only entry of a file, or `NOT_FOUND`.
 fn the_entry(replica: &ChecksumReplica, name: &FileName) -> Result<wire::FileEntry, Status> {
     let found = replica.find(name).map_err(|error| failed(&error))?;
     let unknown = || Kind::NotFound.status(format!("this replica has no file {name}"));
     Ok(replica.entry(found.ok_or_else(unknown)?))
 }
 
-/// Sends every line of `removed.jsonl`, or those of one file.
+/// Sends the lines of `removed.jsonl`, all of them or those of one file.
 fn removed(
     replica: &ChecksumReplica,
     only: &str,
@@ -55,15 +56,15 @@ fn removed(
     send(answers, wire::AtticResponse { items, end })
 }
 
-/// A line as an item without a place; one that cannot be read has no name.
-fn item(replica: &ChecksumReplica, line: Result<Removed, String>) -> wire::AtticItem {
+/// Writes a line as an item without a place. A line that cannot be read has no name.
+fn item(replica: &ChecksumReplica, line: Result<RemovedRow, String>) -> wire::AtticItem {
     let place = wire::AtticItem {
         node: replica.node().to_string(),
         volume: VOLUME.to_owned(),
         kind: wire::attic_item::Kind::Row.into(),
         ..wire::AtticItem::default()
     };
-    let old = |line: &Removed| Approval::from_old_text(&line.who, &line.why);
+    let old = |line: &RemovedRow| Approval::from_old_text(&line.who, &line.why);
     let approval = line
         .as_ref()
         .ok()
@@ -88,7 +89,7 @@ impl Node for Door {
         &self,
         request: Request<Streaming<wire::UploadRequest>>,
     ) -> Stream<wire::UploadResponse> {
-        let mut steps = upload::Steps::new(request.into_inner(), self.idle);
+        let mut steps = upload::UploadSteps::new(request.into_inner(), self.idle);
         let clock = self.clock.clone();
         Ok(self.answer("upload", move |replica, answers| {
             upload::receive(replica, &mut steps, answers, &clock)
@@ -118,7 +119,7 @@ impl Node for Door {
         .await
     }
 
-    /// Says what is recorded: there is nothing to read.
+    /// Answers with the row: there is nothing to read.
     async fn verify(&self, request: Request<wire::VerifyRequest>) -> Stream<wire::VerifyResponse> {
         let request = request.into_inner();
         let name = fields::file_name("name", &request.name)?;
@@ -138,7 +139,7 @@ impl Node for Door {
         Err(has_none("no groups to mend"))
     }
 
-    /// There is nothing to read again, so it is idle for ever.
+    /// Answers that it is idle: there is nothing to read again.
     async fn scrub(&self, request: Request<wire::ScrubRequest>) -> Answer<wire::ScrubState> {
         match request.into_inner().order() {
             wire::scrub_request::Order::Unspecified => Ok(Response::new(wire::ScrubState {
@@ -174,7 +175,7 @@ impl Node for Door {
         Err(has_none("no other node to take its place"))
     }
 
-    /// No attic: the lines of `removed.jsonl`, which nobody can bring back or destroy.
+    /// Answers with the lines of `removed.jsonl`, which nobody can take back or destroy: there is no attic.
     async fn attic(&self, request: Request<wire::AtticRequest>) -> Stream<wire::AtticResponse> {
         let name = request.into_inner().name;
         if !name.is_empty() {
@@ -252,7 +253,7 @@ impl Node for Door {
                 let entry = row.map_err(|error| failed(&error))?;
                 let admission = replica.record().admission(&entry.name);
                 Ok(wire::admissions_response::One {
-                    // Empty only where the row went while it was listed.
+                    // Empty only if the row was removed while it was listed.
                     admission: admission
                         .map_err(|error| failed(&error))?
                         .unwrap_or_default(),

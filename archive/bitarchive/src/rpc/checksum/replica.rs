@@ -1,4 +1,4 @@
-//! The service `Replica` of a checksum replica: every question about nodes has one answer, itself.
+//! The service `Replica` of a checksum replica: the answer to every question about nodes is itself.
 
 use archive_model::{Mode, NodeId, NodeState, VolumeId, VolumeState};
 use archive_rpc::{InvalidMessage, Kind};
@@ -25,7 +25,7 @@ impl Replica for Door {
         )))
     }
 
-    /// Always itself: to avoid its only node would hide why that one could not.
+    /// Answers with itself even if the caller avoids it: any other answer would hide why its only node could not.
     async fn place(&self, request: Request<wire::PlaceRequest>) -> Answer<wire::PlaceResponse> {
         let request = request.into_inner();
         fields::file_name("name", &request.name)?;
@@ -75,12 +75,12 @@ impl Replica for Door {
     }
 }
 
-/// Reads a node out of a list.
+/// Reads the id of a node in a list.
 fn named(field: &'static str, node: &str) -> Result<NodeId, InvalidMessage> {
     NodeId::new(node).map_err(|error| InvalidMessage::invalid(field, error.to_string()))
 }
 
-/// Reports how it is now, in the terms of a node with one volume. It hears of itself at this moment.
+/// Reports its state in the terms of a node with one volume, which was heard of at this moment.
 pub(super) fn report(replica: &ChecksumReplica, endpoint: String, seen: Timestamp) -> NodeState {
     let (space, problem) = match replica.space() {
         Ok(space) => (Some(space), None),

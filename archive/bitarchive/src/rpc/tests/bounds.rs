@@ -1,4 +1,4 @@
-//! Answers of a bounded size, whatever lies on the disks; and a limit to every wait.
+//! Bounds: the size of every answer, for anything on the disks, and the length of every wait.
 
 use archive_model::Groups;
 use prost::Message;
@@ -6,10 +6,10 @@ use prost::Message;
 use super::*;
 use crate::catalog::{Condition, Row};
 
-/// What a client reads at most.
+/// The most bytes that a client reads.
 const LIMIT: usize = 4 * 1024 * 1024;
 
-/// A row of which every other group of a large file is damaged.
+/// Makes the row of a large file of which every other group is damaged.
 fn riddled(name: &str) -> Entry {
     let mut groups: Vec<(u64, u64)> = Vec::new();
     for group in 0..300_000_u64 {
@@ -34,11 +34,10 @@ fn riddled(name: &str) -> Entry {
 
 #[tokio::test]
 async fn damage_all_over_fits_into_every_answer() {
-    let world = World::with_two().await;
+    let test = TestDoor::with_two().await;
     let rows: Vec<Entry> = (0..120).map(|n| riddled(&format!("f{n:03}"))).collect();
     for row in &rows {
-        world
-            .door
+        test.door
             .node
             .catalog()
             .put(std::slice::from_ref(row))
@@ -48,7 +47,7 @@ async fn damage_all_over_fits_into_every_answer() {
         name: "f000".to_owned(),
         on_disk: false,
     };
-    let found = world.door.find(Request::new(request)).await.unwrap();
+    let found = test.door.find(Request::new(request)).await.unwrap();
     let found = found.into_inner();
     assert!(found.encoded_len() < LIMIT);
     let corrupt = &found.entries[0].corrupt;
@@ -64,24 +63,25 @@ async fn damage_all_over_fits_into_every_answer() {
             only_findings,
             on_disk: false,
         };
-        let answers = world.door.files(Request::new(request.clone())).await;
+        let answers = test.door.files(Request::new(request.clone())).await;
         let answers = answers.unwrap().into_inner();
         let answers: Vec<_> = answers.collect::<Result<_, _>>().await.unwrap();
         let count: usize = answers.iter().map(|answer| answer.entries.len()).sum();
         assert_eq!(count, rows.len());
         assert!(answers.iter().all(|answer| answer.encoded_len() < LIMIT));
-        let answers = world.door.admissions(Request::new(request)).await;
+        let answers = test.door.admissions(Request::new(request)).await;
         let answers = answers.unwrap().into_inner();
         let answers: Vec<_> = answers.collect::<Result<_, _>>().await.unwrap();
         assert!(answers.iter().all(|answer| answer.encoded_len() < LIMIT));
     }
 }
 
+/// Fails if a listing of the attic with long reasons is larger than a client reads.
 #[tokio::test]
-async fn long_reasons_in_the_attic_fit_into_its_listing() {
-    let world = World::with_two().await;
+async fn long_reasons_fit_into_a_listing() {
+    let test = TestDoor::with_two().await;
     for number in 0..12 {
-        let place = world.path(&format!("one/attic/20260101T000000Z-n{number}"));
+        let place = test.path(&format!("one/attic/20260101T000000Z-n{number}"));
         std::fs::create_dir(&place).unwrap();
         let reason = serde_json::json!({
             "format": "holdfast-attic/1",
@@ -93,7 +93,7 @@ async fn long_reasons_in_the_attic_fit_into_its_listing() {
         std::fs::write(place.join("why.json"), reason.to_string()).unwrap();
     }
     let request = wire::AtticRequest::default();
-    let answers = world.door.attic(Request::new(request)).await.unwrap();
+    let answers = test.door.attic(Request::new(request)).await.unwrap();
     let answers: Vec<_> = answers
         .into_inner()
         .collect::<Result<_, _>>()
@@ -115,9 +115,9 @@ fn unread_read_holds_no_blocking_thread() {
         .build()
         .unwrap();
     runtime.block_on(async {
-        let world = World::with_two().await;
+        let test = TestDoor::with_two().await;
         let bytes = vec![7; 8 << 20];
-        world.store("large", &bytes);
+        test.store("large", &bytes);
         let request = || {
             Request::new(wire::ReadRequest {
                 name: "large".to_owned(),
@@ -128,10 +128,10 @@ fn unread_read_holds_no_blocking_thread() {
         };
         let mut unread = Vec::new();
         for _ in 0..4 {
-            unread.push(world.door.read(request()).await.unwrap().into_inner());
+            unread.push(test.door.read(request()).await.unwrap().into_inner());
         }
         let read = async {
-            let stream = world.door.read(request()).await.unwrap().into_inner();
+            let stream = test.door.read(request()).await.unwrap().into_inner();
             stream.collect::<Result<Vec<_>, _>>().await.unwrap().len()
         };
         let read = tokio::time::timeout(Duration::from_secs(30), read).await;

@@ -2,9 +2,10 @@
 
 use super::*;
 
+/// Fails if an id with a path in it reaches the disk.
 #[tokio::test]
-async fn hostile_ids_are_refused_before_any_path_is_built() {
-    let world = World::with_two().await;
+async fn hostile_ids_are_refused_before_any_path() {
+    let test = TestDoor::with_two().await;
     let long = "x".repeat(10_000);
     let hostile = [
         "../..",
@@ -35,39 +36,39 @@ async fn hostile_ids_are_refused_before_any_path_is_built() {
             ..good.clone()
         };
         for (request, named) in [(bad_id, "id"), (bad_volume, "volume")] {
-            let refused = world
+            let refused = test
                 .door
                 .take_back(Request::new(request.clone()))
                 .await
                 .unwrap_err();
             assert_eq!(field(&refused), named, "{bad:?}");
-            let refused = world.door.purge(Request::new(request)).await.unwrap_err();
+            let refused = test.door.purge(Request::new(request)).await.unwrap_err();
             assert_eq!(field(&refused), named, "{bad:?}");
         }
         for (request, named) in [
             (
                 wire::PutAsideRequest {
                     name: bad.clone(),
-                    ..World::removal("v1", "a", b"")
+                    ..TestDoor::removal("v1", "a", b"")
                 },
                 "name",
             ),
             (
                 wire::PutAsideRequest {
                     volume: bad.clone(),
-                    ..World::removal("v1", "a", b"")
+                    ..TestDoor::removal("v1", "a", b"")
                 },
                 "volume",
             ),
             (
                 wire::PutAsideRequest {
                     checksum: bad.clone().into(),
-                    ..World::removal("v1", "a", b"")
+                    ..TestDoor::removal("v1", "a", b"")
                 },
                 "checksum",
             ),
         ] {
-            let refused = world
+            let refused = test
                 .door
                 .put_aside(Request::new(request))
                 .await
@@ -80,7 +81,7 @@ async fn hostile_ids_are_refused_before_any_path_is_built() {
             admission: "{}".to_owned(),
         };
         assert_eq!(
-            field(&world.door.adopt(Request::new(adoption)).await.unwrap_err()),
+            field(&test.door.adopt(Request::new(adoption)).await.unwrap_err()),
             "name"
         );
         for order in [
@@ -91,7 +92,7 @@ async fn hostile_ids_are_refused_before_any_path_is_built() {
             Order::Retire,
         ] {
             assert_eq!(
-                field(&world.order(order, &bad, "").await.unwrap_err()),
+                field(&test.order(order, &bad, "").await.unwrap_err()),
                 "volume",
                 "{bad:?}"
             );
@@ -100,15 +101,15 @@ async fn hostile_ids_are_refused_before_any_path_is_built() {
             continue;
         }
         assert_eq!(
-            field(&world.order(Order::Init, &bad, "/x").await.unwrap_err()),
+            field(&test.order(Order::Init, &bad, "/x").await.unwrap_err()),
             "volume"
         );
         assert_eq!(
-            field(&world.order(Order::Adopt, &bad, "/x").await.unwrap_err()),
+            field(&test.order(Order::Adopt, &bad, "/x").await.unwrap_err()),
             "volume"
         );
         let request = wire::AtticRequest { name: bad.clone() };
-        let refused = world.door.attic(Request::new(request)).await.err().unwrap();
+        let refused = test.door.attic(Request::new(request)).await.err().unwrap();
         assert_eq!(field(&refused), "name");
     }
     for path in [
@@ -122,14 +123,14 @@ async fn hostile_ids_are_refused_before_any_path_is_built() {
     ] {
         for order in [Order::Init, Order::Adopt] {
             assert_eq!(
-                field(&world.order(order, "v3", path).await.unwrap_err()),
+                field(&test.order(order, "v3", path).await.unwrap_err()),
                 "path",
                 "{path:?}"
             );
         }
     }
     assert_eq!(
-        field(&world.order(Order::Unspecified, "v1", "").await.unwrap_err()),
+        field(&test.order(Order::Unspecified, "v1", "").await.unwrap_err()),
         "order"
     );
     // A node is retired by two persons, and never by this order.
@@ -139,18 +140,18 @@ async fn hostile_ids_are_refused_before_any_path_is_built() {
         9,
     ] {
         let request = Request::new(wire::SetModeRequest { mode });
-        let refused = world.door.set_mode(request).await.unwrap_err();
+        let refused = test.door.set_mode(request).await.unwrap_err();
         assert_eq!(field(&refused), "mode", "{mode}");
     }
     for (who, why, named) in [("", "x", "who"), ("x", "", "why"), ("a\nb", "x", "who")] {
         let request = wire::PutAsideRequest {
             who: who.to_owned(),
             why: why.to_owned(),
-            ..World::removal("v1", "a", b"")
+            ..TestDoor::removal("v1", "a", b"")
         };
         assert_eq!(
             field(
-                &world
+                &test
                     .door
                     .put_aside(Request::new(request))
                     .await

@@ -7,7 +7,7 @@ use archive_model::Groups;
 use super::*;
 use crate::catalog::Row;
 
-const POLICY: Policy = Policy {
+const POLICY: ReadPolicy = ReadPolicy {
     deadline: Duration::from_hours(30 * 24),
     young: Duration::from_hours(7 * 24),
 };
@@ -45,7 +45,7 @@ fn survey(now: i64, suspects: Vec<Suspect>) -> Survey {
     )
 }
 
-fn plan(now: i64, entries: &[Entry]) -> Plan {
+fn plan(now: i64, entries: &[Entry]) -> ReadPlan {
     let mut survey = survey(now, Vec::new());
     for entry in entries {
         survey.see(entry);
@@ -53,7 +53,7 @@ fn plan(now: i64, entries: &[Entry]) -> Plan {
     survey.finish()
 }
 
-fn names(plan: &Plan) -> Vec<&str> {
+fn names(plan: &ReadPlan) -> Vec<&str> {
     plan.next
         .iter()
         .map(|planned| planned.name.as_str())
@@ -90,9 +90,10 @@ fn every_copy_has_a_window_within_its_limits() {
     }
 }
 
+/// Fails if in some small archive a due copy is forgotten, or a less urgent one is read first.
 #[test]
-fn in_every_small_archive_the_most_urgent_due_copy_comes_first_and_none_is_forgotten() {
-    // Each copy: not verified, or verified so many days ago; four of them; at every day.
+fn most_urgent_due_copy_comes_first() {
+    // Each of four copies was not verified, or was verified this number of days ago; at every day.
     let ages = [
         None,
         Some(0),
@@ -111,7 +112,7 @@ fn in_every_small_archive_the_most_urgent_due_copy_comes_first_and_none_is_forgo
             })
             .collect();
         let found = plan(0, &entries);
-        let mut expected: Vec<(Window, &str)> = entries
+        let mut expected: Vec<(ReadWindow, &str)> = entries
             .iter()
             .map(|entry| {
                 (
@@ -133,8 +134,9 @@ fn in_every_small_archive_the_most_urgent_due_copy_comes_first_and_none_is_forgo
     }
 }
 
+/// Fails if a copy that somebody has to act on is read again and again, or damage is not located.
 #[test]
-fn what_somebody_must_act_on_first_is_not_read_and_what_is_not_located_is_read_at_once() {
+fn missing_waits_and_unlocated_damage_is_due() {
     let since = at(-1);
     let damaged = |corrupt: Groups| Condition::Damaged {
         since,
@@ -211,8 +213,9 @@ fn a_clock_that_was_wrong_leaves_nothing_unread() {
     );
 }
 
+/// Fails if a plan takes memory for every copy, or leaves out an urgent one.
 #[test]
-fn a_plan_is_bounded_and_has_the_most_urgent_ones() {
+fn plan_is_bounded_and_has_the_most_urgent() {
     let mut survey = survey(0, Vec::new());
     survey.most = 10;
     for number in 0..1000_i64 {
@@ -225,8 +228,9 @@ fn a_plan_is_bounded_and_has_the_most_urgent_ones() {
     assert_eq!(names(&found), expected);
 }
 
+/// Fails if the scrub reads too slowly for a group of copies with an early limit.
 #[test]
-fn the_rate_is_what_the_tightest_limit_asks_for() {
+fn rate_keeps_the_tightest_limit() {
     let tebibyte = 1 << 40;
     let sized = |name: &str, verified: i64, size: u64| {
         let mut entry = entry(name, -9000, Some(verified));
@@ -251,10 +255,10 @@ fn the_rate_is_what_the_tightest_limit_asks_for() {
     assert_eq!(survey.finish().rate, 3 * expected);
 }
 
-/// A year of an archive to which a file comes every day, after a thousand that came on the first: everything is read
-/// within its limits, new files twice in their first week, and no day has to read much more than its share.
+/// Fails if a limit is missed, a new file is not read twice in its first week, or a day has to read much more than its share:
+/// in a year of an archive with a thousand files on the first day and one more every day.
 #[test]
-fn over_a_year_every_limit_is_kept_and_no_day_is_crowded() {
+fn year_keeps_limits_without_crowded_days() {
     let mut rows: BTreeMap<String, Entry> = BTreeMap::new();
     let mut reads: BTreeMap<String, Vec<i64>> = BTreeMap::new();
     let mut busiest = (0, 0, 0);

@@ -71,7 +71,7 @@ impl CrawlOwner {
     pub(super) fn check_conditions(&mut self) -> Result<(), CrawlError> {
         let now = self.now();
         // An upload, or a person, makes room.
-        let space = Space::of(&self.directory).map_err(RecorderError::from)?;
+        let space = Space::measure(&self.directory).map_err(RecorderError::from)?;
         let lacked_space = self.progress.lacks_space;
         self.progress.lacks_space = space.free < self.min_free;
         if !self.progress.lacks_space {

@@ -1,4 +1,4 @@
-//! What leaves a volume, or a node, that is drained.
+//! Removals from a volume, or a node, that is drained.
 
 use super::*;
 

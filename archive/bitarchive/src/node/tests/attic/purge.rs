@@ -1,4 +1,4 @@
-//! Destroying names what goes.
+//! Purges, which name the content that they destroy.
 
 use super::*;
 

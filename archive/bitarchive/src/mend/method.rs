@@ -1,0 +1,146 @@
+//! The two methods of a mend: a second copy beside the old one, or a journal if there is no room for two.
+
+use archive_durable::{
+    DiskError, Journal, JournalWriter, RepairedCopy, Replacement, Severity, Stage, directory,
+};
+use archive_model::{FileName, Groups, Root, VolumeId};
+use archive_proof::TreeBuilder;
+
+use crate::catalog::Entry;
+use crate::error::NodeError;
+use crate::layout::{Layout, MendPaths};
+use crate::node::Node;
+
+/// The order to mend a copy.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MendOrder {
+    /// The file.
+    pub name: FileName,
+    /// The volume of the copy; `None` if there is only one.
+    pub volume: Option<VolumeId>,
+    /// The root that the copy should have.
+    pub root: Root,
+    /// The groups that will be sent.
+    pub groups: Groups,
+    /// The person or part that asked for it.
+    pub who: String,
+    /// The reason they gave.
+    pub why: String,
+}
+
+/// The source of bytes of the new copy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum BlockSource {
+    /// The old copy.
+    Kept,
+    /// The segments that were sent, which are proven.
+    Brought,
+}
+
+/// The method of a mend that is under way.
+#[derive(Debug)]
+pub(super) enum MendMethod {
+    /// All bytes are written again, beside the old copy.
+    Beside(Box<Stage>),
+    /// New groups are written to a journal; groups that stay are only hashed.
+    InPlace(Box<InPlace>),
+}
+
+#[derive(Debug)]
+pub(super) struct InPlace {
+    journal: JournalWriter,
+    tree: TreeBuilder<std::io::Sink>,
+}
+
+/// A mend that has all its bytes, and whose bytes hash to the root.
+#[derive(Debug)]
+pub(super) enum MendedCopy {
+    /// A durable copy, to be read back.
+    Beside(RepairedCopy),
+    /// A whole journal, to be applied.
+    InPlace(Journal),
+}
+
+impl MendMethod {
+    /// Chooses a second copy if the volume has room for it above the reserve, and a journal otherwise.
+    pub(super) fn choose(
+        node: &Node,
+        entry: &Entry,
+        layout: &Layout,
+        beside: &MendPaths,
+        order: &MendOrder,
+    ) -> Result<Self, NodeError> {
+        let blame = |error| node.blame(&entry.volume, error);
+        let size = entry.row.size;
+        if node.volume_set().room_on(layout)? >= size {
+            let stage = Stage::create(&beside.incoming, &beside.copy).map_err(blame)?;
+            match stage.reserve(size) {
+                Ok(_) => return Ok(Self::Beside(Box::new(stage))),
+                Err(error) if error.severity() == Severity::NoSpace => {
+                    stage.discard().map_err(blame)?;
+                }
+                Err(error) => return Err(blame(error)),
+            }
+        }
+        tracing::info!(file = %entry.name, volume = %entry.volume, size, "no room for a second copy; it is mended in place");
+        let change = Replacement {
+            name: entry.name.clone(),
+            size,
+            root: order.root,
+            groups: order.groups.clone(),
+        };
+        let in_place = InPlace {
+            journal: JournalWriter::create(&beside.journal, &change).map_err(blame)?,
+            tree: TreeBuilder::new(std::io::sink()),
+        };
+        Ok(Self::InPlace(Box::new(in_place)))
+    }
+
+    pub(super) const fn is_in_place(&self) -> bool {
+        matches!(self, Self::InPlace(_))
+    }
+
+    pub(super) fn put(&mut self, bytes: &[u8], source: BlockSource) -> Result<(), DiskError> {
+        match self {
+            Self::Beside(stage) => stage.write_all(bytes),
+            Self::InPlace(in_place) => {
+                in_place
+                    .tree
+                    .update(bytes)
+                    .map_err(|error| DiskError::new("hash", std::path::Path::new(""), error))?;
+                match source {
+                    BlockSource::Kept => Ok(()),
+                    BlockSource::Brought => in_place.journal.append(bytes),
+                }
+            }
+        }
+    }
+
+    /// Ends the bytes. Returns `None` if they do not have the root; nothing was touched then.
+    pub(super) fn finish(self, size: u64, root: Root) -> Result<Option<MendedCopy>, DiskError> {
+        match self {
+            Self::Beside(stage) => {
+                let received = stage.finish()?;
+                if received.size() != size || received.root() != root {
+                    return Ok(None);
+                }
+                RepairedCopy::settle(received).map(|copy| Some(MendedCopy::Beside(copy)))
+            }
+            Self::InPlace(in_place) => {
+                let InPlace { journal, tree } = *in_place;
+                if tree.size() != size || tree.root_so_far() != root {
+                    return Ok(None);
+                }
+                Ok(journal.finish()?.map(MendedCopy::InPlace))
+            }
+        }
+    }
+}
+
+/// Removes the leftovers of an earlier mend of the same file, before a new one begins.
+pub(super) fn clear(beside: &MendPaths) -> Result<(), DiskError> {
+    beside
+        .leftovers()
+        .iter()
+        .try_for_each(|path| directory::remove_name(path))
+}

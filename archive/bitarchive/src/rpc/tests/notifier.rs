@@ -1,0 +1,139 @@
+//! The reports of a node to its monitor, and their order.
+
+use std::pin::pin;
+use std::sync::Mutex;
+use std::time::SystemTime;
+
+use archive_model::Mode;
+use archive_rpc::{
+    Authority, CredentialPem, Credentials, Grant, Limits, Role, Validity, bind, serve,
+};
+use proto_archive::wire::replica_server::{Replica, ReplicaServer};
+use tokio::sync::Semaphore;
+
+use super::*;
+
+/// An authority that issues certificates.
+struct TestAuthority {
+    now: SystemTime,
+    authority: Authority,
+}
+
+impl TestAuthority {
+    fn new(clock: &Clock) -> Self {
+        let now = SystemTime::from(clock.now());
+        let authority = Authority::create("test", around(now, 2)).unwrap();
+        Self { now, authority }
+    }
+
+    fn credentials(&self, role: Role, name: &str) -> Credentials {
+        let grant = Grant::new(role, name).unwrap();
+        let validity = around(self.now, 1);
+        let issued = self.authority.issue(&[grant], &["127.0.0.1"], validity);
+        let issued = issued.unwrap();
+        let pem = CredentialPem {
+            certificate: issued.certificate,
+            key: issued.key,
+            authorities: self.authority.certificate().to_owned(),
+            revoked: None,
+        };
+        Credentials::from_pem(&pem, self.now).unwrap()
+    }
+
+    fn notifier(&self, node: &Arc<Node>, monitor: &str, clock: &Clock) -> Notifier {
+        let credentials = self.credentials(Role::Node, "n1");
+        let between = (monitor, "127.0.0.1:2".to_owned());
+        let limits = Limits::default();
+        Notifier::new(node, between, node.replica(), &credentials, &limits, clock).unwrap()
+    }
+}
+
+fn around(now: SystemTime, hours: u64) -> Validity {
+    Validity {
+        not_before: now - Duration::from_hours(hours),
+        not_after: now + Duration::from_hours(hours),
+    }
+}
+
+/// Makes the notifier of a node whose monitor is away.
+pub(super) fn unheard(node: &Arc<Node>, clock: &Clock) -> Notifier {
+    TestAuthority::new(clock).notifier(node, "127.0.0.1:1", clock)
+}
+
+/// A monitor that answers when the test lets it.
+#[derive(Clone, Default)]
+struct PlayedMonitor(Arc<HeardReport>);
+
+struct HeardReport {
+    modes: Mutex<Vec<wire::Mode>>,
+    arrived: Semaphore,
+    answers: Semaphore,
+}
+
+impl Default for HeardReport {
+    fn default() -> Self {
+        Self {
+            modes: Mutex::default(),
+            arrived: Semaphore::new(0),
+            answers: Semaphore::new(0),
+        }
+    }
+}
+
+#[tonic::async_trait]
+impl Replica for PlayedMonitor {
+    async fn heartbeat(
+        &self,
+        request: Request<wire::HeartbeatRequest>,
+    ) -> Result<Response<wire::HeartbeatResponse>, Status> {
+        self.0.arrived.add_permits(1);
+        self.0.answers.acquire().await.unwrap().forget();
+        let status = request.into_inner().status.unwrap();
+        self.0.modes.lock().unwrap().push(status.mode());
+        Ok(Response::new(wire::HeartbeatResponse { interval_ms: 1000 }))
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_said_later_is_heard_later() {
+    let test = TestDoor::with_two().await;
+    let (node, clock) = (&test.door.node, &test.door.clock);
+    let (lab, played) = (TestAuthority::new(clock), PlayedMonitor::default());
+    let (listener, address) = bind("127.0.0.1:0").await.unwrap();
+    let services = Services {
+        routes: Routes::new(ReplicaServer::new(played.clone())),
+        rules: proto_archive::rules::rules(),
+        descriptors: vec![proto_archive::DESCRIPTORS],
+    };
+    let credentials = lab.credentials(Role::Monitor, "r");
+    let stop = test.door.tasks.stop().cancelled_owned();
+    let served = serve(listener, services, credentials, Limits::default(), stop);
+    test.door
+        .tasks
+        .spawn("monitor", async move { served.await.map(drop) });
+
+    let notifier = lab.notifier(node, &address.to_string(), clock);
+    let said = &played.0;
+    let second = async {
+        said.arrived.acquire().await.unwrap().forget();
+        node.set_mode(Mode::ReadOnly).unwrap();
+        let mut second = pin!(notifier.tell());
+        // Nothing may come of it before the first is answered, however long that takes: this is how long is looked.
+        tokio::select! {
+            heard = &mut second => panic!("heard before the first: {heard:?}"),
+            _two = said.arrived.acquire() => panic!("both are on their way"),
+            () = tokio::time::sleep(Duration::from_millis(200)) => {}
+        }
+        said.answers.add_permits(2);
+        second.await
+    };
+    let (first, second) = tokio::join!(notifier.tell(), second);
+    assert_eq!(first.unwrap(), Duration::from_secs(1));
+    second.unwrap();
+    assert_eq!(
+        *said.modes.lock().unwrap(),
+        [wire::Mode::ReadWrite, wire::Mode::ReadOnly]
+    );
+    test.door.tasks.stop_all();
+    test.door.tasks.join(Duration::from_secs(20)).await.unwrap();
+}

@@ -1,0 +1,57 @@
+//! The choice of the copy of a file that a job reads.
+
+use archive_bitarchive::{Condition, Entry, Layout, Node, NodeError};
+use archive_durable::VolumeProblem;
+use archive_model::{FileName, Root, VolumeId};
+
+use crate::names::is_admitted;
+
+/// The copies of a file on this node now, and the one that is read.
+#[derive(Debug)]
+pub(crate) enum Pick {
+    /// This copy is read: the best one that is online.
+    Read {
+        entry: Entry,
+        root: Root,
+        layout: Layout,
+    },
+    /// The node knows the file, and it is on no disk.
+    Missing { entry: Entry, root: Root },
+    /// It may be on volumes that are offline.
+    Offline(Vec<(VolumeId, String)>),
+    /// It was never here as a file of the archive, or was removed since its name was read.
+    Gone,
+}
+
+/// Looks the file up again: its name may have been read hours ago.
+pub(crate) fn pick(node: &Node, name: &FileName) -> Result<Pick, NodeError> {
+    let mut missing = None;
+    let mut offline = Vec::new();
+    for entry in node.find(name)? {
+        let (true, Some(root)) = (is_admitted(&entry.row), entry.row.root) else {
+            continue;
+        };
+        match node.layout(&entry.volume) {
+            Ok(layout) if !matches!(entry.row.condition, Condition::Missing { .. }) => {
+                return Ok(Pick::Read {
+                    entry,
+                    root,
+                    layout,
+                });
+            }
+            Ok(_)
+            | Err(NodeError::Offline {
+                problem: VolumeProblem::Retired,
+                ..
+            }) => {
+                missing.get_or_insert((entry, root));
+            }
+            Err(other) => offline.push((entry.volume, other.to_string())),
+        }
+    }
+    Ok(match missing {
+        _ if !offline.is_empty() => Pick::Offline(offline),
+        Some((entry, root)) => Pick::Missing { entry, root },
+        None => Pick::Gone,
+    })
+}

@@ -1,0 +1,183 @@
+//! The common parts of a run and of a reduce step: the checks before it begins, its early end, and the component.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use archive_batch::{Control, InvalidJob, Stop};
+use archive_component::{CompileError, Component};
+use archive_model::Root;
+use archive_rpc::{Answers, InvalidMessage, Kind};
+use bytes::Bytes;
+use proto_archive::batch_run::JobRun;
+use tokio::task::spawn_blocking;
+use tokio_stream::{Stream, StreamExt};
+use tokio_util::sync::CancellationToken;
+use tonic::Status;
+
+use crate::node_jobs::NodeJobs;
+use crate::unclean::{BeginError, NotedRun};
+
+/// The most bytes of a component in one message.
+const LARGEST_PIECE: usize = 1 << 20;
+
+/// Ends the computing of a job when it is dropped.
+#[derive(Default)]
+pub(super) struct StopOnDrop {
+    pub(super) control: Control,
+    pub(super) stop: CancellationToken,
+}
+
+impl Drop for StopOnDrop {
+    fn drop(&mut self) {
+        self.control.stop(Stop::Cancelled);
+        self.stop.cancel();
+    }
+}
+
+/// Waits for the next message of the caller, which may be silent for `idle`.
+pub(super) async fn next<T>(
+    steps: &mut (impl Stream<Item = Result<T, Status>> + Unpin),
+    idle: Duration,
+) -> Result<T, Status> {
+    let message = tokio::time::timeout(idle, steps.next()).await;
+    let message = message
+        .map_err(|_late| Kind::TimedOut.status(format!("stalled: no message within {idle:?}")))?;
+    message
+        .unwrap_or_else(|| Err(Kind::Unavailable.status("the stream ended: the job is cancelled")))
+}
+
+/// Refuses a job of another replica.
+pub(super) fn check_replica(node_jobs: &NodeJobs, run: &JobRun) -> Result<(), InvalidMessage> {
+    if run.spec.replica == *node_jobs.node.replica() {
+        return Ok(());
+    }
+    let reason = format!("is not {}, which this node is of", node_jobs.node.replica());
+    Err(InvalidMessage::invalid("replica", reason))
+}
+
+/// Notes on disk that the job runs here, for as long as the returned value lives. A job that has ended this node twice is
+/// refused.
+pub(super) async fn note(node_jobs: &NodeJobs, run: &JobRun) -> Result<NotedRun, Status> {
+    let (unclean, id) = (node_jobs.unclean.clone(), run.id.clone());
+    let noted = blocking(move || unclean.begin(&id)).await?;
+    noted.map_err(|error| match error {
+        BeginError::Refused(..) => Kind::Unavailable.status(error.to_string()),
+        BeginError::Disk(_) => Kind::Storage.status(error.to_string()),
+    })
+}
+
+/// Waits until the job has to end early, and returns why.
+pub(super) async fn over<T>(
+    node_jobs: &NodeJobs,
+    answers: &Answers<T>,
+    left: Duration,
+    control: &Control,
+) -> Status {
+    let stop = node_jobs.tasks.stop();
+    let time = async {
+        // Even a sleep of no time takes a moment.
+        if !left.is_zero() {
+            node_jobs.clock.sleep(left).await;
+        }
+    };
+    tokio::select! {
+        biased;
+        () = answers.closed() => Status::cancelled("the caller is gone"),
+        () = stop.cancelled() => {
+            Kind::Unavailable.status("the node is stopping; ask again when it is back")
+        }
+        () = time => {
+            control.stop(Stop::Time);
+            Kind::TimedOut.status("the time of the job is over")
+        }
+    }
+}
+
+/// The pieces of a component on its way here: exactly the bytes that were announced.
+#[derive(Debug)]
+pub(super) struct ComponentPieces {
+    bytes: Vec<u8>,
+    /// The number of bytes that were announced.
+    size: u64,
+}
+
+impl ComponentPieces {
+    /// Begins a component of `size` bytes.
+    pub(super) const fn new(size: u64) -> Self {
+        Self {
+            bytes: Vec::new(),
+            size,
+        }
+    }
+
+    /// Returns whether more bytes have to come.
+    pub(super) const fn are_missing(&self) -> bool {
+        (self.bytes.len() as u64) < self.size
+    }
+
+    /// Adds the next piece.
+    pub(super) fn add(&mut self, piece: &Bytes) -> Result<(), InvalidMessage> {
+        let refused = |reason| Err(InvalidMessage::invalid("component", reason));
+        if piece.is_empty() || piece.len() > LARGEST_PIECE {
+            return refused(format!("has a message of {} bytes", piece.len()));
+        }
+        let (total, size) = ((self.bytes.len() + piece.len()) as u64, self.size);
+        if total > size {
+            return refused(format!("is announced as {size} bytes, and {total} came"));
+        }
+        self.bytes.extend_from_slice(piece);
+        Ok(())
+    }
+}
+
+/// Compiles a component, one at a time on this node. If the job ends meanwhile, the compiling ends too.
+pub(super) async fn compile(
+    node_jobs: &NodeJobs,
+    digest: Root,
+    ComponentPieces { bytes, .. }: ComponentPieces,
+    control: Control,
+) -> Result<Arc<Component>, Status> {
+    let found = Root::from_bytes(*blake3::hash(&bytes).as_bytes());
+    if found != digest {
+        let reason = format!("the component is not {digest}, but {found}: send that one");
+        return Err(Kind::Mismatch.status(reason));
+    }
+    let permit = Arc::clone(&node_jobs.compiling).acquire_owned().await;
+    let permit = permit.map_err(|error| Kind::Internal.status(error.to_string()))?;
+    let components = node_jobs.components.clone();
+    let compiled = blocking(move || {
+        let _permit = permit;
+        // Another job may have compiled it meanwhile.
+        match components.get(&digest) {
+            Some(component) => Ok(component),
+            None => components.compile(&bytes, &control),
+        }
+    });
+    compiled.await?.map_err(|error| match error {
+        CompileError::Refused(error) => refused(&error),
+        CompileError::Stopped(_) => Status::cancelled("the job was cancelled"),
+        CompileError::Untried(_) => Kind::Unavailable.status(error.to_string()),
+    })
+}
+
+/// Returns the status for a job that cannot be run.
+pub(super) fn refused(error: &InvalidJob) -> Status {
+    match error {
+        InvalidJob::Unknown(_) => Kind::NotFound.status(error.to_string()),
+        InvalidJob::Missing { .. } | InvalidJob::Argument { .. } => {
+            InvalidMessage::invalid("arguments", error.to_string()).into()
+        }
+        InvalidJob::Component(_) => Kind::Mismatch.status(error.to_string()),
+    }
+}
+
+pub(super) async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, Status> {
+    let done = spawn_blocking(work).await;
+    done.map_err(|error| Kind::Internal.status(error.to_string()))
+}
+
+pub(super) fn unexpected(expected: &str) -> Status {
+    InvalidMessage::invalid("step", format!("is not {expected}")).into()
+}

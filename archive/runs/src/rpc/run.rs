@@ -1,0 +1,289 @@
+//! A batch job over the wire: the caller opens it and sends the component if the node lacks it; the node sends output until
+//! the end. The caller keeps its side open for as long as the job is to run.
+//!
+//! A caller may leave answers unread for as long as the job may run: it may be waiting for another node, whose next file
+//! comes first. The connection shows that it lives.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use archive_batch::{Control, Plan, Stop};
+use archive_bitarchive::{Node, rpc};
+use archive_model::{FileName, JobLane, Program};
+use archive_rpc::answers::open;
+use archive_rpc::{AnswerStream, Answers, InvalidMessage, Kind};
+use bytes::Bytes;
+use proto_archive::batch_run::{JobRun, write_done};
+use proto_archive::wire::{self, batch_run_request, batch_run_response};
+use tokio::sync::mpsc::error::TrySendError;
+use tokio_stream::{Stream, StreamExt};
+use tonic::{Response, Status};
+
+use super::job::{
+    ComponentPieces, StopOnDrop, blocking, check_replica, compile, next, note, over, refused,
+    unexpected,
+};
+use crate::early_end::EarlyEnd;
+use crate::node_jobs::NodeJobs;
+use crate::running::{Progress, RunOrder, RunStep, RunningJob};
+
+/// The most answers that wait to be read.
+const ANSWERS: usize = 16;
+
+/// The time between two signs of life while a component is compiled.
+const EVERY: Duration = Duration::from_secs(1);
+
+/// Runs a job for a caller that sends `steps`, for as long as it listens.
+pub(super) fn run<S>(
+    node_jobs: &Arc<NodeJobs>,
+    idle: Duration,
+    steps: S,
+) -> Response<AnswerStream<wire::BatchRunResponse>>
+where
+    S: Stream<Item = Result<wire::BatchRunRequest, Status>> + Send + Unpin + 'static,
+{
+    let (stream, task) = open(ANSWERS, |answers| {
+        let call = RunCall {
+            node_jobs: Arc::clone(node_jobs),
+            idle,
+            steps,
+            answers,
+        };
+        call.serve()
+    });
+    node_jobs.tasks.spawn_once("batch", task);
+    Response::new(stream)
+}
+
+struct RunCall<S> {
+    node_jobs: Arc<NodeJobs>,
+    idle: Duration,
+    steps: S,
+    answers: Answers<wire::BatchRunResponse>,
+}
+
+impl<S> RunCall<S>
+where
+    S: Stream<Item = Result<wire::BatchRunRequest, Status>> + Send + Unpin + 'static,
+{
+    async fn serve(mut self) -> Result<(), Status> {
+        let batch_run_request::Step::Open(open) = self.step().await? else {
+            return Err(unexpected("open"));
+        };
+        let run = JobRun::read(open)?;
+        check_replica(&self.node_jobs, &run)?;
+        let selection = run.spec.selection();
+        let selection =
+            selection.map_err(|error| InvalidMessage::invalid("files", error.to_string()))?;
+        let slot = self.node_jobs.slot(run.lane).ok_or_else(|| {
+            let node = self.node_jobs.node.id();
+            Kind::Busy.status(match run.lane {
+                JobLane::Research => format!(
+                    "{} batch jobs run on node {node} already (`batch_node.jobs`); ask again later",
+                    self.node_jobs.most_jobs()
+                ),
+                JobLane::Index => format!(
+                    "{} batch jobs of the index run on node {node} already; ask again later",
+                    JobLane::MOST_OF_INDEX
+                ),
+            })
+        })?;
+        let slot = slot.noting(note(&self.node_jobs, &run).await?);
+        let ending = StopOnDrop::default();
+        tracing::info!(job = %run.id, program = ?run.spec.program, after = ?run.after, "a batch job begins");
+        let (node_jobs, answers) = (Arc::clone(&self.node_jobs), self.answers.clone());
+        let over = over(&node_jobs, &answers, run.left, &ending.control);
+        tokio::pin!(over);
+        let plan = tokio::select! {
+            biased;
+            status = &mut over => return Err(status),
+            never = pulse(&node_jobs, &answers) => match never {},
+            plan = self.plan(&run, &ending.control) => plan?,
+        };
+        let order = RunOrder {
+            id: run.id.clone(),
+            plan,
+            selection,
+            after: run.after,
+            output: run.spec.limits.output,
+            ahead: self
+                .node_jobs
+                .most_ahead(&run.spec.program, run.spec.limits.memory),
+            control: ending.control.clone(),
+            stop: ending.stop.clone(),
+        };
+        let mut running = RunningJob::begin(&node_jobs, slot, order);
+        let ended = tokio::select! {
+            biased;
+            status = &mut over => Err(status),
+            status = gone(&mut self.steps) => Err(status),
+            ended = forward(&mut running, &node_jobs.node, &answers) => ended,
+        };
+        let Progress { files, bytes, .. } = running.progress();
+        let why = ended.as_ref().err().map(Status::message);
+        tracing::info!(job = %run.id, files, bytes, why, "a batch job has ended");
+        ended
+    }
+
+    async fn step(&mut self) -> Result<batch_run_request::Step, Status> {
+        let message = next(&mut self.steps, self.idle).await?;
+        Ok(message
+            .step
+            .ok_or_else(|| InvalidMessage::missing("step"))?)
+    }
+
+    /// Makes the plan for each file.
+    async fn plan(&mut self, run: &JobRun, control: &Control) -> Result<Box<dyn Plan>, Status> {
+        let digest = match &run.spec.program {
+            Program::BuiltIn(name) => {
+                return archive_batch::plan(name, &run.spec.arguments)
+                    .map_err(|error| refused(&error));
+            }
+            Program::Component(digest) => *digest,
+        };
+        let components = self.node_jobs.components.clone();
+        let found = blocking(move || components.get(&digest)).await?;
+        let component = if let Some(component) = found {
+            component
+        } else {
+            self.want().await?;
+            let mut pieces = ComponentPieces::new(run.component_size);
+            while pieces.are_missing() {
+                let batch_run_request::Step::Component(piece) = self.step().await? else {
+                    return Err(unexpected("component"));
+                };
+                pieces.add(&piece)?;
+            }
+            compile(&self.node_jobs, digest, pieces, control.clone()).await?
+        };
+        let (arguments, limits) = (run.spec.arguments.clone(), run.spec.limits);
+        blocking(move || component.plan(&arguments, limits))
+            .await?
+            .map_err(|error| refused(&error))
+    }
+
+    async fn want(&mut self) -> Result<(), Status> {
+        let want = batch_run_response::Step::Want(batch_run_response::Want {});
+        let sent = self.answers.send(Ok(answer(want))).await;
+        sent.map_err(|_gone| Status::cancelled("the caller is gone"))
+    }
+}
+
+/// Sends a sign of life every second until the job begins.
+#[expect(clippy::infinite_loop, reason = "it is dropped when the job begins")]
+async fn pulse(node_jobs: &NodeJobs, answers: &Answers<wire::BatchRunResponse>) -> Infallible {
+    loop {
+        tokio::time::sleep(EVERY).await;
+        let alive = progress(&Progress {
+            node: node_jobs.node.id().clone(),
+            files: 0,
+            files_total: 0,
+            bytes: 0,
+        });
+        // If the channel is full, the caller has other answers to read.
+        drop(answers.try_send(Ok(answer(alive))));
+    }
+}
+
+/// Waits until the caller ends the job, or sends a step that is not allowed.
+async fn gone<S>(steps: &mut S) -> Status
+where
+    S: Stream<Item = Result<wire::BatchRunRequest, Status>> + Unpin,
+{
+    match steps.next().await {
+        None | Some(Err(_)) => Status::cancelled("the stream ended: the job is cancelled"),
+        Some(Ok(_)) => unexpected("expected: the job runs"),
+    }
+}
+
+/// Sends the steps of a job, to its end.
+async fn forward(
+    running: &mut RunningJob,
+    node: &Node,
+    answers: &Answers<wire::BatchRunResponse>,
+) -> Result<(), Status> {
+    loop {
+        let step = running.next().await.map_err(|why| ended(&why))?;
+        let is_last = matches!(step, RunStep::End(..));
+        let Err(unsent) = answers.try_send(Ok(answer(written(node, step)))) else {
+            if is_last {
+                return Ok(());
+            }
+            continue;
+        };
+        let gone = || Status::cancelled("the caller is gone");
+        match unsent {
+            TrySendError::Closed(_) => return Err(gone()),
+            TrySendError::Full(message) => {
+                running.let_go();
+                answers.send(message).await.map_err(|_gone| gone())?;
+            }
+        }
+        if is_last {
+            return Ok(());
+        }
+    }
+}
+
+fn written(node: &Node, step: RunStep) -> batch_run_response::Step {
+    use batch_run_response::Step as Wire;
+    match step {
+        RunStep::Begin(name) => begin(&name),
+        RunStep::Output(bytes) => output(bytes),
+        RunStep::Done(done) => Wire::Done(write_done(*done)),
+        RunStep::Progress(far) => progress(&far),
+        RunStep::End(files, offline) => {
+            let mut gaps = rpc::gaps(node);
+            for (volume, reason) in offline {
+                if gaps.iter().all(|gap| gap.volume != volume.as_str()) {
+                    gaps.push(wire::Gap {
+                        replica: node.replica().to_string(),
+                        node: node.id().to_string(),
+                        volume: volume.into(),
+                        reason,
+                    });
+                }
+            }
+            Wire::End(batch_run_response::End { files, gaps })
+        }
+    }
+}
+
+fn begin(name: &FileName) -> batch_run_response::Step {
+    batch_run_response::Step::Begin(batch_run_response::Begin {
+        name: name.to_string(),
+    })
+}
+
+fn output(bytes: Bytes) -> batch_run_response::Step {
+    batch_run_response::Step::Output(bytes)
+}
+
+fn progress(far: &Progress) -> batch_run_response::Step {
+    batch_run_response::Step::Progress(batch_run_response::Progress {
+        node: far.node.to_string(),
+        files: far.files,
+        files_total: far.files_total,
+        bytes: far.bytes,
+    })
+}
+
+fn answer(step: batch_run_response::Step) -> wire::BatchRunResponse {
+    wire::BatchRunResponse { step: Some(step) }
+}
+
+fn ended(ended: &EarlyEnd) -> Status {
+    match ended {
+        EarlyEnd::Stopped(Stop::Time) => Kind::TimedOut.status("the time of the job is over"),
+        EarlyEnd::Stopped(Stop::Output) => {
+            Kind::NoSpace.status("the job has written more than it may")
+        }
+        EarlyEnd::Stopped(Stop::Cancelled) => Status::cancelled("the job was cancelled"),
+        EarlyEnd::Node(error) => rpc::status(error),
+        EarlyEnd::Exhausted(why) => {
+            Kind::Unavailable.status(format!("the node can open no more files now: {why}"))
+        }
+        EarlyEnd::Bug(_) => Kind::Internal.status(ended.to_string()),
+    }
+}
