@@ -49,7 +49,7 @@ pub enum Verified {
     /// The number of bytes that were read.
     Progress(u64),
     /// The copy as it was just found.
-    Done(VerifiedCopy),
+    Done(Box<VerifiedCopy>),
 }
 
 /// A copy as it was just read.
@@ -191,10 +191,8 @@ impl Verifying {
         let copy = fields::file_copy(&entry)?;
         let read = fields::optional_root("found", &message.found)?;
         let admitted = copy.root.filter(|_| copy.is_present());
-        Ok(Verified::Done(VerifiedCopy {
-            root: read.or(admitted),
-            copy,
-        }))
+        let root = read.or(admitted);
+        Ok(Verified::Done(Box::new(VerifiedCopy { copy, root })))
     }
 }
 

@@ -19,9 +19,7 @@ use archive_daemon::{Step, Worker, WorkerError};
 use archive_db::DbError;
 use archive_decisions::repair::policy::{Case, Decision, Surroundings, decide};
 use archive_ledger::anomalies::AnomalyRow;
-use archive_model::{
-    AnomalyKind, CopyCondition, Finder, NodeId, NodeState, RepairOutcome, ReplicaId,
-};
+use archive_model::{AnomalyKind, CopyCondition, Finder, NodeId, NodeState, ReplicaId};
 use archive_rpc::CallError;
 use jiff::{SignedDuration, Timestamp};
 

@@ -103,7 +103,7 @@ impl Preserver {
         &self,
         row: &AnomalyRow,
         repair_order: &RepairOrder,
-        read: Option<Copy>,
+        read: Option<FileCopy>,
         told: &(dyn Fn(u64) + Send + Sync),
     ) -> Result<RepairReport, CallError> {
         let done = self.plan_and_move(row, repair_order, read, told).await?;
@@ -119,7 +119,7 @@ impl Preserver {
         &self,
         row: &AnomalyRow,
         repair_order: &RepairOrder,
-        mut read: Option<Copy>,
+        mut read: Option<FileCopy>,
         told: &(dyn Fn(u64) + Send + Sync),
     ) -> Result<RepairReport, CallError> {
         let mut left = PLANS;
@@ -189,7 +189,7 @@ impl Preserver {
         &self,
         row: &AnomalyRow,
         repair_order: &RepairOrder,
-        read: Option<Copy>,
+        read: Option<FileCopy>,
         told: &(dyn Fn(u64) + Send + Sync),
     ) -> Result<SecondLook, CallError> {
         let done = |outcome, what: &str| Ok(SecondLook::Done(RepairReport::of(outcome, what)));

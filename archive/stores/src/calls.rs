@@ -113,7 +113,7 @@ impl ReplicaCalls {
         loop {
             match self.within(limit, verifying.next()).await? {
                 Verified::Progress(bytes) => told(bytes),
-                Verified::Done(verified) => return Ok(verified),
+                Verified::Done(verified) => return Ok(*verified),
             }
         }
     }

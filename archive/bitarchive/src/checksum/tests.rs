@@ -209,8 +209,7 @@ fn table_of_a_later_release_is_left_alone() {
     first.add(&name, recorded(1), "one").unwrap();
     drop(first);
     let tables = &["files", "admissions", "later"];
-    let options =
-        archive_db::ChecksumReplicaOptions::new("checksums", 2, tables).migration(|_| Ok(()));
+    let options = archive_db::Options::new("checksums", 2, tables).migration(|_| Ok(()));
     let path = directory.path().join("table");
     drop(Database::open(&path, &options).unwrap());
     let (node, replica) = ("n-1".parse().unwrap(), "n".parse().unwrap());

@@ -153,7 +153,11 @@ fn expect(scripts: &[Script], out: &[Entry], gaps: &[Gap]) {
         match script.fate {
             Fate::Ends => assert!(theirs.is_empty(), "{scripts:?}"),
             Fate::EndsWithGap => {
-                assert_eq!(theirs[0].volume, Some(volume("v9")), "{scripts:?}");
+                assert_eq!(
+                    theirs[0].volume,
+                    Some(VolumeName::Id(volume("v9"))),
+                    "{scripts:?}"
+                );
             }
             Fate::Miscounts
             | Fate::BreaksOff

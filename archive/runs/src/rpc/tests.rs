@@ -131,7 +131,8 @@ impl JobAnswers {
             .filter(|file| failed(file))
             .map(|(done, _)| {
                 let failure = &done.failures[0];
-                (&*done.name, &*failure.kind, failure.offset)
+                let kind = fields::failure_kind("kind", failure.kind).unwrap();
+                (&*done.name, kind.as_str(), failure.offset)
             })
             .collect()
     }

@@ -41,6 +41,8 @@ pub fn gap_message(gap: Gap) -> wire::Gap {
 
 #[cfg(test)]
 mod tests {
+    use archive_model::VolumeId;
+
     use super::*;
 
     fn gap_of(volume: &str) -> wire::Gap {
@@ -57,7 +59,7 @@ mod tests {
     fn gap_of_unlabelled_disk_is_read() {
         for (volume, id) in [("v", Some("v")), ("/disks/1", None), ("", None)] {
             let gap = gap(&gap_of(volume)).unwrap();
-            assert_eq!(gap.volume_id().map(|id| id.as_str()), id);
+            assert_eq!(gap.volume_id().map(VolumeId::as_str), id);
             assert_eq!(gap_message(gap), gap_of(volume));
         }
         let steering = gap(&gap_of("/disks/\u{1b}[31m")).unwrap();

@@ -84,7 +84,7 @@ fn unexpected_file_needs_its_own_admission() {
     let other = machine.sign(&admission("a", b"other", "u2"));
     assert!(matches!(
         take_in(&node, "a", &other),
-        Err(NodeError::AdmittedFile { .. })
+        Err(NodeError::Admitted { .. })
     ));
     assert!(
         std::fs::metadata(machine.target("a").file)
@@ -142,7 +142,7 @@ fn copy_of_other_bytes_gets_their_admission() {
     for wrong in [&old[..], b"other"] {
         let refused = take_in(wrong);
         assert!(
-            matches!(refused, Err(NodeError::AdmittedFile { .. })),
+            matches!(refused, Err(NodeError::Admitted { .. })),
             "{refused:?}"
         );
         assert_eq!(std::fs::read(machine.target("a").sidecar).unwrap(), before);

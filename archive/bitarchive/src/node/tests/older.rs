@@ -8,7 +8,7 @@ use archive_durable::volume::identify;
 use super::attic::{cause, root};
 use super::broken::verify;
 use super::*;
-use crate::heartbeat::Look;
+use crate::heartbeat::DiskWorker;
 
 fn copy(from: &Path, to: &Path) {
     let copied = std::process::Command::new("cp")
@@ -218,7 +218,7 @@ fn removal_raises_generation() {
 async fn look_raises_generation_of_changed_volume() {
     let machine = Machine::new();
     let node = Arc::new(machine.start().0);
-    let mut look = Look {
+    let mut look = DiskWorker {
         node: Arc::clone(&node),
         clock: ManualClock::new(now()).clock(),
         every: Period::from_secs(5),
