@@ -153,7 +153,7 @@ fn absent_node_is_named_and_later_made_good() {
         assert_eq!(silent, ["two-1"], "{end:?}");
         let is_missing = |entry: &archive_client::ListEntry| {
             let found = entry.found.as_ref();
-            found.is_none_or(|found| found.is_missing())
+            found.is_none_or(archive_model::FileCopy::is_missing)
         };
         assert!(!entries.iter().any(is_missing), "{entries:?}");
         let (_, end) = list(&reader, Some("one")).await.unwrap();
