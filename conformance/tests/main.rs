@@ -15,6 +15,7 @@ mod flaky;
 mod hostile;
 mod language;
 mod tidy;
+mod walks;
 
 /// Fails with one line per finding and what to do about them.
 #[track_caller]

@@ -1,4 +1,4 @@
-//! A file that is hashed while it is read, by whoever reads all of it anyway.
+//! A file that is hashed while it is read by a caller that reads all of it anyway.
 //!
 //! # Errors
 //!
@@ -69,7 +69,7 @@ impl Read for HashedFile {
 mod tests {
     use super::*;
 
-    /// Fails if a byte does not count, whoever has read it.
+    /// Fails if a byte does not count, whichever caller has read it.
     #[test]
     fn whole_file_is_hashed() {
         let directory = tempfile::tempdir().unwrap();

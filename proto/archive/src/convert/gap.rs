@@ -66,7 +66,7 @@ mod tests {
         assert_eq!(text_of(steering.volume), "/disks/ [31m");
     }
 
-    /// Fails if the gap of a node is taken for one of another replica, or a node that is none is believed.
+    /// Fails if the gap of a node is taken for one of another replica, or an invalid node id is believed.
     #[test]
     fn gap_is_within_replica_that_was_asked() {
         let two: ReplicaId = "two".parse().unwrap();

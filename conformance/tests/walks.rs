@@ -1,0 +1,81 @@
+//! The walks of ARCHITECTURE.md, held to the code: a file or function that a walk names is there.
+//!
+//! Not promised: that the steps come in this order.
+
+use conformance::tree;
+
+use crate::assert_none;
+
+/// The walks of `ARCHITECTURE.md`: each drawing as one line.
+fn walks() -> Vec<String> {
+    let text = tree::read("ARCHITECTURE.md").unwrap();
+    let begin = text.find("## Walks").unwrap();
+    let end = text.find("## Arrows").unwrap();
+    let drawings = text[begin..end].split("```").skip(1).step_by(2);
+    drawings
+        .map(|walk| {
+            let words = walk.strip_prefix("text").unwrap().split_whitespace();
+            words.collect::<Vec<_>>().join(" ")
+        })
+        .collect()
+}
+
+/// A name in a walk, without what stands around it.
+fn name_in_walk(word: &str) -> &str {
+    word.trim_matches(|c: char| !c.is_ascii_alphanumeric() && c != '_')
+}
+
+/// Fails if a walk names a file that is not there, a function that its file has not, or a method that no file has.
+#[test]
+fn walks_name_files_and_functions_that_exist() {
+    let files = tree::files().unwrap();
+    let sources: Vec<_> = files.iter().filter(|file| file.is("rs")).collect();
+    let declares = |text: &str, name: &str| {
+        let is_variant = name.starts_with(|c: char| c.is_ascii_uppercase());
+        let ends = ["(", "<"].map(|end| format!("fn {name}{end}"));
+        is_variant || ends.iter().any(|function| text.contains(function))
+    };
+    let mut wrong = Vec::new();
+    let mut steps = 0;
+    for walk in walks() {
+        let words: Vec<&str> = walk.split(' ').collect();
+        let mut part = "";
+        for (at, word) in words.iter().enumerate() {
+            let is_crate = |word: &str| {
+                let manifest = format!("{word}/Cargo.toml");
+                word.contains('/') && files.iter().any(|file| file.path == manifest)
+            };
+            if is_crate(name_in_walk(word)) {
+                part = name_in_walk(word);
+            }
+            let path = word.strip_suffix(':').unwrap_or_default();
+            let is_path = |c: char| c.is_ascii_lowercase() || c == '_' || c == '/';
+            if !path.is_empty() && path.chars().all(is_path) {
+                let path = format!("{part}/src/{path}.rs");
+                let file = sources.iter().find(|source| source.path == path);
+                let step = name_in_walk(words.get(at + 1).unwrap_or(&""));
+                let function = step.rsplit("::").next().unwrap_or(step);
+                steps += 1;
+                match file {
+                    None => wrong.push(format!("{path}: there is no such file")),
+                    Some(file) if !declares(&file.text, function) => {
+                        wrong.push(format!("{path}: it has no function {function}"));
+                    }
+                    Some(_) => {}
+                }
+            }
+            if let Some((kind, method)) = name_in_walk(word).split_once("::") {
+                let has_it = |text: &str| text.contains(kind) && declares(text, method);
+                steps += 1;
+                if !sources.iter().any(|source| has_it(&source.text)) {
+                    wrong.push(format!("{kind}::{method}: no file has it"));
+                }
+            }
+        }
+    }
+    assert!(steps > 100, "only {steps} steps were found");
+    assert_none(
+        &wrong,
+        "stand in a walk of ARCHITECTURE.md: draw the walk as it goes now",
+    );
+}
