@@ -1,4 +1,4 @@
-//! What lies in an attic, in both directions.
+//! Items of attics, in both directions.
 
 use archive_model::attic::is_typed_id;
 use archive_model::{AtticItem, AtticKind, AtticPlace, ReplicaId};

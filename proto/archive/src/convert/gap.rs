@@ -1,4 +1,4 @@
-//! What an answer lacks, in both directions.
+//! Gaps of answers, in both directions.
 
 use archive_model::{Gap, ReplicaId, VolumeName};
 use archive_rpc::InvalidMessage;
