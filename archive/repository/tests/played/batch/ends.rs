@@ -291,7 +291,7 @@ async fn node_that_lies_is_a_gap() {
             panic!("{id}: {:?}", status.gaps)
         };
         assert_eq!(gap.node, "n-1", "{id}");
-        let is_told = gap.reason.contains("does not keep to the protocol");
+        let is_told = gap.reason.contains("violates the protocol");
         assert!(is_told && gap.reason.contains(said), "{id}: {}", gap.reason);
         // Earlier messages count.
         assert_eq!(anna.output(id, What::Result).await, output, "{id}");
