@@ -197,7 +197,7 @@ fn drained_node_moves_all_copies_to_the_other() {
         let count =
             |text: &str| lines.iter().filter(|(what, _)| what.contains(text)).count() as u64;
         assert_eq!(
-            count("node one-1 of replica one is drained: "),
+            count("node one-1 of replica one is being drained: "),
             1,
             "also over a restart"
         );
