@@ -70,7 +70,7 @@ pub(crate) enum Command {
   holdfast repository --settings repository.toml --init      the first time
   holdfast repository --settings repository.toml")]
     Repository(parts::Repository),
-    /// Run the monitor of one replica: which nodes live, which node receives or has a file
+    /// Run the monitor of one replica: which nodes live, and which has a file
     ///
     /// Runs until Ctrl-C or SIGTERM. The exit code is 3 if its settings are wrong, and 1 if it cannot go on.
     #[command(after_help = "Examples:

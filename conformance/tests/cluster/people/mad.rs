@@ -147,7 +147,7 @@ async fn two_persons(cluster: &Cluster, ids: Vec<String>) {
     assert_eq!(done.len(), AN_HOUR, "{:?}", failed.first());
     for one in failed {
         assert_eq!(one.state(), RequestStage::Failed);
-        let says_so = one.outcome.contains("no more than 25 files an hour");
+        let says_so = one.outcome.contains("at most 25 files an hour");
         assert!(says_so, "{}", one.outcome);
     }
 }
