@@ -16,7 +16,7 @@ use serde::ser::{Serialize, Serializer};
 ///
 /// let size: ByteSize = "2 GiB".parse()?;
 /// assert_eq!(size.bytes(), 2 << 30);
-/// assert!("2".parse::<ByteSize>().is_err());
+/// assert_eq!("2".parse::<ByteSize>()?.bytes(), 2);
 /// # Ok::<(), archive_model::InvalidQuantity>(())
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
