@@ -2,8 +2,8 @@
 //!
 //! Owns the order in which replicas are asked and what their refusals mean. A part that one replica has damaged, cannot
 //! read or does not send comes from another, if need be group by group; what nobody gives is a [`Hole`], which says
-//! whether every copy was asked and is bad there, or whether somebody could not be asked. It is drawn by the caller that reads
-//! it: nothing runs while nobody asks for more, and no more than one segment is held.
+//! whether every copy was asked and is bad there, or whether somebody could not be asked. Its caller draws it: nothing
+//! runs while nobody asks for more, and no more than one segment is held.
 //!
 //! Not promised: that a donor is intact elsewhere. Only what was asked for was proven.
 
@@ -32,7 +32,7 @@ const LONGEST_SEGMENT: u64 = 16 << 20;
 /// The time that a donor may keep a reader waiting before another one is asked.
 const HEDGE: Duration = Duration::from_secs(1);
 
-/// Reads out of the replicas.
+/// The means to read files out of the replicas.
 #[derive(Clone, Debug)]
 pub struct Assembler {
     /// The calls to the replicas where bytes come from.
@@ -47,11 +47,12 @@ pub struct Assembly {
     of: Assembler,
     wanted: WantedFile,
     candidates: Vec<Candidate>,
-    /// In which order they are asked.
+    /// The indexes of the candidates, in the order in which they are asked.
     order: Vec<usize>,
     left: VecDeque<Range<u64>>,
     open: Option<Open>,
-    /// Damage may lie in other groups of each replica: one group is asked for.
+    /// Whether one group is asked for at a time: no donor gave the whole range, and each may be damaged in other
+    /// groups.
     is_narrow: bool,
     with_bytes: bool,
     sent: BTreeMap<ReplicaId, u64>,
@@ -67,7 +68,7 @@ struct Open {
 
 /// The reason why a donor gave nothing.
 enum Failure {
-    /// It takes long, and somebody else can be asked.
+    /// The donor takes long, and another one can be asked.
     Slow,
     Refused(CallError),
 }
@@ -79,7 +80,8 @@ impl From<CallError> for Failure {
 }
 
 impl Assembler {
-    /// The donors, those first that answer and have least to do.
+    /// Sorts the donors into the order in which they are to be asked: those that are not silent first, then those that
+    /// kept no reader waiting lately, then those with the fewest reads under way.
     pub fn by_load(&self, donors: Vec<Donor>) -> Vec<Donor> {
         let is_silent = |donor: &Donor| {
             let node = donor.node.as_ref();
@@ -126,7 +128,8 @@ impl Assembly {
         &self.sent
     }
 
-    /// The replicas, and their nodes, that showed damage: they want to be looked at.
+    /// Returns the replicas that reported damage, with their nodes as far as they are known: these copies are to be
+    /// looked at.
     pub fn damaged(&self) -> Vec<(ReplicaId, Option<NodeId>)> {
         self.candidates
             .iter()
@@ -146,7 +149,7 @@ impl Assembly {
         self.open = None;
     }
 
-    /// The next part; none once everything that was asked for has come, or is a hole.
+    /// Returns the next part, or `None` once all that was asked for has been returned as proven bytes or as holes.
     pub async fn next(&mut self) -> Option<Part> {
         loop {
             let range = self.left.front()?.clone();
@@ -176,7 +179,8 @@ impl Assembly {
         }
     }
 
-    /// Whom to ask for what begins with `range`, and up to where.
+    /// Chooses the candidate to ask for the bytes from the start of `range` on, and the offset up to which to ask it.
+    /// Returns `None` if no candidate may be asked.
     fn choose(&self, range: &Range<u64>) -> Option<(usize, u64)> {
         let group = range.start / GROUP_SIZE;
         let one = (group + 1).saturating_mul(GROUP_SIZE).min(range.end);
@@ -189,7 +193,7 @@ impl Assembly {
         if self.is_narrow || good.is_none() {
             return Some((index, one));
         }
-        // Up to where it is known to be bad.
+        // Only up to the next group that is known to be bad there.
         let bad = self.candidate(index).donor.bad.ranges();
         let next_bad = bad.map(|bad| bad.start).find(|start| *start > group);
         let until = next_bad.map_or(range.end, |start| start.saturating_mul(GROUP_SIZE));
@@ -212,7 +216,7 @@ impl Assembly {
         }
     }
 
-    /// Awaits `doing`, within the patience with this donor.
+    /// Awaits `doing` for at most `patience`. Fails with [`Failure::Slow`] if that is less than a part may be silent.
     async fn within<T>(
         &self,
         patience: Duration,
@@ -225,7 +229,8 @@ impl Assembly {
         }
     }
 
-    /// Asks a donor, whose place is found out first where it is not known.
+    /// Opens a read of `range` from a donor. If its node is not known, the monitor of its replica is asked for it
+    /// first.
     async fn ask(&mut self, index: usize, range: Range<u64>) -> Result<Open, Failure> {
         let patience = self.patience(index, range.start);
         let name = self.wanted.name.clone();
@@ -275,7 +280,7 @@ impl Assembly {
         }
     }
 
-    /// The next segment of a stream, held against the root.
+    /// Receives the next segment of a donor's stream, and verifies it against the root.
     async fn receive(&self, open: &mut Open, offset: u64) -> Result<Proven, Failure> {
         let patience = self.patience(open.index, offset);
         let message = self.within(patience, open.segments.next()).await?;
@@ -313,7 +318,7 @@ impl Assembly {
         })
     }
 
-    /// A donor did not give what was asked of it, or took long.
+    /// Notes that a donor refused a read or took long, so that another one is asked.
     fn failed(&mut self, index: usize, until: u64, failure: Failure) {
         match failure {
             Failure::Refused(error) => self.refused(index, until, &error),
@@ -329,7 +334,7 @@ impl Assembly {
         }
     }
 
-    /// A donor did not give what was asked of it.
+    /// Notes why a donor refused a read. It is asked last from now on, unless its node is to be looked up again.
     fn refused(&mut self, index: usize, until: u64, error: &CallError) {
         let offset = self.left.front().map_or(0, |range| range.start);
         let Some(candidate) = self.candidates.get_mut(index) else {
@@ -341,7 +346,7 @@ impl Assembly {
         let said = format!("{replica}: {}", error.reason);
         let refusal = match error.kind {
             Kind::NotFound if donor.node.is_some() && !candidate.is_located => {
-                // It is not where it was; perhaps it is elsewhere in the replica.
+                // The file is not on that node any more; perhaps it is elsewhere in the replica.
                 donor.node = None;
                 return;
             }
@@ -371,12 +376,13 @@ impl Assembly {
             | Kind::Storage => Refusal::Silent(said),
         };
         candidate.refusal = Some((refusal, until));
-        // The one that failed is asked last from now on.
+        // The donor that failed is asked last from now on.
         self.order.retain(|other| *other != index);
         self.order.push(index);
     }
 
-    /// Nobody gave the whole: those that may still have the first group are asked for that alone.
+    /// Goes on group by group, because no donor gave the whole range. Donors that refused more than the group at
+    /// `offset` may be asked again, except those that were silent.
     fn narrow(&mut self, offset: u64) {
         self.is_narrow = true;
         for candidate in &mut self.candidates {
@@ -387,7 +393,7 @@ impl Assembly {
         }
     }
 
-    /// Goes on after `offset`: a donor that refused what lay before may have what follows.
+    /// Goes on at `offset`: a donor that refused what lay before may have what follows.
     fn advance(&mut self, offset: u64) {
         self.is_narrow = false;
         for candidate in &mut self.candidates {

@@ -68,9 +68,9 @@ pub struct Parts {
     pub clock: Clock,
     /// Randomness for the ids of uploads.
     pub chance: Chance,
-    /// The messages to it.
+    /// The messages to the coordinator.
     pub messages: mpsc::Receiver<CoordinatorMessage>,
-    /// When what failed is tried again, as those see it who ask.
+    /// The times at which failed copies are tried again, for callers who ask.
     pub retries: Retries,
 }
 
@@ -82,13 +82,13 @@ pub struct Coordinator {
     timers: BTreeSet<(Timestamp, FileName)>,
     depositors: HashMap<Requester, Depositor>,
     last_requester: u64,
-    /// The callers who wait until what they decided is remembered.
+    /// The callers that wait until all that was decided before is remembered.
     waiting: Vec<oneshot::Sender<()>>,
-    /// The callers who are told what is remembered of a file.
+    /// The callers that are told what is remembered of a file.
     followers: Followers,
     /// Copies that count from this round on.
     back: Vec<doubt::Back>,
-    /// Which files on their way are still to be looked for.
+    /// The walk that brings files on their way into memory.
     paging: Paging,
 }
 
@@ -121,7 +121,7 @@ pub enum CoordinatorError {
          repository again, which asks the replicas how the file stands"
     )]
     Absent(FileName),
-    /// There is no randomness for an upload's id.
+    /// The system gives no randomness for an upload's id.
     #[error(transparent)]
     Chance(#[from] archive_daemon::clock::NoChance),
 }
@@ -129,7 +129,7 @@ pub enum CoordinatorError {
 type Step<T> = Result<T, CoordinatorError>;
 
 impl Coordinator {
-    /// A coordinator that knows of no file yet.
+    /// Creates a coordinator that knows of no file yet.
     pub fn new(parts: Parts) -> Self {
         Self {
             parts,
@@ -203,7 +203,7 @@ impl Coordinator {
             return Ok(());
         };
         if event == Event::Tick && active.timer.is_none_or(|at| at > now) {
-            // Rung already in this round, or too early, because the clock was set back: it rings again.
+            // The timer rang already in this round, or too early because the clock was set back: it rings again.
             return Ok(());
         }
         if event == Event::Tick
@@ -264,7 +264,7 @@ impl Coordinator {
             .extend(back.filter(|back| back.is_so(active.state.record())));
         let is_persisted = effects.first() == Some(&Effect::Persist);
         if let (true, Some(who)) = (is_readmission && is_persisted, &by) {
-            // Signed anew, in the name of those who decided.
+            // The admission is signed anew, in the name of the people who decided.
             active.depositor.clone_from(who);
             active.admission = None;
         }
@@ -272,7 +272,7 @@ impl Coordinator {
             // No admission will come for this stream: its uploads give up, and the nodes their claims.
             let is_forgotten = |effect: &Effect| matches!(effect, Effect::Expire { .. });
             if let Some(seal) = active.seal.take_if(|_| effects.iter().any(is_forgotten)) {
-                // Nor will it be sent again.
+                // The stream will not be sent again either: the nodes need not keep what they have of it.
                 seal.send_replace(Some(UploadVerdict::Forgotten));
             }
             active.seal = None;
@@ -291,7 +291,8 @@ impl Coordinator {
         Some(depositor.who.clone())
     }
 
-    /// A file that is not on its way: from the admin data, or new where somebody asks to store it.
+    /// Loads a file that is not in memory: from the admin data, or as a new one if `event` asks to store it. Returns
+    /// `None` for any other event of an unknown file.
     fn load(
         &self,
         name: &FileName,
@@ -346,7 +347,7 @@ impl Coordinator {
                 requester,
                 upload,
                 claim,
-                // Known once the file is.
+                // Set by `decide`, once the file is loaded.
                 resumes: false,
             },
         ))

@@ -10,7 +10,7 @@ use tokio::sync::mpsc;
 use tokio_stream::{Stream, StreamExt};
 use tokio_util::sync::CancellationToken;
 
-/// The number of bytes that are taken between two words about it.
+/// The number of bytes that are taken between two reports of progress.
 const STRIDE: u64 = 4 << 20;
 
 /// A message from a depositor.
@@ -25,18 +25,18 @@ pub enum Chunk {
 /// A message to a depositor.
 #[derive(Clone, Debug)]
 pub enum Reply {
-    /// Send the bytes, from here.
+    /// The depositor may send its bytes, beginning at `offset`.
     Ready {
-        /// The upload that this becomes.
+        /// The id of the upload.
         upload: UploadId,
         /// The first byte to send.
         offset: u64,
     },
-    /// The number of bytes that were taken.
+    /// The number of bytes that the archive has taken so far.
     Taken(u64),
-    /// It is in every required replica.
+    /// The file is in every required replica.
     Stored(Box<Custody>),
-    /// It is not, and why.
+    /// The file was not stored, and the reason.
     Failed(ArchiveError),
 }
 
@@ -47,7 +47,7 @@ pub struct Custody {
     pub receipt: String,
     /// Whether the archive had the file already.
     pub already: bool,
-    /// The record of how it stands in every replica.
+    /// The record of the file, with its state in every replica.
     pub record: FileRecord,
 }
 
@@ -56,7 +56,7 @@ pub struct Source {
     stream: Pin<Box<dyn Stream<Item = Result<Chunk, String>> + Send>>,
     replies: mpsc::Sender<Reply>,
     told: u64,
-    /// Whether it can begin later than with the first byte.
+    /// Whether the stream can begin later than with the first byte.
     pub can_resume: bool,
     /// The depositor's claim about the bytes.
     pub claim: Claim,
@@ -73,24 +73,25 @@ impl fmt::Debug for Source {
 /// A depositor that asks to store a file.
 #[derive(Debug)]
 pub struct Depositor {
-    /// Who, as `role/name`.
+    /// The depositor's name, as `role/name`.
     pub who: String,
-    /// Its bytes; taken when it may send.
+    /// The bytes of the file; taken when the depositor may send.
     pub source: Option<Source>,
-    /// Where answers go.
+    /// The channel for the answers to the depositor.
     pub replies: mpsc::Sender<Reply>,
-    /// Whether it was told to send what the archive will keep; what is only compared was there already.
+    /// Whether the depositor was told to send bytes that the archive will keep, and not bytes to be compared with those
+    /// that the archive has.
     pub sent: bool,
-    /// Its claim about the bytes.
+    /// The depositor's claim about the bytes.
     pub claim: Claim,
-    /// The root of the bytes that came from it, once all have.
+    /// The root of the bytes that the depositor sent, once all have come.
     pub received: Option<Root>,
-    /// Cancelled once it has its answer.
+    /// Cancelled once the depositor has its answer.
     pub answered: CancellationToken,
 }
 
 impl Source {
-    /// The bytes of `stream`; a stream that ends without [`Chunk::End`] was cut.
+    /// Makes a source of the bytes of `stream`. A stream that ends without [`Chunk::End`] was cut.
     pub fn new(
         stream: impl Stream<Item = Result<Chunk, String>> + Send + 'static,
         replies: mpsc::Sender<Reply>,
@@ -105,7 +106,7 @@ impl Source {
         }
     }
 
-    /// One that begins with the first byte, wherever it is told to.
+    /// Marks the source as one that always begins with the first byte, so that no earlier stream is resumed.
     #[must_use]
     pub fn whole(self) -> Self {
         Self {
@@ -114,13 +115,13 @@ impl Source {
         }
     }
 
-    /// Tells the depositor to send, from here. One that is gone says so through its stream.
+    /// Tells the depositor to send, beginning at `offset`. A depositor that is gone is noticed by its stream.
     pub fn ready(&mut self, upload: UploadId, offset: u64) {
         self.told = offset;
         drop(self.replies.try_send(Reply::Ready { upload, offset }));
     }
 
-    /// Where it hears of it: closed, once it is gone.
+    /// Returns the channel for the answers to the depositor. It is closed once the depositor is gone.
     pub fn answers(&self) -> mpsc::Sender<Reply> {
         self.replies.clone()
     }
@@ -130,7 +131,7 @@ impl Source {
         drop(self.replies.try_send(Reply::Taken(0)));
     }
 
-    /// The next chunk, or the reason why none comes.
+    /// Returns the next chunk of the stream.
     ///
     /// # Errors
     ///
@@ -142,7 +143,7 @@ impl Source {
             .unwrap_or_else(|| Err("the stream ended before `close`".to_owned()))
     }
 
-    /// Tells the depositor now and then how far it is; one that does not listen is not waited for.
+    /// Tells the depositor now and then how many bytes were taken. Does not wait for a depositor that does not listen.
     pub fn taken(&mut self, bytes: u64) {
         if bytes.saturating_sub(self.told) < STRIDE {
             return;

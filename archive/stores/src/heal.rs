@@ -24,7 +24,7 @@ use slots::Slots;
 /// The number of files of a replica that are asked for at once.
 const PROBES: usize = 32;
 
-/// The number of files that are brought to a replica at once.
+/// The number of files that are copied into a replica at once.
 const HEALS: usize = 16;
 
 /// The time between two signs of life of a file that waits for its turn.
@@ -56,7 +56,7 @@ impl Healer {
         let limit = Duration::try_from(limit).unwrap_or_default();
         let (turns, stop) = (self.probes.of(&replica), self.transfers.tasks.stop());
         self.transfers.tasks.spawn_once("probe", async move {
-            // To wait for a turn takes of the same time: an answer that comes later is not waited for.
+            // The limit covers the wait for a turn as well: an answer that comes later is not waited for.
             let asking = async {
                 let _turn = turns.acquire().await;
                 transfers.calls.replicas.locate(&replica, &name).await
@@ -97,8 +97,8 @@ impl Healer {
         });
     }
 
-    /// Brings a file from the replicas that have it, the first of `donors` preferred; each part from one that has it
-    /// intact.
+    /// Copies a file into `replica` from the replicas that have it, the first of `donors` preferred. Each part comes
+    /// from a donor that has it intact.
     pub fn heal(
         &self,
         item: Item,
@@ -132,7 +132,7 @@ impl Healer {
                     Ok(()) => {
                         drop(lane);
                         seal.send_replace(Some(UploadVerdict::Admitted(admission)));
-                        // Held until the target is done with it.
+                        // The seal is held until the target is done with it.
                         seal.closed().await;
                     }
                     Err(reason) => {
@@ -148,7 +148,7 @@ impl Healer {
     }
 }
 
-/// Waits for a turn; meanwhile, that nothing is heard of the file does not mean that it is stuck.
+/// Waits for a turn, and reports progress meanwhile, so that the file does not pass for stuck.
 async fn turn(
     transfers: &Transfers,
     turns: Arc<Semaphore>,
@@ -168,7 +168,8 @@ async fn turn(
     }
 }
 
-/// Hands on every byte, or says why not; no faster than the pace, if there is one.
+/// Sends every byte of `reading` into `lane`, no faster than `pace` if there is one. A target that has ended is no
+/// error: it has said why.
 ///
 /// # Errors
 ///

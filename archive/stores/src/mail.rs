@@ -9,7 +9,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::depositor::Depositor;
 
-/// Where the coordinator is told what happened.
+/// The sender of messages to the coordinator; cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Mail(mpsc::Sender<CoordinatorMessage>);
 
@@ -38,21 +38,21 @@ pub enum CoordinatorMessage {
         name: FileName,
         /// The event.
         event: Event,
-        /// Who, as `role/name`.
+        /// The person or part that decided, as `role/name`.
         who: String,
-        /// Told once it is remembered.
+        /// Told once the decision is remembered.
         done: oneshot::Sender<()>,
     },
     /// People take in a file that replicas have with a signed admission, and that the admin data do not know.
     Admit(Admittance),
-    /// Somebody wants to be told how a file stands, each time that a decision about it was remembered.
+    /// A caller wants to be told how a file stands, each time that a decision about it was remembered.
     Follow {
         /// The file.
         name: FileName,
-        /// Where its record goes.
+        /// The channel that receives the record of the file.
         records: watch::Sender<Option<FileRecord>>,
     },
-    /// Somebody wants to know when all that was said before is remembered.
+    /// A caller waits until all that was reported before is remembered.
     Settle(oneshot::Sender<()>),
 }
 
@@ -63,16 +63,16 @@ pub struct RecordChanges(watch::Receiver<Option<FileRecord>>);
 /// A file that is to be taken in.
 #[derive(Debug)]
 pub struct Admittance {
-    /// Its row.
+    /// The row of the file in the admin data.
     pub row: Box<AdminRow>,
-    /// Who, as `role/name`.
+    /// The person who takes the file in, as `role/name`.
     pub who: String,
-    /// Told once it is remembered; `false`: another file has that name.
+    /// Told once the file is remembered; `false` if another file has that name.
     pub done: oneshot::Sender<bool>,
 }
 
 impl Mail {
-    /// Both ends: where the coordinator is told, and where it hears.
+    /// Creates the sender and the receiver of messages to the coordinator.
     pub fn new() -> (Self, mpsc::Receiver<CoordinatorMessage>) {
         let (sender, receiver) = mpsc::channel(1024);
         (Self(sender), receiver)

@@ -35,7 +35,7 @@ pub struct Stores {
 }
 
 impl Stores {
-    /// Registers them.
+    /// Registers the instruments.
     ///
     /// # Errors
     /// [`MetricError`] where a name is taken.

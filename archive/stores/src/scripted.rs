@@ -52,17 +52,17 @@ pub struct Script {
 /// The replicas `one` and `two`.
 #[expect(missing_debug_implementations, reason = "its script holds a function")]
 pub struct ScriptedReplicas {
-    /// The calls to them.
+    /// The calls to the replicas.
     pub replicas: Arc<Replicas>,
-    /// Their settings.
+    /// The settings of the replicas.
     pub specs: Vec<ReplicaSettings>,
-    /// The tasks that run them.
+    /// The tasks that serve the monitors and the nodes.
     pub tasks: Tasks,
     script: Arc<Mutex<Script>>,
 }
 
 impl ScriptedReplicas {
-    /// Starts them on free ports.
+    /// Starts the monitor and the node of each replica on free ports.
     pub async fn start() -> Self {
         let authority = TestAuthority::new();
         let (tasks, script) = (Tasks::new(), Arc::<Mutex<Script>>::default());
@@ -128,7 +128,7 @@ impl ScriptedReplicas {
         (transfers, messages)
     }
 
-    /// Returns the reader of their files.
+    /// Returns a reader of the files of the replicas.
     pub fn assembler(&self) -> Assembler {
         Assembler {
             calls: self.calls(),
@@ -145,12 +145,12 @@ impl ScriptedReplicas {
     }
 }
 
-/// The id of a replica.
+/// Parses the id of a replica.
 pub fn id(replica: &str) -> ReplicaId {
     replica.parse().unwrap()
 }
 
-/// A good copy of the content that `restore::testing` admits, on a volume of the only node.
+/// Returns a good copy of the content that `restore::testing` admits, on a volume of the only node.
 pub fn good(replica: &str, volume: &str, content: u8) -> wire::FileEntry {
     wire::FileEntry {
         node: format!("{replica}-1"),
@@ -163,7 +163,7 @@ pub fn good(replica: &str, volume: &str, content: u8) -> wire::FileEntry {
     }
 }
 
-/// The same, damaged in its first group.
+/// Returns a copy like that of [`good`], damaged in its first group.
 pub fn damaged(replica: &str, volume: &str, content: u8) -> wire::FileEntry {
     wire::FileEntry {
         condition: wire::CopyCondition::Damaged.into(),
@@ -172,7 +172,7 @@ pub fn damaged(replica: &str, volume: &str, content: u8) -> wire::FileEntry {
     }
 }
 
-/// A whole file of seven bytes in an attic.
+/// Returns a whole file of seven bytes in an attic.
 pub fn attic_file(volume: &str, id: &str, name: &str) -> wire::AtticItem {
     wire::AtticItem {
         volume: volume.to_owned(),
@@ -184,7 +184,7 @@ pub fn attic_file(volume: &str, id: &str, name: &str) -> wire::AtticItem {
     }
 }
 
-/// A volume that could not be asked.
+/// Returns the gap for a volume that could not be asked.
 pub fn silent(replica: &str, volume: &str) -> wire::Gap {
     wire::Gap {
         replica: replica.to_owned(),
@@ -214,7 +214,7 @@ async fn listen(tasks: &Tasks, credentials: Credentials, routes: Routes) -> Stri
 #[derive(Clone)]
 struct Part {
     replica: &'static str,
-    /// Of the node.
+    /// The endpoint of the node.
     endpoint: String,
     script: Arc<Mutex<Script>>,
 }
@@ -224,7 +224,7 @@ impl Part {
         self.script.lock().unwrap()
     }
 
-    /// An item of the attic of its node.
+    /// Returns `item` as one in the attic of this replica's node.
     fn item(&self, item: wire::AtticItem) -> wire::AtticItem {
         wire::AtticItem {
             node: format!("{}-1", self.replica),

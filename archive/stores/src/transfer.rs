@@ -54,9 +54,9 @@ const PROGRESS: Duration = Duration::from_secs(10);
 pub struct Transfers {
     /// The calls to the replicas where bytes go. A replica may take no byte for as long as a part may be silent.
     pub calls: ReplicaCalls,
-    /// Where the coordinator is told.
+    /// The sender of messages to the coordinator.
     pub mail: Mail,
-    /// The tasks that run them.
+    /// The tasks that run the transfers.
     pub tasks: Tasks,
     /// Whether MD5 is computed for every file.
     pub md5: bool,
@@ -67,7 +67,7 @@ pub struct Transfers {
 }
 
 impl Transfers {
-    /// Tees the depositor's stream into `targets`. The caller gives the admission through the result.
+    /// Tees the depositor's stream into `targets`. The caller gives the admission through the returned seal.
     pub fn start(&self, arrival: Arrival, targets: Vec<ReplicaId>) -> Seal {
         let (seal, sealed) = watch::channel(None);
         let with_md5 = self.md5 || arrival.claim.digests.md5.is_some();
@@ -116,7 +116,7 @@ impl Transfers {
         let begin = loop {
             tokio::select! {
                 begin = &mut agreeing => break begin,
-                // It hears that it is not forgotten.
+                // The depositor hears that it is not forgotten.
                 () = self.calls.clock.sleep(PROGRESS) => source.wait(),
             }
         };
@@ -131,10 +131,10 @@ impl Transfers {
         let content = tokio::select! {
             biased;
             content = self.tee(&item.name, &mut source, lanes, &mut hash) => content,
-            // Nobody hears what comes of it: the next stream need not wait for this one's slowest replica.
+            // The depositor is gone: the next stream need not wait for this one's slowest replica.
             () = answers.closed() => None,
         };
-        // Until a replica has committed, also one whose bytes are all here may have to be sent again.
+        // Until a replica has committed, a stream may have to be sent again even though all its bytes are here.
         self.resume_points.put(&item.upload, &source, hash);
         let Some(content) = content else {
             return self
@@ -149,7 +149,8 @@ impl Transfers {
         if let Err(error) = claim.verify(&item.name, &content) {
             self.resume_points.forget(&item.upload);
             if from > 0 {
-                // Who is to blame cannot be told: what lies before may be another's. It is sent again, whole.
+                // Which stream is to blame cannot be told: the bytes before `from` may be another's. The file is sent
+                // again, whole.
                 tracing::warn!(file = %item.name, from, %error, "a store that went on is not what was announced");
                 event = Event::SourceGone { requester };
             }
@@ -157,7 +158,7 @@ impl Transfers {
         self.mail.happened(item.name, event).await;
     }
 
-    /// Reads the depositor's stream and only hashes it.
+    /// Reads and hashes the depositor's stream without storing it, and reports its content.
     pub fn compare(
         &self,
         name: FileName,
@@ -180,7 +181,8 @@ impl Transfers {
         });
     }
 
-    /// Reads the source to its end, hashing and handing on; `None`: it broke off.
+    /// Reads the source to its end, hashes its bytes, and hands them on. Returns `None` if the source broke off, or if
+    /// no replica takes its bytes any more.
     async fn tee(
         &self,
         name: &FileName,
@@ -212,7 +214,7 @@ impl Transfers {
                             .await
                         {
                             Ok(Ok(())) => open.push((replica, lane)),
-                            // It has ended and said why.
+                            // The upload has ended and said why.
                             Ok(Err(_closed)) => {}
                             Err(_late) => {
                                 let reason = StoreFailure::Stalled(self.calls.stall.as_secs());
@@ -233,7 +235,7 @@ impl Transfers {
         }
     }
 
-    /// Brings one replica the bytes of `chunks`, then the admission; reports how it went.
+    /// Uploads the bytes of `chunks` into one replica, then the admission, and reports the outcome to the coordinator.
     pub async fn fill(
         &self,
         replica: ReplicaId,
@@ -245,7 +247,7 @@ impl Transfers {
         self.fill_from(replica, item, chunks, sealed, route).await;
     }
 
-    /// The same, by this route.
+    /// Uploads as [`Transfers::fill`] does, by `route`.
     async fn fill_from(
         &self,
         replica: ReplicaId,
@@ -258,7 +260,8 @@ impl Transfers {
         let filled = self.upload(&replica, &item, &mut chunks, sealed, route);
         match filled.await {
             Ok(None) => {}
-            // Nobody waits for it any more, and a depositor that stores the file now must not take it for their own.
+            // Nobody waits for this upload any more, and a depositor that stores the file now must not take its failure
+            // for their own.
             Err(error) if is_given_up(&given_up) => {
                 tracing::debug!(file = %item.name, %replica, %error, "an upload that was given up");
             }
@@ -290,7 +293,8 @@ impl Transfers {
         }
     }
 
-    /// The same; how it went is the result. None: the admission never came.
+    /// Uploads the bytes of `chunks` into one replica by `route`, then the admission, and returns the copy. Returns
+    /// `None` if the admission never came.
     ///
     /// # Errors
     ///
@@ -339,7 +343,7 @@ impl Transfers {
                 tell(Event::Progress { replica }).await;
             }
         }
-        // The stream ended or broke off: only the verdict tells.
+        // The stream ended or broke off: only the verdict tells which.
         let verdict = match sealed.wait_for(Option::is_some).await {
             Ok(verdict) => verdict.clone(),
             Err(_given_up) => None,
@@ -347,7 +351,7 @@ impl Transfers {
         let admission = match verdict {
             Some(UploadVerdict::Admitted(admission)) => admission,
             Some(UploadVerdict::Forgotten) => {
-                // Whether or not it does: what it keeps it reaps one day.
+                // The answer does not matter: a node reaps one day what it still keeps.
                 drop(self.calls.answered(upload.forget()).await);
                 return Ok(None);
             }
@@ -377,7 +381,7 @@ impl Transfers {
         }
     }
 
-    /// Opens an upload on a node of the replica; on another one where the first cannot.
+    /// Opens an upload on a node of the replica, or on another node if the first cannot take it.
     async fn open(
         &self,
         replica: &ReplicaId,

@@ -1,6 +1,7 @@
-//! Those who may give bytes: in which order they are asked, and what came of asking them.
+//! The donors of a reading: the order in which they are asked, and the outcome of asking them.
 //!
-//! First those of whom nobody knows that they do not answer, among them those from whom least is being read.
+//! Donors that are not known to be silent come first; among them those that kept no reader waiting lately, and then
+//! those with the fewest reads under way.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,7 +11,7 @@ use archive_model::ReplicaId;
 
 use super::Donor;
 
-/// For how long a replica that kept a reader waiting is asked after others.
+/// The time for which a replica that kept a reader waiting is asked after others.
 const SLOW_FOR: Duration = Duration::from_secs(30);
 
 /// A donor, and how it has done so far.
@@ -21,26 +22,28 @@ const SLOW_FOR: Duration = Duration::from_secs(30);
 )]
 pub(super) struct Candidate {
     pub(super) donor: Donor,
-    /// Whether its monitor was asked where the file is.
+    /// Whether the monitor of the replica has said on which node the file is.
     pub(super) is_located: bool,
-    /// The outcome of asking it for the bytes that are wanted now, and up to where they were.
+    /// The reason why the replica did not give the bytes that are wanted now, and the offset up to which it was asked
+    /// for them; `None` if it may be asked.
     pub(super) refusal: Option<(Refusal, u64)>,
-    /// It kept us waiting: it is not asked again.
+    /// Whether the replica did not answer in time: it is not asked again.
     pub(super) has_stalled: bool,
-    /// Another one was asked because it took long. It is asked again when nobody else is left, and is then waited for.
+    /// Whether another replica was asked because this one took long: this one is asked again when no other is left, and
+    /// is then waited for.
     pub(super) is_slow: bool,
-    /// It showed damage.
+    /// Whether the replica reported that its copy is damaged.
     pub(super) is_damaged: bool,
 }
 
 /// The reason why a replica did not give bytes.
 #[derive(Debug)]
 pub(super) enum Refusal {
-    /// They are damaged there, or there is no copy.
+    /// The bytes are damaged in the replica, or it has no copy.
     Bad(String),
-    /// Nobody knows how they are there: it did not answer.
+    /// The replica gave no answer about the bytes: they may be good there.
     Silent(String),
-    /// Nobody knows how they are there: what it sent proves nothing.
+    /// The replica sent something that proves nothing: the bytes may be good there.
     Lies(String),
 }
 
@@ -56,7 +59,7 @@ impl Candidate {
         }
     }
 
-    /// Whether it may be asked for the bytes that are wanted now.
+    /// Whether the replica may be asked for the bytes that are wanted now.
     pub(super) const fn is_askable(&self) -> bool {
         self.refusal.is_none() && !self.has_stalled
     }
@@ -72,7 +75,7 @@ struct ReplicaLoad {
     slow_at: Option<Instant>,
 }
 
-/// One read from a replica; it counts until it is dropped.
+/// A read from a replica, counted in its load until this is dropped.
 #[derive(Debug)]
 pub(super) struct CountedRead {
     load: DonorLoad,
@@ -80,7 +83,7 @@ pub(super) struct CountedRead {
 }
 
 impl DonorLoad {
-    /// The donors in the order in which they are asked; those that are alike stay as they are.
+    /// Sorts the donors into the order in which they are asked; donors that are alike keep their order.
     pub(super) fn order(
         &self,
         mut donors: Vec<Donor>,
@@ -99,7 +102,7 @@ impl DonorLoad {
         donors
     }
 
-    /// Counts one more read.
+    /// Counts a read from the replica until the returned value is dropped.
     pub(super) fn begin(&self, replica: &ReplicaId) -> CountedRead {
         self.lock().entry(replica.clone()).or_default().under_way += 1;
         CountedRead {

@@ -5,14 +5,14 @@ use std::ops::Range;
 use archive_model::{FileName, Groups, NodeId, ReplicaId, Root};
 use bytes::Bytes;
 
-/// The file, as admitted.
+/// A file to be read, as it was admitted.
 #[derive(Clone, Debug)]
 pub struct WantedFile {
-    /// Its name.
+    /// The name under which the file was admitted.
     pub name: FileName,
-    /// The root that its bytes are proven against.
+    /// The root against which the bytes of the file are proven.
     pub root: Root,
-    /// Its size in bytes.
+    /// The size of the file in bytes.
     pub size: u64,
 }
 
@@ -21,44 +21,44 @@ pub struct WantedFile {
 pub struct Donor {
     /// The replica.
     pub replica: ReplicaId,
-    /// Where it has the file, as far as is known; else its monitor is asked.
+    /// The node that has the file, as far as is known; otherwise the monitor of the replica is asked.
     pub node: Option<NodeId>,
-    /// Groups that are known to be bad there: asked for last.
+    /// Groups of the file that are known to be bad in this replica: it is asked for them last.
     pub bad: Groups,
 }
 
-/// The next part.
+/// A part of the file that is being read.
 #[derive(Debug)]
 pub enum Part {
-    /// Bytes, held against the root.
+    /// Bytes that were verified against the root.
     Proven(Proven),
-    /// Bytes that nobody gives.
+    /// Bytes that no replica gives.
     Hole(Hole),
 }
 
-/// Bytes that were held against the root.
+/// Bytes of a file that were verified against its root.
 #[derive(Debug)]
 pub struct Proven {
-    /// The first of them in the file.
+    /// The offset of the first of these bytes in the file.
     pub offset: u64,
     /// The number of these bytes.
     pub length: u64,
-    /// With their proof.
+    /// The bytes with their proof, as the node sent them.
     pub encoded: Bytes,
-    /// Without it; empty unless they were asked for.
+    /// The bytes without their proof; empty unless the reader asked for them.
     pub bytes: Bytes,
 }
 
-/// A group that nobody gives.
+/// A group of a file that no replica gives.
 #[derive(Debug)]
 pub struct Hole {
-    /// First byte and one past the last.
+    /// The first byte of the hole in the file, and one past the last.
     pub range: Range<u64>,
-    /// The replicas that could not be asked, or did not answer properly: the bytes may be good there. If empty, they are
-    /// lost.
+    /// The replicas that could not be asked, or did not answer properly: the bytes may be good there. If empty, the
+    /// bytes are lost.
     pub unknown: Vec<ReplicaId>,
-    /// Whether nobody of these answered at all.
+    /// Whether none of the replicas in `unknown` answered at all.
     pub is_silence: bool,
-    /// The answer of each replica.
+    /// The answers of the replicas, for people.
     pub said: String,
 }

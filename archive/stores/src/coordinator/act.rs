@@ -17,13 +17,13 @@ use crate::transfer::{Arrival, Item, UploadVerdict};
 /// A decision about a file.
 pub(super) struct Decided {
     pub(super) name: FileName,
-    /// The person or part that caused it, as `role/name`; `None` if the archive did by itself.
+    /// The person or part that caused the decision, as `role/name`; `None` if the archive decided by itself.
     pub(super) by: Option<String>,
     pub(super) effects: Vec<Effect>,
 }
 
 impl Decided {
-    /// Whether nobody outside hears of it: after a power cut the file is as if its last news had not come.
+    /// Whether nobody outside hears of the decision: after a power cut the file is as if its last news had not come.
     pub(super) fn is_quiet(&self) -> bool {
         self.effects
             .iter()
@@ -46,7 +46,7 @@ impl Coordinator {
         let mut changes = self.parts.admin.change();
         let mut is_changed = false;
         let mut followed = Vec::new();
-        // Those who wait are told that it is remembered.
+        // Callers that wait are told that their decision is remembered.
         let mut is_acknowledged = !self.waiting.is_empty();
         for Decided { name, by, effects } in &all {
             for effect in effects {
@@ -124,8 +124,9 @@ impl Coordinator {
         }
     }
 
-    /// The row as it is now, with the admission signed as soon as the content is known.
-    /// Its line names who caused the change; what the archive does by itself is its own doing, not the depositor's.
+    /// Returns the row of the file as it is now, with the admission signed as soon as the content is known, and its
+    /// line of the trail. The line names who caused the change; what the archive does by itself is its own doing, not
+    /// the depositor's.
     fn row(
         &mut self,
         name: &FileName,
@@ -249,7 +250,8 @@ impl Coordinator {
         Ok(())
     }
 
-    /// Takes a depositor's stream; the transfer tells it where to begin.
+    /// Takes the stream of a depositor, and the upload that it belongs to. The transfer tells the depositor where to
+    /// begin.
     fn take_source(&mut self, name: &FileName, requester: Requester) -> Option<(Source, Upload)> {
         let depositor = self.depositors.get_mut(&requester)?;
         let upload = self.files.get(name)?.state.record().upload.clone()?;
@@ -269,7 +271,7 @@ impl Coordinator {
                 upload: upload.id.clone(),
                 size: content.size,
             };
-            // All of them: what the first has damaged comes from another.
+            // All donors are named: a part that the first has damaged comes from another.
             let others = record.donors().filter(|other| *other != donor);
             let give = |id: &ReplicaId| Donor {
                 replica: id.clone(),
@@ -311,7 +313,7 @@ impl Coordinator {
                 now: &self.parts.standing.now(),
                 filed: &filed,
             };
-            // The record says that it is everywhere; what is known beside it may say otherwise.
+            // The record says that every required replica has the file; anomalies and retired places may say otherwise.
             if vouched.missing().is_none() {
                 let receipt = vouched
                     .receipt(admission, now, &self.parts.key)
@@ -334,10 +336,10 @@ impl Coordinator {
                 })
             }
         };
-        // A depositor that does not read is waited for there, not here.
+        // The task waits for a depositor that does not read, so that the coordinator need not.
         self.parts.transfers.tasks.spawn_once("answer", async move {
             drop(depositor.replies.send(reply).await);
-            // Nothing watches it any more, so that the stream of answers ends.
+            // The task that watches the depositor ends, and with it the stream of answers.
             depositor.answered.cancel();
         });
         Ok(())

@@ -22,7 +22,7 @@ impl Coordinator {
         let name = row.record.name.clone();
         let known = self.parts.admin.file(&name).map_err(AdminError::from)?;
         if known.is_some() || self.files.contains_key(&name) {
-            // One that does not wait any more need not know.
+            // The caller may have gone away.
             done.send(false).unwrap_or_default();
             return Ok(());
         }

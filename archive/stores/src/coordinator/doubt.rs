@@ -12,18 +12,19 @@ use jiff::Timestamp;
 use super::act::Decided;
 use super::{Coordinator, Step};
 
-/// A copy that did not count, and does if the record says so after the event.
+/// A copy that did not count before an event, and does if the record says so after it.
 #[derive(Debug)]
 pub(super) struct Back {
     name: FileName,
     replica: ReplicaId,
     place: (NodeId, VolumeId),
-    /// Whether its node has read it back just now, whole.
+    /// Whether the node has just read the whole copy back.
     is_read: bool,
 }
 
 impl Back {
-    /// Returns the copies that the event may bring back.
+    /// Returns the copy that the event may make count again; `None` if it counts already, or if the event stores no
+    /// copy.
     pub(super) fn of(record: &FileRecord, event: &Event) -> Option<Self> {
         let (replica, node, volume, is_read) = event.stored_copy()?;
         let counts = |copy: &archive_decisions::store::ReplicaRecord| copy.state.is_completed();
@@ -35,7 +36,7 @@ impl Back {
         })
     }
 
-    /// Whether the record counts it now.
+    /// Whether the record counts the copy now.
     pub(super) fn is_so(&self, record: &FileRecord) -> bool {
         let copy = record.replicas.get(&self.replica);
         copy.is_some_and(|copy| copy.state.is_completed())
@@ -43,8 +44,8 @@ impl Back {
 }
 
 impl Coordinator {
-    /// Before a depositor is heard: copies of which it is known that they are not there count no more, so that they are
-    /// asked for, brought from a good one, or taken from the depositor.
+    /// Lets copies count no more that are known not to be there. This is done before a depositor is heard, so that they
+    /// are asked for, copied from a good one, or taken from the depositor.
     pub(super) fn reopen(
         &mut self,
         name: &FileName,
@@ -69,7 +70,7 @@ impl Coordinator {
         Ok(())
     }
 
-    /// Closes what was filed of copies that are there again, as far as their nodes have looked.
+    /// Closes the anomalies of copies that are there again, as far as their nodes have looked.
     pub(super) fn close_what_is_back(&mut self) -> Step<()> {
         let who = format!("repository/{}", self.parts.archive);
         for back in std::mem::take(&mut self.back) {
@@ -114,7 +115,7 @@ impl Coordinator {
     }
 }
 
-/// Which copies are known not to be there, as the store core is told. Pure.
+/// Returns the events that tell the store core which copies are known not to be there. Pure.
 fn given_up(record: &FileRecord, now: &Now, filed: &[AnomalyRow]) -> Vec<Event> {
     let vouched = Vouched { record, now, filed };
     let has_bytes = vouched.has_bytes();
@@ -126,7 +127,7 @@ fn given_up(record: &FileRecord, now: &Now, filed: &[AnomalyRow]) -> Vec<Event> 
         let is_missing = |row: &&AnomalyRow| {
             row.replica == *id
                 && row.filed.kind == AnomalyKind::Missing
-                // Lived with, as long as there are good bytes elsewhere.
+                // An accepted anomaly counts only if no replica has good bytes.
                 && (row.filed.accepted.is_none() || !has_bytes)
         };
         if !now.counts(id, copy) {

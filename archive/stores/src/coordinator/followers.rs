@@ -25,7 +25,7 @@ impl Followers {
         self.0.contains_key(name)
     }
 
-    /// Tells those who follow the file what is remembered of it.
+    /// Tells the followers of a file its record, as it was remembered.
     pub(super) fn tell(&self, record: &FileRecord) {
         for follower in self.0.get(&record.name).into_iter().flatten() {
             follower.send_replace(Some(record.clone()));

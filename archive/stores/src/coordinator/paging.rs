@@ -21,15 +21,15 @@ const PAGE: usize = 1000;
 /// The pause while there is no room.
 const NO_ROOM: SignedDuration = SignedDuration::from_secs(2);
 
-/// The pause before those that gave up their places are looked for again.
+/// The pause before files that gave up their places are looked for again.
 const AGAIN: SignedDuration = SignedDuration::from_mins(5);
 
-/// The walk over the admin data.
+/// The walk over the admin data that brings files on their way into memory.
 #[derive(Debug, Default)]
 pub(super) struct Paging {
     /// The progress of this pass.
     walk: Walk,
-    /// When it goes on; none: every file that is on its way is in memory.
+    /// The time at which the walk goes on; `None` if every file that is on its way is in memory.
     next: Option<Timestamp>,
     /// Whether a file gave up its place since this pass began.
     is_behind: bool,
@@ -43,7 +43,7 @@ impl Paging {
         self.next = Some(now);
     }
 
-    /// When it goes on.
+    /// Returns the time at which the walk goes on.
     pub(super) const fn due(&self) -> Option<Timestamp> {
         self.next
     }
@@ -52,7 +52,7 @@ impl Paging {
         self.next.is_some_and(|next| next <= now)
     }
 
-    /// A file that is not done was forgotten: this pass may be beyond it.
+    /// Notes that a file that is not done was forgotten: this pass may be beyond it, so that another one follows.
     fn left_out(&mut self, now: Timestamp) {
         self.is_behind = true;
         self.next.get_or_insert(later(now, AGAIN));
@@ -120,7 +120,7 @@ impl Coordinator {
         }
     }
 
-    /// Those that only wait make room for those that were not tried yet.
+    /// Forgets the files that only wait, to make room for files that were not tried yet.
     fn make_room(&mut self, now: Timestamp) {
         let waits = |(name, active): (&FileName, &Active)| {
             let is_parked = active.source.is_none() && active.state.is_parked();

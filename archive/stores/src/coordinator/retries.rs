@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use archive_model::{FileName, ReplicaId};
 use jiff::Timestamp;
 
-/// When, by replica.
+/// The time of the next try for each replica.
 pub type Times = BTreeMap<ReplicaId, Timestamp>;
 
 /// The files that wait, while they are in memory.
@@ -28,7 +28,7 @@ impl Retries {
         self.files().remove(name);
     }
 
-    /// When each replica of a file is tried again.
+    /// Returns the time at which each replica of a file is tried again.
     pub fn of(&self, name: &FileName) -> Times {
         self.files().get(name).cloned().unwrap_or_default()
     }

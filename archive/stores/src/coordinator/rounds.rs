@@ -9,7 +9,7 @@ use tokio::time::Instant;
 use super::act::Decided;
 use super::{Coordinator, Step, Wake};
 
-/// The most that is decided in one round.
+/// The most messages that are taken in one round, and the most decisions that may wait.
 const ROUND: usize = 256;
 
 /// The time that a decision that nobody waits for may stay in memory, to be written with others.
@@ -19,7 +19,7 @@ const DEFERRED: Duration = Duration::from_millis(5);
 type Deferral = Option<(Vec<Decided>, Instant)>;
 
 impl Coordinator {
-    /// Runs until every sender of messages is gone or `stopped` says so. Blocks: for a thread of its own.
+    /// Runs until every sender of messages is gone or `stop` is cancelled. Blocks: for a thread of its own.
     pub fn run(mut self, runtime: &Handle, stop: &tokio_util::sync::CancellationToken) -> Step<()> {
         self.resume()?;
         let mut deferred: Deferral = None;
@@ -75,17 +75,17 @@ impl Coordinator {
         Ok(None)
     }
 
-    /// Remembers what was decided, acts, and tells those who wait for it.
+    /// Remembers what was decided, acts, and tells the callers that wait for it.
     fn remember(&mut self, decided: Vec<Decided>) -> Step<()> {
         self.act(decided)?;
         for done in self.waiting.drain(..) {
-            // One that does not wait any more need not know.
+            // The caller may have gone away.
             done.send(()).unwrap_or_default();
         }
         Ok(())
     }
 
-    /// After a start: files that were on their way go on, some at a time.
+    /// Lets files that were on their way go on after a start, some at a time.
     pub(super) fn resume(&mut self) -> Step<()> {
         self.parts.admin.count(drop)?;
         self.paging.begin(self.parts.clock.now());

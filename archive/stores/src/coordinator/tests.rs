@@ -37,7 +37,7 @@ fn bare() -> Claim {
     }
 }
 
-/// Somebody asks to store the file; where the answers come.
+/// Returns the message of a depositor that asks to store the file, and the receiver of its answers.
 fn ask(who: &str, claim: Claim) -> (Wake, mpsc::Receiver<Reply>) {
     let (replies, answers) = mpsc::channel(1);
     let depositor = Depositor {
@@ -68,13 +68,13 @@ impl Coordinator {
         self.decide(wake, &mut decided).unwrap();
     }
 
-    /// Somebody asks to store the file; who that is from then on.
+    /// Has a depositor ask to store the file. Returns the number that the coordinator gave it.
     fn asks(&mut self, who: &str, claim: Claim) -> Requester {
         self.happens(ask(who, claim).0);
         Requester(self.last_requester)
     }
 
-    /// A whole round in which only this happens.
+    /// Takes a whole round in which only `wake` happens.
     fn round_of(&mut self, wake: Wake) {
         let round = self.round(vec![wake], None).unwrap();
         if let Some((deferred, _)) = round {

@@ -28,13 +28,13 @@ use crate::mail::Mail;
 use crate::metrics::Stores;
 use crate::transfer::{ResumePoints, Transfers};
 
-/// A coordinator that nobody runs. Nothing that it wants done is done.
+/// Returns a coordinator that nobody runs: what it wants done is not done.
 #[cfg(test)]
 pub(super) fn coordinator(admin: &Admin, hand: &ManualClock) -> Coordinator {
     Coordinator::new(parts(admin, hand))
 }
 
-/// The parts of a coordinator, over an archive without replicas.
+/// Returns the parts of a coordinator, over an archive without replicas.
 pub fn parts(admin: &Admin, hand: &ManualClock) -> Parts {
     let clock = hand.clock();
     let (mail, messages) = Mail::new();

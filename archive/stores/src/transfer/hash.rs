@@ -1,4 +1,4 @@
-//! All that is computed of a depositor's bytes while they pass, and the states from which it goes on.
+//! All that is computed of a depositor's bytes while they pass, and the states from which hashing can go on.
 
 use archive_decisions::store::Content;
 use archive_model::{Digests, Root};
@@ -16,12 +16,12 @@ pub(super) struct State {
 }
 
 impl State {
-    /// The root of those bytes.
+    /// Returns the root of the bytes that were hashed.
     pub(super) fn root(&self) -> Root {
         self.prefix.root()
     }
 
-    /// Whether their MD5 was computed.
+    /// Whether the MD5 of the bytes was computed.
     pub(super) const fn has_md5(&self) -> bool {
         self.md5.is_some()
     }
@@ -46,7 +46,7 @@ impl Hash {
         }
     }
 
-    /// Goes on after the first `offset` bytes; one of `points`, or nothing is known and it begins anew.
+    /// Goes on after the first `offset` bytes, with the state that `points` has of them; without one, begins anew.
     pub(super) fn after(offset: u64, mut points: Points<State>, md5: bool) -> Self {
         match points.back_to(offset).cloned() {
             None => Self::new(md5),
@@ -59,12 +59,12 @@ impl Hash {
         }
     }
 
-    /// Returns the number of bytes that have passed, those included after which it went on.
+    /// Returns the number of bytes that have passed, including those before the point at which hashing went on.
     pub(super) const fn size(&self) -> u64 {
         self.tree.size()
     }
 
-    /// `None` never comes: a sink takes everything.
+    /// Hashes `bytes`. Never returns `None`, because a sink takes everything.
     pub(super) fn update(&mut self, mut bytes: &[u8]) -> Option<()> {
         while !bytes.is_empty() {
             let (piece, rest) = split(self.size(), bytes);
@@ -83,7 +83,7 @@ impl Hash {
         Some(())
     }
 
-    /// Returns the content that has passed, as if it were all.
+    /// Returns the root, the size and the digests of the bytes that have passed, as if they were all.
     pub(super) fn content(&self) -> Content {
         let digests = Digests {
             sha256: Some(self.sha256.clone().finalize().into()),
@@ -96,7 +96,7 @@ impl Hash {
         }
     }
 
-    /// The states from which it goes on.
+    /// Returns the states from which hashing can go on.
     pub(super) fn into_points(self) -> Points<State> {
         self.points
     }

@@ -12,7 +12,7 @@ pub struct Item {
     pub name: FileName,
     /// The upload.
     pub upload: UploadId,
-    /// Its size in bytes.
+    /// The size of the file in bytes.
     pub size: u64,
 }
 
@@ -23,8 +23,8 @@ pub struct Arrival {
     pub item: Item,
     /// The claim about the bytes of all who brought them.
     pub claim: Claim,
-    /// Which of the depositors that ask.
+    /// The depositor's number, which the coordinator gave.
     pub requester: Requester,
-    /// Its bytes.
+    /// The depositor's stream of bytes.
     pub source: Source,
 }

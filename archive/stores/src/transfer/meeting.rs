@@ -1,4 +1,4 @@
-//! Where every replica of a transfer goes on: the last byte up to which all of them have what was hashed.
+//! The offset at which the replicas of a transfer go on: the last one up to which all of them have what was hashed.
 //!
 //! A node is believed only where it names one of the points and the root of the bytes before it. Not promised:
 //! that all replicas come; one that comes too late, or not at all, is left out and healed later.
@@ -22,13 +22,13 @@ pub(super) struct Meeting {
     seats: Vec<(oneshot::Receiver<u64>, oneshot::Sender<u64>)>,
 }
 
-/// Where a transfer begins, and what was hashed before.
+/// The offset at which a transfer begins, and the states of hashing up to it.
 pub(super) struct Begin {
     pub(super) offset: u64,
     pub(super) points: Points<State>,
 }
 
-/// One replica's place.
+/// The place of one replica in a meeting.
 #[derive(Debug)]
 pub(super) struct Seat {
     roots: Arc<BTreeMap<u64, Root>>,
@@ -46,12 +46,12 @@ impl Meeting {
         }
     }
 
-    /// The furthest that a replica can have come.
+    /// Returns the largest offset that a replica can have reached.
     pub(super) fn furthest(&self) -> u64 {
         self.roots.keys().next_back().copied().unwrap_or(0)
     }
 
-    /// A place for one more replica; none, where there is nothing to agree on.
+    /// Adds a place for one more replica. Returns `None` if there is nothing to agree on.
     pub(super) fn seat(&mut self) -> Option<Seat> {
         if self.roots.is_empty() {
             return None;
@@ -66,7 +66,8 @@ impl Meeting {
         })
     }
 
-    /// Hears every replica, those that have ended excepted, and tells them where all go on.
+    /// Hears the offset of every replica that has not ended, and tells them the smallest, at which all go on. A replica
+    /// that is silent for longer than `limit` is left out.
     pub(super) async fn agree(self, clock: &Clock, limit: Duration) -> Begin {
         let until = clock.instant() + limit;
         let mut heard = Vec::new();
@@ -78,7 +79,7 @@ impl Meeting {
         }
         let offset = heard.iter().map(|(offset, _)| *offset).min().unwrap_or(0);
         for (_, tells) in heard {
-            // One that has ended meanwhile says why.
+            // A replica that has ended meanwhile says why.
             tells.send(offset).unwrap_or_default();
         }
         Begin {
@@ -89,12 +90,13 @@ impl Meeting {
 }
 
 impl Seat {
-    /// From where its node may offer to go on.
+    /// Returns the offsets at which the node may offer to go on.
     pub(super) fn points(&self) -> Vec<u64> {
         self.roots.keys().copied().collect()
     }
 
-    /// Says what the node has, and hears where all go on.
+    /// Tells the meeting how much the node has, and returns the offset at which all go on. A node whose `root` is wrong
+    /// counts as one that has nothing.
     pub(super) async fn agree(
         self,
         node: &NodeId,
@@ -132,7 +134,7 @@ mod tests {
         found.unwrap().1.root()
     }
 
-    /// Where all go on, given what each says; and what each hears.
+    /// Returns the offset at which all go on if the replicas say `says`, and the offset that each hears.
     async fn agreed(says: &[Option<(u64, Root)>]) -> (u64, Vec<Option<u64>>) {
         let manual = archive_daemon::clock::ManualClock::new(jiff::Timestamp::UNIX_EPOCH);
         let clock = manual.clock();

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use archive_daemon::Clock;
 
-/// No drain is slower: a node gives up on a sender that is silent for long.
+/// The lowest pace in bytes per second: a node gives up on a sender that is silent for long.
 const LEAST: u64 = 4 << 20;
 
 /// The pace. Each piece waits for its turn; what nobody used is not saved up.

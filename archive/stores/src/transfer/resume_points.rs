@@ -27,8 +27,8 @@ impl Default for ResumePoints {
 }
 
 impl ResumePoints {
-    /// The states from which this depositor's stream can go on: none, unless it announces, by a strong digest, the same
-    /// content as the one that left them.
+    /// Takes the states from which this depositor's stream can go on. There are none unless the depositor announces, by
+    /// a strong digest, the same content as the depositor that left them.
     pub(super) fn take(&self, upload: &UploadId, source: &Source, md5: bool) -> Points<State> {
         let left = self.shelf().take(upload);
         let is_same = |claim: &Claim| source.claim.compare(claim) == Agreement::Same;
@@ -57,7 +57,7 @@ impl ResumePoints {
         drop(self.shelf().take(upload));
     }
 
-    /// Leaves the first bytes of a stream, as one that broke off does.
+    /// Keeps the states of the first bytes of a stream, as if it had broken off.
     #[cfg(test)]
     pub(crate) fn put_some(&self, upload: &UploadId) {
         let (replies, _) = tokio::sync::mpsc::channel(1);
@@ -72,7 +72,7 @@ impl ResumePoints {
         self.put(upload, &source, hash);
     }
 
-    /// Whether streams of an upload left anything; that is taken.
+    /// Takes what the streams of an upload left, and returns whether there was anything.
     #[cfg(test)]
     pub(crate) fn had(&self, upload: &UploadId) -> bool {
         self.shelf().take(upload).is_some()

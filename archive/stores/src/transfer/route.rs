@@ -8,16 +8,17 @@ use super::{UploadVerdict, VerdictReceiver};
 /// The way of a file into a replica.
 #[derive(Debug, Default)]
 pub struct Route {
-    /// Nodes that shall not have it.
+    /// The nodes that shall not have the file.
     pub avoid: Vec<NodeId>,
-    /// The coordinator is not told how far it is: to it, the replica has the file all the time.
+    /// Whether the coordinator is told nothing: to it, the replica has the file all the time.
     pub is_quiet: bool,
-    /// Where the replicas agree on where the bytes begin; without it, at the first.
+    /// The place of the replica in the meeting on the first byte to send; without one, the upload begins with the first
+    /// byte of the file.
     pub(super) attends: Option<Seat>,
 }
 
 impl Route {
-    /// One for what the coordinator did not order.
+    /// Returns the route of an upload that the coordinator did not order.
     pub fn quiet(avoid: Vec<NodeId>) -> Self {
         Self {
             avoid,
@@ -32,7 +33,7 @@ impl Route {
 pub struct UploadedCopy {
     /// The copy.
     pub copy: FileCopy,
-    /// Whether it was brought now and read back; it was there before otherwise, and nobody looked.
+    /// Whether the copy was uploaded now and read back; otherwise it was there before, and nobody looked at it.
     pub(super) read_back: bool,
 }
 

@@ -56,7 +56,7 @@ fn filed(replica: &str, kind: AnomalyKind, is_accepted: bool) -> AnomalyRow {
     }
 }
 
-/// As `replica gone` or `replica wanted`.
+/// Returns the events as `replica gone` or `replica wanted`.
 fn said(record: &FileRecord, now: &Now, filed: &[AnomalyRow]) -> Vec<String> {
     let events = given_up(record, now, filed);
     let text = |event: &Event| {

@@ -113,7 +113,7 @@ fn paged_files_each_get_a_bounded_turn() {
     assert_eq!(asked.len(), count);
 }
 
-/// Where there are few, all are there, and nothing is looked for again.
+/// Fails if a few files are not all in memory, or if they are looked for again.
 #[test]
 fn few_files_stay_in_memory() {
     let runtime = tokio::runtime::Runtime::new().unwrap();
