@@ -7,7 +7,7 @@
 //! # Errors
 //!
 //! All functions fail with [`DbError`] if the database does; those that open the admin data also with [`AdminError`] if
-//! they are not those of the stamp, or of a later release.
+//! the data are not those of the stamp, or are of a later release.
 
 mod counts;
 mod derived;
@@ -98,7 +98,8 @@ impl Admin {
         Self::open_at(data)
     }
 
-    /// The same for an archive that begins: where there are none, and no stamp says that there were, they are made.
+    /// Opens the admin data as [`Admin::open`] does, for an archive that begins: makes them where there are none, and
+    /// no stamp says that there were any.
     pub fn init(data: &Path) -> Result<Self, AdminError> {
         archive_durable::directory::make(data)?;
         // A stamp alone that says 0 is what is left of a beginning that was cut off.
@@ -156,7 +157,8 @@ impl Admin {
         })
     }
 
-    /// The write that was cut away when the data were opened, if any: a power cut had torn it, and nobody was told of it.
+    /// Returns the write that was cut away when the data were opened, if any: a power cut had torn it, and nobody was
+    /// told of the change.
     pub fn torn(&self) -> Option<&TornTail> {
         self.database.torn()
     }
@@ -166,7 +168,8 @@ impl Admin {
         self.files.get(&Text(name.clone()))
     }
 
-    /// Every file, sorted by name, from the first name after `after` on. Damage ends it with an error.
+    /// Returns the rows of all files, sorted by name, from the first name after `after` on. Damage ends the rows with
+    /// an error.
     pub fn files<'a>(
         &'a self,
         after: Option<&FileName>,
@@ -181,12 +184,12 @@ impl Admin {
         Ok(rows.map(|row| row.map(|(_, row)| row)))
     }
 
-    /// Returns the reason why nothing can be written into them any more, if a write failed so.
+    /// Returns the reason why nothing can be written into the admin data any more, if a write failed so.
     pub fn broken(&self) -> Option<BrokenDatabase> {
         self.database.broken()
     }
 
-    /// The nodes that belong to a replica, heard of or not; those that were retired do not any more.
+    /// Returns the nodes that belong to a replica, heard of or not, without the retired ones.
     pub fn nodes(&self, replica: &ReplicaId) -> Result<Vec<NodeId>, DbError> {
         let mut nodes = Vec::new();
         for row in self.nodes.prefix(&Text(replica.clone()))? {
@@ -198,7 +201,7 @@ impl Admin {
         Ok(nodes)
     }
 
-    /// Every node, sorted by replica and node; those that were retired as well.
+    /// Returns every node, the retired ones included, sorted by replica and node.
     pub fn all_nodes(
         &self,
     ) -> Result<impl Iterator<Item = Result<(ReplicaId, NodeId, NodeRow), DbError>> + '_, DbError>
@@ -207,7 +210,7 @@ impl Admin {
         Ok(rows.map(|row| row.map(|((Text(replica), Text(node)), row)| (replica, node, row))))
     }
 
-    /// Remembers nodes of a replica; what is known of one stays.
+    /// Remembers nodes of a replica; the row of a node that is known stays.
     pub fn add_nodes(&self, replica: &ReplicaId, nodes: &[NodeId]) -> Result<(), DbError> {
         let mut batch = self.database.batch();
         for node in nodes {
@@ -254,14 +257,14 @@ impl Admin {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// One of the other tables, for the file that owns it.
+    /// Returns one of the other tables, for the source file that owns it.
     pub fn table<K: Key, V: Value>(&self, name: &str) -> Result<Table<K, V>, DbError> {
         self.database.table(name)
     }
 
-    /// Sets a row. A node that it names as the place of a copy is a node of that replica from then on, and the volume of a
-    /// completed copy a volume of that node: a listing of the replica without them has a gap, also where nobody has heard
-    /// of them since.
+    /// Sets the row of a file. A node that the row names as the place of a copy is a node of that replica from then on,
+    /// and the volume of a completed copy a volume of that node: a listing of the replica without node or volume has a
+    /// gap, even if nobody has heard of either since.
     pub fn put(&self, changes: &mut Changes, row: &AdminRow) -> Result<(), DbError> {
         let name = &row.record.name;
         let derived = Derived::of(&row.record);
@@ -276,7 +279,7 @@ impl Admin {
         changes.batch.put(&self.files, &Text(name.clone()), row)
     }
 
-    /// Takes away the row of a name that nobody has taken after all.
+    /// Deletes the row of a name that no file has taken after all.
     pub fn forget(&self, changes: &mut Changes, name: &FileName) -> Result<(), DbError> {
         changes.files.insert(name.clone(), Derived::default());
         self.similar.forget(changes, name)?;
@@ -290,8 +293,8 @@ impl Admin {
         self.commit(changes)
     }
 
-    /// Writes the changes and their lines of the trail, all or none, synced. They are never gone unnoticed from then on: the
-    /// stamp says how far they come.
+    /// Writes the changes and their lines of the trail, all or none, synced. From then on their loss would be noticed:
+    /// the stamp says how far the database has come.
     pub fn commit(&self, changes: Changes) -> Result<(), DbError> {
         self.commit_unstamped(changes)?;
         self.stamp().map_err(|error| DbError::Io {
@@ -300,7 +303,8 @@ impl Admin {
         })
     }
 
-    /// The same for changes of which nobody is told before [`Admin::stamp`]: after a power cut they may be gone.
+    /// Writes the changes as [`Admin::commit`] does, without the stamp: a power cut may take them away unnoticed, so
+    /// that nobody is told of them before [`Admin::stamp`].
     pub fn commit_unstamped(&self, changes: Changes) -> Result<(), DbError> {
         let Changes {
             mut batch,
@@ -333,8 +337,8 @@ impl Admin {
         Ok(())
     }
 
-    /// Keeps beside the database how far it has come, durably. Costs nothing where it has not come further. Followers of
-    /// the feed may be told of what was committed before.
+    /// Writes into the stamp, durably, how far the database has come. Costs nothing if it has not come further.
+    /// Followers of the feed may be told of what was committed before.
     pub fn stamp(&self) -> Result<(), DiskError> {
         let fed = self.feed.committed();
         self.stamp.write(|| self.database.reach())?;

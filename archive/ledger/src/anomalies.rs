@@ -26,42 +26,42 @@ enum FinderOnDisk {
     Read,
 }
 
-/// One anomaly, as it is filed.
+/// An anomaly, as it is filed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Filed {
-    /// Its permanent name.
+    /// The permanent number of the anomaly.
     pub id: u64,
     /// The kind of anomaly.
     pub kind: AnomalyKind,
     /// The size of the file in bytes; 0 where it is not known.
     pub size: u64,
-    /// Where the copy is, or should be.
+    /// The node where the copy is, or should be.
     pub node: Option<NodeId>,
     /// The volume of that node.
     pub volume: Option<VolumeId>,
-    /// When it was first found.
+    /// The time when the anomaly was first found.
     pub since: Timestamp,
-    /// When it was last found.
+    /// The time when the anomaly was last found.
     pub seen: Timestamp,
-    /// When a second look, past every cache, last found the same.
+    /// The time when a second look, past every cache, last found the same.
     pub confirmed: Option<Timestamp>,
     /// The finder.
     #[serde(with = "FinderOnDisk")]
     pub found_by: Finder,
-    /// Since when, and why, it is lived with.
+    /// The time since when people live with the anomaly, and the reason; `None` if they do not.
     pub accepted: Option<Ended>,
-    /// The result of the last attempt to repair it.
+    /// The result of the last attempt to repair the anomaly.
     pub note: Option<String>,
-    /// Whether it counts as one more file that needs repair: nothing else was filed of this copy.
+    /// Whether the anomaly counts as one more file that needs repair, because nothing else was filed of this copy.
     pub is_first: bool,
 }
 
-/// When and why something ended.
+/// The time and the reason of an end.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ended {
-    /// When.
+    /// The time of the end.
     pub at: Timestamp,
-    /// Why.
+    /// The reason of the end.
     pub why: String,
 }
 
@@ -74,27 +74,27 @@ pub struct Closed {
     pub replica: ReplicaId,
     /// The row as it was while it was open.
     pub filed: Filed,
-    /// When and why it was closed.
+    /// The time and the reason of the closing.
     pub ended: Ended,
 }
 
 /// The quality of a look, and so what can be said not to be there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LookQuality {
-    /// Every volume said which copies it has.
+    /// The look asked every volume which copies it has, and all answered.
     Listing,
     /// A good copy was listed; somebody else could not be asked.
     Glimpse,
     /// The copy was read again, whole, past the cache.
     Bytes,
-    /// Every volume said which copies it has, and this one is not among them any more.
+    /// The look asked every volume which copies it has, all answered, and this copy is not among them any more.
     Absent,
-    /// Nobody could say anything.
+    /// The look had no answer.
     Nothing,
 }
 
 impl LookQuality {
-    /// Whether what was not found is not there.
+    /// Whether an anomaly of this kind is over if a look of this quality did not find it.
     pub const fn judges(self, kind: &AnomalyKind) -> bool {
         use AnomalyKind as K;
         match self {
@@ -107,7 +107,7 @@ impl LookQuality {
                 | K::Disputed(_)
                 | K::Unverified { .. }
                 | K::Transient => true,
-                // A catalog only remembers how the bytes were.
+                // A catalog only remembers the bytes as they were when they were last read.
                 K::Corrupt(_) | K::Unreadable(_) | K::Lost(_) => false,
             },
             Self::Glimpse => matches!(
@@ -138,7 +138,7 @@ impl LookQuality {
     }
 }
 
-/// One look at one file in one replica.
+/// A look at one file in one replica.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Look {
     /// The kinds that were found; at most one of each.
@@ -147,17 +147,17 @@ pub struct Look {
     pub quality: LookQuality,
     /// The finder.
     pub by: Finder,
-    /// Whether it was a look of its own, past every cache: it confirms what was filed before.
+    /// Whether the look was a second one, past every cache: it confirms anomalies that were filed before.
     pub is_second: bool,
     /// The size of the file, if it is known.
     pub size: u64,
-    /// Where the copy is, or should be.
+    /// The place where the copy is, or should be.
     pub place: Option<(NodeId, VolumeId)>,
 }
 
 impl Look {
-    /// Whether what is filed so, and was not found, is not so. Who looked at one copy says nothing of another of the
-    /// same replica.
+    /// Whether the filed anomaly is over, if this look did not find it. A look at one copy says nothing of another copy
+    /// in the same replica.
     fn judges(&self, old: &Filed) -> bool {
         let is_of_all = self.quality == LookQuality::Listing || !is_of_one_copy(&old.kind);
         let is_there = |(node, volume): &(NodeId, VolumeId)| old.is_at(node, volume);
@@ -173,13 +173,14 @@ impl Look {
 }
 
 impl Filed {
-    /// Whether it may be of the copy in this place; one that names no place may be of any.
+    /// Whether the anomaly may be of the copy in this place; an anomaly that names no place may be of any copy.
     pub fn is_at(&self, node: &NodeId, volume: &VolumeId) -> bool {
         let is_node = self.node.as_ref().is_none_or(|of| of == node);
         is_node && self.volume.as_ref().is_none_or(|of| of == volume)
     }
 
-    /// The key that it is filed under, of one file in one replica: its kind, and of damage the copy.
+    /// Returns the key under which the anomaly is filed, for one file in one replica: its kind and, if it is damage,
+    /// the copy.
     pub fn slot(&self) -> String {
         let word = self.kind.class();
         match (&self.node, &self.volume) {
@@ -194,13 +195,13 @@ impl Filed {
 /// A consequence of a look.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {
-    /// It is new.
+    /// The anomaly is new, and is filed.
     File(Filed),
-    /// It was filed, and is now like this.
+    /// The anomaly was filed before, and is now as given here.
     Update(Filed),
-    /// It was accepted, and is now worse than that.
+    /// The anomaly was accepted, and is now worse than what was accepted.
     Reopen(Filed),
-    /// It is there no more.
+    /// The anomaly is over: it is closed, for this reason.
     Close(Filed, String),
 }
 
@@ -253,7 +254,7 @@ pub fn compare(filed: &[Filed], look: &Look, now: Timestamp, next_id: u64) -> Ve
             changes.push(Change::Reopen(new));
         } else {
             if new.accepted.is_some() {
-                // What was accepted is the most that may be so.
+                // The accepted kind stays: it is the worst that people have accepted.
                 new.kind = old.kind.clone();
             }
             changes.push(Change::Update(new));
@@ -289,7 +290,7 @@ pub fn found_again(lost: &Filed, good: &Groups) -> Option<Change> {
     }))
 }
 
-/// Whether it is said of one copy, rather than of all that a replica has of the file.
+/// Whether the kind is about one copy, rather than about all that a replica has of the file.
 pub const fn is_of_one_copy(kind: &AnomalyKind) -> bool {
     is_damage(kind) || matches!(kind, AnomalyKind::Unexpected)
 }
@@ -299,7 +300,7 @@ pub const fn is_damage(kind: &AnomalyKind) -> bool {
     matches!(kind, AnomalyKind::Corrupt(_) | AnomalyKind::Unreadable(_))
 }
 
-/// Whether it is damage or absence: what the brake counts.
+/// Whether the kind is damage or absence, which the brake counts.
 pub const fn needs_repair(kind: &AnomalyKind) -> bool {
     matches!(
         kind,

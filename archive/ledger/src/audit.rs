@@ -1,4 +1,4 @@
-//! The audit trail: who did what to which file, and when; from the log and, where it has not come so far, the table.
+//! The audit trail: who did what to which file, and when; from the log and, beyond its end, from the table.
 //! [`TrailWriter`] writes it from the table into the log.
 //!
 //! # Errors
@@ -24,14 +24,14 @@ pub use trail_writer::TrailWriter;
 /// The filter of a reading of the trail.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TrailFilter {
-    /// Only of this file.
+    /// The file whose lines are wanted; `None` for all files.
     pub file: Option<FileName>,
-    /// Only from this time on.
+    /// The time from which on lines are wanted; `None` for all times.
     pub since: Option<Timestamp>,
 }
 
 impl TrailFilter {
-    /// Whether a line is wanted.
+    /// Whether the filter lets a line pass.
     pub fn has(&self, line: &AuditLine) -> bool {
         let is_file = self.file.is_none() || self.file == line.file;
         is_file && self.since.is_none_or(|since| line.at >= since)
@@ -43,7 +43,7 @@ pub struct Trail<'a> {
     log: Option<Walk>,
     rows: Box<dyn Iterator<Item = Result<(u64, AuditLine), DbError>> + 'a>,
     next: u64,
-    /// The last line; none: the trail is empty.
+    /// The number of the last line; `None` if the trail is empty.
     last: Option<u64>,
     is_done: bool,
 }
@@ -55,14 +55,14 @@ impl fmt::Debug for Trail<'_> {
 }
 
 impl<'a> Trail<'a> {
-    /// The trail of these admin data, whose log is in `directory`.
+    /// Reads the trail of the admin data, whose log is in `directory`.
     pub fn read(admin: &'a Admin, directory: &Path) -> Result<Self, LogError> {
         Self::of(admin.trail()?, directory)
     }
 
-    /// The same from a snapshot: nothing that came later.
+    /// Reads the trail from a snapshot, without lines that came later.
     pub fn of(trail: TrailSnapshot<'a>, directory: &Path) -> Result<Self, LogError> {
-        // The rows were read first: what is gone from the table since is in the log.
+        // The rows were read first: lines that have gone from the table since are in the log.
         let log = Some(Walk::open(directory)?);
         Ok(Self {
             log,

@@ -33,13 +33,13 @@ pub use files::Walk;
 
 use crate::rows::AuditLine;
 
-/// Where a file of the log ends and the next begins, in bytes.
+/// The size in bytes at which a file of the log ends and the next begins.
 pub const LONGEST_FILE: u64 = 64 << 20;
 
 /// The reason why the log cannot be believed, or not be read or written.
 #[derive(Debug, thiserror::Error)]
 pub enum LogError {
-    /// It is not what it was.
+    /// The log is not what was written.
     #[error(
         "the audit log is not what was written, {} line {line}: {why}; restore the log from a copy or from an export, \
          and find out who changed it", .file.display()
@@ -58,7 +58,7 @@ pub enum LogError {
     /// The admin data cannot be read.
     #[error(transparent)]
     Database(#[from] DbError),
-    /// A line that is no JSON; none is known.
+    /// A line that cannot be written as JSON; no such line is known.
     #[error("a line of the audit trail cannot be written: {0}")]
     Json(#[from] serde_json::Error),
     /// Given up because the repository stops.
@@ -132,7 +132,7 @@ impl AuditLog {
             let entry = match walk.next() {
                 None => break walk.torn().to_vec(),
                 Some(Ok(entry)) => entry,
-                // What was not yet sure may be anything after a crash: the table still has it.
+                // Lines that were not yet sure may be garbage after a crash: the table still has them.
                 Some(Err(LogError::Changed { .. }))
                     if known.is_some() && log.next() >= sure && walk.is_garbage() =>
                 {
@@ -194,7 +194,7 @@ impl AuditLog {
         Ok(log)
     }
 
-    /// Where it is.
+    /// Returns the directory of the log.
     pub(crate) fn directory(&self) -> &Path {
         &self.directory
     }
@@ -263,20 +263,20 @@ impl AuditLog {
 /// The statement of a log that is whole.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Verified {
-    /// The number of its lines.
+    /// The number of lines that were read.
     pub lines: u64,
-    /// The number of the first and one past the last.
+    /// The number of the first line, and one past that of the last.
     pub numbers: std::ops::Range<u64>,
-    /// The hash of its last line: compare it with that in an export.
+    /// The hash of the last line: compare it with that in an export.
     pub head: Hash,
     /// Bytes after the last whole line: an append that is under way, or was cut by a crash.
     pub torn: u64,
-    /// Of each hash that was sought, the number of the line that has it; none: no line has.
+    /// The number of the line that has each of the hashes that were sought; `None` if no line has it.
     pub sought: Vec<Option<u64>>,
 }
 
-/// Reads files of a log, in their order, without anything else. They may begin later than with the first; then what is
-/// before them is taken as their first line tells it. For people who hold copies of the log.
+/// Verifies `files` of a log, in this order, against nothing but each other. The first of them may be a later file of
+/// the log: the chain before it is then taken from its first line. For people who hold copies of the log.
 pub fn verify(files: &[PathBuf]) -> Result<Verified, LogError> {
     verify_all(Walk::over(files.to_vec()), &[])
 }

@@ -18,25 +18,25 @@ use jiff::Timestamp;
 use crate::anomalies::{AnomalyRow, Filed, is_of_one_copy};
 use crate::standing::Now;
 
-/// A file as everything that is known shows it at one moment.
+/// Everything that is known of a file at one moment.
 #[derive(Clone, Copy, Debug)]
 pub struct Vouched<'a> {
     /// The row of the file.
     pub record: &'a FileRecord,
     /// The list of what is out of service.
     pub now: &'a Now,
-    /// The anomalies of this file that are open or accepted.
+    /// The anomalies of the file that are open or accepted.
     pub filed: &'a [AnomalyRow],
 }
 
 /// The reason why a copy does not count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Doubt<'a> {
-    /// It is not recorded as one.
+    /// The copy is not recorded as completed.
     State(&'a ReplicaState),
     /// The replica, node or volume that holds it was retired.
     Retired,
-    /// This is filed of it.
+    /// The anomaly is filed of the copy.
     Filed(&'a Filed),
 }
 
@@ -54,14 +54,14 @@ impl<'a> Vouched<'a> {
             .map(|row| &row.filed)
             .filter(|filed| is_doubt(&filed.kind) && is_of(filed, copy));
         let first = doubts.next()?;
-        // What is lived with is said only where nothing else is.
+        // An accepted anomaly is named only if no other is filed.
         let open = std::iter::once(first)
             .chain(doubts)
             .find(|filed| filed.accepted.is_none());
         Some(Doubt::Filed(open.unwrap_or(first)))
     }
 
-    /// The copies that count.
+    /// Returns the copies that count.
     pub fn good(&self) -> impl Iterator<Item = (&'a ReplicaId, &'a ReplicaRecord)> + '_ {
         let copies = self.record.replicas.iter();
         copies.filter(|(id, copy)| self.doubt(id, copy).is_none())
@@ -81,8 +81,9 @@ impl<'a> Vouched<'a> {
             .count()
     }
 
-    /// Which required replicas have no copy that counts, and why; none: the archive vouches for the file. What people
-    /// have withdrawn, retired or accepted is not waited for; but good bytes must be left somewhere.
+    /// Returns the required replicas that have no copy that counts, with the reasons; empty if the archive vouches for
+    /// the file. A replica whose copy people have withdrawn, retired or accepted is not waited for, as long as good
+    /// bytes are left elsewhere.
     pub fn lacking(&self) -> Vec<(&'a ReplicaId, Doubt<'a>)> {
         let has_bytes = self.has_bytes();
         let is_waited_for = |id: &ReplicaId, copy: &ReplicaRecord, doubt: &Doubt<'_>| {
@@ -156,7 +157,7 @@ impl<'a> Vouched<'a> {
 }
 
 impl Doubt<'_> {
-    /// As a depositor is told.
+    /// Returns the failure that a depositor is told.
     pub fn failure(&self) -> StoreFailure {
         match self {
             Self::State(ReplicaState::UploadFailed(reason)) => reason.clone(),
@@ -188,15 +189,16 @@ impl std::fmt::Display for Doubt<'_> {
     }
 }
 
-/// Whether it is filed of this copy: another one of the same replica may be damaged, or be nobody's, while this is good.
+/// Whether the anomaly is filed of this copy: another copy in the same replica may be damaged, or be nobody's, while
+/// this one is good.
 fn is_of(filed: &Filed, copy: &ReplicaRecord) -> bool {
     let place = copy.node.as_ref().zip(copy.volume.as_ref());
     let is_there = place.is_none_or(|(node, volume)| filed.is_at(node, volume));
     is_there || !is_of_one_copy(&filed.kind)
 }
 
-/// Whether nobody can vouch for a copy of which this is filed. A second good copy, and a look that could not be had, say
-/// nothing against it.
+/// Whether nobody can vouch for a copy of which this kind is filed. A second good copy, and a look that could not be
+/// had, say nothing against a copy.
 pub const fn is_doubt(kind: &AnomalyKind) -> bool {
     match kind {
         AnomalyKind::Missing

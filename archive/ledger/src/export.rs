@@ -78,12 +78,12 @@ pub struct Header {
 /// A node of a replica.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Node {
-    /// Its replica.
+    /// The replica of the node.
     pub replica: ReplicaId,
-    /// Its name.
+    /// The name of the node.
     #[serde(rename = "node")]
     pub id: NodeId,
-    /// Whether people took it out of service.
+    /// When and why people took the node out of service; `None` if it is in service.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retired: Option<Retired>,
 }
@@ -111,7 +111,7 @@ pub struct End {
 pub struct Exported {
     /// The last line.
     pub end: End,
-    /// BLAKE3 of what it says beside the time, and beside what its own storing has left: equal where nothing changed.
+    /// BLAKE3 of the lines without the time, and without the traces of storing exports: equal if nothing else changed.
     pub content: String,
 }
 
@@ -136,7 +136,7 @@ pub enum ExportError {
 pub struct Export<'a> {
     /// The admin data.
     pub admin: &'a Admin,
-    /// Where the audit log is.
+    /// The directory of the audit log.
     pub log: &'a Path,
     /// The name of the archive.
     pub archive: &'a str,
@@ -153,7 +153,7 @@ impl fmt::Debug for Export<'_> {
 }
 
 impl Export<'_> {
-    /// Writes it. Memory holds one line.
+    /// Writes the export to `out`. Memory holds one line.
     ///
     /// # Errors
     ///

@@ -1,4 +1,5 @@
-//! Acts that destroy, and the second person that each of them wants: who may ask, who may approve, until when.
+//! Acts that destroy, and the second person that each of them wants: the roles that may ask and approve, and the time
+//! limit.
 //!
 //! Owns the rule of destroying acts: a request is bound to its act and its reason, is approved only by another *name*
 //! (another role of the same name is the same person), lives for seven days and is done once.
@@ -26,20 +27,20 @@ pub use act::{Accepted, AtticItem, RequestedAct, Subject};
 /// The time within which a request may be approved.
 pub const LIFE: SignedDuration = SignedDuration::from_hours(7 * 24);
 
-/// One request, from when it was asked for.
+/// A request, from the time when it was made.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Request {
-    /// Names it, as `r12`.
+    /// The number of the request, which people write as `r12`.
     pub number: u64,
     /// The act that is asked for.
     pub act: RequestedAct,
-    /// Why.
+    /// The reason of the request.
     pub reason: String,
     /// The person who asked, as `role/name`.
     pub asked_by: String,
-    /// When.
+    /// The time of the request.
     pub asked: Timestamp,
-    /// Until when it may be approved.
+    /// The time until which the request may be approved.
     pub expires: Timestamp,
     /// The state of the request.
     pub state: State,
@@ -48,41 +49,41 @@ pub struct Request {
 /// The states of a request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum State {
-    /// Nobody has approved it yet.
+    /// Nobody has approved the request yet.
     Open,
-    /// Approved, and not done yet.
+    /// The request is approved, and not done yet.
     Approved {
         /// The person who approved, as `role/name`.
         by: String,
-        /// When.
+        /// The time of the approval.
         at: Timestamp,
     },
-    /// Approved and done, or not.
+    /// The request was approved, and its act was done or failed.
     Ended {
         /// The person who approved, as `role/name`.
         by: String,
-        /// When it ended.
+        /// The time when the act ended.
         at: Timestamp,
-        /// Whether it was done.
+        /// Whether the act was done.
         done: bool,
         /// The result of the act.
         outcome: String,
     },
-    /// Taken back.
+    /// The request was taken back.
     Withdrawn {
         /// The person who took it back, as `role/name`.
         by: String,
-        /// When.
+        /// The time at which the request was taken back.
         at: Timestamp,
     },
-    /// Nobody approved it in time.
+    /// Nobody approved the request in time.
     Expired {
-        /// When that was seen.
+        /// The time at which the expiry was noticed.
         at: Timestamp,
     },
 }
 
-/// Somebody who calls: one name, and every role it has.
+/// A caller: one name, and every role that it has.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Person {
     name: String,
@@ -92,35 +93,35 @@ pub struct Person {
 /// The reason why somebody may not do a step.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NotAllowed {
-    /// A part of the archive, not a person.
+    /// The caller is a part of the archive, not a person.
     #[error("this wants the certificate of a person")]
     Nobody,
-    /// A role is missing.
+    /// The person lacks a role.
     #[error("{doing} `{act}` wants a certificate with the role {}", words(.roles))]
     Role {
         /// The step.
         doing: &'static str,
         /// The act.
         act: ActKind,
-        /// Which roles may.
+        /// The roles that may do the step.
         roles: &'static [Role],
     },
-    /// No reason, or a book.
+    /// The reason is empty or too long.
     #[error("say why, in 1 to {LONGEST_REASON} characters of plain text")]
     Reason,
-    /// The same person twice.
+    /// The person who asked cannot approve as well.
     #[error("{0} asked for it; a second person must approve it")]
     SamePerson(String),
-    /// Only who asked may take it back.
+    /// Only the person who asked may take the request back.
     #[error("{0} asked for it; nobody else can take it back")]
     NotTheirs(String),
-    /// It is not open any more.
+    /// The request is not open any more.
     #[error("the request is {0} and cannot be changed any more; ask again")]
     NotOpen(RequestState),
 }
 
 impl Person {
-    /// A person of that name with those roles.
+    /// Creates a person with a name and roles.
     pub fn new(name: &str, roles: &[Role]) -> Self {
         Self {
             name: name.to_owned(),
@@ -128,7 +129,7 @@ impl Person {
         }
     }
 
-    /// As `role/name`, in the first of `roles` that this person has.
+    /// Returns the person as `role/name`, with the first of `roles` that it has; `None` if it has none of them.
     pub fn acting(&self, roles: &[Role]) -> Option<String> {
         let role = roles
             .iter()
@@ -138,7 +139,7 @@ impl Person {
 }
 
 impl Request {
-    /// Somebody asks.
+    /// Creates a request by `person`, if a role of theirs may ask for the act.
     pub fn ask(
         number: u64,
         act: RequestedAct,
@@ -163,12 +164,12 @@ impl Request {
         })
     }
 
-    /// Names it for people.
+    /// Returns the name of the request for people, as `r12`.
     pub fn id(&self) -> String {
         format!("r{}", self.number)
     }
 
-    /// Somebody else approves: the act is to be done now.
+    /// Approves the request in the name of a second person: the act is to be done now.
     pub fn approve(&mut self, person: &Person, now: Timestamp) -> Result<(), NotAllowed> {
         let roles = self.act.approvers();
         let by = person.acting(roles).ok_or(NotAllowed::Role {
@@ -199,7 +200,7 @@ impl Request {
         Ok(())
     }
 
-    /// Expires, if it is time; whether it did.
+    /// Lets the request expire if its time is over. Returns whether it did.
     pub fn tick(&mut self, now: Timestamp) -> bool {
         let expires = self.state == State::Open && self.expires <= now;
         if expires {
@@ -208,7 +209,8 @@ impl Request {
         expires
     }
 
-    /// Ends the request with the result of the act. Only what was approved ends, and only once.
+    /// Ends the request with the result of the act. Returns `false` if the request is not approved, or has ended
+    /// already.
     pub fn end(&mut self, result: Result<String, String>, now: Timestamp) -> bool {
         let State::Approved { by, .. } = &self.state else {
             return false;
@@ -223,12 +225,12 @@ impl Request {
         true
     }
 
-    /// Whether it is approved and waits to be done.
+    /// Whether the request is approved and waits to be done.
     pub const fn is_due(&self) -> bool {
         matches!(self.state, State::Approved { .. })
     }
 
-    /// Whether nothing can come of it any more.
+    /// Whether nothing can come of the request any more.
     pub const fn is_over(&self) -> bool {
         !matches!(self.state, State::Open | State::Approved { .. })
     }
@@ -250,7 +252,7 @@ impl Request {
 }
 
 impl State {
-    /// The state without who, when and what came of it.
+    /// Returns the stage of the request, without persons, times and outcome.
     pub const fn stage(&self) -> RequestState {
         match self {
             Self::Open => RequestState::Open,

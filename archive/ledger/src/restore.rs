@@ -49,7 +49,7 @@ pub type PartialRestore = (Restoring, u64);
 /// The reason why nothing was restored.
 #[derive(Debug, thiserror::Error)]
 pub enum RestoreError {
-    /// There are admin data.
+    /// The directory has admin data already.
     #[error(
         "{}: there are admin data already, and they were not touched; move them away if they are to be replaced \
          (also what a restore that was cut off has left)", .0.display()
@@ -62,7 +62,7 @@ pub enum RestoreError {
         setting: &'static str,
         /// The file.
         path: PathBuf,
-        /// The problem of the export.
+        /// The problem of the file.
         why: String,
     },
     /// The export cannot be read at all.
@@ -79,7 +79,7 @@ pub enum RestoreError {
     /// The admin data cannot be written.
     #[error(transparent)]
     Admin(#[from] AdminError),
-    /// The same.
+    /// The database of the admin data cannot be written.
     #[error(transparent)]
     Database(#[from] archive_db::DbError),
     /// A system call failed.
@@ -93,21 +93,21 @@ pub enum RestoreError {
     Join(#[from] tokio::task::JoinError),
 }
 
-/// Something that was left out, or could not be asked.
+/// A file, node or line that was left out, or could not be asked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
-    /// Which file, node or line.
+    /// The file, node or line.
     pub about: String,
-    /// The problem of the line.
+    /// The problem of that file, node or line.
     pub what: String,
 }
 
-/// Findings: the first of them, and how many there are.
+/// The first findings, and the number of all.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Findings {
-    /// The first of them.
+    /// The first findings.
     pub list: Vec<Finding>,
-    /// The number of damaged places.
+    /// The number of all findings.
     pub count: u64,
 }
 
@@ -124,10 +124,10 @@ impl Findings {
     }
 }
 
-/// Refuses where there are admin data.
+/// Refuses a directory that has admin data.
 ///
 /// # Errors
-/// [`RestoreError::There`] where there are, and [`RestoreError::Disk`] where that cannot be told.
+/// [`RestoreError::There`] if there are admin data, and [`RestoreError::Disk`] if that cannot be told.
 pub fn refuse_if_there(data: &Path) -> Result<(), RestoreError> {
     if Restoring::is_there(data)? {
         return Err(RestoreError::There(data.join("admin")));
@@ -149,11 +149,11 @@ pub fn trust_file(path: &Path) -> Result<TrustFile, RestoreError> {
     TrustFile::parse(&text).map_err(|error| wrong(error.to_string()))
 }
 
-/// The log that is still there: its last line, and where it ends. Refused where the stamp of the lost admin data knows
-/// lines that are gone from its end.
+/// Returns the last line and the end of the log that is still there; `None` if it has no lines. Refuses a log from
+/// whose end lines are gone that the stamp of the lost admin data knows.
 ///
 /// # Errors
-/// [`RestoreError::Log`] where the log was changed or cut.
+/// [`RestoreError::Log`] if the log was changed or cut.
 pub fn log_end(data: &Path) -> Result<Option<(Entry, Position)>, RestoreError> {
     let known = stamp::read(&data.join(STAMP))?;
     let known = known.and_then(|reach| reach.audit);

@@ -9,27 +9,27 @@ use archive_model::FileName;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-/// One file, as it was decided.
+/// The row of a file, with what was decided about it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AdminRow {
-    /// The record of how it stands in every replica.
+    /// The record of the file, with its state in every replica.
     pub record: FileRecord,
-    /// The depositor of it: `role/name`.
+    /// The depositor of the file, as `role/name`.
     pub depositor: String,
-    /// The signed admission, a DSSE envelope in JSON; none until all bytes have passed.
+    /// The signed admission, a DSSE envelope in JSON; `None` until all bytes have passed.
     pub admission: Option<String>,
 }
 
 impl Value for AdminRow {}
 
-/// One line of the audit trail.
+/// A line of the audit trail.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AuditLine {
-    /// When.
+    /// The time of the act.
     pub at: Timestamp,
-    /// Who, as `role/name`; the repository itself, where nobody asked.
+    /// The person or part that acted, as `role/name`; the repository itself, if nobody asked.
     pub who: String,
-    /// Which file; none where no single one is meant.
+    /// The file of the act; `None` if no single file is meant.
     pub file: Option<FileName>,
     /// The act, in a few words.
     pub what: String,
@@ -37,12 +37,12 @@ pub struct AuditLine {
 
 impl Value for AuditLine {}
 
-/// Taken out of service for good.
+/// When, by whom and why a replica, node or volume was permanently taken out of service.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Retired {
-    /// When.
+    /// The time at which it was retired.
     pub at: Timestamp,
-    /// The person who asked for it, as `role/name`.
+    /// The person who asked to retire it, as `role/name`.
     pub by: String,
     /// The request and its reason.
     pub why: String,
@@ -55,14 +55,14 @@ impl Value for Retired {}
 /// The row of a node.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NodeRow {
-    /// Whether people took it out of service, when and why.
+    /// When and why people took the node out of service; `None` if it is in service.
     pub retired: Option<Retired>,
 }
 
 impl Value for NodeRow {
     const VERSION: u8 = 2;
 
-    /// In version 1 there was nothing to say of a node.
+    /// Reads a row of version 1, which had no content, as that of a node in service.
     fn upgrade(version: u8, body: &[u8]) -> Result<Self, InvalidValue> {
         match version {
             1 => decode_body(body).map(|()| Self::default()),

@@ -30,20 +30,20 @@ pub use draining::{DrainRow, Source};
 /// A replica that is not as it was set up.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ReplicaRow {
-    /// It is being filled from the others.
+    /// The replica is being filled from the others.
     Filling {
         /// Since when.
         since: Timestamp,
-        /// The person who asked for it.
+        /// The person who asked to fill the replica.
         by: String,
     },
-    /// It is neither asked nor required any more.
+    /// The replica is neither asked nor required any more.
     Retired(Retired),
 }
 
 impl Value for ReplicaRow {}
 
-/// Something that every file has to be told of.
+/// A change of the standing of which files have to be told.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Task {
     /// A replica is filled.
@@ -155,7 +155,7 @@ impl Task {
         match self {
             Self::Volume(volume) => WalkScope::Volume(volume.clone()),
             Self::Node(replica, node) => WalkScope::Node(replica.clone(), node.clone()),
-            // Also those that have no copy there.
+            // Files without a copy there have to be told as well.
             Self::Fill(_) | Self::Replica(_) => WalkScope::Archive,
         }
     }
@@ -181,19 +181,19 @@ impl Standing {
         self.view.now()
     }
 
-    /// For those who only ask.
+    /// Returns the copy in memory, for callers that only ask.
     pub fn view(&self) -> View {
         self.view.clone()
     }
 
-    /// Those of the replicas that are in service.
+    /// Returns the replicas of `specs` that are in service.
     pub fn in_service(&self, specs: &[ReplicaSpec]) -> Vec<ReplicaSpec> {
         let now = self.now();
         let in_service = specs.iter().filter(|spec| !now.is_retired(&spec.id));
         in_service.cloned().collect()
     }
 
-    /// Sets how a replica stands; none: as it was set up.
+    /// Sets the row of a replica; `None` for one that stands as it was set up.
     pub fn set_replica(
         &self,
         replica: &ReplicaId,

@@ -1,4 +1,4 @@
-//! Counts of files, kept while they change, so that nobody has to read every row for it.
+//! Counts of files, kept up to date while files change, so that nobody has to read every row for them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,9 +15,9 @@ use super::{Admin, AdminError, AdminRow};
 pub struct Counts {
     /// Files of which all bytes have passed.
     pub files: u64,
-    /// Their bytes.
+    /// The sum of the sizes of these files, in bytes.
     pub bytes: u64,
-    /// The number of files that lack which of the replicas that must have them. A withdrawn copy is not lacking.
+    /// The number of files by the required replicas that they lack. A withdrawn copy is not lacking.
     pub lacking: BTreeMap<BTreeSet<ReplicaId>, u64>,
     /// The number of files in each replica.
     pub in_replica: BTreeMap<ReplicaId, u64>,
@@ -56,7 +56,8 @@ impl Counts {
         self.combine(other, u64::wrapping_sub);
     }
 
-    /// Wraps, so that changes may be counted before what they changed is: the sum is right once all is.
+    /// Combines each count of `other` with its own by `with`, which wraps: a change may be counted before the rows that
+    /// it changes, and the sum is right once all are counted.
     fn combine(&mut self, other: &Self, with: impl Fn(u64, u64) -> u64) {
         self.files = with(self.files, other.files);
         self.bytes = with(self.bytes, other.bytes);
@@ -79,7 +80,7 @@ pub(super) struct Running {
     pub(super) is_whole: bool,
 }
 
-/// The counts that one file adds.
+/// The counts that one file adds, and the replicas that it lacks.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Counted {
     pub(super) counts: Counts,
@@ -96,7 +97,7 @@ impl Counted {
 }
 
 impl Running {
-    /// Takes in what files that have changed add now; `before` is what they added.
+    /// Replaces `before`, the counts that the changed files added until now, by the counts that they add from now on.
     pub(super) fn change<'a>(
         &mut self,
         before: &Counts,
@@ -119,7 +120,7 @@ impl Admin {
     /// [`AdminError`] if the database fails, a row cannot be decoded, or the index of places is not what the rows say.
     pub fn count(&self, mut each: impl FnMut(AdminRow)) -> Result<(), AdminError> {
         let (rows, index) = {
-            // What is committed from here on is counted there; what was before is among the rows.
+            // Commits from here on are counted by `Running::change`; earlier ones are among the rows.
             let _numbering = self.numbering();
             self.running().counts = Counts::default();
             (self.files(None)?, self.places.scan()?)
@@ -144,7 +145,7 @@ impl Admin {
         let mut running = self.running();
         running.counts.add(&counted);
         for name in lagging.names() {
-            // It may have changed since it was read; what changes from here on waits for us.
+            // The file may have changed since its row was read; changes from here on wait for the lock.
             let row = self.file(name)?;
             let lack = row.and_then(|row| Lack::of(&row.record));
             running.lagging.set(name, lack.as_ref());

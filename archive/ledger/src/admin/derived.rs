@@ -22,7 +22,7 @@ pub(super) struct Derived {
     pub(super) places: BTreeSet<PlaceKey>,
 }
 
-/// The same of each file that changes.
+/// The derived values of each file that changes.
 pub(super) type Changed = BTreeMap<FileName, Derived>;
 
 impl Derived {

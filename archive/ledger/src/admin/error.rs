@@ -11,7 +11,7 @@ pub enum AdminError {
     /// The database: damaged, behind its stamp, in use, of another version, or the disk.
     #[error(transparent)]
     Database(#[from] DbError),
-    /// There are none in this directory.
+    /// The directory has no admin data.
     #[error(
         "{}: there are no admin data here; if they were lost, `holdfast admin restore` brings them back, and an archive \
          that begins is begun by `holdfast repository --init`",
@@ -29,7 +29,7 @@ pub enum AdminError {
     Stamp {
         /// The file.
         path: PathBuf,
-        /// The text of it.
+        /// The text of the stamp.
         text: String,
     },
     /// The stamp is gone: nothing tells whether the data are all there.
@@ -50,7 +50,7 @@ pub enum AdminError {
         .data.display()
     )]
     Damaged {
-        /// Where they are.
+        /// The directory of the damaged database.
         data: PathBuf,
         /// The error of the database.
         error: Box<DbError>,

@@ -1,7 +1,7 @@
 //! The feed: every change of which files the archive has, numbered without holes, in the batch of the decision.
 //!
-//! Its rows are kept permanently: one for each decision, some 120 bytes beside a file's own row of a kilobyte or more.
-//! Admin data from before there was a feed have no rows; followers begin with a listing then.
+//! The rows of the feed are kept permanently: one for each decision, some 120 bytes beside a file's own row of a
+//! kilobyte or more. Admin data from before there was a feed have no rows; followers begin with a listing then.
 //!
 //! A number alone does not name a change: where admin data are restored, or put back from a backup, other changes get the
 //! same numbers. So each position has a lineage, a hash over the database's identity and every change up to there.
@@ -24,7 +24,7 @@ use tokio::sync::watch;
 use super::Admin;
 use super::schema::FEED;
 
-/// One change, under its number.
+/// The row of one change; its key is the number of the change.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct ChangeRow {
     kind: ChangeKind,
@@ -49,11 +49,11 @@ impl ChangeRow {
 #[derive(Clone, Debug)]
 pub(super) struct Feed {
     rows: Table<u64, ChangeRow>,
-    /// Before the first change.
+    /// The position before the first change.
     begin: FeedPosition,
     /// Behind the last change that was committed. Changed while the lines of the trail are numbered only.
     committed: Arc<Mutex<FeedPosition>>,
-    /// Behind the last change that followers may be told of: after a power cut it is still there.
+    /// The position behind the last change that followers may be told of: a power cut does not take it away.
     told: watch::Sender<FeedPosition>,
 }
 
@@ -77,8 +77,8 @@ impl Feed {
         })
     }
 
-    /// Adds rows for what followers have to be told of; the position behind them. The caller lets nobody else number rows
-    /// until they are committed.
+    /// Adds rows for the changes of which followers have to be told, and returns the position behind them. The caller
+    /// lets nobody else number rows until they are committed.
     pub(super) fn write(
         &self,
         batch: &mut Batch,
@@ -103,12 +103,12 @@ impl Feed {
         Ok(end)
     }
 
-    /// Takes in that the rows up to `end` are committed.
+    /// Notes that the rows up to `end` are committed.
     pub(super) fn set_committed(&self, end: FeedPosition) {
         *self.end() = end;
     }
 
-    /// Behind the last change that was committed.
+    /// The position behind the last change that was committed.
     pub(super) fn committed(&self) -> FeedPosition {
         *self.end()
     }

@@ -1,4 +1,5 @@
-//! Which files are not in every replica that must have them, and since when: kept while they change, never many.
+//! Which files are not in every replica that must have them, and since when: kept up to date while files change, never
+//! many.
 //!
 //! A few of each kind of lack are known by name, those first that began to lack first. Not promised: an age from before
 //! the start of the process; from then on it is the last change of the copy that is lacking.
@@ -12,7 +13,7 @@ use jiff::Timestamp;
 /// The most files of one kind of lack that are known by name.
 const MOST: usize = 1000;
 
-/// The number of names that are given.
+/// The number of names in a [`Late`].
 const NAMES: usize = 5;
 
 /// The replicas that a file lacks, and since when.
@@ -22,22 +23,22 @@ pub(super) struct Lack {
     since: Timestamp,
 }
 
-/// Files by what they lack, with since when.
+/// Files by the replicas that they lack, each with the time since when.
 #[derive(Debug, Default)]
 pub(super) struct Lagging(BTreeMap<BTreeSet<ReplicaId>, BTreeMap<FileName, Timestamp>>);
 
 /// Files that have lacked a replica for long.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Late {
-    /// The number of files that are known.
+    /// The number of late files that are known by name.
     pub files: usize,
     /// The first few of them.
     pub first: Vec<FileName>,
-    /// Since when the oldest has.
+    /// The time since when the oldest of them has lacked a replica.
     pub since: Timestamp,
 }
 
-/// The replicas that must have a file and do not.
+/// Returns the replicas that must have a file and lack it.
 pub(super) fn lacking(record: &FileRecord) -> BTreeSet<ReplicaId> {
     let lacks = record.replicas.iter().filter(|(_, copy)| {
         copy.required && !copy.state.is_completed() && !copy.state.is_withdrawn()
@@ -74,12 +75,13 @@ impl Lagging {
         self.0.retain(|_, files| !files.is_empty());
     }
 
-    /// All files that lack something and are known.
+    /// Returns all files that lack a replica and are known by name.
     pub(super) fn names(&self) -> impl Iterator<Item = &FileName> {
         self.0.values().flat_map(BTreeMap::keys)
     }
 
-    /// The files that have lacked a replica since before `before`, but for those that are excused.
+    /// Returns the files that have lacked a replica since `before` or longer, except those that lack excused replicas
+    /// only.
     pub(super) fn late(
         &self,
         before: Timestamp,

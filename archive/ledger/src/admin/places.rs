@@ -22,7 +22,7 @@ use super::schema::{NUMBERS, PLACES};
 use super::walk::WalkScope;
 use super::{Admin, AdminError};
 
-/// In the table of numbers: the index is whole.
+/// The key in the table of numbers that says that the index is whole.
 const WHOLE: &str = "places-indexed";
 
 /// The number of rows that are taken away in one batch.
@@ -69,7 +69,7 @@ fn key((replica, node, volume): &PlaceKey, name: &FileName) -> Key {
 }
 
 impl WalkScope {
-    /// Whether a file is there, or on its way there.
+    /// Whether a file is in this scope, or on its way there.
     pub(super) fn has(&self, record: &FileRecord) -> bool {
         let copy_on = |replica: &ReplicaId, node: &NodeId| {
             let copy = record.replicas.get(replica);
@@ -94,7 +94,7 @@ impl Places {
         })
     }
 
-    /// Brings the index from the places that a file had to those that it has.
+    /// Changes the rows of a file in the index from the places that it had, `before`, to those that it has, `after`.
     pub(super) fn change(
         &self,
         batch: &mut Batch,
@@ -110,8 +110,8 @@ impl Places {
         Ok(())
     }
 
-    /// The names at a node, or at one of its volumes and on their way to the node, sorted; those behind `after`. The caller
-    /// lets nobody change anything meanwhile.
+    /// Returns the names of the files behind `after`, sorted, that are at a node, or at one of its volumes or on their
+    /// way to the node. The caller lets nobody change the admin data meanwhile.
     pub(super) fn names(
         &self,
         (replica, node): (&ReplicaId, &NodeId),
@@ -138,7 +138,7 @@ impl Places {
         Ok(names)
     }
 
-    /// The volumes at which a node has files, an empty one among them.
+    /// Returns the volumes at which a node has files; the empty text stands for files without a volume.
     fn volumes(&self, node: &(Text<ReplicaId>, Text<NodeId>)) -> Result<Vec<String>, DbError> {
         let mut volumes = Vec::new();
         let mut rows = self.rows.prefix(node)?;
@@ -152,13 +152,13 @@ impl Places {
         Ok(volumes)
     }
 
-    /// The rows as they are now, to be compared with those of the files.
+    /// Returns the rows as they are now, to be compared with those of the files.
     pub(super) fn scan(&self) -> Result<impl Iterator<Item = Result<Key, DbError>> + '_, DbError> {
         Ok(self.rows.scan()?.map(|row| row.map(|(key, ())| key)))
     }
 }
 
-/// Names in order, out of several volumes.
+/// The names of files in order, merged from several volumes.
 pub(super) struct Names<'a> {
     volumes: Vec<Peekable<Rows<'a, Key, ()>>>,
     after: Option<FileName>,
@@ -216,7 +216,7 @@ impl Admin {
         if numbers.get(&WHOLE.to_owned())?.is_some() {
             return Ok(());
         }
-        // What a making that was cut off has left may not be so any more.
+        // Rows that an interrupted build has left may be wrong by now.
         let mut batch = self.database.batch();
         for (count, key) in (1..).zip(self.places.scan()?) {
             batch.delete(rows, &key?)?;

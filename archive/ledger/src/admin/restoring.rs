@@ -36,7 +36,7 @@ impl Restoring {
         }
     }
 
-    /// Begins in a directory that has none.
+    /// Begins in a directory that has no admin data.
     pub fn begin(data: &Path) -> Result<Self, AdminError> {
         archive_durable::directory::make(data)?;
         let database = Database::open(&data.join("admin"), &options())?;
@@ -101,7 +101,7 @@ impl Restoring {
         self.load.put(&self.admin.log_end, &0, &position)
     }
 
-    /// Makes them durable, with a fresh stamp.
+    /// Makes the restored data durable, with a fresh stamp.
     ///
     /// Requests that were made since the export, or all of them, are not known any more, and their ids stand in attics and
     /// in the trail. So the next request has a number that the archive cannot have come to before: that of the minutes
@@ -117,7 +117,7 @@ impl Restoring {
         Ok(admin.stamp()?)
     }
 
-    /// Removes what was begun.
+    /// Removes the database that was begun.
     pub fn abandon(self, data: &Path) -> Result<(), DbError> {
         drop(self);
         Database::destroy(&data.join("admin"))

@@ -12,13 +12,14 @@ use crate::rows::{AdminRow, Retired};
 /// The version of the tables.
 pub(super) const VERSION: u32 = 4;
 
-/// From this version on there is a stamp beside them that was written before anybody was told of a change.
+/// The first version whose admin data have a stamp beside them that is written before anybody is told of a change.
 pub(super) const STAMPED: u32 = 2;
 
 /// The table of numbers that do not follow from other rows.
 pub(crate) const NUMBERS: &str = "numbers";
 
-/// In that table: no request has this number or a lower one, unless it is in the table of the requests.
+/// The key in the table of numbers for the last number of a request: no request outside the table of requests has this
+/// number or a lower one.
 pub(crate) const LAST_REQUEST: &str = "last-request";
 
 /// The table of the retired volumes.
@@ -104,10 +105,10 @@ impl Value for RetiredVersion1 {}
 /// Returns the options with which the admin data are opened.
 pub(super) fn options() -> Options {
     Options::new("admin", VERSION, TABLES)
-        // Nothing changes but who may write: a release that does not know the index of places would change files and not
-        // the index. It is made when all other tables are as they should be.
+        // Only the writers change: a release that does not know the index of places would change files and not the
+        // index. It is made when all other tables are as they should be.
         .migration(|_of_version_3| Ok(()))
-        // The same: a release that does not know the feed would change files and tell nobody.
+        // Again only the writers change: a release that does not know the feed would change files and tell nobody.
         .migration(|_of_version_2| Ok(()))
         .migration(to_version_2)
 }

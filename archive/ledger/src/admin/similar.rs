@@ -49,7 +49,8 @@ impl Admin {
         Ok(())
     }
 
-    /// Another file of the archive whose name differs only in case; the first one, if there are several.
+    /// Returns another file of the archive whose name differs from `name` only in case; the first one, if there are
+    /// several.
     ///
     /// # Errors
     ///
@@ -76,8 +77,8 @@ fn key(name: &FileName) -> (String, String) {
     (fold(name), name.to_string())
 }
 
-/// The name without its case: the same for two names exactly if they differ in nothing else. Up and down again, so that
-/// letters with several small forms meet.
+/// Folds the case of a name: two names have the same result exactly if they differ only in case. The name goes to upper
+/// case and back, so that letters with several small forms meet.
 fn fold(name: &FileName) -> String {
     let large = name.as_str().chars().flat_map(char::to_uppercase);
     large.flat_map(char::to_lowercase).collect()

@@ -26,7 +26,7 @@ use crate::audit_log::Position;
 /// The name of the file.
 pub const STAMP: &str = "admin.stamp";
 
-/// The time after which the stamp follows what nobody was told of.
+/// The time after which the stamp follows commits that nobody was told of.
 const PAUSE: Duration = Duration::from_secs(1);
 
 /// The content of a stamp.
@@ -34,10 +34,11 @@ const PAUSE: Duration = Duration::from_secs(1);
 pub struct StampContent {
     /// The sequence number of the last commit.
     pub sequence: u64,
-    /// Which database that is, as [`archive_db::Database::identity`]; none: an older release has written the stamp.
+    /// The database, as [`archive_db::Database::identity`]; `None` if an older release has written the stamp.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub database: Option<String>,
-    /// Where the audit log surely ends; none: it was not begun, or an older release has written the stamp.
+    /// The end that the audit log has at least; `None` if it was not begun, or if an older release has written the
+    /// stamp.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub audit: Option<LogEnd>,
 }
@@ -52,17 +53,17 @@ impl StampContent {
     }
 }
 
-/// Where a log ends.
+/// The end of an audit log.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LogEnd {
-    /// The number of its lines, from the first one on.
+    /// The number of lines in the log, from the first one on.
     pub lines: u64,
-    /// The SHA-256 of the last of them, in hex.
+    /// The SHA-256 of the last line, in hex.
     pub head: String,
 }
 
 impl LogEnd {
-    /// The end at this position; none: there is no line.
+    /// Returns the end at a position; `None` if the log has no line.
     fn at(position: &Position) -> Option<Self> {
         let chain = position.chain;
         (chain.next() > 0).then(|| Self {
@@ -75,16 +76,16 @@ impl LogEnd {
 /// The stamp as it was found.
 #[derive(Debug)]
 pub(super) struct StampOnDisk {
-    /// Its content.
+    /// The content of the stamp.
     pub(super) content: StampContent,
-    /// The file; none: it is an older release's, which did not write it before anybody was told of a change.
+    /// The file; `None` if an older release has written it, which did so after people were told of a change.
     pub(super) file: Option<archive_durable::Stamp>,
 }
 
-/// Reads the stamp of admin data; none: there is no such file.
+/// Reads the stamp of admin data. Returns `None` if there is no such file.
 ///
 /// # Errors
-/// Where it cannot be read, or says nothing that makes sense.
+/// If the file cannot be read, or its text makes no sense.
 pub fn read(path: &Path) -> Result<Option<StampContent>, AdminError> {
     Ok(find(path)?.map(|found| found.content))
 }
@@ -125,15 +126,15 @@ pub(super) struct Stamp {
 
 #[derive(Debug)]
 struct State {
-    /// None: nothing of ours was written yet.
+    /// The file of the stamp; `None` if this release has not written it yet.
     file: Option<archive_durable::Stamp>,
     written: StampContent,
-    /// Where the log ends now.
+    /// The end of the audit log now.
     audit: Option<LogEnd>,
 }
 
 impl Stamp {
-    /// Goes on with what was found under `path`.
+    /// Goes on with the stamp that was found under `path`.
     pub(super) fn new(path: PathBuf, found: Option<StampOnDisk>) -> Self {
         let (file, written) = found.map_or((None, StampContent::default()), |found| {
             (found.file, found.content)
@@ -149,14 +150,14 @@ impl Stamp {
         }
     }
 
-    /// Takes in where the log ends. It is written with the next sequence number.
+    /// Notes the end of the audit log, to be written with the next sequence number.
     pub(super) fn log_ends(&self, position: &Position) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.audit = LogEnd::at(position);
     }
 
-    /// Writes the stamp, durably, unless it says so already. `reach` is asked for once nobody else writes: of those who wait
-    /// for each other here the first one writes for all.
+    /// Writes the stamp, durably, unless it is up to date. `reach` is asked once nobody else writes: of several callers
+    /// that wait here the first one writes for all.
     pub(super) fn write(&self, reach: impl FnOnce() -> Reach) -> Result<(), DiskError> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let Reach { sequence, identity } = reach();

@@ -116,7 +116,7 @@ fn a_database_that_vanished_is_no_empty_archive() {
     admin.stamp().unwrap();
     drop(admin);
     std::fs::remove_dir_all(directory.path().join("admin")).unwrap();
-    // Nor where somebody takes it for a new one, or has mounted nothing at all.
+    // The same holds if an operator takes the archive for a new one, or has mounted nothing at all.
     for opened in [Admin::init(directory.path()), Admin::open(directory.path())] {
         assert!(matches!(opened, Err(AdminError::Absent(_))), "{opened:?}");
     }

@@ -17,7 +17,7 @@ pub(super) type LogEnds = Table<u64, Position>;
 
 /// The trail as the table has it at one moment.
 pub struct TrailSnapshot<'a> {
-    /// Its lines: the newest one at least, if there is any.
+    /// The lines of the trail in the table: the newest one at least, if there is any.
     pub lines: Box<dyn Iterator<Item = Result<(u64, AuditLine), DbError>> + 'a>,
     /// The number of the newest line.
     pub last: Option<u64>,
@@ -53,7 +53,7 @@ impl Admin {
     /// Remembers how far the log has come, and takes away the rows that are in it, but for the one of number `last`.
     pub fn set_log_end(&self, position: Position, last: u64) -> Result<(), DbError> {
         let mut batch = self.database.batch();
-        // What is before that was taken away the last time; to look there again would read its tombstones.
+        // Rows before that were deleted the last time; to look there again would read their tombstones.
         let from = self
             .log_end()?
             .map_or(0, |before| before.chain.next().saturating_sub(1));

@@ -15,14 +15,14 @@ pub enum WalkScope {
     /// Every file.
     #[default]
     Archive,
-    /// The files at a node, and those on their way to it.
+    /// The files at a node, and the files on their way to it.
     Node(ReplicaId, NodeId),
-    /// The files at a volume, and those on their way to its node: they may come to it.
+    /// The files at a volume, and the files on their way to its node, which may come to the volume.
     Volume(VolumeKey),
 }
 
-/// A walk over files by name. It can be left after any of them, and gone on with later: what has changed behind it is not
-/// seen, what has changed before it is. Between pages it holds nothing but the last name.
+/// A walk over files by name. A walk can be left after any file, and gone on with later: changes to names behind it are
+/// not seen, changes to names before it are. Between pages it holds nothing but the last name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Walk {
     scope: WalkScope,
@@ -34,14 +34,14 @@ pub struct Walk {
 pub struct PageLimits {
     /// The most rows that are looked at.
     pub rows: usize,
-    /// The most of them that are picked.
+    /// The most rows that are picked.
     pub picks: usize,
 }
 
 /// The picks of some rows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WalkPage<T> {
-    /// In the order of the names.
+    /// The picks, in the order of the names.
     pub picked: Vec<T>,
     /// Whether no row follows.
     pub is_last: bool,
@@ -64,8 +64,8 @@ impl Walk {
         self.after.as_ref()
     }
 
-    /// Shows the next rows to `take` for as long as it returns `true`. Returns whether no row follows; the last row that was
-    /// shown was looked at.
+    /// Shows the next rows to `take` for as long as it returns `true`. Returns whether no row follows. The last row
+    /// that was shown counts as looked at.
     pub fn each(
         &mut self,
         admin: &Admin,
@@ -82,7 +82,7 @@ impl Walk {
         Ok(true)
     }
 
-    /// Looks at the next rows, and gives what `pick` makes of them.
+    /// Looks at the next rows, and returns the page of the values that `pick` makes of them.
     pub fn page<T>(
         &mut self,
         admin: &Admin,

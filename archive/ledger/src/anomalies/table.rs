@@ -1,8 +1,8 @@
 //! Where anomalies are filed: the open ones by file, replica and slot (the kind, and of damage the copy), the closed ones
 //! by id.
 //!
-//! Filing and closing are one synced batch with their line of the audit trail. How many are open, and in how many files
-//! of a replica, is kept beside the tables, so that nobody has to read them for it.
+//! Filing and closing are one synced batch with their line of the audit trail. The number of open ones, and of their
+//! files in each replica, is kept in memory, so that nobody has to read the tables for it.
 //!
 //! # Errors
 //!
@@ -32,7 +32,7 @@ impl Value for Filed {}
 
 impl Value for Closed {}
 
-/// One anomaly of one file in one replica.
+/// An anomaly of one file in one replica.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AnomalyRow {
     /// The file.
@@ -41,18 +41,18 @@ pub struct AnomalyRow {
     pub replica: ReplicaId,
     /// The anomaly as it is filed.
     pub filed: Filed,
-    /// When and why it was closed; none while it is open or accepted.
+    /// The time and the reason of the closing; `None` while the anomaly is open or accepted.
     pub closed: Option<Ended>,
 }
 
-/// Which copy is looked at, and in whose name.
+/// The copy that is looked at, and the person or part that looks.
 #[derive(Clone, Copy, Debug)]
 pub struct Filing<'a> {
     /// The file.
     pub file: &'a FileName,
     /// The replica.
     pub replica: &'a ReplicaId,
-    /// As `role/name`.
+    /// The person or part that looks, as `role/name`.
     pub who: &'a str,
 }
 
@@ -61,9 +61,9 @@ pub struct Filing<'a> {
 pub struct LookResult {
     /// The anomalies that were found, as they are filed now.
     pub open: Vec<AnomalyRow>,
-    /// The number of these that are new.
+    /// The number of anomalies in `open` that are new.
     pub new: u64,
-    /// The number that were closed.
+    /// The number of anomalies that the look closed.
     pub closed: u64,
 }
 
@@ -79,7 +79,7 @@ pub struct Anomalies {
 }
 
 impl Anomalies {
-    /// Reads what is filed.
+    /// Opens the tables of anomalies and counts their rows.
     pub fn open(admin: &Admin, clock: Clock) -> Result<Self, DbError> {
         let open: Table<Key, Filed> = admin.table("anomalies")?;
         let log: Table<u64, Closed> = admin.table("anomaly-log")?;
@@ -93,7 +93,7 @@ impl Anomalies {
             let ((Text(file), Text(replica), _), filed) = row?;
             running.next_id = running.next_id.max(filed.id.saturating_add(1));
             running.add(&filed);
-            // Sorted: what is filed of one copy comes together.
+            // The rows are sorted: those of one file in one replica come together.
             let of = Some((file, replica.clone()));
             if waits(&filed) && last != of {
                 *running.waiting.entry(replica).or_default() += 1;
@@ -119,8 +119,9 @@ impl Anomalies {
         self.file(&mut self.running(), filing, look)
     }
 
-    /// The same, if `is_so` of the file's record and of what is filed of the file in any replica. `None`: it is not, so what was
-    /// looked at has changed since, and nothing is filed. A copy that is recorded later closes what was filed before.
+    /// Files and closes as [`Anomalies::look`] does if `is_so` returns `true` for the file's record and the anomalies
+    /// that are filed of the file in any replica. Otherwise the file has changed since the look: files nothing, and
+    /// returns `None`. A copy that is recorded later closes what was filed before.
     pub fn look_while(
         &self,
         filing: Filing<'_>,
@@ -165,7 +166,7 @@ impl Anomalies {
         Ok(found)
     }
 
-    /// These groups of a file were found good in some copy: what was lost of them is not.
+    /// Notes that these groups of a file were found good in some copy: they are not lost any more.
     pub fn found_again(&self, file: &FileName, good: &Groups, who: &str) -> Result<(), DbError> {
         let mut running = self.running();
         for row in self.rows_of(file)? {
@@ -276,7 +277,7 @@ impl Anomalies {
         }))
     }
 
-    /// The one of that id, if it is open or accepted.
+    /// Returns the anomaly with that id, if it is open or accepted.
     pub fn by_id(&self, id: u64) -> Result<Option<AnomalyRow>, DbError> {
         for row in self.rows()? {
             let row = row?;
@@ -292,8 +293,8 @@ impl Anomalies {
         self.running().kinds.clone()
     }
 
-    /// Returns the number of files of a replica that are damaged or absent, however long ago that was found, or were
-    /// until within the last day. What people live with does not count.
+    /// Returns the number of files of a replica that are damaged or absent, however long ago that was found, or were so
+    /// within the last day. Anomalies that people live with do not count.
     pub fn found_today(&self, replica: &ReplicaId) -> u64 {
         self.running().found_today(replica, self.clock.now())
     }

@@ -39,7 +39,7 @@ fn kinds() -> Vec<AnomalyKind> {
     ]
 }
 
-/// All sets of at most two kinds of different words.
+/// Returns all sets of at most two kinds of different classes.
 fn sets() -> Vec<Vec<AnomalyKind>> {
     let all = kinds();
     let mut sets = vec![vec![]];

@@ -42,16 +42,16 @@ pub struct TrailWriter {
 
 #[derive(Debug)]
 enum State {
-    /// To be read whole before anything is appended.
+    /// The log is to be read whole before anything is appended.
     Unread,
-    /// Since when it is known to be what was written.
+    /// The log, and the time when it was last found to be what was written.
     Good(AuditLog, Instant),
-    /// A sync failed: what is in the cache may not be on the disk, and no later sync would tell.
+    /// A sync failed: the bytes in the cache may not be on the disk, and no later sync would tell.
     Poisoned,
 }
 
 impl TrailWriter {
-    /// Makes the job. `refused` is 1 while the log in `directory` is not believed.
+    /// Makes the worker. `refused` is 1 while the log in `directory` is not believed.
     pub fn new(
         admin: Admin,
         directory: PathBuf,
@@ -115,7 +115,7 @@ impl Worker for TrailWriter {
                         self.state = State::Poisoned;
                         Ok(Step::Idle(REFUSED))
                     }
-                    // It is read anew before anything more is appended.
+                    // The log is read anew before anything more is appended.
                     Err(error) => Err(error.into()),
                 }
             }
@@ -148,7 +148,7 @@ pub(super) fn open(
 ) -> Result<AuditLog, LogError> {
     let mut known = admin.log_end()?;
     if known.is_none() && Walk::open(directory)?.next().is_none() {
-        // From now on it is known that there was nothing.
+        // From now on the admin data say that the log was empty.
         admin.set_log_end(Position::start(), 0)?;
         known = Some(Position::start());
     }

@@ -38,7 +38,7 @@ impl fmt::Debug for Hash {
     }
 }
 
-/// Where the chain stands: the number of the next line, and the hash that it must bear.
+/// The end of a chain: the number of the next line, and the hash that it must bear.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Chain {
     next: u64,
@@ -48,7 +48,7 @@ pub struct Chain {
 /// A line as it stands in the log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// Its number.
+    /// The number of the line.
     pub number: u64,
     /// The line itself.
     pub line: AuditLine,
@@ -172,7 +172,7 @@ impl Chain {
     }
 }
 
-/// The number of the line after this one.
+/// Returns the number of the line after `number`.
 fn following(number: u64) -> Result<u64, &'static str> {
     number
         .checked_add(1)

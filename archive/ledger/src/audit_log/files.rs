@@ -41,7 +41,7 @@ pub struct Walk {
 }
 
 impl Walk {
-    /// The log in a directory, from its first line on. Without the directory it has none.
+    /// Opens the log in a directory, at its first line. Without the directory the log has no lines.
     ///
     /// # Errors
     ///
@@ -68,7 +68,7 @@ impl Walk {
         Ok(walk)
     }
 
-    /// These files, in this order. What is before them is taken as their first line tells it.
+    /// Walks over `files`, in this order. The chain before them is taken from their first line.
     pub fn over(files: Vec<PathBuf>) -> Self {
         Self {
             files,
@@ -114,7 +114,7 @@ impl Walk {
         (self.files.len() as u64).saturating_sub(1)
     }
 
-    /// That the line that was read last is not what it was.
+    /// Returns the error that the last line read is not what was written.
     pub fn changed(&self, why: impl Into<String>) -> LogError {
         LogError::Changed {
             file: self

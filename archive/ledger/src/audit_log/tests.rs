@@ -8,7 +8,7 @@ use jiff::Timestamp;
 
 use super::*;
 
-/// So that a few lines make several files.
+/// The size of a file of the log; small, so that a few lines make several files.
 const SHORT: u64 = 700;
 
 const LINES: u64 = 12;
@@ -123,7 +123,7 @@ fn tail_cut_anywhere_is_completed_or_noticed() {
     for cut in 0..=end {
         let mut torn = files.clone();
         torn.last_mut().unwrap().truncate(cut);
-        // All lines were sure: only the one that the table keeps may be missing.
+        // All lines were sure: only the newest, which the table keeps, may be missing.
         put(&at, &torn);
         if cut >= end - newest {
             let log = open(&at, Some(last), &rows(LINES - 1, LINES)).unwrap();
@@ -235,7 +235,7 @@ fn tampered_lines_are_noticed() {
         fs::remove_file(files::path(&at, file as u64)).unwrap();
         assert!(is_refused(&at, last), "file {file} is gone");
     }
-    // One more line, well made, that the archive did not write.
+    // A line more, well formed, that the archive did not write.
     let mut chain = last.chain;
     let mut forked = files.clone();
     forked
@@ -244,7 +244,7 @@ fn tampered_lines_are_noticed() {
         .extend(chain.line(LINES, &line(99)).unwrap());
     put(&at, &forked);
     assert!(is_refused(&at, last));
-    // The whole log, with hashes that are right, and one word that is another.
+    // The whole log written anew, with right hashes and one changed word.
     let other = directory.path().join("other");
     let mut log = open(&other, Some(Position::start()), &rows(0, 0)).unwrap();
     for number in 0..LINES {

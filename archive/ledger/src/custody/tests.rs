@@ -47,8 +47,8 @@ fn retired() -> Retired {
     }
 }
 
-/// One case of a copy: how it is recorded, and what is known of it. The last says whether it counts, whether it is
-/// waited for while good bytes are left elsewhere, and whether it may be the only one.
+/// A case of a copy: its recorded state, and the anomaly that is filed of it. The last field says whether the copy
+/// counts, whether it is waited for while good bytes are left elsewhere, and whether it may be the only one.
 type Case = (ReplicaState, Option<(AnomalyKind, bool)>, u8, [bool; 3]);
 
 fn cases() -> Vec<Case> {

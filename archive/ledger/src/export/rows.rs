@@ -17,13 +17,13 @@ use crate::anomalies::{Closed, Ended, Filed};
 use crate::requests::Request;
 use crate::standing::{DrainKey, DrainRow, ReplicaRow, Retired, Source};
 
-/// One row.
+/// A row of one of these tables.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Row {
     /// An anomaly that is open or accepted.
     Anomaly(OpenRow),
-    /// One that was closed.
+    /// An anomaly that was closed.
     ClosedAnomaly(ClosedRow),
     /// A request for an act that wants two persons.
     Request(Request),
@@ -66,7 +66,7 @@ pub struct VolumeLine {
     stands: RetiredVolume,
 }
 
-/// Where a retired volume was, and since when and why it is retired.
+/// The replica and node of a retired volume, and since when and why it is retired.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct RetiredVolume {
     replica: ReplicaId,
@@ -109,10 +109,10 @@ pub struct Tables {
 pub type Rows<'a> = Box<dyn Iterator<Item = Result<Row, DbError>> + 'a>;
 
 impl Tables {
-    /// Opens them.
+    /// Opens the tables.
     ///
     /// # Errors
-    /// [`DbError`] where a table is not there.
+    /// [`DbError`] if a table is not there.
     pub fn open(admin: &Admin) -> Result<Self, DbError> {
         Ok(Self {
             anomalies: admin.table("anomalies")?,
@@ -160,7 +160,7 @@ impl Tables {
                 Row::Volume(VolumeLine { volume, stands })
             })
         });
-        // By the bare id first, as in the exports of before.
+        // The bare id comes first in the order, as in exports of earlier releases.
         let mut volumes: Vec<_> = volumes.collect::<Result<_, _>>()?;
         volumes.sort_by_key(Row::place);
         let volumes = volumes.into_iter().map(Ok);
@@ -177,7 +177,7 @@ impl Tables {
         Ok(Box::new(rows.chain(replicas).chain(volumes).chain(drains)))
     }
 
-    /// Sets one row.
+    /// Puts a row into the table of its kind.
     pub fn load(&self, load: &mut Load, row: Row) -> Result<(), DbError> {
         match row {
             Row::Anomaly(OpenRow {
@@ -232,7 +232,7 @@ impl Tables {
 }
 
 impl Row {
-    /// Its place among the rows: first the kind, then what its table is sorted by.
+    /// Returns the place of the row among all rows: first its kind, then the key by which its table is sorted.
     pub fn place(&self) -> (u8, Vec<String>) {
         let number = |number: u64| vec![format!("{number:020}")];
         match self {
@@ -271,7 +271,7 @@ impl Row {
 }
 
 impl Counted {
-    /// Counts one more.
+    /// Counts a row by its kind.
     pub const fn add(&mut self, row: &Row) {
         match row {
             Row::Anomaly(_) => self.anomalies += 1,

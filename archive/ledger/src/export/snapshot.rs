@@ -1,4 +1,4 @@
-//! Everything that is exported, as it stands at one moment.
+//! A snapshot of everything that is exported, taken at one moment.
 
 use archive_db::DbError;
 

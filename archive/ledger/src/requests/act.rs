@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 pub(super) use on_disk::ActOnDisk;
 
-/// An act, bound to what it is about.
+/// An act, with the record of its subject.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "ActOnDisk", into = "ActOnDisk")]
 pub struct RequestedAct {
@@ -25,24 +25,24 @@ pub struct RequestedAct {
 pub enum Subject {
     /// Nothing is recorded: the act names all that it is about, or the request is not taken yet.
     None,
-    /// The anomaly that is to be accepted: that much is lived with, and no more.
+    /// The anomaly that is to be accepted, as bad as it was then and no worse.
     Anomaly(Accepted),
-    /// The item that is to be destroyed: that content, and nothing else.
+    /// The item that is to be destroyed, with its content.
     Item(AtticItem),
-    /// An item of an attic, whatever it is: as it was asked for before requests named what they destroy. It can be read
-    /// and not be done.
+    /// An item of an attic without its content, from before requests named what they destroy. Such a request can be
+    /// read, and not be done.
     Unnamed,
 }
 
 /// An item in an attic, as its node says.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AtticItem {
-    /// The file that it belongs to; none where its reason cannot be read.
+    /// The file that the item belongs to; `None` if its reason cannot be read.
     pub name: Option<FileName>,
     /// The kind of the item.
     #[serde(with = "on_disk::kind")]
     pub kind: AtticKind,
-    /// The number of its bytes.
+    /// The size of the item in bytes.
     pub bytes: u64,
 }
 
@@ -58,7 +58,7 @@ pub struct Accepted {
 }
 
 impl Subject {
-    /// The item, if it is one.
+    /// Returns the attic item, if the subject is one.
     pub const fn item(&self) -> Option<&AtticItem> {
         match self {
             Self::Item(item) => Some(item),
@@ -66,7 +66,7 @@ impl Subject {
         }
     }
 
-    /// The anomaly, if it is one.
+    /// Returns the anomaly, if the subject is one.
     pub const fn anomaly(&self) -> Option<&Accepted> {
         match self {
             Self::Anomaly(accepted) => Some(accepted),
@@ -84,7 +84,7 @@ impl From<Act> for RequestedAct {
 }
 
 impl RequestedAct {
-    /// Which roles may ask for it.
+    /// Returns the roles that may ask for the act.
     pub const fn askers(&self) -> &'static [Role] {
         match &self.act {
             Act::Remove { .. }
@@ -104,7 +104,7 @@ impl RequestedAct {
         }
     }
 
-    /// Which roles may approve it.
+    /// Returns the roles that may approve the act.
     pub const fn approvers(&self) -> &'static [Role] {
         match &self.act {
             Act::Remove { .. }
@@ -125,7 +125,7 @@ impl RequestedAct {
         }
     }
 
-    /// The file that it is about.
+    /// Returns the file that the act is about, if it is about one.
     pub const fn file(&self) -> Option<&FileName> {
         match (&self.act, &self.subject) {
             (Act::Remove { name, .. } | Act::NewRoot { name, .. }, _) => Some(name),

@@ -44,7 +44,7 @@ pub enum RequestError {
     /// The caller may not, or not now.
     #[error(transparent)]
     NotAllowed(#[from] NotAllowed),
-    /// There is no such request.
+    /// No request has this id.
     #[error("there is no request `{0}`; list them")]
     Unknown(String),
     /// The admin data.
@@ -63,7 +63,7 @@ impl Requests {
         })
     }
 
-    /// Somebody asks.
+    /// Creates a request, and writes it with a line of the trail.
     pub fn ask(
         &self,
         act: RequestedAct,
@@ -73,7 +73,7 @@ impl Requests {
     ) -> Result<Request, RequestError> {
         let _changing = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
         let last = self.table.last()?.map_or(0, |(number, _)| number);
-        // A restored archive does not know all requests that it had.
+        // A restored archive does not know all of its earlier requests.
         let before = self.numbers.get(&LAST_REQUEST.to_owned())?;
         let last = last.max(before.unwrap_or_default());
         let request = Request::ask(last.saturating_add(1), act, reason, person, now)?;
@@ -81,7 +81,7 @@ impl Requests {
         Ok(request)
     }
 
-    /// A second person approves. What is approved must be done: see [`Requests::due`].
+    /// Approves a request in the name of a second person. An approved request must be done: see [`Requests::due`].
     pub fn approve(
         &self,
         id: &str,
@@ -128,7 +128,7 @@ impl Requests {
         Ok(all)
     }
 
-    /// Those that are approved and not done yet: a restart came between.
+    /// Returns the requests that are approved and not done yet, because a restart came between.
     pub fn due(&self) -> Result<Vec<Request>, DbError> {
         let rows = self
             .table

@@ -1,4 +1,4 @@
-//! Requests as version 2 of their table has them: a volume or a node by its bare id. Read, and never written.
+//! Requests in the form of version 2 of their table: a volume or a node by its bare id. Read, and never written.
 
 use archive_db::InvalidValue;
 use archive_db::value::decode_body;

@@ -19,7 +19,7 @@ use jiff::Timestamp;
 
 use crate::admin::AdminRow;
 
-/// The text of one sidecar, and where it lies.
+/// The text of a sidecar, and its place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sighting {
     /// The replica.
@@ -28,7 +28,7 @@ pub struct Sighting {
     pub node: NodeId,
     /// The volume.
     pub volume: VolumeId,
-    /// When the copy was stored there.
+    /// The time when the copy was stored there.
     pub stored: Timestamp,
     /// Whether the node sees the file beside the sidecar, in whatever condition.
     pub is_there: bool,
@@ -47,7 +47,7 @@ pub struct Removal {
     pub volume: VolumeId,
     /// The file.
     pub name: FileName,
-    /// When.
+    /// The time of the removal.
     pub at: Timestamp,
     /// The persons who asked and approved.
     pub approval: Approval,
@@ -60,11 +60,11 @@ pub struct Removal {
 /// The decision about a name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// It is re-established.
+    /// The row of the file, restored from its admissions.
     File(Box<AdminRow>),
-    /// Valid admissions contradict each other: which.
+    /// Valid admissions contradict each other: they are described here.
     Contradicting(String),
-    /// No valid admission: why.
+    /// No admission of the name is valid, for these reasons.
     Unsigned(String),
 }
 
@@ -73,16 +73,16 @@ pub enum Verdict {
 pub struct Rule<'a> {
     /// The archive.
     pub archive: &'a str,
-    /// The keys that count.
+    /// The keys whose signatures count.
     pub trust: &'a TrustFile,
     /// The replicas of the settings.
     pub specs: &'a [ReplicaSpec],
-    /// Now.
+    /// The time of the restore.
     pub now: Timestamp,
 }
 
 impl Rule<'_> {
-    /// Puts together what all replicas say of `name`.
+    /// Combines all sightings and removals of `name` into a verdict.
     pub fn combine(
         &self,
         name: &FileName,
@@ -94,7 +94,7 @@ impl Rule<'_> {
         let has_copies = all.iter().any(|(_, admission)| admission.is_ok());
         let kept: Vec<Sighting> = removals.iter().map(Removal::sighting).collect();
         if !has_copies {
-            // What was removed was admitted too; it is no copy.
+            // A removed copy was admitted too, although it is no copy any more.
             all.extend(kept.iter().map(read));
         }
         let read = all;
@@ -121,7 +121,7 @@ impl Rule<'_> {
                     .join("; "),
             );
         }
-        // Of several admissions of the same content the first one was given.
+        // Of several admissions of the same content the earliest counts.
         let first = agreed
             .iter()
             .min_by_key(|(sighting, admission)| (admission.admitted, sighting.admission.as_str()));
@@ -240,7 +240,7 @@ struct NameSightings<'a> {
 }
 
 impl Removal {
-    /// Says what is told of it, by whom, and that nobody else vouches for that.
+    /// Describes the removal for people: who is said to have decided it, and that only one volume says so.
     pub fn unproven(&self) -> String {
         let Self {
             node,
@@ -254,7 +254,7 @@ impl Removal {
         )
     }
 
-    /// Where its admission was found, as if it were a copy.
+    /// Returns the place where the admission was found, as if it were that of a copy.
     fn sighting(&self) -> Sighting {
         Sighting {
             replica: self.replica.clone(),

@@ -1,4 +1,4 @@
-//! From an export.
+//! The restore from an export.
 
 use std::path::{Path, PathBuf};
 
@@ -17,19 +17,20 @@ use crate::export::{Line, Tables};
 /// The result of restoring from an export.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FromExport {
-    /// When the export was made.
+    /// The time when the export was made; `None` if no header was read.
     pub time: Option<Timestamp>,
-    /// The number of its files, nodes and lines of the trail that can be believed.
+    /// The number of files that can be believed.
     pub files: u64,
-    /// Nodes.
+    /// The number of nodes that can be believed.
     pub nodes: u64,
-    /// Lines of the trail.
+    /// The number of lines of the trail that can be believed.
     pub audit: u64,
-    /// Rows of the other tables: anomalies, requests, replicas, volumes, drains.
+    /// The number of rows of the other tables that can be believed: anomalies, requests, replicas, volumes, drains.
     pub rows: u64,
-    /// Files that a depositor had begun to store and no replica had: they are stored again by their depositors.
+    /// The number of files that a depositor had begun to store and no replica had: they are stored again by their
+    /// depositors.
     pub intents: u64,
-    /// Lines that cannot be believed, by their number.
+    /// The lines that cannot be believed, by their number.
     pub damaged: Findings,
     /// Whether admin data were written.
     pub written: bool,
@@ -55,7 +56,8 @@ pub fn from_export(
     Ok(report)
 }
 
-/// Reads an export against the audit log in `data`, and restores nothing: what of it can be believed. For the fuzz targets.
+/// Reads an export against the audit log in `data`, restores nothing, and returns which of its lines can be believed.
+/// For the fuzz targets.
 ///
 /// # Errors
 ///
@@ -77,7 +79,7 @@ pub fn judge(
     source.read(&mut |_| Ok(()))
 }
 
-/// One line of an export, read and written again. For the fuzz targets.
+/// Reads one line of an export and writes it again. For the fuzz targets.
 ///
 /// # Errors
 ///
@@ -87,11 +89,11 @@ pub fn rewritten(line: &[u8]) -> Result<Vec<u8>, serde_json::Error> {
     serde_json::to_vec(&serde_json::from_slice::<Line>(line)?)
 }
 
-/// Restores all of an export but the end of it, so that more can be added. `None`: the export is damaged, and nothing was
-/// written.
+/// Restores all of an export without finishing the admin data, so that more can be added. Returns no restore if the
+/// export is damaged: nothing was written.
 ///
 /// # Errors
-/// Those of [`from_export`].
+/// The errors of [`from_export`].
 pub fn begin(
     target: RestoreTarget<'_>,
     export: &Path,
@@ -114,7 +116,7 @@ pub fn begin(
     }
     let is_whole = report.damaged.count == 0;
     let mut restoring = Restoring::begin(target.data)?;
-    // Read again: what has changed since is seen as damage now.
+    // The export is read again: a change since the first reading shows as damage.
     match source.load(&mut restoring, now, is_whole) {
         Ok((again, next)) if again == report => Ok((report, Some((restoring, next)))),
         ended => {
@@ -138,7 +140,7 @@ struct Source<'a> {
 }
 
 impl Source<'_> {
-    /// Reads it once; `take` is given what can be believed.
+    /// Reads the export once, and gives `take` the lines that can be believed.
     fn read(
         &self,
         take: &mut dyn FnMut(BelievedLine) -> Result<(), RestoreError>,
@@ -224,14 +226,14 @@ impl Source<'_> {
         let tables = Tables::open(restoring.parts().0)?;
         let report = self.read(&mut |taken| {
             match taken {
-                // Where the export was changed nothing vouches for what has no signature.
+                // If the export was changed, nothing vouches for a file without a signature.
                 BelievedLine::File(row) if row.admission.is_none() && !is_whole => {}
                 BelievedLine::File(row) => restoring.file(&row)?,
                 BelievedLine::Node(node) => {
                     let retired = node.retired;
                     restoring.node(node.replica, node.id, &NodeRow { retired })?;
                 }
-                // Nor for an act that somebody may have written into it.
+                // Nor does anything vouch for a pending act, which somebody may have written into the export.
                 BelievedLine::Row(row) if row.is_pending_act() && !is_whole => {}
                 BelievedLine::Row(row) => {
                     let (_, load) = restoring.parts();

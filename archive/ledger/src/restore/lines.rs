@@ -30,9 +30,9 @@ pub(super) enum ExportLine {
     Row(Box<Row>),
     /// A line of the trail.
     Audit(u64, AuditLine),
-    /// The end, which is as it was counted.
+    /// The last line, whose counts and hash are right.
     End,
-    /// Nothing: why.
+    /// The line cannot be used, for this reason.
     Bad(String),
 }
 
@@ -100,7 +100,7 @@ impl<'a> Lines<'a> {
         })
     }
 
-    /// The next line; none: nothing comes any more.
+    /// Returns the next line; `None` if no line follows.
     pub(super) fn next(&mut self) -> Option<ExportLine> {
         if self.is_broken {
             return None;

@@ -14,22 +14,22 @@ use crate::admin::{AuditLine, WalkScope};
 /// A volume, or a whole node, that is drained.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Source {
-    /// Its replica.
+    /// The replica of the node.
     pub replica: ReplicaId,
-    /// Its node.
+    /// The node that is drained, or has the volume.
     pub node: NodeId,
-    /// The volume; none: the whole node.
+    /// The volume; `None` if the whole node is drained.
     pub volume: Option<VolumeId>,
 }
 
 /// The progress of a drain.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DrainRow {
-    /// The volume; none: the whole node.
+    /// The volume; `None` if the whole node is drained.
     pub volume: Option<VolumeId>,
-    /// Since when.
+    /// The time since when the copies leave.
     pub since: Timestamp,
-    /// When everything had left.
+    /// The time at which everything had left; `None` before.
     pub drained: Option<Timestamp>,
 }
 
@@ -43,13 +43,13 @@ pub type Key = (
 );
 
 impl Source {
-    /// Whether what lies at this place of its replica has to leave.
+    /// Whether copies at this place of a replica have to leave because of this drain.
     pub fn holds(&self, replica: &ReplicaId, node: &NodeId, volume: &VolumeId) -> bool {
         let is_volume = self.volume.as_ref().is_none_or(|own| own == volume);
         self.replica == *replica && self.node == *node && is_volume
     }
 
-    /// Returns the files that are there, or may still come there.
+    /// Returns the files that are at the source of the drain, or may still come there.
     pub fn scope(&self) -> WalkScope {
         let (replica, node) = (self.replica.clone(), self.node.clone());
         match self.volume.clone() {
@@ -62,7 +62,7 @@ impl Source {
         }
     }
 
-    /// The key of its row.
+    /// Returns the key of the row of the drain.
     pub fn key(&self) -> Key {
         let volume = self.volume.as_ref().map(ToString::to_string);
         (
@@ -88,13 +88,13 @@ impl std::fmt::Display for Source {
 }
 
 impl Now {
-    /// Whether what lies at this place has to leave.
+    /// Whether copies at this place have to leave because of any drain.
     pub fn leaves(&self, replica: &ReplicaId, node: &NodeId, volume: &VolumeId) -> bool {
         let mut sources = self.draining.keys();
         sources.any(|source| source.holds(replica, node, volume))
     }
 
-    /// The nodes of a replica that are drained as a whole.
+    /// Returns the nodes of a replica that are drained as a whole.
     pub fn leaving_nodes(&self, replica: &ReplicaId) -> Vec<NodeId> {
         let sources = self.draining.keys();
         let nodes = sources.filter(|source| source.replica == *replica && source.volume.is_none());
@@ -103,7 +103,7 @@ impl Now {
 }
 
 impl Standing {
-    /// Remembers how far a drain is; none: it is over.
+    /// Remembers the progress of a drain; `None` if the drain is over.
     ///
     /// # Errors
     ///

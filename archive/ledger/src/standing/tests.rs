@@ -81,7 +81,7 @@ fn only_completed_copies_in_service_count() {
                 .iter()
                 .map(|(id, copy)| now.counts(id, copy))
                 .collect();
-            // In the order of the ids: one, three, two.
+            // The replicas stand in the order of their ids: one, three, two.
             let of_one = digits[0] == 1 && out < 2;
             assert_eq!(
                 counts,

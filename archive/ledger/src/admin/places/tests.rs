@@ -34,7 +34,7 @@ fn random_row(random: &mut Random, number: u8) -> AdminRow {
     row
 }
 
-/// One commit of a few changes.
+/// Commits a few random changes.
 fn change(admin: &Admin, random: &mut Random) {
     let mut changes = admin.change();
     for _ in 0..=random.below(3) {

@@ -45,7 +45,7 @@ fn is_behind(opened: &Result<Admin, AdminError>) -> bool {
     )
 }
 
-/// A change of which nobody is told.
+/// Commits a change of which nobody is told.
 fn store_untold(admin: &Admin, name: &str) {
     let mut changes = admin.change();
     admin.put(&mut changes, &row(name)).unwrap();

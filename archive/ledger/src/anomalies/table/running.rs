@@ -1,5 +1,5 @@
-//! The figures of the anomalies that are known without reading the tables: how many there are, of what, and in how many
-//! files.
+//! The figures of the anomalies that are known without reading the tables: their number by kind, and the number of
+//! their files.
 
 use std::collections::BTreeMap;
 
@@ -8,23 +8,23 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::super::{Filed, needs_repair};
 
-/// The period over which the brake counts what was repaired.
+/// The period over which the brake counts repaired files.
 const DAY: SignedDuration = SignedDuration::from_hours(24);
 
 /// The figures that are known without reading the tables.
 #[derive(Debug, Default)]
 pub(super) struct Running {
     pub(super) next_id: u64,
-    /// Open, and not accepted, by kind.
+    /// The number of anomalies by kind that are open and not accepted.
     pub(super) kinds: BTreeMap<AnomalyClass, u64>,
-    /// Files of a replica that need repair, and that people do not live with.
+    /// The number of files of each replica that need repair, and that people do not live with.
     pub(super) waiting: BTreeMap<ReplicaId, u64>,
-    /// Files of a replica that needed repair until then, by the minute.
+    /// The number of files of each replica that needed repair until then, by the minute.
     pub(super) ended: BTreeMap<(i64, ReplicaId), u64>,
 }
 
 impl Running {
-    /// Returns the number of files of a replica that wait for repair, or did until within the last day.
+    /// Returns the number of files of a replica that wait for repair, or did so within the last day.
     pub(super) fn found_today(&mut self, replica: &ReplicaId, now: Timestamp) -> u64 {
         let since = minute(now.checked_sub(DAY).unwrap_or(Timestamp::MIN));
         self.ended.retain(|(minute, _), _| *minute >= since);
@@ -47,7 +47,7 @@ impl Running {
         }
     }
 
-    /// Counts a change of what is filed of one copy.
+    /// Counts a change of the anomalies that are filed of a file in one replica.
     pub(super) fn count(&mut self, replica: &ReplicaId, before: &[Filed], after: &[Filed]) {
         let waiting = self.waiting.entry(replica.clone()).or_default();
         match (before.iter().any(waits), after.iter().any(waits)) {
@@ -57,7 +57,7 @@ impl Running {
         }
     }
 
-    /// One was closed. Of several that were filed of a copy the first counts.
+    /// Counts an anomaly that was closed. Of several anomalies of one copy only the first counts.
     pub(super) fn ended(
         &mut self,
         replica: &ReplicaId,
@@ -72,7 +72,7 @@ impl Running {
     }
 }
 
-/// Whether it keeps its file waiting for a repair.
+/// Whether the anomaly keeps its file waiting for a repair.
 pub(super) const fn waits(filed: &Filed) -> bool {
     needs_repair(&filed.kind) && filed.accepted.is_none()
 }

@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 
 use super::{Accepted, AtticItem, RequestedAct, Subject};
 
-/// An act, and what was recorded of it, in one. `N` and `R` are what a row says of the node and the replica of what is
-/// retired.
+/// An act and the record of its subject, in one value. `N` and `R` are the types in which a row names the node and the
+/// replica of a retired volume or node.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename = "Act")]
 pub(in crate::requests) enum ActOnDisk<N = Option<NodeId>, R = Option<ReplicaId>> {

@@ -26,7 +26,7 @@ fn look(found: Vec<AnomalyKind>) -> Look {
     }
 }
 
-/// One row of every kind, and more: through the tables that own them.
+/// Writes at least one row of every kind, through the tables that own them.
 pub(super) fn furnish(admin: &Admin) {
     let clock = ManualClock::new(now()).clock();
     let anomalies = Anomalies::open(admin, clock).unwrap();
@@ -112,7 +112,7 @@ fn kind(line: &str) -> String {
     value.as_object().unwrap().keys().next().unwrap().clone()
 }
 
-/// The lines, with an end that fits them.
+/// Returns the lines, with an end that fits them.
 fn sealed(lines: &[String]) -> Vec<u8> {
     let mut text: Vec<u8> = lines.concat().into_bytes();
     let last = lines.last().unwrap();
@@ -231,7 +231,7 @@ fn damaged_row_is_named_and_others_are_restored() {
         let requests = Requests::new(admin).unwrap();
         assert_eq!(requests.due().unwrap(), []);
     }
-    // There twice, or in another order: also where all of it is hashed anew.
+    // A row that is there twice, or in another order, is refused even if the export is hashed anew.
     let first = all.iter().position(|line| kind(line) == "anomaly").unwrap();
     for change in 0..2 {
         let mut forged = all.clone();
