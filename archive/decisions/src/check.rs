@@ -50,7 +50,7 @@ where
         }
     }
 
-    /// The report so far; after the last finding, the report of the whole replica.
+    /// Returns the report so far; after the last finding, the report of the whole replica.
     pub const fn report(&self) -> &Report {
         &self.report
     }
@@ -63,7 +63,7 @@ where
         let copy = self.listing.copies(&mut self.report).first();
         let order = match (self.admin.peek(), copy) {
             (Err(error), _) => {
-                // Without the admin data nothing can be judged: what is listed may well be expected.
+                // Without the admin data nothing can be judged: the listed copies may well be expected.
                 self.report.cut(Side::Admin, error.to_string());
                 self.report.ended = true;
                 return None;

@@ -3,21 +3,21 @@
 //! Owns the order: a whole copy in a place that stays comes first, then the record names it, and only then the copy that
 //! has to leave is put aside. A caller that asks again after each step, or after a crash at any point, gets the next one.
 //!
-//! Not promised: that a copy is what its node last knew of it. One that nobody has read just now is read before a step
+//! Not promised: that a copy is what its node last knew of it. A copy that was not read just now is read before a step
 //! that relies on it.
 
 use std::fmt;
 
 use archive_model::CopyPlace;
 
-/// Where a place lies, as far as the drain goes.
+/// The relation of a place to the drain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
-    /// On what is drained here.
+    /// The place is on the volume or node that is drained here.
     Source,
-    /// On something else that is drained as well.
+    /// The place is on another volume or node that is drained as well.
     Leaving,
-    /// Where it may stay.
+    /// A copy may stay in the place.
     Stays,
 }
 
@@ -28,40 +28,40 @@ pub enum CopyContent {
     Whole,
     /// The bytes that were admitted, except in some groups.
     Damaged,
-    /// Known, and not there.
+    /// The copy is known, and not there.
     Missing,
-    /// Other content, or nobody knows which.
+    /// Other content than the admitted one, or unknown content.
     Foreign,
 }
 
-/// One copy in the replica.
+/// A copy in the replica.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CopyState {
-    /// Where it lies.
+    /// The place of the copy.
     pub place: CopyPlace,
-    /// Whether that place is drained.
+    /// Whether the place is drained.
     pub side: Side,
-    /// The part of the admitted content in it.
+    /// The part of the admitted content in the copy.
     pub content: CopyContent,
 }
 
 /// The entry of the admin data for the file in this replica.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Recorded {
-    /// It is here.
+    /// The copy is recorded at this place.
     At(CopyPlace, Side),
-    /// It is being brought there.
+    /// The copy is on its way into the replica.
     OnItsWay,
-    /// There shall be no copy, or nobody knows the name.
+    /// The admin data want no copy in the replica, or do not know the name.
     Nothing,
 }
 
 /// The next step of the drain.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// Nothing of it is left there, nor recorded.
+    /// Nothing: no copy is left at the source of the drain, nor recorded there.
     Nothing,
-    /// A copy is brought to where it may stay.
+    /// A copy is brought to a place where it may stay.
     Bring,
     /// The record is to name this copy.
     Record(CopyPlace),
@@ -79,13 +79,13 @@ pub enum Step {
         /// The copy that is recorded.
         kept: CopyPlace,
     },
-    /// Not now.
+    /// Nothing for now: the drain waits, for this reason.
     Wait(Why),
-    /// It stays where it is, and nothing is lost by that: the archive does not count on it.
+    /// The copy stays in its place, and nothing is lost by that: the archive does not count on it.
     Leave(Why),
 }
 
-/// The reason why nothing is done. It is shown to people.
+/// The reason why nothing is done, as people are shown it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Why {
     /// The file is on its way into the replica.
@@ -94,9 +94,9 @@ pub enum Why {
     Silent,
     /// The recorded copy is not whole.
     Hurt,
-    /// Other content lies there.
+    /// Other content lies at the source under the name of the file.
     Foreign,
-    /// The archive wants no copy there.
+    /// The archive wants no copy of the file in the replica.
     Unknown,
 }
 

@@ -17,7 +17,7 @@ use archive_model::{AnomalyKind, FileName, Groups, ReplicaId, ReplicaKind, Root}
 pub struct Patient {
     /// The file.
     pub file: FileName,
-    /// Its admitted size in bytes.
+    /// The admitted size of the file in bytes.
     pub size: u64,
     /// The replica whose copy is wrong.
     pub replica: ReplicaId,
@@ -33,22 +33,22 @@ pub struct ReplicaContent {
     pub replica: ReplicaId,
     /// Only bitarchives can give bytes.
     pub kind: ReplicaKind,
-    /// The part of the content that it has.
+    /// The part of the content that the replica has.
     pub state: ContentState,
 }
 
 /// The part of the admitted content that a replica has.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ContentState {
-    /// Nothing is wrong with it, as far as is known.
+    /// Nothing is wrong with the content, as far as is known.
     Intact,
-    /// These groups differ from the root or cannot be read.
+    /// The copy is damaged: these groups contradict the root or cannot be read.
     Damaged(Groups),
-    /// It is not there; also: removed on purpose.
+    /// The replica has no copy; also after a removal on purpose.
     Absent,
-    /// Another root, and nobody has walked it yet: which of its groups are good is not known.
+    /// The copy has another root, and has not been compared group by group yet: its good groups are not known.
     Other(Root),
-    /// Nobody can tell at this time.
+    /// The replica cannot be asked at this time.
     Unreachable,
 }
 
@@ -57,27 +57,27 @@ pub enum ContentState {
 pub enum Plan {
     /// Copy the whole file into the replica that lacks it.
     Copy {
-        /// The replica that gives it.
+        /// The replica that gives the file.
         from: ReplicaId,
     },
-    /// Replace these groups of the damaged copy by those of one other copy.
+    /// Replace these groups of the damaged copy by those of another copy.
     FetchGroups {
         /// The groups.
         groups: Groups,
-        /// The replica that gives them.
+        /// The replica that gives the groups.
         from: ReplicaId,
     },
-    /// No copy is intact: put the groups together from several, each from the replica beside it.
+    /// No copy is intact: put the groups together from several replicas.
     Salvage {
         /// The donors and the groups that each of them gives. Disjoint; together all that the patient needs.
         pieces: Vec<(ReplicaId, Groups)>,
     },
-    /// These byte ranges (start, end) are good nowhere. Nothing is touched.
+    /// Byte ranges of the file are good nowhere. Nothing is touched.
     Lost {
-        /// Ascending, half-open.
+        /// The lost ranges as (start, end), ascending and half-open.
         ranges: Vec<(u64, u64)>,
     },
-    /// A donor may be out of reach, or was never walked: plan again when its copy is known.
+    /// A donor may be out of reach, or its copy was never compared group by group: plan again once it is known.
     Wait {
         /// The replicas whose copies are not known group by group.
         unknown: Vec<ReplicaId>,
@@ -94,18 +94,18 @@ pub enum Idle {
     /// The copy is intact by what is known now.
     #[error("the copy is intact")]
     Intact,
-    /// It is being stored, repaired or moved.
+    /// The file is being stored, repaired or moved.
     #[error("it is on its way")]
     Transient,
-    /// Nobody has looked.
+    /// No node could look at the copy.
     #[error("nobody could look; check again when the volume is back")]
     Unverified,
-    /// Its store was never complete.
+    /// The store of the file was never complete.
     #[error(
         "its store was never complete: the archive goes on with it as far as some replica has the bytes; else store the file again"
     )]
     Incomplete,
-    /// Two good copies harm nobody.
+    /// The replica has two good copies, which harm nobody.
     #[error("the replica has more than one good copy")]
     Duplicate,
 }
@@ -113,15 +113,15 @@ pub enum Idle {
 /// The question that people must decide.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Question {
-    /// A file that nobody stored.
+    /// The replica has a file that nobody stored.
     #[error(
         "nothing vouches for this file; `repair` it if the archive knows it, else `adopt` it, or `remove` it by its own checksum"
     )]
     Unexpected,
-    /// Other content under the name.
+    /// The replica has other content under the name.
     #[error("the replica holds other content; look at it, then `replace` it")]
     Conflicting,
-    /// Every copy says otherwise than the record.
+    /// All copies contradict the record.
     #[error("all copies agree on another root than the recorded one; find out which is right")]
     Disputed,
 }
@@ -157,7 +157,7 @@ pub fn plan(patient: &Patient, copies: &[ReplicaContent]) -> Plan {
         }
         Some(ContentState::Other(_)) => return Plan::Officer(Question::Conflicting),
         Some(ContentState::Absent) => (all.clone(), true),
-        // It is there after all, with damage: what is good of it stays.
+        // The copy is there after all, with damage: its good groups stay.
         Some(ContentState::Damaged(groups)) if is_absent => (groups.intersection(&all), false),
         Some(ContentState::Damaged(groups)) => (needed.union(groups).intersection(&all), false),
         None => (needed, is_absent),

@@ -5,10 +5,10 @@
 //! archive finishes alone, from that copy. Every wait ends by a timer.
 //!
 //! Two depositors, one name: the same content (by a strong digest) *waits* for the running upload, and its stream takes
-//! over if the first one breaks; other content, or content that only its bytes could tell, is told *busy* until the name
-//! is bound, then refused or compared. Nothing of the running upload is disturbed. What a depositor has left behind before
-//! its content was fixed, only the same one goes on with: another begins anew, so that nobody holds a name by asking for
-//! it and going away.
+//! over if the first one breaks; other content, or content that only its bytes could tell, is told *busy* until the
+//! name is bound, then refused or compared. Nothing of the running upload is disturbed. An upload that a depositor has
+//! left before its content was fixed is continued by that depositor only: another begins anew, so that nobody holds a
+//! name by asking for it and going away.
 //!
 //! Not promised: that an effect was carried out. What is lost is found out by a probe, after a timer or a restart.
 
@@ -34,7 +34,7 @@ pub use message::{Effect, Event, Limits, Requester};
 pub use record::{FileRecord, Phase, ReplicaRecord, ReplicaSpec, UnusableReplicas, Upload};
 use replicas::{Completion, Doing};
 
-/// One file on its way: the record that survives a crash, and what this process waits for.
+/// A file on its way: the record that survives a crash, and what this process waits for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileState {
     record: FileRecord,
@@ -48,9 +48,10 @@ pub struct FileState {
 /// The number of failures of a replica in a row.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Failures {
-    /// Every time.
+    /// The number of failures.
     times: u32,
-    /// The pauses that came to their end. Those that a depositor cut short, by storing again, make the next one no longer.
+    /// The number of pauses that came to their end. A pause that a depositor cut short by storing again does not make
+    /// the next one longer.
     pauses: u32,
 }
 
@@ -58,12 +59,12 @@ struct Failures {
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Waiting {
     requester: Requester,
-    /// Its stream has not been touched: it can still be the source.
+    /// Whether the depositor's stream has not been touched, so that it can still be the source.
     unread: bool,
 }
 
 impl FileState {
-    /// A name that nobody has taken; or, from an old record, see [`FileState::restore`].
+    /// Creates the state of a name that nobody has taken; for the record of a known file see [`FileState::restore`].
     pub const fn new(record: FileRecord) -> Self {
         Self {
             record,
@@ -75,7 +76,7 @@ impl FileState {
         }
     }
 
-    /// After a restart: goes on from the record. Every replica that does not have the file is asked.
+    /// Goes on from a record after a restart, and asks every replica that does not have the file.
     pub fn restore(record: FileRecord, now: Timestamp, limits: &Limits) -> (Self, Vec<Effect>) {
         let mut state = Self::new(record);
         let mut turn = Turn {
@@ -98,7 +99,7 @@ impl FileState {
         &self.record
     }
 
-    /// Whether it need not be kept in memory: nothing is under way and nobody waits.
+    /// Whether the state need not be kept in memory, because nothing is under way and nobody waits.
     pub fn is_idle(&self) -> bool {
         self.record.is_final() && self.waiting.is_empty() && self.comparing.is_empty()
     }
@@ -111,7 +112,7 @@ impl FileState {
             && !self.doing.values().any(|doing| doing.is_under_way())
     }
 
-    /// When [`Event::Tick`] is due next. Always some time, unless the state [is idle](Self::is_idle).
+    /// Returns the time at which [`Event::Tick`] is due next; never `None` unless the state [is idle](Self::is_idle).
     pub fn next_deadline(&self) -> Option<Timestamp> {
         let expires = match self.record.phase {
             Phase::Intent { expires } => Some(expires),
@@ -122,7 +123,7 @@ impl FileState {
         replicas.chain(comparing).chain(expires).min()
     }
 
-    /// When each replica that failed is tried again.
+    /// Returns the time at which each replica that failed is tried again.
     pub fn retries(&self) -> BTreeMap<ReplicaId, Timestamp> {
         let resting = self.doing.iter().filter_map(|(id, doing)| match doing {
             Doing::Resting(until) => Some((id.clone(), *until)),
@@ -135,7 +136,7 @@ impl FileState {
         resting.collect()
     }
 
-    /// When the archive goes on by itself; none: no replica has bytes for the others.
+    /// Returns the time at which the archive goes on by itself; `None` if no replica has bytes for the others.
     fn next_retry(&self) -> Option<Timestamp> {
         self.record.donors().next()?;
         self.retries().into_values().min()
@@ -313,9 +314,10 @@ impl FileState {
         if self.source.is_some() || self.record.donors().next().is_some() {
             return;
         }
-        // Nobody was given an admission yet: no probe can find anything, so none is waited for.
+        // No node was given an admission yet: a probe cannot find anything, so that none is waited for.
         let unfixed = self.record.content.is_none();
-        // Whether a replica that must have the file has it is about to be known: it is not left out of the transfer.
+        // A probe is about to tell whether a required replica has the file: the transfer waits, so that it does not
+        // leave that replica out.
         if !unfixed
             && self
                 .awaited()
@@ -333,7 +335,7 @@ impl FileState {
             .into_iter()
             .filter(is_target)
             .collect::<Vec<_>>();
-        // Into replicas that nobody waits for alone it would be sent in vain: the answer would not wait for it.
+        // A stream into replicas that are not required alone would be in vain: the answer would not wait for it.
         let any_will_do = self.any_will_do();
         let is_awaited = |id: &ReplicaId| {
             let replica = self.record.replicas.get(id);
@@ -363,12 +365,12 @@ impl FileState {
         }
     }
 
-    /// Where people have withdrawn every required copy, and none is left, any replica will do.
+    /// Whether any replica will do, because no required replica is open: people may have withdrawn every required copy.
     fn any_will_do(&self) -> bool {
         !self.record.open().any(|(_, replica)| replica.required)
     }
 
-    /// The actions under way with the replicas that an answer waits for.
+    /// Returns the actions under way with the replicas that an answer waits for.
     fn awaited(&self) -> impl Iterator<Item = Doing> {
         let any_will_do = self.any_will_do();
         let awaited = self.record.open();
@@ -387,7 +389,7 @@ impl FileState {
         }
     }
 
-    /// Nobody sends any more: a replica that was being sent to waits for the next depositor, or for a donor.
+    /// Ends the stream of the depositor: replicas that were being sent to wait for the next depositor, or for a donor.
     fn end_source(&mut self, turn: &mut Turn<'_>) {
         self.source = None;
         for id in self.open() {
@@ -425,7 +427,7 @@ impl FileState {
     }
 }
 
-/// One call of [`FileState::apply`]: when, under which limits, and what is to be done.
+/// A call of [`FileState::apply`]: its time, its limits, and the effects so far.
 struct Turn<'a> {
     now: Timestamp,
     limits: &'a Limits,

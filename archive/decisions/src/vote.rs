@@ -32,9 +32,9 @@ pub struct Evidence {
 /// The outcome of a vote.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// This root is right.
+    /// The root is right, on this authority.
     Right(Root, Authority),
-    /// All reachable copies agree with each other, and not with the recorded root: nothing automatic.
+    /// All reachable copies agree with each other, and not with the recorded root: nothing is done by itself.
     Disputed {
         /// The recorded root.
         recorded: Root,
@@ -45,7 +45,7 @@ pub enum Verdict {
     NobodyKnows(Doubt),
 }
 
-/// On whose word.
+/// The authority on which a root is right.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Authority {
     /// The admin data.
@@ -61,7 +61,7 @@ pub enum Authority {
 pub enum Doubt {
     /// Valid admissions contradict each other.
     Admissions,
-    /// Not two replicas agree.
+    /// No two replicas agree.
     TooFew,
     /// No root has more than half.
     Tie,
@@ -104,7 +104,8 @@ pub fn decide(evidence: &Evidence) -> Verdict {
     }
 }
 
-/// One voice a replica. One that holds two contents speaks for neither (`None`), and still counts as one that reported.
+/// Counts one vote for each replica. A replica that holds two contents votes for neither (`None`), and still counts as
+/// one that reported.
 fn votes(ballots: &[Ballot]) -> BTreeMap<Option<Root>, usize> {
     let mut voices: BTreeMap<&ReplicaId, Option<Root>> = BTreeMap::new();
     for ballot in ballots {

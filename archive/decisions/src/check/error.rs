@@ -8,22 +8,22 @@ pub(super) const MOST_COPIES: usize = 256;
 /// The reason why an input of a check is not believed from some point on.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CheckError {
-    /// It ended with an error.
+    /// The input ended with an error.
     #[error("{0}")]
     Source(String),
-    /// It ended without saying so.
+    /// The input ended without its end mark.
     #[error("it was cut: the end mark did not come")]
     Unended,
-    /// It went on after its end.
+    /// The input went on after its end mark.
     #[error("it went on after its end mark")]
     AfterEnd,
-    /// Names must ascend.
+    /// A name did not come in ascending order.
     #[error("it is out of order: {0} came too late, or twice")]
     OutOfOrder(FileName),
-    /// More than any replica has volumes.
+    /// A name has more copies than any replica has volumes.
     #[error("it lists more than {MOST_COPIES} copies of {0}")]
     TooManyCopies(FileName),
-    /// More than any replica has volumes.
+    /// The input names more silent volumes than any replica has.
     #[error("it names more silent volumes than a replica can have")]
     TooManySilent,
 }

@@ -1,4 +1,4 @@
-//! The two sides of a check, and what a peer may not do to us.
+//! The two sides of a check, held to what an honest peer sends.
 
 use std::cmp::Ordering;
 use std::iter::Fuse;
@@ -26,38 +26,38 @@ pub enum Expected {
         root: Root,
         /// The admitted size in bytes.
         size: u64,
-        /// Where it is; none where it has not been seen there yet.
+        /// The place of the copy; `None` if the copy has not been seen in the replica yet.
         place: Option<CopyPlace>,
     },
-    /// A copy, once its store is complete, which it never was: its absence is no loss.
+    /// A copy whose store was never complete: its absence is no loss.
     Incomplete {
         /// The admitted root.
         root: Root,
         /// The admitted size in bytes.
         size: u64,
     },
-    /// Being stored, repaired or moved at this time.
+    /// A copy that is being stored, repaired or moved at this time.
     InFlight {
-        /// The admitted root; none while the bytes are still on their way.
+        /// The admitted root; `None` while the bytes are still on their way.
         root: Option<Root>,
     },
     /// Nothing: the copy was removed, on purpose.
     Withdrawn,
 }
 
-/// One item of a replica's listing.
+/// An item of a replica's listing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Listed {
     /// A copy that can be read and has a root, ascending by name, then node, then volume.
     Entry(FileCopy),
-    /// From here on nothing of this node, or of this volume of it, will come. Everything before came whole.
+    /// No further copy of this node, or of this volume of the node, will come. The copies before came whole.
     Silent {
         /// The node.
         node: NodeId,
-        /// The volume, where only that is off-line.
+        /// The volume; `None` if the whole node is silent.
         volume: Option<VolumeId>,
     },
-    /// Every other volume has been listed to its end. A listing without it was cut.
+    /// Every volume that is not silent has been listed to its end. A listing without this mark was cut.
     End,
 }
 
@@ -78,7 +78,7 @@ impl<A: Iterator> Ordered<A> {
         }
     }
 
-    /// The next entry. After an error the caller stops.
+    /// Returns the next entry without taking it. After an error the caller stops.
     pub(super) fn peek<E>(&mut self) -> Result<Option<&AdminEntry>, CheckError>
     where
         A: Iterator<Item = Result<AdminEntry, E>>,
@@ -99,7 +99,7 @@ impl<A: Iterator> Ordered<A> {
         Ok(self.head.as_ref())
     }
 
-    /// The entry that [`Ordered::peek`] shows.
+    /// Takes the entry that [`Ordered::peek`] shows.
     pub(super) fn take(&mut self) -> Option<AdminEntry> {
         self.head.take()
     }
@@ -125,12 +125,12 @@ impl<L> Listing<L> {
         }
     }
 
-    /// The copies that [`Listing::copies`] shows; the next name's are read after that.
+    /// Takes the copies that [`Listing::copies`] shows; those of the next name are read after that.
     pub(super) fn take(&mut self) -> Vec<FileCopy> {
         std::mem::take(&mut self.copies)
     }
 
-    /// All copies of the next name; none at the end. Silence, the end and errors go to the report.
+    /// Returns all copies of the next name; at the end there are none. Silence, the end and errors go to the report.
     pub(super) fn copies<F>(&mut self, report: &mut Report) -> &[FileCopy]
     where
         L: Iterator<Item = Result<Listed, F>>,

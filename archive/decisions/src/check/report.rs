@@ -9,7 +9,7 @@ use super::error::CheckError;
 /// More silent volumes than any replica has.
 const MOST_SILENT: usize = 65_536;
 
-/// One finding of a check.
+/// A finding of a check.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Finding {
     /// Something is wrong.
@@ -23,7 +23,7 @@ pub enum Finding {
     Moved {
         /// The file.
         file: FileName,
-        /// Where it is.
+        /// The place of the copy.
         place: CopyPlace,
     },
 }
@@ -40,9 +40,9 @@ pub enum Side {
 /// An input that is not believed from some name on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cut {
-    /// Which input.
+    /// The input.
     pub side: Side,
-    /// The last name that it listed well; none if it never did.
+    /// The last name that the input listed well; `None` if it listed none.
     pub after: Option<FileName>,
     /// Why.
     pub reason: String,
@@ -63,7 +63,7 @@ pub struct Report {
     pub moved: u64,
     /// Anomalies by kind.
     pub anomalies: BTreeMap<AnomalyClass, u64>,
-    /// Files of which it is not known where they were, so that nobody can be named for their absence.
+    /// Absent files whose place was not recorded, so that no node can be named for their absence.
     pub unplaced: u64,
     /// Inputs that were not whole.
     pub cuts: Vec<Cut>,
@@ -119,7 +119,7 @@ impl Report {
         }
     }
 
-    /// Says what it means that `name`, which should be at `place`, was not listed.
+    /// Judges the absence of `name`, which should be at `place`, from the listing.
     pub(super) fn absence(&self, name: &FileName, place: Option<&CopyPlace>) -> Absence {
         // An input's word holds up to, and with, the last name before it fell silent.
         let silent = self
@@ -152,8 +152,8 @@ impl Report {
 /// The meaning of a name that was not listed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Absence {
-    /// Every volume has looked: it is not there.
+    /// Every volume has looked, and none has the file.
     Proven,
-    /// This node (or this volume of it) was not heard; or nobody whom one could name.
+    /// The named node, or the named volume of it, was not heard; `None` if no node can be named.
     Doubtful(Option<(NodeId, Option<VolumeId>)>),
 }

@@ -1,6 +1,6 @@
 //! When a repair may begin by itself, and when it must not.
 //!
-//! Owns the rule of automatic repair: only what a scrub or a scheduled check has found, only after a delay and a second
+//! Owns the rule of automatic repair: only findings of a scrub or a scheduled check, only after a delay and a second
 //! uncached read, never more of a replica in a day than the brake allows, and nothing on a volume whose state has just
 //! changed: a wave of damage is more likely a fault of ours than of the disks.
 
@@ -26,11 +26,11 @@ pub enum Automatic {
 pub struct Policy {
     /// The repairs that are allowed without asking.
     pub automatic: Automatic,
-    /// The time after it was found.
+    /// The time between the finding and its repair.
     pub delay: SignedDuration,
-    /// As many files of one replica a day never trip the brake.
+    /// The number of files of a replica whose repair in one day never trips the brake.
     pub brake_files: u64,
-    /// Nor does one file in this many of the replica's.
+    /// The number of a replica's files of which one may be repaired in a day without tripping the brake.
     pub brake_fraction: u64,
     /// The time that a volume must have been in its state.
     pub settled: SignedDuration,
@@ -78,18 +78,18 @@ impl From<Finder> for FoundBy {
     }
 }
 
-/// One finding, as far as the decision needs it. All times are of one clock, the repository's.
+/// A finding, as far as the decision needs it. All times are of one clock, the repository's.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Case {
     /// The kind of the anomaly.
     pub kind: AnomalyKind,
-    /// Its finder.
+    /// The finder of the anomaly.
     pub found_by: FoundBy,
-    /// When it was first found.
+    /// The time when the anomaly was first found.
     pub found: Timestamp,
-    /// When a second read past the cache found the same, if one has.
+    /// The time when a second read past the cache found the same, if one has.
     pub confirmed: Option<Timestamp>,
-    /// Whether the archive wants the file there: of an unexpected one, that only its sidecar is at fault.
+    /// Whether the archive wants the file in the replica; of an unexpected file, whether only its sidecar is at fault.
     pub is_wanted: bool,
 }
 
@@ -98,52 +98,55 @@ pub struct Case {
 pub struct Surroundings {
     /// The number of files of the replica.
     pub files: u64,
-    /// The number of them that are damaged or absent, this one included, however long, or were until within the last 24
-    /// h.
+    /// The number of files of the replica that are damaged or absent, this one included, however long ago that was
+    /// found, or were so within the last 24 h.
     pub found_today: u64,
-    /// When the volume (of a missing file: where it should be) last changed state: came back, went away, was adopted.
+    /// The time when the volume of the copy (of a missing one, where it should be) last changed state: came back, went
+    /// away, was adopted.
     pub volume_changed: Option<Timestamp>,
 }
 
 /// The decision about a repair.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Decision {
-    /// Repair it.
+    /// The repair may begin now.
     RepairNow,
-    /// At that time read it again past the cache; if it is still so, ask again with [`Case::confirmed`].
+    /// At that time the copy is to be read again, past the cache; if the anomaly is still there, ask again with
+    /// [`Case::confirmed`].
     ConfirmAt(Timestamp),
-    /// Not now, and tell people.
+    /// The repair is held, and people are told why.
     Hold(Hold),
-    /// Only if an officer says so.
+    /// The repair may begin only if an officer says so.
     AskOfficer,
 }
 
 /// The reason why a repair is held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Hold {
-    /// Too much at once.
+    /// Too many files need repair at once.
     #[error(
         "{found} files of the replica need repair, or were repaired within a day, and that is more than {brake}; nothing goes on by itself: look why, then `repair --all` says how many to confirm"
     )]
     Brake {
-        /// That need repair, or did until within 24 h.
+        /// The number of files that need repair, or did so within the last 24 h.
         found: u64,
         /// The number of repairs that is allowed.
         brake: u64,
     },
-    /// The disk may have come back half.
+    /// The volume changed state lately: its disk may have come back half.
     #[error(
         "its volume changed state at {changed}; repair goes on at {until} if it stays as it is"
     )]
     VolumeChanged {
-        /// When it did.
+        /// The time when the volume changed state.
         changed: Timestamp,
-        /// When it counts as settled.
+        /// The time from which the volume counts as settled.
         until: Timestamp,
     },
 }
 
-/// Decides whether a repair may begin by itself. Asked again before each step, so that a brake stops what has begun.
+/// Decides whether a repair may begin by itself. The caller asks again before each step, so that a brake stops a repair
+/// that has begun.
 pub fn decide(case: &Case, around: Surroundings, policy: &Policy, now: Timestamp) -> Decision {
     let allowed = match (policy.automatic, &case.kind) {
         (Automatic::Missing | Automatic::All, AnomalyKind::Missing)

@@ -6,7 +6,7 @@ use super::*;
 
 const SIZE: u64 = 2 * GROUP_SIZE + 7;
 
-/// Which of the three groups a replica really has, good: bits; and what is known of it.
+/// Returns what is known of a replica's content, and which of its three groups are really good, as bits.
 fn state(code: u8) -> (ContentState, u8) {
     match code {
         0 => (ContentState::Intact, 0b111),
@@ -88,7 +88,7 @@ fn every_world_of_three_replicas_and_three_groups() {
             .fold(own, |a, b| a | b);
         let unknown = givers.iter().any(|index| codes[*index] >= 9);
 
-        // What the patient has after the plan: each group from a donor that has it.
+        // The groups that the patient has after the plan: each comes from a donor that has it.
         let mut healed = own;
         for (donor, groups) in plan.to_verify(SIZE) {
             let index = givers.iter().find(|index| replica(**index) == *donor);

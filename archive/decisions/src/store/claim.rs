@@ -17,10 +17,10 @@ pub struct Claim {
     pub digests: Digests,
 }
 
-/// Bytes that arrived whole: what the repository computed while they passed.
+/// The content of bytes that arrived whole, as the repository computed it while they passed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Content {
-    /// BLAKE3: decides.
+    /// The BLAKE3 root, which decides.
     pub root: Root,
     /// Size in bytes.
     pub size: u64,
@@ -55,7 +55,8 @@ impl Claim {
         }
     }
 
-    /// This claim and what `other` adds to it. Only sensible where the two are not [`Agreement::Different`].
+    /// Returns this claim with the digests that `other` adds to it. Only sensible if the two are not
+    /// [`Agreement::Different`].
     #[must_use]
     pub fn merged(&self, other: &Self) -> Self {
         Self {

@@ -10,9 +10,9 @@ use super::{FileRecord, Phase};
 /// A file as its followers know it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FeedState {
-    /// It never stood: no depositor may have been told that the archive has it.
+    /// The file never stood: no depositor may have been told that the archive has it.
     Unknown,
-    /// It stands, with this content.
+    /// The file stands, with this content.
     Standing(FeedFile),
     /// People have taken it out of every replica that keeps bytes.
     Withdrawn,
@@ -21,8 +21,8 @@ pub enum FeedState {
 impl FeedState {
     /// Returns the state of the file of this record, as followers see it.
     ///
-    /// It stands from the decision on that acknowledges it: every required replica had it once. What is lost of it later
-    /// is mended, and is no change.
+    /// A file stands from the decision on that acknowledges it: every required replica had it once. Later losses are
+    /// mended, and are no change.
     pub fn of(record: &FileRecord) -> Self {
         let was_acknowledged = match record.phase {
             Phase::Bound | Phase::Complete => true,
@@ -149,7 +149,7 @@ mod tests {
                 [out, gone, done],
                 FeedState::Standing(file(1)),
             ),
-            // Nobody reads a file out of its checksum.
+            // A checksum replica has no bytes that could be read.
             (Phase::Complete, [out, out, done], FeedState::Withdrawn),
             (Phase::Complete, [out, out, out], FeedState::Withdrawn),
             (Phase::Incomplete, [out, out, open], FeedState::Unknown),

@@ -7,7 +7,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::{Claim, Content};
 
-/// One call of a depositor: an id that the shell never uses twice while the process lives.
+/// A call of a depositor: a number that the shell never uses twice while the process lives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Requester(pub u64);
 
@@ -20,12 +20,13 @@ pub enum Event {
         requester: Requester,
         /// The upload id to use if this begins a new upload.
         upload: UploadId,
-        /// Its statement about the bytes.
+        /// The depositor's statement about the bytes.
         claim: Claim,
-        /// Whether it is the depositor that began the upload on its way: nobody else goes on with what it left.
+        /// Whether the depositor is the one that began the upload on its way: nobody else goes on with an upload that
+        /// was left.
         resumes: bool,
     },
-    /// The depositor's stream ended whole; this is what was computed while it passed.
+    /// The depositor's stream ended whole, and its content was computed while it passed.
     Received {
         /// The owner of the stream.
         requester: Requester,
@@ -41,7 +42,7 @@ pub enum Event {
     Placed {
         /// The replica.
         replica: ReplicaId,
-        /// Its node.
+        /// The node that the monitor chose.
         node: NodeId,
     },
     /// Bytes flow to the replica, or (answering a probe) its node is still at work on them.
@@ -49,12 +50,12 @@ pub enum Event {
         /// The replica.
         replica: ReplicaId,
     },
-    /// The node has every byte and the admission; it has not read them back yet.
+    /// The node has every byte and the admission, and has not read the bytes back yet.
     DataUploaded {
         /// The replica.
         replica: ReplicaId,
     },
-    /// The node has it under its final name, read back: just now, or long since.
+    /// The node has the file under its final name, and has read it back, just now or long ago.
     Completed {
         /// The replica.
         replica: ReplicaId,
@@ -64,9 +65,9 @@ pub enum Event {
         volume: VolumeId,
         /// The root that the node read back.
         root: Root,
-        /// When the node completed it.
+        /// The time when the node completed the copy.
         at: Timestamp,
-        /// Whether the node has read it back just now, rather than remembers it.
+        /// Whether the node has read the copy back just now, rather than remembers it.
         read_back: bool,
     },
     /// Answer to a probe: every non-retired volume looked, none holds the file, and none will commit it by itself.
@@ -81,7 +82,7 @@ pub enum Event {
         /// The nodes that did not answer, and why.
         reason: String,
     },
-    /// A copy that was completed is there no more: every non-retired volume has looked. It is to be brought back.
+    /// A copy that was completed is gone: every non-retired volume has looked. The copy is to be brought back.
     Gone {
         /// The replica.
         replica: ReplicaId,
@@ -90,20 +91,20 @@ pub enum Event {
     Moved {
         /// The replica.
         replica: ReplicaId,
-        /// The node that has it.
+        /// The node that has the copy.
         node: NodeId,
         /// The volume of that node.
         volume: VolumeId,
     },
-    /// It did not work, also: no node was found, or nobody could say whether the file is there.
+    /// An attempt failed; also if no node was found, or none could say whether the file is there.
     Failed {
         /// The replica.
         replica: ReplicaId,
         /// Why.
         reason: StoreFailure,
     },
-    /// The replica shall have the file, and may not: it is new, or what it had is gone. It is asked, and then given it.
-    /// Nothing for a copy that was withdrawn, or before the name is bound.
+    /// The replica shall have the file, and may lack it: the replica is new, or its copy is gone. It is asked, and then
+    /// given the file. No effect on a copy that was withdrawn, or before the name is bound.
     Wanted {
         /// The replica.
         replica: ReplicaId,
@@ -121,14 +122,14 @@ pub enum Event {
         /// Why.
         why: String,
     },
-    /// People have taken the copy out of this replica. Nothing before the name is bound.
+    /// People have taken the copy out of this replica. No effect before the name is bound.
     Withdrawn {
         /// The replica.
         replica: ReplicaId,
-        /// The node at fault, and the reason.
+        /// The decision of the people, and the reason.
         why: String,
     },
-    /// People have put a copy there: a withdrawn one is one again.
+    /// People have put a copy into the replica: a withdrawn one counts again.
     Restored {
         /// The replica.
         replica: ReplicaId,
@@ -138,10 +139,10 @@ pub enum Event {
         volume: VolumeId,
         /// The root that the node read back.
         root: Root,
-        /// When the node completed it.
+        /// The time when the node completed the copy.
         at: Timestamp,
     },
-    /// Two persons have decided that the name means other content from now on: no copy of the old one is left.
+    /// Two persons have decided that the name means other content from now on: no copy of the old content is left.
     Readmitted {
         /// The upload id of the new admission.
         upload: UploadId,
@@ -153,7 +154,7 @@ pub enum Event {
 }
 
 impl Event {
-    /// Returns the depositor whose stream this ends, whole or broken.
+    /// Returns the depositor whose stream this event ends, whole or broken.
     pub const fn ended_stream(&self) -> Option<Requester> {
         if let Self::Received { requester, .. } | Self::SourceGone { requester } = self {
             Some(*requester)
@@ -203,7 +204,7 @@ pub enum Effect {
         /// The owner of the stream.
         requester: Requester,
     },
-    /// Read this depositor's stream and hash it only; say [`Event::Received`].
+    /// Read this depositor's stream, only hash it, and report [`Event::Received`].
     Compare {
         /// The owner of the stream.
         requester: Requester,
@@ -212,7 +213,7 @@ pub enum Effect {
     BeginUpload {
         /// The replica.
         replica: ReplicaId,
-        /// The node to use again; else the monitor chooses one.
+        /// The node to use again; `None` if the monitor is to choose one.
         node: Option<NodeId>,
     },
     /// Close the open streams with the signed admission of the record's content. Only this lets a node commit.
@@ -222,18 +223,18 @@ pub enum Effect {
         /// The replica.
         replica: ReplicaId,
     },
-    /// Bring the bytes from another replica, with the admission.
+    /// Copy the bytes from another replica, with the admission.
     HealFrom {
-        /// The replica that lacks them.
+        /// The replica that lacks the bytes.
         replica: ReplicaId,
-        /// A replica that has them; they are verified while they arrive.
+        /// A replica that has the bytes; they are verified while they arrive.
         donor: ReplicaId,
     },
-    /// Tell the depositor, once. `Ok` is custody. If its stream is still being read, stop, without sealing.
+    /// Answer the depositor, once; `Ok` means custody. If its stream is still being read, stop, without sealing.
     Answer {
-        /// Whom.
+        /// The depositor.
         requester: Requester,
-        /// What.
+        /// The answer.
         result: Result<(), ArchiveError>,
     },
     /// Send [`Event::Tick`] at this time, in place of any timer set for this file before.
@@ -274,21 +275,21 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// When the verification of `size` bytes, begun at `now`, is given up.
+    /// Returns the time at which the verification of `size` bytes, begun at `now`, is given up.
     pub(super) fn verified_by(&self, now: Timestamp, size: u64) -> Timestamp {
         let seconds = size.checked_div(self.verify_rate).unwrap_or(size);
         let reading = SignedDuration::from_secs(i64::try_from(seconds).unwrap_or(i64::MAX));
         later(now, self.verify.saturating_add(reading))
     }
 
-    /// When to try again after that many pauses in a row.
+    /// Returns the time of the next try after that number of pauses in a row.
     pub(super) fn rested_by(&self, now: Timestamp, pauses: u32) -> Timestamp {
         let doubled = self.rest.saturating_mul(1 << pauses.min(20));
         later(now, doubled.min(self.rest_longest))
     }
 }
 
-/// `now` plus `pause`, at most the end of time.
+/// Returns `now` plus `pause`, at most the end of time.
 pub(super) fn later(now: Timestamp, pause: SignedDuration) -> Timestamp {
     now.checked_add(pause).unwrap_or(Timestamp::MAX)
 }

@@ -1,7 +1,8 @@
 //! Handles the acts of people on a file that is in the archive: give a replica its copy, take it away, bring it back, decide anew
 //! what the name means.
 //!
-//! Owns what that does to the record. Not promised: that the caller may do so; that is decided in `requests` and at the door.
+//! Owns the effect of these acts on the record. Not promised: that the caller may do so; that is decided in `requests`
+//! and at the door.
 
 use archive_model::{
     ArchiveError, NodeId, ReplicaId, ReplicaKind, ReplicaState, StoreFailure, UploadId, VolumeId,
@@ -125,7 +126,7 @@ impl FileState {
         for id in self.open() {
             self.rest(&id, turn);
         }
-        // Those who wait or compare do so for the old content.
+        // Depositors that wait or compare do so for the old content.
         let waiting = self.waiting.drain(..).map(|waiting| waiting.requester);
         let comparing = std::mem::take(&mut self.comparing).into_keys();
         let told: Vec<_> = waiting.chain(comparing).collect();

@@ -13,7 +13,7 @@ use super::{Claim, Content};
 /// A replica as the settings describe it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReplicaSpec {
-    /// Its id.
+    /// The id of the replica.
     pub id: ReplicaId,
     /// Bytes, or names and checksums only.
     pub kind: ReplicaKind,
@@ -21,18 +21,18 @@ pub struct ReplicaSpec {
     pub required: bool,
 }
 
-/// One file, as the admin data knows it. Written before it is acted on.
+/// A file, as the admin data know it. The record is written before it is acted on.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileRecord {
     /// The name.
     pub name: FileName,
     /// The firmness with which the name is taken.
     pub phase: Phase,
-    /// The upload that took it; none while the name is free.
+    /// The upload that took the name; `None` while the name is free.
     pub upload: Option<Upload>,
     /// The admitted content, once all bytes have passed and equal the claim.
     pub content: Option<Content>,
-    /// Every replica that shall have it.
+    /// Every replica that shall have the file.
     pub replicas: BTreeMap<ReplicaId, ReplicaRecord>,
 }
 
@@ -40,17 +40,17 @@ pub struct FileRecord {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Phase {
-    /// Not at all: the row need not exist.
+    /// The name is not taken: the row need not exist.
     Free,
     /// A depositor has begun; no replica has committed.
     Intent {
-        /// When the intent is given up, unless an upload runs or a replica may still commit.
+        /// The time at which the intent is given up, unless an upload runs or a replica may still commit.
         expires: Timestamp,
     },
     /// Every required replica has had the file once: the name means this content permanently, and the replicas that
     /// lack it now get it again. Also what an earlier release wrote where only one replica had committed.
     Bound,
-    /// Every replica has it, but for those from which people have withdrawn it. Nothing is left to do.
+    /// Every replica has the file, except those from which people have withdrawn it. Nothing is left to do.
     Complete,
     /// A replica has committed, so the name is bound and the other replicas get the content too; but the store was
     /// never complete: no depositor was told that the archive has the file.
@@ -58,7 +58,7 @@ pub enum Phase {
 }
 
 impl Phase {
-    /// Whether a replica has committed under this name: it means this content permanently.
+    /// Whether a replica has committed under the name, which then means this content permanently.
     pub const fn is_bound(self) -> bool {
         match self {
             Self::Bound | Self::Complete | Self::Incomplete => true,
@@ -70,34 +70,34 @@ impl Phase {
 /// The upload that took the name.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Upload {
-    /// Names `incoming/` on the nodes; kept when the depositor resumes.
+    /// The name of the upload in `incoming/` on the nodes; kept when the depositor resumes.
     pub id: UploadId,
     /// The depositor's statement about the bytes.
     pub claim: Claim,
 }
 
-/// One file in one replica.
+/// The record of a file in one replica.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReplicaRecord {
     /// Bytes, or names and checksums only.
     pub kind: ReplicaKind,
-    /// Whether the answer waits for it.
+    /// Whether the answer to a depositor waits for this replica.
     pub required: bool,
     /// The progress; a failure keeps its reason until something better is known.
     pub state: ReplicaState,
-    /// Since when; of a completed copy, the completion that the receipt names.
+    /// The time since when the state holds; of a completed copy, the completion that the receipt names.
     pub since: Timestamp,
-    /// The node that takes or has it. Kept for retries as long as that node may have committed.
+    /// The node that takes or has the copy. Kept for retries as long as that node may have committed.
     pub node: Option<NodeId>,
     /// The volume of that node, once completed.
     pub volume: Option<VolumeId>,
-    /// It was given the admission or held the file, and not every volume has said since that it does not hold it: some
-    /// volume that is silent may.
+    /// Whether the replica may hold the file: it was given the admission or held the file, and not every volume has
+    /// said since that it does not hold it.
     pub sealed: bool,
 }
 
 impl FileRecord {
-    /// The record of a name that nobody has taken.
+    /// Creates the record of a name that nobody has taken.
     ///
     /// # Errors
     ///
@@ -154,7 +154,7 @@ impl FileRecord {
         matches!(self.phase, Phase::Free | Phase::Complete)
     }
 
-    /// The replicas that can give the bytes to others.
+    /// Returns the replicas that can give the bytes to others.
     pub fn donors(&self) -> impl Iterator<Item = &ReplicaId> {
         self.replicas
             .iter()
@@ -164,7 +164,7 @@ impl FileRecord {
             .map(|(id, _)| id)
     }
 
-    /// The replicas that do not have it yet, and shall.
+    /// Returns the replicas that do not have the file yet, and shall.
     pub fn open(&self) -> impl Iterator<Item = (&ReplicaId, &ReplicaRecord)> {
         self.replicas
             .iter()
@@ -173,7 +173,7 @@ impl FileRecord {
 }
 
 impl ReplicaRecord {
-    /// A replica that knows nothing of the file yet.
+    /// Creates the record of a replica that knows nothing of the file yet.
     pub const fn started(kind: ReplicaKind, required: bool, since: Timestamp) -> Self {
         Self {
             kind,
@@ -186,7 +186,8 @@ impl ReplicaRecord {
         }
     }
 
-    /// The volume that has the copy, in the replica whose record this is; none where it is not known.
+    /// Returns the key of the volume that has the copy, given the replica of this record; `None` if the volume is not
+    /// known.
     pub fn volume_key(&self, replica: &ReplicaId) -> Option<VolumeKey> {
         Some(VolumeKey {
             replica: replica.clone(),
@@ -204,7 +205,7 @@ pub enum UnusableReplicas {
         "no required replica keeps bytes; set `required = true` for at least one replica of kind bitarchive"
     )]
     NoneRequired,
-    /// One id, two replicas.
+    /// Two replicas have the same id.
     #[error("replica {0} is configured twice; give every replica its own id")]
     Twice(ReplicaId),
 }

@@ -8,18 +8,18 @@ use super::{Effect, FileState, Phase, ReplicaRecord, Turn};
 /// The action under way with a replica that does not have the file yet, and its deadline.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Doing {
-    /// Nothing: it has the file, or nobody has admitted bytes for it yet (then the intent's expiry is the timer).
+    /// Nothing: the replica has the file, or no bytes have been admitted yet (then the intent's expiry is the timer).
     #[default]
     Idle,
-    /// The depositor's bytes are on their way; silent until then: stalled.
+    /// The depositor's bytes are on their way; a replica that is silent until then has stalled.
     Uploading(Timestamp),
     /// The node has the admission and reads back.
     Verifying(Timestamp),
-    /// Asked whether it holds the file.
+    /// The replica was asked whether it holds the file.
     Probing(Timestamp),
     /// Bytes come from another replica.
     Healing(Timestamp),
-    /// Pauses before the next probe.
+    /// The replica pauses before the next probe.
     Resting(Timestamp),
 }
 
@@ -91,12 +91,12 @@ impl FileState {
                 let until = turn.limits.verified_by(turn.now, content.size);
                 self.change(id, ReplicaState::DataUploaded, turn.now);
                 if let Some(replica) = self.record.replicas.get_mut(id) {
-                    // Also of a copy that came from another replica: it has the admission.
+                    // This holds for a copy from another replica as well: its node has the admission.
                     replica.sealed = true;
                 }
                 self.begin(id, Doing::Verifying(until));
             }
-            // Not sealed, or not what was asked: a sign of life, no more.
+            // The node was not given the admission, or was not asked for this: a sign of life, no more.
             _ => self.progress(id, turn),
         }
     }
@@ -188,7 +188,7 @@ impl FileState {
         let is_bound = self.record.phase.is_bound();
         let was_there = replica.state.is_completed();
         if !was_there && (!is_bound || self.doing(id).is_under_way()) {
-            // It is being brought already.
+            // The file is on its way into the replica already.
             return;
         }
         if let Some(replica) = self.record.replicas.get_mut(id).filter(|_| was_there) {
@@ -247,7 +247,7 @@ impl FileState {
                 continue;
             }
             match self.doing(&id) {
-                // Not asked at once: a heal that never says a word must not look like endless work.
+                // The replica is not asked at once: a heal that never says a word must not look like endless work.
                 Doing::Uploading(_) | Doing::Healing(_) => {
                     let silent = turn.limits.idle.as_secs().unsigned_abs();
                     self.fail(&id, StoreFailure::Stalled(silent), turn);

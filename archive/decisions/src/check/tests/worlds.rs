@@ -1,4 +1,4 @@
-//! Small worlds, every one of them: three names, what is expected and listed of each, silence or a cut anywhere.
+//! All small worlds: three names, the expectation and the listing of each, silence or a cut anywhere.
 
 use super::*;
 

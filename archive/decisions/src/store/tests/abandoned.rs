@@ -34,7 +34,7 @@ fn another_depositor_begins_an_abandoned_upload_anew() {
         let begun = upload(&world);
         assert_eq!((begun.id.as_str(), &begun.claim), ("up-2", &said));
         assert_eq!(world.state.source, Some(second));
-        // Nobody is disturbed who is still there.
+        // A depositor that is still there is not disturbed.
         let mut world = after("BB", &[Step::AskBare]);
         stranger(&mut world);
         assert_eq!(upload(&world).id.as_str(), "up-1");

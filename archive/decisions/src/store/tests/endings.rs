@@ -5,8 +5,8 @@ use super::after;
 use super::world::{ADMITTED, Step, TestArchive, content};
 
 impl TestArchive {
-    /// From here on the network works and every replica tells the truth: the file must arrive everywhere, or the
-    /// name become free again. Whatever was lost before must be found out by the timers alone.
+    /// Lets the network work and every replica tell the truth from here on: the file must arrive everywhere, or the
+    /// name become free again. Earlier losses must be found out by the timers alone.
     pub(super) fn ends_well(mut self) {
         for round in 0.. {
             assert!(
@@ -64,8 +64,8 @@ impl TestArchive {
         }
     }
 
-    /// From here on nothing gets done: every replica only ever says the same thing, or nothing, and the depositors'
-    /// streams are silent. Each depositor must be told so within the day, by the timers alone.
+    /// Lets nothing get done from here on: every replica only ever says the same thing, or nothing, and the depositors'
+    /// streams are silent. Each depositor must be answered within 25 hours, by the timers alone.
     pub(super) fn answers_everybody(mut self, says: Option<fn(usize) -> Step>) {
         let end = later(self.now, SignedDuration::from_hours(25));
         while self.now < end && !self.unanswered.is_empty() {
@@ -93,8 +93,8 @@ impl TestArchive {
     }
 }
 
-/// A file that every replica has lost is taken again from a depositor who still has it, and nobody is told before that it is
-/// there.
+/// Fails if a file that every replica has lost is not taken again from a depositor who still has it, or if a depositor
+/// is told before that the archive has it.
 #[test]
 fn file_lost_everywhere_is_accepted_from_depositor_again() {
     use Step::{Absent, AskOther, AskSame, Completed, DataUploaded, Gone, ReceivedSame, Restart};

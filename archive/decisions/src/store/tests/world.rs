@@ -73,7 +73,7 @@ pub(super) enum Step {
     Absent(usize),
     Silent(usize),
     Failed(usize),
-    /// Wanted again from where it is recorded; from a place where it is not recorded.
+    /// The copy is wanted again: here at its recorded place, in `WantedElsewhere` at another one.
     Wanted(usize),
     WantedElsewhere(usize),
     Replacing(usize),
@@ -146,7 +146,7 @@ pub(super) struct TestArchive {
     pub(super) trail: Vec<Step>,
     /// Whether the last event said that somebody in a replica is silent.
     pub(super) is_silent: bool,
-    /// The order that people give at this moment; `None`: something happens by itself.
+    /// The order that people give at this moment; `None` if something happens by itself.
     pub(super) order: Option<Step>,
 }
 
@@ -182,7 +182,7 @@ impl TestArchive {
         }
     }
 
-    /// The one whose stream is read, else the last that asked.
+    /// Returns the depositor whose stream is read, or else the last that asked.
     fn sender(&self) -> Requester {
         let comparing = self.state.comparing.keys().next().copied();
         self.state
