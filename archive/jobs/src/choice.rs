@@ -17,16 +17,16 @@ pub struct Candidate {
 /// The answer of a monitor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MonitorAnswer {
-    /// It has not come yet.
+    /// The answer has not come yet.
     Awaited,
-    /// It was an error.
+    /// The monitor answered with an error, or not at all.
     Failed,
-    /// It has come.
+    /// The monitor has answered for its nodes.
     Nodes {
         /// The number of files named by the job that are on nodes that are alive; for an expression, the number of these
         /// nodes.
         found: u64,
-        /// Whether nothing is missing: every named file is on such a node, or every node is alive.
+        /// Whether nothing is missing: every named file is on a node that is alive, or every node is alive.
         is_whole: bool,
     },
 }
@@ -34,9 +34,9 @@ pub enum MonitorAnswer {
 /// The decision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Choice {
-    /// The replica at this index of the list.
+    /// The replica at this index of the list is chosen.
     Taken(usize),
-    /// Another answer may change it.
+    /// An answer that has not come may change the choice.
     Wait,
     /// No monitor has answered.
     Nobody,
@@ -50,7 +50,7 @@ pub fn choose(candidates: &[Candidate], is_late: bool) -> Choice {
         match candidate.answer {
             MonitorAnswer::Awaited => {
                 may_change = true;
-                // It comes before all that follow, unless it is avoided.
+                // This replica comes before all that follow, unless it is avoided.
                 if !candidate.is_avoided {
                     break;
                 }
@@ -115,18 +115,18 @@ mod tests {
     fn replica_with_the_files_is_chosen() {
         use Choice::{Nobody, Taken, Wait};
         for (answers, avoided, soon, late) in [
-            // The first one that has everything, as soon as nothing before it can change that.
+            // The first replica that has every file, as soon as no replica before it can change that.
             (&[whole(2), AWAITED][..], &[][..], Taken(0), Taken(0)),
             (&[AWAITED, whole(2)], &[], Wait, Taken(1)),
             (&[FAILED, whole(2)], &[], Taken(1), Taken(1)),
             (&[partial(1), whole(2)], &[], Taken(1), Taken(1)),
-            // Else the one that has the most.
+            // Otherwise the replica that has the most.
             (&[partial(1), partial(2)], &[], Taken(1), Taken(1)),
             (&[partial(1), partial(1)], &[], Taken(0), Taken(0)),
             (&[partial(1), AWAITED], &[], Wait, Taken(0)),
             (&[partial(0), AWAITED], &[], Wait, Wait),
             (&[partial(0), FAILED], &[], Taken(0), Taken(0)),
-            // The one to avoid, if no other has any of them.
+            // The replica to avoid, if no other has any of the files.
             (&[whole(2), whole(2)], &[0], Taken(1), Taken(1)),
             (&[AWAITED, whole(2)], &[0], Taken(1), Taken(1)),
             (&[whole(2), AWAITED], &[0], Wait, Wait),

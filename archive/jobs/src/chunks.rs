@@ -19,7 +19,7 @@ const PIECE: usize = 1 << 20;
 pub struct JobBytes {
     /// The folder of the job.
     pub folder: Arc<JobFolder>,
-    /// Which of its files.
+    /// The file of the job.
     pub name: JobFile,
     /// The offset of the first byte to read.
     pub offset: u64,

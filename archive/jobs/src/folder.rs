@@ -1,10 +1,11 @@
 //! The directory of a job: `batch/<id>/` beside the admin data.
 //!
-//! Owns its names and what is removed when. Every file only grows, or is cut to a length that the table remembers.
+//! Owns the names of its files, and when they are removed. Every file only grows, or is cut to a length that the table
+//! remembers.
 //!
 //! # Errors
 //! Methods fail with a [`DiskError`] if the disk refuses; those that open a file at a length also with
-//! [`FolderError::Short`] if the file has fewer bytes.
+//! [`FolderError::Lost`] if the file has fewer bytes.
 
 use std::fs::File;
 use std::io::{Read, Take};
@@ -16,7 +17,7 @@ use archive_model::JobId;
 
 use super::table::Checkpoint;
 
-/// One file of a job.
+/// A file of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum JobFile {
     /// The component to run.
@@ -66,7 +67,7 @@ pub enum FolderError {
     Lost {
         /// The file.
         path: PathBuf,
-        /// The number of bytes that it has.
+        /// The number of bytes that the file has.
         found: u64,
         /// The number of bytes that were synced.
         expected: u64,
@@ -203,7 +204,7 @@ impl Files {
     }
 }
 
-/// Removes a directory with all its contents. Of anything else the name is removed; a link is not followed.
+/// Removes a directory with all its contents. If `path` is not a directory, removes its name; a link is not followed.
 pub(super) fn remove_tree(path: &Path) -> Result<(), DiskError> {
     match directory::kind(path)? {
         None => Ok(()),

@@ -79,7 +79,7 @@ impl Batches {
                 tracing::warn!(%error, "cannot remove the superfluous files of a batch job");
             }
         }
-        // In the order in which they came.
+        // The jobs go on in the order in which they were submitted.
         open.sort_by(|one, two| (one.submitted, &one.id).cmp(&(two.submitted, &two.id)));
         for row in open {
             let folder = self.runner.folder(&row);
@@ -131,7 +131,7 @@ fn sweep(jobs: &JobTable, batch: &Path, submitting: &SubmissionClaims) -> Result
             tracing::warn!(name = %name.display(), "ignoring an entry in the directory of batch jobs that belongs to no job");
             continue;
         };
-        // It is being submitted now.
+        // The job is being submitted now.
         let Ok(_claim) = submitting.claim(&id, JobLane::Research) else {
             continue;
         };

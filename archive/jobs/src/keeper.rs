@@ -36,17 +36,17 @@ pub(crate) enum RunPiece {
 /// The way in which a run ended, as far as the keeper knows.
 #[derive(Debug)]
 pub(crate) enum RunEnd {
-    /// Completed: all is on disk.
+    /// The run was completed: all is on disk.
     Whole(Vec<Gap>),
-    /// Cut off. What was received up to the end of a file is on disk.
+    /// The run was cut off. The output up to the end of the last finished file is on disk.
     Cut,
-    /// It cannot continue, for this reason.
+    /// The job cannot continue, for this reason.
     Wrong(String),
     /// The job has ended in the meantime.
     Over,
 }
 
-/// Writes one run.
+/// The writer of one run of a job.
 #[derive(Debug)]
 pub(crate) struct Keeper {
     jobs: JobTable,
@@ -57,7 +57,7 @@ pub(crate) struct Keeper {
     files: Files,
     /// The most bytes of output that the job may write.
     most: u64,
-    /// Bytes of output, with those of the unfinished file.
+    /// The bytes of output, including those of the unfinished file.
     output: u64,
     /// The checkpoint at the end of the last finished file.
     checkpoint: Checkpoint,

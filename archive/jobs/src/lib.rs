@@ -4,7 +4,7 @@
 //! them). What has been read is synced before the table says so, and after any restart a job goes on behind the last file
 //! that the table knows. No node is believed about what it sends: it must be in order, announced and requested.
 //!
-//! Not promised: the order of files over time, and that a file is read only once. Each stands in the output once.
+//! Not promised: the order of files over time, and that a file is read only once. Each file stands in the output once.
 //!
 //! The rooms in reading order:
 //!

@@ -36,18 +36,18 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(15);
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Life {
     pub phase: Phase,
-    /// The reason why it waits, failed or was cancelled; else empty.
+    /// The reason why the job waits, failed or was cancelled; otherwise empty.
     pub reason: String,
-    /// Whether the monitor of its replica does not answer.
+    /// Whether the monitor of the job's replica does not answer.
     pub silent: bool,
-    /// The number of times it was restarted.
+    /// The number of times that the job was restarted.
     pub restarts: u64,
     /// The number of runs in a row without a new file that were not ended by a node that can be left out.
     attempts: u32,
-    /// The number of pauses in a row: each is longer.
+    /// The number of pauses in a row, each longer than the one before.
     pauses: u32,
     nodes: Nodes,
-    /// Whether the run has read a file: then it lacks those of the nodes that it began without.
+    /// Whether the run has read a file: it then lacks the files of the nodes that it began without.
     went_on: bool,
     /// The places whose files were not read, all of them or from some name on.
     pub gaps: Vec<Gap>,
@@ -58,18 +58,18 @@ pub struct Life {
 /// The phase of a job.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Phase {
-    /// It waits for its turn.
+    /// The job waits for its turn.
     #[default]
     Waiting,
-    /// Nodes read files for it, or will.
+    /// Nodes read files for the job, or will.
     Reading,
-    /// All is read; files that nobody has read are searched for.
+    /// All nodes have finished; files that nobody has read are searched for.
     Comparing,
     /// The result is being made.
     Reducing,
-    /// It has ended, permanently.
+    /// The job has ended, permanently.
     Ended(Ending),
-    /// It ends early, in this way; files that nobody has read are counted and named first.
+    /// The job ends early, in this way; files that nobody has read are counted and named first.
     Closing(Ending),
 }
 
@@ -82,7 +82,7 @@ pub enum Ending {
     Partial,
     /// The job could not be completed.
     Failed,
-    /// A person cancelled it.
+    /// A person cancelled the job.
     Cancelled,
 }
 
@@ -91,14 +91,14 @@ pub enum Ending {
 pub struct UnreadFiles {
     /// The number of all of them.
     pub total: u64,
-    /// The number of those counted now, by the node that has them according to the admin data.
+    /// The number of files counted now, by the node that has them according to the admin data.
     pub by_node: BTreeMap<NodeId, u64>,
 }
 
 /// An event in the life of a job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// Its turn has come, also after a restart of the repository.
+    /// The turn of the job has come, also after a restart of the repository.
     Turn,
     /// The repository was started again.
     Restarted,
@@ -110,7 +110,7 @@ pub enum Event {
     Busy(String),
     /// A pause is over.
     Woke,
-    /// One more file is on disk.
+    /// The output of one more file is on disk.
     Progress,
     /// The run, or the reduce step, failed.
     Broke(String),
@@ -135,17 +135,18 @@ pub enum Event {
 /// The next action of the shell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// Do nothing: its turn has not come.
+    /// Do nothing: the turn of the job has not come.
     Wait,
     /// Ask the monitor which nodes are alive.
     Look,
-    /// Run it after the last file that is on disk; if it runs already, continue.
+    /// Run the job after the last file whose output is on disk; if it runs already, continue.
     Run,
     /// Wait for this time.
     Pause(Duration),
     /// Search for files that nobody has read.
     Compare,
-    /// Search for files that nobody has read, for a job that ends early: neither its time limit nor a person stops that.
+    /// Search for files that nobody has read, for a job that ends early: neither the time limit nor a person stops the
+    /// search.
     Close,
     /// Make the result.
     Reduce,
@@ -246,7 +247,7 @@ impl Life {
                 return Step::Run;
             }
             (Event::Finished(gaps), Phase::Reading) => {
-                // A completed run reports itself what it lacks.
+                // A completed run reports itself the gaps that it has.
                 self.went_on = false;
                 self.settle();
                 for gap in gaps {
@@ -367,7 +368,7 @@ impl Life {
         self.nodes.forgive();
     }
 
-    /// Closes a run that did not report what it lacks: if it read a file, it lacks those of the nodes that were silent.
+    /// Closes a run that did not report its gaps: if it read a file, it lacks the files of the nodes that were silent.
     fn settle(&mut self) {
         let (absent, lacks) = (self.nodes.settle(), self.went_on);
         for node in absent.into_iter().filter(|_| lacks) {

@@ -20,7 +20,7 @@ struct JobLine<'a> {
     component: Option<String>,
     arguments: Vec<Argument<'a>>,
     files: &'a str,
-    /// The number of files that it names instead.
+    /// The number of files that the job names instead of an expression.
     #[serde(skip_serializing_if = "Option::is_none")]
     names: Option<usize>,
     replica: &'a str,
@@ -40,7 +40,7 @@ struct Argument<'a> {
     value: &'a str,
 }
 
-/// One file that was read.
+/// A line of the manifest: a file that was read.
 #[derive(Debug, Serialize)]
 struct FileLine<'a> {
     file: &'a FileName,

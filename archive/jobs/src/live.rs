@@ -12,7 +12,7 @@ use crate::rpc::run::NodeProgress;
 /// The most nodes that are shown of one job.
 const MOST_NODES: usize = 1000;
 
-/// Jobs that run; clones share them.
+/// The jobs that run; clones share them.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct RunningJobs(Arc<Mutex<BTreeMap<JobId, RunningJob>>>);
 

@@ -6,9 +6,10 @@
 //! them, so that its output is in order. Of a node whose turn has not come one message is held, and no more is read from
 //! it: memory does not grow with the output.
 //!
-//! A file that two nodes have is emitted once. The first node, by id, whose job has written something about it, or has
-//! ended it without a failure, is chosen; if all of them ended it with nothing but failures, the first one. What follows
-//! is not known without keeping all of it, so that a failure in the middle does not make another node's output count.
+//! A file that two nodes have is emitted once. The first node, by id, whose job has written output for the file, or has
+//! ended the file without a failure, is chosen; if all of them ended it with nothing but failures, the first one. Later
+//! messages are not known without keeping all of them, so that a failure in the middle does not make another node's
+//! output count.
 //!
 //! A node that fails ends the merge where its next file would come, after all that lies before. A node that violates the
 //! protocol, or sends a file that the job has not selected, is a gap from there on; unless half a file of it was emitted
@@ -29,7 +30,7 @@ pub(crate) const LARGEST_OUTPUT: usize = 1 << 20;
 #[derive(Debug)]
 pub(crate) struct Merge<E> {
     sources: Vec<Source<E>>,
-    /// All files come after this name.
+    /// The name after which all files of the run come.
     after: Option<FileName>,
     /// The files of the job.
     selection: FileSelection,
@@ -42,11 +43,11 @@ pub(crate) struct Merge<E> {
 struct Source<E> {
     node: NodeId,
     state: SourceState<E>,
-    /// The file that was announced last.
+    /// The file that the node announced last.
     last: Option<FileName>,
-    /// Bytes of output since then.
+    /// The bytes of output since that announcement.
     output: u64,
-    /// The number of files that were ended.
+    /// The number of files that the node has ended.
     files: u64,
 }
 
@@ -58,7 +59,7 @@ enum SourceState<E> {
     Begun(FileName),
     /// A message about the file waits for its turn.
     Held(FileName, PendingPiece),
-    /// Another node has the file too, and was chosen.
+    /// The file is ignored: another node has it too, and was chosen.
     Ignored,
     /// The node failed, in this file or before it was known.
     Broken(Option<FileName>, SourceError<E>),
@@ -314,7 +315,7 @@ impl<E> Merge<E> {
         if let Some(broken) = self.sources.iter().position(is_broken) {
             return Some(broken);
         }
-        // The next file of such a source may come before all others.
+        // The next file of an open source may come before all others.
         let is_open = |source: &Source<E>| {
             matches!(source.state, SourceState::Unknown | SourceState::Ignored)
         };
@@ -371,7 +372,7 @@ impl<E> Merge<E> {
 }
 
 impl<E> Source<E> {
-    /// Returns the file that it began.
+    /// Returns the file that the source has begun.
     fn next(&self) -> Option<&FileName> {
         match &self.state {
             SourceState::Begun(name) | SourceState::Held(name, _) => Some(name),

@@ -10,7 +10,7 @@ use super::life::{Ending, Phase};
 pub struct Meters {
     /// Files that jobs have read.
     pub files: Counter,
-    /// Bytes of these files.
+    /// The bytes of the files that jobs have read.
     pub bytes: Counter,
     states: Vec<(&'static str, Gauge)>,
 }

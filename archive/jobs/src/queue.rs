@@ -1,9 +1,9 @@
 //! The queue of jobs: pure, fair by person.
 //!
-//! Every replica has a lane for the jobs of people and one for those of the index, each with its own places: a lane goes on
-//! as if the other did not exist. Within a lane, persons who wait take turns; the jobs of one person go in the order in
-//! which they came. What was running when the repository stopped goes first. Owns nothing on disk: it is filled from the
-//! table at the start.
+//! Every replica has a lane for the jobs of people and one for those of the index, each with its own places: a lane
+//! goes on as if the other did not exist. Within a lane, persons who wait take turns; the jobs of one person go in the
+//! order in which they came. Jobs that were running when the repository stopped go first. Owns nothing on disk: it is
+//! filled from the table at the start.
 
 #[cfg(test)]
 mod tests;
@@ -16,7 +16,7 @@ use archive_model::{JobId, JobLane, ReplicaId};
 /// program must not fill the admin data.
 pub(crate) const MOST_OF_INDEX_WAIT: usize = 100;
 
-/// Jobs that wait, and the number of those that run.
+/// The jobs that wait, and the number of jobs that run.
 #[derive(Debug)]
 pub(crate) struct Queue {
     /// The most jobs of people that may run at once over one replica.
@@ -24,7 +24,7 @@ pub(crate) struct Queue {
     lanes: BTreeMap<LaneKey, Lane>,
 }
 
-/// The place where a job waits and runs: over which replica, among which jobs.
+/// The place where a job waits and runs: its replica and its lane.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct LaneKey {
     pub replica: ReplicaId,
@@ -36,17 +36,17 @@ struct Lane {
     running: usize,
     /// Resumed jobs: before everybody else.
     first: VecDeque<JobId>,
-    /// Persons who wait, the next one first.
+    /// The persons who wait, the next one first.
     turns: VecDeque<String>,
     waiting: BTreeMap<String, VecDeque<JobId>>,
 }
 
-/// The reason why one more job may not wait.
+/// The reason why a further job may not wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum QueueFull {
-    /// This many jobs wait in its lane.
+    /// The lane is full: the number of jobs that wait in it.
     Lane(usize),
-    /// This many jobs of the same person wait.
+    /// The person has too many jobs: the number of them that wait.
     Own(usize),
 }
 

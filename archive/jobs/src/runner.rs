@@ -85,7 +85,7 @@ impl Runner {
                     biased;
                     () = stop.cancelled() => {
                         halt.cancel();
-                        // What was read is written before the repository stops.
+                        // The output that was received is written before the repository stops.
                         drop(doing.await);
                         return Ok(());
                     }

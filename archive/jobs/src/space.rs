@@ -197,7 +197,7 @@ mod tests {
         one.hold(60).unwrap();
         other.hold(30).unwrap();
         assert!(matches!(one.hold(71), Err(SpaceError::Bound(100))));
-        // It cannot be measured, and is not forgotten for that.
+        // The bytes of `one` are not seen by a measurement, and still count.
         space.measure().unwrap();
         assert!(space.take(11).is_err());
         one.hold(20).unwrap();
@@ -223,7 +223,7 @@ mod tests {
         }
         space.reserve = 0;
         space.take(1).unwrap();
-        // For a while it is not asked.
+        // The disk is not asked for a while.
         space.reserve = u64::MAX;
         space.take(ASK - 1).unwrap();
         assert!(matches!(space.take(1), Err(SpaceError::Disk(_))));

@@ -49,7 +49,7 @@ impl Runner {
         }
     }
 
-    /// Runs the job after its last file, and writes what it sends.
+    /// Runs the job over the files after the last finished one, and writes its output.
     pub(super) async fn read(
         &self,
         row: &JobRow,
@@ -264,8 +264,8 @@ impl Runner {
         Ok(Event::Woke)
     }
 
-    /// Has a node make the result by the component's own reduce step. The result is `None` if the component has no such step:
-    /// the output is the result.
+    /// Has a node make the result by the component's own reduce step. Returns `None` as the result if the component has
+    /// no reduce step: the output is then the result.
     async fn reduce_there(&self, row: &JobRow) -> Result<ReduceOutcome, BatchError> {
         let nodes = match self.nodes(row).await {
             Ok(nodes) => nodes,

@@ -47,7 +47,7 @@ pub enum SubmitError {
     /// The program or its arguments are invalid.
     #[error(transparent)]
     Job(#[from] InvalidJob),
-    /// Another job has the id.
+    /// The id is taken by another job.
     #[error("batch job {0} is taken: another job of {1} has this id; submit under a new id")]
     Taken(JobId, String),
     /// The job is being submitted already.
@@ -68,7 +68,7 @@ pub enum SubmitError {
          some have run"
     )]
     TooManyOfOnePerson(usize),
-    /// There is no room for its component.
+    /// The disk has no room for the component of the job.
     #[error(transparent)]
     Space(#[from] SpaceError),
     /// The component is not the announced one.
@@ -173,7 +173,7 @@ impl Submission {
         Ok(())
     }
 
-    /// Returns whether a known job is this one.
+    /// Returns whether `row` is the job of this submission.
     fn is(&self, row: &JobRow) -> bool {
         (&row.spec, row.component_size, &row.who) == (&self.spec, self.component_size, &self.who)
     }

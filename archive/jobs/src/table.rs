@@ -26,25 +26,25 @@ const INDEX_PATIENCE: Duration = Duration::from_secs(3);
 /// The row of one job.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct JobRow {
-    /// Its id.
+    /// The id of the job.
     pub id: JobId,
-    /// The program, its files and its limits.
+    /// The program of the job, its files and its limits.
     pub spec: JobSpec,
-    /// The size of its component in bytes; 0 for a built-in job.
+    /// The size of the component in bytes; 0 for a built-in job.
     pub component_size: u64,
-    /// The person or part that submitted it, as `role/name`.
+    /// The person or part that submitted the job, as `role/name`.
     pub who: String,
-    /// The time when it was submitted.
+    /// The time when the job was submitted.
     pub submitted: Timestamp,
-    /// The time when it began.
+    /// The time when the job began.
     pub started: Option<Timestamp>,
-    /// The time when it ended.
+    /// The time when the job ended.
     pub ended: Option<Timestamp>,
-    /// The time until which its results are kept.
+    /// The time until which the results are kept.
     pub expires: Option<Timestamp>,
-    /// Its state.
+    /// The state of the job.
     pub life: Life,
-    /// The lengths up to which its files are synced.
+    /// The lengths up to which the files of the job are synced.
     pub checkpoint: Checkpoint,
     /// The length of the file `result`; `None` if the output is the result.
     pub result: Option<u64>,
@@ -69,11 +69,11 @@ impl Value for JobRow {
 pub struct Checkpoint {
     /// The last file whose output is on disk.
     pub after: Option<FileName>,
-    /// The lengths of the three files.
+    /// The lengths of the files `output`, `errors` and `manifest`.
     pub output: u64,
     pub errors: u64,
     pub manifest: u64,
-    /// Files, those of them that have failures, records that were shown, and bytes of the files.
+    /// The counts of files, of files with failures, of records that were shown, and of bytes of the files.
     pub files: u64,
     pub failed: u64,
     pub records: u64,
@@ -81,7 +81,7 @@ pub struct Checkpoint {
 }
 
 impl JobRow {
-    /// Returns the end of its time limit, or `None` if it has not begun.
+    /// Returns the end of the job's time limit, or `None` if the job has not begun.
     pub fn deadline(&self) -> Option<Timestamp> {
         let started = self.started?;
         Some(
@@ -91,12 +91,12 @@ impl JobRow {
         )
     }
 
-    /// Returns the lane in which it waits and runs: jobs of the index are known by the role of their submitter.
+    /// Returns the lane in which the job waits and runs: jobs of the index are known by the role of their submitter.
     pub fn lane(&self) -> JobLane {
         lane_of(&self.who)
     }
 
-    /// Returns the place where it waits and runs.
+    /// Returns the place where the job waits and runs.
     pub fn lane_key(&self) -> LaneKey {
         LaneKey {
             replica: self.spec.replica.clone(),
@@ -104,8 +104,8 @@ impl JobRow {
         }
     }
 
-    /// Returns whether the audit trail records it. The index runs jobs all day, as parts read files: of these only the
-    /// cancelled ones are recorded.
+    /// Returns whether the audit trail records the job. The index runs jobs all day, as parts read files: of its jobs
+    /// only the cancelled ones are recorded.
     fn is_audited(&self) -> bool {
         self.lane() == JobLane::Research
     }
@@ -151,11 +151,11 @@ pub struct JobTable {
 pub enum SubmitOutcome {
     /// The job is new, and was stored.
     Taken(Box<JobRow>),
-    /// There is a job of this id already.
+    /// The table has a job with this id already.
     Known(Box<JobRow>),
-    /// This many jobs wait already.
+    /// The lane is full: the number of jobs that wait in it.
     Full(usize),
-    /// This many jobs of the same person wait already.
+    /// The person has too many jobs: the number of them that wait.
     Own(usize),
 }
 
@@ -177,7 +177,7 @@ impl JobTable {
         })
     }
 
-    /// Returns one job.
+    /// Returns the row of a job; `None` if the table has no such job.
     pub fn get(&self, id: &JobId) -> Result<Option<JobRow>, DbError> {
         self.table.get(&id.as_str().to_owned())
     }

@@ -125,7 +125,7 @@ impl CompareScope {
         let Some(copy) = row.record.replicas.get(&self.replica) else {
             return false;
         };
-        // The earliest copy: one that was moved or repaired is no newer file.
+        // The earliest copy counts: a copy that was moved or repaired does not make the file newer.
         let copies = row.record.replicas.values();
         let known = copies
             .filter(|copy| copy.state.is_completed())
@@ -148,7 +148,7 @@ pub(crate) struct Lists<M, E> {
 /// A finding about one file.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Finding<'a> {
-    /// Nobody has read it, and nothing was reported of it.
+    /// No node has read the file, and no failure was reported for it.
     Unread(&'a CandidateFile, MissReason),
     /// Other bytes were read than the archive has.
     Other(&'a ManifestEntry, &'a Content),
@@ -157,13 +157,14 @@ pub(crate) enum Finding<'a> {
 /// The number of files with findings.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct UnreadCount {
-    /// Files that nobody has read.
+    /// The number of files that nobody has read.
     pub unread: u64,
-    /// Files of which other bytes were read, and that had no failures before.
+    /// The number of files of which other bytes were read, and that had no failures before.
     pub failed: u64,
 }
 
-/// Passes each file that nobody has read, or of which other bytes were read, to `tell`, by name. Returns their numbers.
+/// Passes each file that nobody has read, or of which other bytes were read, to `tell`, in the order of names. Returns
+/// the numbers of both kinds.
 pub(crate) fn unread(
     about: &CompareScope,
     standing: &Now,

@@ -57,7 +57,7 @@ impl Life {
         self.add(Gap::node(node, said));
     }
 
-    /// Adds a gap, unless the place has one already. The last one that is kept says that there are more.
+    /// Adds a gap, unless the place has one already. The last gap that is kept says that there are more.
     pub(super) fn add(&mut self, gap: Gap) {
         let known = self
             .gaps

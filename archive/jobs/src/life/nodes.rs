@@ -1,9 +1,9 @@
-//! The nodes of a job's replica: which are waited for, and which are left out.
+//! The nodes of a job's replica: whether each is waited for or left out.
 //!
-//! A node that was alive during this job and went silent is waited for, and so is one that its monitor has not heard of
-//! since it started: both may come back. A node that is alive and ends each run is left out, as long as others can be
-//! read: their files do not wait for it without limit. Only the node that ended a run is blamed for it, and one new file
-//! resets all counters: a healthy node is never left out because of another one.
+//! A node that was alive during this job and went silent is waited for, and so is a node that its monitor has not heard
+//! of since it started: both may come back. A node that is alive and ends each run is left out, as long as others can
+//! be read: their files do not wait for it without limit. Only the node that ended a run is blamed for it, and one new
+//! file resets all counters: a healthy node is never left out because of another one.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,11 +19,11 @@ pub(super) const MOST_BREAKS: u32 = 5;
 /// The states of the nodes of a replica: each is in one of the sets. Nodes out of service are in no set.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NodeLiveness {
-    /// Those that answer.
+    /// The nodes that answer.
     pub alive: BTreeSet<NodeId>,
-    /// Those that do not answer any more.
+    /// The nodes that do not answer any more.
     pub silent: BTreeSet<NodeId>,
-    /// Those that the monitor has not heard of since it started.
+    /// The nodes that the monitor has not heard of since it started.
     pub unheard: BTreeSet<NodeId>,
 }
 
@@ -70,7 +70,7 @@ struct BreakCount {
 pub(super) enum Blame {
     /// The job: the node cannot be left out, because it is the only one, or is not present.
     Job,
-    /// The node; it may recover.
+    /// The node, which may recover.
     Node,
     /// The node, which is left out after this many failures.
     LeftOut(u32),

@@ -326,7 +326,7 @@ fn absent_node_is_waited_for_then_skipped() {
     assert_eq!(history.say(looked(&["a"], &["b", "c"])), Step::Run);
     history.say(Event::Progress);
     history.say(Event::Broke("cut".to_owned()));
-    // It comes back, and its files from here on are read; the gap of those before stays.
+    // The node comes back, and its files from here on are read; the gap of its earlier files stays.
     assert_eq!(history.say(looked(&["a", "b"], &["c"])), Step::Run);
     history.say(Event::Progress);
     history.say(Event::Finished(vec![gap("c")]));
@@ -409,7 +409,7 @@ fn silent_monitor_is_waited_for_to_the_limit() {
         assert!(history.life.silent);
         assert_eq!(history.say(Event::Woke), Step::Look);
     }
-    // It is back, and has not heard of b yet.
+    // The monitor is back, and has not heard of b yet.
     assert!(matches!(
         history.say(looked(&["a"], &["b"])),
         Step::Pause(_)

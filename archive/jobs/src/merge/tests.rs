@@ -251,7 +251,7 @@ fn failed_node_ends_merge_at_its_file() {
             taken.broken,
             Some((node(broken), SourceError::Failed("cut")))
         );
-        // All files before the one that it had begun are out.
+        // All files before the one that the node had begun are out.
         let begun = sent.iter().rev().find_map(|say| match say {
             NodeMessage::Begin(begun) => Some(*begun),
             NodeMessage::Output(_)
@@ -269,7 +269,7 @@ fn failed_node_ends_merge_at_its_file() {
     assert!(halves > 100, "{halves}");
 }
 
-/// Runs a merge of one node with these messages, and of another that is correct.
+/// Runs a merge of two nodes: the first sends `says`, the second is correct.
 fn two(after: Option<&str>, says: Vec<NodeMessage>) -> (Merge<&'static str>, MergeOutput) {
     let good = vec![
         NodeMessage::Begin("c"),

@@ -97,7 +97,7 @@ fn removed_job_leaves_turns_of_others() {
 enum Act {
     /// A job of this person comes.
     Push(char),
-    /// One that ran before a restart comes.
+    /// A job that ran before a restart comes.
     Again,
     /// The job that runs longest ends.
     End,

@@ -1,7 +1,7 @@
 //! The reduce step of a component on a node: sends the output of all files there, and receives the result.
 //!
-//! Owns which node makes it: tries those that are alive, one after another, until one has a place for it; begins with
-//! another one after each failure.
+//! Owns the choice of the node: tries the nodes that are alive, one after another, until one has a place for the step;
+//! begins with another node after each failure.
 
 use std::time::Duration;
 
@@ -201,7 +201,8 @@ impl Reduction {
     }
 }
 
-/// Returns the requests to a node: the order, and the bytes that it asks for. They stay open as long as the step shall run.
+/// Returns the requests to a node: the order, and the bytes that it asks for. The requests stay open as long as the
+/// step shall run.
 fn requests(
     order: &ReductionOrder,
     asked: mpsc::Receiver<NodeRequest>,

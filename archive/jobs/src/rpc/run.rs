@@ -1,8 +1,7 @@
 //! One run of a job over the nodes of its replica: merges the answers of all nodes into one stream in the order of names.
 //!
 //! Owns which nodes are asked, how long a node may be silent, and which event the job gets if one fails. A node is read
-//! only as far as the merge needs it; its progress is passed on at once. The run ends on every node when it is dropped
-//! here.
+//! only as far as the merge needs it; its progress is passed on at once. A run that is dropped here ends on every node.
 //!
 //! Not promised: that what a node wrote is true. The merge checks that it is in order, announced and requested.
 
@@ -39,7 +38,7 @@ use crate::chunks::JobBytes;
 use crate::life::{Event, Gap, shortened};
 use crate::merge::{Merge, MergeItem};
 
-/// The longest silence of a node while its messages are awaited. It reports its progress every second.
+/// The longest silence of a node while its messages are awaited. A node reports its progress every second.
 const SILENCE: Duration = Duration::from_mins(1);
 
 /// The order for a run.
@@ -47,7 +46,7 @@ const SILENCE: Duration = Duration::from_mins(1);
 pub(crate) struct RunOrder {
     /// The order for each node.
     pub run: JobRun,
-    /// The same files, as the merge checks them.
+    /// The files of the job, as the merge checks them.
     pub selection: FileSelection,
     /// The bytes of the component; `None` for a built-in job.
     pub component: Option<JobBytes>,
@@ -176,7 +175,7 @@ impl ReplicaRun {
     async fn heard(&mut self) -> (usize, Option<Result<BatchRunResponse, NodeFailure>>) {
         let (nodes, merge, last) = (&mut self.nodes, &self.merge, &mut self.last);
         poll_fn(|cx| {
-            // Each in its turn: a node that always has a message hides no other.
+            // The nodes take turns: a node that always has a message hides no other.
             let later = merge.hungry().filter(|index| *index > *last);
             for index in later.chain(merge.hungry().filter(|index| *index <= *last)) {
                 let messages = nodes.get_mut(index).and_then(|run| run.messages.as_mut());
@@ -307,7 +306,8 @@ impl NodeMessages {
     }
 }
 
-/// Returns the requests to a node: the order, and the component if requested. They stay open as long as the run shall.
+/// Returns the requests to a node: the order, and the component if requested. The requests stay open as long as the run
+/// shall go on.
 fn requests(order: &RunOrder, wanted: &Arc<Notify>) -> BoxStream<'static, BatchRunRequest> {
     let open = Some(Request::Open(order.run.write()));
     let component = stream::iter(order.component.clone());

@@ -143,7 +143,7 @@ fn id_is_one_job_and_waiting_is_limited() {
     assert!(matches!(submit("d"), SubmitOutcome::Taken(_)));
     let ids: Vec<_> = jobs.all().unwrap().map(|row| row.unwrap().id).collect();
     assert_eq!(ids, ["a", "b", "c", "d", "x", "y"].map(id));
-    // Of an odd number, the bigger half; and where there is one place, that one.
+    // One person may have the bigger half of an odd number, and the only place if there is one.
     for (most, half) in [(0, 0), (1, 1), (2, 1), (3, 2)] {
         let fixture = TableFixture::new();
         let (_, jobs) = fixture.open();

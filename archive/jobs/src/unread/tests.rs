@@ -83,7 +83,8 @@ fn errors(names: &[&str]) -> Vec<u8> {
 
 type CompareResult = (Vec<String>, Vec<String>, u64);
 
-/// Returns the files that nobody has read, those of which other bytes were read, and how many of these count anew.
+/// Returns the files that nobody has read, the files of which other bytes were read, and the number of the latter that
+/// had no failures before.
 fn found(
     about: &CompareScope,
     (manifest, errors): (&[u8], &[u8]),
@@ -157,7 +158,7 @@ fn reported_file_is_not_reported_again() {
 fn file_with_other_bytes_is_reported() {
     let mut undecided = whole("d");
     undecided.record.content = None;
-    // Not counted on there, and read nevertheless.
+    // A copy that does not count in the replica, and was read nevertheless.
     let withdrawn = file(
         "e",
         &[("one", ReplicaState::Withdrawn("why".to_owned()), 5)],
@@ -226,7 +227,7 @@ fn each_named_file_is_read_or_missed() {
         undecided,
         file("g", &[("one", DataUploaded, 5)]),
         file("h", &[("one", Withdrawn("why".to_owned()), 5)]),
-        // Not named.
+        // A file that the job does not name.
         whole("y"),
     ];
     let directory = tempfile::tempdir().unwrap();

@@ -31,7 +31,7 @@ fn unheard_node_is_waited_for_once() {
     history.say(Event::Progress);
     let names: Vec<_> = history.life.gaps.iter().map(|gap| &gap.node).collect();
     assert_eq!(names, ["b", "c"]);
-    // It was there, and the monitor has forgotten it again.
+    // The node was there, and the monitor has forgotten it.
     history.say(Event::Broke("cut".to_owned()));
     assert_eq!(history.say(looked(&["a", "b"], &["c"])), Step::Run);
     history.say(Event::Broke("cut".to_owned()));
@@ -67,7 +67,7 @@ fn node_failing_each_run_is_left_out() {
         said.contains("5 times") && said.contains("after b.warc") && said.contains("node b: gone"),
         "{said}"
     );
-    // In any state, it is neither waited for nor asked.
+    // The node is neither waited for nor asked, in any state.
     assert_eq!(history.say(looked(&["a", "c"], &["b"])), Step::Run);
     assert_eq!(
         history.say(looked_also(&["a", "c"], &[], &["b"])),
@@ -155,7 +155,7 @@ fn last_node_fails_job_instead() {
         history.say(broke("a"));
     }
     assert_eq!(out(&history.life), ["a", "b"]);
-    // One that is left out already, one that is not there, and the last one.
+    // A node that is left out already, one that is not there, and the last one.
     for (at, name) in (1..=MOST_ATTEMPTS).zip(["a", "x", "c"].into_iter().cycle()) {
         history.say(looked(&["a", "b", "c"], &["d"]));
         history.seconds += 61;

@@ -123,7 +123,7 @@ fn run_breaking_at_one_place_fails_job() {
     let mut history = JobHistory::running();
     history.say(looked(&["a"], &[]));
     for _ in 0..100 {
-        // With progress between, it may break as often as it likes.
+        // With progress in between, a run may break any number of times.
         assert!(matches!(
             history.say(Event::Broke("cut".to_owned())),
             Step::Pause(_)
