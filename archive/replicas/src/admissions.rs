@@ -19,7 +19,7 @@ pub struct Admissions {
     stream: Streaming<wire::AdmissionsResponse>,
 }
 
-/// One page of admissions.
+/// A page of admissions.
 #[derive(Debug)]
 pub struct Page {
     /// The admissions that were found, or the error of an entry.

@@ -24,14 +24,14 @@ pub struct Located {
     pub gaps: Vec<(NodeId, Option<VolumeId>)>,
 }
 
-/// A part of a file with its proof, as a node sent it. It is not checked yet.
+/// A part of a file with its proof, as a node sent it; not checked yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Segment {
-    /// Its first byte in the file.
+    /// The offset of the first byte of the segment in the file.
     pub offset: u64,
-    /// The number of bytes of the file in it.
+    /// The number of bytes of the file in the segment.
     pub length: u64,
-    /// These bytes with their proof.
+    /// The bytes of the segment with their proof.
     pub encoded: Bytes,
 }
 
@@ -149,7 +149,8 @@ impl Replicas {
             .map_err(|error| self.failed(replica, node, error))
     }
 
-    /// Has a copy read again, past the page cache; if no volume is given, the only one of the name.
+    /// Has a node read a copy again, past the page cache. Without a `volume`, reads the only copy of the name on the
+    /// node.
     pub async fn verify(
         &self,
         replica: &ReplicaId,
@@ -199,13 +200,13 @@ impl Verifying {
 /// Returns the root that the sidecar of a copy admits, and when it was stored.
 ///
 /// # Errors
-/// `Invalid` where there is no such sidecar.
+/// `Invalid` if the copy has no such sidecar.
 pub fn admitted(copy: &FileCopy) -> Result<(Root, Timestamp), CallError> {
     let root = copy.root.ok_or_else(|| InvalidMessage::missing("root"))?;
     Ok((root, copy.stored))
 }
 
-/// Returns the part that did not answer, if the gap names a node. For a disk without an id, this is the node.
+/// Returns the node or volume that did not answer, if the gap names a node. For a disk without an id, returns the node.
 fn named(gap: Gap) -> Option<(NodeId, Option<VolumeId>)> {
     let volume = gap.volume_id().cloned();
     Some((gap.node?, volume))

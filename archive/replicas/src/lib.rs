@@ -189,7 +189,8 @@ impl Replicas {
         self.node(replica, node, &found.ok_or_else(silent)?.endpoint)
     }
 
-    /// Notes that a call to a node failed. It may have moved: its address is asked for again next time.
+    /// Notes that a call to a node failed, and returns the error. The node may have moved: its address is asked for
+    /// again next time.
     pub fn failed(
         &self,
         replica: &ReplicaId,
@@ -231,7 +232,8 @@ impl Replicas {
         };
         let placed = self.monitor(replica)?.place(request).await?.into_inner();
         let node = fields::node_id(&placed.node)?;
-        // Its files are missed if it is silent: from now on, and after a restart by the rows that name it.
+        // The files of the node are missed if it is silent: from now on, and after a restart because of the rows that
+        // name it.
         self.add_members(replica, [&node]);
         Ok(ChosenNode {
             client: self.node(replica, &node, &placed.endpoint)?,
@@ -266,12 +268,12 @@ impl Replicas {
         self.members.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the nodes of a replica, as its monitor sees them; it is told which ones to miss.
+    /// Returns the nodes of a replica, as its monitor sees them. The monitor is told which nodes to miss.
     pub async fn state(&self, replica: &ReplicaId) -> Result<Vec<NodeState>, CallError> {
         Ok(self.marked(replica, self.heard(replica).await?))
     }
 
-    /// The same as [`Replicas::state`], in the nodes' own words.
+    /// Returns the nodes as [`Replicas::state`] does, but as the monitor reports them.
     pub async fn heard(&self, replica: &ReplicaId) -> Result<Vec<NodeState>, CallError> {
         let (members, volumes) = {
             let members = self.lock_members();

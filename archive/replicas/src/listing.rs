@@ -26,7 +26,7 @@ pub struct ListedCopies {
 pub struct Page {
     /// The copies, in the order of their names.
     pub copies: Vec<FileCopy>,
-    /// In the last part: what the listing lacks.
+    /// The gaps of the listing, in its last page; `None` in the pages before.
     pub end: Option<Vec<Gap>>,
 }
 

@@ -23,7 +23,7 @@ pub(super) struct Members {
 }
 
 impl Members {
-    /// Another replica that has a node of that id.
+    /// Returns another replica that has a node with this id.
     fn namesake(&self, now: &Now, replica: &ReplicaId, node: &NodeId) -> Option<&ReplicaId> {
         let mut others = self.nodes.iter().filter(|(id, _)| *id != replica);
         let has = |id: &ReplicaId, nodes: &BTreeSet<NodeId>| {

@@ -1,4 +1,4 @@
-//! Mending of one copy: sends the groups that it lacks, each with its proof, and receives the outcome.
+//! The mending of one copy: sends the groups that the copy lacks, each with its proof, and receives the outcome.
 //!
 //! # Errors
 //! All functions fail with a [`CallError`] if the node cannot be reached, or has ended the repair.
@@ -21,9 +21,9 @@ const WINDOW: usize = 16;
 pub struct MendOrder {
     /// The replica of the copy.
     pub replica: ReplicaId,
-    /// Its node.
+    /// The node that has the copy.
     pub node: NodeId,
-    /// Its volume there.
+    /// The volume of the node that has the copy.
     pub volume: VolumeId,
     /// The file.
     pub name: FileName,
@@ -31,7 +31,7 @@ pub struct MendOrder {
     pub root: Root,
     /// The groups that are sent.
     pub groups: Groups,
-    /// The person or part that asked for it, as `role/name`.
+    /// The person or part that asked for the repair, as `role/name`.
     pub who: String,
     /// The reason.
     pub why: String,

@@ -22,7 +22,7 @@ impl Replicas {
         nodes
     }
 
-    /// The nodes that were heard, but for those of another replica.
+    /// Returns the nodes that were heard, except those of another replica.
     pub fn own_nodes(&self, replica: &ReplicaId, heard: &[NodeState]) -> Vec<NodeId> {
         let (members, now) = (self.lock_members(), self.standing.now());
         let nodes = heard.iter().map(|state| &state.node);

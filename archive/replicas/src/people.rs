@@ -59,8 +59,8 @@ pub(super) fn mark_retired(now: &Now, replica: &ReplicaId, node: &mut NodeState)
 }
 
 impl Replicas {
-    /// Returns a client of a node that is alive, at the address that its monitor reports. It is for calls that change
-    /// something; reads use [`Replicas::node_client`], which may be of a node that is gone.
+    /// Returns a client of a node that is alive, at the address that its monitor reports. Calls that change something
+    /// use this client; reads use [`Replicas::node_client`], which may be of a node that is gone.
     pub async fn live_node_client(
         &self,
         replica: &ReplicaId,

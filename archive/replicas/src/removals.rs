@@ -16,7 +16,7 @@ use super::{ListedAttic, Replicas};
 #[derive(Debug)]
 pub struct Removals(ListedAttic);
 
-/// One page of removals.
+/// A page of removals.
 #[derive(Debug)]
 pub struct Page {
     /// The removals, or the error of an item that may be one.

@@ -26,9 +26,9 @@ pub struct ChosenNode {
 /// The answer of a node to an opened upload.
 #[derive(Debug)]
 pub enum Opened {
-    /// It accepts bytes, and may have some already.
+    /// The node accepts bytes, and may have some already.
     Ready(Offer),
-    /// It has the file already.
+    /// The node has the file already.
     Stored(FileCopy),
 }
 
@@ -37,7 +37,7 @@ pub enum Opened {
 pub struct Offer {
     /// The number of bytes.
     pub offset: u64,
-    /// Their root.
+    /// The root of these bytes.
     pub root: Root,
     upload: Upload,
 }
@@ -103,7 +103,7 @@ impl Upload {
 
     /// Tells the node that the upload will not be continued, and waits for its answer, which is a refusal.
     pub async fn forget(self) -> Result<(), CallError> {
-        // On the wire, an empty admission means that.
+        // On the wire, an empty admission means that the upload is forgotten.
         self.close("").await.map(drop)
     }
 
