@@ -7,21 +7,21 @@ use archive_model::{NodeId, VolumeName};
 /// The longest reason, in characters: some come from nodes, and an answer has to fit into a message.
 const LONGEST: usize = 300;
 
-/// Something that could not be asked, and why. The answer may lack what it has.
+/// A node or volume that could not be asked, and why: the answer may lack its files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Gap {
-    /// The silent node; none where nobody knows which nodes there are.
+    /// The silent node; `None` if the monitor has not been told its nodes yet.
     pub node: Option<NodeId>,
-    /// The volume, where only that is silent.
+    /// The volume; `None` if the whole node is silent.
     pub volume: Option<VolumeName>,
     /// Why, for people.
     pub reason: String,
-    /// The node answers, and receives or moves the file just now.
+    /// Whether the node answers, and receives or moves the file just now.
     pub is_at_work: bool,
 }
 
 impl Gap {
-    /// A whole node.
+    /// Returns the gap of a whole node.
     pub fn node(node: &NodeId, reason: &impl fmt::Display) -> Self {
         Self {
             node: Some(node.clone()),
@@ -31,7 +31,7 @@ impl Gap {
         }
     }
 
-    /// One volume of a node.
+    /// Returns the gap of one volume of a node.
     pub fn volume(node: &NodeId, volume: VolumeName, reason: &impl fmt::Display) -> Self {
         Self {
             node: Some(node.clone()),

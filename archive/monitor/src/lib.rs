@@ -1,8 +1,8 @@
 //! The foreman of one bitarchive replica: which nodes live, where a file goes or is, one sorted listing out of many.
 //!
 //! Owns the answers to: who is alive ([`nodes`]), where uploads go ([`placement`]), what an answer lacks ([`gap`]). It
-//! never sees a byte of a file, nor of what a batch job writes, and keeps nothing on disk; started anew it knows all nodes
-//! after one heartbeat, and which of them to miss as soon as the repository has asked for its state. Until then every
+//! never sees a byte of a file, nor of what a batch job writes, and keeps nothing on disk; started anew it knows all
+//! nodes after one heartbeat, and the nodes to miss as soon as the repository has asked for its state. Until then every
 //! answer has a gap.
 //!
 //! The rooms in reading order:
@@ -59,7 +59,7 @@ pub enum StartError {
         /// The replica this monitor is set to.
         replica: ReplicaId,
     },
-    /// Its address cannot be listened on.
+    /// The monitor cannot listen on its address.
     #[error(transparent)]
     Bind(#[from] ServeError),
     /// A bug: the instruments are called as others are.
@@ -70,7 +70,8 @@ pub enum StartError {
     Duplicate(#[from] DuplicateWorker),
 }
 
-/// Brings a monitor up and returns the address it listens on. It lives in the daemon's tasks until their stop.
+/// Starts a monitor, and returns the address on which it listens. The monitor lives in the daemon's tasks until their
+/// stop.
 ///
 /// # Errors
 ///

@@ -1,11 +1,12 @@
-//! One sorted listing out of many. Pure: the door feeds what nodes send, and takes what comes out.
+//! One sorted listing, merged from many. Pure: the door feeds the messages of nodes, and takes the merged entries.
 //!
 //! Each node lists its files sorted by name, then by volume, each once. The merge yields an entry only when every node
-//! that is still listing has one waiting, so that what comes out is sorted, and entries of one name are adjacent
-//! whichever nodes they come from: the reader of it sees duplicates. Nothing is remembered of what came out, and the
-//! door asks a node for more only when its entries are used up: memory does not grow with the archive.
+//! that is still listing has one waiting, so that the output is sorted, and entries of one name are adjacent whichever
+//! nodes they come from: its reader sees duplicates. Nothing is remembered of the output, and the door asks a node for
+//! more only when its entries are used up: memory does not grow with the archive.
 //!
-//! A node whose listing breaks off, stalls, is out of order or miscounts is a gap. What it sent so far is still listed.
+//! A node whose listing breaks off, stalls, is out of order or miscounts is a gap. The entries that it has sent so far
+//! are still listed.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap, VecDeque};
@@ -16,22 +17,22 @@ use archive_model::{FileName, NodeId, VolumeId};
 
 use crate::gap::Gap;
 
-/// One file on one volume of one node. The merge looks at its place in the order only.
+/// An entry for a file on a volume of a node. The merge looks only at its place in the order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Listed<E> {
     /// The file.
     pub name: FileName,
-    /// The volume it is on.
+    /// The volume that has the file.
     pub volume: VolumeId,
     /// The entry about it.
     pub entry: E,
 }
 
-/// Many listings on their way into one.
+/// A merge of many listings into one.
 #[derive(Debug)]
 pub struct Merge<E> {
     sources: Vec<Source<E>>,
-    /// Everything listed comes after this name.
+    /// The name after which all entries come.
     after: Option<FileName>,
     /// The first name of each source that has one waiting.
     heads: BinaryHeap<Reverse<(FileName, usize)>>,
@@ -81,8 +82,8 @@ impl<E> Merge<E> {
         &self.hungry
     }
 
-    /// A node sent these. An error, or an entry out of order, ends its listing. So does a message with nothing in it:
-    /// a node could send those without end.
+    /// Takes the entries of a message of a node. An error, or an entry out of order, ends its listing. So does an empty
+    /// message: a node could send those without end.
     pub fn feed<X: fmt::Display>(
         &mut self,
         index: usize,
@@ -120,7 +121,8 @@ impl<E> Merge<E> {
         }
     }
 
-    /// A node says that it has sent everything: that number of entries, but for these gaps.
+    /// Ends the listing of a node, which says that it has sent everything except `gaps`: `stated` entries. Another
+    /// number is a gap.
     pub fn end(&mut self, index: usize, stated: u64, gaps: Vec<Gap>) {
         let Some(source) = self.sources.get_mut(index).filter(|source| source.listing) else {
             return;

@@ -1,4 +1,4 @@
-//! Which nodes have a file: all that live are asked at once, each with the same limit of time.
+//! The search for a file: all nodes that are alive are asked at once, each with the same limit of time.
 //!
 //! A node that cannot be asked, is silent, or has a volume offline is a gap: the file may be there. Only an answer
 //! without entries *and* without gaps says that the file is nowhere.
@@ -12,10 +12,10 @@ use futures_util::future::join_all;
 use crate::gap::Gap;
 use crate::nodes::{Address, Survey};
 
-/// The entries that were found, and the gaps where nobody could look. Entries are in the order of their nodes.
+/// The entries that were found, in the order of their nodes, and the gaps.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SurveyAnswer<E> {
-    /// One for each volume that knows the file.
+    /// The entries, one for each volume that knows the file.
     pub entries: Vec<E>,
     /// The nodes and volumes that could not be asked.
     pub gaps: Vec<Gap>,

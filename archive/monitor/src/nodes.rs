@@ -1,7 +1,7 @@
 //! The nodes that are known, and those that are alive. Pure: the time is an argument.
 //!
-//! A node lives as long as its last sign of life is recent. One that is known but silent stays known: it is reported as
-//! a gap, never dropped, because its files are not missing. Only the repository may leave a node out, after it was
+//! A node lives as long as its last sign of life is recent. A node that is known but silent stays known: it is reported
+//! as a gap, never dropped, because its files are not missing. Only the repository may leave a node out, after it was
 //! retired.
 //!
 //! The last sign of life says where a node is. Two processes that both claim to be one node show by taking turns: the
@@ -23,82 +23,82 @@ use jiff::Timestamp;
 use crate::gap::Gap;
 use crate::placement::Candidate;
 
-/// A point in time, to measure from and to be read.
+/// A point in time, on the monotonic clock and on that of people.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Moment {
-    /// To measure from.
+    /// The time to measure from.
     pub instant: Instant,
-    /// To be read.
+    /// The time to be shown to people.
     pub time: Timestamp,
 }
 
 /// Whether a node can be asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Life {
-    /// Its last sign of life is recent.
+    /// The node's last sign of life is recent.
     Alive,
-    /// Its last sign of life is too old.
+    /// The node's last sign of life is too old.
     Silent,
-    /// Two processes claim to be it.
+    /// Two processes claim to be the node.
     Contested,
-    /// The repository knows it; it was not heard of since the start.
+    /// The repository knows the node, which was not heard of since the start.
     Unheard,
-    /// It says that it lives, and people took it out of service: it is asked nothing, and nobody misses it.
+    /// The node says that it lives, and people took it out of service: it is asked nothing, and nobody misses it.
     Retired,
 }
 
 /// The news in a sign of life.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Arrival {
-    /// Nothing.
+    /// The sign of life has no news.
     Usual,
-    /// The first one since the start.
+    /// The sign of life is the first one of the node since the start.
     New,
-    /// The first one after a silence.
+    /// The sign of life is the first one after a silence.
     Back {
-        /// The last before it.
+        /// The time of the last sign of life before the silence.
         last: Timestamp,
     },
-    /// It takes calls elsewhere now.
+    /// The node takes calls at another endpoint now.
     Moved {
-        /// Where it was a moment ago.
+        /// The endpoint of the node until now.
         from: String,
     },
-    /// Another process claims to be this node. Said once until it is over.
+    /// A second process claims to be this node; reported once until that is over.
     Contested {
-        /// Where the other one takes calls.
+        /// The endpoint of the other process.
         other: String,
     },
 }
 
-/// Where to ask a node.
+/// The address at which a node is asked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Address {
     /// The node.
     pub node: NodeId,
-    /// Where it takes calls, `host:port`.
+    /// The endpoint at which the node takes calls, `host:port`.
     pub endpoint: String,
 }
 
-/// Whom to ask, and what the answer will lack anyway.
+/// The nodes to ask, and the gaps that the answer will have anyway.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Survey {
     /// The nodes that are alive, sorted by id.
     pub ask: Vec<Address>,
-    /// The others.
+    /// The nodes that cannot be asked, and the volumes that their nodes do not report.
     pub gaps: Vec<Gap>,
 }
 
-/// One node, as it stands.
+/// The state of a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Standing<'a> {
     /// The node.
     pub node: &'a NodeId,
-    /// Whether it can be asked.
+    /// Whether the node can be asked.
     pub life: Life,
-    /// The last sign of life and what it said; none if there was none since the start.
+    /// The last sign of life and its report; `None` if the node was not heard of since the start.
     pub last: Option<(Timestamp, &'a NodeState)>,
-    /// Volumes that have copies and that the node did not name in it.
+    /// The volumes that have copies and that the node did not name in its report.
     pub unreported: Vec<&'a VolumeId>,
 }
 
@@ -120,17 +120,17 @@ pub struct Nodes {
 struct Heard {
     report: NodeState,
     last: Moment,
-    /// Where it was before it moved while it was alive, and when it did.
+    /// The endpoint that the node left when it moved while it was alive, and when it moved.
     left: Option<(String, Instant)>,
-    /// When it last went back to where it had been.
+    /// The time when the node last went back to an endpoint that it had just left.
     contested: Option<Instant>,
-    /// The room on each of its volumes, without what was sent there since the last sign of life: its report does not
-    /// show that yet.
+    /// The room on each volume of the node, less the files that were sent there since the last sign of life: the report
+    /// does not show them yet.
     rooms: Vec<u64>,
 }
 
 impl Nodes {
-    /// Nobody yet. A node is silent when its last sign of life is older than `silent_after`.
+    /// Creates an empty list of nodes. A node is silent when its last sign of life is older than `silent_after`.
     pub const fn new(silent_after: Duration) -> Self {
         Self {
             silent_after,
@@ -141,7 +141,7 @@ impl Nodes {
         }
     }
 
-    /// A node says that it lives.
+    /// Takes a sign of life of a node, and returns the news in it.
     pub fn heartbeat(&mut self, node: &NodeId, report: NodeState, now: Moment) -> Arrival {
         let limit = self.silent_after;
         let Some(heard) = self.heard.get_mut(node) else {
@@ -182,22 +182,22 @@ impl Nodes {
         }
     }
 
-    /// The repository says which nodes it knows. What it said before is forgotten; what was heard is not.
+    /// Sets the nodes that the repository knows, in place of those set before. Signs of life are not forgotten.
     pub fn expect(&mut self, known: BTreeSet<NodeId>) {
         self.expected = Some(known);
     }
 
-    /// The repository says which volumes of its nodes have copies, in place of those it said before.
+    /// Sets the volumes that have copies, as the repository says, in place of those set before.
     pub fn expect_volumes(&mut self, volumes: BTreeMap<NodeId, BTreeSet<VolumeId>>) {
         self.volumes = volumes;
     }
 
-    /// The repository says which nodes people took out of service, in place of those it said before.
+    /// Sets the nodes that people took out of service, as the repository says, in place of those set before.
     pub fn retire(&mut self, retired: BTreeSet<NodeId>) {
         self.retired = retired;
     }
 
-    /// Every node that was heard of or is expected, sorted by id.
+    /// Returns the state of every node that was heard of or is expected, sorted by id.
     pub fn list(&self, now: Instant) -> Vec<Standing<'_>> {
         let known: BTreeSet<&NodeId> = self
             .heard
@@ -221,7 +221,7 @@ impl Nodes {
         known.into_iter().map(standing).collect()
     }
 
-    /// Whom to ask now.
+    /// Returns the nodes to ask now, and the gaps.
     pub fn survey(&self, now: Instant) -> Survey {
         let mut survey = Survey::default();
         if self.expected.is_none() {
@@ -268,7 +268,7 @@ impl Nodes {
         survey
     }
 
-    /// The nodes that are alive, with what room they have left after what was promised.
+    /// Returns the nodes that are alive, with the room that is left after all promises.
     pub fn candidates(&self, now: Instant) -> Vec<Candidate> {
         let alive = self
             .heard
@@ -300,8 +300,8 @@ impl Nodes {
         }
     }
 
-    /// Notes that a file of this size is on its way there. Until the next sign of life that room counts as taken, on
-    /// the volume with most room: that is where the node puts it.
+    /// Notes that a file of this size is on its way to the node. Until the next sign of life its room counts as taken
+    /// on the volume with most room, where the node will put the file.
     pub fn promise(&mut self, node: &NodeId, bytes: u64) {
         let rooms = self.heard.get_mut(node).map(|heard| &mut heard.rooms);
         if let Some(most) = rooms.into_iter().flatten().max() {

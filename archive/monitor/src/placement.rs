@@ -1,7 +1,7 @@
-//! Which node takes a file. Pure: nodes, holders and the time are arguments.
+//! The choice of the node that takes a file. Pure: nodes, holders and the time are arguments.
 //!
 //! In this order, among the nodes that are alive and not to be avoided:
-//! 1. the one that has the file, whatever its room: it answers that it has it;
+//! 1. the one that has the file, whatever its room: it answers that it has the file;
 //! 2. the one that receives or moves the file just now: it answers that it is busy, until it is known what comes of it;
 //! 3. the one that has its unfinished upload, so that the upload goes on where it stands;
 //! 4. of those that take files and have room for it: the one that misses it (it will miss it no longer), else the one
@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use archive_model::{NodeId, UploadId};
 
-/// For how long an upload is remembered: as long as the repository's intent lives.
+/// The time for which an upload is remembered: as long as the repository's intent lives.
 pub const KEPT: Duration = Duration::from_hours(24);
 
 /// The most uploads that are remembered.
@@ -26,22 +26,22 @@ pub const MOST: usize = 100_000;
 pub struct Candidate {
     /// The node.
     pub node: NodeId,
-    /// Where it takes calls.
+    /// The endpoint at which the node takes calls.
     pub endpoint: String,
-    /// Whether it has a volume that takes new files.
+    /// Whether the node has a volume that takes new files.
     pub takes_files: bool,
-    /// The room on its best volume, in bytes.
+    /// The room on the volume with most room, in bytes.
     pub room: u64,
 }
 
 /// The knowledge that a node already has of the file; the more it is its home, the greater.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Home {
-    /// It should have the file, and does not.
+    /// The node should have the file, and does not.
     Misses,
-    /// It receives or moves it just now.
+    /// The node receives or moves the file just now.
     Receives,
-    /// It has bytes under this name, good or not.
+    /// The node has bytes under this name, good or not.
     Has,
 }
 
@@ -50,7 +50,7 @@ pub enum Home {
 pub struct PlacementRequest<'a> {
     /// The upload, the same one at each attempt.
     pub upload: &'a UploadId,
-    /// Its size in bytes.
+    /// The size of the file in bytes.
     pub size: u64,
     /// Nodes that were tried and could not.
     pub avoid: &'a BTreeSet<NodeId>,
@@ -58,30 +58,30 @@ pub struct PlacementRequest<'a> {
     pub homes: &'a BTreeMap<NodeId, Home>,
 }
 
-/// Where it goes.
+/// The node to which a file goes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Placed {
     /// The node.
     pub node: NodeId,
-    /// Where it takes calls.
+    /// The endpoint at which the node takes calls.
     pub endpoint: String,
-    /// Room that the node's own report does not show as taken yet, in bytes.
+    /// The room that the node's own report does not show as taken yet, in bytes.
     pub promised: u64,
 }
 
 /// The reason why a file goes nowhere.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NoPlace {
-    /// No node at all.
+    /// No node is alive.
     #[error("no node of the replica is alive; start one")]
     NoneAlive,
-    /// All that live were tried, or could not be asked for the file.
+    /// All nodes that are alive were tried, or could not be asked for the file.
     #[error("every node that is alive was tried; see why they could not")]
     AllTried,
-    /// Those left have no volume that is online and in read-write mode.
+    /// The nodes left have no volume that is online and in read-write mode.
     #[error("no other node takes new files; put a volume into read-write mode, or add one")]
     NotAccepting,
-    /// Those left that take files have no room for this one.
+    /// The nodes left that take files have no room for this one.
     #[error("no other node has room for {size} bytes; the most on one volume is {most}")]
     NoRoom {
         /// The size of the file.
@@ -91,16 +91,17 @@ pub enum NoPlace {
     },
 }
 
-/// Where unfinished uploads are.
+/// The nodes that have unfinished uploads.
 #[derive(Clone, Debug, Default)]
 pub struct Placements {
     at: HashMap<UploadId, (NodeId, Instant)>,
-    /// Oldest first. What was placed again since is here twice, and only the newer one counts.
+    /// The uploads by the time of their placement, oldest first. An upload that was placed again is here twice, and
+    /// only the newer entry counts.
     order: VecDeque<(Instant, UploadId)>,
 }
 
 impl Placements {
-    /// Decides, and remembers.
+    /// Decides where a file goes, and remembers the decision.
     ///
     /// # Errors
     ///
@@ -429,7 +430,7 @@ mod tests {
             !placements.at.contains_key(&upload("u9"))
                 && placements.at.contains_key(&upload("u10"))
         );
-        // One upload that goes from node to node cannot push the bound either, and stays known.
+        // A single upload that goes from node to node cannot push the bound either, and stays known.
         for i in 0..MOST {
             placements.remember(&upload("u"), &id(NAMES[i % 3]), now);
         }

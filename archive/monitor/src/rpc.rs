@@ -1,4 +1,4 @@
-//! The door: the service `Replica`. It decodes, asks or decides, and encodes.
+//! The door, the service `Replica`: decodes requests, asks nodes or decides, and encodes answers.
 
 mod convert;
 mod listing;
@@ -155,7 +155,8 @@ impl Replica for Door {
         for gap in found.gaps {
             // A disk that bears no id may be any volume of its node.
             match (gap.node, gap.volume.as_ref().and_then(VolumeName::id)) {
-                // It is busy until it can say whether it has the file, and no other gets a second copy meanwhile.
+                // The node is busy until it can say whether it has the file, and no other node gets a second copy
+                // meanwhile.
                 (Some(node), None) if gap.is_at_work => {
                     let home = homes.entry(node).or_insert(Home::Receives);
                     *home = Home::Receives.max(*home);
@@ -262,7 +263,8 @@ impl Replica for Door {
     }
 }
 
-/// Which nodes know a file, and how: one good volume of a node outweighs one that misses it.
+/// Returns the nodes that know a file, each with what it knows: a volume that has the file outweighs one that misses
+/// it.
 fn homes(entries: &[wire::FileEntry]) -> Result<BTreeMap<NodeId, Home>, InvalidMessage> {
     let mut homes = BTreeMap::new();
     for entry in entries {

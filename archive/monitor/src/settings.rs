@@ -12,11 +12,12 @@ pub struct Settings {
     /// Logs, metrics, stop.
     #[serde(default)]
     pub daemon: DaemonSettings,
-    /// Where it listens, and its certificate: `monitor/<replica>`.
+    /// The address on which the monitor listens, and its certificate: `monitor/<replica>`.
     pub rpc: RpcSettings,
     /// The monitor itself.
     pub monitor: MonitorSettings,
-    /// Not read: batch jobs do not pass through the monitor any more. Settings of earlier builds may have it.
+    /// A section that is not read: batch jobs do not pass through the monitor any more. Settings of earlier builds may
+    /// have it.
     #[serde(default, skip_serializing)]
     pub batch_monitor: Option<UnreadSection>,
 }
@@ -35,7 +36,7 @@ pub struct UnreadSection {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MonitorSettings {
-    /// The replica it is the foreman of.
+    /// The replica of this monitor.
     pub replica: ReplicaId,
     /// The time between two signs of life of a node.
     #[serde(default = "heartbeat")]
@@ -74,7 +75,7 @@ pub enum InvalidSettings {
     /// A limit of no time.
     #[error("monitor.{0} must be longer than 0")]
     Zero(&'static str),
-    /// One heartbeat that is late would make a node silent.
+    /// A single late heartbeat would make a node silent.
     #[error(
         "monitor.silent_after ({silent_after}) must be at least twice monitor.heartbeat ({heartbeat})"
     )]

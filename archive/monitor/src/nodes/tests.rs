@@ -177,7 +177,7 @@ fn moved_node_is_asked_at_its_new_address() {
     );
     assert_eq!(world.beat("a", "h:2", 2), Arrival::Usual);
     assert_eq!(world.asked(2), (vec!["a@h:2".to_owned()], vec![]));
-    // It may move back later, and on.
+    // The node may move back later, and on.
     assert_eq!(world.beat("a", "h:2", 11), Arrival::Usual);
     assert_eq!(
         world.beat("a", "h:1", 12),

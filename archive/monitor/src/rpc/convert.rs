@@ -1,5 +1,5 @@
-//! Between the wire and this crate's own types. What a node says is looked at here, once: afterwards it is known to
-//! speak of itself, of names that may be archived, and in the order of fields that everybody can read.
+//! Between the wire and this crate's own types. The answers of a node are checked here, once: afterwards it is known
+//! that they are about the node itself, about names that may be archived, and in fields that everybody can read.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,8 +1,8 @@
 //! A listing under way: nodes' messages in, merged messages out.
 //!
-//! It is drawn by its reader: nothing runs, and nothing is held beyond what the nodes' connections buffer, while
-//! nobody asks for more. What is ready is sent before anything is waited for, so that one slow node does not make the
-//! reader believe that the monitor stalls.
+//! Its reader draws it: nothing runs, and nothing is held beyond the buffers of the nodes' connections, while nobody
+//! asks for more. Entries that are ready are sent before anything is waited for, so that one slow node does not make
+//! the reader believe that the monitor stalls.
 
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -29,11 +29,11 @@ const MOST_ENTRIES: usize = 1000;
 /// The most bytes in one message, unless a single entry is larger. A client reads at most 4 MiB.
 const MOST_BYTES: usize = 1 << 20;
 
-/// One listing, from its first entry to its end.
+/// A listing, from its first entry to its end.
 pub(super) struct Listing {
     pub(super) replica: ReplicaId,
     pub(super) merge: Merge<wire::FileEntry>,
-    /// By the index that the merge knows them by.
+    /// The nodes that are listing, by their index in the merge.
     pub(super) sources: Vec<(Address, Option<Messages>)>,
     pub(super) instruments: Instruments,
     pub(super) stop: CancellationToken,

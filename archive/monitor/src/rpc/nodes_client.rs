@@ -29,33 +29,33 @@ use crate::nodes::Address;
 pub(super) type Messages =
     Idle<Pin<Box<dyn Stream<Item = Result<wire::FilesResponse, Status>> + Send>>>;
 
-/// The most volumes that one node may speak of in one answer.
+/// The most volumes that a node may name in one answer.
 const MOST_VOLUMES: usize = 256;
 
 /// The reason why a node gave no answer.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum AskError {
-    /// Its address is not valid.
+    /// The address of the node is not valid.
     #[error(transparent)]
     Connect(#[from] ConnectError),
-    /// Its id cannot stand in a certificate.
+    /// The id of the node cannot stand in a certificate.
     #[error(transparent)]
     Name(#[from] InvalidGrant),
     /// The call failed.
     #[error("{}", Reason(.0))]
     Call(#[from] Status),
-    /// Its answer cannot be read.
+    /// The answer of the node cannot be read.
     #[error(transparent)]
     Answer(#[from] InvalidMessage),
-    /// Its answer is longer than it has volumes.
+    /// The answer names more volumes than a node may have.
     #[error("it answered for {0} volumes; at most {MOST_VOLUMES} are read")]
     TooMany(usize),
-    /// It answered, about something else.
+    /// The node answered about another file.
     #[error("it was asked for {asked} and answered for {answered}")]
     Other {
-        /// The file that it was asked for.
+        /// The file that the node was asked for.
         asked: FileName,
-        /// The file that it answered for.
+        /// The file that the node answered for.
         answered: FileName,
     },
 }
@@ -77,7 +77,7 @@ impl fmt::Display for Reason<'_> {
 pub(crate) struct Nodes {
     credentials: Credentials,
     limits: Limits,
-    /// The channel for questions, and where it leads.
+    /// The channel for questions to each node, with the endpoint to which it leads.
     channels: Mutex<BTreeMap<NodeId, (String, Channel)>>,
 }
 
@@ -85,7 +85,7 @@ impl Nodes {
     pub(crate) fn new(credentials: Credentials, limits: Limits) -> Self {
         Self {
             credentials,
-            // No bytes of files come this way. Of listings a node's wait until those of the others come.
+            // No bytes of files come this way. The entries of a node's listing wait until those of the others come.
             limits: limits.with_small_messages(),
             channels: Mutex::default(),
         }

@@ -17,14 +17,14 @@ use tonic::{Request, Response, Status, Streaming};
 use crate::served::Served;
 use crate::world::{Monitor, TestEnvironment};
 
-/// One thing that a node does in its listing.
+/// A step of a node in its listing.
 #[derive(Clone, Debug)]
 pub(crate) enum Step {
-    /// Sends entries for these names.
+    /// Sends good entries for the given names.
     Names(Vec<String>),
-    /// Sends these entries.
+    /// Sends the given entries.
     Entries(Vec<FileEntry>),
-    /// Says that this was all, with that number of entries and these gaps.
+    /// Ends the listing, with a number of entries and gaps.
     End(u64, Vec<Gap>),
     /// Sends nothing, without end.
     Stall,
@@ -39,19 +39,19 @@ pub(crate) enum Step {
 /// The answer of a node that is asked for a file.
 #[derive(Clone, Debug)]
 pub(crate) enum Find {
-    /// It has it in this condition, on `v1`.
+    /// The node has the file in this condition, on `v1`.
     Has(CopyCondition),
-    /// It does not.
+    /// The node does not have the file.
     Nothing,
-    /// It does not, and one volume is offline.
+    /// The node does not have the file, and one volume is offline.
     Offline,
-    /// It receives it just now.
+    /// The node receives the file just now.
     Receives,
-    /// It never says.
+    /// The node never answers.
     Hangs,
-    /// It speaks of another file.
+    /// The node answers for another file.
     Other,
-    /// It has it on more volumes than anybody has.
+    /// The node has the file on more volumes than any node has.
     Everywhere,
 }
 
@@ -68,9 +68,9 @@ pub(crate) struct SeenCalls {
     pub(crate) after: Mutex<Vec<String>>,
     /// The number of listings that were of findings only.
     pub(crate) of_findings: AtomicUsize,
-    /// Messages of listings that were taken from it.
+    /// The number of messages of listings that were taken from the node.
     pub(crate) messages: AtomicUsize,
-    /// Listings that are open.
+    /// The number of listings that are open.
     pub(crate) listings: AtomicUsize,
 }
 
@@ -168,7 +168,7 @@ impl FakeNode {
     }
 }
 
-/// A file that is as it should be.
+/// Returns the entry of a good copy.
 pub(crate) fn entry(node: &str, name: &str) -> FileEntry {
     FileEntry {
         name: name.to_owned(),

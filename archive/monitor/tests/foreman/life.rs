@@ -97,7 +97,7 @@ async fn node_is_silent_after_limit_until_next_heartbeat() {
     let mut repository = world.repository(&monitor).await;
     hand.advance(Duration::from_secs(10));
     assert!(repository.state(&[]).await[0].alive);
-    // Both background jobs sleep; the next look of the one that watches is due.
+    // Both background jobs sleep; the next look of the watch is due.
     hand.advance_sleepers(2, Duration::from_secs(1)).await;
     let state = repository.state(&[]).await;
     assert!(!state[0].alive && !state[0].seen.is_empty(), "{state:?}");
@@ -171,7 +171,7 @@ async fn a_monitor_that_was_restarted_makes_nothing_vanish() {
     let monitor = TestEnvironment::try_start(settings, Clock::system())
         .await
         .expect("on the same port");
-    // The repository's channel connects again by itself. Nobody has told the monitor whom to miss.
+    // The repository's channel connects again by itself. Nobody has told the monitor which nodes to miss.
     let listed = repository.listing("").await;
     assert!(listed.entries.is_empty(), "{listed:?}");
     assert!(listed.gaps()[0].contains("was not told"), "{listed:?}");
@@ -282,7 +282,7 @@ async fn a_node_is_who_its_certificate_says() {
     let world = TestEnvironment::new();
     let monitor = world.monitor().await;
     let b = FakeNode::start(&world, "b", vec![Step::End(0, vec![])], Find::Nothing).await;
-    // `a` says it is where `b` is.
+    // Node `a` gives the address of node `b` as its own.
     world.beat(&monitor, "a", &b.address.to_string(), 5).await;
     let mut repository = world.repository(&monitor).await;
     let found = repository.locate("f").await.unwrap();

@@ -1,4 +1,4 @@
-//! One listing out of many, good and bad.
+//! The listing that the monitor merges from those of its nodes, good and bad.
 
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};

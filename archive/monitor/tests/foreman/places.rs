@@ -80,7 +80,7 @@ async fn uploads_go_where_room_is_and_stay_there() {
     let _b = FakeNode::finding(&world, &monitor, "b", Find::Nothing, 80).await;
     let placed = repository.place("f", "u1", 40, &[]).await.unwrap();
     assert_eq!(placed.node, "b");
-    // 40 of its 80 are promised; the next goes to the other, although no heartbeat has said so.
+    // Of the 80 bytes of one node 40 are promised; the next file goes to the other, although no heartbeat has said so.
     let placed = repository.place("g", "u2", 40, &[]).await.unwrap();
     assert_eq!(
         (placed.node.as_str(), placed.endpoint),

@@ -44,7 +44,7 @@ impl Served {
         }
     }
 
-    /// As if its power had gone.
+    /// Stops the part as if its power had gone.
     pub(crate) async fn kill(&self) {
         self.kill.cancel();
         self.tasks.stop_all();

@@ -113,14 +113,14 @@ impl TestEnvironment {
         Caller(ReplicaClient::new(channel.expect("channel")))
     }
 
-    /// The repository, which has said that it knows no node.
+    /// Returns the repository as a caller, after it has said that it knows no node.
     pub(crate) async fn repository(&self, monitor: &Monitor) -> Caller {
         let mut caller = self.caller("repository/main", monitor);
         caller.state(&[]).await;
         caller
     }
 
-    /// One heartbeat of a node at `endpoint` with so much room.
+    /// Sends a heartbeat of a node at `endpoint` with `usable` bytes of room.
     pub(crate) async fn beat(&self, monitor: &Monitor, node: &str, endpoint: &str, usable: u64) {
         let mut caller = self.caller(&format!("node/{node}"), monitor);
         caller
