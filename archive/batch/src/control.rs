@@ -7,11 +7,11 @@ use std::sync::atomic::{AtomicU8, Ordering};
 /// The reason why a job has to end before its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stop {
-    /// Somebody cancelled it, or nobody waits for its output any more.
+    /// A person cancelled the job, or nobody waits for its output any more.
     Cancelled,
-    /// Its time is over.
+    /// The time of the job is over.
     Time,
-    /// It has written more than it may.
+    /// The job has written more than it may.
     Output,
 }
 
@@ -27,7 +27,7 @@ impl fmt::Display for Stop {
 
 impl std::error::Error for Stop {}
 
-/// The word that ends a job; all clones are one. The first word stands.
+/// The order to end a job, shared by all clones. The first reason given stands.
 #[derive(Clone, Debug, Default)]
 pub struct Control(Arc<AtomicU8>);
 
@@ -39,7 +39,7 @@ impl Control {
             Stop::Time => 2,
             Stop::Output => 3,
         };
-        // Losing this race means that another word came first.
+        // Losing this race means that another reason came first.
         let _first = self
             .0
             .compare_exchange(0, code, Ordering::Relaxed, Ordering::Relaxed);

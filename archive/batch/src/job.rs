@@ -9,23 +9,23 @@ use archive_model::{FileName, Root};
 
 use crate::control::Stop;
 
-/// One archived file, as it is known before its bytes are read.
+/// An archived file, as it is known before its bytes are read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct File {
-    /// Its name.
+    /// The name of the file.
     pub name: FileName,
-    /// Its size in bytes.
+    /// The size of the file in bytes.
     pub size: u64,
-    /// The root that its bytes are proven against.
+    /// The root against which the bytes of the file are proven.
     pub root: Root,
-    /// When it was stored on this node, RFC 3339 in UTC.
+    /// The time when the file was stored on this node, RFC 3339 in UTC.
     pub stored: String,
 }
 
 /// The reason why bytes could not be read.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
-    /// These bytes are not what was admitted, or cannot be read. Others may be good: ask behind them.
+    /// A range of bytes is not what was admitted, or cannot be read. Bytes behind the range may be good.
     #[error("bytes {}–{} are damaged: {reason}", .range.start, .range.end)]
     Damaged {
         /// First byte and one past the last, at least one group; not beyond the end of the file.
@@ -33,22 +33,22 @@ pub enum ReadError {
         /// The problem that was found.
         reason: String,
     },
-    /// The file cannot be read at all any more, from here on.
+    /// No byte of the file can be read any more, from here on.
     #[error("{0}")]
     Gone(String),
 }
 
 /// The bytes of one file, each proven to be what was admitted before it is handed out.
 pub trait Source: Send {
-    /// Fills `buffer` from `offset`, less only where the file ends; says how many bytes that are.
+    /// Fills `buffer` from `offset`, except where the file ends before that, and returns the number of bytes read.
     ///
-    /// When the first byte cannot be handed out, an error; when a later one cannot, what comes before it.
+    /// Fails if the first byte cannot be handed out. If a later one cannot, returns the bytes before it.
     fn read_at(&mut self, offset: u64, buffer: &mut [u8]) -> Result<usize, ReadError>;
 }
 
-/// Where a job writes. It may make the job wait until somebody reads.
+/// The output of a job. A sink may make the job wait until its reader takes more.
 pub trait Sink: Send {
-    /// Takes all the bytes, or says why the job has to end.
+    /// Takes all of `bytes`, or returns the reason why the job has to end.
     fn write(&mut self, bytes: &[u8]) -> Result<(), Stop>;
 }
 
@@ -64,22 +64,22 @@ impl Sink for Vec<u8> {
 pub enum Reads {
     /// Nothing: what is in [`File`] is enough.
     Nothing,
-    /// All its bytes, in order.
+    /// All bytes of the file, in order.
     Bytes,
-    /// Its records, in order.
+    /// The records of the file, in order.
     Records,
 }
 
 /// The reason why a job could not do its work.
 #[derive(Debug)]
 pub enum JobError {
-    /// It has to end, as it was told.
+    /// The job has to end, as it was told.
     Stopped(Stop),
     /// The bytes cannot be read, or are broken, here.
     Read(archive_formats::warc::ReadError),
-    /// It says itself what is wrong with this record or file; the next one may be good.
+    /// The job itself reports what is wrong with this record or file; the next one may be good.
     Failed(String),
-    /// Nothing more can be expected of it for this file: it trapped, or went over a limit.
+    /// The job is of no more use for this file: it trapped, or went over a limit.
     Broken(String),
 }
 
@@ -109,25 +109,26 @@ impl std::error::Error for JobError {}
 
 /// The work on one file: `begin`, then its bytes or its records, then `end`.
 ///
-/// A job is not shown what [`Job::reads`] does not ask for; the methods for it then are never called.
+/// A job is shown only the parts that [`Job::reads`] asks for; the methods for other parts are never called.
 pub trait Job {
-    /// Returns the parts that it wants to be shown.
+    /// Returns the parts of the file that the job wants to be shown.
     fn reads(&self) -> Reads;
 
-    /// The file begins.
+    /// Begins the file.
     fn begin(&mut self, file: &File, out: &mut dyn Sink) -> Result<(), JobError> {
         let _ = (file, out);
         Ok(())
     }
 
-    /// The next bytes of the file, none twice and none left out. A damaged range ends the file: bytes with a hole in them
-    /// are no bytes of the file.
+    /// Takes the next bytes of the file, none twice and none left out. A damaged range ends the file: bytes with a hole
+    /// in them are not those of the file.
     fn bytes(&mut self, bytes: &[u8], out: &mut dyn Sink) -> Result<(), JobError> {
         let _ = (bytes, out);
         Ok(())
     }
 
-    /// The next record. It is read as far as the job wants; what reading it to its end shows is given back.
+    /// Takes the next record, and reads it as far as the job wants. Returns what reading the record to its end has
+    /// shown.
     fn record(
         &mut self,
         record: Record<'_, &mut dyn Read>,
@@ -137,8 +138,8 @@ pub trait Job {
         Ok(record.end()?)
     }
 
-    /// The file is over. Not called when a job for bytes was not shown all of them, or the job is broken. Where records
-    /// are lost, it is: the job has seen the others.
+    /// Ends the file. Not called if a job for bytes was not shown all of them, or if the job is broken. It is called
+    /// where records are lost: the job has seen the others.
     fn end(&mut self, out: &mut dyn Sink) -> Result<(), JobError> {
         let _ = out;
         Ok(())

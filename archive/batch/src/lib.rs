@@ -1,16 +1,16 @@
 //! Batch jobs: one program over many files, where their bytes are.
 //!
-//! Owns what a job is ([`Job`], [`Plan`]), which jobs are built in ([`built_in`]), and how one file goes through one
-//! ([`run_file`]). Jobs that users bring as WebAssembly components are [`Plan`]s of `archive-component`, which has the engine
-//! for them. Knows no network, no node and no clock of its own: the caller brings the bytes, proven while they are
-//! read ([`Source`]), takes the output ([`Sink`]), and says when it is over ([`Control`]).
+//! Owns what a job is ([`Job`], [`Plan`]), which jobs are built in ([`built_in`]), and how one file goes through a job
+//! ([`run_file`]). Jobs that users bring as WebAssembly components are [`Plan`]s of `archive-component`, which has the
+//! engine for them. Knows no network, no node and no clock of its own: the caller brings the bytes, proven while they
+//! are read ([`Source`]), takes the output ([`Sink`]), and says when the job has to end ([`Control`]).
 //!
-//! Each file has a job of its own, which is gone after it. So what a job writes about a file depends on that file alone;
-//! one file cannot spoil another; and a job that was interrupted goes on after any file. What spans files is the
-//! reduce step, which sees all the output in the order of the names.
+//! Each file has a job of its own, which is gone after it. So what a job writes about a file depends on that file
+//! alone; one file cannot spoil another; and a job that was interrupted goes on after any file. Work over several files
+//! is that of the reduce step, which sees all the output in the order of the names.
 //!
-//! Everything of a file that is not in the output is reported with its place: damaged bytes, what is broken in the
-//! file, what the job itself could not do. Memory is bounded for a file, a record, a page and a line of any size.
+//! Everything of a file that is not in the output is reported with its place: damaged bytes, defects of the file,
+//! failures of the job itself. Memory is bounded for a file, a record, a page and a line of any size.
 //!
 //! The rooms in reading order:
 //!

@@ -1,4 +1,4 @@
-//! Which job, with which arguments: everything that is decided before the first file.
+//! The job and its arguments: everything that is decided before the first file.
 
 use std::fmt;
 
@@ -29,10 +29,10 @@ mod tests;
 /// The reason why a job cannot be run so.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidJob {
-    /// There is no built-in job of this name.
+    /// No built-in job has this name.
     #[error("there is no job {0:?}; `holdfast batch jobs` lists them")]
     Unknown(String),
-    /// It needs an argument that was not given.
+    /// The job needs an argument that was not given.
     #[error("the job {job} needs the argument {argument}: {about}")]
     Missing {
         /// The job.
@@ -45,7 +45,7 @@ pub enum InvalidJob {
     /// An argument is not one of the job's, stands twice, or is no such value.
     #[error("argument {argument:?}: {reason}")]
     Argument {
-        /// As it was given.
+        /// The argument, as it was given.
         argument: String,
         /// The problem of the value.
         reason: String,
@@ -55,27 +55,27 @@ pub enum InvalidJob {
     Component(String),
 }
 
-/// One argument of a job.
+/// An argument of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Argument {
-    /// As it is given: `--arg NAME=VALUE`.
+    /// The name of the argument, given as `--arg NAME=VALUE`.
     pub name: &'static str,
     /// The meaning of the argument, for people.
     pub about: &'static str,
-    /// The value when it is not given; `None` if it must be given.
+    /// The value if the argument is not given; `None` if it must be given.
     pub default: Option<&'static str>,
 }
 
 /// The description of a built-in job, for people.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct JobInfo {
-    /// Its name: `holdfast batch run NAME`.
+    /// The name of the job, as in `holdfast batch run NAME`.
     pub name: &'static str,
     /// The work of the job, in a sentence or two.
     pub about: &'static str,
     /// The meaning of one line, or piece, of its output.
     pub output: &'static str,
-    /// Its arguments.
+    /// The arguments of the job.
     pub arguments: &'static [Argument],
     /// The way in which the outputs of all files become one.
     pub reduce: Reduce,
@@ -86,7 +86,7 @@ pub trait Plan: Send + Sync + fmt::Debug {
     /// Returns the way in which the outputs of all files become one.
     fn reduce(&self) -> Reduce;
 
-    /// A job for one file. What it computes ends soon after `control` says so.
+    /// Starts a job for one file. The job ends soon after `control` says so.
     fn start(&self, control: &Control) -> Result<Box<dyn Job + '_>, JobError>;
 }
 

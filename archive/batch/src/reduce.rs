@@ -1,8 +1,8 @@
-//! The outputs of all files become one result.
+//! The reduce steps, in which the outputs of all files become one result.
 //!
-//! Owns what each reduce step of a built-in job means. Sorts with [`archive_formats::cdx::Sorter`], and holds no more than
-//! some lines beside that. What comes out depends on the lines that come in, and not on the pieces they come in; of
-//! [`Reduce::Concatenate`], on the bytes.
+//! Owns what each reduce step of a built-in job means. Sorts with [`archive_formats::cdx::Sorter`], and holds no more
+//! than some lines beside that. The result depends on the lines of the input, and not on the pieces in which they come;
+//! that of [`Reduce::Concatenate`] on its bytes.
 
 use std::io::{self, Read, Write};
 use std::path::Path;

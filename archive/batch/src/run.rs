@@ -1,6 +1,6 @@
 //! One file through one job.
 //!
-//! Owns the order of things, and what is said of a file whose output is not complete. Decides nothing about the files to
+//! Owns the order of steps, and the report of a file whose output is not complete. Decides nothing about the files to
 //! come.
 
 use archive_model::batch::MOST_FAILURES;

@@ -1,7 +1,7 @@
 //! The arguments of a built-in job, read strictly.
 //!
-//! Owns what is wrong with them: unknown, there twice, missing, or no value of their kind. Does not know what a job does
-//! with them.
+//! Owns the errors of arguments: unknown, there twice, missing, or no value of their kind. Does not know what a job
+//! does with an argument.
 
 use archive_formats::date::{Fill, InvalidDate, Precision, Reading, Stamp, WarcDate};
 use archive_model::NamePattern;
@@ -69,7 +69,7 @@ impl Arguments {
             .map_or("", |(_, value)| value)
     }
 
-    /// One of some words.
+    /// Returns the value of an argument that is one of the words in `choices`.
     pub(super) fn choice<T: Clone>(
         &self,
         name: &str,
@@ -102,8 +102,8 @@ impl Arguments {
         WarcDate::read(given, Reading::Lenient).map_err(|error| no_date(name, given, error))
     }
 
-    /// One end of a span of time, to the second: 1 to 14 digits, filled up to that end, or a date as WARC has it. Empty:
-    /// no end.
+    /// Returns one end of a span of time, to the second, from 1 to 14 digits, filled up to that end, or from a date as
+    /// WARC writes it. Returns `None` if the argument is empty: the span is open.
     pub(super) fn end_of_span(&self, name: &str, fill: Fill) -> Result<Option<Stamp>, InvalidJob> {
         let given = self.text(name).trim();
         if given.is_empty() {

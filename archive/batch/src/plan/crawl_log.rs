@@ -1,7 +1,7 @@
 //! Lines of crawl logs: those that match an expression, and those of a domain.
 //!
-//! Owns which records are crawl logs, and how their lines are read. What a line says is read by its fields; a line that is
-//! longer than a mebibyte is left out, and that is said.
+//! Owns which records are crawl logs, and how their lines are read. A line is read by its fields; a line that is longer
+//! than a mebibyte is left out, and this is reported.
 
 use std::io::{BufRead as _, Read};
 
@@ -39,7 +39,7 @@ pub(super) const DOMAIN: JobInfo = JobInfo {
     reduce: Reduce::Concatenate,
 };
 
-/// Which lines are wanted.
+/// The lines that are wanted.
 #[derive(Debug)]
 enum CrawlLog {
     Matching(Whole),

@@ -1,7 +1,8 @@
-//! Lines of an index for what was not stored again: the annotations of a deduplicator in crawl logs.
+//! Lines of an index for content that was not stored again: the annotations of a deduplicator in crawl logs.
 //!
-//! Each says where the record lies that has the content: `duplicate:"file,offset[,timestamp]"`, or without quotes as
-//! older ones have it. What names no file, such as `duplicate:digest`, is a revisit record of its own and no line here.
+//! Each annotation says where the record lies that has the content: `duplicate:"file,offset[,timestamp]"`, or without
+//! quotes as older logs have it. An annotation that names no file, such as `duplicate:digest`, is a revisit record of
+//! its own and no line here.
 
 use std::io::Read;
 

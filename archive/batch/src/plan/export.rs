@@ -1,9 +1,9 @@
 //! Records as a new WARC file.
 //!
-//! Owns what of a file is taken, and how records of ARC files become WARC records. What is taken is copied with its header
-//! as it stands, each record in a gzip member of its own; a warcinfo record before those of a file says which file they are
-//! of. So the output of many files, one after the other, is a WARC file. A record is written once it is known to be whole:
-//! until then it is held, beyond some mebibytes in a temporary file.
+//! Owns the choice of records in a file, and how records of ARC files become WARC records. A chosen record is copied
+//! with its header as it stands, in a gzip member of its own; a warcinfo record before the records of a file names that
+//! file. So the output of many files, one after the other, is a WARC file. A record is written once it is known to be
+//! whole: until then it is held, beyond some mebibytes in a temporary file.
 
 use std::io::{self, Read, Seek as _};
 use std::net::IpAddr;
@@ -255,7 +255,7 @@ impl Exporting<'_> {
         }
         let mut bytes = [0; 16];
         hasher.finalize_xof().fill(&mut bytes);
-        // As RFC 9562 has identifiers of an own making: version 8, variant 10.
+        // The bits of a custom identifier of RFC 9562: version 8, variant 10.
         let number = u128::from_be_bytes(bytes);
         let number = (number & !(0xf << 76) & !(0x3 << 62)) | (0x8 << 76) | (0x2 << 62);
         let digits = format!("{number:032x}");
@@ -275,7 +275,7 @@ fn not_exported(why: &str) -> JobError {
     JobError::Failed(format!("not exported: {why}"))
 }
 
-/// As WARC writes it.
+/// Returns the time as WARC writes it.
 fn w3c(time: Stamp) -> String {
     let digits = time.to_string();
     let part = |from: usize, to: usize| digits.get(from..to).unwrap_or_default();
@@ -291,7 +291,7 @@ fn w3c(time: Stamp) -> String {
     WarcDate::read(&text, Reading::Strict).map_or(text, |date| date.to_string())
 }
 
-/// A block that remembers whether it was the reading that failed.
+/// A block that remembers whether reading it has failed.
 struct Block<R> {
     inner: R,
     failed: bool,

@@ -65,7 +65,7 @@ impl Form {
         }
     }
 
-    /// Whether lines name their fields, so that they may have others.
+    /// Whether lines name their fields, so that further fields may be added.
     pub(super) fn has_names(&self) -> bool {
         matches!(self.format, Format::Cdxj)
     }
@@ -87,7 +87,7 @@ impl Form {
         Ok(())
     }
 
-    /// Writes one line.
+    /// Writes the line of one capture.
     pub(super) fn write(&self, capture: &Capture, out: &mut dyn Sink) -> Result<(), JobError> {
         let mut line = self.format.write(capture);
         line.push('\n');
@@ -191,7 +191,7 @@ impl Job for Extracting<'_> {
                     extract(record, &self.file)?
                 };
                 if let Some(capture) = &mut extracted.capture {
-                    // What this form has always had: the length of the block.
+                    // This form has always had the length of the block.
                     capture.length = Some(extracted.end.block_length);
                     capture
                         .extra

@@ -26,10 +26,10 @@ pub(super) const INFO: JobInfo = JobInfo {
 /// The longest URL that is written.
 const LONGEST: usize = 16 * 1024;
 
-/// The most that is written of one page.
+/// The most bytes that are written for one page.
 const MOST: usize = 64 << 20;
 
-/// Which attributes are links, by element; an empty name is any element.
+/// The attributes that are links, by element; an empty name stands for any element.
 const LINKS: &[(&str, &[&str])] = &[
     ("a", &["href"]),
     ("applet", &["codebase", "archive"]),
@@ -164,7 +164,7 @@ fn shown(url: &str) -> String {
     url.chars().take(200).collect()
 }
 
-/// The links of a page in their order, and what it says they are relative to.
+/// Returns the links of a page in their order, and the base that the page names for relative ones.
 fn links(text: &str) -> (Vec<Link>, Option<String>) {
     let mut links = Vec::new();
     let mut base = None;

@@ -83,7 +83,7 @@ const INLINE: [&[u8]; 45] = [
     b"var",
 ];
 
-/// Elements that stand beside each other.
+/// The elements that stand beside each other in a line.
 const BESIDE: [&[u8]; 6] = [b"button", b"input", b"option", b"select", b"td", b"th"];
 
 #[derive(Debug)]
@@ -156,7 +156,7 @@ fn line(page: &Page) -> Result<Vec<u8>, JobError> {
 /// The title of a page, and its text.
 fn text(source: &str) -> (String, String) {
     let (mut title, mut text) = (None::<Flow>, Flow::default());
-    // The element that hides what is in it, and how often it was begun within itself.
+    // The element that hides its content, and how often it was begun within itself.
     let mut hidden: Option<(Vec<u8>, u64)> = None;
     for piece in html::pieces(source) {
         match piece {
@@ -206,7 +206,7 @@ fn text(source: &str) -> (String, String) {
     (title.unwrap_or_default().text, text.text)
 }
 
-/// Words, and what stands between them.
+/// The text of a page: words, and the blanks and line breaks between them.
 #[derive(Default)]
 struct Flow {
     text: String,

@@ -17,7 +17,7 @@ const PRESCAN: usize = 1024;
 /// The most attributes of an element that are looked at.
 const MOST_ATTRIBUTES: usize = 256;
 
-/// Whether it is a page of HTML.
+/// Whether the media type is that of a page of HTML.
 pub(super) fn is_html(media: &MediaType) -> bool {
     matches!(
         media.essence.as_str(),
@@ -75,7 +75,7 @@ fn declared(bytes: &[u8]) -> Option<&'static Encoding> {
             named(&MediaType::read(content.as_bytes())?.charset?)
         })
     })?;
-    // Who could read this in ASCII does not see UTF-16.
+    // A declaration that could be read as ASCII is not in UTF-16.
     Some(if found == UTF_16BE || found == UTF_16LE {
         UTF_8
     } else if found == X_USER_DEFINED {
@@ -91,7 +91,7 @@ pub(super) enum Piece {
     Start(Element),
     /// An element ends: its name.
     End(Vec<u8>),
-    /// Characters, with no piece of another kind between them. What is in scripts and the like is one text.
+    /// Characters, with no piece of another kind between them. The content of a script or the like is one text.
     Text(String),
 }
 
@@ -103,7 +103,7 @@ pub(super) struct Element {
 }
 
 impl Element {
-    /// The value of an attribute; of those of one name, the first.
+    /// Returns the value of an attribute; of several attributes of one name, that of the first.
     pub(super) fn attribute(&self, name: &str) -> Option<Cow<'_, str>> {
         let is_it = |(known, _): &&(Vec<u8>, Vec<u8>)| known == name.as_bytes();
         let (_, value) = self.attributes.iter().find(is_it)?;
@@ -111,7 +111,7 @@ impl Element {
     }
 }
 
-/// The pieces of a page; comments are none. Of an element's attributes, the first few hundred.
+/// Returns the pieces of a page without its comments. An element has its first few hundred attributes only.
 pub(super) fn pieces(text: &str) -> impl Iterator<Item = Piece> {
     let mut emitter = CallbackEmitter::new(Collecting::default());
     emitter.naively_switch_states(true);

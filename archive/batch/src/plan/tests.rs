@@ -146,7 +146,8 @@ fn jobs_are_sorted_and_described() {
                 needed.push((argument.name, "2016"));
             }
         }
-        // What is needed is enough, and its reduce step is the one that is told; forms with a header line apart.
+        // The required arguments are enough, and the reduce step of the plan is the one that is described, except for
+        // forms with a header line.
         let plan = prepared(info.name, &needed).unwrap();
         assert_eq!(plan.reduce(), info.reduce, "{}", info.name);
         for left_out in &needed {

@@ -1,4 +1,4 @@
-//! Where captures of URLs lie.
+//! The places of captures of URLs.
 
 use std::io::Read;
 

@@ -25,7 +25,7 @@ pub(super) fn url<R: Read>(record: &Record<'_, R>) -> String {
     url.unwrap_or_default().into_owned()
 }
 
-/// When it was made, if it says so.
+/// Returns the time when the record was made, if it says so.
 pub(super) fn time<R: Read>(record: &Record<'_, R>) -> Option<Stamp> {
     let date = record.header().text_of("WARC-Date")?;
     let date = WarcDate::read(date.trim(), Reading::Lenient).ok()?;
@@ -50,7 +50,7 @@ pub(super) fn is_document<R: Read>(record: &Record<'_, R>) -> bool {
         || (kind == Kind::Response && !is_answer(record))
 }
 
-/// As a field of a line: blanks and control characters are escaped.
+/// Returns `text` as a field of a line: blanks and control characters are escaped.
 pub(super) fn field(text: &str) -> String {
     use std::fmt::Write as _;
     let mut field = String::with_capacity(text.len());
@@ -85,15 +85,15 @@ pub(super) fn media_of(head: &Head) -> Option<MediaType> {
 
 /// The body of a successful answer.
 pub(super) struct Page {
-    /// Where it is from.
+    /// The URL of the page.
     pub(super) url: String,
-    /// When it was fetched; 14 digits, or nothing.
+    /// The time when the page was fetched, in 14 digits, or nothing.
     pub(super) timestamp: String,
     /// The media type that the server named.
     pub(super) media: MediaType,
-    /// Its bytes without encodings, as far as they could be had.
+    /// The bytes of the page without encodings, as far as they could be decoded.
     pub(super) bytes: Vec<u8>,
-    /// The reason why they are not all of it.
+    /// The reason why `bytes` is not the whole page.
     pub(super) flaw: Option<String>,
 }
 

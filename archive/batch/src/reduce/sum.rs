@@ -1,6 +1,6 @@
 //! Lines of a key and numbers: the numbers of each key are added up.
 //!
-//! As much as fits into memory is added up there; the rest is sorted, and added up where equal keys stand side by side.
+//! Lines that fit into memory are added up there; the rest is sorted, and added up where equal keys stand side by side.
 
 use std::collections::HashMap;
 use std::io::{self, Read, Write};
@@ -94,7 +94,7 @@ fn add(sum: &mut [u128], numbers: &[u128]) -> Result<(), &'static str> {
     Ok(())
 }
 
-/// Takes sorted lines, and adds up those that follow each other with one key.
+/// A writer that takes sorted lines, and adds up the lines that follow each other with one key.
 struct Adding<'a, 'b> {
     out: &'a mut Written<'b>,
     line: Vec<u8>,

@@ -29,7 +29,7 @@ fn reduced(kind: Reduce, input: &[u8], piece: usize, memory: usize) -> Result<Ve
     result.map(|()| out).map_err(|error| error.to_string())
 }
 
-/// There is room for anything.
+/// Says that the disk has room for anything.
 #[expect(clippy::unnecessary_wraps, reason = "it stands for one that refuses")]
 fn free(_bytes: u64) -> io::Result<()> {
     Ok(())

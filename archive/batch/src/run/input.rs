@@ -13,9 +13,9 @@ use crate::job::{ReadError, Source};
 /// The reason why reading cannot go on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Barrier {
-    /// These bytes; others may be good.
+    /// A range of bytes is damaged; bytes behind the range may be good.
     Damaged { range: Range<u64>, reason: String },
-    /// All bytes from here on.
+    /// All bytes from `at` on are gone.
     Gone { at: u64, reason: String },
 }
 

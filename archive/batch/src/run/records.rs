@@ -36,7 +36,7 @@ pub(super) fn show(
         let dictionary = if from > 0
             && known.is_some_and(|known| known.compression() == Compression::Zstd)
         {
-            // Where it cannot be read, frames that want it cannot either.
+            // If the dictionary cannot be read, frames that want it cannot either.
             let beginning = RefCell::new(None);
             Dictionary::read(Input::new(source, control, &beginning, 0, file.size)).unwrap_or(None)
         } else {
@@ -65,7 +65,7 @@ pub(super) fn show(
         if done.records > 0 {
             done.more_failures += reader.omitted_defects();
         }
-        // What a stretch without a record seems to be is no knowledge.
+        // The format that a stretch without a record seems to have is no knowledge.
         if hole.is_none() {
             known = reader.known().or(known);
         }
@@ -143,11 +143,11 @@ impl Hole {
 /// The end of a stretch without holes.
 #[derive(Debug, PartialEq, Eq)]
 enum Ended {
-    /// With the end of the file.
+    /// The stretch ended with the file.
     Whole,
     /// The job is broken.
     Left,
-    /// It cannot be read on, and why; where the record began that was being read.
+    /// Reading cannot go on, for this reason; `record` is the offset of the record that was being read.
     Unreadable { words: String, record: Option<u64> },
 }
 
@@ -196,7 +196,8 @@ fn stretch(
             Err(error) => error,
         };
         control.check()?;
-        // Those of the record, unless the job has taken them; then it is told as failed, and those before it here.
+        // The defects of the record, unless the job has taken them: then the record is reported as failed, and only the
+        // defects before it are reported here.
         let rest = reader.take_defects();
         defects(if rest.is_empty() { &before } else { &rest }, done);
         if let JobError::Read(error) = &error
@@ -218,7 +219,7 @@ fn stretch(
 fn defects(defects: &[Defect], done: &mut FileResult) {
     for defect in defects.iter().filter(|defect| defect.class.costs_content()) {
         if matches!(defect.class, Class::Empty | Class::NoRecord) {
-            // All that was told before is of bytes that are no records: one failure says so.
+            // All earlier failures are about bytes that are no records: one failure says so.
             let first = done.failures.first().map(|first| first.reason.clone());
             *done = FileResult::default();
             let why = first.map_or_else(String::new, |first| format!(" ({first})"));
@@ -237,7 +238,7 @@ fn defects(defects: &[Defect], done: &mut FileResult) {
     }
 }
 
-/// With the damage that follows at once.
+/// Widens a damaged range by the damage that follows at once.
 fn widen(
     mut range: Range<u64>,
     source: &mut dyn Source,

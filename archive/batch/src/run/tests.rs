@@ -70,7 +70,7 @@ fn file(name: &str, bytes: &[u8]) -> File {
     }
 }
 
-/// Writes for each record that it could read to its end: its offset, the hash of its header and block.
+/// A plan whose job writes, for each record that it could read to its end, the offset and the hash of header and block.
 #[derive(Debug)]
 struct Hashes;
 
@@ -230,7 +230,7 @@ fn files() -> Vec<(&'static str, Vec<u8>)> {
         ("a.warc.gz", write(Writer::gzip(Vec::new(), 6))),
         ("a.warc.zst", zst()),
         ("a.arc", arc()),
-        // What their names do not tell.
+        // Files whose format their names do not tell.
         ("b", write(Writer::plain(Vec::new()))),
         ("c", write(Writer::gzip(Vec::new(), 6))),
         ("d", zst()),
@@ -317,7 +317,7 @@ fn damage_ends_single_member_file_with_failure() {
         let all = whole(&bytes);
         let groups = (bytes.len() as u64).div_ceil(GROUP);
         let mut most = 0;
-        // In a frame that compresses nothing, records can be read without its beginning.
+        // In a frame that compresses nothing, records can be read without the beginning of the frame.
         let first = u64::from(bytes.starts_with(&[0x28, 0xb5]));
         for damaged in first..groups {
             let (lines, done) = run("a.warc.gz", &bytes, &[damaged]);

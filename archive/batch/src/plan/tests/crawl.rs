@@ -112,7 +112,7 @@ fn the_line_of_netarchivesuite_has_its_fields() {
              https://a.example.org/x%20y 192.0.2.7 20261121191409 text/html {two_length} b.warc.gz {two}\n"
         )
     );
-    // With the MD5 of what comes after the head.
+    // The lines have the MD5 of the bytes after the head.
     let lines = text("extract-cdx", &[("format", "netarchivesuite-md5")], &files);
     let sums: Vec<&str> = lines
         .lines()

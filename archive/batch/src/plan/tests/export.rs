@@ -91,7 +91,7 @@ fn records_of_arc_files_become_warc_records() {
     let (kind, header, block) = &records[2];
     assert_eq!((*kind, block.as_slice()), (Kind::Resource, &b"x"[..]));
     assert!(String::from_utf8_lossy(header).contains("Content-Type: text/dns\r\n"));
-    // By the letter of the standard.
+    // The exported file follows the standard to the letter.
     let mut reader = Reader::new(bytes.as_slice());
     let mut ids = std::collections::BTreeSet::new();
     while let Some(record) = reader.next_record().unwrap() {
@@ -118,7 +118,7 @@ fn incomplete_record_is_not_exported() {
         let is_told = failures
             .iter()
             .any(|failure| failure.reason.starts_with("not exported"));
-        // Of a record without its header nothing is known.
+        // Nothing is known of a record without its header.
         assert!(is_told || cut > 1, "{failures:?}");
     }
 }

@@ -4,7 +4,7 @@ use std::io::BufRead;
 
 use super::*;
 
-/// Fails where it is told to.
+/// A plan whose job fails at the step that it is given.
 #[derive(Debug)]
 struct Failing {
     at: &'static str,
@@ -202,7 +202,7 @@ impl Source for Stopping<'_> {
     }
 }
 
-/// Has no room.
+/// A sink that has no room.
 struct Full;
 
 impl Sink for Full {
@@ -294,7 +294,7 @@ impl Job for Glance {
         mut record: Record<'_, &mut dyn Read>,
         _out: &mut dyn Sink,
     ) -> Result<End, JobError> {
-        // What it could not read it does not care for.
+        // The job does not care for a line that it could not read.
         let _line = record.read_until(b'\n', &mut Vec::new());
         Err(JobError::Failed("it does not like it".into()))
     }
