@@ -35,21 +35,21 @@ enum State<'a> {
     Whole(Input<'a>),
     /// The bytes are read as they are stored.
     Stored(Input<'a>),
-    /// The content that they carry is read.
+    /// The content that the message carries is read.
     Content(Body<'a>),
     /// Nothing more can be read, and why.
     Failed(String),
-    /// There is nothing to read.
+    /// The block has nothing to read.
     Nothing,
 }
 
 impl<'a> Block<'a> {
-    /// Nothing to read.
+    /// Returns a block without bytes.
     pub(super) fn nothing() -> Self {
         Self::with(State::Nothing)
     }
 
-    /// Bytes that are no message.
+    /// Returns the block of bytes that are no message.
     pub(super) fn whole(input: &'a mut dyn BufRead) -> Self {
         Self::with(State::Whole(Box::new(input)))
     }
@@ -165,7 +165,7 @@ impl<'a> Block<'a> {
         std::mem::replace(&mut self.state, State::Nothing)
     }
 
-    /// Reads the head, if there is one.
+    /// Reads the head of the HTTP message, if the block begins with one.
     fn begin(&mut self, mut input: Input<'a>) -> State<'a> {
         match Head::read(&mut input, HEAD_LIMIT) {
             Ok(head) => {

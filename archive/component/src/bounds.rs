@@ -5,7 +5,8 @@
 
 use wasmparser::{BinaryReaderError, Parser, Payload};
 
-/// The number of instances of modules that a component may have. Those of Python and JavaScript have fewer than twenty.
+/// The number of instances of modules that a component may have. Components from Python and JavaScript have fewer than
+/// twenty.
 pub(super) const INSTANCES: usize = 64;
 
 /// The most imports, functions, globals and elements of tables in all modules together: each takes up to 32 bytes in each
@@ -15,7 +16,7 @@ const DEFINITIONS: u64 = 300_000;
 /// The longest function, in bytes: the time to compile one grows faster than its length.
 const FUNCTION: usize = 1 << 20;
 
-/// Says what of a component in binary form is beyond the bounds.
+/// Checks a component in binary form against the bounds. Fails with the bound that it exceeds.
 #[expect(
     clippy::wildcard_enum_match_arm,
     reason = "what else there is, is bounded by the size of the component"
@@ -76,7 +77,7 @@ mod tests {
         let globals = "(global i64 (i64.const 1))".repeat(300_001);
         let words = refused(&format!("(component (core module {globals}))"));
         assert!(words.contains("more than 300000"), "{words}");
-        // In modules of modules, too, and in elements.
+        // Modules in modules are counted too, and so are elements.
         let elements = "func $f ".to_owned() + &"$f ".repeat(100_001);
         let module = format!("(core module (func $f) (elem {elements}))");
         let words = refused(&format!(

@@ -1,7 +1,7 @@
-//! Compiled components from before, on disk.
+//! Components that were compiled before, on disk.
 //!
-//! Machine code is run as it lies there, and wasmtime believes what it reads: its cache has no sums. Owns a sum for each of
-//! its files. What is not as it was written, or was noted by nobody, is deleted before anything is compiled.
+//! Machine code is run as it lies there, and wasmtime believes what it reads: its cache has no sums. Owns a sum for
+//! each of its files. A file that is not as it was written, or was never noted, is deleted before anything is compiled.
 //!
 //! Not promised: anything against a user who may write here; they can run what they like.
 
@@ -35,12 +35,13 @@ impl Cache {
         }
     }
 
-    /// Where wasmtime keeps what it compiles.
+    /// Returns the directory in which wasmtime keeps compiled code.
     pub(super) fn code(&self) -> &Path {
         &self.code
     }
 
-    /// Compiles, with nothing in the cache but what was written; and notes what is new. One at a time.
+    /// Runs `compile` with a cache that has only files as they were written, and then notes the new files. One caller
+    /// at a time.
     pub(super) fn with<T>(&self, compile: impl FnOnce() -> T) -> io::Result<T> {
         let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
         let mut known = self.clean()?;
@@ -56,7 +57,7 @@ impl Cache {
         Ok(compiled)
     }
 
-    /// Deletes what is not as it was written. What is left.
+    /// Deletes files that are not as they were written. Returns the sums of the others.
     fn clean(&self) -> io::Result<Sums> {
         let noted = self.read()?;
         let mut known = Sums::new();
@@ -101,7 +102,7 @@ fn sum(path: &Path) -> io::Result<Hash> {
     Ok(hasher.finalize())
 }
 
-/// Nothing where there is nothing: a thread of wasmtime tidies up meanwhile.
+/// Returns `None` if a file is absent: a thread of wasmtime tidies up meanwhile.
 fn there<T>(found: io::Result<T>) -> io::Result<Option<T>> {
     match found {
         Ok(found) => Ok(Some(found)),
@@ -138,7 +139,7 @@ fn files(directory: &Path) -> io::Result<Vec<(String, PathBuf)>> {
 mod tests {
     use super::*;
 
-    /// Returns the files that a compiler finds there.
+    /// Returns the files that a compiler finds in the cache.
     fn seen(cache: &Cache) -> Vec<String> {
         let seen = cache.with(|| files(&cache.code).unwrap()).unwrap();
         let mut names: Vec<_> = seen.into_iter().map(|(name, _)| name).collect();
@@ -168,7 +169,7 @@ mod tests {
         let both = ["modules/wasmtime/one", "modules/wasmtime/two"];
         assert_eq!(seen(&cache), both);
         assert_eq!(seen(&Cache::new(root.path())), both, "after a restart");
-        // A bit that flips, and a file that nobody noted: cut off by a crash, or put there.
+        // A bit that flips, and a file that nobody noted: cut off by a crash, or put there by another.
         put(&cache, "two", b"other codf");
         put(&cache, "three", b"more");
         put(&cache, "one.stats", b"used twice");

@@ -1,8 +1,8 @@
 //! Compiling in a process of its own, which may fail, grow and hang without harm to anybody else.
 //!
 //! The process is the executable once more, with a verb of its own ([`VERB`]): it limits itself, reads a component, and
-//! leaves the machine code in the cache of the process that started it. Owns both ends of that. What comes out is what is in the
-//! cache: the process that started it compiles again, and finds it there.
+//! leaves the machine code in the cache of the process that started it. Owns both ends of that. Its result is in the
+//! cache: the process that started it compiles again, and finds the code there.
 //!
 //! Not promised: anything against an executable that does not know the verb; it is refused like a compiler that fails.
 
@@ -59,10 +59,10 @@ impl Compiler {
 /// The reason why a component is not there to be run.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CompileError {
-    /// It is refused, and would be again.
+    /// The component is refused, and would be again.
     #[error(transparent)]
     Refused(#[from] InvalidJob),
-    /// Nobody waits for it any more.
+    /// Nobody waits for the component any more.
     #[error("{0}")]
     Stopped(#[from] Stop),
     /// The machine could not try.
@@ -81,7 +81,7 @@ fn untried(error: &io::Error) -> CompileError {
 }
 
 impl Compiler {
-    /// Compiles into the cache, until it has ended or `control` says so.
+    /// Compiles into the cache in another process, and waits until that has ended or `control` says so.
     pub(super) fn compile(
         &self,
         cache: &Path,
@@ -103,13 +103,13 @@ impl Compiler {
             .map_err(|error| untried(&error))?;
         let mut child = Reaped(child);
         if let Some(mut input) = child.0.stdin.take() {
-            // One that ended before it has read all says below why.
+            // A process that ended before it has read all says below why.
             drop(input.write_all(bytes));
         }
         let status = self.wait(&mut child.0, control)?;
         let mut said = String::new();
         if let Some(output) = child.0.stdout.take() {
-            // What cannot be read says nothing; the exit code does.
+            // Output that cannot be read says nothing; the exit code does.
             drop(output.take(16 << 10).read_to_string(&mut said));
         }
         match status.code() {
@@ -120,7 +120,7 @@ impl Compiler {
     }
 
     fn wait(&self, child: &mut Child, control: &Control) -> Result<ExitStatus, CompileError> {
-        // It computes on all of its threads, or hangs: then no limit of computing time ends it.
+        // The process computes on all of its threads, or hangs: then no limit of computing time ends it.
         let until = Instant::now() + self.time;
         loop {
             if let Some(status) = child.try_wait().map_err(|error| untried(&error))? {
@@ -155,18 +155,19 @@ impl Compiler {
     }
 }
 
-/// A process that does not outlive the one that waits for it.
+/// A process that is killed and reaped when this is dropped.
 struct Reaped(Child);
 
 impl Drop for Reaped {
     fn drop(&mut self) {
-        // It may have ended by itself.
+        // The process may have ended by itself.
         drop(self.0.kill());
         drop(self.0.wait());
     }
 }
 
-/// The body of the process that compiles, where the arguments of this process ask for it; else nothing.
+/// Compiles a component from standard input, if `arguments` ask for it, and returns the exit code; otherwise returns
+/// `None`.
 ///
 /// The executable that a [`Compiler`] names calls this first, with all the arguments that it was started with.
 pub fn compile_child(arguments: impl IntoIterator<Item = OsString>) -> Option<ExitCode> {
@@ -182,7 +183,7 @@ pub fn compile_child(arguments: impl IntoIterator<Item = OsString>) -> Option<Ex
     let Err(why) = compiled else {
         return Some(ExitCode::SUCCESS);
     };
-    // Where nobody listens, the exit code is all there is to say.
+    // If nobody listens, the exit code says enough.
     drop(io::stdout().write_all(why.as_bytes()));
     Some(ExitCode::from(REFUSED))
 }

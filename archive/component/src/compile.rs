@@ -28,7 +28,7 @@ const MAGIC: &[u8] = b"\0asm";
 const MODULE: &[u8] = b"\0asm\x01\0\0\0";
 const COMPONENT: &[u8] = b"\0asm\x0d\0\x01\0";
 
-/// Does something whose panic ends one job; whether it went to its end.
+/// Runs a function whose panic ends one job. Returns whether the function went to its end.
 type Spare = fn(&mut dyn FnMut()) -> bool;
 
 /// The part of a file that a component is shown.
@@ -38,7 +38,7 @@ pub(super) enum Shows {
     Bytes,
 }
 
-/// A compiled component that imports and exports what it should.
+/// A compiled component whose imports and exports are those of a job.
 pub(super) struct Program {
     code: InstancePre<Host>,
     spare: Spare,
@@ -62,7 +62,7 @@ impl std::fmt::Debug for Program {
 
 type Function<P> = TypedFunc<P, (Ended,)>;
 
-/// The functions of one instance, with the types that they should have.
+/// The functions of one instance, with their types.
 pub(super) struct Functions {
     pub(super) describe: TypedFunc<(), (String,)>,
     pub(super) begin: Function<(File, Arguments)>,
@@ -148,12 +148,12 @@ impl Program {
         })
     }
 
-    /// The same; a panic beside one of its instances is spared in this way.
+    /// Returns the program with `spare`, which catches a panic beside one of its instances.
     pub(super) fn spared(self, spare: Spare) -> Self {
         Self { spare, ..self }
     }
 
-    /// Does something, and says whether it went to its end.
+    /// Runs a function, and returns whether it went to its end.
     pub(super) fn spare(&self, mut work: impl FnMut()) -> bool {
         (self.spare)(&mut work)
     }
@@ -192,7 +192,7 @@ impl Program {
     }
 }
 
-/// A function that has another type than it should.
+/// The error of a function that has another type than a job's.
 #[derive(Debug, thiserror::Error)]
 #[error("its function `{name}` has another type than in holdfast:batch@1.0.0: {reason}")]
 pub(super) struct OtherType {
@@ -226,13 +226,12 @@ fn said(error: &wasmtime::Error) -> String {
     words.lines().map(str::trim).collect::<Vec<_>>().join(" ")
 }
 
-/// Returns the binary form of a component that is handed in as text (`.wat`). One that is binary already stays as it
-/// is.
+/// Returns the binary form of a component that is handed in as text (`.wat`). A binary component stays as it is.
 ///
-/// Not for what comes from others: text takes many times its size in memory.
+/// Not for components from others: text takes many times its size in memory.
 ///
 /// # Errors
-/// It is neither a binary nor the text of a component, or too large.
+/// The bytes are neither the binary nor the text of a component, or too large.
 pub fn to_binary(bytes: &[u8]) -> Result<Cow<'_, [u8]>, InvalidJob> {
     let is_text = str::from_utf8(bytes).is_ok_and(|text| text.contains("(component"));
     if bytes.starts_with(MAGIC) || !is_text {
@@ -280,7 +279,7 @@ fn first_bytes(bytes: &[u8]) -> Result<(), String> {
     Ok(())
 }
 
-/// Says what a component wants to import beside what there is.
+/// Fails with the imports of a component that a job may not have.
 fn imports_nothing_else(engine: &Engine, code: &Code) -> Result<(), String> {
     let ty = code.component_type();
     let foreign: Vec<&str> = ty

@@ -17,14 +17,14 @@ fn config(code: Option<&Path>) -> wasmtime::Result<Config> {
     config
         .epoch_interruption(true)
         .max_wasm_stack(STACK)
-        // The same on every node, whatever its processor does with what is no number.
+        // Results are the same on every node, whatever its processor does with values that are no numbers.
         .cranelift_nan_canonicalization(true)
         .relaxed_simd_deterministic(true);
     if let Some(code) = code {
         let mut settings = CacheConfig::new();
         settings
             .with_directory(code)
-            // What is used often would be written again, and then not be what was noted.
+            // A file that is used often would be written again, and then not be what was noted.
             .with_optimized_compression_usage_counter_threshold(u64::MAX);
         config.cache(Some(wasmtime::Cache::new(settings)?));
     }

@@ -1,4 +1,4 @@
-//! The engine that runs components, and those that it has compiled.
+//! The engine that runs components, and the components that it has compiled.
 //!
 //! Owns the clock of the engine: every few milliseconds whatever computes looks whether it may go on.
 
@@ -30,7 +30,8 @@ const KEPT: usize = 4;
 /// The time that a component may compute to describe itself.
 const DESCRIBE: Duration = Duration::from_secs(5);
 
-/// The engine that runs components, and those that it has compiled. One for each process; clones are the same one.
+/// The engine that runs components, and the components that it has compiled. One for each process, shared by all
+/// clones.
 #[derive(Clone)]
 pub struct Components(Arc<Inner>);
 
@@ -39,9 +40,9 @@ struct Inner {
     linker: Linker<Host>,
     cache: Option<Cache>,
     around: Surroundings,
-    /// The directory of the cache, where nobody named one.
+    /// The directory of the cache, if the caller named none.
     _scratch: Option<TempDir>,
-    /// The last one used is the last.
+    /// The components that are kept, the one used last at the end.
     kept: Mutex<Vec<(Root, Slot)>>,
 }
 
@@ -51,14 +52,14 @@ type Slot = Arc<OnceLock<Result<Arc<Component>, CompileError>>>;
 /// The functions that the process lends to the components that it runs.
 #[derive(Clone, Debug)]
 pub struct Surroundings {
-    /// Where components are compiled; none: in this process, which a component may take with it.
+    /// The process in which components are compiled; `None` for this process, which a component may then take down.
     pub compiler: Option<Compiler>,
-    /// Does something, and says whether it went to its end: where it panics, the process goes on.
+    /// Runs a function, and returns whether it went to its end: if it panics, the process goes on.
     pub spare: fn(&mut dyn FnMut()) -> bool,
 }
 
 impl Default for Surroundings {
-    /// Nothing: for components of the person who runs the process.
+    /// Lends nothing: for components of the person who runs the process.
     fn default() -> Self {
         Self {
             compiler: None,
@@ -77,9 +78,9 @@ impl fmt::Debug for Components {
 }
 
 impl Components {
-    /// An engine that compiles in this process, and keeps what it compiles under `cache`, or only in memory.
+    /// Creates an engine that compiles in this process, and keeps compiled code under `cache`, or only in memory.
     ///
-    /// Makes the engine. Code that lies under `cache` is run: nobody else may write there.
+    /// Code that lies under `cache` is run: nobody else may write there.
     ///
     /// # Errors
     ///
@@ -88,7 +89,7 @@ impl Components {
         Self::within(Surroundings::default(), cache)
     }
 
-    /// The same, with what the process lends it.
+    /// Creates an engine as [`Components::new`] does, with the functions that the process lends to it.
     ///
     /// # Errors
     ///
@@ -97,7 +98,7 @@ impl Components {
         let failed = |error: wasmtime::Error| {
             InvalidJob::Component(format!("there is no engine for components here: {error:#}"))
         };
-        // What another process compiles comes by way of a cache.
+        // Code that another process compiles comes by way of a cache.
         let scratch = if cache.is_none() && around.compiler.is_some() {
             Some(tempfile::tempdir().map_err(|error| failed(error.into()))?)
         } else {
@@ -129,13 +130,13 @@ impl Components {
         slot.get()?.as_ref().ok().map(Arc::clone)
     }
 
-    /// Compiles a component, or takes it from the cache; says why it is refused. Takes seconds for tens of megabytes, or
-    /// until `control` says so.
+    /// Compiles a component, or takes it from the cache. This takes seconds for tens of megabytes, or ends when
+    /// `control` says so.
     ///
     /// The same component is compiled once, however many ask at the same time.
     ///
     /// # Errors
-    /// [`CompileError`]: which is the component's doing, and which is not.
+    /// [`CompileError`], which tells whether the component is at fault.
     pub fn compile(&self, bytes: &[u8], control: &Control) -> Result<Arc<Component>, CompileError> {
         let digest = Root::from_bytes(*blake3::hash(bytes).as_bytes());
         loop {
@@ -147,7 +148,7 @@ impl Components {
             if compiled.is_err() {
                 self.forget(&slot);
             }
-            // The one that compiled it for both may have gone away meanwhile.
+            // The caller that compiled it for both may have gone away meanwhile.
             if !matches!(compiled, Err(CompileError::Stopped(_))) {
                 return compiled.clone();
             }
@@ -198,7 +199,7 @@ impl Components {
         }))
     }
 
-    /// Compiles in this process; what another one has compiled just before is found in the cache.
+    /// Compiles in this process; code that another process has compiled just before is found in the cache.
     fn compile_here(&self, bytes: &[u8]) -> Result<Arc<Program>, CompileError> {
         let mut compiled = None;
         let ended = (self.0.around.spare)(&mut || {

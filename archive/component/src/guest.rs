@@ -23,10 +23,10 @@ use super::wit::{ArchiveRecord, Arguments, Ended, File};
 
 /// The stack of the thread of a component: its own, and room for what the host does on top of it.
 const STACK: usize = super::config::STACK + (2 << 20);
-/// The most handles of resources; there are none to have.
+/// The most handles of resources; a component has no use for any.
 const HANDLES: usize = 100;
 
-/// One call of a function that the component exports.
+/// A call of a function that the component exports.
 #[derive(Debug)]
 pub(super) enum Call {
     Describe,
@@ -40,7 +40,7 @@ pub(super) enum Call {
 /// An instance of a component, as the thread sees it that holds the file.
 #[derive(Debug)]
 pub(super) struct Guest {
-    /// Nothing: it was told to end.
+    /// The channels to the thread; `None` once the thread was told to end.
     calls: Option<(Sender<Call>, SyncSender<Reply>)>,
     asks: Receiver<Ask>,
     thread: Option<JoinHandle<()>>,
@@ -117,7 +117,7 @@ impl Guest {
 
 impl Drop for Guest {
     fn drop(&mut self) {
-        // It ends when nobody calls any more; until then its memory is in use.
+        // The thread ends when nobody calls any more; until then its memory is in use.
         drop(self.calls.take());
         if let Some(thread) = self.thread.take() {
             let _ended = thread.join();
@@ -183,7 +183,7 @@ impl<'a> Running<'a> {
         if let Err(stopped @ JobError::Stopped(_)) = ended {
             return Err(stopped);
         }
-        // What it wrote before it trapped, it has written.
+        // Output from before a trap stays written.
         let flushed = self.store.data_mut().flush();
         let ended = ended?;
         flushed.map_err(|halt| reason::of(&halt.into(), &self.limits))?;
@@ -219,7 +219,7 @@ impl<'a> Running<'a> {
     }
 }
 
-/// Returns the time that this thread has computed.
+/// Returns the time for which this thread has computed.
 fn computed() -> Duration {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     Duration::try_from(time).unwrap_or(Duration::MAX)

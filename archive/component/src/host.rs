@@ -32,7 +32,7 @@ pub(super) enum Ask {
     Over(Result<String, JobError>),
 }
 
-/// The answer to it.
+/// The answer to a request of the component.
 #[derive(Debug)]
 pub(super) enum Reply {
     Taken,
@@ -62,7 +62,7 @@ pub(super) struct Host {
     asks: SyncSender<Ask>,
     replies: Receiver<Reply>,
     gathered: Vec<u8>,
-    /// Of the record that it is shown.
+    /// The header of the record that the component is shown.
     pub(super) header: Option<Header>,
     memory: u64,
     most_memory: u64,
@@ -175,7 +175,7 @@ impl ResourceLimiter for Host {
     }
 }
 
-/// All that a component can import.
+/// Returns the linker with all that a component can import.
 pub(super) fn linker(engine: &Engine) -> wasmtime::Result<Linker<Host>> {
     type Cx<'a> = StoreContextMut<'a, Host>;
     let mut linker = Linker::new(engine);

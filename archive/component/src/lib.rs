@@ -1,9 +1,9 @@
 //! User jobs: WebAssembly components, and all that holds them in.
 //!
-//! Owns what a component may be, and what becomes of one that does what it must not. `wit/` says what a component is
-//! shown and what it can ask for; it imports that and nothing else. Each file has an instance of its own on a thread of
-//! its own, so that memory, stack and computing time of one file are told from those of another. Does not limit how much
-//! is written: the [`Sink`] does that.
+//! Owns the rules for components, and the end of one that breaks them. `wit/` says what a component is shown and what
+//! it can ask for; it imports that and nothing else. Each file has an instance of its own on a thread of its own, so
+//! that memory, stack and computing time of one file are told from those of another. Does not limit the size of the
+//! output: the [`Sink`] does that.
 //!
 //! Only binaries are compiled: text is made one by the caller that hands it in ([`to_binary`]). Where a [`Compiler`] is
 //! named, a component is compiled in a process of its own, within limits of memory and time, before this process looks
@@ -66,24 +66,24 @@ pub struct Component {
 /// The description that a component gives of itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct About {
-    /// The work it does and the arguments it takes, in its own words.
+    /// The work of the component and its arguments, in its own words.
     pub text: String,
-    /// Whether it has a reduce step of its own.
+    /// Whether the component has a reduce step of its own.
     pub reduces: bool,
 }
 
 impl Component {
-    /// BLAKE3 of its bytes.
+    /// Returns the BLAKE3 hash of the component's bytes.
     pub fn digest(&self) -> Root {
         self.digest
     }
 
-    /// Returns the description that it gives of itself.
+    /// Returns the description that the component gives of itself.
     pub fn about(&self) -> &About {
         &self.about
     }
 
-    /// Returns the part of a file that it is shown: `records` or `bytes`.
+    /// Returns the part of a file that the component is shown: `records` or `bytes`.
     pub fn shown(&self) -> &'static str {
         match self.program.shows() {
             compile::Shows::Records => "records",
@@ -91,7 +91,7 @@ impl Component {
         }
     }
 
-    /// Ready for files, with these arguments and within these limits.
+    /// Returns the plan that runs the component over files, with these arguments and within these limits.
     ///
     /// # Errors
     ///
@@ -104,7 +104,8 @@ impl Component {
         Ok(Box::new(job::Files::new(self, arguments.to_vec(), limits)))
     }
 
-    /// Its reduce step over all the output, by name of the files. It may compute as long as the whole job may take.
+    /// Runs the reduce step of the component over all the output, in the order of the names of the files. It may
+    /// compute as long as the whole job may take.
     ///
     /// # Errors
     ///

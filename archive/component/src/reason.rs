@@ -76,7 +76,7 @@ fn strip(text: &str) -> &str {
     text.strip_prefix("wasm trap: ").unwrap_or(text)
 }
 
-/// Where it happened, if the component has names.
+/// Returns the innermost function in which the error happened, if the component has names.
 fn innermost(error: &wasmtime::Error) -> Option<String> {
     let trace = error.downcast_ref::<WasmBacktrace>()?;
     let name = trace.frames().iter().find_map(|frame| frame.func_name())?;

@@ -96,7 +96,7 @@ impl HttpMessage {
     }
 }
 
-/// All fields of the header of a record.
+/// Returns all fields of the header of a record.
 pub(super) fn fields(header: &Header) -> Fields {
     header
         .fields()

@@ -1,4 +1,4 @@
-//! In which order a block can be read, and what is said of damage.
+//! The order in which a block can be read, and the report of damage.
 
 use archive_formats::warc::{Builder, Reader, Writer};
 

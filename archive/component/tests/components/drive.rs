@@ -41,7 +41,7 @@ pub(crate) fn compile(components: &Components, path: &str) -> Result<Arc<Compone
     components.compile(&binary(path), &Control::default())
 }
 
-/// Little of everything, so that tests end.
+/// Returns small limits, so that tests end.
 pub(crate) fn limits() -> JobLimits {
     JobLimits {
         time: Duration::from_mins(1),

@@ -35,7 +35,8 @@ fn add(hasher: &mut blake3::Hasher, path: &Path) {
     }
 }
 
-/// Where the component lies; nothing where its tool is not installed. Built again only when something of it changed.
+/// Returns the path of the example component; `None` if its tool is not installed. Builds it only if its sources have
+/// changed.
 fn built(language: &str) -> Option<PathBuf> {
     let example = folder().join("examples").join(language);
     let mut hasher = blake3::Hasher::new();

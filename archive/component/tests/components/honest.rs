@@ -132,7 +132,7 @@ fn least_recently_used_component_is_evicted() {
     for other in others {
         assert!(components.get(&other.digest()).is_some());
     }
-    // Who holds it can still run it.
+    // A caller that holds the component can still run it.
     let came = show(&count, &[], limits(), "a.warc.gz", &resources(2));
     assert_eq!(came.text(), "a.warc.gz\t2\n");
 }

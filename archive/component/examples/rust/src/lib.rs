@@ -1,6 +1,6 @@
 //! Lists the hosts of the responses of each file: a line `HOST TAB RESPONSES` for each.
 //!
-//! Without the standard library it imports nothing: there is nothing that could.
+//! Without the standard library the component imports nothing.
 
 #![no_std]
 
@@ -49,7 +49,7 @@ impl Guest for Domains {
             return Ok(());
         }
         let url = record.url.ok_or("a response without a URL")?;
-        // What was asked of a name server is no host's, nor is anything else that is not `SCHEME://HOST…`.
+        // An answer of a name server belongs to no host, nor does any other URL that is not `SCHEME://HOST…`.
         let Some((_, rest)) = url.split_once("://") else {
             return Ok(());
         };
