@@ -13,7 +13,7 @@ use crate::output::{FileEvent, FileOutput};
 use crate::pick::{Pick, pick};
 use crate::source::{CopyProblem, ProvenCopy};
 
-/// Computes one file and sends its output.
+/// Runs the job over one file, and sends its output.
 pub(crate) fn compute(shared: &JobContext, name: &FileName, mut turn: FileOutput) {
     let last = match pick(&shared.node, name) {
         Err(error) => FileEvent::Failed(EarlyEnd::Node(error)),

@@ -1,5 +1,5 @@
-//! The batch jobs of a node: one program over the files that are there, each read through its proof; and the reduce steps
-//! of components. It is the only part of the archive that runs foreign code, and so it is a crate of its own: a node
+//! The batch jobs of a node: one program over the files that are there, each read through its proof; and the reduce
+//! steps of components. No other part of the archive runs foreign code, so that this is a crate of its own: a node
 //! stores files without it.
 //!
 //! Owns how much of the machine a job takes: *workers* are its permits to compute, one for each file, given in the order of
@@ -7,7 +7,7 @@
 //! file keeps no other waiting. A file whose output nobody takes yet holds a bounded buffer and no permit (`output`).
 //!
 //! A component takes memory also while its output waits, so that as many files of a job are begun as fit into its share
-//! of the memory, and one always (`memory`).
+//! of the memory, and at least one (`memory`).
 //!
 //! Jobs of the index have places of their own: they wait for no job of a person, and share the cores with them.
 //!
@@ -49,7 +49,7 @@ use crate::instruments::JobInstruments;
 use crate::node_jobs::NodeJobs;
 use crate::rpc::Runner;
 
-/// Starts the runner of the batch jobs of a node. What it counts bears the label `node`.
+/// Starts the runner of the batch jobs of a node. Its metrics bear the label `node`.
 ///
 /// # Errors
 ///

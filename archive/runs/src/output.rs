@@ -69,7 +69,7 @@ impl FileOutput {
         }
     }
 
-    /// Sends what is buffered. Returns the number of bytes of the whole output.
+    /// Sends the buffered bytes. Returns the number of bytes of the whole output.
     pub(crate) fn finish(&mut self) -> Result<u64, Stop> {
         self.flush(true)?;
         Ok(self.written)

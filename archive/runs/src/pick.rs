@@ -9,7 +9,7 @@ use crate::names::is_admitted;
 /// The copies of a file on this node now, and the one that is read.
 #[derive(Debug)]
 pub(crate) enum Pick {
-    /// This copy is read: the best one that is online.
+    /// The best copy that is online is read.
     Read {
         entry: Entry,
         root: Root,
@@ -17,9 +17,9 @@ pub(crate) enum Pick {
     },
     /// The node knows the file, and it is on no disk.
     Missing { entry: Entry, root: Root },
-    /// It may be on volumes that are offline.
+    /// The file may be on volumes that are offline.
     Offline(Vec<(VolumeId, String)>),
-    /// It was never here as a file of the archive, or was removed since its name was read.
+    /// The file was never here as a file of the archive, or was removed since its name was read.
     Gone,
 }
 

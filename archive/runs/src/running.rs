@@ -43,9 +43,9 @@ pub(crate) struct RunOrder {
     pub(crate) output: u64,
     /// The most files that are begun and not yet sent.
     pub(crate) ahead: NonZero<usize>,
-    /// The control that ends what computes.
+    /// The control that ends the computing of the job.
     pub(crate) control: Control,
-    /// The token that ends what waits.
+    /// The token that ends the waiting of the job.
     pub(crate) stop: CancellationToken,
 }
 

@@ -32,10 +32,10 @@ impl OpenCopy {
 /// The problem of a copy that showed while it was read.
 #[derive(Debug, Default)]
 pub(crate) enum CopyProblem {
-    /// There was no problem.
+    /// The copy has shown no problem.
     #[default]
     None,
-    /// Some of its bytes could not be proven.
+    /// Some bytes of the copy could not be proven.
     Damaged,
     /// The copy could not be opened.
     Closed(DiskError),

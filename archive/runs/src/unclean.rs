@@ -1,9 +1,11 @@
-//! Jobs that were running when this node ended without a stop: killed, out of memory, or by a bug.
+//! The jobs that were running when this node ended without a stop: killed, out of memory, or by a bug.
 //!
-//! Owns `batch-running.json` in the data of the node: which jobs run, and at how many unclean ends each one ran. A job
-//! that ran at two of them is refused here from then on, so that one job cannot end a node again and again.
+//! Owns `batch-running.json` in the data of the node: the jobs that run, and the number of unclean ends at which each
+//! one ran. A job that ran at two unclean ends is refused here from then on, so that one job cannot end a node again
+//! and again.
 //!
-//! Not promised: that it was the job's doing. Two power cuts refuse a job, too; submitted again, it is another one.
+//! Not promised: that the job was the cause. Two power cuts refuse a job, too; a job that is submitted again counts
+//! anew.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -19,13 +21,13 @@ const MOST_ENDS: u32 = 2;
 /// The unclean ends of one job.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct JobRuns {
-    /// The number of its runs now.
+    /// The number of runs of the job now.
     running: u32,
-    /// The number of unclean ends at which it ran.
+    /// The number of unclean ends at which the job ran.
     unclean_ends: u32,
 }
 
-/// The jobs that run, as they are on disk; clones are the same ones.
+/// The jobs that run, as they are on disk; clones share them.
 #[derive(Clone, Debug)]
 pub(crate) struct UncleanEnds {
     path: Arc<PathBuf>,
@@ -162,7 +164,7 @@ mod tests {
             "{refused}"
         );
         drop(node.begin(&good).unwrap());
-        // It stays refused over a clean end.
+        // The job stays refused after a clean end.
         assert!(open().begin(&bad).is_err());
     }
 }

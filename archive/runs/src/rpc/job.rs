@@ -147,7 +147,7 @@ pub(super) async fn compile(
     let components = node_jobs.components.clone();
     let compiled = blocking(move || {
         let _permit = permit;
-        // Another job may have compiled it meanwhile.
+        // Another job may have compiled the component meanwhile.
         match components.get(&digest) {
             Some(component) => Ok(component),
             None => components.compile(&bytes, &control),

@@ -1,7 +1,8 @@
 //! The reduce step of a component over the wire: the caller opens it, sends the component if the node lacks it, then the
 //! output of all files; the node sends the result.
 //!
-//! It computes on a thread that may block, reads only as fast as it computes, and writes only as fast as it is read.
+//! The step computes on a thread that may block, reads only as fast as it computes, and writes only as fast as its
+//! reader reads.
 
 use std::io::{self, Read};
 use std::sync::Arc;
@@ -170,7 +171,7 @@ where
         });
         tokio::pin!(computing);
         let pumped = tokio::select! {
-            // It may need only the first part of the input.
+            // The step may need only the first part of the input.
             reduced = &mut computing => return reduced,
             pumped = self.input.pump(sender) => pumped,
         };

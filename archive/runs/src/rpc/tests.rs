@@ -209,7 +209,7 @@ async fn files_come_in_order_with_gaps_and_losses() {
         some.names(),
         ["f06", "f15", "f16", "f25", "f26", "f35", "f36", "f39"]
     );
-    // By their names: those that are here, and nothing is said of the others.
+    // Files that are listed by name: those that are here are read, and the others are not mentioned.
     let mut listed = open();
     listed.after = "f05".to_owned();
     let list = ["a", "f05", "f06", "f07x", "f39", "other", "zzz"];
@@ -226,7 +226,7 @@ async fn files_come_in_order_with_gaps_and_losses() {
     ended.unwrap();
     assert!(none.names().is_empty());
 
-    // One volume away: its files are left out, and it is named.
+    // One volume is away: its files are left out, and the volume is named.
     let on = |volume: &str| -> Vec<String> {
         let on_it = |name: &&String| {
             let name = FileName::new(name).unwrap();

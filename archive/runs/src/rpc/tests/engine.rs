@@ -7,13 +7,13 @@ use super::*;
 /// The deed of a test's job with a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum TestDeed {
-    /// Writes its bytes.
+    /// Writes the bytes of the file.
     Copy,
     /// Computes until it is told to end.
     Spin,
-    /// Computes for these milliseconds.
+    /// Computes for the given number of milliseconds.
     Work(u64),
-    /// Writes these KiB.
+    /// Writes the given number of KiB.
     Write(usize),
     /// Panics over the file `bad`.
     Panic,
@@ -325,7 +325,7 @@ async fn unread_job_holds_no_worker() {
     let node_jobs = fixture.workers(1);
     let unread = begin(&node_jobs, TestDeed::Write(5 * 1024), u64::MAX);
     let mut unread = unread;
-    // It computes as long as somebody asks what comes next.
+    // The job computes as long as a caller asks for the next step.
     for _ in 0..40 {
         if let RunStep::Done(_) = in_time(unread.running.next()).await.unwrap() {
             break;

@@ -88,7 +88,7 @@ async fn component_is_exactly_what_was_announced() {
         assert_eq!(Kind::of(&status), kind, "{status}");
         assert!(status.message().contains(says), "{status}");
     }
-    // What is announced and comes, and is no component.
+    // Bytes that are announced and come, and are no component.
     let bytes = b"no component at all";
     let mut announced = component(bytes.len() as u64);
     announced.spec.as_mut().unwrap().component = fields::root_bytes(&root(bytes));
@@ -122,7 +122,7 @@ async fn unexpected_step_or_end_cancels_the_job() {
             for step in says {
                 caller.say(step).await;
             }
-            // And with that it says no more.
+            // The caller sends nothing more.
             let Caller { says, answers } = caller;
             drop(says);
             let answers: Vec<_> = in_time(answers.collect()).await;

@@ -42,7 +42,7 @@ fn open_with(change: impl Fn(&mut wire::BatchSpec)) -> Request {
     })
 }
 
-/// Announces these bytes.
+/// Returns the request that announces `bytes` as the component.
 fn open_of(bytes: &[u8]) -> Request {
     open_with(|spec| {
         spec.component = fields::root_bytes(&root(bytes));

@@ -27,7 +27,7 @@ async fn job_is_noted_before_it_runs() {
     let mut data = fixture.path("data");
     for end in ["first", "second"] {
         let caller = begin(&node_jobs).await.unwrap();
-        // What a node that is killed now finds when it starts again.
+        // The files that a node that is killed now finds when it starts again.
         let left = fixture.path(end);
         std::fs::create_dir(&left).unwrap();
         let noted = "batch-running.json";
