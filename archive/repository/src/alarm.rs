@@ -28,9 +28,9 @@ const LATE: &str = "files";
 /// The kind of action that an anomaly needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Trouble {
-    /// It is repaired, automatically or by an officer.
+    /// The damage is repaired, automatically or by an officer.
     Damaged,
-    /// It cannot be repaired.
+    /// The damage cannot be repaired.
     Lost,
     /// People must decide what is right.
     Unclear,
@@ -78,7 +78,7 @@ impl Trouble {
 }
 
 impl Tallies {
-    /// Adds an anomaly; those of one file must follow each other.
+    /// Adds an anomaly; the anomalies of one file must follow each other.
     fn add(&mut self, row: &AnomalyRow) {
         let filed = &row.filed;
         if row.closed.is_some() || filed.accepted.is_some() {

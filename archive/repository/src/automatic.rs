@@ -1,8 +1,9 @@
 //! Automatic repair of what scrubs and scheduled checks have found, if the policy allows it.
 //!
-//! Owns the watch: findings of nodes are filed, states of volumes are stored, and for every open anomaly the pure policy
-//! ([`policy::decide`]) decides whether it is confirmed, repaired or held. It is asked again before each step, so that a
-//! brake stops what has begun. Long work runs in tasks of its own, a few at a time; this only starts it.
+//! Owns the watch: findings of nodes are filed, states of volumes are stored, and for every open anomaly the pure
+//! policy ([`policy::decide`]) decides whether it is confirmed, repaired or held. The policy is asked again before each
+//! step, so that a brake stops a repair that has begun. Long work runs in tasks of its own, a few at a time; the watch
+//! only starts it.
 //!
 //! Not promised: that nothing is done twice after a restart. Confirming and repairing twice does no harm.
 
@@ -153,7 +154,7 @@ impl Automatic {
                     Decision::RepairNow => Some(turn::Step::Repair),
                     Decision::ConfirmAt(at) if at <= now => Some(turn::Step::Confirm),
                     Decision::ConfirmAt(_) | Decision::Hold(_) | Decision::AskOfficer => {
-                        // It is not repaired here; but the coordinator may restore it.
+                        // The anomaly is not repaired here; but the coordinator may bring the copy back.
                         let is_absence = matches!(
                             row.filed.kind,
                             AnomalyKind::Missing | AnomalyKind::Incomplete
@@ -292,7 +293,7 @@ impl Worker for Automatic {
         self.own
             .instruments
             .show_anomalies(&self.own.anomalies.kinds());
-        // With very many anomalies a round takes long: leaves most of the time to others.
+        // With very many anomalies a round takes long: the pause leaves most of the time to others.
         let took = self
             .own
             .calls

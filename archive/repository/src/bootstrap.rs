@@ -41,22 +41,22 @@ const REST: Duration = Duration::from_mins(5);
 /// The name under which the archive continues the acts of people.
 const WHO: &str = "repository";
 
-/// The worker that walks.
+/// The worker that walks over the admin data.
 pub(crate) struct FillWorker {
     people: Arc<People>,
     passes: BTreeMap<Task, Pass>,
 }
 
-/// One walk over the admin data.
+/// A walk over the admin data.
 #[derive(Debug, Default)]
 struct Pass {
-    /// Whether it is not the first since the start.
+    /// Whether the pass is not the first since the start.
     later: bool,
-    /// Its progress; `None` before it begins.
+    /// The progress of the pass; `None` before it begins.
     walk: Option<Walk>,
-    /// Files that were requested and are not there yet.
+    /// The files that were requested and are not there yet.
     open: BTreeSet<FileName>,
-    /// Files whose rows could not be updated yet.
+    /// The files whose rows could not be updated yet.
     unbound: BTreeSet<FileName>,
     /// The number of files that this pass has found, or could not look at.
     found: u64,
@@ -83,7 +83,7 @@ impl FillWorker {
         }
     }
 
-    /// Continues one task. Returns the pause until it has something to do, or `None` if it has now.
+    /// Continues a task. Returns the pause until the task has something to do, or `None` if it has something now.
     async fn go_on(&mut self, task: &Task) -> Result<Option<Duration>, WorkerError> {
         if !self.can_be_asked(task).await {
             return Ok(Some(PAUSE));
@@ -171,7 +171,7 @@ impl FillWorker {
         let replica = match task {
             Task::Fill(replica) | Task::Node(replica, _) => replica,
             Task::Volume(volume) => &volume.replica,
-            // It is not asked any more.
+            // A retired replica is not asked any more.
             Task::Replica(_) => return true,
         };
         let calls = &self.people.transfers.calls;
@@ -221,7 +221,7 @@ impl Worker for FillWorker {
 enum UpdateOutcome {
     /// The copy is there after all.
     There,
-    /// It is unknown whether the copy is there.
+    /// The replica did not tell whether the copy is there.
     Unknown,
     /// The row has the update now.
     Updated,

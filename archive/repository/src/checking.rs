@@ -76,8 +76,8 @@ impl CheckSelection {
     }
 }
 
-/// The lost files, of every replica: the pass that finds the last copy bad files the loss for all. They are reported at the
-/// end, if they are still lost; those beyond [`MOST_REMEMBERED`] are reported at once.
+/// The lost files, of every replica: the pass that finds the last copy bad files the loss for all. Losses are reported
+/// at the end, if the files are still lost; losses beyond [`MOST_REMEMBERED`] are reported at once.
 type Losses = Arc<Mutex<BTreeMap<u64, AnomalyRow>>>;
 
 /// The check of one replica.

@@ -59,7 +59,7 @@ impl ExportRow {
     }
 }
 
-/// The worker that exports.
+/// The worker that exports the admin data.
 pub(crate) struct DailyExport {
     pub(crate) admin: Admin,
     pub(crate) archive: String,
@@ -188,7 +188,7 @@ impl DailyExport {
         self.archive(now, last, spooled).await
     }
 
-    /// Has the archive store an export, and records it.
+    /// Has the archive store a spooled export, and records it.
     async fn archive(
         &self,
         now: Timestamp,

@@ -1,14 +1,15 @@
 //! Drains of volumes and nodes: every copy is stored at another place of the same replica, and then moved into the attic.
 //!
-//! Owns the walk over the recorded copies there, a bounded number of files at a time. The step for one file is decided in
-//! [`archive_decisions::drain`] from the admin data and the present answers of the nodes, before each step anew: so a restart
-//! at any point continues with what still lies there, and no progress has to be stored. At the end the node is asked for all
-//! that it has there; the rest of interrupted moves is moved then, and unknown files are reported.
+//! Owns the walk over the copies that are recorded at a drained place, a bounded number of files at a time. The step
+//! for one file is decided in [`archive_decisions::drain`] from the admin data and the present answers of the nodes,
+//! before each step anew: so a restart at any point continues with the copies that are still there, and no progress has
+//! to be stored. At the end the node is asked for all that it has in the place; the rest of interrupted moves is moved
+//! then, and unknown files are reported.
 //!
 //! Bytes are stored in the replica in the ordinary way, with their old admission, and are proven while they pass: damaged
 //! parts come from another replica, and are filed as anomalies.
 //!
-//! Not promised: that a replica has other room. If it has no room, the drain reports it and waits.
+//! Not promised: that a replica has other room. If it has none, the drain reports that and waits.
 
 mod board;
 mod follow;
@@ -56,7 +57,7 @@ pub(crate) struct DrainContext {
     pub(crate) pace: Pace,
 }
 
-/// One drain.
+/// The run of one drain.
 #[derive(Debug, Default)]
 struct DrainRun {
     pass: Option<oneshot::Receiver<PassOutcome>>,
@@ -75,7 +76,7 @@ impl Drain {
         }
     }
 
-    /// Begins drains that nodes report, and ends those that they do not report any more.
+    /// Begins drains that nodes report, and ends drains that the nodes do not report any more.
     async fn follow(&self) -> Result<(), WorkerError> {
         let hands = &self.hands;
         for spec in hands.own.in_service() {
@@ -108,14 +109,14 @@ impl Drain {
         Ok(())
     }
 
-    /// Continues one drain.
+    /// Continues a drain.
     async fn go_on(&mut self, source: &Source, row: &DrainRow) -> Result<(), WorkerError> {
         let hands = &self.hands;
         let run = self.runs.entry(source.clone()).or_default();
         if let Some(pass) = &mut run.pass {
             match pass.try_recv() {
                 Err(oneshot::error::TryRecvError::Empty) => return Ok(()),
-                // It failed, and was logged.
+                // The pass failed, and that was logged.
                 Err(oneshot::error::TryRecvError::Closed) => run.passed = PassOutcome::default(),
                 Ok(passed) => {
                     match (passed.is_empty, row.drained) {
@@ -212,7 +213,7 @@ fn rest(passed: &PassOutcome, fruitless: u32) -> Duration {
         (false, 0) => Duration::ZERO,
         (false, _) => {
             let rest = PAUSE.saturating_mul(2_u32.saturating_pow(fruitless));
-            // To look at very many rows takes long: leaves most of the time to others.
+            // To look at very many rows takes long: the pause leaves most of the time to others.
             rest.min(REST).max(passed.took.saturating_mul(10))
         }
     }

@@ -1,4 +1,4 @@
-//! The part `repository`: it keeps what was stored, does what people decide, and answers.
+//! The part `repository`, which keeps stored files, carries out the decisions of people, and answers.
 //!
 //! Owns the workers that keep every copy as it was admitted, with and without a person, and the doors. Decisions are made in
 //! `archive-decisions` and remembered in `archive-ledger`; files on their way belong to `archive-stores`, batch jobs to

@@ -1,9 +1,9 @@
 //! Membership of nodes and volumes in replicas: learnt from the monitors and from the copies, and stored permanently.
 //!
-//! A monitor remembers nothing. After each of its starts it is told which nodes and volumes to miss; until then each of its
-//! answers has a gap. So a restarted monitor never makes a node, or its files, disappear, nor does a node that has
-//! forgotten a volume. Only people do, by an act: the monitors are told what was retired, and the nodes once they can be
-//! reached.
+//! A monitor remembers nothing. After each of its starts it is told the nodes and volumes to miss; until then each of
+//! its answers has a gap. So a restarted monitor never makes a node, or its files, disappear, nor does a node that has
+//! forgotten a volume. Only people make a node or volume disappear, by an act: the monitors are told at once, and the
+//! nodes once they can be reached.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -25,7 +25,7 @@ const PAUSE: Duration = Duration::from_secs(1);
 /// The time between two searches for copies on a volume that its node does not report: they read all rows.
 const LOOK: Duration = Duration::from_mins(10);
 
-/// Has every monitor told which nodes it has, and learns of new ones.
+/// The worker that tells every monitor its nodes, and learns of new ones.
 pub(crate) struct Membership {
     admin: Admin,
     nodes: NodeView,
@@ -34,7 +34,7 @@ pub(crate) struct Membership {
     ids: Vec<ReplicaId>,
     thread: OwnThread,
     clock: Clock,
-    /// Volumes that their nodes do not report, and the time of the next search for their copies.
+    /// The volumes that their nodes do not report, each with the time of the next search for its copies.
     unreported: BTreeMap<VolumeKey, Instant>,
 }
 
@@ -72,7 +72,7 @@ impl Membership {
         }
     }
 
-    /// Names the nodes that are remembered, and remembers those that are new.
+    /// Adds the remembered nodes of a replica to its members, and remembers the new ones that its monitor reports.
     async fn learn(&mut self, replica: &ReplicaId) -> Result<(), WorkerError> {
         let (admin, id) = (self.admin.clone(), replica.clone());
         let known = self.thread.run(move || admin.nodes(&id)).await??;

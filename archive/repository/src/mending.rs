@@ -41,7 +41,7 @@ pub(crate) struct RepairOrder {
     /// The person or part, as `role/name`.
     pub(crate) who: Arc<str>,
     pub(crate) why: String,
-    /// Whether it is a dry run: only the plan is reported.
+    /// Whether the repair is a dry run: only the plan is reported.
     pub(crate) is_dry: bool,
 }
 
@@ -79,7 +79,7 @@ struct RepairCase {
 /// The result of the second look.
 enum SecondLook {
     Case(Box<RepairCase>),
-    /// There is nothing to be mended, or the state is unknown.
+    /// The repair ends: nothing has to be mended, or the state is unknown.
     Done(RepairReport),
 }
 
@@ -98,7 +98,8 @@ impl Preserver {
         self.repair_claimed(row, repair_order, None, told).await
     }
 
-    /// The same, of a file that nobody else repairs. `read` is the damaged copy, if it was read whole since.
+    /// Repairs as [`Preserver::repair`] does, for a caller that has claimed the file. `read` is the damaged copy, if it
+    /// was read whole since.
     pub(crate) async fn repair_claimed(
         &self,
         row: &AnomalyRow,
@@ -266,7 +267,7 @@ impl Preserver {
                 ),
             };
         }
-        // The copy that was filed, else the first: a read finds its damage.
+        // The copy that the anomaly names, or else the first: a read finds its damage.
         let is_filed = |copy: &&&FileCopy| {
             Some(&copy.place.node) == row.filed.node.as_ref()
                 && Some(&copy.place.volume) == row.filed.volume.as_ref()

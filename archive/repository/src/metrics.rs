@@ -16,7 +16,7 @@ pub(crate) struct Instruments {
     below_required: Gauge,
     files: Gauge,
     anomalies: Vec<(AnomalyClass, Gauge)>,
-    /// Groups that were replaced by good ones.
+    /// The number of groups that were replaced by good ones.
     pub(crate) repaired_groups: Counter,
 }
 

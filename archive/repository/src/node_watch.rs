@@ -1,7 +1,8 @@
 //! The states of the nodes of every replica: asks their monitors once a second, and publishes the answers to all readers.
 //!
-//! Owns the question. All monitors are asked at once, and one that hangs delays none of the others. A monitor that does not
-//! answer is silent, since its first question without an answer; its earlier answer is not shown any more.
+//! Owns the question. All monitors are asked at once, and a monitor that hangs delays none of the others. A monitor
+//! that does not answer is silent, since its first question without an answer; its earlier answer is not shown any
+//! more.
 //!
 //! Not promised: that a node is as it was seen a second ago. A caller that changes something asks the monitor again.
 

@@ -86,8 +86,8 @@ impl Preserver {
         specs.cloned().collect()
     }
 
-    /// Has a copy read again, whole, past the cache; `told` has the number of bytes that were read so far. A copy that is being
-    /// read or mended is asked for again for a while.
+    /// Has a copy read again, whole, past the cache; `told` is given the number of bytes that were read so far. While
+    /// another caller reads or mends the copy, tries again for a while.
     pub(crate) async fn verify(
         &self,
         place: (&ReplicaId, &NodeId, Option<&VolumeId>),
@@ -149,7 +149,7 @@ impl Preserver {
         let elsewhere = self.filed_damage(replica, name).await?;
         let is_here = |filed: &Filed| filed.is_at(&copy.place.node, &copy.place.volume);
         if !elsewhere.iter().all(is_here) {
-            // That copy may be gone: a listing tells.
+            // The donor's copy may be gone: a listing tells.
             drop(Box::pin(self.look_and_file(replica, name, look_context)).await?);
         }
         self.with_losses(name, found, look_context).await
@@ -229,7 +229,7 @@ impl Preserver {
         Ok(row.map(|row| row.record))
     }
 
-    /// Has a copy read whole that showed damage while it was read, and files the result. Returns at once.
+    /// Has a copy read whole, after a read of it showed damage, and files the result. Returns at once.
     pub(crate) fn suspect(&self, name: &FileName, replica: &ReplicaId, node: Option<&NodeId>) {
         let Some(node) = node.cloned() else {
             return;
@@ -240,7 +240,7 @@ impl Preserver {
             finder: Finder::Read,
             is_second: false,
         };
-        // One at a time for each name: many readers meet the same damage.
+        // One read at a time for each name: many readers meet the same damage.
         let Some(claim) = self.suspected.claim(&name, MOST_SUSPECTS) else {
             return;
         };

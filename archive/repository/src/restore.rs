@@ -44,7 +44,7 @@ pub struct RestoreReport {
     pub nodes: Vec<(ReplicaId, NodeId)>,
     /// The number of files that were restored.
     pub files: u64,
-    /// The number of them that are not in every replica that shall have them.
+    /// The number of restored files that are not in every replica that shall have them.
     pub incomplete: u64,
     /// Copies that two persons had removed, as their nodes report without proof: they stay withdrawn.
     pub removed: Findings,
@@ -69,8 +69,8 @@ pub async fn from_replicas(
     spawn_blocking(move || work.run(partial, None)).await?
 }
 
-/// Restores the admin data from an export, and then what the replicas know beyond it. For a file that the export has, the
-/// export decides. Either both are written or nothing.
+/// Restores the admin data from an export, and then from the admissions in the replicas the files that the export
+/// lacks. For a file that the export has, the export decides. Writes both or nothing.
 pub async fn from_both(
     settings: &Settings,
     export: &Path,

@@ -1,5 +1,5 @@
-//! The doors: the services `Ingest`, `Access`, `Preservation` and `Batch`. They decode requests, call the core, and encode
-//! its answers.
+//! The doors: the services `Ingest`, `Access`, `Preservation` and `Batch`. The doors decode requests, call the core,
+//! and encode its answers.
 
 mod access;
 mod batch;

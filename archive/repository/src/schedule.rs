@@ -155,7 +155,7 @@ impl Schedule {
                     tracing::warn!(%replica, %error, "a scheduled check failed");
                     false
                 }
-                // It is due again at the next start.
+                // The check is due again at the next start.
                 None => return,
             };
             let now = own.calls.clock.now();
@@ -177,7 +177,7 @@ impl Schedule {
     }
 }
 
-/// Runs one check of one replica, and returns its report.
+/// Runs a check of one replica, and returns its report.
 async fn run(
     own: &Preserver,
     kind: usize,

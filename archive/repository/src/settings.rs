@@ -96,7 +96,8 @@ pub struct RepairSettings {
     pub delay: Period,
     /// The number of files of one replica in a day that never trips the brake.
     pub brake_files: u64,
-    /// One file in this many of the replica does not trip the brake either; with 0, only `brake_files` counts.
+    /// The share of a replica's files, as one in this number, that does not trip the brake either; with 0, only
+    /// `brake_files` counts.
     pub brake_fraction: u64,
     /// The time for which a volume must have been in its state before files on it are repaired automatically.
     pub settled: Period,
@@ -175,7 +176,7 @@ const fn export() -> Period {
 /// The reason why settings cannot work together.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidSettings {
-    /// There are fewer than two replicas with bytes: one copy is no archive.
+    /// Fewer than two replicas keep bytes: one copy is no archive.
     #[error(
         "fewer than two replicas of kind bitarchive; add one, or set repository.allow_single = true"
     )]

@@ -103,7 +103,7 @@ impl Worker for Alarm {
         self.look_at_files().await?;
         self.look_at_brakes();
         self.look_at_late();
-        // With very many anomalies a round takes long: leaves most of the time to others.
+        // With very many anomalies a round takes long: the pause leaves most of the time to others.
         let took = self
             .own
             .calls

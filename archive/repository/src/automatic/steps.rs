@@ -39,7 +39,7 @@ impl Preserver {
         self.file_verified(&row.replica, &row.file, &copy, look_context)
             .await?;
         let claim = self.repairing.claim(&row.file, MOST_REPAIRS);
-        // Asked under the claim: an earlier repair since the read has closed the anomaly, too.
+        // The anomaly is looked up under the claim: a repair since the read may have closed it.
         let now = self.filed(&row.file).await?;
         let has_told = turn::has_told(row, &now);
         let confirmed = now.into_iter().find(|now| now.filed.id == row.filed.id);

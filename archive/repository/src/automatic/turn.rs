@@ -12,8 +12,8 @@ pub(super) enum Step {
     Repair,
 }
 
-/// Returns at most `free` anomalies that need a step. They begin after `last`, the one that had its turn before, and go
-/// once around: the first by name never keep the others waiting.
+/// Returns at most `free` anomalies that need a step. The search begins after `last`, the anomaly that had its turn
+/// before, and goes once around, so that the first files by name never keep the others waiting.
 pub(super) fn next(
     anomalies: &Anomalies,
     last: Option<&AnomalyRow>,

@@ -1,5 +1,5 @@
-//! Files that a walk meets too early: their name is not bound yet, or a copy is still being stored at the part that was given
-//! up. They are looked at again until they can be updated, or need not be; before, the walk does not end.
+//! Files that a walk meets too early: their name is not bound yet, or a copy is still being stored at the part that was
+//! given up. These files are looked at again until they can be updated, or need not be; the walk does not end before.
 //!
 //! Only stores that began before the walk can be such files: later ones know which replicas and nodes are in service.
 
@@ -15,7 +15,7 @@ use crate::people::People;
 use archive_ledger::admin::Admin;
 use archive_ledger::standing::Task;
 
-/// The files that can be updated now, and those that cannot yet.
+/// The files that can be updated now, and the files that cannot yet.
 #[derive(Debug, Default)]
 pub(super) struct UnboundFiles {
     pub(super) wanted: Vec<FileUpdate>,

@@ -27,7 +27,7 @@ const PATIENCE: u32 = 3;
 /// in 459 copies of one disk with one of more than 99 %.
 const CHALLENGES: u32 = 4;
 
-/// One copy, as the admin data have it.
+/// A copy, as the admin data have it.
 #[derive(Clone, Debug)]
 struct Target {
     name: FileName,
@@ -35,7 +35,7 @@ struct Target {
     size: u64,
     node: NodeId,
     volume: VolumeId,
-    /// Whether it was found there after it was not where the admin data have it.
+    /// Whether the copy was found at this place, after it was not at the one that the admin data have.
     is_moved: bool,
 }
 
@@ -127,8 +127,8 @@ impl Pass<'_> {
         Ok(())
     }
 
-    /// Reads one copy again; returns its new place, if it has moved. A node that cannot prove its groups has to read the copy
-    /// whole; if it then reports no damage, it is not believed.
+    /// Reads one copy again; returns its new place, if it has moved. A node that cannot prove its groups has to read
+    /// the copy whole; if the node then reports no damage, it is not believed.
     async fn read_copy(&self, target: &Target) -> Result<Option<Target>, CallError> {
         let silent = (target.node.clone(), target.volume.clone());
         let refusals = self.tally().refusals.get(&silent).copied();
@@ -187,7 +187,8 @@ impl Pass<'_> {
         Ok(None)
     }
 
-    /// Handles a copy that was not read. If it is not where it was, it may be elsewhere; otherwise its volume is a gap.
+    /// Handles a copy that was not read. A copy that is not in its place may be elsewhere; otherwise its volume is a
+    /// gap.
     async fn refused(
         &self,
         target: &Target,
@@ -196,11 +197,11 @@ impl Pass<'_> {
         if error.kind == Kind::NotFound {
             let located = self.look(&target.name).await?;
             match elsewhere(target, &located) {
-                // It has moved since it was listed: the copy at its new place is read.
+                // The copy has moved since it was listed: it is read at its new place.
                 Some(moved) if !target.is_moved => return Ok(Some(moved)),
                 Some(_) => self.unread(target, error),
                 None if is_listed(target, &located) => self.unread(target, error),
-                // It is missing, which was reported, or was removed.
+                // The copy is missing, which was reported, or it was removed.
                 None => {}
             }
             return Ok(None);

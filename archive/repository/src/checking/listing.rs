@@ -246,7 +246,8 @@ struct ExpectedFiles {
     compared: Arc<AtomicU64>,
 }
 
-/// Compares until both sides end. It ends early if nobody receives the findings.
+/// Compares the admin data with a listing until both sides end, and returns the report. Ends early if nobody receives
+/// the findings.
 fn compare(
     side: &ExpectedFiles,
     mut listing: mpsc::Receiver<ListedItem>,

@@ -93,7 +93,7 @@ impl Spool {
         let time = now.strftime("%Y%m%dT%H%M%SZ");
         let name = FileName::new(&format!("{}{time}.jsonl.gz", prefix(&self.archive)))?;
         let path = folder.join(name.as_str());
-        // What an attempt of the same second left.
+        // An attempt of the same second may have left a file.
         directory::remove_name(&path)?;
         let file = HashedFile {
             file: AppendFile::open(&path)?,

@@ -1,4 +1,4 @@
-//! The progress of each drain, for callers. It is counted again after a start.
+//! The progress of each drain, for callers; counted again after a start.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,9 +10,9 @@ use crate::metrics::Instruments;
 /// The progress of one drain.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct DrainProgress {
-    /// The recorded files there, and their bytes; `None` while they are being counted.
+    /// The number of files that are recorded at the source, and of their bytes; `None` while they are being counted.
     pub(crate) left: Option<(u64, u64)>,
-    /// The reason why something does not progress, or stays behind; else empty.
+    /// The reason why some file does not progress, or stays behind; otherwise empty.
     pub(crate) held: String,
 }
 
@@ -40,7 +40,7 @@ impl DrainBoard {
         self.instruments.show_drain(source, files);
     }
 
-    /// Counts one file of this size that has left.
+    /// Counts a file of this size that has left.
     pub(super) fn left(&self, source: &Source, bytes: u64) {
         let mut shown = self.shown();
         let entry = shown.entry(source.clone()).or_default();

@@ -27,11 +27,11 @@ const BUSY: Duration = Duration::from_millis(200);
 /// The outcome for one file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum LeaveOutcome {
-    /// No copy of it is there any more.
+    /// No copy of the file is at the source any more.
     Left,
-    /// It cannot leave now.
+    /// The file cannot leave now, for this reason.
     Waits(String),
-    /// It has moved, and its node does not release the old copy before the next hour.
+    /// The file has moved, and its node does not release the old copy before the next hour.
     Braked(String),
     /// A copy stays there permanently, on which the archive does not count.
     Stays(String),
@@ -47,14 +47,14 @@ struct MoveProgress {
 }
 
 impl DrainContext {
-    /// Moves one file away.
+    /// Moves a file away from the source, step by step.
     pub(super) async fn leave(&self, source: &Source, name: &FileName) -> LeaveOutcome {
         let clock = &self.own.calls.clock;
         let until = clock.instant() + self.own.calls.stall;
         loop {
             match self.try_leave(source, name).await {
                 Ok(ended) => return ended,
-                // Its node has not yet noticed the end of an earlier call, perhaps of an interrupted move.
+                // The node has not yet noticed the end of an earlier call, perhaps of an interrupted move.
                 Err(error) if error.kind == Kind::Busy && clock.instant() < until => {
                     clock.sleep(BUSY).await;
                 }
@@ -282,7 +282,7 @@ impl DrainContext {
         Ok(())
     }
 
-    /// Has the old copy read whole after it showed damage, and files the result.
+    /// Has the old copy read whole after a read of it showed damage, and files the result.
     async fn read_again(
         &self,
         source: &Source,

@@ -43,7 +43,7 @@ pub(super) struct PassOutcome {
     pub(super) is_braked: bool,
     /// The file behind which the next pass begins; `None` for the first.
     pub(super) cursor: Option<FileName>,
-    /// The time that it took to count.
+    /// The time that the pass took to count.
     pub(super) took: Duration,
 }
 
@@ -179,7 +179,7 @@ impl DrainContext {
         })
     }
 
-    /// Moves every file that is recorded there.
+    /// Moves every file that is recorded at the source.
     async fn walk(
         &self,
         source: &Source,
@@ -252,7 +252,7 @@ impl DrainContext {
             let Some(end) = page.end else {
                 continue;
             };
-            // What names no node may be anywhere; what names one of another volume is nobody's business here.
+            // A gap without a node may be anywhere; a gap of another volume does not concern this drain.
             let is_own = |gap: &Gap| {
                 let volume = gap.volume_id();
                 let own = source.volume.as_ref();
@@ -274,7 +274,7 @@ fn is_recorded(source: &Source, record: &FileRecord) -> bool {
         .is_some_and(|(node, volume)| source.holds(&source.replica, node, volume))
 }
 
-/// Counts the files that are recorded there, and their bytes.
+/// Counts the files that are recorded at the source of a drain, and their bytes.
 fn count(admin: &Admin, source: &Source) -> Result<(u64, u64), DbError> {
     let (mut files, mut bytes) = (0_u64, 0_u64);
     for row in admin.files_in(&source.scope(), None)? {

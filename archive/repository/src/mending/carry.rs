@@ -176,11 +176,11 @@ impl Preserver {
             ended = &mut exchange => return ended,
             () = &mut call => {}
         }
-        // The call has ended; its answer is there.
+        // The call has ended, and its answer has come.
         exchange.await
     }
 
-    /// Sends every group. A group that no donor gives ends it before anything was changed.
+    /// Sends every group to the node. A group that no donor gives ends the repair before anything was changed.
     async fn pour(
         &self,
         reading: &mut Assembly,
@@ -203,7 +203,7 @@ impl Preserver {
         Ok(None)
     }
 
-    /// Has a donor that showed damage read whole, and files the result before the next plan.
+    /// Has the copy of a donor that showed damage read whole, and files the result before the next plan.
     async fn look_at_donor(
         &self,
         case: &RepairCase,
@@ -263,7 +263,8 @@ impl Preserver {
     }
 }
 
-/// Returns the donors of the groups in the order of the plan; then all others that have the file, for what those lack.
+/// Returns the donors of the groups in the order of the plan, and then all others that have the file, for groups that
+/// the planned donors lack.
 fn donors(plan: &Plan, copies: &[(ReplicaContent, Option<NodeId>)], size: u64) -> Vec<Donor> {
     let planned: Vec<_> = plan
         .to_verify(size)

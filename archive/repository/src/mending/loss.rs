@@ -44,7 +44,7 @@ impl Preserver {
             RepairReport::of(RepairOutcome::Lost, what)
         };
         if is_absence(&case.patient.kind) {
-            // They do not count any more: a depositor who still has the bytes can store them again.
+            // Absent copies do not count any more, so that a depositor who still has the bytes can store them again.
             let absent = known
                 .iter()
                 .filter(|copy| copy.state == ContentState::Absent);

@@ -13,14 +13,14 @@ use crate::preserver::Preserver;
 /// The fate of a copy that the coordinator was asked to store.
 #[derive(Debug)]
 enum CopyFate {
-    /// The replica has it.
+    /// The replica has the copy.
     There,
-    /// It will not be stored now.
+    /// The copy will not be stored now.
     Ended(RepairReport),
 }
 
 impl Preserver {
-    /// Has the coordinator store the file in the replica that lacks it, and waits until it is there.
+    /// Has the coordinator store the file in the replica that lacks it, and waits until the copy is there.
     pub(super) async fn bring_back(
         &self,
         case: &RepairCase,
@@ -57,7 +57,7 @@ impl Preserver {
         if !self.mail.settled().await {
             return Err(stopping());
         }
-        // From here on a copy that counts is one that was stored, or found after all.
+        // A copy that counts from here on was stored, or found after all.
         let settling = async {
             let mut record = self.record(file).await?;
             loop {

@@ -18,7 +18,7 @@ use crate::tables::{feed_rows, with_tables};
 pub(crate) enum RepairSelection {
     /// All files that can be repaired.
     All,
-    /// These files, with all their anomalies.
+    /// The named files, with all their anomalies.
     Names(BTreeSet<FileName>),
 }
 
@@ -174,7 +174,7 @@ mod tests {
         let reading = async {
             let mut ids = Vec::new();
             loop {
-                // There is one blocking thread: it is free once the walk has paused, or is finished.
+                // The runtime has one blocking thread, which is free once the walk has paused, or is finished.
                 spawn_blocking(|| ()).await.unwrap();
                 match brought.recv().await {
                     Some(row) => ids.push(row.filed.id),

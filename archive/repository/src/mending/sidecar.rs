@@ -1,7 +1,7 @@
 //! Rewriting of damaged sidecars: a known file without a readable sidecar gets its admission back from the admin data.
 //!
-//! Its node reads it whole first: only a file with the admitted root and size becomes a copy again. Other bytes are left as
-//! they are, for people.
+//! The node reads the file whole first: only a file with the admitted root and size becomes a copy again. Other bytes
+//! are left as they are, for people.
 
 use archive_decisions::store::{Content, Event};
 use archive_ledger::admin::AdminRow;
@@ -25,7 +25,7 @@ impl Preserver {
         Ok(row.is_some_and(|row| admission(&row, replica).is_some()))
     }
 
-    /// Gives an unexpected file its admission, if its bytes match it.
+    /// Gives an unexpected file its admission, if the bytes match the admission.
     pub(super) async fn give_admission(
         &self,
         row: &AnomalyRow,

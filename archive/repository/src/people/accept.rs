@@ -58,8 +58,8 @@ fn acceptable(anomalies: &Anomalies, id: &str) -> Result<Accepted, CallError> {
     })
 }
 
-/// Accepts an open anomaly, if it is no more than what was asked for. An accepted one stays so: the act is repeated after a
-/// restart. Blocks.
+/// Accepts an open anomaly, if it is no worse than the one that was asked for. An accepted anomaly stays so: the act is
+/// repeated after a restart. Blocks.
 pub(super) fn accept(
     anomalies: &Anomalies,
     id: &str,
@@ -87,7 +87,7 @@ pub(super) fn accept(
             .accept(&row, &of.kind, (&cause.why, &cause.who))
             .map_err(|error| admin_failed(&error))?;
         if !is_accepted {
-            // It changed just now.
+            // The anomaly changed just now.
             return Err(worse("something else by now"));
         }
     }

@@ -155,7 +155,7 @@ impl People {
         let target = self.removable(row.as_ref(), of, checksum, last_copies);
         let (node, volume) = match target.await {
             Ok(place) => place,
-            // It was done before a restart: the wrong copy was moved already.
+            // The act was done before a restart: the wrong copy was moved already.
             Err(error) if error.kind == Kind::NotFound => {
                 if !self.is_aside(of, &mine).await? {
                     return Err(error);

@@ -42,8 +42,8 @@ fn only(
 }
 
 impl People {
-    /// Returns the volume that is meant, which nodes report or on which a copy is recorded. It is never the table of a checksum
-    /// replica.
+    /// Returns the volume that `named` means, among those that nodes report or on which a copy is recorded. Refuses the
+    /// table of a checksum replica.
     pub(crate) async fn volume(&self, named: &VolumeSelector) -> Result<VolumeKey, CallError> {
         let retired = self.standing.now();
         let is_retired = |key: &VolumeKey| retired.volumes.contains_key(key);

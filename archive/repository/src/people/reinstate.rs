@@ -12,7 +12,7 @@ use super::People;
 use super::refusal::changed;
 use crate::tables::with_tables;
 
-/// Returns the only retired one of those that are meant.
+/// Returns the only retired volume or node that `named` means. Fails if there is no such one, or more than one.
 fn only<T>(meant: impl Iterator<Item = T>, named: &impl std::fmt::Display) -> Result<T, CallError> {
     let mut meant: Vec<T> = meant.collect();
     match (meant.pop(), meant.len()) {
@@ -52,7 +52,7 @@ impl People {
     ) -> Result<String, CallError> {
         let volume = match self.retired_volume(named) {
             Ok(volume) => volume,
-            // It was done before a restart.
+            // The act was done before a restart.
             Err(error) if error.kind == Kind::NotFound => {
                 let volume = self.volume(named).await?;
                 return Ok(format!("{volume} is in service"));
@@ -90,7 +90,7 @@ impl People {
     ) -> Result<String, CallError> {
         let (replica, node) = match self.retired_node(named) {
             Ok(found) => found,
-            // It was done before a restart.
+            // The act was done before a restart.
             Err(error) if error.kind == Kind::NotFound => self.node(named).await?,
             Err(error) => return Err(error),
         };

@@ -49,7 +49,7 @@ pub(crate) struct ReplacementOutcome {
     pub(crate) copy: FileCopy,
 }
 
-/// Bytes that were received, and are what was admitted. They are removed when this is dropped.
+/// Received bytes that equal the admitted ones; removed when this is dropped.
 #[derive(Debug)]
 pub(crate) struct SpooledBytes {
     spool: PathBuf,
@@ -101,7 +101,7 @@ impl People {
         Ok(())
     }
 
-    /// Receives the bytes, and checks that they are what was admitted.
+    /// Receives the bytes into the spool, and checks that they are those that were admitted.
     pub(crate) async fn spool(
         &self,
         replacement: &Replacement,

@@ -1,7 +1,7 @@
 //! Looks at one name in one replica, and files the result.
 //!
-//! Owns that a look is of one moment: the record is read before and after the replica is asked, and again when the result is
-//! filed. So a copy that is stored in the meantime is never filed as missing for longer than one more look.
+//! Owns that a look is of one moment: the record is read before and after the replica is asked, and again when the
+//! result is filed. So a copy that is stored in the meantime is filed as missing until the next look at most.
 
 use archive_decisions::check::{AdminEntry, Expected};
 use archive_decisions::store::{Event, FileRecord};
@@ -18,16 +18,16 @@ use super::{LookContext, Preserver};
 /// The most looks at a name whose record changes in the meantime.
 const LOOKS: usize = 3;
 
-/// The state of one file in one replica at one moment.
+/// The state of a file in a replica at one moment.
 #[derive(Clone, Debug)]
 pub(crate) struct Observation {
-    /// The anomalies.
+    /// The anomalies that the look found.
     pub(crate) found: Vec<AnomalyKind>,
     pub(crate) quality: LookQuality,
-    /// Its place, if the admin data have another one.
+    /// The place of the copy, if the admin data have another one.
     pub(crate) moved: Option<CopyPlace>,
     pub(crate) located: Located,
-    /// The place where it is, or should be.
+    /// The place where the copy is, or should be.
     pub(crate) place: Option<CopyPlace>,
     pub(crate) size: u64,
     /// The expected entry, by which this was judged.
@@ -72,7 +72,7 @@ impl Preserver {
     ) -> Observation {
         let entry = self::entry(row, replica);
         if entry.is_none() && row.is_some() {
-            // It is being stored for the first time: nothing is known of it yet.
+            // The file is being stored for the first time: nothing is known of it yet.
             return Observation {
                 found: Vec::new(),
                 quality: LookQuality::Nothing,
@@ -100,7 +100,7 @@ impl Preserver {
             .or(readable);
         let is_good = |copy: &&FileCopy| copy.is_readable() && copy.root == root && root.is_some();
         let quality = match &located.silent {
-            // It is being stored: what it lacked before it may still lack.
+            // The copy is being stored: earlier anomalies may still be there.
             _ if found.contains(&AnomalyKind::Transient) => LookQuality::Nothing,
             None => LookQuality::Listing,
             Some(_) if located.copies.iter().any(|copy| is_good(&copy)) => LookQuality::Glimpse,

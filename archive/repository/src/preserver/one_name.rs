@@ -93,7 +93,7 @@ pub(super) fn compare(
         }
     }
     if located.copies.iter().any(FileCopy::is_unexpected) {
-        // There is an unknown file of that name: it is not missing.
+        // The replica has an unknown file with that name, which is therefore not missing.
         found.retain(|kind| !matches!(kind, AnomalyKind::Missing | AnomalyKind::Incomplete));
         if !found.contains(&AnomalyKind::Unexpected) {
             found.push(AnomalyKind::Unexpected);

@@ -16,7 +16,7 @@ use crate::metrics::Instruments;
 use crate::node_watch::NodeWatch;
 use crate::settings::{ReplicaSettings, RepositorySettings, Settings};
 
-/// Creates a preserver with the clock of `hand`. It needs a runtime.
+/// Creates a preserver with the clock of `hand`, inside a runtime.
 pub(crate) fn preserver(admin: &Admin, hand: &ManualClock) -> Preserver {
     let Parts {
         anomalies,

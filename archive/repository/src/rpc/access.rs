@@ -113,7 +113,7 @@ impl Access for Door {
         _request: Request<wire::StatusRequest>,
     ) -> Result<Response<wire::StatusResponse>, Status> {
         let standing = self.people.standing.now();
-        // All at once: a monitor that does not answer delays none of the others.
+        // The monitors are asked at once: one that does not answer delays none of the others.
         let asked = self
             .specs
             .iter()

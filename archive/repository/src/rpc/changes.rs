@@ -111,7 +111,7 @@ impl Follower {
         }
     }
 
-    /// Returns the position, if it is one of this feed.
+    /// Returns `position` if the feed knows it.
     async fn known(&self, position: Option<FeedPosition>) -> Result<Option<FeedPosition>, Status> {
         let Some(position) = position else {
             return Ok(None);

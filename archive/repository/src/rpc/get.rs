@@ -144,7 +144,7 @@ impl GetJob {
     }
 }
 
-/// Sends one answer. No donor waits while the caller does not receive it.
+/// Sends an answer. The donor is let go while the caller does not receive the answer.
 async fn give(
     answers: &Answers<wire::GetResponse>,
     answer: wire::GetResponse,

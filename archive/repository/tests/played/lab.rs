@@ -113,7 +113,7 @@ impl Lab {
     }
 }
 
-/// A started repository. It is stopped also if a test panics, which would otherwise wait for its threads.
+/// A started repository, which is stopped even if a test panics: the test would otherwise wait for its threads.
 pub(crate) struct StartedRepository(pub(crate) Daemon);
 
 impl StartedRepository {

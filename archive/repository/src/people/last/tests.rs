@@ -11,7 +11,8 @@ fn id(text: &str) -> ReplicaId {
     ReplicaId::new(text).unwrap()
 }
 
-/// Creates one copy: 0 is absent, 1 on the first volume, 2 on the second, 3 on the first and damaged.
+/// Creates the record of a copy: with `how` 0 it is absent, with 1 on the first volume, with 2 on the second, with 3 on
+/// the first and damaged.
 fn copy(replica: &str, how: usize) -> ReplicaRecord {
     let volume = if how == 2 { "b" } else { "a" };
     let state = if how == 0 {

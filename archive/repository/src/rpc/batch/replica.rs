@@ -44,8 +44,8 @@ impl Door {
         Ok(id)
     }
 
-    /// Chooses the replica for a job that does not name one. All are asked at once, so that one that is down delays no job
-    /// which another one can read for.
+    /// Chooses the replica for a job that does not name one. All replicas are asked at once, so that one that is down
+    /// delays no job whose files another replica has.
     pub(super) async fn choose_replica(
         &self,
         names: Option<NameList>,
@@ -168,7 +168,7 @@ impl Door {
 
 /// The files that a job names, by their nodes.
 struct FilesOfJob {
-    /// The number of files that it names.
+    /// The number of files that the job names.
     wanted: u64,
     /// The counts for each replica that was asked about.
     replicas: Vec<FilesByNode>,

@@ -31,7 +31,7 @@ impl AnomalyFilter {
         })
     }
 
-    /// Sends them: the open and accepted ones by file, then those that are closed.
+    /// Sends the anomalies that pass the filter: the open and accepted ones by file, and then the closed ones.
     pub(super) async fn run(
         self,
         door: &Door,
@@ -204,7 +204,7 @@ mod tests {
         let reading = async {
             let mut ids = Vec::new();
             loop {
-                // There is one blocking thread: it is free once the walk has paused, or is finished.
+                // The runtime has one blocking thread, which is free once the walk has paused, or is finished.
                 spawn_blocking(|| ()).await.unwrap();
                 let Some(page) = pages.recv().await else {
                     return ids;
@@ -241,7 +241,7 @@ mod tests {
             };
             anomalies.look(filing, &look).unwrap();
         }
-        // Open ones first.
+        // The open anomalies come first.
         let expected = (8..=14).chain(1..=7).map(|id| format!("a{id}"));
         let expected: Vec<_> = expected.collect();
         let anomalies = Arc::new(anomalies);

@@ -100,7 +100,7 @@ async fn one_attic(
                         ..item
                     })),
                 }),
-                // One gap says so for all of them: a node could name such items without end.
+                // One gap stands for all such items: a node could name them without end.
                 Err(_) if !gaps.is_empty() => {}
                 Err(error) => {
                     let reason = format!("an item of its attic cannot be listed: {error}");

@@ -1,4 +1,4 @@
-//! Repairs that a person asked for, one after the other.
+//! The repairs that a person asked for, one after the other.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -70,7 +70,7 @@ impl RepairJob {
         Ok(())
     }
 
-    /// Repairs one anomaly after the other.
+    /// Repairs the anomalies of the order, one after the other.
     pub(super) async fn run(
         self,
         door: &Door,

@@ -119,7 +119,7 @@ async fn index_has_power_over_its_own_jobs_only() {
     let refused = submitted.unwrap_err();
     assert_eq!(refused.code(), Code::PermissionDenied, "{refused}");
     assert!(!fixture.folder("own").try_exists().unwrap());
-    // Of an id that is taken it learns nothing else.
+    // The index learns nothing else about an id that is taken.
     let taken = index.submit("study", file_list()).await.unwrap_err();
     assert_eq!(taken.code(), Code::AlreadyExists, "{taken}");
 

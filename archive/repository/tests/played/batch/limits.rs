@@ -156,7 +156,7 @@ async fn same_submission_twice_is_one_job() {
     let mut bo = fixture.caller(&running, "researcher/bo");
     let error = bo.submit("same", spec.clone()).await.unwrap_err();
     assert_eq!(error.code(), Code::AlreadyExists);
-    // At the same time: one is accepted, and the others get the same job or are asked to try again.
+    // Several calls at the same time: one is accepted, and the others get the same job or are asked to try again.
     let calls = (0..8).map(|_| {
         let mut caller = fixture.caller(&running, "researcher/anna");
         let spec = spec.clone();

@@ -28,7 +28,7 @@ pub(crate) const SIZE: u64 = 100;
 /// A scripted early end of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RunEnd {
-    /// It ends with UNAVAILABLE after this number of messages.
+    /// The run ends with UNAVAILABLE after this number of messages.
     Broken(usize),
     /// The stream ends without its last message.
     Ended(usize),
@@ -84,7 +84,7 @@ pub(crate) struct Script {
 #[derive(Clone, Default)]
 pub(crate) struct PlayedReplica(pub(crate) Arc<Mutex<Script>>);
 
-/// One node of the fake replica.
+/// A node of the fake replica.
 pub(crate) struct PlayedNode {
     pub(crate) id: &'static str,
     pub(crate) replica: PlayedReplica,
