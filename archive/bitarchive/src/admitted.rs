@@ -17,7 +17,7 @@ pub(crate) fn verify(
     })
 }
 
-/// Compares what was received with what was admitted; the error names the first difference.
+/// Compares a received file with its admission; the error names the first difference.
 pub(crate) fn compare(
     admitted: &Admission,
     name: &FileName,

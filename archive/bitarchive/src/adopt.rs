@@ -1,10 +1,10 @@
-//! The adoption of files that have no readable sidecar, or are not what it says: such a file gets the admission of its
-//! bytes.
+//! The adoption of files that have no readable sidecar, or that differ from their sidecar: such a file gets the
+//! admission of its bytes.
 //!
-//! Nobody admitted the first kind, so a node never decides about them. It hashes them in the background, so that the
-//! repository can: their rows know their roots. [`Node::adopt`] then makes such a file one like any other. The second
-//! kind is damage, until people decide that its bytes are what the name means from then on; its old sidecar goes to the
-//! attic.
+//! Nobody admitted files of the first kind, so a node never decides about them. It hashes them in the background, so
+//! that the repository can decide: their rows know their roots. [`Node::adopt`] then makes such a file one like any
+//! other. The second kind is damage, until people decide that its bytes are what the name means from then on; its old
+//! sidecar goes to the attic.
 //!
 //! # Errors
 //!

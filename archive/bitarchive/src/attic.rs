@@ -1,4 +1,4 @@
-//! The attic: replaced and removed files, replaced groups, and leftovers. They are moved there with the reason, never
+//! The attic: replaced and removed files, replaced groups, and leftovers, which are moved there with the reason, never
 //! deleted.
 //!
 //! Each item is a directory, named after the second and its content. A directory whose name begins with a dot is a move
@@ -37,13 +37,13 @@ use crate::layout::Layout;
 pub struct Reason {
     /// The format, `holdfast-attic/1`.
     pub format: String,
-    /// The file it belongs to.
+    /// The file that the item belongs to.
     pub name: FileName,
-    /// The time at which it was put aside.
+    /// The time at which the item was put aside.
     pub at: Timestamp,
-    /// The person or part that asked for it.
+    /// The person or part that asked to put the item aside.
     pub who: String,
-    /// The reason they gave.
+    /// The reason that the person or part gave.
     pub why: String,
     /// The kind of the item; absent in old items, which are leftovers.
     #[serde(default)]

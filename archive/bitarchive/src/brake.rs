@@ -69,7 +69,7 @@ impl Brake {
         self.room(now).map(|_| ())
     }
 
-    /// Counts one removal, durably, or refuses it.
+    /// Counts a removal, durably, or refuses it.
     pub fn count(&self, now: Timestamp) -> Result<(), NodeError> {
         let _alone = self.alone.lock().unwrap_or_else(PoisonError::into_inner);
         let mut at = self.room(now)?;

@@ -1,4 +1,5 @@
-//! The catalog: what the node knows of its files without looking at the disks. It is a cache over the volumes, in RocksDB.
+//! The catalog: the node's knowledge of its files without a look at the disks. It is a cache over the volumes, in
+//! RocksDB.
 //!
 //! Deleted, stale or damaged, it comes back from files and sidecars ([`crate::reconcile`]). It is never believed over
 //! the disk, and the row of a file stays when the file is gone: that row is the alarm.
@@ -23,14 +24,14 @@ pub use self::findings::{Findings, Tally};
 
 type Key = (Text<FileName>, Text<VolumeId>);
 
-/// One file on one volume of this node.
+/// A file on a volume of this node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
     /// The file.
     pub name: FileName,
-    /// The volume it is on.
+    /// The volume that has the copy.
     pub volume: VolumeId,
-    /// The state of that copy.
+    /// The state of the copy.
     pub row: Row,
 }
 
@@ -45,7 +46,7 @@ pub struct Row {
     pub stored: Timestamp,
     /// The time of its last verification as intact; `None` if it was not verified since the catalog was built.
     pub verified: Option<Timestamp>,
-    /// Its condition.
+    /// The condition of the copy.
     pub condition: Condition,
 }
 
@@ -54,16 +55,16 @@ pub struct Row {
 pub enum Condition {
     /// The file is there with the right size; its bytes were good when they were last read.
     Present,
-    /// Its sidecar or its row is there, and the file is not.
+    /// The sidecar or the row of the file is there, and the file is not.
     Missing {
-        /// The time at which that was noticed.
+        /// The time at which the absence was noticed.
         since: Timestamp,
     },
-    /// The file is there, and its bytes are not what was admitted.
+    /// The file is there, and its bytes differ from the admitted ones.
     Damaged {
-        /// The time at which that was noticed.
+        /// The time at which the damage was noticed.
         since: Timestamp,
-        /// The groups that are not what was admitted; empty if they were not located yet.
+        /// The groups that differ from the admitted ones; empty if they were not located yet.
         corrupt: Groups,
         /// The groups that the disk cannot read.
         unreadable: Groups,
@@ -97,7 +98,7 @@ pub struct Catalog {
     findings: Findings,
     /// The number of writes since it was opened.
     writes: AtomicU64,
-    /// The content of the stamp beside it, once that was written.
+    /// The content of the stamp beside the catalog, once it was written.
     stamped: Mutex<Option<Reach>>,
 }
 
@@ -106,7 +107,7 @@ pub struct Catalog {
 pub struct OpenedCatalog {
     /// The catalog.
     pub catalog: Catalog,
-    /// The reason why it is empty and has to be built from the volumes; `None` if it was there.
+    /// The reason why the catalog is empty and has to be built from the volumes; `None` if it was there.
     pub rebuild: Option<String>,
 }
 
@@ -170,7 +171,7 @@ impl Catalog {
         self.database.broken()
     }
 
-    /// Returns its directory.
+    /// Returns the directory of the catalog.
     pub fn path(&self) -> PathBuf {
         self.database.path().to_owned()
     }

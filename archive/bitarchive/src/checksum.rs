@@ -1,5 +1,5 @@
 //! A checksum replica: the name, size and root of every file, computed from the bytes that were sent to it. It keeps no
-//! bytes: it is a cheap third voice for the day when the admin data itself is in doubt.
+//! bytes: such a replica is a cheap third voice for the day when the admin data itself is in doubt.
 //!
 //! Owns the order of one upload: hash every byte, compare the hash with the signed admission, write the row, synced, then
 //! answer. Its table is a [record], not a cache: nothing on its disk could restore it.

@@ -13,7 +13,7 @@ use crate::error::NodeError;
 /// The names that are being received or moved, each with the upload that does it.
 pub(crate) type Claims = Arc<Mutex<HashMap<FileName, UploadId>>>;
 
-/// The right to receive or move one name. It ends when it is dropped.
+/// The right to receive or move one name, until this is dropped.
 #[derive(Debug)]
 pub(crate) struct Claim {
     names: Claims,

@@ -22,25 +22,25 @@ pub enum NodeError {
     Taken {
         /// The name.
         name: FileName,
-        /// The volume it is on.
+        /// The volume that has the copy.
         volume: VolumeId,
-        /// Its root; unknown for a file without a sidecar that was not hashed yet.
+        /// The root of the copy; unknown for a file without a sidecar that was not hashed yet.
         root: Option<Root>,
     },
-    /// Another upload of this name is under way: wait for it to end.
+    /// The name is being received by another upload: wait for that to end.
     #[error("{name} is being received by upload {upload}")]
     Busy {
         /// The name.
         name: FileName,
-        /// The upload that has it.
+        /// The upload that receives the name.
         upload: UploadId,
     },
-    /// Somebody works on the file: ask again later.
+    /// Other work on the file is under way: ask again later.
     #[error("{name} is being {work}; ask again when that is done")]
     AtWork {
         /// The name.
         name: FileName,
-        /// The work on it.
+        /// The work that is under way.
         work: Work,
     },
     /// The file is on several volumes of this node.
@@ -104,10 +104,10 @@ pub enum NodeError {
     TakesNothing {
         /// The node or the volume, as `node …` or `volume …`.
         what: String,
-        /// Its mode.
+        /// The mode of the node or volume.
         mode: Mode,
     },
-    /// The copy is not the one that the caller named. Its checksum is not revealed.
+    /// The copy is not the one that the caller named. The checksum of the copy is not revealed.
     #[error(
         "{name} on volume {volume} does not have the checksum that was named; nothing was moved"
     )]
@@ -142,7 +142,7 @@ pub enum NodeError {
         volume: VolumeId,
         /// The item.
         id: String,
-        /// The time at which it is old enough.
+        /// The time at which the item is old enough.
         until: Timestamp,
     },
     /// The brake on removals refuses.

@@ -33,7 +33,7 @@ struct BusyFile {
     wanted: Arc<AtomicBool>,
 }
 
-/// The right to work on a file. It ends when it is dropped.
+/// The right to work on a file, until this is dropped.
 #[derive(Debug)]
 pub(crate) struct Hold {
     shared: Arc<BusyTable>,

@@ -36,7 +36,7 @@ pub struct Layout {
     root: PathBuf,
 }
 
-/// One of the 256 directories of a volume: the first byte of BLAKE3(name).
+/// A directory of a volume, one of 256, by the first byte of BLAKE3(name).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Shelf(u8);
 

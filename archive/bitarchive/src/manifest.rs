@@ -55,7 +55,7 @@ fn says(path: &Path, expected: &[String]) -> Result<bool, DiskError> {
         Ok(Some(found)) => found,
         Ok(None) => return Ok(expected.is_empty()),
         Err(error) if error.is_exhausted() => return Err(error),
-        // Nobody can read it: the new file lies elsewhere on the disk.
+        // The manifest cannot be read: the new one is written elsewhere on the disk.
         Err(error) => {
             tracing::warn!(%error, "a manifest cannot be read");
             return Ok(false);

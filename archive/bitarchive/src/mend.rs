@@ -67,7 +67,7 @@ pub struct Mend<'a> {
     wanted: VecDeque<Range<u64>>,
     /// The number of bytes of the new copy that are done.
     done: u64,
-    // In this order: the leftovers are removed while nobody else may take the file.
+    // The order of these two matters: the leftovers are removed while nobody else may take the file.
     sweep: MendCleanup,
     _hold: Hold,
 }
@@ -239,7 +239,7 @@ impl Mend<'_> {
         self.evidence
             .surplus(self.old.as_ref(), size)
             .map_err(|error| self.node.blame(&self.entry.volume, error))?;
-        // In this order: the hold is given back last.
+        // The order matters: the hold is given back last.
         let Self {
             _hold,
             mut sweep,

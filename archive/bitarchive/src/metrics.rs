@@ -114,7 +114,7 @@ struct VolumeGauges {
     id: VolumeId,
     is_online: bool,
     is_poisoned: bool,
-    /// Its room; `None` if it is absent.
+    /// The room on the volume; `None` if the volume is absent.
     space: Option<Space>,
 }
 

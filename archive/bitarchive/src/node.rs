@@ -41,17 +41,17 @@ use upkeep::Upkeep;
 /// The options of a node.
 #[derive(Clone, Debug)]
 pub struct NodeOptions {
-    /// Its id.
+    /// The id of the node.
     pub node: NodeId,
-    /// The replica it belongs to.
+    /// The replica that the node belongs to.
     pub replica: ReplicaId,
-    /// The directory of its catalog and its memory of volumes; not on a volume.
+    /// The directory of the catalog and of the memory of volumes; not on a volume.
     pub data: PathBuf,
-    /// The paths at which its volumes are mounted.
+    /// The paths at which the volumes of the node are mounted.
     pub volumes: Vec<PathBuf>,
     /// The bytes that stay free on each volume.
     pub reserve: u64,
-    /// The keys whose admissions it believes.
+    /// The keys whose admissions the node believes.
     pub trust: TrustFile,
     /// The limits on removals.
     pub attic: AtticSettings,
@@ -70,7 +70,7 @@ pub struct Node {
 }
 
 impl Node {
-    /// Returns its id.
+    /// Returns the id of the node.
     pub const fn id(&self) -> &NodeId {
         &self.options.node
     }
@@ -282,11 +282,11 @@ impl Node {
 /// A file of this node, open.
 #[derive(Debug)]
 pub struct OpenFile {
-    /// Its bytes.
+    /// The file with the bytes of the copy.
     pub data: UncachedFile,
-    /// Its outboard.
+    /// The outboard of the copy, if it can be opened.
     pub outboard: Option<UncachedFile>,
-    /// Its entry in the catalog.
+    /// The entry of the copy in the catalog.
     pub entry: Entry,
 }
 

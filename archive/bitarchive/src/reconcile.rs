@@ -1,8 +1,9 @@
 //! The reconciliation of a disk with the catalog, at start and when a volume comes online. The disk is right about what is
 //! there, the catalog about what should be.
 //!
-//! It compares names and sizes only: bytes are for the scrub. Nothing is deleted, and no row is removed because its file is
-//! gone. A sidecar, an inode or a manifest that cannot be read is damage of one file, and keeps no other from being served.
+//! The pass compares names and sizes only: bytes are for the scrub. Nothing is deleted, and no row is removed because
+//! its file is gone. A sidecar, an inode or a manifest that cannot be read is damage of one file, and keeps no other
+//! from being served.
 
 mod incoming;
 mod sidecar;
@@ -161,7 +162,7 @@ impl<'a> ReconcilePass<'a> {
             };
             let row = self.file(layout, &name, size)?;
             self.seen.push(fingerprint(&name));
-            // The root of an unexpected file is what it has, not what it should have.
+            // The root of an unexpected file is that of its bytes, not one that it should have.
             if let Some(root) = row.root.filter(|_| !is_unexpected(&row)) {
                 listed.insert(name, root);
             }

@@ -1,7 +1,8 @@
-//! The door: the service `Node`, and the node's own calls to its monitor. It decodes, calls one function, encodes.
+//! The door: the service `Node`, and the node's own calls to its monitor. A call decodes, calls one function, and
+//! encodes.
 //!
-//! Disks block, so each call runs on a thread that may block. It waits there for the wire within limits; a slow reader of
-//! bytes keeps no thread while it does not read.
+//! Disks block, so each call runs on a thread that may block, and waits there for the wire within limits; a slow reader
+//! of bytes keeps no thread while it does not read.
 
 mod attic;
 pub(crate) mod checksum;
@@ -65,7 +66,7 @@ pub(crate) fn services(door: Door) -> Services {
 }
 
 impl Door {
-    /// Runs `work` on a thread that may block. It sends the answers, and its error ends them.
+    /// Runs `work` on a thread that may block. `work` sends the answers, and its error ends them.
     fn answer<T: Send + 'static>(
         &self,
         name: &str,
@@ -74,7 +75,7 @@ impl Door {
         answer(&self.tasks, &self.node, name, work)
     }
 
-    /// Runs `work`, with one answer, on a thread that may block. It goes on to its end even if the caller is gone.
+    /// Runs `work`, with one answer, on a thread that may block. `work` goes on to its end even if the caller is gone.
     async fn act<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Node, Timestamp) -> Result<T, NodeError> + Send + 'static,
@@ -86,8 +87,8 @@ impl Door {
             .map_err(|error| convert::status(&error))
     }
 
-    /// Runs `work`, which changes what the node takes. When the answer comes, the monitor knows of the change, unless it took
-    /// longer than a heartbeat may.
+    /// Runs `work`, which changes what the node takes. When the answer comes, the monitor knows of the change, unless
+    /// the report took longer than a heartbeat may.
     async fn change(
         &self,
         work: impl FnOnce(&Node, Timestamp) -> Result<(), NodeError> + Send + 'static,
@@ -104,7 +105,7 @@ fn node_status(node: &Node) -> wire::NodeStatus {
     fields::node_status(convert::report(node))
 }
 
-/// Runs `work` of a `part` on a thread that may block. It sends the answers, and its error ends them.
+/// Runs `work` of a `part` on a thread that may block. `work` sends the answers, and its error ends them.
 fn answer<P: Send + Sync + 'static, T: Send + 'static>(
     tasks: &Tasks,
     part: &Arc<P>,

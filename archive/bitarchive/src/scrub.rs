@@ -1,9 +1,9 @@
 //! The scrub: every copy of this node is read whole within the deadline, the one that has waited longest first.
 //!
-//! `scrub/order.rs` decides from the catalog which copy is next and how fast it is read; `scrub/control.rs` takes the orders
-//! of people; this file reads. A verification is in the catalog as soon as it ends, so that a process that dies loses only
-//! the file that it was reading. A long file is read on a thread of its own, which releases it when the node stops, when the
-//! scrub is paused, and when somebody else wants the file.
+//! `scrub/order.rs` decides from the catalog which copy is next and how fast it is read; `scrub/control.rs` takes the
+//! orders of people; this file reads. A verification is in the catalog as soon as it ends, so that a process that dies
+//! loses only the file that it was reading. A long file is read on a thread of its own, which releases the file when
+//! the node stops, when the scrub is paused, and when another caller wants it.
 //!
 //! Not promised: that a disk is read faster than people allow. The oldest verification then shows how far behind it is.
 
@@ -47,7 +47,7 @@ const SURVEY_SHARE: u32 = 20;
 /// The time between two looks of a waiting thread whether it has to stop.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// The worker that scrubs.
+/// The worker that reads the copies of the node again.
 pub(crate) struct Scrub {
     round: Arc<ScrubContext>,
     tasks: Tasks,
@@ -116,7 +116,7 @@ impl Scrub {
         let round = Arc::clone(&self.round);
         self.job = Some(job);
         self.tasks.spawn_blocking(name, move || {
-            // Nobody waits for it when the node stops.
+            // Nobody waits for the result when the node stops.
             drop(done.send(work(&round)));
         });
     }
@@ -167,7 +167,7 @@ impl Scrub {
         Ok(())
     }
 
-    /// Publishes the time by which the most urgent copy of the plan has to be read. It is not always the first one.
+    /// Publishes the time by which the most urgent copy of the plan has to be read, which is not always the first one.
     fn tell_limit(&self) {
         let until = self.plan.iter().map(|planned| planned.window.until).min();
         let until = until.map(|until| Timestamp::from_nanosecond(until).unwrap_or(Timestamp::MAX));
@@ -286,7 +286,7 @@ impl ScrubContext {
         self.control.count_file(is_damaged);
     }
 
-    /// Reads one copy, unless somebody else has read it since it was planned.
+    /// Reads a copy, unless it has been read since it was planned.
     fn read(&self, planned: &PlannedRead) -> Result<Entry, NodeError> {
         let row = self.node.catalog().row(&planned.name, &planned.volume)?;
         if row.is_none_or(|row| row.verified != planned.verified) {

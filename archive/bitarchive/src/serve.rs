@@ -66,13 +66,13 @@ pub enum StartError {
     /// The disks or the catalog cannot be used.
     #[error(transparent)]
     Node(#[from] NodeError),
-    /// Its address cannot be listened on.
+    /// The node cannot listen on its address.
     #[error(transparent)]
     Bind(#[from] ServeError),
     /// The address of the monitor is not an address.
     #[error("bitarchive.monitor: {0}")]
     Monitor(#[from] ConnectError),
-    /// This process has a node of that name already.
+    /// The process has a node of that name already.
     #[error(transparent)]
     Duplicate(#[from] DuplicateWorker),
     /// A bug: other instruments have the same names.
@@ -89,8 +89,8 @@ pub enum StartError {
     Join(#[from] JoinError),
 }
 
-/// Opens the node, listens, and returns the address. It lives in the daemon's tasks until their stop. Its batch jobs are
-/// run by the runner that `start_runner` makes.
+/// Opens the node, listens, and returns the address. The node lives in the daemon's tasks until their stop. Its batch
+/// jobs are run by the runner that `start_runner` makes.
 ///
 /// # Errors
 ///
@@ -151,7 +151,8 @@ pub async fn serve(
     let reload = ReloadWorker::new(clock.clone(), move |now| Ok(renewed.reload(now.into())?));
     workers.spawn_instance(id, reload)?;
 
-    // A node that cannot write its catalog could answer for no file that it takes: it ends, and rebuilds it at the start.
+    // A node that cannot write its catalog could answer for no file that it takes: it ends, and rebuilds the catalog at
+    // the start.
     let watched = Arc::clone(&node);
     daemon
         .tasks

@@ -15,11 +15,11 @@ pub struct Settings {
     /// Logs, metrics, stop.
     #[serde(default)]
     pub daemon: DaemonSettings,
-    /// Where it listens, and its certificate: `node/<node>`.
+    /// The address on which the node listens, and its certificate: `node/<node>`.
     pub rpc: RpcSettings,
     /// The node itself.
     pub bitarchive: NodeSettings,
-    /// The pace of the scrub, which reads its copies again.
+    /// The pace of the scrub, which reads the copies of the node again.
     #[serde(default)]
     pub scrub: ScrubSettings,
     /// The limits on removals.
@@ -64,7 +64,7 @@ impl Default for NodeBatchSettings {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ScrubSettings {
-    /// Whether it scrubs at all.
+    /// Whether the node scrubs at all.
     pub enabled: bool,
     /// Every copy is read once within this.
     pub deadline: Period,
@@ -101,8 +101,8 @@ pub struct AtticSettings {
     /// its volumes, which is not drained.
     #[serde(default = "moved_per_hour")]
     pub moved_per_hour: u64,
-    /// The time that the groups which a repair replaced are kept, as evidence; then the node removes them by itself. It is at
-    /// least `min_age`. Whole files are never removed in this way.
+    /// The time that the groups which a repair replaced are kept, as evidence; then the node removes them by itself.
+    /// This time is at least `min_age`. Whole files are never removed in this way.
     #[serde(default = "evidence")]
     pub evidence: Period,
 }
@@ -138,24 +138,25 @@ const fn evidence() -> Period {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct NodeSettings {
-    /// Its id; it never changes.
+    /// The id of the node; it never changes.
     pub node: NodeId,
-    /// The replica it belongs to.
+    /// The replica that the node belongs to.
     pub replica: ReplicaId,
-    /// The directory of its catalog and its memory of volumes; it is not on a volume.
+    /// The directory of the catalog and of the memory of volumes; it is not on a volume.
     pub data: PathBuf,
-    /// The paths at which volumes of this node may be found that it has not seen yet. A volume that it has seen, or that was
-    /// labelled by `holdfast volume init`, is used at its path from then on, even if this list does not name it. So to take a
-    /// disk out of use, `holdfast volume drain` and `retire` it.
+    /// The paths at which volumes may be found that the node has not seen yet. A volume that it has seen, or that was
+    /// labelled by `holdfast volume init`, is used at its path from then on, even if this list does not name it. So to
+    /// take a disk out of use, `holdfast volume drain` and `retire` it.
     pub volumes: Vec<PathBuf>,
     /// The bytes that stay free on each volume.
     #[serde(default = "reserve")]
     pub reserve: ByteSize,
-    /// The keys whose admissions it believes: a trust file.
+    /// The keys whose admissions the node believes: a trust file.
     pub trust: PathBuf,
-    /// Where the monitor of the replica listens, `host:port`.
+    /// The address on which the monitor of the replica listens, `host:port`.
     pub monitor: String,
-    /// Where the repository reaches this node, `host:port`; without it, the address on which it listens.
+    /// The address at which the repository reaches this node, `host:port`; without it, the address on which the node
+    /// listens.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub endpoint: Option<String>,
     /// The time that the sender of a file may be silent.

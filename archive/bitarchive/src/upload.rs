@@ -1,4 +1,4 @@
-//! One file on its way into this node: the write path, in its order.
+//! A file on its way into this node: the write path, in its order.
 //!
 //! The file is received beside its destination and hashed on the way, compared with the signed admission, synced with its
 //! sidecar and outboard, read back past the page cache, and given its final name: from then on it is stored. Only then come
@@ -159,8 +159,8 @@ impl<'a> Upload<'a> {
             .map_err(|error| self.node.blame(&self.volume, error))
     }
 
-    /// Compares the bytes with the admission, makes them durable, reads them back and gives them their final name. When this
-    /// returns, the file is stored. If it fails before the name was given, nothing bears the name.
+    /// Compares the bytes with the admission, makes them durable, reads them back and gives them their final name. On
+    /// return, the file is stored. If `commit` fails before the name was given, nothing bears the name.
     pub fn commit(self, admission: &Envelope, now: Timestamp) -> Result<Entry, NodeError> {
         let Self {
             node,

@@ -25,14 +25,15 @@ use crate::node::Node;
 use crate::reconcile;
 use crate::work::Work;
 
-/// A callback that hears how many bytes were just read (at most 1 MiB). It may wait, to throttle, and stop the work.
+/// A callback that is told how many bytes were just read (at most 1 MiB). The callback may wait, to throttle, and may
+/// stop the work.
 pub type Progress<'a> = &'a mut dyn FnMut(u64) -> ControlFlow<()>;
 
 /// The number of bytes of a file without a root that are hashed at a time.
 const BLOCK: usize = 1024 * 1024;
 
 impl Node {
-    /// Reads one copy and judges it. `volume` may be left out if there is only one copy.
+    /// Reads a copy and judges it. `volume` may be left out if the node has only one copy.
     pub fn verify(
         &self,
         name: &FileName,
@@ -138,7 +139,7 @@ impl Node {
         Ok(entry)
     }
 
-    /// Checks that the volume is online, and that the disk which is there now is still that volume.
+    /// Checks that a volume is online, and that the disk which is there now is still that volume.
     pub fn still_there(&self, id: &VolumeId, layout: &Layout) -> Result<(), NodeError> {
         self.layout(id)?;
         let found = self.volume_set().confirm(id, layout);
@@ -174,7 +175,7 @@ fn hash(
     }
 }
 
-/// The parts that one verification compares.
+/// The parts that a verification compares.
 struct CopyCheck<'a> {
     node: &'a Node,
     layout: &'a Layout,

@@ -30,26 +30,26 @@ pub use self::memory::unlisted;
 use self::memory::{MEMORY_NAME, RememberedVolumes, VolumeMemory, remember, write};
 use crate::layout::Layout;
 
-/// One volume as the node sees it now.
+/// A volume as the node sees it now.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Volume {
-    /// The path at which it is, or should be, mounted.
+    /// The path at which the volume is, or should be, mounted.
     pub path: PathBuf,
-    /// Its id; unknown until a volume was seen at this path.
+    /// The id of the volume; unknown until a volume was seen at this path.
     pub id: Option<VolumeId>,
-    /// The reason why it is offline; `None` if it is online.
+    /// The reason why the volume is offline; `None` if it is online.
     pub problem: Option<VolumeProblem>,
-    /// Whether it takes new files.
+    /// The mode, which says whether the volume takes new files.
     pub mode: Mode,
 }
 
 impl Volume {
-    /// Returns its layout, if it is online.
+    /// Returns the layout of the volume, if it is online.
     pub fn layout(&self) -> Option<Layout> {
         self.problem.is_none().then(|| Layout::new(&self.path))
     }
 
-    /// Returns whether it is there, and only waits to be reconciled with the catalog.
+    /// Returns whether the volume is there, and only waits to be reconciled with the catalog.
     fn is_waiting(&self) -> bool {
         matches!(
             self.problem,
@@ -286,7 +286,7 @@ impl Volumes {
             .clone()
     }
 
-    /// Returns one volume.
+    /// Returns the volume with this id, if the node knows it.
     pub fn find(&self, id: &VolumeId) -> Option<Volume> {
         self.all()
             .into_iter()

@@ -202,7 +202,7 @@ fn unreadable_manifest_is_written_again() {
     serves(&node, "a manifest");
     assert_eq!(std::fs::read(&path).expect("a list"), before);
     drop(node);
-    // What is no file hinders nothing either.
+    // Something that is no file does no harm either.
     readable();
     std::fs::remove_file(&path).expect("removed");
     std::fs::create_dir(&path).expect("made");
@@ -227,7 +227,7 @@ fn unreadable_inode_damages_one_file() {
     serves(&node, "the catalog was built again");
     assert!(is_unreadable_as_a_whole(&entry(&node, "bad")), "anew");
     drop(node);
-    // Not even its sidecar says what it was.
+    // Not even the sidecar of the file says what it was.
     unreadable(&[machine.target("bad").sidecar]);
     let node = machine.start_anew();
     serves(&node, "nothing is known of it");

@@ -1,4 +1,4 @@
-//! The evidence of repairs, which is the groups that they replaced: it is kept for a time, and then removed.
+//! The evidence of repairs, which is the groups that they replaced, kept for a time and then removed.
 //!
 //! Only items whose reason can be read and says *groups* are removed in this way. Whole files, leftovers, and odd or
 //! damaged items are for people to purge.

@@ -1,4 +1,4 @@
-//! One item of the attic, read with care: a rotten item is listed with what is still known of it, and never hidden.
+//! Items of the attic, read with care: a rotten item is listed as far as it can still be read, and never hidden.
 //!
 //! # Errors
 //!
@@ -69,7 +69,7 @@ impl fmt::Display for AtticId {
     }
 }
 
-/// The cause of an act: who asked and why. It is kept beside the item, and logged.
+/// The cause of an act: the person or part that asked, and the reason; kept beside the item, and logged.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cause {
     pub(crate) who: String,
@@ -116,8 +116,8 @@ impl Cause {
     }
 }
 
-/// The place of an item and the time at which it was put there: all that a listing keeps of it until its turn comes. It
-/// sorts by time, then id, then volume.
+/// The place of an item, and the time at which the item was put there: all that a listing keeps of an item until its
+/// turn comes. Places sort by time, then id, then volume.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ItemPlace {
     pub(crate) at: Timestamp,
@@ -129,23 +129,23 @@ pub struct ItemPlace {
 /// An item of an attic.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Item {
-    /// The name of its directory.
+    /// The name of the item's directory.
     pub id: String,
-    /// The volume it is on.
+    /// The volume whose attic has the item.
     pub volume: VolumeId,
-    /// Its kind.
+    /// The kind of the item.
     pub kind: Kind,
-    /// The file it belongs to, if that is known.
+    /// The file that the item belongs to, if that is known.
     pub name: Option<FileName>,
-    /// The time at which it was put aside, as far as is known.
+    /// The time at which the item was put aside, as far as is known.
     pub at: Timestamp,
-    /// The person or part that asked for it.
+    /// The person or part that asked to put the item aside.
     pub who: String,
-    /// The reason they gave, or the reason why it cannot be read.
+    /// The reason that the person or part gave, or why the reason cannot be read.
     pub why: String,
-    /// Its bytes, without those of the reason.
+    /// The size of the item in bytes, without its reason.
     pub bytes: u64,
-    /// The two persons who decided it, if two did, as its reason says.
+    /// The two persons who decided the act, if two did, as the reason of the item says.
     pub approval: Option<Approval>,
     /// The problem.
     pub damaged: Option<String>,
@@ -162,7 +162,7 @@ pub fn list(layout: &Layout, volume: &VolumeId) -> Result<Vec<ItemPlace>, DiskEr
     Ok(directory::names(&attic)?.into_iter().map(look).collect())
 }
 
-/// Reads one item. The item says what is wrong with it.
+/// Reads an item. Damage of the item is reported in the item itself.
 pub fn item(layout: &Layout, listed: &ItemPlace) -> Item {
     let place = layout.attic().join(&listed.name);
     let reason = read_reason(&place);

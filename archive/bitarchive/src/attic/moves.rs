@@ -51,7 +51,7 @@ fn is_there(path: &Path) -> Result<bool, DiskError> {
     }
 }
 
-/// Moves `from` to `to` if it exists and `to` is free; otherwise it stays where it is.
+/// Moves `from` to `to` if `from` exists and `to` is free; otherwise leaves `from` in its place.
 fn move_if_free(from: &Path, to: &Path) -> Result<(), DiskError> {
     match directory::move_new(from, to) {
         Err(error) if error.is_absent() || error.is_taken() => Ok(()),
@@ -109,7 +109,7 @@ fn settle_found(
     Ok(())
 }
 
-/// Ends one move, by where its file lies.
+/// Ends a move that was cut off, in the direction that the place of its file decides.
 fn settle(
     catalog: &Catalog,
     volume: &VolumeId,
@@ -130,7 +130,7 @@ fn settle(
             forget(catalog, name, volume)?;
             Ok(MoveEnd::Aside(end_place(layout, place)?))
         }
-        // Another file has that name by now; the sidecar and the row are its own.
+        // Another file has the name by now; the sidecar and the row belong to that file.
         (true, true) => Ok(MoveEnd::Aside(end_place(layout, place)?)),
         (false, true) => {
             for path in beside {

@@ -104,7 +104,7 @@ fn named_by(
             return Ok(Err("it holds no whole file; ask without a checksum"));
         }
         Ok(_) => Vec::new(),
-        // Its kind is unknown: it may be a whole file.
+        // The kind of the item is unknown: it may be a whole file.
         Err(_) => rest(place)?,
     };
     if files.is_empty() {
@@ -132,8 +132,8 @@ fn rest(place: &Path) -> Result<Vec<PathBuf>, DiskError> {
     Ok(rest.map(|entry| place.join(entry.name)).collect())
 }
 
-/// Removes an item, its reason last, so that the remains after a crash still say what they are. Returns `false` if it holds
-/// a directory; nothing was removed then.
+/// Removes an item, its reason last, so that the remains after a crash still say what they are. Returns `false`, and
+/// removes nothing, if the item holds a directory.
 pub(super) fn destroy(place: &Path) -> Result<bool, DiskError> {
     let entries = directory::list(place)?;
     if entries.iter().any(is_directory) {

@@ -96,7 +96,7 @@ fn damaged_items_are_listed_with_known_parts() {
             std::fs::write(attic.join(place).join("why.json"), why).unwrap();
         }
     }
-    // A reason without end, one that is a directory, one that is elsewhere, and a tree.
+    // A reason that is too long, a reason that is a directory, a reason that is a link, and a tree.
     let huge = attic.join("20260102T030411Z-huge");
     std::fs::create_dir(&huge).unwrap();
     std::fs::write(huge.join("why.json"), vec![b' '; 3_000_000]).unwrap();

@@ -16,11 +16,11 @@ const BATCH: usize = 1000;
 /// The number of findings of each kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
-    /// Copies whose bytes are not what was admitted.
+    /// The number of copies whose bytes are not those that were admitted.
     pub damaged: u64,
-    /// Copies that are absent.
+    /// The number of copies that are absent.
     pub missing: u64,
-    /// Files without a readable sidecar.
+    /// The number of files without a readable sidecar.
     pub unexpected: u64,
     /// The stamp: a new number after each change of any finding, also over restarts.
     pub stamp: u64,

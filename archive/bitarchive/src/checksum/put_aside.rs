@@ -31,19 +31,19 @@ pub struct RemovedRow {
     pub at: Timestamp,
     /// The file.
     pub name: FileName,
-    /// Its size in bytes.
+    /// The size of the file in bytes.
     pub size: u64,
-    /// Its root.
+    /// The root of the file.
     pub root: Root,
-    /// The time at which it had been stored.
+    /// The time at which the file had been stored.
     pub stored: Timestamp,
-    /// The person or part that asked for it, as `role/name`.
+    /// The person or part that asked for the removal, as `role/name`.
     pub who: String,
-    /// The reason they gave.
+    /// The reason that the person or part gave.
     pub why: String,
-    /// Its signed admission: with it, nothing is lost.
+    /// The signed admission of the file: with it, nothing is lost.
     pub admission: Option<String>,
-    /// The two persons who decided it, if two did; absent in old lines, whose `who` names both.
+    /// The two persons who decided the removal, if two did; absent in old lines, whose `who` names both.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approval: Option<Approval>,
 }

@@ -23,7 +23,7 @@ use crate::catalog::Entry;
 use crate::claims::Claim;
 use crate::error::NodeError;
 
-/// A file that is being hashed. It takes the memory of a hundred groups. Dropping it keeps the states from which a later
+/// A file that is being hashed, in the memory of a hundred groups. Dropping this keeps the states from which a later
 /// stream can be resumed.
 #[derive(Debug)]
 pub struct ReceivingFile<'a> {
@@ -117,7 +117,7 @@ impl<'a> ReceivingFile<'a> {
         Ok(())
     }
 
-    /// Compares the bytes with the admission and writes the row. When this returns, the row is synced.
+    /// Compares the bytes with the admission and writes the row, which is synced on return.
     pub fn commit(mut self, admission: &Envelope, now: Timestamp) -> Result<Entry, NodeError> {
         // Right or wrong, nothing is resumed from here.
         self.points = Points::default();

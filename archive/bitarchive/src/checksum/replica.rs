@@ -31,13 +31,13 @@ const MOST_KEPT: usize = 2048;
 /// The options of a checksum replica.
 #[derive(Clone, Debug)]
 pub struct ChecksumReplicaOptions {
-    /// Its id as a node.
+    /// The id of the replica as a node.
     pub node: NodeId,
-    /// The replica that it is.
+    /// The id of the replica.
     pub replica: ReplicaId,
     /// The directory of its record.
     pub data: PathBuf,
-    /// The bytes that stay free on that disk.
+    /// The number of bytes that stay free on the disk of the record.
     pub reserve: u64,
     /// The number of rows that may be removed within an hour.
     pub removals_per_hour: u64,
@@ -99,7 +99,7 @@ impl ChecksumReplica {
         &self.options.node
     }
 
-    /// Returns the replica that it is.
+    /// Returns the id of the replica.
     pub const fn replica(&self) -> &ReplicaId {
         &self.options.replica
     }

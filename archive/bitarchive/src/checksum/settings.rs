@@ -14,7 +14,8 @@ pub struct Settings {
     /// Logs, metrics, stop.
     #[serde(default)]
     pub daemon: DaemonSettings,
-    /// Where it listens, and its certificate, which says both: `monitor/<replica>` and `node/<node>`.
+    /// The address on which the replica listens, and its certificate, which says both: `monitor/<replica>` and
+    /// `node/<node>`.
     pub rpc: RpcSettings,
     /// The replica itself.
     pub checksum_replica: ChecksumReplicaSettings,
@@ -24,21 +25,22 @@ pub struct Settings {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ChecksumReplicaSettings {
-    /// Its id as a node; it never changes.
+    /// The id of the replica as a node; it never changes.
     pub node: NodeId,
-    /// The replica that it is.
+    /// The id of the replica.
     pub replica: ReplicaId,
-    /// Where its record lies.
+    /// The directory of the record.
     pub data: PathBuf,
-    /// The keys whose admissions it believes: a trust file.
+    /// The keys whose admissions the replica believes: a trust file.
     pub trust: PathBuf,
-    /// Where the repository reaches it, `host:port`; without it, the address on which it listens.
+    /// The address at which the repository reaches the replica, `host:port`; without it, the address on which the
+    /// replica listens.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub endpoint: Option<String>,
     /// The time that the sender of a file may be silent.
     #[serde(default = "idle")]
     pub idle: Period,
-    /// The bytes that stay free on its disk.
+    /// The bytes that stay free on the disk of the record.
     #[serde(default = "reserve")]
     pub reserve: ByteSize,
     /// The number of rows that may be removed within an hour, for all callers together.

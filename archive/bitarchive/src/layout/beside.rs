@@ -32,7 +32,7 @@ pub(crate) struct MendPaths {
     pub(crate) journal: PathBuf,
     /// The groups that are replaced.
     pub(crate) groups: PathBuf,
-    /// Their positions.
+    /// The positions of the groups that are replaced.
     pub(crate) positions: PathBuf,
 }
 

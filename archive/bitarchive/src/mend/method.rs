@@ -22,9 +22,9 @@ pub struct MendOrder {
     pub root: Root,
     /// The groups that will be sent.
     pub groups: Groups,
-    /// The person or part that asked for it.
+    /// The person or part that asked for the mend.
     pub who: String,
-    /// The reason they gave.
+    /// The reason that the person or part gave.
     pub why: String,
 }
 

@@ -148,8 +148,8 @@ impl Node {
         }
     }
 
-    /// Refuses a name that this node has. A copy on a draining volume may get a second one, which is how a drain moves files:
-    /// `moving` is the root that it must have, once that is known.
+    /// Refuses a name that this node has. A copy on a draining volume may get a second one, which is how a drain moves
+    /// files: `second` says what is known of that copy.
     pub(crate) fn refuse_taken(
         &self,
         name: &FileName,

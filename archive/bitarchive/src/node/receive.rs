@@ -106,7 +106,7 @@ impl Node {
 /// The treatment of the bytes that an earlier stream of an upload left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum EarlierUpload<'a> {
-    /// They are kept, up to one of these points if any are named.
+    /// The bytes are kept, up to one of these points if any are named.
     Resume(Option<&'a [u64]>),
     Forget,
 }

@@ -1,9 +1,9 @@
-//! The walk that compares the names on the disks with the catalog while the node runs: it finds what was deleted from a disk,
-//! or put onto it, behind the node's back.
+//! The walk that compares the names on the disks with the catalog while the node runs: it finds files that were deleted
+//! from a disk, or put onto it, behind the node's back.
 //!
-//! Names only: directories are read, and nothing of what the names bear. Only where the disk and the catalog differ is a
-//! file looked at, alone and under its claim, so that what is stored, moved or removed meanwhile is not judged. What
-//! cannot be looked at stays as it is known.
+//! The walk compares names only: directories are read, and no files. Only where the disk and the catalog differ is a
+//! file looked at, alone and under its claim, so that files which are stored, moved or removed meanwhile are not
+//! judged. The row of a file that cannot be looked at stays as it is.
 
 use std::ffi::OsStr;
 use std::ops::ControlFlow;

@@ -1,4 +1,4 @@
-//! The remains of a crash in `incoming/`, tidied before a volume is taken into use. What was received stays.
+//! The remains of a crash in `incoming/`, tidied before a volume is taken into use. Received bytes stay.
 
 use archive_durable::directory::{self, EntryKind};
 use archive_durable::{DiskError, Reservation, Severity};

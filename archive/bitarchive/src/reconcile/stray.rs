@@ -25,7 +25,8 @@ pub(super) fn bring_home(id: &VolumeId, layout: &Layout) -> Result<(), DiskError
     Ok(())
 }
 
-/// Moves one stray file to its place, durably. Returns `false` if it is not a file, or its place is taken.
+/// Moves a stray file to its place, durably. Returns `false` if there is no file under that name, or if its place is
+/// taken.
 pub(crate) fn bring_one_home(
     id: &VolumeId,
     layout: &Layout,

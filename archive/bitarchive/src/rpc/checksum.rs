@@ -1,7 +1,7 @@
-//! The doors of a checksum replica: it is its own monitor, and its only node. To the repository it is a replica like any
-//! other.
+//! The doors of a checksum replica, which is its own monitor and its only node. To the repository it is a replica like
+//! any other.
 //!
-//! A call for bytes is refused with the reason that it keeps none. See [`crate::checksum`].
+//! A call for bytes is refused, because the replica keeps none. See [`crate::checksum`].
 
 mod node;
 mod replica;

@@ -147,7 +147,7 @@ pub fn gaps(node: &Node) -> Vec<wire::Gap> {
         .collect()
 }
 
-/// Reports the state of the node. It asks the disks for their room, so it blocks.
+/// Returns the state of the node. Blocks, because the disks are asked for their room.
 pub(crate) fn report(node: &Node) -> NodeState {
     let volumes = node.volumes();
     let mode = node.mode();

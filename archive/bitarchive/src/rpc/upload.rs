@@ -1,4 +1,4 @@
-//! One upload over the wire: open, ready, start, data, close, stored.
+//! An upload over the wire: open, ready, start, data, close, stored.
 
 use std::time::Duration;
 

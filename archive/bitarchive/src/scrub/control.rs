@@ -30,7 +30,7 @@ pub enum Activity {
     Running,
     /// No copy is due.
     Idle,
-    /// People have paused it until this time.
+    /// People have paused the scrub until this time.
     Paused(Timestamp),
     /// The settings switch it off.
     Off,
@@ -39,9 +39,9 @@ pub enum Activity {
 /// The state of the scrub.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScrubState {
-    /// Its activity.
+    /// The activity of the scrub.
     pub activity: Activity,
-    /// Its rate, in bytes a second.
+    /// The rate of the scrub, in bytes a second.
     pub rate: u64,
     /// The number of copies that are due now.
     pub due: u64,
@@ -61,7 +61,7 @@ pub struct ScrubState {
     pub deadline: Duration,
 }
 
-/// The state that the scrub shares with those who give it orders.
+/// The state that the scrub shares with the callers that give it orders.
 #[derive(Debug)]
 pub struct Control {
     data: PathBuf,

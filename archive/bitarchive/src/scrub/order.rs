@@ -17,7 +17,7 @@ use jiff::Timestamp;
 use crate::catalog::{Condition, Entry};
 use crate::standing::Suspect;
 
-/// The number of copies that one plan names.
+/// The most copies that a plan names.
 pub(crate) const MOST_PLANNED: usize = 4096;
 
 /// The number of neighbours of a damaged copy that are read next.
@@ -61,7 +61,7 @@ pub(crate) struct PlannedRead {
     pub(crate) volume: VolumeId,
     /// The size in bytes.
     pub(crate) size: u64,
-    /// Its last verification when it was planned: if that has changed, somebody else has read it.
+    /// The last verification of the copy when it was planned: if that has changed, the copy has been read since.
     pub(crate) verified: Option<Timestamp>,
 }
 
@@ -88,7 +88,7 @@ impl ReadPolicy {
     ) -> Option<ReadWindow> {
         match &entry.row.condition {
             Condition::Present | Condition::Unexpected { .. } => {}
-            // Somebody has to act on it first.
+            // People have to act on a missing copy first.
             Condition::Missing { .. } => return None,
             Condition::Damaged {
                 since,
@@ -146,8 +146,7 @@ fn nanoseconds(duration: Duration) -> i128 {
     i128::try_from(duration.as_nanos()).unwrap_or(i128::from(i64::MAX))
 }
 
-/// A number that belongs to one copy. It includes the time of the verification, so that copies which met once do not meet
-/// every time.
+/// A number that belongs to one copy and its last verification, so that copies which met once do not meet every time.
 struct Spread(u64);
 
 impl Spread {
@@ -188,7 +187,7 @@ pub(crate) struct ReadPlan {
     pub(crate) rate: u64,
 }
 
-/// A survey of the rows, one by one: it keeps the most urgent ones, and sums up the rest.
+/// A survey of the rows, one by one, which keeps the most urgent copies and sums up the rest.
 #[derive(Debug)]
 pub(crate) struct Survey {
     policy: ReadPolicy,
@@ -245,7 +244,7 @@ impl Survey {
         }
     }
 
-    /// Looks at one row.
+    /// Takes one row into the survey.
     pub(crate) fn see(&mut self, entry: &Entry) {
         if self.retired.contains(&entry.volume) {
             return;

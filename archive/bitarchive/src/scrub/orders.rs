@@ -17,7 +17,7 @@ const FORMAT: &str = "holdfast-scrub/1";
 #[serde(deny_unknown_fields)]
 pub struct StoredOrders {
     format: String,
-    /// The time until which it is paused.
+    /// The time until which the scrub is paused.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub paused_until: Option<Timestamp>,
     /// The most bytes a second.

@@ -20,7 +20,7 @@ use archive_durable::{DiskError, ExpectedVolume, Space, VolumeIdentity, VolumePr
 /// The time that a disk may take to say how much room it has, which costs no access: a heartbeat waits for it.
 const SPACE: Duration = Duration::from_secs(2);
 
-/// The time that it may take to read its label: it may have to spin up first.
+/// The time that a disk may take to read its label: it may have to spin up first.
 const LABEL: Duration = Duration::from_secs(20);
 
 type Question = Box<dyn FnOnce() + Send>;

@@ -24,15 +24,15 @@ pub enum VolumesError {
         /// The problem.
         why: &'static str,
     },
-    /// A path that holds something else.
+    /// The path holds something else than an empty directory.
     #[error("{}: not an empty directory; a volume is initialised on an empty disk", .0.display())]
     NotEmpty(PathBuf),
-    /// A disk that is a volume already.
+    /// The disk is a volume already.
     #[error("{}: this is volume {volume} already; empty the disk first, or adopt it with `holdfast volume adopt`", .path.display())]
     Labelled {
         /// The path.
         path: PathBuf,
-        /// The volume it is.
+        /// The volume that the disk is.
         volume: VolumeId,
     },
     /// A disk that cannot be adopted.
@@ -48,13 +48,13 @@ pub enum VolumesError {
     Nested {
         /// The path.
         path: PathBuf,
-        /// The path that it lies in, or that lies in it.
+        /// The other path of the two, one of which lies in the other.
         other: PathBuf,
     },
     /// The disk is not the volume that the caller named.
     #[error("this is volume {found}, not {expected}; nothing was done")]
     OtherVolume {
-        /// The volume that is there.
+        /// The volume that the disk is.
         found: VolumeId,
         /// The volume that the caller named.
         expected: VolumeId,
@@ -67,7 +67,7 @@ pub enum VolumesError {
     InUse {
         /// The volume.
         volume: VolumeId,
-        /// The path at which it is.
+        /// The path at which the volume in use is mounted.
         path: PathBuf,
     },
     /// The node has no volume with that id.

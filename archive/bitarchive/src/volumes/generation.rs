@@ -1,8 +1,9 @@
-//! The generation in the label of a disk, by which an older copy of the disk is told from it.
+//! The generation in the label of a disk, by which an older copy of the disk is told from the disk itself.
 //!
-//! It goes up each time a volume comes online, and within one look at the disks ([`Volumes::raise_changed`]) after files
-//! came to it or left it. The label is written before `volumes.json`: a crash between the two leaves a label that is
-//! newer than what is remembered, which is no fault; the other order would take the disk itself for an older copy.
+//! The generation goes up each time a volume comes online, and within one look at the disks
+//! ([`Volumes::raise_changed`]) after files came to it or left it. The label is written before `volumes.json`: a crash
+//! between the two leaves a label that is newer than what is remembered, which is no fault; with the other order a
+//! start would take the disk itself for an older copy.
 //!
 //! Not promised: to tell a copy that was made later than the last change but one look, because such a copy lacks next
 //! to nothing; nor one that was put back together with the node's data directory.
@@ -21,7 +22,7 @@ use super::{Volumes, VolumesError};
 use crate::layout::Layout;
 
 impl Volumes {
-    /// Checks that the disk which is there now is this volume, and not an older copy of it.
+    /// Checks that the disk which is there now is this volume, and not an older copy of the disk.
     pub fn confirm(&self, id: &VolumeId, layout: &Layout) -> Result<(), VolumeProblem> {
         let generation = self
             .change_state()
@@ -71,7 +72,7 @@ impl Volumes {
         };
         let mut identity = match volume::identify(layout.root()) {
             Ok(identity) if identity.volume == *id => identity,
-            // It went away, or was exchanged; the next look says so.
+            // The disk went away, or was exchanged; the next look says so.
             Ok(_) | Err(_) => return Ok(()),
         };
         identity.generation = identity.generation.max(seen).saturating_add(1);

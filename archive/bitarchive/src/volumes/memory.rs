@@ -29,7 +29,7 @@ pub(super) struct VolumeMemory {
     pub(super) poisoned: Option<String>,
     #[serde(default)]
     pub(super) retired: bool,
-    /// Whether `bitarchive.volumes` has named its path since it was there last.
+    /// Whether `bitarchive.volumes` has named the path of the volume since it was there last.
     #[serde(default)]
     pub(super) listed: bool,
 }

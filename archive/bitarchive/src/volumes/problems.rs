@@ -1,5 +1,5 @@
-//! Problems of volumes that are there: warnings, which keep none from working, and names that cannot be read. Such a
-//! volume serves nothing, and the node tries it again at each look at the disks.
+//! Problems of volumes that are there: warnings, which keep no volume from working, and names that cannot be read. A
+//! volume whose names cannot be read serves nothing, and the node tries it again at each look at the disks.
 
 use archive_durable::{DiskError, VolumeProblem};
 use archive_model::VolumeId;
@@ -33,7 +33,7 @@ impl Volumes {
         warnings
     }
 
-    /// Notes why a volume could not be reconciled with the catalog. It stays offline, and is tried again.
+    /// Notes why a volume could not be reconciled with the catalog. The volume stays offline, and is tried again.
     pub fn cannot_accept(&self, id: &VolumeId, error: &DiskError) {
         let mut state = self.change_state();
         let mut volumes = state.volumes.iter_mut();
@@ -44,7 +44,8 @@ impl Volumes {
         }
     }
 
-    /// Takes a volume offline whose names cannot be read. It is reconciled with the catalog before it serves again.
+    /// Takes a volume offline whose names cannot be read. The volume is reconciled with the catalog before it serves
+    /// again.
     pub fn cannot_look(&self, id: &VolumeId, error: &DiskError) {
         let mut state = self.change_state();
         state.accepted.remove(id);

@@ -60,8 +60,8 @@ impl Volumes {
         Ok(())
     }
 
-    /// Adopts a volume that another node, or an earlier installation of this one, has labelled. Its mode is kept. It comes
-    /// online once it was reconciled with the catalog.
+    /// Adopts a volume that another node, or an earlier installation of this one, has labelled. The mode of the volume
+    /// is kept. It comes online once it was reconciled with the catalog.
     pub fn adopt(&self, path: &Path) -> Result<VolumeId, VolumesError> {
         self.adopt_as(path, None)
     }
@@ -110,7 +110,8 @@ impl Volumes {
         Ok(id)
     }
 
-    /// Clears a poisoned volume that people have looked at. It comes online once it was reconciled with the catalog.
+    /// Clears a poisoned volume that people have looked at. The volume comes online once it was reconciled with the
+    /// catalog.
     pub fn clear(&self, id: &VolumeId) -> Result<(), VolumesError> {
         self.change(id, |memory| memory.poisoned = None)
     }
@@ -129,7 +130,7 @@ impl Volumes {
         }
     }
 
-    /// Takes a retired volume back into service. It comes online once it was reconciled with the catalog.
+    /// Takes a retired volume back into service. The volume comes online once it was reconciled with the catalog.
     pub fn reinstate(&self, id: &VolumeId) -> Result<(), VolumesError> {
         let mut state = self.change_state();
         let mut remembered = state.remembered.clone();
@@ -247,7 +248,7 @@ impl Volumes {
         }
     }
 
-    /// Remembers the volume at its path. It stays offline until it was reconciled with the catalog.
+    /// Remembers the volume at its path. The volume stays offline until it was reconciled with the catalog.
     fn take_in(&self, path: &Path, id: &VolumeId, generation: u64) -> Result<(), VolumesError> {
         {
             let mut state = self.change_state();

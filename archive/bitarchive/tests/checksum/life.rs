@@ -45,7 +45,7 @@ async fn lost_table_is_refused_at_start() {
         "to begin anew is to move the rest away first"
     );
 
-    // Nothing of it is there: perhaps a disk that is not mounted.
+    // Nothing of the record is there: perhaps its disk is not mounted.
     std::fs::rename(test.data(), test.path("elsewhere")).unwrap();
     let error = start().await;
     assert!(

@@ -38,7 +38,7 @@ async fn same_content_succeeds_and_other_is_refused() {
     let first = test.store(&running, "a", &bytes).await.unwrap();
     let again = test.store(&running, "a", &bytes).await.unwrap();
     assert_eq!(again, first);
-    // As every node does, it says at once what it has: the sender sees that it is not the same.
+    // As every node does, the replica says at once which root it has: the sender sees that it is not the same.
     let said = test.store(&running, "a", &other).await.unwrap();
     assert_eq!(said.root, root(&bytes).as_bytes()[..]);
     assert_eq!(test.store(&running, "a", &bytes).await.unwrap(), first);
@@ -165,7 +165,7 @@ async fn cut_stream_resumes_from_hashed_bytes() {
     for chunk in prefix(8).chunks(100_000) {
         say(&sending.steps, Step::Data(chunk.to_vec().into())).await;
     }
-    // It has hashed all of it once it waits for more: `open` of the next one says how far.
+    // The replica has hashed all bytes once it waits for more: `open` of the next stream says how many.
     drop(sending);
     let all: Vec<u64> = (1..=12).map(|number| number * STRIDE).collect();
     let (sending, offered) = ready(all.clone()).await;
@@ -174,7 +174,7 @@ async fn cut_stream_resumes_from_hashed_bytes() {
     assert_eq!(offered.root, root(prefix(reached)).as_bytes()[..]);
     drop(sending);
 
-    // Not where the sender cannot, and back to where the others stand.
+    // The stream does not begin at a point that the sender lacks, and goes back to that of the others.
     let (sending, offered) = ready(vec![5, STRIDE, 11 * STRIDE]).await;
     assert_eq!(offered.offset, STRIDE);
     let offset = STRIDE;
@@ -244,7 +244,7 @@ async fn a_file_is_never_held() {
     running.stop().await;
 }
 
-/// All at once.
+/// Awaits all futures at once, and returns their results in order.
 async fn futures<T>(all: impl Iterator<Item = impl Future<Output = T>>) -> Vec<T> {
     let mut waiting: Vec<_> = all.map(|one| (Box::pin(one), None)).collect();
     std::future::poll_fn(|context| {

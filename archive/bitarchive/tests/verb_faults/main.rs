@@ -373,7 +373,7 @@ fn flip_in_memory_is_refused_and_retried() {
     assert!(is_read_back, "{refused:?}");
     assert!(!machine.target().file.exists());
     assert!(node.find(&name()).expect("entries").is_empty());
-    // What was refused is still there, and its root is not the sender's: it is sent again from the beginning.
+    // The refused bytes are still there, and their root is not the sender's: all are sent again from the beginning.
     let begun = node.begin(&upload(), &name(), SIZE as u64);
     let begun = begun.expect("the same upload");
     let received = usize::try_from(begun.received()).expect("small");

@@ -96,7 +96,7 @@ fn unexpected_file_needs_its_own_admission() {
     let (node, found) = machine.start();
     assert_eq!((found.unchanged, found.manifests), (2, 0));
     assert!(node.open_file(&name("a")).unwrap().outboard.is_some());
-    // It changed since it was hashed: what it was is forgotten, and it is no damage of anything.
+    // The file changed since it was hashed: its old root is forgotten, and the change counts as no damage.
     drop(node);
     std::fs::write(machine.target("b").file, "longer").unwrap();
     let (node, found) = machine.start();

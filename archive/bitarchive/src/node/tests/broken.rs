@@ -33,7 +33,7 @@ impl Machine {
         node
     }
 
-    /// Flips one bit in each of these groups.
+    /// Flips one bit of the file in each of the given groups.
     pub(super) fn flip(&self, file: &str, groups: &[usize]) {
         spoil(&self.target(file).file, |content| {
             for group in groups {

@@ -130,7 +130,7 @@ impl Scene {
         next(self.with_row())
     }
 
-    /// All names are in, and the directory bears its dot still.
+    /// Makes the scene in which all names are in, and the directory still bears its dot.
     fn with_row_kept(self) -> Self {
         self.with_row().back_out(&[])
     }

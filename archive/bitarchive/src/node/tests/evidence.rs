@@ -81,7 +81,7 @@ fn young_or_doubtful_items_are_kept() {
     std::fs::create_dir(place.join("inner")).unwrap();
     assert_eq!(node.end_evidence(after(10_000)), 0, "odd");
     std::fs::remove_dir(place.join("inner")).unwrap();
-    // What a crash left of it, goes.
+    // An item that a crash has left in part is removed.
     std::fs::remove_file(place.join("a.groups.mend")).unwrap();
     assert_eq!(node.end_evidence(after(201)), 1);
     assert!(!place.try_exists().unwrap());

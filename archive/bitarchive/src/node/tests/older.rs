@@ -68,7 +68,7 @@ fn older_catalog_is_noticed_and_rebuilt() {
             );
         }
     }
-    // Without a stamp it is what it is.
+    // Without a stamp the catalog is believed as it is.
     std::fs::remove_file(&stamp).unwrap();
     let (node, found) = machine.start();
     assert_eq!((found.unchanged, found.added), (2, 0), "{found:?}");

@@ -27,7 +27,7 @@ fn cut_upload_resumes_at_its_last_point() {
         (2, 65_535, vec![groups(4)], 0),
         (3, 70_000, vec![groups(5), u64::MAX], 0),
         (4, 0, vec![groups(1)], 0),
-        // Not sorted, and no whole groups: never more than is there, and never part of a group.
+        // Points that are not sorted and no whole groups: never more than is there, and never part of a group.
         (5, 70_000, vec![u64::MAX, groups(3) + 5, 7], groups(3)),
     ] {
         let (file, upload) = (format!("f-{number}"), format!("u-{number}"));

@@ -159,7 +159,7 @@ async fn pause_and_throttle_survive_a_restart() {
     );
     let late = |running: &RunningScrub| running.node.verify_by().is_some_and(|by| by < clock_now());
     running.until("late", |_| late(&running)).await;
-    // It has had its turns, with something due, and taken none of them.
+    // The scrub has had turns, with copies due, and has read none.
     let turns = running.turns();
     let state = running.until("more turns", |_| running.turns() >= turns + 3);
     assert_eq!(state.await.bytes, 0, "it is paused");

@@ -50,7 +50,7 @@ fn file_on_another_shelf_goes_to_its_place() {
         let sidecar = machine.target("moved").sidecar;
         let meta = machine.target("other").sidecar;
         std::fs::copy(&sidecar, meta.parent().unwrap().join("moved.json")).unwrap();
-        // As the catalog knows it, and as one that is built again does.
+        // With the catalog as it was, and with one that is built again.
         if is_anew {
             std::fs::remove_dir_all(machine.path("data/catalog")).unwrap();
         }

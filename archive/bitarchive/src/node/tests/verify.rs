@@ -101,7 +101,7 @@ fn links_and_directories_are_never_followed() {
     std::fs::write(machine.path("elsewhere"), &content).unwrap();
     std::os::unix::fs::symlink(machine.path("elsewhere"), &path).unwrap();
     missing("a link to the very bytes");
-    // What is no file where the file belongs goes aside when the file is stored again.
+    // Something that is no file in the place of the file goes aside when the file is stored again.
     machine.store(&node, "a", &content).unwrap();
     assert_eq!(verify(&node, "a").row.condition, Condition::Present);
     assert_eq!(machine.content("a"), content);

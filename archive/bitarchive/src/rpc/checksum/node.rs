@@ -139,7 +139,7 @@ impl Node for Door {
         Err(has_none("no groups to mend"))
     }
 
-    /// Answers that it is idle: there is nothing to read again.
+    /// Answers that the scrub is idle: a checksum replica has nothing to read again.
     async fn scrub(&self, request: Request<wire::ScrubRequest>) -> Answer<wire::ScrubState> {
         match request.into_inner().order() {
             wire::scrub_request::Order::Unspecified => Ok(Response::new(wire::ScrubState {

@@ -192,7 +192,7 @@ fn damage_makes_its_neighbours_next() {
         NEIGHBOURS,
         "one of those that are equally far"
     );
-    // What was read since is not read again for the same damage.
+    // Copies that were read since are not read again for the same damage.
     let mut survey = super::tests::survey(1, vec![suspect]);
     for mut entry in entries {
         entry.row.verified = Some(at(1));
@@ -246,7 +246,7 @@ fn rate_keeps_the_tightest_limit() {
     assert_eq!(plan(0, &[small.clone(), tight.clone()]).rate, expected);
     let overdue = sized("c", -9000, tebibyte);
     assert_eq!(plan(0, &[overdue, tight, small]).rate, 2 * expected);
-    // What is beyond the plan counts too.
+    // Copies beyond the plan count too.
     let mut survey = survey(0, Vec::new());
     survey.most = 1;
     for name in ["a", "b", "c"] {

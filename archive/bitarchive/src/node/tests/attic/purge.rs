@@ -18,7 +18,7 @@ fn purge_of_file_names_its_checksum() {
         assert!(!refused.to_string().contains(&root(b"x").to_string()));
         assert!(checksum_in(&node, &item).is_some());
     }
-    // What says that it is a file is gone: it may be one still.
+    // The reason, which says that the item is a file, is gone: it may still be a file.
     let reason = machine.place(&item).join("why.json");
     let text = std::fs::read(&reason).unwrap();
     std::fs::write(&reason, "{").unwrap();
