@@ -1,9 +1,9 @@
 //! Batch jobs: one program over many files, where their bytes are.
 //!
-//! Owns what a job is ([`Job`], [`Plan`]), which jobs are built in ([`built_in`]), and how one file goes through a job
-//! ([`run_file`]). Jobs that users bring as WebAssembly components are [`Plan`]s of `archive-component`, which has the
-//! engine for them. Knows no network, no node and no clock of its own: the caller brings the bytes, proven while they
-//! are read ([`Source`]), takes the output ([`Sink`]), and says when the job has to end ([`Control`]).
+//! Owns what a job is ([`Job`], [`Plan`]), which jobs are built in ([`built_in`]), and the way of one file through a
+//! job ([`run_file`]). Jobs that users bring as WebAssembly components are [`Plan`]s of `archive-component`, which has
+//! the engine for them. Knows no network, no node and no clock of its own: the caller brings the bytes, proven while
+//! they are read ([`Source`]), takes the output ([`Sink`]), and says when the job has to end ([`Control`]).
 //!
 //! Each file has a job of its own, which is gone after it. So what a job writes about a file depends on that file
 //! alone; one file cannot spoil another; and a job that was interrupted goes on after any file. Work over several files
