@@ -30,7 +30,7 @@ pub struct Policy {
     pub delay: SignedDuration,
     /// The number of files of a replica whose repair in one day never trips the brake.
     pub brake_files: u64,
-    /// The number of a replica's files of which one may be repaired in a day without tripping the brake.
+    /// The share of a replica's files, as one in this number, whose repair in one day does not trip the brake either.
     pub brake_fraction: u64,
     /// The time that a volume must have been in its state.
     pub settled: SignedDuration,
