@@ -81,8 +81,8 @@ pub(crate) const FORMAT: &str = "holdfast-attic/1";
 /// The name of the file with the reason.
 pub(crate) const REASON_NAME: &str = "why.json";
 
-/// Moves those of `paths` that exist into a new directory of the attic, after the reason was written there. The name of the
-/// directory contains `id`, and is a free one.
+/// Moves the `paths` that exist into a new directory of the attic, after the reason was written there. The directory
+/// has a free name that contains `id`.
 pub fn put_aside(
     layout: &Layout,
     id: &str,

@@ -37,7 +37,7 @@ pub(crate) fn entry_of(node: &NodeId, entry: Entry) -> wire::FileEntry {
     })
 }
 
-/// The condition of a copy, as the archive speaks of it.
+/// Returns the condition of a copy in the words of the archive.
 fn condition(condition: &Condition) -> CopyCondition {
     match condition {
         Condition::Present => CopyCondition::Present,

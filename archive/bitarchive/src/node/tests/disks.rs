@@ -11,7 +11,7 @@ pub(super) fn id(text: &str) -> VolumeId {
     VolumeId::new(text).unwrap()
 }
 
-/// A machine with a second disk that no setting names.
+/// Returns a machine with a second disk that no setting names.
 pub(super) fn with_two() -> Machine {
     let machine = Machine::new();
     std::fs::create_dir(machine.path("two")).unwrap();

@@ -78,7 +78,7 @@ impl RunningScrub {
         self.control.state(clock_now())
     }
 
-    /// The number of steps that it was asked to make.
+    /// Returns the number of steps that the scrub was asked to make.
     fn turns(&self) -> u64 {
         self.workers.list()[0].steps
     }
