@@ -336,7 +336,7 @@ enum Event {
     File(Option<FileEvent>),
 }
 
-/// Counts the files, for people who wait. If it fails, the job itself meets the same error.
+/// Counts the files of a job, for people who wait. Ignores errors: the job itself meets them.
 fn count(shared: &JobContext, mut after: Option<FileName>) {
     let mut total = 0;
     while shared.control.why().is_none() {
