@@ -173,7 +173,7 @@ impl Automatic {
         Ok(())
     }
 
-    /// Confirms, or repairs, in a task of its own.
+    /// Confirms an anomaly, or repairs it, in a task of its own.
     fn start(&self, row: AnomalyRow, what: turn::Step) {
         let id = row.filed.id;
         locked(&self.hands).busy.insert(id);

@@ -184,7 +184,7 @@ impl Preserver {
         Ok(found)
     }
 
-    /// Files a look.
+    /// Files the result of a look.
     pub(crate) async fn file(
         &self,
         replica: &ReplicaId,
@@ -195,8 +195,8 @@ impl Preserver {
         file_look(&self.anomalies, (replica, name), look, &look_context.who).await
     }
 
-    /// Files a look, if `is_so` holds of the file's record and its anomalies at that moment. Returns `None` if it has changed:
-    /// look again.
+    /// Files the result of a look, if `is_so` holds of the file's record and its anomalies at that moment. Returns
+    /// `None` if the file has changed: look again.
     pub(crate) async fn file_while(
         &self,
         (replica, name): (&ReplicaId, &FileName),

@@ -191,7 +191,8 @@ impl Pass<'_> {
         Ok(())
     }
 
-    /// Files a name that nobody could look at, without a second look.
+    /// Files a name that nobody could look at, without a second look; beyond [`MOST_UNVERIFIED`] such names are only
+    /// counted.
     async fn unverified(&self, name: &FileName, kind: AnomalyKind) -> Result<(), CallError> {
         let record = self.own.record(name).await?;
         let content = record.as_ref().and_then(|record| record.content.as_ref());

@@ -54,7 +54,8 @@ impl Spool {
         self.data.join("export")
     }
 
-    /// The export that the archive was asked to store and may not have; what never came so far is removed.
+    /// Returns the spooled export that the archive was asked to store and may not have. Removes other spooled files,
+    /// which the archive was never asked to store.
     pub(super) fn pending(&self) -> Result<Option<SpooledExport>, DailyExportError> {
         let folder = self.folder();
         directory::make(&folder)?;

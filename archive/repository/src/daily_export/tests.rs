@@ -18,7 +18,7 @@ struct ExportFixture {
 }
 
 impl ExportFixture {
-    /// An archive whose last export was made just now.
+    /// Creates an archive whose last export was made just now.
     fn new() -> Self {
         let directory = tempfile::tempdir().unwrap();
         let clock = ManualClock::new("2026-01-01T00:00:00Z".parse().unwrap());

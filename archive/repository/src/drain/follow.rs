@@ -89,7 +89,7 @@ mod tests {
         }
     }
 
-    /// A volume that is drained and then retired keeps the mode that it had.
+    /// Returns the state of a volume in a mode. A volume that is drained and then retired keeps the mode that it had.
     fn volume_in(mode: Mode) -> VolumeState {
         let is_retired = mode == Mode::Retired;
         VolumeState {

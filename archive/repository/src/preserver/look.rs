@@ -118,9 +118,9 @@ impl Preserver {
         }
     }
 
-    /// Looks, files the result, and tells the coordinator of a copy that is elsewhere. Looks again if the record changes before
-    /// the result is filed: otherwise a copy that was just stored stays filed as missing. If it keeps changing, nothing is
-    /// filed.
+    /// Looks, files the result, and tells the coordinator of a copy that is elsewhere. Looks again if the record
+    /// changes before the result is filed: otherwise a copy that was just stored stays filed as missing. If the record
+    /// keeps changing, nothing is filed.
     pub(crate) async fn look_and_file(
         &self,
         replica: &ReplicaId,

@@ -122,7 +122,7 @@ pub(super) fn state(door: &Door, row: &AnomalyRow) -> Result<wire::AnomalyState,
     filed(door, row).map(fields::anomaly_message)
 }
 
-/// An anomaly as people are told of it.
+/// Returns the anomaly as people are told of it.
 pub(super) fn filed(door: &Door, row: &AnomalyRow) -> Result<FiledAnomaly, DbError> {
     let filed = &row.filed;
     let (groups, lost) = match &filed.kind {

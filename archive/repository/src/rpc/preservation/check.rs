@@ -47,7 +47,7 @@ pub(super) fn order(request: &wire::CheckRequest, who: Arc<str>) -> Result<Check
     })
 }
 
-/// Checks, and sends each step. The check ends when the caller goes away.
+/// Runs a check, and sends each of its steps. The check ends when the caller goes away.
 pub(super) async fn run(
     door: &Door,
     order: &CheckOrder,

@@ -8,7 +8,7 @@ use tonic::{Request, Status};
 use super::Door;
 use super::acting;
 
-/// Asks, or orders, every selected node.
+/// Asks every selected node for the state of its scrub, or gives it an order.
 pub(super) async fn run(
     door: &Door,
     request: Request<wire::ScrubsRequest>,

@@ -26,7 +26,7 @@ fn fill(replica: &PlayedReplica) {
     script.unread.insert("e.warc".to_owned());
 }
 
-/// The number of messages of a complete run.
+/// Returns the number of messages of a complete run.
 fn messages(replica: &PlayedReplica) -> usize {
     let script = replica.script();
     let of = |output: &Vec<u8>| output.len().div_ceil(5) + 3;
