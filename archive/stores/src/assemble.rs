@@ -116,7 +116,7 @@ impl Assembler {
 }
 
 impl Assembly {
-    /// Also gives the bytes without their proof.
+    /// Makes the reading also return the bytes without their proof.
     #[must_use]
     pub const fn with_bytes(mut self) -> Self {
         self.with_bytes = true;

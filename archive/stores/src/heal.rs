@@ -40,7 +40,7 @@ pub struct Healer {
 }
 
 impl Healer {
-    /// A healer with nothing to do.
+    /// Creates a healer with nothing to do.
     pub fn new(transfers: Transfers, assembler: Assembler) -> Self {
         Self {
             transfers,

@@ -28,7 +28,7 @@ fn content() -> Content {
     }
 }
 
-/// An announcement that says only how long the file is.
+/// Returns an announcement that gives only the size of the file.
 fn bare() -> Claim {
     let digests = Claim::from(&content());
     Claim {

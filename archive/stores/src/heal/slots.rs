@@ -22,7 +22,7 @@ impl Slots {
         }
     }
 
-    /// The turns of one replica.
+    /// Returns the turns of one replica.
     pub(super) fn of(&self, replica: &ReplicaId) -> Arc<Semaphore> {
         let mut replicas = self.replicas.lock().unwrap_or_else(PoisonError::into_inner);
         let turns = replicas.entry(replica.clone());

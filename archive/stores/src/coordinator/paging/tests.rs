@@ -20,7 +20,7 @@ fn id(text: &str) -> ReplicaId {
     ReplicaId::new(text).unwrap()
 }
 
-/// A file that one replica has and the other does not.
+/// Returns the row of a file that one replica has and the other does not.
 fn bound(name: &str) -> AdminRow {
     let copy = |state| ReplicaRecord {
         state,
