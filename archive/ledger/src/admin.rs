@@ -77,7 +77,7 @@ pub struct Changes {
 }
 
 impl Changes {
-    /// The batch itself, for rows of the other tables.
+    /// Returns the batch itself, for rows of the other tables.
     pub const fn batch(&mut self) -> &mut Batch {
         &mut self.batch
     }

@@ -74,14 +74,14 @@ pub struct Position {
     pub chain: Chain,
     /// The number of the last file.
     pub file: u64,
-    /// The number of its bytes.
+    /// The number of bytes of that file.
     pub length: u64,
 }
 
 impl archive_db::Value for Position {}
 
 impl Position {
-    /// Before the first line.
+    /// Returns the position before the first line.
     pub const fn start() -> Self {
         Self {
             chain: Chain::start(),
@@ -93,7 +93,7 @@ impl Position {
 
 /// The rows in a table of the admin data that are not, or not yet, only in the log.
 pub trait Rows {
-    /// The line of this number, if the table still has it.
+    /// Returns the line of this number, if the table still has it.
     fn row(&self, number: u64) -> Result<Option<AuditLine>, DbError>;
 }
 
@@ -199,7 +199,7 @@ impl AuditLog {
         &self.directory
     }
 
-    /// The number of the next line.
+    /// Returns the number of the next line.
     pub const fn next(&self) -> u64 {
         self.position.chain.next()
     }

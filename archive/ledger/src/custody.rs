@@ -120,7 +120,7 @@ impl<'a> Vouched<'a> {
         })
     }
 
-    /// The custody receipt: the admission, and every replica that has a copy that counts.
+    /// Signs the custody receipt: the admission, and every replica that has a copy that counts.
     ///
     /// # Errors
     ///

@@ -265,7 +265,7 @@ impl State {
     }
 }
 
-/// A reason as it is kept: plain text, neither empty nor a book.
+/// Returns the reason as it is kept. Refuses a reason that is empty, too long or no plain text.
 pub fn plain_reason(text: &str) -> Result<&str, NotAllowed> {
     let text = text.trim();
     let is_odd = |c: char| c.is_control() && c != '\n';

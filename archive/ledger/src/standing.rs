@@ -116,7 +116,7 @@ impl Now {
         self.is_retired(replica) || self.is_filling(replica)
     }
 
-    /// The retired nodes of a replica.
+    /// Returns the retired nodes of a replica.
     pub fn retired_nodes(&self, replica: &ReplicaId) -> Vec<NodeId> {
         let nodes = self.nodes.keys().filter(|(of, _)| of == replica);
         nodes.map(|(_, node)| node.clone()).collect()
@@ -262,7 +262,8 @@ impl Standing {
         self.commit(changes, Some(line))
     }
 
-    /// Every file was told.
+    /// Ends a task once every file was told: a filled replica stands as it was set up, and a retired part is marked as
+    /// emptied.
     pub fn end(&self, task: &Task, line: AuditLine) -> Result<(), DbError> {
         let now = self.now();
         let line = Some(line);

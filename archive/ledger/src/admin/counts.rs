@@ -112,8 +112,8 @@ impl Running {
 }
 
 impl Admin {
-    /// Counts every row, once after the start; until then [`Admin::counts`] has no answer. `each` sees the rows. The index of
-    /// places is compared with them.
+    /// Counts every row, once after the start; until then [`Admin::counts`] has no answer. Shows every row to `each`,
+    /// and compares the index of places with the rows.
     ///
     /// # Errors
     ///
@@ -160,8 +160,8 @@ impl Admin {
         running.is_whole.then(|| running.counts.clone())
     }
 
-    /// The files that have lacked a replica since before `before`, but for those that are excused; `None` if there are none,
-    /// or they were not counted yet.
+    /// Returns the files that have lacked a replica since `before` or longer, except those that lack excused replicas
+    /// only; `None` if no file has, or if the files were not counted yet.
     pub fn late(&self, before: Timestamp, is_excused: impl Fn(&ReplicaId) -> bool) -> Option<Late> {
         let running = self.running();
         running

@@ -51,7 +51,7 @@ pub(super) struct Feed {
     rows: Table<u64, ChangeRow>,
     /// The position before the first change.
     begin: FeedPosition,
-    /// Behind the last change that was committed. Changed while the lines of the trail are numbered only.
+    /// The position behind the last change that was committed. Changed while the lines of the trail are numbered only.
     committed: Arc<Mutex<FeedPosition>>,
     /// The position behind the last change that followers may be told of: a power cut does not take it away.
     told: watch::Sender<FeedPosition>,
@@ -108,7 +108,7 @@ impl Feed {
         *self.end() = end;
     }
 
-    /// The position behind the last change that was committed.
+    /// Returns the position behind the last change that was committed.
     pub(super) fn committed(&self) -> FeedPosition {
         *self.end()
     }
@@ -150,7 +150,7 @@ impl Admin {
         Ok(row.is_some_and(|row| row.lineage == position.lineage))
     }
 
-    /// The changes after number `after` up to `end`, in their order.
+    /// Returns the changes after number `after` up to `end`, in their order.
     pub fn feed(
         &self,
         after: u64,
@@ -161,7 +161,7 @@ impl Admin {
     }
 }
 
-/// The lineage behind a change.
+/// Returns the lineage behind a change, given the one before it.
 fn next_lineage(before: u64, kind: ChangeKind, file: &FeedFile) -> u64 {
     let hash = Sha256::new()
         .chain_update(before.to_be_bytes())
@@ -174,7 +174,7 @@ fn next_lineage(before: u64, kind: ChangeKind, file: &FeedFile) -> u64 {
     short(hash)
 }
 
-/// The first 8 bytes of a hash.
+/// Returns the first 8 bytes of a hash.
 fn short(hash: Sha256) -> u64 {
     let bytes = hash.finalize().into_iter().take(8);
     bytes.fold(0, |sum, byte| sum << 8 | u64::from(byte))

@@ -41,7 +41,7 @@ pub(super) struct Places {
     numbers: Table<String, u64>,
 }
 
-/// The places of a file: one in each replica at most.
+/// Returns the places of a file: one in each replica at most.
 pub(super) fn places_of(record: &FileRecord) -> impl Iterator<Item = PlaceKey> + '_ {
     record.replicas.iter().filter_map(|(replica, copy)| {
         let node = copy.node.as_ref().filter(|_| !copy.state.is_withdrawn())?;

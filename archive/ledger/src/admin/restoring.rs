@@ -69,17 +69,17 @@ impl Restoring {
         self.load.put(&self.admin.nodes, &key, row)
     }
 
-    /// The admin data, for tables that have a room of their own, and what takes their rows.
+    /// Returns the admin data, for tables that have a room of their own, and the load that takes their rows.
     pub(crate) const fn parts(&mut self) -> (&Admin, &mut Load) {
         (&self.admin, &mut self.load)
     }
 
-    /// Lets what was taken so far be asked for.
+    /// Makes the rows that were taken so far readable.
     pub fn settle(&mut self) -> Result<(), DbError> {
         self.load.settle()
     }
 
-    /// A file that was taken before the last [`Restoring::settle`].
+    /// Returns the row of a file, if it was taken before the last [`Restoring::settle`].
     pub fn known(&self, name: &FileName) -> Result<Option<AdminRow>, DbError> {
         self.admin.file(name)
     }
@@ -95,7 +95,7 @@ impl Restoring {
         self.load.put(&self.admin.audit, &number, line)
     }
 
-    /// Takes how far the log that is there has come.
+    /// Takes the position that the existing log has reached.
     pub fn set_log_end(&mut self, position: Position) -> Result<(), DbError> {
         self.admin.stamp.log_ends(&position);
         self.load.put(&self.admin.log_end, &0, &position)

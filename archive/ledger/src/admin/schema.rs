@@ -67,7 +67,7 @@ pub(super) type NodeTableKey = (Text<ReplicaId>, Text<NodeId>);
 /// The key of volumes in tables: as [`VolumeKey`], so that those of a replica, or of a node, lie together.
 pub(crate) type VolumeTableKey = (Text<ReplicaId>, Text<NodeId>, Text<VolumeId>);
 
-/// The key of a volume in a table.
+/// Returns the key of a volume in a table.
 pub(crate) fn to_table(volume: &VolumeKey) -> VolumeTableKey {
     (
         Text(volume.replica.clone()),
@@ -76,7 +76,7 @@ pub(crate) fn to_table(volume: &VolumeKey) -> VolumeTableKey {
     )
 }
 
-/// The volume of a key in a table.
+/// Returns the volume of a key in a table.
 pub(crate) fn from_table((Text(replica), Text(node), Text(volume)): VolumeTableKey) -> VolumeKey {
     VolumeKey {
         replica,
@@ -85,7 +85,7 @@ pub(crate) fn from_table((Text(replica), Text(node), Text(volume)): VolumeTableK
     }
 }
 
-/// The volumes that have a completed copy of a file.
+/// Returns the volumes that have a completed copy of a file.
 pub(super) fn volumes_of(record: &FileRecord) -> impl Iterator<Item = VolumeKey> + '_ {
     let copies = record.replicas.iter();
     let completed = copies.filter(|(_, copy)| copy.state.is_completed());

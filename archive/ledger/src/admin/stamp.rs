@@ -195,7 +195,8 @@ impl Worker for Stamping {
 }
 
 impl Admin {
-    /// Says, also in the audit trail, that a write was cut away which a power cut had torn.
+    /// Reports in the log and in the audit trail that a write was cut away which a power cut had torn. Does nothing if
+    /// there was none.
     ///
     /// # Errors
     /// [`AdminError`] where the line of the trail cannot be written.

@@ -30,7 +30,7 @@ impl fmt::Debug for TrailSnapshot<'_> {
 }
 
 impl Admin {
-    /// The lines of the trail that the table still has, from this number on.
+    /// Returns the lines of the trail that the table still has, from this number on.
     pub fn audit_rows(
         &self,
         from: u64,
@@ -38,7 +38,8 @@ impl Admin {
         self.audit.range((Included(from), Unbounded))
     }
 
-    /// Returns the trail up to its newest line. The number of that line is read first: what is added meanwhile is behind it.
+    /// Returns the trail up to its newest line. The number of that line is read first: lines that are added meanwhile
+    /// are behind it.
     pub fn trail(&self) -> Result<TrailSnapshot<'_>, DbError> {
         let last = self.audit.last()?.map(|(number, _)| number);
         let lines = Box::new(self.audit.scan()?);

@@ -16,14 +16,14 @@ use super::schema::{from_table, to_table, volumes_of};
 use super::{Admin, WalkScope};
 
 impl Admin {
-    /// Every volume that has, or had, a completed copy; those that were retired as well.
+    /// Returns every volume that has, or had, a completed copy, the retired ones included.
     pub fn volumes(&self) -> Result<BTreeSet<VolumeKey>, DbError> {
         let rows = self.volumes.scan()?;
         rows.map(|row| row.map(|(key, ())| from_table(key)))
             .collect()
     }
 
-    /// Forgets a volume that has no copy any more, if that is so: every one of them was moved, or given up.
+    /// Forgets a volume if it has no copy any more, because every copy was moved, or given up.
     pub fn forget_if_empty(&self, volume: &VolumeKey) -> Result<bool, DbError> {
         for row in self.files_in(&WalkScope::Volume(volume.clone()), None)? {
             if volumes_of(&row?.record).any(|key| key == *volume) {

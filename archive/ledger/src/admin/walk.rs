@@ -108,7 +108,8 @@ impl Walk {
 }
 
 impl Admin {
-    /// The files of a scope, sorted by name, from the first name after `after` on. Damage ends it with an error.
+    /// Returns the files of a scope, sorted by name, from the first name after `after` on. Damage ends the rows with an
+    /// error.
     pub fn files_in(
         &self,
         scope: &WalkScope,

@@ -114,7 +114,7 @@ impl Anomalies {
         })
     }
 
-    /// Files what a look found, and closes what it could have found and did not.
+    /// Files the anomalies that a look found, and closes those that it could have found and did not.
     pub fn look(&self, filing: Filing<'_>, look: &Look) -> Result<LookResult, DbError> {
         self.file(&mut self.running(), filing, look)
     }
@@ -243,13 +243,13 @@ impl Anomalies {
         rows.map(|row| Ok(open_row(row?))).collect()
     }
 
-    /// Returns the open and accepted anomalies, sorted by file, then replica, then kind. Damage of the table ends it
-    /// with an error.
+    /// Returns the open and accepted anomalies, sorted by file, then replica, then kind. Damage of the table ends the
+    /// rows with an error.
     pub fn rows(&self) -> Result<impl Iterator<Item = Result<AnomalyRow, DbError>> + '_, DbError> {
         Ok(self.open.scan()?.map(|row| row.map(open_row)))
     }
 
-    /// The same, from the first after `last` on.
+    /// Returns the open and accepted anomalies as [`Anomalies::rows`] does, from the first after `last` on.
     pub fn rows_after(
         &self,
         last: Option<&AnomalyRow>,

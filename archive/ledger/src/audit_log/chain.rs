@@ -69,7 +69,7 @@ pub struct Written {
 }
 
 impl Written {
-    /// A line without its place in the chain.
+    /// Creates the written form of a line, without its place in the chain.
     pub fn new(number: u64, line: &AuditLine) -> Self {
         Self {
             number,
@@ -81,7 +81,7 @@ impl Written {
         }
     }
 
-    /// Everything but its number, for comparisons.
+    /// Returns everything of the line except its number, for comparisons.
     ///
     /// # Errors
     ///
@@ -90,7 +90,7 @@ impl Written {
         serde_json::to_vec(&(&self.at, &self.who, &self.file, &self.what))
     }
 
-    /// The number and the line.
+    /// Returns the number and the line.
     pub fn into_line(self) -> (u64, AuditLine) {
         let line = AuditLine {
             at: self.at,
@@ -103,7 +103,7 @@ impl Written {
 }
 
 impl Chain {
-    /// Before the first line.
+    /// Returns the chain before the first line.
     pub const fn start() -> Self {
         Self {
             next: 0,
@@ -111,12 +111,12 @@ impl Chain {
         }
     }
 
-    /// The number of the next line.
+    /// Returns the number of the next line.
     pub const fn next(&self) -> u64 {
         self.next
     }
 
-    /// The hash of the line before it.
+    /// Returns the hash of the line before the next one.
     pub const fn previous(&self) -> Hash {
         self.previous
     }
@@ -164,7 +164,7 @@ impl Chain {
         Ok(entry)
     }
 
-    /// The chain that leads to a line, as the line itself tells.
+    /// Returns the chain that leads to a line, as the line itself tells.
     pub(super) fn before(bytes: &[u8]) -> Result<Self, String> {
         let (entry, previous) = parse(bytes)?;
         let next = entry.number;

@@ -12,12 +12,12 @@ use super::{LogError, Position};
 /// The longest line that is read, in bytes.
 const LONGEST_LINE: u64 = 8 << 20;
 
-/// The file of this number.
+/// Returns the path of the log file with this number.
 pub(super) fn path(at: &Path, number: u64) -> PathBuf {
     at.join(format!("audit-{number:06}.jsonl"))
 }
 
-/// The number of a file of this name; other files are none of the log's business.
+/// Returns the number of the log file with this name; `None` if the file does not belong to the log.
 fn number(name: &str) -> Option<u64> {
     let digits = name.strip_prefix("audit-")?.strip_suffix(".jsonl")?;
     let is_plain = digits.len() >= 6 && digits.bytes().all(|b| b.is_ascii_digit());
@@ -30,12 +30,12 @@ pub struct Walk {
     files: Vec<PathBuf>,
     at: usize,
     reader: Option<BufReader<File>>,
-    /// After the last whole line.
+    /// The chain after the last whole line.
     chain: Option<Chain>,
     length: u64,
     line: u64,
     torn: Vec<u8>,
-    /// Whether what was read last is no line at all, as a crash may leave it.
+    /// Whether the bytes that were read last are no line at all, as a crash may leave them.
     is_garbage: bool,
     is_done: bool,
 }
@@ -83,7 +83,7 @@ impl Walk {
         }
     }
 
-    /// After the last line that was read.
+    /// Returns the position after the last line that was read.
     pub fn position(&self) -> Position {
         Position {
             chain: self.chain.unwrap_or(Chain::start()),
@@ -97,12 +97,13 @@ impl Walk {
         &self.torn
     }
 
-    /// Whether the error was about something that is no line at all: a crash leaves such, nobody who forges does.
+    /// Whether the error was about bytes that are no line at all: a crash leaves such bytes, a forger does not.
     pub(super) const fn is_garbage(&self) -> bool {
         self.is_garbage
     }
 
-    /// The last file, and its length with what is torn, once all lines were read; if there are no files, those of `position`.
+    /// Returns the number of the last file, and its length with its torn bytes, once all lines were read; if there are
+    /// no files, those of `position`.
     pub(super) fn end(&self, position: Position) -> (u64, u64) {
         if self.files.is_empty() {
             return (position.file, position.length);

@@ -38,7 +38,7 @@ fn open(at: &Path, known: Option<Position>, rows: &Table) -> Result<AuditLog, Lo
     AuditLog::open(at, known, rows, SHORT, &|| false)
 }
 
-/// A log of [`LINES`] lines: how far it is after each of them, and what each file holds.
+/// Writes a log of [`LINES`] lines. Returns the position after each line, and the content of each file.
 fn written(at: &Path) -> (Vec<Position>, Vec<Vec<u8>>) {
     let mut log = open(at, Some(Position::start()), &rows(0, 0)).unwrap();
     let mut positions = vec![Position::start()];
@@ -77,7 +77,7 @@ fn is_refused(at: &Path, known: Position) -> bool {
     is_refused
 }
 
-/// The lines of each file, with their line feeds.
+/// Returns the lines of each file, with their line feeds.
 fn lines(files: &[Vec<u8>]) -> Vec<Vec<Vec<u8>>> {
     let split = |bytes: &Vec<u8>| {
         bytes

@@ -124,7 +124,7 @@ impl Tables {
         })
     }
 
-    /// Every row of every table, kind by kind.
+    /// Returns every row of every table, kind by kind.
     pub fn read(&self) -> Result<Rows<'_>, DbError> {
         let anomalies = self.anomalies.scan()?.map(|row| {
             row.map(|((Text(file), Text(replica), _), filed)| {

@@ -53,7 +53,7 @@ pub enum RequestError {
 }
 
 impl Requests {
-    /// The table of that name.
+    /// Opens the table of the requests.
     pub fn new(admin: Admin) -> Result<Self, DbError> {
         Ok(Self {
             table: admin.table("requests")?,
@@ -114,7 +114,7 @@ impl Requests {
         })
     }
 
-    /// Every request, oldest first; those that nobody approved in time are expired first.
+    /// Returns every request, oldest first. Requests that nobody approved in time are expired before.
     pub fn all(&self, now: Timestamp) -> Result<Vec<Request>, RequestError> {
         let _changing = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
         let mut all = Vec::new();

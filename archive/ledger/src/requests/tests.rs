@@ -83,7 +83,7 @@ fn acts() -> Vec<RequestedAct> {
     ]
 }
 
-/// Anna has two certificates; Max has every role at once.
+/// Returns the persons of the tests: Anna has two certificates; Max has every role at once.
 fn people() -> Vec<Person> {
     use Role::{Custodian, Harvester, Officer, Operator, Reader, Researcher};
     vec![

@@ -188,7 +188,8 @@ impl Rule<'_> {
         }
     }
 
-    /// A replica that has the sidecar had the file: where that is gone now, the next check finds it missing.
+    /// Returns the record of the file in a replica. A replica that has the sidecar had the file: if that is gone now,
+    /// the next check finds it missing.
     fn replica(&self, spec: &ReplicaSpec, world: NameSightings<'_>) -> ReplicaRecord {
         let is_own = |sighting: &Sighting| sighting.replica == spec.id;
         let own = world.copies.iter().map(|(sighting, _)| *sighting);

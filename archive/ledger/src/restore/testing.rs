@@ -17,7 +17,7 @@ use archive_proof::testing::{signing_key, trust_in};
 use super::combine::{Rule, Sighting, Verdict};
 use crate::admin::{Admin, AdminRow, AuditLine};
 
-/// Two bitarchive replicas, `one` and `two`, both required.
+/// Returns two bitarchive replicas, `one` and `two`, both required.
 pub fn specs() -> Vec<ReplicaSpec> {
     let spec = |id: &str| ReplicaSpec {
         id: ReplicaId::new(id).unwrap(),
@@ -27,7 +27,7 @@ pub fn specs() -> Vec<ReplicaSpec> {
     vec![spec("one"), spec("two")]
 }
 
-/// An admission of `name`, whose size and root follow from `content`.
+/// Returns an admission of `name`, whose size and root follow from `content`.
 pub fn admission(name: &str, content: u8) -> Admission {
     Admission {
         size: u64::from(content),
@@ -40,7 +40,7 @@ pub fn admission(name: &str, content: u8) -> Admission {
     }
 }
 
-/// A copy in `replica` with this signed admission beside it.
+/// Returns a copy in `replica` with this signed admission beside it.
 pub fn sighting(replica: &str, admission: &str) -> Sighting {
     Sighting {
         replica: ReplicaId::new(replica).unwrap(),
@@ -52,7 +52,7 @@ pub fn sighting(replica: &str, admission: &str) -> Sighting {
     }
 }
 
-/// A file that both replicas have.
+/// Returns the row of a file that both replicas have.
 pub fn row(name: &str, content: u8) -> AdminRow {
     let signed = admission(name, content).sign(&signing_key()).unwrap();
     let (trust, specs) = (trust_in(&signing_key()), specs());

@@ -25,7 +25,7 @@ fn volume(replica: &str, node: &str, volume: &str) -> VolumeKey {
     }
 }
 
-/// The copies of one file in the replicas `one`, `two` and `three`, in these states.
+/// Returns the copies of one file in the replicas `one`, `two` and `three`, in these states.
 fn copies(states: &[ReplicaState]) -> BTreeMap<ReplicaId, ReplicaRecord> {
     let named = states.iter().zip(["one", "two", "three"]);
     named

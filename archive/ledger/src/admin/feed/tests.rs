@@ -34,7 +34,7 @@ fn all(admin: &Admin) -> Vec<FeedChange> {
     rows.map(Result::unwrap).collect()
 }
 
-/// The kind and the file of every change; each has the number after that of the one before.
+/// Returns the kind and the file of every change, and checks that the changes are numbered without holes.
 fn changes(admin: &Admin) -> Vec<(ChangeKind, String)> {
     let all = all(admin);
     let numbers: Vec<_> = all.iter().map(|change| change.position.number).collect();

@@ -17,7 +17,7 @@ fn node(number: u64) -> NodeId {
     NodeId::new(&format!("n-{number}")).unwrap()
 }
 
-/// A row whose copies are anywhere, in any state.
+/// Returns a row whose copies are anywhere, in any state.
 fn random_row(random: &mut Random, number: u8) -> AdminRow {
     let mut row = row(name(number).as_str(), number + 1);
     for copy in row.record.replicas.values_mut() {
@@ -49,7 +49,7 @@ fn change(admin: &Admin, random: &mut Random) {
     admin.commit(changes).unwrap();
 }
 
-/// The rows of the index that follow from those of the files.
+/// Returns the rows of the index that follow from those of the files.
 fn expected(admin: &Admin) -> BTreeSet<Key> {
     let rows = admin.files(None).unwrap().map(Result::unwrap);
     rows.flat_map(|row| {

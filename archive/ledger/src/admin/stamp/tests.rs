@@ -10,7 +10,7 @@ use super::super::schema::TABLES;
 use super::super::tests::{row, store};
 use super::*;
 
-/// A copy of everything that a kill would leave at this moment.
+/// Returns a copy of everything that a kill would leave at this moment.
 fn image(data: &Path) -> tempfile::TempDir {
     let image = tempfile::tempdir().unwrap();
     let copied = std::process::Command::new("cp")

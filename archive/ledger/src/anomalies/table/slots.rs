@@ -6,7 +6,7 @@ use super::Key;
 use crate::admin::Admin;
 use crate::anomalies::Filed;
 
-/// Files each row in its slot; writes nothing where each is.
+/// Files each row in its slot; writes nothing if every row is in its slot already.
 pub(super) fn renew(admin: &Admin, open: &Table<Key, Filed>) -> Result<(), DbError> {
     let mut changes = admin.change();
     let mut is_changed = false;
