@@ -12,7 +12,7 @@ fn node(index: usize) -> NodeId {
     NodeId::new(&format!("n{index}")).unwrap()
 }
 
-/// A run over every file, from the first on.
+/// Returns the scope of a run over every file, from the first on.
 fn all_files() -> (Option<FileName>, FileSelection) {
     (None, FileSelection::default())
 }
