@@ -44,7 +44,7 @@ impl Replicas {
             .map_err(|error| self.failed(replica, node, error))
     }
 
-    /// Everything that the replica has after a name, sorted by name, as its nodes know it.
+    /// Lists all copies that the replica has after a name, sorted by name, as its nodes know them.
     pub async fn copies_after(
         &self,
         replica: &ReplicaId,

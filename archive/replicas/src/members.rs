@@ -38,7 +38,7 @@ impl Members {
         !own.is_some_and(|own| own.contains(node)) && self.namesake(now, replica, node).is_some()
     }
 
-    /// The nodes of other replicas, which a monitor must not choose for a file.
+    /// Returns the nodes of other replicas, which a monitor must not choose for a file.
     pub(super) fn foreign<'a>(
         &'a self,
         now: &'a Now,
@@ -92,7 +92,7 @@ impl Members {
     }
 }
 
-/// The volumes of a node that are online and not retired.
+/// Returns the volumes of a node that are online and not retired.
 fn online(replica: &ReplicaId, node: &NodeState) -> impl Iterator<Item = VolumeKey> {
     let volumes = node.volumes.iter().filter(|volume| volume.is_online());
     volumes.filter_map(move |volume: &VolumeState| {
