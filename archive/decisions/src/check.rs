@@ -40,7 +40,7 @@ where
     E: std::fmt::Display,
     F: std::fmt::Display,
 {
-    /// A check of `listing` against `admin`, both ascending by name.
+    /// Creates a check of `listing` against `admin`, both ascending by name.
     pub fn new(admin: A, listing: L) -> Self {
         Self {
             admin: Ordered::new(admin),
@@ -118,7 +118,7 @@ where
         anomalies(&entry.name, kinds).collect()
     }
 
-    /// Something of that name was listed, as is expected.
+    /// Compares the listed copies of a file with the expected content and place, and returns the findings.
     fn compare_copies(
         &mut self,
         name: &FileName,
@@ -143,8 +143,8 @@ where
         anomalies(name, kinds).chain(moved).collect()
     }
 
-    /// Nothing of that name was listed: is that so because it is not there (then that is `proven`), or because nobody
-    /// looked?
+    /// Judges an expected file of which no copy was listed. Returns `proven` if every volume has looked, and otherwise
+    /// that the file is unverified; `None` if no node can be named.
     fn absence(
         &mut self,
         name: &FileName,
@@ -164,7 +164,7 @@ where
     }
 }
 
-/// Copies that bear a name which the admin data does not have.
+/// Returns the finding about copies whose name the admin data do not have.
 fn unexpected(copies: Vec<FileCopy>) -> Vec<Finding> {
     let name = copies.into_iter().next().map(|copy| copy.name);
     name.map(|file| Finding::Anomaly {
@@ -207,7 +207,7 @@ fn judge(root: Root, size: u64, copies: &[FileCopy]) -> Vec<AnomalyKind> {
     kinds
 }
 
-/// Each other root under the name, once.
+/// Returns the conflict with each other root under the name, once.
 fn conflicts(root: Root, copies: &[FileCopy]) -> impl Iterator<Item = AnomalyKind> {
     let others = copies
         .iter()

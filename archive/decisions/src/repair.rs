@@ -249,7 +249,7 @@ impl Plan {
             .sum()
     }
 
-    /// The plan in one line, for `repair --dry-run`.
+    /// Returns the plan in one line, for `repair --dry-run`.
     pub fn dry_run(&self, patient: &Patient) -> String {
         let Patient {
             file,

@@ -94,7 +94,8 @@ impl FileState {
         (state, turn.effects)
     }
 
-    /// The record that the admin data has to remember: written for each [`Effect::Persist`], as it is when `apply` returns.
+    /// Returns the record that the admin data have to remember, to be written for each [`Effect::Persist`] as it is
+    /// when `apply` returns.
     pub const fn record(&self) -> &FileRecord {
         &self.record
     }
@@ -277,8 +278,8 @@ impl FileState {
         }
     }
 
-    /// The phase that follows from what the replicas say of the name. Once it was acknowledged it stays so, whatever is
-    /// lost of it later.
+    /// Returns the phase that follows from the states of the replicas. A file that was acknowledged once stays so, even
+    /// if copies are lost later.
     fn next_phase(&self) -> Phase {
         let record = &self.record;
         let was_acknowledged = matches!(record.phase, Phase::Bound | Phase::Complete);
@@ -294,7 +295,7 @@ impl FileState {
         }
     }
 
-    /// The answer to a depositor where every replica holds a file of that name, and the admin data do not know it: no
+    /// Returns the answer to a depositor if every replica holds a file of that name that the admin data do not know: no
     /// replica takes the bytes, and storing them again changes nothing.
     fn is_held_unknown(&self) -> Option<ArchiveError> {
         let name = &self.record.name;

@@ -128,7 +128,8 @@ mod tests {
         Root::from_bytes([byte; 32])
     }
 
-    /// Each replica: 0 unreachable, 1–3 that root, 4 two contents at once.
+    /// Returns the ballots of the replicas: 0 stands for an unreachable one, 1–3 for that root, 4 for two contents at
+    /// once.
     fn ballots(replicas: &[u8]) -> Vec<Ballot> {
         let mut ballots = Vec::new();
         for (index, said) in replicas.iter().enumerate() {

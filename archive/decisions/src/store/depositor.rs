@@ -73,8 +73,8 @@ impl FileState {
         });
     }
 
-    /// The name is bound and this depositor has the same bytes: it waits for the replicas that are still open, which
-    /// are asked at once rather than when their pause is over.
+    /// Lets a depositor that has the bytes of a bound name wait for the replicas that are still open, which are asked
+    /// at once rather than when their pause is over.
     pub(super) fn wait_for_rest(
         &mut self,
         requester: Requester,

@@ -102,7 +102,8 @@ impl FileState {
         self.completed(id, copy, turn);
     }
 
-    /// Every replica is asked anew: what it has is no copy until it says that it has the new content.
+    /// Gives the name new content, and asks every replica anew: its old copy does not count until the replica says that
+    /// it has the new content.
     pub(super) fn readmitted(&mut self, upload: UploadId, content: Content, turn: &mut Turn<'_>) {
         let is_new = |old: &Content| old.root != content.root;
         if !self.is_bound() || !self.record.content.as_ref().is_some_and(is_new) {

@@ -126,7 +126,8 @@ impl FileState {
         }
     }
 
-    /// Believed only as the answer to a probe: a late one may be older than the upload that now runs.
+    /// Handles the statement that the replica does not hold the file. It is believed only as the answer to a probe: a
+    /// late one may be older than the upload that now runs.
     pub(super) fn absent(&mut self, id: &ReplicaId, turn: &mut Turn<'_>) {
         if !matches!(self.doing(id), Doing::Probing(_)) {
             return;
@@ -157,8 +158,8 @@ impl FileState {
         }
     }
 
-    /// Somebody in the replica did not answer. A replica that was never given the file holds it nowhere, whatever is
-    /// silent; of any other the copy may be where nobody could look.
+    /// Handles the statement that not every volume of the replica answered. A replica that was never given the file
+    /// counts as one that does not hold it; any other may have the copy on a silent volume.
     pub(super) fn silent(&mut self, id: &ReplicaId, reason: String, turn: &mut Turn<'_>) {
         if let Some(replica) = self.record.replicas.get_mut(id)
             && matches!(
@@ -176,7 +177,8 @@ impl FileState {
         self.absent(id, turn);
     }
 
-    /// A copy counts no more. The name stays bound, and the replica is asked once more before anything is brought.
+    /// Lets a copy count no more. The name stays bound, and the replica is asked once more before the file is copied to
+    /// it.
     pub(super) fn gone(&mut self, id: &ReplicaId, turn: &mut Turn<'_>) {
         let Some(replica) = self.record.replicas.get(id) else {
             return;
@@ -296,7 +298,7 @@ impl FileState {
         });
     }
 
-    /// Pauses, the longer the more pauses there were. Before the content is fixed there is nothing to come back for.
+    /// Lets the replica pause, longer after each pause. Before the content is fixed there is nothing to come back for.
     pub(super) fn rest(&mut self, id: &ReplicaId, turn: &mut Turn<'_>) {
         if self.record.content.is_none() {
             return self.begin(id, Doing::Idle);

@@ -13,8 +13,8 @@ mod world;
 
 use world::{Step, TestArchive, steps};
 
-/// Every sequence of at most `depth` of `steps`. A step of which nothing came is not followed: what could follow it was
-/// followed without it.
+/// Tries every sequence of at most `depth` of `steps`, and returns their number. A step without effect is not followed:
+/// its successors were tried without it.
 fn explore(world: &TestArchive, steps: &[Step], depth: usize) -> u64 {
     let mut tried = 0;
     for step in steps {

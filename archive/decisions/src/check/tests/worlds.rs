@@ -192,7 +192,7 @@ fn unverified_by_four() -> AnomalyKind {
     }
 }
 
-/// The finding as it is when the listing was heard only up to `heard`.
+/// Returns the finding as it is if the listing was heard only up to `heard`.
 fn doubt(
     finding: &Finding,
     heard: &[Result<Listed, String>],

@@ -37,7 +37,8 @@ pub(super) const BARE: Claim = Claim {
     },
 };
 
-/// `B` and `C` are a required bitarchive and checksum replica, `b` and `c` ones that are not required.
+/// Returns the record of a free name in the replicas of `set`: `B` and `C` stand for a required bitarchive and checksum
+/// replica, `b` and `c` for replicas that are not required.
 pub(super) fn record(set: &str) -> FileRecord {
     let specs = set
         .chars()
@@ -309,7 +310,7 @@ impl TestArchive {
         }
     }
 
-    /// Lets it happen and checks everything; whether anything came of it.
+    /// Lets the step happen, and checks every promise. Returns whether the step had an effect.
     pub(super) fn step(&mut self, step: Step) -> bool {
         self.trail.push(step);
         if let Step::Minutes(minutes) = step {
@@ -327,7 +328,7 @@ impl TestArchive {
         asked || self.state != before
     }
 
-    /// The process is killed: depositors lose their connections, the state is what the disk says.
+    /// Kills the process: depositors lose their connections, and the state is read from the disk.
     fn restart(&mut self) -> bool {
         let before = self.state.clone();
         let json = serde_json::to_string(&self.disk).unwrap();
