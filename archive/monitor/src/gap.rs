@@ -41,7 +41,7 @@ impl Gap {
         }
     }
 
-    /// Nodes of which nothing is known.
+    /// Returns the gap for nodes of which nothing is known.
     pub fn unknown_nodes() -> Self {
         Self {
             node: None,

@@ -77,7 +77,7 @@ impl<E> Merge<E> {
         }
     }
 
-    /// The listings of which more is needed before anything can come out.
+    /// Returns the listings of which more is needed before the next entry can come out.
     pub fn hungry(&self) -> &BTreeSet<usize> {
         &self.hungry
     }
@@ -140,7 +140,7 @@ impl<E> Merge<E> {
         self.gaps.extend(gaps);
     }
 
-    /// A node's listing ended before its end.
+    /// Notes that a node's listing broke off before its end: a gap.
     pub fn fail(&mut self, index: usize, reason: &impl fmt::Display) {
         let Some(source) = self.sources.get_mut(index).filter(|source| source.listing) else {
             return;
@@ -157,7 +157,7 @@ impl<E> Merge<E> {
         self.gaps.push(gap);
     }
 
-    /// The next entry; none while a listing is hungry, and none at the end.
+    /// Returns the next entry; `None` while a listing is hungry, and at the end.
     pub fn pull(&mut self) -> Option<E> {
         if !self.hungry.is_empty() {
             return None;

@@ -337,7 +337,7 @@ impl Life {
         Self::Retired,
     ];
 
-    /// The state in one word, as in metrics.
+    /// Returns the state in one word, as in metrics.
     pub const fn word(self) -> &'static str {
         match self {
             Self::Alive => "alive",

@@ -296,7 +296,7 @@ mod tests {
         assert_eq!(seen, 125 * 8 * 64 * 4 * 3);
     }
 
-    /// The rule said another way round: who beats whom.
+    /// Checks the rule in another form: which node comes before which.
     fn check(
         request: &PlacementRequest<'_>,
         candidates: &[Candidate],

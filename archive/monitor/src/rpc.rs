@@ -276,7 +276,7 @@ fn homes(entries: &[wire::FileEntry]) -> Result<BTreeMap<NodeId, Home>, InvalidM
     Ok(homes)
 }
 
-/// Nothing panics while it holds a lock, so what is inside is whole even then.
+/// Locks the mutex. No holder panics, so that the content is whole even if the lock is poisoned.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

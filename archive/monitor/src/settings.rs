@@ -88,7 +88,7 @@ pub enum InvalidSettings {
 }
 
 impl MonitorSettings {
-    /// The defaults, for a replica.
+    /// Returns the default settings for a replica.
     pub const fn new(replica: ReplicaId) -> Self {
         Self {
             replica,

@@ -55,7 +55,7 @@ impl NodeScene {
     }
 }
 
-/// A node with one good volume, in its own words.
+/// Returns the report of a node with one good volume.
 fn report(endpoint: &str, usable: u64) -> NodeState {
     let volume = VolumeState {
         volume: Some(VolumeId::new("v1").unwrap()),

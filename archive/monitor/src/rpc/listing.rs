@@ -47,14 +47,14 @@ pub(super) struct Listing {
 enum Event {
     /// A message, or the end of them, from a node.
     Message(usize, Option<Result<wire::FilesResponse, Status>>),
-    /// Nothing yet; what is ready goes out first.
+    /// No message has come yet: entries that are ready go out first.
     NotYet,
     /// The monitor stops.
     Stopped,
 }
 
 impl Listing {
-    /// The next message, and the listing unless that was the last.
+    /// Returns the next message, and the listing unless that was the last.
     pub(super) async fn next(mut self) -> (Result<wire::FilesResponse, Status>, Option<Self>) {
         let mut message = wire::FilesResponse::default();
         let mut bytes = 0;

@@ -91,7 +91,7 @@ impl Nodes {
         }
     }
 
-    /// A channel of its own. Nothing is dialled yet; an endpoint that is no address is refused.
+    /// Creates a channel to a node, without dialling yet. Refuses an endpoint that is no address.
     pub(super) fn channel(&self, at: &Address) -> Result<Channel, AskError> {
         let expected = Expected::named(&Grant::new(Role::Node, at.node.as_str())?);
         Ok(connect_lazy(

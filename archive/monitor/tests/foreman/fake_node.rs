@@ -113,7 +113,7 @@ impl FakeNode {
         }
     }
 
-    /// A node that has these files, tells the truth, and was heard of.
+    /// Starts a node that has these files, tells the truth, and was heard of.
     pub(crate) async fn honest(
         world: &TestEnvironment,
         monitor: &Monitor,
@@ -134,7 +134,7 @@ impl FakeNode {
         Self::scripted(world, monitor, id, steps).await
     }
 
-    /// A node that lists like this, and was heard of.
+    /// Starts a node that lists by the given steps, and was heard of.
     pub(crate) async fn scripted(
         world: &TestEnvironment,
         monitor: &Monitor,
@@ -148,7 +148,7 @@ impl FakeNode {
         node
     }
 
-    /// A node that answers like this, and was heard of.
+    /// Starts a node that answers as given when it is asked for a file, and was heard of.
     pub(crate) async fn finding(
         world: &TestEnvironment,
         monitor: &Monitor,

@@ -211,7 +211,7 @@ impl Caller {
         .map(tonic::Response::into_inner)
     }
 
-    /// A listing to its end.
+    /// Reads a listing to its end.
     pub(crate) async fn listing(&mut self, after: &str) -> Listed {
         let mut messages = self.open_listing(after).await.expect("a listing");
         let mut listed = Listed::default();
@@ -250,7 +250,7 @@ impl Caller {
 }
 
 impl Listed {
-    /// `name@node`, in the order in which they came.
+    /// Returns the entries as `name@node`, in the order in which they came.
     pub(crate) fn names(&self) -> Vec<String> {
         self.entries
             .iter()
@@ -263,7 +263,7 @@ impl Listed {
     }
 }
 
-/// `node/volume: reason`.
+/// Returns the gaps as `node/volume: reason`.
 pub(crate) fn gaps(gaps: &[Gap]) -> Vec<String> {
     assert!(gaps.iter().all(|gap| gap.replica == "one"), "{gaps:?}");
     gaps.iter()
