@@ -55,7 +55,7 @@ impl Control {
         }
     }
 
-    /// An error when it has to end.
+    /// Fails if the job has to end.
     ///
     /// # Errors
     ///

@@ -155,7 +155,7 @@ fn read(input: &mut dyn Read, piece: &mut [u8]) -> Result<usize, JobError> {
     }
 }
 
-/// Each line without its end, and its number from 1; the last one may have no end.
+/// Calls `each` with each line, without its line end, and with its number from 1. The last line may have no end.
 fn each_line(
     input: &mut dyn Read,
     control: &Control,

@@ -71,7 +71,7 @@ pub fn run_file(
 }
 
 impl FileResult {
-    /// Something is not in the output.
+    /// Notes that some part of the file is not in the output. Beyond [`MOST_FAILURES`] failures are only counted.
     fn fail(&mut self, kind: FailureKind, offset: Option<u64>, mut reason: String) {
         if self.failures.len() >= MOST_FAILURES {
             self.more_failures += 1;

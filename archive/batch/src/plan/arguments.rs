@@ -61,7 +61,7 @@ impl Arguments {
         Ok(Self { values })
     }
 
-    /// The value as it was given, or its default.
+    /// Returns the value of an argument as it was given, or its default.
     pub(super) fn text(&self, name: &str) -> &str {
         self.values
             .iter()
@@ -86,7 +86,7 @@ impl Arguments {
         ))
     }
 
-    /// A regular expression that the whole of something must match.
+    /// Returns the argument as a regular expression, which must match a text as a whole.
     pub(super) fn expression(&self, name: &str) -> Result<Whole, InvalidJob> {
         let given = self.text(name);
         let given = if given == ".*" { "" } else { given };
@@ -96,7 +96,7 @@ impl Arguments {
             .map_err(|error| wrong(name, error.to_string()))
     }
 
-    /// A moment: a date as WARC has it, or 14 digits.
+    /// Returns the argument as a moment, from a date as WARC writes it, or from 14 digits.
     pub(super) fn moment(&self, name: &str) -> Result<WarcDate, InvalidJob> {
         let given = self.text(name).trim();
         WarcDate::read(given, Reading::Lenient).map_err(|error| no_date(name, given, error))
@@ -120,7 +120,7 @@ impl Arguments {
     }
 }
 
-/// An argument that is wrong.
+/// Returns the error of an argument that is wrong.
 pub(super) fn wrong(argument: &str, reason: String) -> InvalidJob {
     InvalidJob::Argument {
         argument: argument.to_owned(),

@@ -125,7 +125,8 @@ pub(super) fn is_crawl_log<R: Read>(record: &Record<'_, R>) -> bool {
             .is_some_and(|(_, path)| path.starts_with("crawl/logs/crawl.log"))
 }
 
-/// Each line of a record without its end. A line that is too long is left out, and told once all others were read.
+/// Calls `each` with each line of a record, without its line end. Leaves out lines that are too long, and fails with
+/// their number once all others were read.
 pub(super) fn each_line<R: Read>(
     record: &mut Record<'_, R>,
     mut each: impl FnMut(&[u8]) -> Result<(), JobError>,
@@ -157,7 +158,7 @@ pub(super) fn each_line<R: Read>(
     )))
 }
 
-/// The host of a URL as crawl logs have them, in small letters.
+/// Returns the host of a URL as crawl logs have them, in small letters.
 fn host(url: &[u8]) -> Option<String> {
     let url = std::str::from_utf8(url).ok()?;
     let name = url

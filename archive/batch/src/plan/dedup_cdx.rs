@@ -161,8 +161,8 @@ fn capture(line: &str) -> Result<Option<Capture>, String> {
     Ok(Some(capture))
 }
 
-/// The file and the offset that an annotation names: nothing when there is no such annotation, an error when there is one
-/// that cannot be read.
+/// Returns the file and the offset that an annotation names: `None` without such an annotation, an error if it cannot
+/// be read.
 fn origin(annotations: &str) -> Option<Result<(String, u64), &'static str>> {
     const UNREADABLE: &str = "no file and offset";
     if let Some((_, rest)) = annotations.split_once("duplicate:\"") {

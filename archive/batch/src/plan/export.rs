@@ -187,7 +187,7 @@ impl Job for Exporting<'_> {
 }
 
 impl Exporting<'_> {
-    /// The header that a record of an ARC file gets.
+    /// Returns the header that a record of an ARC file gets.
     fn converted<R: Read>(&self, record: &Record<'_, R>) -> Result<Vec<u8>, JobError> {
         let header = record.header();
         let time = view::time(record).ok_or_else(|| not_exported("it has no date"))?;
@@ -244,7 +244,7 @@ impl Exporting<'_> {
         Ok(writer.into_inner())
     }
 
-    /// An identifier that follows from the file and from what makes a record out.
+    /// Returns the identifier of a record, computed from the root of its file and from `parts`.
     fn id(&self, parts: &[&[u8]]) -> String {
         let mut hasher = blake3::Hasher::new();
         if let Some((_, root)) = &self.file {

@@ -50,7 +50,7 @@ enum FormKind {
 }
 
 impl Form {
-    /// A form that index tools read.
+    /// Returns a form that index tools read.
     pub(super) fn usual(format: Format) -> Self {
         Self {
             format,

@@ -219,7 +219,7 @@ fn links(text: &str) -> (Vec<Link>, Option<String>) {
     (links, base)
 }
 
-/// The target of `5; url=…`.
+/// Returns the target of a refresh such as `5; url=…`.
 fn refresh(content: &str) -> Option<&str> {
     let (_, rest) = content.split_once([';', ','])?;
     let rest = rest.trim_start();
@@ -239,7 +239,7 @@ fn refresh(content: &str) -> Option<&str> {
     Some(target).filter(|target| !target.is_empty())
 }
 
-/// The URLs of a `srcset`, without what is said of their sizes.
+/// Returns the URLs of a `srcset`, without their sizes.
 fn candidates(set: &str) -> impl Iterator<Item = &str> {
     let mut rest = set;
     std::iter::from_fn(move || {

@@ -153,7 +153,7 @@ fn line(page: &Page) -> Result<Vec<u8>, JobError> {
     Ok(line)
 }
 
-/// The title of a page, and its text.
+/// Returns the title of a page, and its text.
 fn text(source: &str) -> (String, String) {
     let (mut title, mut text) = (None::<Flow>, Flow::default());
     // The element that hides its content, and how often it was begun within itself.
@@ -230,7 +230,7 @@ impl Flow {
         }
     }
 
-    /// An element begins or ends.
+    /// Separates the words before and after the tag of an element: by a blank, a line break, or not at all.
     fn separate(&mut self, name: &[u8]) {
         if BESIDE.contains(&name) {
             self.gap.get_or_insert(' ');

@@ -25,8 +25,8 @@ pub(super) fn is_html(media: &MediaType) -> bool {
     )
 }
 
-/// The characters of a page, and the encoding they were in: by its mark, what the server says, what the page says; else
-/// UTF-8 if it can be that, and Windows-1252 if not, as browsers do.
+/// Decodes a page, and returns its characters and their encoding: by the byte order mark, by the server's word, by the
+/// page's word; otherwise UTF-8 if the bytes can be that, and Windows-1252 if not, as browsers do.
 pub(super) fn decode<'a>(bytes: &'a [u8], media: &MediaType) -> (Cow<'a, str>, &'static Encoding) {
     let named = |label: &str| Encoding::for_label_no_replacement(label.trim().as_bytes());
     let said = media.charset.as_deref().and_then(named);

@@ -42,7 +42,7 @@ fn prepared(name: &str, arguments: &[(&str, &str)]) -> Result<Box<dyn Plan>, Inv
     plan(name, &arguments)
 }
 
-/// The result of a job over some files, and what failed.
+/// Runs a job over some files, and returns its result and its failures.
 fn run(
     name: &str,
     arguments: &[(&str, &str)],
@@ -77,7 +77,7 @@ fn run(
     (result, failures)
 }
 
-/// The result as text, of a job that has no failures.
+/// Runs a job that has no failures, and returns its result as text.
 fn text(name: &str, arguments: &[(&str, &str)], files: &[(&str, &[u8])]) -> String {
     let (result, failures) = run(name, arguments, files);
     assert_eq!(failures, [], "{name}");
@@ -116,7 +116,7 @@ fn plain(records: &[Of<'_>]) -> Vec<u8> {
 
 const HTTP: &str = "application/http; msgtype=response";
 
-/// An answer with this type and body.
+/// Returns an answer with this type and body.
 fn answer(media: &str, body: &[u8]) -> Vec<u8> {
     let head = format!(
         "HTTP/1.1 200 OK\r\nContent-Type: {media}\r\nContent-Length: {}\r\n\r\n",

@@ -32,12 +32,12 @@ pub(super) fn time<R: Read>(record: &Record<'_, R>) -> Option<Stamp> {
     Some(date.stamp())
 }
 
-/// The type of its block.
+/// Returns the media type of the record's block.
 pub(super) fn media<R: Read>(record: &Record<'_, R>) -> Option<MediaType> {
     MediaType::read(&record.header().get("Content-Type")?)
 }
 
-/// Whether an answer of a server over HTTP is in it.
+/// Whether the record holds the answer of a server over HTTP.
 pub(super) fn is_answer<R: Read>(record: &Record<'_, R>) -> bool {
     matches!(record.kind(), Kind::Response | Kind::Revisit)
         && media(record).is_some_and(|media| media.essence == "application/http")
@@ -70,7 +70,7 @@ pub(super) fn field(text: &str) -> String {
     field
 }
 
-/// The head of an answer.
+/// Reads the head of an answer.
 pub(super) fn head<R: Read>(record: &mut Record<'_, R>) -> Result<Head, JobError> {
     Head::read(record, HEAD_LIMIT).map_err(|error| match error {
         HeadError::Io(error) => JobError::Read(error.into()),
@@ -78,7 +78,7 @@ pub(super) fn head<R: Read>(record: &mut Record<'_, R>) -> Result<Head, JobError
     })
 }
 
-/// The type that a server gave to its answer.
+/// Returns the type that a server gave to its answer.
 pub(super) fn media_of(head: &Head) -> Option<MediaType> {
     head.get("Content-Type").and_then(MediaType::read)
 }
@@ -97,7 +97,8 @@ pub(super) struct Page {
     pub(super) flaw: Option<String>,
 }
 
-/// The page in a record, if it is the answer to a request that went well (status 200) and of a type that is wanted.
+/// Returns the page in a record, if it is the answer to a request that went well (status 200) and of a type that is
+/// wanted.
 pub(super) fn page<R: Read>(
     record: &mut Record<'_, R>,
     is_wanted: impl Fn(&MediaType) -> bool,

@@ -70,7 +70,7 @@ fn line(key: &[u8], numbers: &[u128]) -> Vec<u8> {
     line
 }
 
-/// The key before the first tab, and the numbers behind it: at least one.
+/// Returns the key before the first tab, and the numbers behind it: at least one.
 fn parse(line: &[u8]) -> Option<(&[u8], Vec<u128>)> {
     let at = memchr::memchr(b'\t', line)?;
     let (key, rest) = line.split_at(at);

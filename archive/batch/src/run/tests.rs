@@ -163,7 +163,7 @@ fn member(bytes: &[u8]) -> Vec<u8> {
     out
 }
 
-/// A zstd frame that compresses nothing.
+/// Returns a zstd frame that compresses nothing.
 fn frames(bytes: &[u8]) -> Vec<u8> {
     let mut frame = vec![0x28, 0xb5, 0x2f, 0xfd, 0xa0];
     let length = u32::try_from(bytes.len()).unwrap();
@@ -196,7 +196,7 @@ fn arc() -> Vec<u8> {
     arc
 }
 
-/// The lines of a file without damage, and where its records lie; nothing where a record has no bytes of its own.
+/// Returns the line of each record of a file without damage, and its place; `None` if a record has no bytes of its own.
 fn whole(bytes: &[u8]) -> Vec<(String, Option<Range<u64>>)> {
     let mut reader = Reader::new(bytes);
     let mut all = Vec::new();
@@ -256,7 +256,7 @@ fn whole_file_yields_all_records_without_failure() {
     }
 }
 
-/// Whatever is damaged, every record beside it is shown once and as it is, in order, and no other.
+/// Checks that with these groups damaged every other record is shown once and as it is, in order, and no other.
 fn check(name: &str, bytes: &[u8], damaged: &[u64]) {
     let all = whole(bytes);
     let (lines, done) = run(name, bytes, damaged);

@@ -9,7 +9,7 @@ pub(super) fn page(body: &str) -> Vec<u8> {
     answer("text/html", body.as_bytes())
 }
 
-/// Two files of a crawl: WARC in members, and ARC.
+/// Returns two files of a crawl: WARC in members, and ARC.
 pub(super) fn files() -> (Vec<u8>, Vec<u8>) {
     let (one, two) = (page("one"), page("two"));
     let records = [
@@ -265,7 +265,7 @@ fn crawl_logs() -> (Vec<u8>, Vec<u8>) {
     (warc, arc)
 }
 
-/// The lines of the log with these numbers.
+/// Returns the lines of the log with these numbers.
 fn numbered(numbers: &[usize]) -> String {
     let all: Vec<&str> = LOG.lines().collect();
     numbers

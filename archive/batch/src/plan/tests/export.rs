@@ -7,7 +7,7 @@ use archive_formats::warc::{Compression, Reader, Version, validate};
 use super::crawl::{files, page};
 use super::*;
 
-/// The records of an exported file: header and block.
+/// Returns the records of an exported file: header and block.
 fn exported(bytes: &[u8]) -> Vec<(Kind, Vec<u8>, Vec<u8>)> {
     let mut reader = Reader::new(bytes);
     let mut records = Vec::new();
