@@ -54,7 +54,7 @@ impl<'a> Block<'a> {
         Self::with(State::Whole(Box::new(input)))
     }
 
-    /// The block of a record.
+    /// Returns the block of a record.
     pub(super) fn of<R: Read>(record: &'a mut Record<'_, R>) -> Self {
         let holds_message = matches!(
             record.kind(),
@@ -82,7 +82,7 @@ impl<'a> Block<'a> {
             .map_or(Ok(()), |error| Err(JobError::Read(ReadError::Io(error))))
     }
 
-    /// `host.http`.
+    /// Answers `host.http`: returns the head of the HTTP message, if the block holds one.
     pub(super) fn http(&mut self) -> Result<Option<HttpMessage>, String> {
         let asked_late = matches!(self.state, State::Stored(_)) && self.message.is_none();
         if asked_late {
@@ -109,7 +109,7 @@ impl<'a> Block<'a> {
         }
     }
 
-    /// `host.read`.
+    /// Answers `host.read`: returns up to `most` further bytes as they are stored.
     pub(super) fn read(&mut self, most: u32) -> Result<Vec<u8>, String> {
         self.state = match self.take() {
             State::Fresh(input) | State::Headed(_, input) => State::Stored(input),
@@ -130,7 +130,7 @@ impl<'a> Block<'a> {
         }
     }
 
-    /// `host.payload`.
+    /// Answers `host.payload`: returns up to `most` further bytes of the content that the message carries.
     pub(super) fn payload(&mut self, most: u32) -> Result<Vec<u8>, String> {
         if matches!(self.state, State::Fresh(_)) {
             self.http()?;
@@ -196,7 +196,8 @@ impl<'a> Block<'a> {
         }
     }
 
-    /// Content that is broken is the content's business; the input that is, is remembered.
+    /// Fails the block with an error. Remembers the error as damage if the input itself cannot be read, and not if only
+    /// the content is broken.
     fn fail(&mut self, error: io::Error) -> State<'a> {
         let words = error.to_string();
         if BodyError::of(&error).is_none() {

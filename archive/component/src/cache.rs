@@ -74,7 +74,7 @@ impl Cache {
         Ok(known)
     }
 
-    /// A line that cannot be read names no file: that file is compiled again.
+    /// Reads the noted sums. A line that cannot be read is passed over: its file is compiled again.
     fn read(&self) -> io::Result<Sums> {
         let bytes = there(fs::read(&self.sums))?.unwrap_or_default();
         let text = String::from_utf8_lossy(&bytes);
@@ -111,8 +111,8 @@ fn there<T>(found: io::Result<T>) -> io::Result<Option<T>> {
     }
 }
 
-/// The files with code in them, whose names have no extension. Beside each, wasmtime notes how often it was used, and both
-/// are written under other names first: nothing of that is run.
+/// Returns the files with code in them, whose names have no extension. Beside each, wasmtime notes how often it was
+/// used, and both are written under other names first: such files are never run.
 fn files(directory: &Path) -> io::Result<Vec<(String, PathBuf)>> {
     let mut found = Vec::new();
     let mut directories = vec![directory.to_owned()];

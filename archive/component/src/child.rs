@@ -46,7 +46,8 @@ pub struct Compiler {
 }
 
 impl Compiler {
-    /// 4 GiB and 20 minutes of computing: several times what a component of Python of 40 MB takes.
+    /// Creates a compiler with limits of 4 GiB and 20 minutes of computing: several times what a component of Python of
+    /// 40 MB takes.
     pub fn new(program: PathBuf) -> Self {
         Self {
             program,

@@ -170,7 +170,7 @@ impl Program {
         self.reduce.is_some()
     }
 
-    /// A fresh instance. An error when one of its functions has another type.
+    /// Makes a fresh instance, and returns its functions. Fails if one of them has another type.
     pub(super) fn instantiate(&self, store: &mut Store<Host>) -> wasmtime::Result<Functions> {
         let instance = self.code.instantiate(&mut *store)?;
         let (record, more) = match self.shows {
@@ -220,7 +220,7 @@ fn refuse(reason: String) -> InvalidJob {
     InvalidJob::Component(super::reason::short(reason))
 }
 
-/// The innermost words of an error, on one line.
+/// Returns the innermost words of an error, on one line.
 fn said(error: &wasmtime::Error) -> String {
     let words = error.root_cause().to_string();
     words.lines().map(str::trim).collect::<Vec<_>>().join(" ")
@@ -306,7 +306,7 @@ fn exports(code: &Code) -> String {
     few(&names)
 }
 
-/// Some names, and how many more there are.
+/// Returns the first names as a text, with the number of further ones.
 fn few(names: &[&str]) -> String {
     const SHOWN: usize = 8;
     let shown = names

@@ -124,7 +124,7 @@ impl Components {
         })))
     }
 
-    /// The component with this BLAKE3, if it is at hand without its bytes.
+    /// Returns the component with this BLAKE3 hash, if it is in memory already.
     pub fn get(&self, digest: &Root) -> Option<Arc<Component>> {
         let slot = self.slot(digest, false)?;
         slot.get()?.as_ref().ok().map(Arc::clone)
@@ -216,7 +216,8 @@ impl Components {
         }
     }
 
-    /// The place of a component, which becomes the last one used.
+    /// Returns the place of a component, which becomes the one used last. Makes a place for a new component only if
+    /// `make` is set.
     fn slot(&self, digest: &Root, make: bool) -> Option<Slot> {
         let mut kept = self.0.kept.lock().unwrap_or_else(PoisonError::into_inner);
         let found = kept.iter().position(|(other, _)| other == digest);

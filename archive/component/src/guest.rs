@@ -190,7 +190,7 @@ impl<'a> Running<'a> {
         ended.map_err(reason::failed)
     }
 
-    /// The outer error is a trap, the inner one the component's own.
+    /// Calls a function of the component. The outer error is a trap, the inner one the component's own.
     fn invoke(&mut self, call: Call) -> wasmtime::Result<Result<String, String>> {
         if self.functions.is_none() {
             self.functions = Some(self.program.instantiate(&mut self.store)?);

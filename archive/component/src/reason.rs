@@ -52,7 +52,7 @@ pub(super) fn of(error: &wasmtime::Error, limits: &JobLimits) -> JobError {
     JobError::Broken(short(words))
 }
 
-/// An error that the component gave itself.
+/// Returns the failure with the reason that the component gave itself.
 pub(super) fn failed(text: String) -> JobError {
     if text.trim().is_empty() {
         return JobError::Failed("the component failed without a reason".to_owned());
@@ -60,7 +60,7 @@ pub(super) fn failed(text: String) -> JobError {
     JobError::Failed(short(text))
 }
 
-/// At most as many characters as a failure has.
+/// Cuts a text to the length that the reason of a failure may have.
 pub(super) fn short(mut text: String) -> String {
     if let Some((at, _)) = text.char_indices().nth(LONGEST_REASON) {
         text.truncate(at);

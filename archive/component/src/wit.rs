@@ -78,7 +78,8 @@ impl ArchiveRecord {
 }
 
 impl HttpMessage {
-    /// Nothing when the bytes begin with no line of HTTP.
+    /// Returns the message as a component is shown it, made of its head; `None` if the bytes do not begin with a line
+    /// of HTTP.
     pub(super) fn of(head: &Head) -> Option<Self> {
         if *head.start() == Start::Missing {
             return None;

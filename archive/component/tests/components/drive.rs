@@ -31,7 +31,7 @@ pub(crate) fn folder() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// The text of a component, as it is sent.
+/// Returns the binary form of a component in text form, as it is sent.
 pub(crate) fn binary(path: &str) -> Vec<u8> {
     let text = std::fs::read(folder().join(path)).unwrap();
     to_binary(&text).unwrap().into_owned()
@@ -137,7 +137,7 @@ pub(crate) fn show_to(
     errors
 }
 
-/// A WARC file: each record is a kind, a URL, a content type and a block.
+/// Returns a WARC file: each record is given by a kind, a URL, a content type and a block.
 pub(crate) fn warc(records: &[(Kind, &str, &str, &[u8])]) -> Vec<u8> {
     let mut writer = Writer::gzip(Vec::new(), 6);
     for (number, (kind, url, media, block)) in records.iter().enumerate() {
@@ -153,7 +153,7 @@ pub(crate) fn warc(records: &[(Kind, &str, &str, &[u8])]) -> Vec<u8> {
     writer.into_inner()
 }
 
-/// A WARC file with that number of small records.
+/// Returns a WARC file with that number of small records.
 pub(crate) fn resources(count: usize) -> Vec<u8> {
     let record = (
         Kind::Resource,

@@ -137,7 +137,7 @@ fn least_recently_used_component_is_evicted() {
     assert_eq!(came.text(), "a.warc.gz\t2\n");
 }
 
-/// The one file with machine code under a cache.
+/// Returns the path of the only file with machine code under a cache.
 fn code(cache: &Path) -> PathBuf {
     let sums = fs::read_to_string(cache.join("sums")).unwrap();
     assert_eq!(sums.lines().count(), 1, "{sums:?}");
