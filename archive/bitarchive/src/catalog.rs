@@ -78,7 +78,7 @@ pub enum Condition {
 }
 
 impl Row {
-    /// Returns whether bytes can be served from it: they are proven by the root, if it has one.
+    /// Returns whether bytes can be served from the copy: they are proven by the root, if the copy has one.
     pub const fn is_readable(&self) -> bool {
         match self.condition {
             Condition::Present | Condition::Damaged { .. } => true,

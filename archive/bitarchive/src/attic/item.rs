@@ -77,7 +77,7 @@ pub struct Cause {
     pub(crate) approval: Option<Approval>,
 }
 
-/// The error about a cause: which half of it is wrong, and in what.
+/// The error about a cause, which names the half that is wrong, and why.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{field}` {reason}")]
 pub struct InvalidCause {
