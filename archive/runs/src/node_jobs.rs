@@ -36,7 +36,7 @@ pub(crate) enum OpenError {
 pub(crate) struct NodeJobs {
     pub(crate) node: Arc<Node>,
     pub(crate) components: Components,
-    /// The permit to compile a component: one at a time.
+    /// The permit to compile a component, of which there is one.
     pub(crate) compiling: Arc<Semaphore>,
     pub(crate) clock: Clock,
     pub(crate) tasks: Tasks,
