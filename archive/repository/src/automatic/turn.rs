@@ -8,7 +8,7 @@ use archive_ledger::anomalies::{Anomalies, AnomalyRow};
 pub(super) enum Step {
     /// Look a second time.
     Confirm,
-    /// Repair.
+    /// The anomaly is to be repaired.
     Repair,
 }
 
