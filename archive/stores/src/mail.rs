@@ -40,7 +40,7 @@ pub enum CoordinatorMessage {
         event: Event,
         /// The person or part that decided, as `role/name`.
         who: String,
-        /// Told once the decision is remembered.
+        /// The caller, who is told once the decision is remembered.
         done: oneshot::Sender<()>,
     },
     /// People take in a file that replicas have with a signed admission, and that the admin data do not know.
@@ -67,7 +67,7 @@ pub struct Admittance {
     pub row: Box<AdminRow>,
     /// The person who takes the file in, as `role/name`.
     pub who: String,
-    /// Told once the file is remembered; `false` if another file has that name.
+    /// The caller, who is told once the file is remembered; `false` if another file has that name.
     pub done: oneshot::Sender<bool>,
 }
 
@@ -109,8 +109,8 @@ impl Mail {
         is_done.await.ok()
     }
 
-    /// Follows a file: what is reported after this is told once it is remembered. Returns `None` if the repository is
-    /// stopping.
+    /// Follows a file: events that are reported after this reach the follower once they are remembered. Returns `None`
+    /// if the repository is stopping.
     pub async fn follow(&self, name: FileName) -> Option<RecordChanges> {
         let (records, changes) = watch::channel(None);
         let message = CoordinatorMessage::Follow { name, records };
@@ -142,8 +142,8 @@ impl Mail {
 }
 
 impl RecordChanges {
-    /// Waits for the next decision about the file, and returns the record as it is then. What was remembered meanwhile is not
-    /// told one by one. Returns `None` if the repository is stopping.
+    /// Waits for the next decision about the file, and returns the record as it is then. Decisions that were remembered
+    /// meanwhile are not told one by one. Returns `None` if the repository is stopping.
     pub async fn next(&mut self) -> Option<FileRecord> {
         self.0.changed().await.ok()?;
         self.0.borrow_and_update().clone()

@@ -40,7 +40,7 @@ use crate::limits;
 use crate::mail::Mail;
 use crate::metrics::Stores;
 
-/// Chunks on their way to one replica.
+/// The most chunks that are on their way to one replica.
 const WINDOW: usize = 8;
 
 /// The pause before a node that is busy with the same name is asked again.

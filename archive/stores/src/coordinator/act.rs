@@ -111,7 +111,7 @@ impl Coordinator {
         Ok(())
     }
 
-    /// Forgets a file that is no longer on its way; or one that only waits, where there are too many.
+    /// Forgets a file that is no longer on its way, or that only waits while too many files are in memory.
     pub(super) fn let_go(&mut self, name: &FileName, now: Timestamp) {
         let is_idle = |active: &&Active| active.state.is_idle();
         if let Some(active) = self.files.get(name).filter(is_idle) {

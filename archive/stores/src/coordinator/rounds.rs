@@ -51,8 +51,8 @@ impl Coordinator {
     /// Takes one round: brings files into memory, decides, remembers all decisions in one synced batch, then acts. Returns
     /// the decisions that can wait for the next round.
     ///
-    /// Files give up their places in memory only before anything is decided, or after it was remembered: what was decided
-    /// about a file lives in its entry until then.
+    /// Files give up their places in memory only before anything is decided, or after it was remembered: a decision
+    /// about a file lives in the file's entry until then.
     pub(super) fn round(&mut self, mut round: Vec<Wake>, deferred: Deferral) -> Step<Deferral> {
         let now = self.parts.clock.now();
         let (mut decided, until) =

@@ -27,7 +27,7 @@ impl State {
     }
 }
 
-/// All that is computed while the bytes pass. Memory: a hundred groups, whatever the size.
+/// The computation over the bytes while they pass. It takes the memory of a hundred groups, whatever the size.
 #[derive(Debug)]
 pub(super) struct Hash {
     tree: TreeBuilder<std::io::Sink>,

@@ -8,7 +8,7 @@ use archive_daemon::Clock;
 /// The lowest pace in bytes per second: a node gives up on a sender that is silent for long.
 const LEAST: u64 = 4 << 20;
 
-/// The pace. Each piece waits for its turn; what nobody used is not saved up.
+/// The pace of drains. Each piece of bytes waits for its turn; unused time is not saved up.
 #[derive(Debug)]
 pub struct Pace {
     clock: Clock,

@@ -7,14 +7,14 @@ use tokio::sync::watch;
 /// The verdict on the uploads of a file.
 #[derive(Clone, Debug)]
 pub enum UploadVerdict {
-    /// The nodes commit what they have, with this signed admission.
+    /// The file is admitted: the nodes commit their bytes, with this signed admission.
     Admitted(Arc<str>),
-    /// The uploads will not be continued: the nodes need not keep what they have of them.
+    /// The uploads will not be continued: the nodes need not keep their bytes.
     Forgotten,
 }
 
-/// Takes the verdict to the uploads, once there is one; dropped without one, they give up.
+/// The sender that takes the verdict to the uploads. If it is dropped without a verdict, they give up.
 pub type Seal = watch::Sender<Option<UploadVerdict>>;
 
-/// Takes the verdict from a [`Seal`] to one upload.
+/// The receiver that takes the verdict from a [`Seal`] to one upload.
 pub type VerdictReceiver = watch::Receiver<Option<UploadVerdict>>;
