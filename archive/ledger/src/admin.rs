@@ -62,7 +62,7 @@ pub struct Admin {
     places: places::Places,
     feed: feed::Feed,
     stamp: Arc<stamp::Stamp>,
-    /// Held while lines of the trail get their numbers: several tasks change the admin data.
+    /// The lock that is held while lines of the trail get their numbers: several tasks change the admin data.
     numbering: Arc<Mutex<()>>,
     running: Arc<Mutex<counts::Running>>,
 }

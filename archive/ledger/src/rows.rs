@@ -37,10 +37,10 @@ pub struct AuditLine {
 
 impl Value for AuditLine {}
 
-/// When, by whom and why a replica, node or volume was permanently taken out of service.
+/// The retirement of a replica, node or volume: when, by whom and why it was permanently taken out of service.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Retired {
-    /// The time at which it was retired.
+    /// The time of the retirement.
     pub at: Timestamp,
     /// The person who asked to retire it, as `role/name`.
     pub by: String,

@@ -32,7 +32,7 @@ pub use draining::{DrainRow, Source};
 pub enum ReplicaRow {
     /// The replica is being filled from the others.
     Filling {
-        /// Since when.
+        /// The time since when the replica is being filled.
         since: Timestamp,
         /// The person who asked to fill the replica.
         by: String,

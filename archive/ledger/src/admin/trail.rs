@@ -12,7 +12,7 @@ use archive_db::{DbError, Table};
 use super::{Admin, AuditLine};
 use crate::audit_log::{Position, Rows as TrailRows};
 
-/// The table of how far the log has come: one row.
+/// The table with the position that the log has reached, in one row.
 pub(super) type LogEnds = Table<u64, Position>;
 
 /// The trail as the table has it at one moment.

@@ -288,7 +288,7 @@ impl Anomalies {
         Ok(None)
     }
 
-    /// Returns the number of open ones, by kind; those that were accepted are not counted.
+    /// Returns the number of open anomalies by kind, without the accepted ones.
     pub fn kinds(&self) -> BTreeMap<AnomalyClass, u64> {
         self.running().kinds.clone()
     }

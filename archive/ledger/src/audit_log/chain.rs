@@ -56,7 +56,7 @@ pub struct Entry {
     pub previous: Option<Hash>,
 }
 
-/// The JSON of a line. Control characters are escaped by it, so that a line is always one line.
+/// The JSON of a line, which escapes control characters, so that a line of the trail is always one line of the file.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Written {
     number: u64,
@@ -121,7 +121,7 @@ impl Chain {
         self.previous
     }
 
-    /// Writes a line, with its line feed, and goes on behind it. Its number must be the next one.
+    /// Writes a line, with its line feed, and goes on behind it. The number must be the next one.
     ///
     /// # Errors
     ///

@@ -34,7 +34,7 @@ pub struct Requests {
     admin: Admin,
     table: Table<u64, Request>,
     numbers: Table<String, u64>,
-    /// Held from when a request is read until its next state is written.
+    /// The lock that is held from the reading of a request until its next state is written.
     changing: Arc<Mutex<()>>,
 }
 
