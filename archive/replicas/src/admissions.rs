@@ -24,7 +24,7 @@ pub struct Admissions {
 pub struct Page {
     /// The admissions that were found, or the error of an entry.
     pub found: Vec<Result<(FileName, Sighting), String>>,
-    /// In the last page: the number of admissions, and the parts that could not be read.
+    /// The number of admissions, and the parts that could not be read, in the last page; `None` in the pages before.
     pub end: Option<(u64, Vec<String>)>,
 }
 

@@ -21,7 +21,7 @@ pub struct Removals(ListedAttic);
 pub struct Page {
     /// The removals, or the error of an item that may be one.
     pub found: Vec<Result<Removal, String>>,
-    /// In the last page: the parts that could not be read.
+    /// The parts that could not be read, in the last page; `None` in the pages before.
     pub end: Option<Vec<String>>,
 }
 
