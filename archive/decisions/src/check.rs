@@ -24,7 +24,7 @@ use input::{Listing, Ordered};
 use report::Absence;
 pub use report::{Cut, Finding, Report, Side};
 
-/// The findings of one check, as an iterator; [`Check::report`] tells what they amount to.
+/// The findings of one check, as an iterator; [`Check::report`] sums them up.
 #[derive(Debug)]
 pub struct Check<A, L> {
     admin: Ordered<A>,

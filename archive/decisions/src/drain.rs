@@ -173,7 +173,7 @@ mod tests {
         }
     }
 
-    /// A replica of three places: what each has of one file, and what is recorded.
+    /// A replica of three places: the copy of one file in each, and the recorded entry.
     #[derive(Clone, Debug, PartialEq, Eq)]
     struct ReplicaScene {
         has: [Option<CopyContent>; 3],

@@ -31,7 +31,7 @@ pub struct Patient {
 pub struct ReplicaContent {
     /// The replica.
     pub replica: ReplicaId,
-    /// Only bitarchives can give bytes.
+    /// The kind of the replica: only bitarchives can give bytes.
     pub kind: ReplicaKind,
     /// The part of the content that the replica has.
     pub state: ContentState,

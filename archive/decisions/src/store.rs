@@ -105,7 +105,7 @@ impl FileState {
         self.record.is_final() && self.waiting.is_empty() && self.comparing.is_empty()
     }
 
-    /// Whether nothing is under way and nobody waits: what is left to do waits for its timer.
+    /// Whether nothing is under way and nobody waits: the rest of the work waits for a timer.
     pub fn is_parked(&self) -> bool {
         self.source.is_none()
             && self.waiting.is_empty()

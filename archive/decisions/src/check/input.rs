@@ -41,7 +41,7 @@ pub enum Expected {
         /// The admitted root; `None` while the bytes are still on their way.
         root: Option<Root>,
     },
-    /// Nothing: the copy was removed, on purpose.
+    /// No copy: it was removed on purpose.
     Withdrawn,
 }
 

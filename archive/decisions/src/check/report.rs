@@ -44,7 +44,7 @@ pub struct Cut {
     pub side: Side,
     /// The last name that the input listed well; `None` if it listed none.
     pub after: Option<FileName>,
-    /// Why.
+    /// The reason why the input is not believed.
     pub reason: String,
 }
 

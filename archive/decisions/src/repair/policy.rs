@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Automatic {
-    /// Nothing.
+    /// No repair.
     Off,
     /// Missing files only.
     Missing,

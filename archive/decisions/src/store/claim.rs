@@ -36,7 +36,7 @@ pub enum Agreement {
     Same,
     /// The size or a digest differs.
     Different,
-    /// Nothing differs and nothing proves: only the bytes can tell.
+    /// No digest differs and no strong one is equal: only the bytes can tell.
     Unknown,
 }
 
@@ -69,7 +69,7 @@ impl Claim {
         }
     }
 
-    /// Compares what arrived with every part of the claim.
+    /// Compares the content that arrived with every part of the claim.
     ///
     /// # Errors
     ///

@@ -100,7 +100,7 @@ pub enum Event {
     Failed {
         /// The replica.
         replica: ReplicaId,
-        /// Why.
+        /// The reason of the failure.
         reason: StoreFailure,
     },
     /// The replica shall have the file, and may lack it: the replica is new, or its copy is gone. It is asked, and then
@@ -119,7 +119,7 @@ pub enum Event {
     Replacing {
         /// The replica.
         replica: ReplicaId,
-        /// Why.
+        /// The reason of the replacement.
         why: String,
     },
     /// People have taken the copy out of this replica. No effect before the name is bound.
