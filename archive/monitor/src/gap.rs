@@ -14,7 +14,7 @@ pub struct Gap {
     pub node: Option<NodeId>,
     /// The volume; `None` if the whole node is silent.
     pub volume: Option<VolumeName>,
-    /// Why, for people.
+    /// The reason, for people.
     pub reason: String,
     /// Whether the node answers, and receives or moves the file just now.
     pub is_at_work: bool,

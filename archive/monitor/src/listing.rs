@@ -52,7 +52,8 @@ struct Source<E> {
 }
 
 impl<E> Merge<E> {
-    /// Listings of `nodes`, of which nothing has come yet; they are called by their index. `gaps` are known already.
+    /// Creates the merge of the listings of `nodes`, of which nothing has come yet; a listing is named by its index.
+    /// `gaps` are known already.
     pub fn new(
         nodes: impl IntoIterator<Item = NodeId>,
         after: Option<FileName>,

@@ -33,7 +33,7 @@ pub(crate) struct Monitor {
     pub(crate) daemon: Daemon,
 }
 
-/// Somebody with a certificate, connected to a monitor.
+/// A caller with a certificate, connected to a monitor.
 pub(crate) struct Caller(ReplicaClient<Channel>);
 
 /// A listing as it was received.
