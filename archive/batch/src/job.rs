@@ -62,7 +62,7 @@ impl Sink for Vec<u8> {
 /// The parts of a file that a job wants to be shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reads {
-    /// Nothing: what is in [`File`] is enough.
+    /// No part: the fields of [`File`] are enough.
     Nothing,
     /// All bytes of the file, in order.
     Bytes,

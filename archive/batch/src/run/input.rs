@@ -43,7 +43,7 @@ pub(super) fn early(at: u64, size: u64) -> String {
     format!("the file ends after {at} of its {size} bytes")
 }
 
-/// A file from an offset on. Once something stands in the way, every further read says so; so it does once the job ends.
+/// A file from an offset on. Once reading meets a barrier, or the job has to end, every further read fails with that.
 pub(super) struct Input<'a> {
     source: &'a mut dyn Source,
     control: &'a Control,
