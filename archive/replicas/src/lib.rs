@@ -273,7 +273,7 @@ impl Replicas {
         Ok(self.marked(replica, self.heard(replica).await?))
     }
 
-    /// Returns the nodes as [`Replicas::state`] does, but as the monitor reports them.
+    /// Returns the nodes of a replica in their own words, without the marks of [`Replicas::marked`].
     pub async fn heard(&self, replica: &ReplicaId) -> Result<Vec<NodeState>, CallError> {
         let (members, volumes) = {
             let members = self.lock_members();

@@ -11,7 +11,8 @@ use super::Replicas;
 use super::people::mark_retired;
 
 impl Replicas {
-    /// Marks what is out of service, and ids that two parts bear, at nodes that were heard.
+    /// Marks the nodes and volumes that are out of service, and ids that two parts bear, in the states of nodes that
+    /// were heard.
     pub fn marked(&self, replica: &ReplicaId, mut nodes: Vec<NodeState>) -> Vec<NodeState> {
         let now = self.standing.now();
         for node in &mut nodes {

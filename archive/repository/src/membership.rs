@@ -2,7 +2,7 @@
 //!
 //! A monitor remembers nothing. After each of its starts it is told the nodes and volumes to miss; until then each of
 //! its answers has a gap. So a restarted monitor never makes a node, or its files, disappear, nor does a node that has
-//! forgotten a volume. Only people make a node or volume disappear, by an act: the monitors are told at once, and the
+//! forgotten a volume. Only people make a node or volume disappear, by an act: the monitors are told of it, and the
 //! nodes once they can be reached.
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -11,8 +11,8 @@ use archive_daemon::ByteSize;
 /// The bytes for all jobs together, if the machine has little memory or does not say how much.
 const LEAST: u64 = 2 << 30;
 
-/// Returns the bytes that one of `jobs` may take. All of them together may take `set` bytes, or half of the `installed`
-/// memory.
+/// Returns the bytes that one of `jobs` may take. All of them together may take `set` bytes; if that is not set, half
+/// of the `installed` memory, but at least [`LEAST`].
 pub(crate) fn share(set: Option<ByteSize>, installed: Option<u64>, jobs: NonZero<u16>) -> u64 {
     let all = set.map_or_else(
         || (installed.unwrap_or_default() / 2).max(LEAST),

@@ -35,13 +35,13 @@ pub struct ChecksumReplicaOptions {
     pub node: NodeId,
     /// The id of the replica.
     pub replica: ReplicaId,
-    /// The directory of its record.
+    /// The directory of the record.
     pub data: PathBuf,
     /// The number of bytes that stay free on the disk of the record.
     pub reserve: u64,
     /// The number of rows that may be removed within an hour.
     pub removals_per_hour: u64,
-    /// The keys whose admissions it believes.
+    /// The keys whose admissions the replica believes.
     pub trust: TrustFile,
 }
 
