@@ -15,9 +15,9 @@ use crate::request::ActKind;
 pub enum Act {
     /// Moves the copy of one replica into the attic; it is withdrawn from then on.
     Remove {
-        /// The file.
+        /// The file whose copy is removed.
         name: FileName,
-        /// The replica.
+        /// The replica that loses its copy.
         replica: ReplicaId,
         /// The root of the copy.
         checksum: Root,
@@ -26,41 +26,41 @@ pub enum Act {
     },
     /// Destroys what lies in an attic.
     Purge {
-        /// Where it lies.
+        /// The place of the item in the attic.
         place: AtticPlace,
-        /// The root of the whole file that lies there; absent for groups and leftovers.
+        /// The root of the whole file that lies at that place; absent for groups and leftovers.
         checksum: Option<Root>,
         /// Whether the caller knows that no other good copy of the file is left.
         last_copies: bool,
     },
     /// Takes a volume out of service for good.
     RetireVolume {
-        /// The volume.
+        /// The volume, as the person named it.
         volume: VolumeSelector,
         /// Whether the caller knows that this takes the last good copies of files.
         last_copies: bool,
     },
     /// Takes a node out of service for good.
     RetireNode {
-        /// The node.
+        /// The node, as the person named it.
         node: NodeSelector,
         /// Whether the caller knows that this takes the last good copies of files.
         last_copies: bool,
     },
     /// Takes a replica out of service for good.
     RetireReplica(ReplicaId),
-    /// Lives with an anomaly.
+    /// Accepts an anomaly that nobody will repair.
     Accept {
-        /// Its id, `a` and a number.
+        /// The id of the anomaly: `a` and a number.
         anomaly: String,
     },
     /// Takes content of another root under a name that has no good copy left.
     NewRoot {
-        /// The file.
+        /// The file whose root changes.
         name: FileName,
         /// The replica that has the content.
         replica: ReplicaId,
-        /// The root of that content.
+        /// The root of the content in that replica.
         root: Root,
     },
     /// Takes a retired volume back into service.
@@ -72,20 +72,20 @@ pub enum Act {
 /// A volume as a person names it: by its id, and by more where several volumes bear that.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VolumeSelector {
-    /// Its replica, where that was said.
+    /// The replica of the volume; `None` if the person did not name it.
     pub replica: Option<ReplicaId>,
-    /// Its node, where that was said.
+    /// The node of the volume; `None` if the person did not name it.
     pub node: Option<NodeId>,
-    /// Its id.
+    /// The id of the volume.
     pub volume: VolumeId,
 }
 
 /// A node as a person names it: by its id, and by its replica where several nodes bear that.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NodeSelector {
-    /// Its replica, where that was said.
+    /// The replica of the node; `None` if the person did not name it.
     pub replica: Option<ReplicaId>,
-    /// Its id.
+    /// The id of the node.
     pub node: NodeId,
 }
 
@@ -140,7 +140,7 @@ impl From<VolumeKey> for VolumeSelector {
 }
 
 impl VolumeSelector {
-    /// Whether the volume may be meant.
+    /// Returns whether the selector fits the volume `key`: a part that the person did not name fits any.
     pub fn means(&self, key: &VolumeKey) -> bool {
         key.volume == self.volume
             && self.node.as_ref().is_none_or(|node| *node == key.node)
@@ -149,7 +149,7 @@ impl VolumeSelector {
 }
 
 impl NodeSelector {
-    /// Whether the node may be meant.
+    /// Returns whether the selector fits this node: without a replica it fits the node of this id in any.
     pub fn means(&self, replica: &ReplicaId, node: &NodeId) -> bool {
         self.node == *node && self.replica.as_ref().is_none_or(|id| id == replica)
     }

@@ -17,21 +17,21 @@ closed_set! {
         Corrupt = "corrupt",
         /// Some groups cannot be read.
         Unreadable = "unreadable",
-        /// On disk and not in the admin data.
+        /// The file is on disk and not in the admin data.
         Unexpected = "unexpected",
-        /// The same root on two nodes of one replica.
+        /// The replica has the same root on two nodes.
         Duplicate = "duplicate",
-        /// Another root under this name.
+        /// The replica has the file with another root than the admitted one.
         Conflicting = "conflicting",
         /// All reachable copies agree on a root that is not the admitted one.
         Disputed = "disputed",
         /// Some bytes are good in no replica.
         Lost = "lost",
-        /// Nobody could look.
+        /// No node could look.
         Unverified = "unverified",
-        /// On its way.
+        /// The file is on its way.
         Transient = "transient",
-        /// Not there, and its store was never complete.
+        /// The file is not there, and its store was never complete.
         Incomplete = "incomplete",
     }
 }
@@ -39,11 +39,11 @@ closed_set! {
 closed_set! {
     /// The state of an anomaly that was filed.
     AnomalyState {
-        /// It is so, as far as is known.
+        /// The anomaly persists, as far as the repository knows.
         Open = "open",
         /// Two persons have said that it must be lived with.
         Accepted = "accepted",
-        /// It is not so any more.
+        /// The anomaly is gone.
         Closed = "closed",
     }
 }
@@ -57,7 +57,7 @@ closed_set! {
         ScheduledCheck = "scheduled-check",
         /// A check that a person asked for.
         Check = "check",
-        /// A read that met it.
+        /// A read of the file that met the anomaly.
         Read = "read",
     }
 }
@@ -68,28 +68,29 @@ closed_set! {
 pub enum AnomalyKind {
     /// Every volume answered and none has the file.
     Missing,
-    /// These groups are not what was admitted.
+    /// The groups that are not what was admitted.
     Corrupt(Groups),
-    /// These groups cannot be read (the disk says EIO).
+    /// The groups that cannot be read (the disk says EIO).
     Unreadable(Groups),
-    /// On disk and not in the admin data.
+    /// The file is on disk and not in the admin data.
     Unexpected,
-    /// The same root on two nodes of one replica.
+    /// The nodes of one replica that have the same root.
     Duplicate(Vec<NodeId>),
-    /// Another root under this name in this replica.
+    /// The other root that this replica has under the name.
     Conflicting(Root),
-    /// All reachable copies agree on a root that is not the admitted one: nothing automatic.
+    /// The root on which all reachable copies agree, and which is not the admitted one: nothing is repaired
+    /// automatically.
     Disputed(Root),
-    /// These byte ranges are good in no replica.
+    /// The byte ranges that are good in no replica.
     Lost(Vec<(u64, u64)>),
-    /// Nobody could look: the node, or one of its volumes, did not answer.
+    /// No node could look: the node, or one of its volumes, did not answer.
     Unverified {
         /// The silent node.
         node: NodeId,
-        /// The volume that is offline, where only that is.
+        /// The volume that is offline; absent if the whole node is silent.
         volume: Option<VolumeId>,
     },
-    /// On its way: stored, repaired or moved just now.
+    /// The file is on its way: stored, repaired or moved just now.
     Transient,
     /// Every volume answered and none has the file, whose store was never complete: no depositor was told that the
     /// archive has it.
@@ -99,11 +100,11 @@ pub enum AnomalyKind {
 /// An anomaly as it is filed. The JSON is what `holdfast anomalies --json` prints.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct FiledAnomaly {
-    /// Names it, also after it is closed.
+    /// The id of the anomaly, which stays valid after it is closed.
     pub id: String,
-    /// The file.
+    /// The file that the anomaly is about.
     pub file: FileName,
-    /// The replica.
+    /// The replica that the anomaly is about.
     pub replica: ReplicaId,
     /// The kind of the anomaly, in one word.
     pub kind: AnomalyClass,
@@ -117,31 +118,31 @@ pub struct FiledAnomaly {
     pub lost: Vec<(u64, u64)>,
     /// The size of the file in bytes.
     pub size: u64,
-    /// The node, where one is meant.
+    /// The node that the anomaly is about, if it is about one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub node: Option<NodeId>,
-    /// The volume, where one is meant.
+    /// The volume that the anomaly is about, if it is about one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub volume: Option<VolumeId>,
-    /// When it was first seen.
+    /// When the anomaly was first seen.
     pub since: Timestamp,
     /// The state of the anomaly.
     pub state: AnomalyState,
-    /// The act that found it.
+    /// The act that found the anomaly.
     pub found_by: Finder,
-    /// When it was closed or accepted.
+    /// When the anomaly was closed or accepted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ended: Option<Timestamp>,
-    /// The reason why it was closed or accepted.
+    /// The reason why the anomaly was closed or accepted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ended_why: Option<String>,
-    /// The reason why it is not repaired yet.
+    /// The reason why the anomaly is not repaired yet.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub held: Option<String>,
 }
 
 impl AnomalyKind {
-    /// The kind without its details.
+    /// Returns the kind without its details.
     pub const fn class(&self) -> AnomalyClass {
         match self {
             Self::Missing => AnomalyClass::Missing,
@@ -160,7 +161,7 @@ impl AnomalyKind {
 }
 
 impl Finder {
-    /// Whether no person asked for the look that found it.
+    /// Returns whether the anomaly was found without a person asking: by a scrub or a scheduled check.
     pub const fn is_automatic(self) -> bool {
         matches!(self, Self::Scrub | Self::ScheduledCheck)
     }

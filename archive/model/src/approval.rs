@@ -4,15 +4,15 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// Between the two persons where an approval is written as text.
+/// The words between the two persons where an approval is written as text.
 const APPROVED: &str = ", approved by ";
 
-/// One person asked for an act, and another approved it.
+/// The approval of an act: the person who asked for it, and the one who approved it.
 ///
-/// Only the repository knows whether that is so: beside what a node has put aside, it is a claim that nobody has signed.
+/// Only the repository knows whether an approval is true: beside what a node has put aside, it is an unsigned claim.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Approval {
-    /// The request, as `r12`.
+    /// The id of the request, such as `r12`.
     pub request: String,
     /// The person who asked, as `role/name`.
     pub asked_by: String,
@@ -36,7 +36,7 @@ impl Approval {
     }
 }
 
-/// Both persons, for people.
+/// Shows both persons, as people read them.
 impl fmt::Display for Approval {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}{APPROVED}{}", self.asked_by, self.approved_by)

@@ -28,7 +28,7 @@ closed_set! {
 /// The longest id of an item, in bytes.
 const LONGEST_ID: usize = 200;
 
-/// Where something lies in an attic. As text it is `REPLICA/NODE/VOLUME/ID`.
+/// The place of an item in an attic. As text it is `REPLICA/NODE/VOLUME/ID`.
 ///
 /// ```
 /// use archive_model::AtticPlace;
@@ -40,34 +40,34 @@ const LONGEST_ID: usize = 200;
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct AtticPlace {
-    /// The replica.
+    /// The replica of the node.
     pub replica: ReplicaId,
-    /// The node.
+    /// The node that has the volume.
     pub node: NodeId,
-    /// The volume.
+    /// The volume that has the attic.
     pub volume: VolumeId,
-    /// The directory in the attic of the volume.
+    /// The id of the item: its directory in the attic of the volume.
     pub id: String,
 }
 
 /// An item of an attic, as its node says. The JSON is what `holdfast attic list --json` prints.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct AtticItem {
-    /// Where it lies. The id is empty of a row only, which lies in no attic.
+    /// The place of the item. Its id is empty for a row only, which lies in no attic.
     pub place: AtticPlace,
-    /// The archived file that it belongs to. Absent: what lies there has rotted, and that cannot be read.
+    /// The archived file that the item belongs to. Absent: the item has rotted, and its reason cannot be read.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<FileName>,
-    /// When it was put aside. Absent: that cannot be read.
+    /// When the item was put aside. Absent: its reason cannot be read.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub at: Option<Timestamp>,
-    /// By whom. Empty: that cannot be read.
+    /// Who put the item aside. Empty: its reason cannot be read.
     pub who: String,
-    /// Why, or what is wrong with an item that cannot be read.
+    /// Why the item was put aside, or what is wrong with an item that cannot be read.
     pub why: String,
     /// The kind of the item.
     pub kind: AtticKind,
-    /// Bytes in it.
+    /// The bytes of the item.
     pub bytes: u64,
     /// The signed admission of a whole file or row, in a listing by its node and where it can be read.
     #[serde(skip)]
@@ -80,15 +80,15 @@ pub struct AtticItem {
 /// The reason why a text is not a place in an attic.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidAtticPlace {
-    /// Not four parts.
+    /// The text has not four parts.
     #[error("it is REPLICA/NODE/VOLUME/ID, as `holdfast attic list` prints it")]
     Form,
-    /// A part is no id.
+    /// A part of the text is no id.
     #[error(transparent)]
     Id(#[from] InvalidId),
 }
 
-/// Whether a text can be the id of an anomaly, a request or an item, and be typed in a shell as it is.
+/// Returns whether a text can be the id of an anomaly, a request or an item, and can be typed in a shell as it is.
 pub fn is_typed_id(text: &str) -> bool {
     let safe =
         |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | ':' | '~' | '+');
@@ -98,7 +98,7 @@ pub fn is_typed_id(text: &str) -> bool {
 }
 
 impl AtticPlace {
-    /// Shows the place as a sentence says it.
+    /// Returns the place in words, for a sentence.
     pub fn in_words(&self) -> impl fmt::Display {
         let Self {
             replica,

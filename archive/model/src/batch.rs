@@ -16,7 +16,7 @@ use crate::name_list::NameList;
 use crate::name_pattern::{InvalidPattern, NamePattern};
 use crate::replica::{InvalidId, NodeId, ReplicaId, UploadId, VolumeId};
 
-/// Which job. Made once, by the client that submits it: submitting again under the same id is the same job.
+/// The id of a job, made once by the client that submits it: submitting again under the same id is the same job.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct JobId(UploadId);
@@ -31,7 +31,7 @@ impl JobId {
         UploadId::new(text).map(Self)
     }
 
-    /// The id as text.
+    /// Returns the id as text.
     pub fn as_str(&self) -> &str {
         self.0.as_str()
     }
@@ -52,9 +52,9 @@ impl fmt::Debug for JobId {
 /// The program that a job runs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Program {
-    /// A built-in job of this name.
+    /// A built-in job, by its name.
     BuiltIn(String),
-    /// A WebAssembly component, by BLAKE3 of its bytes.
+    /// A WebAssembly component, by the BLAKE3 root of its bytes.
     Component(Root),
 }
 
@@ -72,7 +72,7 @@ pub struct JobLimits {
 }
 
 impl Default for JobLimits {
-    /// 7 days, 10 minutes, 512 MiB, 64 GiB.
+    /// Returns 7 days, 10 minutes for a file, 512 MiB of memory and 64 GiB of output.
     fn default() -> Self {
         Self {
             time: Duration::from_hours(7 * 24),
@@ -86,19 +86,19 @@ impl Default for JobLimits {
 /// The order for a job.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct JobSpec {
-    /// The program.
+    /// The program that the job runs.
     pub program: Program,
-    /// Its arguments: name and value, each name once, in the order given.
+    /// The arguments of the job: name and value, each name once, in the order given.
     pub arguments: Vec<(String, String)>,
     /// A regular expression that the whole name of a file must match; empty: every file, or those of `names`.
     pub files: String,
     /// The files by their names, instead of an expression.
     pub names: Option<NameList>,
-    /// Over the files of which replica.
+    /// The replica over whose files the job runs.
     pub replica: ReplicaId,
-    /// Its limits.
+    /// The limits of the job.
     pub limits: JobLimits,
-    /// The time for which its output is kept after its end; `None`: as the repository is set.
+    /// The time for which the output of the job is kept after its end; `None`: as the repository is set.
     pub keep: Option<Duration>,
 }
 
@@ -120,12 +120,12 @@ impl JobSpec {
 pub enum FileSelection {
     /// Every file whose name matches.
     Pattern(NamePattern),
-    /// Files by their names, whether anybody has them or not.
+    /// Files by their names, whether any node has them or not.
     Names(NameList),
 }
 
 impl FileSelection {
-    /// Returns whether a file of this name is meant.
+    /// Returns whether the job is about a file of this name.
     pub fn matches(&self, name: &FileName) -> bool {
         match self {
             Self::Pattern(pattern) => pattern.matches(name.as_str()),
@@ -135,13 +135,14 @@ impl FileSelection {
 }
 
 impl Default for FileSelection {
-    /// Every file.
+    /// Returns the selection of every file.
     fn default() -> Self {
         Self::Pattern(NamePattern::default())
     }
 }
 
-/// Jobs of one lane wait for each other and share its places; those of different lanes share nothing but the machines.
+/// A lane of jobs: jobs of one lane wait for each other and share its places; those of different lanes share nothing
+/// but the machines.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum JobLane {
     /// Jobs that people submit, which may take days.
@@ -157,22 +158,22 @@ impl JobLane {
     /// what another sends.
     pub const MOST_OF_INDEX: usize = 2;
 
-    /// Both of them.
+    /// Every lane.
     pub const ALL: [Self; 2] = [Self::Research, Self::Index];
 }
 
 closed_set! {
     /// The way in which the outputs of all files become one: the last step of a job.
     Reduce {
-        /// One after the other, by the names of the files.
+        /// Joins the outputs, by the names of the files.
         Concatenate = "concatenate",
-        /// Their lines, sorted by bytes.
+        /// Sorts the lines of all outputs by bytes.
         Sort = "sort",
-        /// Their lines, sorted by bytes, each once.
+        /// Sorts the lines of all outputs by bytes, and keeps each once.
         Unique = "unique",
-        /// Lines `key TAB number [TAB number …]`: the numbers of each key added up, sorted by key.
+        /// Adds up the numbers of each key in lines `key TAB number [TAB number …]`, sorted by key.
         Sum = "sum",
-        /// The component's own `reduce`.
+        /// Runs the component's own `reduce`.
         Component = "component",
     }
 }
@@ -185,16 +186,16 @@ pub enum FailureKind {
     Damaged,
     /// The file is no archive file, or a record in it is broken.
     Format,
-    /// The job itself said so.
+    /// The job itself reported the failure.
     Job,
-    /// A component did what it must not: trapped, or went over a limit.
+    /// A component trapped or went over a limit.
     Component,
     /// The file is known to be in the replica and no node has read it.
     Unread,
 }
 
 impl FailureKind {
-    /// All of them.
+    /// Every kind of failure.
     pub const ALL: [Self; 5] = [
         Self::Damaged,
         Self::Format,
@@ -203,7 +204,7 @@ impl FailureKind {
         Self::Unread,
     ];
 
-    /// The kind in one word, for machines and people.
+    /// Returns the kind in one word, for machines and people.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Damaged => "damaged",
@@ -220,28 +221,28 @@ impl FailureKind {
 pub struct FileFailure {
     /// The kind of failure.
     pub kind: FailureKind,
-    /// Where in the file, in bytes; nothing: the file as a whole.
+    /// The offset of the failure in the file, in bytes; `None`: it is about the file as a whole.
     pub offset: Option<u64>,
-    /// Why, for people; at most 1000 characters.
+    /// The reason for people; at most 1000 characters.
     pub reason: String,
 }
 
 /// The outcome of one file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileOutcome {
-    /// The file.
+    /// The file that was read.
     pub name: FileName,
-    /// The node that read it.
+    /// The node that read the file.
     pub node: NodeId,
-    /// The volume it lay on.
+    /// The volume on which the file lay.
     pub volume: VolumeId,
-    /// The root that its bytes were proven against.
+    /// The root that the bytes of the file were proven against.
     pub root: Root,
-    /// Its size in bytes.
+    /// The size of the file in bytes.
     pub size: u64,
-    /// The number of records that the job was shown; 0 of a job that is shown none.
+    /// The number of records that the job was shown; 0 if the job is shown no records.
     pub records: u64,
-    /// The number of bytes that the job wrote about it.
+    /// The number of bytes that the job wrote about the file.
     pub output: u64,
     /// The failures; at most [`MOST_FAILURES`]. Empty: nothing failed.
     pub failures: Vec<FileFailure>,

@@ -14,40 +14,40 @@ use crate::replica::ReplicaId;
 pub enum CheckStep<A = FiledAnomaly> {
     /// The progress of one replica.
     Progress(CheckProgress),
-    /// Something is wrong.
+    /// An anomaly that the check met.
     Anomaly(Box<A>),
-    /// One replica was compared.
+    /// The report of one replica, whose comparison has ended.
     Report(ReplicaReport),
 }
 
 /// The progress of one replica.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CheckProgress {
-    /// The replica.
+    /// The replica that is compared.
     pub replica: ReplicaId,
     /// Files that were compared.
     pub files: u64,
-    /// Bytes that were read.
+    /// Bytes that were read of these files.
     pub bytes: u64,
-    /// Files in all, where known.
+    /// The number of files to compare, where known.
     pub files_total: Option<u64>,
-    /// Bytes in all, where known.
+    /// The number of bytes to read, where known.
     pub bytes_total: Option<u64>,
 }
 
 /// The result of comparing a replica.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ReplicaReport {
-    /// The replica.
+    /// The replica that was compared.
     pub replica: ReplicaId,
     /// Files that were compared.
     pub files: u64,
-    /// Those that are as they should be.
+    /// Files whose copies are intact.
     pub intact: u64,
-    /// Those that were removed on purpose.
+    /// Files that people have withdrawn from the replica.
     pub withdrawn: u64,
     /// The number of anomalies of each kind.
     pub anomalies: BTreeMap<AnomalyClass, u64>,
-    /// The parts of it that could not be asked. A report with gaps is partial.
+    /// The parts of the replica that could not be asked. A report with gaps is partial.
     pub gaps: Vec<Gap>,
 }

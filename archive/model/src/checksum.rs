@@ -23,12 +23,12 @@ use serde::{Deserialize, Serialize};
 pub struct Root([u8; 32]);
 
 impl Root {
-    /// A root from its 32 bytes.
+    /// Makes a root from its 32 bytes.
     pub const fn from_bytes(bytes: [u8; 32]) -> Self {
         Self(bytes)
     }
 
-    /// The 32 bytes.
+    /// Returns the 32 bytes of the root.
     pub const fn as_bytes(&self) -> &[u8; 32] {
         &self.0
     }
@@ -149,15 +149,15 @@ fn decode_hex<const N: usize>(text: &str) -> Result<[u8; N], InvalidChecksum> {
 /// The reason why a text is not a checksum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidChecksum {
-    /// Not the length of the algorithm, in bytes.
+    /// The text has another length than checksums of the algorithm.
     #[error("a checksum of {expected} bytes was expected, {found} were given")]
     Length {
-        /// The length that the algorithm yields.
+        /// The length of the checksum that was expected, in bytes.
         expected: usize,
-        /// The length that was given.
+        /// The length of the checksum that was given, in bytes.
         found: usize,
     },
-    /// A character that is no hex digit.
+    /// The text has a character that is no hex digit.
     #[error("a checksum is written in hexadecimal digits")]
     NotHex,
 }

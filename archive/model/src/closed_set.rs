@@ -14,7 +14,7 @@ macro_rules! closed_set {
             /// Every value.
             pub const ALL: &'static [Self] = &[$(Self::$value,)+];
 
-            /// The value in one word, as in listings and in JSON.
+            /// Returns the value in one word, as in listings and in JSON.
             pub const fn as_str(self) -> &'static str {
                 match self {
                     $(Self::$value => $word,)+

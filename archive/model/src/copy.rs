@@ -18,22 +18,23 @@ use crate::replica::{NodeId, VolumeId};
 /// A file on a volume of a node, as far as the node has looked.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct FileCopy {
-    /// The file.
+    /// The name of the file.
     pub name: FileName,
-    /// Its size in bytes: as admitted, or as it lies there where the node has no admission.
+    /// The size of the file in bytes: as admitted, or as it lies on disk where the node has no admission.
     pub size: u64,
-    /// Its root as admitted. Of an unexpected file, that of its bytes when they were last read; absent if they never were.
+    /// The root of the file as admitted. Of an unexpected file, the root of its bytes when they were last read; absent
+    /// if they never were.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub root: Option<Root>,
-    /// Where it is, in a replica that the context names.
+    /// The place of the copy, in a replica that the context names.
     #[serde(flatten)]
     pub place: CopyPlace,
-    /// Its condition.
+    /// The condition of the copy.
     #[serde(flatten)]
     pub condition: CopyCondition,
-    /// When it was stored there.
+    /// When the copy was stored at this place.
     pub stored: Timestamp,
-    /// When it was last read whole and found good. Absent: not since the catalog of its node was built.
+    /// When the copy was last read whole and found good. Absent: not since the catalog of its node was built.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub verified: Option<Timestamp>,
 }
@@ -42,11 +43,11 @@ pub struct FileCopy {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "condition", rename_all = "kebab-case")]
 pub enum CopyCondition {
-    /// It is there; its bytes were good when they were last read.
+    /// The copy is on disk; its bytes were good when they were last read.
     Present,
-    /// Its node knows it, and it is not there.
+    /// The node knows the copy, and its file is gone from the disk.
     Missing,
-    /// It is there, and is not what was admitted. Where both sets are empty, nobody has located the damage.
+    /// The copy is on disk, and is not what was admitted. Where both sets are empty, nobody has located the damage.
     Damaged {
         /// Groups that are not what was admitted.
         #[serde(skip_serializing_if = "Groups::is_empty")]
@@ -55,16 +56,16 @@ pub enum CopyCondition {
         #[serde(skip_serializing_if = "Groups::is_empty")]
         unreadable: Groups,
     },
-    /// It is there without a readable sidecar.
+    /// The file is on disk without a readable sidecar.
     Unexpected,
 }
 
 /// A volume of a node, in a replica that the context names.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct CopyPlace {
-    /// The node.
+    /// The node that has the copy.
     pub node: NodeId,
-    /// The volume of that node; a checksum replica has one, its `table`.
+    /// The volume of that node; a checksum replica has only one, its `table`.
     pub volume: VolumeId,
 }
 
@@ -75,7 +76,7 @@ impl fmt::Display for CopyPlace {
 }
 
 impl CopyCondition {
-    /// The condition in one word, as in listings and in JSON.
+    /// Returns the condition in one word, as in listings and in JSON.
     pub const fn as_str(&self) -> &'static str {
         match self {
             Self::Present => "present",
@@ -87,22 +88,22 @@ impl CopyCondition {
 }
 
 impl FileCopy {
-    /// Whether it is there and nothing is known to be wrong with it.
+    /// Returns whether the copy is on disk and nothing is known to be wrong with it.
     pub fn is_present(&self) -> bool {
         self.condition == CopyCondition::Present
     }
 
-    /// Whether its node knows it, and its file is gone.
+    /// Returns whether the node knows the copy, and its file is gone.
     pub fn is_missing(&self) -> bool {
         self.condition == CopyCondition::Missing
     }
 
-    /// Whether it is there without a readable sidecar.
+    /// Returns whether the file is on disk without a readable sidecar.
     pub fn is_unexpected(&self) -> bool {
         self.condition == CopyCondition::Unexpected
     }
 
-    /// Whether any of its bytes can be asked for.
+    /// Returns whether any bytes of the copy can be asked for.
     pub const fn is_readable(&self) -> bool {
         matches!(
             self.condition,
@@ -110,7 +111,7 @@ impl FileCopy {
         )
     }
 
-    /// The groups that are known to be bad; none where the damage was not located.
+    /// Returns the groups of the copy that are known to be bad; none where the damage was not located.
     pub fn located_damage(&self) -> Groups {
         match &self.condition {
             CopyCondition::Damaged {
@@ -123,14 +124,14 @@ impl FileCopy {
         }
     }
 
-    /// The groups of a file of `size` bytes that may be bad. Damage that was not located may be anywhere.
+    /// Returns the groups of a file of `size` bytes that may be bad. Damage that was not located may be anywhere.
     pub fn damaged_groups(&self, size: u64) -> Groups {
         let (corrupt, unreadable) = self.damage(size);
         corrupt.union(&unreadable)
     }
 
-    /// The groups that are corrupt, and those that cannot be read, in a file of `size` bytes. Damage that was not located
-    /// may be anywhere.
+    /// Returns the groups that are corrupt, and those that cannot be read, in a file of `size` bytes. Damage that was
+    /// not located may be anywhere: all groups are then corrupt.
     pub fn damage(&self, size: u64) -> (Groups, Groups) {
         match &self.condition {
             CopyCondition::Damaged {
@@ -151,11 +152,11 @@ impl FileCopy {
 closed_set! {
     /// Whether a completed copy counts, by what is filed of it and what is out of service.
     CopyStanding {
-        /// It is in service, and nothing is filed of it.
+        /// The copy is in service, and no anomaly of it is filed.
         Good = "good",
-        /// It is damaged, missing, or out of service.
+        /// The copy is damaged, missing, or out of service.
         Bad = "bad",
-        /// It does not count, and people have decided to live with that.
+        /// The copy does not count, and people have accepted that.
         Accepted = "accepted",
     }
 }
@@ -163,14 +164,14 @@ closed_set! {
 /// The reason why a completed copy does not count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CopyDoubt {
-    /// An anomaly of this kind is filed of it.
+    /// An anomaly of this kind is filed of the copy.
     Filed(AnomalyClass),
-    /// Its volume, node or replica is out of service.
+    /// The volume, node or replica of the copy is out of service.
     Retired,
 }
 
 impl CopyDoubt {
-    /// The reason in one word, as in JSON.
+    /// Returns the reason in one word, as in JSON.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Filed(class) => class.as_str(),

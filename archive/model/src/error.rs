@@ -4,7 +4,7 @@ use jiff::Timestamp;
 
 use crate::{FileName, InvalidFileName, ReplicaId, Root, StoreFailure};
 
-/// The reason why the archive did not do what was asked. Each variant is another next step for the caller.
+/// The reason why the archive refused or failed a request. Each variant has another next step for the caller.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ArchiveError {
     /// The request breaks a rule: correct it and ask again.
@@ -15,68 +15,68 @@ pub enum ArchiveError {
     Name {
         /// The name that was given.
         name: String,
-        /// Which part of the rule it breaks.
+        /// The part of the rule that the name breaks.
         reason: InvalidFileName,
     },
-    /// Nothing of that name is known.
+    /// The archive knows nothing of that name.
     #[error("{0} is not in the archive")]
     NotFound(String),
     /// The name is permanently bound to other bytes: store under another name.
     #[error("{name} is already archived with other content (root {archived})")]
     Exists {
-        /// The name.
+        /// The name that is bound already.
         name: FileName,
-        /// The root it is bound to.
+        /// The root that the name is bound to.
         archived: Root,
     },
-    /// Another upload of this name is under way: wait, then ask again.
+    /// The name is being stored by another upload: wait, then ask again.
     #[error("{0} is being stored by another upload; try again when that one has ended")]
     Busy(FileName),
     /// The bytes are not what was announced: read the source again.
     #[error("{name}: {what} announced as {announced}, received {received}")]
     Mismatch {
-        /// The name.
+        /// The name of the file that was being stored.
         name: FileName,
-        /// `size`, `blake3`, `sha256` or `md5`.
+        /// The property that differs: `size`, `blake3`, `sha256` or `md5`.
         what: &'static str,
-        /// The digest that the depositor announced.
+        /// The value that the depositor announced.
         announced: String,
-        /// The digest of the bytes that arrived.
+        /// The value of the bytes that arrived.
         received: String,
     },
-    /// Stored, but not yet in every required replica: keep the source, ask again later.
+    /// The file is stored, but not yet in every required replica: keep the source, ask again later.
     #[error("{name} is not yet in every required replica: {}{}", reasons(.failures), retried(.again.as_ref()))]
     NotEnoughReplicas {
-        /// The name.
+        /// The name of the file.
         name: FileName,
         /// The replicas that failed, and why.
         failures: Vec<(ReplicaId, StoreFailure)>,
-        /// When the archive goes on with it by itself; none: it waits for the bytes.
+        /// When the archive tries again by itself; `None`: it waits for the bytes.
         again: Option<Timestamp>,
     },
     /// No replica holds these bytes intact: the rest can be salvaged.
     #[error("{name}: bytes {start}-{} are intact in no replica", .end - 1)]
     Damaged {
-        /// The name.
+        /// The name of the damaged file.
         name: FileName,
-        /// First damaged byte.
+        /// The offset of the first damaged byte.
         start: u64,
-        /// One past the last damaged byte.
+        /// The offset behind the last damaged byte.
         end: u64,
     },
     /// The certificate does not carry a role that may do this.
     #[error("refused: {0}")]
     Refused(String),
-    /// There is no room: free some, then ask again.
+    /// The archive has no room: free some, then ask again.
     #[error("no space: {0}")]
     NoSpace(String),
-    /// A part could not be reached or is not ready: try again.
+    /// A part of the archive could not be reached or is not ready: try again.
     #[error("unavailable: {0}")]
     Unavailable(String),
-    /// A waiting limit passed: try again.
+    /// A time limit passed: try again.
     #[error("timed out while {0}")]
     TimedOut(String),
-    /// The medium failed or lies: an operator must look.
+    /// A disk failed or lies: an operator must look.
     #[error("storage failure: {0}")]
     Storage(String),
 }

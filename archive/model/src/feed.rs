@@ -6,13 +6,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::{FileName, Root};
 
-/// A place in the feed: behind one change and before the next one.
+/// A position in the feed: behind one change and before the next one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct FeedPosition {
     /// The number of the change; 0 is before the first one.
     pub number: u64,
-    /// Names the changes up to it: admin data that were restored, or put back from a backup and gone on with differently,
-    /// have other lineages.
+    /// The lineage of the changes up to this position: admin data that were restored, or put back from a backup and
+    /// gone on with differently, have other lineages.
     pub lineage: u64,
 }
 
@@ -26,9 +26,9 @@ impl fmt::Display for FeedPosition {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ChangeKind {
-    /// Every required replica has it: its depositor may be told so.
+    /// Every required replica has the file: its depositor may be told so.
     Stored,
-    /// People have taken it out of every replica that keeps bytes.
+    /// People have withdrawn the file from every replica that keeps bytes.
     Withdrawn,
     /// People have put a copy of a withdrawn file back.
     BroughtBack,
@@ -37,7 +37,7 @@ pub enum ChangeKind {
 }
 
 impl ChangeKind {
-    /// In a word or two.
+    /// Returns the kind in a word or two.
     pub const fn word(self) -> &'static str {
         match self {
             Self::Stored => "stored",
@@ -51,22 +51,22 @@ impl ChangeKind {
 /// A file as the feed names it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FeedFile {
-    /// The name.
+    /// The name of the file.
     pub name: FileName,
-    /// Its size in bytes.
+    /// The size of the file in bytes.
     pub size: u64,
     /// The BLAKE3 root of its content.
     pub root: Root,
 }
 
-/// One change of which files the archive has.
+/// A change of which files the archive has.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FeedChange {
-    /// The place behind this change.
+    /// The position behind this change.
     pub position: FeedPosition,
-    /// Its kind.
+    /// The kind of the change.
     pub kind: ChangeKind,
-    /// About which file: as it is from then on, or, of a withdrawn one, as it was.
+    /// The file as it is from then on; of a withdrawn file, as it was.
     pub file: FeedFile,
 }
 

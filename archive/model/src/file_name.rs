@@ -36,31 +36,31 @@ pub struct FileName(Arc<str>);
 /// The reason why a string is not a name for an archive file.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidFileName {
-    /// The empty string.
+    /// The name is empty.
     #[error("the name is empty")]
     Empty,
-    /// More than [`MAX_LENGTH`] bytes.
+    /// The name has more than [`MAX_LENGTH`] bytes.
     #[error("the name is {0} bytes long; at most {MAX_LENGTH} are allowed")]
     TooLong(usize),
-    /// Not in Unicode normalisation form C.
+    /// The name is not in Unicode normalisation form C.
     #[error("the name is not in Unicode normal form NFC; rename the file to its composed form")]
     NotNfc,
-    /// A separator, control, bidirectional-format or unassigned character.
+    /// The name has a separator, control, bidirectional-format or unassigned character.
     #[error("the name contains {0:?}, which is not allowed in names")]
     Character(char),
-    /// A leading `.`, `-` or space.
+    /// The name begins with `.`, `-` or a space.
     #[error("the name starts with {0:?}")]
     Start(char),
-    /// A trailing space or dot.
+    /// The name ends with a space or dot.
     #[error("the name ends with {0:?}")]
     End(char),
-    /// A name that the archive keeps for itself.
+    /// The name is one that the archive keeps for itself.
     #[error("the name `{MANIFEST_NAME}` is kept for the archive's own manifests")]
     Reserved,
 }
 
 impl FileName {
-    /// Accepts `name` if it follows the rule, else says which part of the rule it breaks.
+    /// Accepts `name` if it follows the rule of names.
     ///
     /// # Errors
     ///
@@ -70,12 +70,12 @@ impl FileName {
         Ok(Self(name.into()))
     }
 
-    /// The name as it is written on disk and on the wire.
+    /// Returns the name as it is written on disk and on the wire.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// The name folded to lower case, to find names that differ only in case.
+    /// Returns the name folded to lower case, to find names that differ only in case.
     pub fn case_folded(&self) -> String {
         self.0.to_lowercase()
     }
@@ -104,7 +104,8 @@ fn check(name: &str) -> Result<(), InvalidFileName> {
     Ok(())
 }
 
-/// Separators, controls, line separators, bidi and other format characters, unassigned, private use.
+/// Returns whether a name must not have this character: separators, controls, line separators, bidi and other format
+/// characters, unassigned, private use.
 fn is_forbidden(c: char) -> bool {
     matches!(c, '/' | '\\')
         || matches!(

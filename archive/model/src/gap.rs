@@ -10,15 +10,15 @@ use crate::replica::{NodeId, ReplicaId, VolumeId};
 /// A part of the archive that an answer lacks.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct Gap {
-    /// The replica.
+    /// The replica that the gap is in.
     pub replica: ReplicaId,
-    /// The silent node; absent: the whole replica.
+    /// The node that did not answer; absent: the whole replica.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub node: Option<NodeId>,
-    /// The volume, where only that is silent; absent: the whole node.
+    /// The volume, where only a volume did not answer; absent: the whole node.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub volume: Option<VolumeName>,
-    /// Why, for people.
+    /// The reason for people.
     pub reason: String,
 }
 
@@ -26,14 +26,14 @@ pub struct Gap {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(untagged)]
 pub enum VolumeName {
-    /// Its id.
+    /// The id of the volume.
     Id(VolumeId),
     /// The path of a disk that bears no id, such as one that nobody has labelled yet.
     Path(String),
 }
 
 impl Gap {
-    /// A whole replica.
+    /// Makes the gap of a whole replica.
     pub const fn of_replica(replica: ReplicaId, reason: String) -> Self {
         Self {
             replica,
@@ -43,7 +43,7 @@ impl Gap {
         }
     }
 
-    /// A node of a replica.
+    /// Makes the gap of a node of a replica.
     pub const fn of_node(replica: ReplicaId, node: NodeId, reason: String) -> Self {
         Self {
             replica,
@@ -53,19 +53,19 @@ impl Gap {
         }
     }
 
-    /// The id of the volume. Absent: the whole node, or a disk that bears none.
+    /// Returns the id of the volume. Absent: the gap is the whole node, or a disk that bears no id.
     pub fn volume_id(&self) -> Option<&VolumeId> {
         self.volume.as_ref().and_then(VolumeName::id)
     }
 }
 
 impl VolumeName {
-    /// Reads an id; every other text is a path.
+    /// Reads an id; every other text is taken as a path.
     pub fn new(text: &str) -> Self {
         VolumeId::new(text).map_or_else(|_no_id| Self::Path(text.to_owned()), Self::Id)
     }
 
-    /// The id, if it bears one.
+    /// Returns the id of the volume, if it bears one.
     pub const fn id(&self) -> Option<&VolumeId> {
         match self {
             Self::Id(id) => Some(id),
@@ -83,7 +83,7 @@ impl fmt::Display for VolumeName {
     }
 }
 
-/// The replica is left to the context.
+/// Shows the gap without its replica, which the context names.
 impl fmt::Display for Gap {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (&self.node, &self.volume) {

@@ -23,17 +23,17 @@ pub const GROUP_SIZE: u64 = 16 * 1024;
 pub struct Groups(Vec<Range<u64>>);
 
 impl Groups {
-    /// No group at all.
+    /// Returns the empty set.
     pub const fn none() -> Self {
         Self(Vec::new())
     }
 
-    /// Every group of a file of `size` bytes; an empty file has one group, of no bytes.
+    /// Returns every group of a file of `size` bytes; an empty file has one group, of no bytes.
     pub fn all(size: u64) -> Self {
         Self(std::iter::once(0..count(size)).collect())
     }
 
-    /// The groups that any of the byte `ranges` touches. Empty ranges touch nothing.
+    /// Returns the groups that any of the byte `ranges` touches. Empty ranges touch nothing.
     pub fn touching(ranges: impl IntoIterator<Item = Range<u64>>) -> Self {
         let mut groups = Self::none();
         for range in ranges.into_iter().filter(|range| range.start < range.end) {
@@ -56,12 +56,12 @@ impl Groups {
         self.0.insert(first, merged);
     }
 
-    /// Adds one group.
+    /// Adds one group, by its index.
     pub fn insert_one(&mut self, group: u64) {
         self.insert(group..group.saturating_add(1));
     }
 
-    /// Whether no group is in the set.
+    /// Returns whether no group is in the set.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -71,18 +71,18 @@ impl Groups {
         self.0.iter().map(|r| r.end - r.start).sum()
     }
 
-    /// Whether `group` is in the set.
+    /// Returns whether `group` is in the set.
     pub fn contains(&self, group: u64) -> bool {
         let next = self.0.partition_point(|r| r.end <= group);
         self.0.get(next).is_some_and(|r| r.contains(&group))
     }
 
-    /// The ranges of group indexes, ascending.
+    /// Returns the ranges of group indexes, ascending.
     pub fn ranges(&self) -> impl Iterator<Item = Range<u64>> + '_ {
         self.0.iter().cloned()
     }
 
-    /// Each group index, ascending.
+    /// Returns each group index, ascending.
     pub fn iter(&self) -> impl Iterator<Item = u64> + '_ {
         self.0.iter().flat_map(Clone::clone)
     }
@@ -126,7 +126,7 @@ impl Groups {
         self.difference(&self.difference(other))
     }
 
-    /// The byte ranges that the set covers in a file of `size` bytes, ascending.
+    /// Returns the byte ranges that the set covers in a file of `size` bytes, ascending.
     pub fn byte_ranges(&self, size: u64) -> impl Iterator<Item = Range<u64>> + '_ {
         self.0.iter().map(move |r| {
             r.start.saturating_mul(GROUP_SIZE).min(size)..r.end.saturating_mul(GROUP_SIZE).min(size)
@@ -140,7 +140,7 @@ pub const fn count(size: u64) -> u64 {
     if groups == 0 { 1 } else { groups }
 }
 
-/// Ranges that are empty or out of order are no set of groups.
+/// The reason why ranges are no set of groups: some are empty or out of order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("group ranges must be non-empty, ascending and apart")]
 pub struct InvalidGroups;

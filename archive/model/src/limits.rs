@@ -1,4 +1,4 @@
-//! Limits that several parts hold: each refuses what is beyond, so that they have to agree.
+//! Limits that several parts enforce alike: what one part accepts, no other refuses.
 
 /// The longest reason, in characters: why a person wants something done, or why something failed.
 pub const LONGEST_REASON: usize = 1000;

@@ -26,25 +26,25 @@ pub struct NameList(Arc<[FileName]>);
 /// The reason why names are not a list.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidNameList {
-    /// It names nothing.
+    /// The list names no file.
     #[error("the list names no file")]
     Empty,
-    /// It names too many files.
+    /// The list names too many files.
     #[error("the list has {0} names, at most {most} are allowed; split it", most = NameList::MOST)]
     Many(usize),
-    /// Its names are too long together.
+    /// The names of the list are too long together.
     #[error("the names of the list have {0} bytes together, at most {most} are allowed; split it", most = NameList::LARGEST)]
     Large(usize),
-    /// It is not sorted, or a name stands in it twice.
+    /// The list is not sorted, or a name stands in it twice.
     #[error("the name {0} is not in order: names are sorted by their bytes, and each stands once")]
     Order(FileName),
 }
 
 impl NameList {
-    /// The most names.
+    /// The most names that a list may have.
     pub const MOST: usize = 10_000;
 
-    /// The most bytes of all names together.
+    /// The most bytes that all names of a list may have together.
     pub const LARGEST: usize = 1 << 20;
 
     /// Sorts names and drops repeated ones.
@@ -84,12 +84,12 @@ impl NameList {
         self.0.binary_search(name).is_ok()
     }
 
-    /// The names, in order.
+    /// Returns the names, in order.
     pub fn as_slice(&self) -> &[FileName] {
         &self.0
     }
 
-    /// The names that come after one; all of them, if it is absent.
+    /// Returns the names behind `name`, in order; all names if it is absent.
     pub fn after(&self, name: Option<&FileName>) -> &[FileName] {
         let start = name.map_or(0, |name| self.0.partition_point(|one| one <= name));
         self.0.get(start..).unwrap_or_default()

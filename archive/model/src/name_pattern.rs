@@ -10,7 +10,7 @@ use regex::bytes::{Regex, RegexBuilder};
 /// The largest compiled expression, in bytes.
 const LARGEST: usize = 1 << 20;
 
-/// A regular expression (of the crate `regex`) that a whole text must match. The empty one matches every text.
+/// A regular expression (of the crate `regex`) that a whole text must match. The empty expression matches every text.
 ///
 /// ```
 /// use archive_model::NamePattern;
@@ -21,20 +21,20 @@ const LARGEST: usize = 1 << 20;
 #[derive(Clone, Debug, Default)]
 pub struct NamePattern {
     text: String,
-    /// Absent: everything matches.
+    /// The compiled expression, anchored at both ends; absent: every text matches.
     whole: Option<Regex>,
 }
 
 /// The reason why a text is not a pattern.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidPattern {
-    /// It is too long to be read.
+    /// The expression is too long to be read.
     #[error("the expression has {0} bytes, at most {most} are allowed; write a shorter one", most = NamePattern::LONGEST)]
     Long(usize),
-    /// It needs too much memory.
+    /// The expression needs too much memory when it is compiled.
     #[error("the expression needs more than 1 MiB when it is compiled; repeat less in it")]
     Large,
-    /// It is no regular expression.
+    /// The text is no regular expression.
     #[error("{0}")]
     Syntax(String),
 }
@@ -63,19 +63,19 @@ impl NamePattern {
         })
     }
 
-    /// Whether all of a text matches.
+    /// Returns whether the expression matches the whole text.
     pub fn matches(&self, text: impl AsRef<[u8]>) -> bool {
         self.whole
             .as_ref()
             .is_none_or(|whole| whole.is_match(text.as_ref()))
     }
 
-    /// Whether it was not given, so that everything matches.
+    /// Returns whether the expression is empty, so that every text matches.
     pub fn is_empty(&self) -> bool {
         self.text.is_empty()
     }
 
-    /// The expression as it was given.
+    /// Returns the expression as it was given.
     pub fn as_str(&self) -> &str {
         &self.text
     }

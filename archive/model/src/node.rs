@@ -1,7 +1,7 @@
 //! Nodes and their volumes: as a node says they are, as its monitor knows them, as the repository decides on them, and as
 //! people are shown them. The JSON is what `holdfast status --json` prints.
 //!
-//! Not promised: that a node is still so. Each state is as old as its last sign of life.
+//! Not promised: that a node is still in its state, which is as old as its last sign of life.
 
 use std::fmt;
 use std::str::FromStr;
@@ -11,18 +11,19 @@ use serde::{Deserialize, Serialize};
 
 use crate::replica::{NodeId, VolumeId};
 
-/// Whether a node or a volume takes new files. On disk, in settings and for people it is the word of [`Mode::as_str`].
+/// The mode of a node or a volume: whether it takes new files. On disk, in settings and for people it is the word of
+/// [`Mode::as_str`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Mode {
-    /// It takes new files.
+    /// The node or volume takes new files.
     #[default]
     ReadWrite,
-    /// It serves its copies and takes no new files.
+    /// The node or volume serves its copies and takes no new files.
     ReadOnly,
-    /// Read-only, and its copies are moved to other places.
+    /// The node or volume is read-only, and its copies are moved to other places.
     Draining,
-    /// People took it out of service for good. Nobody misses it.
+    /// People took the node or volume out of service for good. Nobody misses it.
     Retired,
 }
 
@@ -31,7 +32,7 @@ pub enum Mode {
 #[error("none of read-write, read-only, draining, retired")]
 pub struct InvalidMode;
 
-/// A node, as of its last sign of life.
+/// The state of a node, as of its last sign of life.
 ///
 /// ```
 /// use archive_model::{NodeId, NodeState};
@@ -43,26 +44,26 @@ pub struct InvalidMode;
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct NodeState {
-    /// The node.
+    /// The id of the node.
     pub node: NodeId,
-    /// Where it takes calls, `host:port`. Empty: not known.
+    /// The address at which the node takes calls, `host:port`. Empty: not known.
     pub endpoint: String,
-    /// Its volumes, online or not.
+    /// The volumes of the node, online or not.
     pub volumes: Vec<VolumeState>,
-    /// Room for new files on its best volume, in bytes, above the reserve.
+    /// Room for new files on the best volume of the node, in bytes, above the reserve.
     pub usable: u64,
-    /// Room on its other volumes, where there is any.
+    /// Room on each of the other volumes that have any, in bytes.
     #[serde(skip)]
     pub usable_elsewhere: Vec<u64>,
-    /// Its last sign of life. Absent: it was never heard of since its monitor started.
+    /// The last sign of life of the node. Absent: it was never heard of since its monitor started.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seen: Option<Timestamp>,
-    /// Whether that sign is recent enough.
+    /// Whether the last sign of life is recent enough.
     pub alive: bool,
-    /// Whether it takes new files. Absent: it did not say.
+    /// Whether the node takes new files. Absent: it did not say.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mode: Option<Mode>,
-    /// Copies that are not as they should be, as far as the node has looked.
+    /// The number of copies with a finding, as far as the node has looked.
     pub findings: u64,
     /// Changes whenever a finding comes, changes or goes; its value means nothing.
     #[serde(skip)]
@@ -81,26 +82,26 @@ pub struct NodeState {
 /// A volume of a node.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct VolumeState {
-    /// The volume. Absent for a path that holds no known one.
+    /// The id of the volume. Absent for a path at which no known volume is mounted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub volume: Option<VolumeId>,
-    /// Where it is mounted on the machine of its node.
+    /// The path at which the volume is mounted on its node.
     pub path: String,
-    /// The reason why it is offline, if it is.
+    /// The reason why the volume is offline, if it is.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
-    /// Whether it takes new files.
+    /// Whether the volume takes new files.
     pub mode: Mode,
-    /// Size of its file system, in bytes; 0 while it is offline.
+    /// The size of the file system of the volume, in bytes; 0 while the volume is offline.
     pub total: u64,
     /// Free bytes, the reserve included; 0 while it is offline.
     pub free: u64,
-    /// Whether it is out of service for good: its files are missing, not unverified.
+    /// Whether the volume is out of service for good: its files are missing, not unverified.
     pub retired: bool,
-    /// Warnings about it for people, each with what to do.
+    /// Warnings about the volume for people, each with what to do.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
-    /// Whether copies are recorded on it and its node does not report it; `problem` says so too.
+    /// Whether copies are recorded on the volume and its node does not report it; `problem` says so too.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub unreported: bool,
 }
@@ -114,7 +115,7 @@ impl Mode {
         Self::Retired,
     ];
 
-    /// The mode in one word.
+    /// Returns the mode in one word.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::ReadWrite => "read-write",
@@ -141,7 +142,7 @@ impl FromStr for Mode {
 }
 
 impl NodeState {
-    /// A node that was never heard of.
+    /// Makes the state of a node that was never heard of.
     pub const fn unheard(node: NodeId) -> Self {
         Self {
             node,
@@ -160,19 +161,19 @@ impl NodeState {
         }
     }
 
-    /// Whether people took it out of service: nobody misses it.
+    /// Returns whether people took the node out of service: nobody misses it.
     pub fn is_retired(&self) -> bool {
         self.mode == Some(Mode::Retired)
     }
 
-    /// The room for new files on each of its volumes, in bytes.
+    /// Returns the room for new files on each volume of the node, in bytes.
     pub fn rooms(&self) -> Vec<u64> {
         let elsewhere = self.usable_elsewhere.iter().copied();
         std::iter::once(self.usable).chain(elsewhere).collect()
     }
 
-    /// Whether it and any of its volumes takes new files, be there room or not. A node without a mode takes them where its
-    /// volumes do.
+    /// Returns whether the node and any of its volumes take new files, be there room or not. A node without a mode
+    /// takes them where its volumes do.
     pub fn takes_files(&self) -> bool {
         let takes = |volume: &VolumeState| volume.is_online() && volume.mode == Mode::ReadWrite;
         self.mode.unwrap_or_default() == Mode::ReadWrite && self.volumes.iter().any(takes)
@@ -180,17 +181,17 @@ impl NodeState {
 }
 
 impl VolumeState {
-    /// Whether its copies can be read.
+    /// Returns whether the copies on the volume can be read.
     pub fn is_online(&self) -> bool {
         self.problem.is_none() && !self.retired
     }
 
-    /// Returns the reason why nobody can look at its copies, if so. A retired volume has none any more.
+    /// Returns the reason why nobody can look at the copies on the volume, if so. A retired volume has none any more.
     pub fn offline(&self) -> Option<&str> {
         self.problem.as_deref().filter(|_| !self.retired)
     }
 
-    /// Its id, or its path where it bears none.
+    /// Returns the id of the volume, or its path where it bears none.
     pub fn name(&self) -> &str {
         self.volume.as_ref().map_or(&self.path, VolumeId::as_str)
     }

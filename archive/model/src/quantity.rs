@@ -38,23 +38,23 @@ pub struct Period(u64);
 /// The reason why a text is not a number with a unit.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidQuantity {
-    /// No whole number in front.
+    /// The text does not begin with a whole number.
     #[error("`{0}` does not begin with a whole number; write for example `{1}`")]
     Number(String, &'static str),
-    /// No such unit, or none at all.
+    /// The text has no unit, or an unknown one.
     #[error("`{text}` has no known unit; the units are {known}")]
     Unit {
         /// The text that was given.
         text: String,
-        /// The units there are.
+        /// The units that are known.
         known: String,
     },
-    /// More than 2⁶⁴ − 1 bytes or milliseconds.
+    /// The quantity is more than 2⁶⁴ − 1 bytes or milliseconds.
     #[error("`{0}` is too large")]
     TooLarge(String),
 }
 
-/// Unit names and what each is worth, the smallest first.
+/// The names of units and their factors, the smallest first.
 type Units = [(&'static str, u64)];
 
 const SIZES: &Units = &[
@@ -84,7 +84,7 @@ impl ByteSize {
         Self(bytes)
     }
 
-    /// The number of bytes.
+    /// Returns the number of bytes.
     pub const fn bytes(self) -> u64 {
         self.0
     }
@@ -96,12 +96,12 @@ impl Period {
         Self(millis)
     }
 
-    /// Makes a period of a number of seconds; the longest period there is, if that is longer.
+    /// Makes a period of a number of seconds, or the longest period where that number is too large.
     pub const fn from_secs(seconds: u64) -> Self {
         Self(seconds.saturating_mul(1000))
     }
 
-    /// As the standard library's duration.
+    /// Returns the period as the standard library's duration.
     pub const fn duration(self) -> Duration {
         Duration::from_millis(self.0)
     }
@@ -172,7 +172,7 @@ fn parse(text: &str, units: &Units, example: &'static str) -> Result<u64, Invali
     number.ok_or_else(|| InvalidQuantity::TooLarge(text.to_owned()))
 }
 
-/// The shortest exact way to write it.
+/// Writes a value with the unit that gives the smallest number without rounding.
 fn show(value: u64, units: &Units, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     let exact = units
         .iter()

@@ -5,21 +5,21 @@ use crate::closed_set::closed_set;
 closed_set! {
     /// The outcome of a repair, or how it stands.
     RepairOutcome {
-        /// Only of a dry run: this would be done.
+        /// The repair would be done: the outcome of a dry run only.
         Planned = "planned",
-        /// It is being done.
+        /// The repair is under way.
         Progress = "progress",
-        /// It is as it should be again.
+        /// The copy is intact again.
         Repaired = "repaired",
-        /// Some of it is good nowhere. Nothing was touched.
+        /// Some bytes are good in no replica. Nothing was touched.
         Lost = "lost",
-        /// It cannot be done now.
+        /// The repair cannot be done now.
         Waiting = "waiting",
-        /// There is nothing to do.
+        /// The anomaly needs no repair.
         Nothing = "nothing",
-        /// People must decide.
+        /// People must decide about the anomaly.
         Officer = "officer",
-        /// It was tried, and did not work.
+        /// The repair was tried and failed.
         Failed = "failed",
     }
 }

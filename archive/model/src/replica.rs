@@ -16,7 +16,8 @@ pub struct InvalidId {
     text: String,
 }
 
-/// Lower-case letters, digits and inner hyphens: safe in a path, a certificate's URI, a metric label and a shell.
+/// Returns whether a text has only lower-case letters, digits and inner hyphens: safe in a path, a certificate's URI, a
+/// metric label and a shell.
 fn is_id(text: &str) -> bool {
     (1..=64).contains(&text.len())
         && text
@@ -47,7 +48,7 @@ macro_rules! id {
                 }
             }
 
-            /// The id as text.
+            /// Returns the id as text.
             pub fn as_str(&self) -> &str {
                 &self.0
             }
@@ -90,27 +91,27 @@ macro_rules! id {
 }
 
 id!(
-    /// One complete copy of the archive in one place.
+    /// The id of a replica: a complete copy of the archive in one place.
     ReplicaId,
     "replica"
 );
 id!(
-    /// One machine of a replica.
+    /// The id of a node: a machine of a replica.
     NodeId,
     "node"
 );
 id!(
-    /// One disk (file system) of a node, named permanently when it was initialised.
+    /// The id of a volume: a disk (file system) of a node, named permanently when it was initialised.
     VolumeId,
     "volume"
 );
 id!(
-    /// One attempt to store one file, from its first byte to its admission.
+    /// The id of an upload: an attempt to store a file, from its first byte to its admission.
     UploadId,
     "upload"
 );
 
-/// Names one volume of the archive. A volume id alone does not: two nodes may each have a `disk-1`.
+/// The key of a volume of the archive. A volume id alone does not name it: two nodes may each have a `disk-1`.
 ///
 /// ```
 /// use archive_model::{NodeId, ReplicaId, VolumeId, VolumeKey};
@@ -126,11 +127,11 @@ id!(
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct VolumeKey {
-    /// Its replica.
+    /// The replica of the node.
     pub replica: ReplicaId,
-    /// Its node.
+    /// The node that has the volume.
     pub node: NodeId,
-    /// Its id on that node.
+    /// The id of the volume on that node.
     pub volume: VolumeId,
 }
 
@@ -149,9 +150,9 @@ impl fmt::Display for VolumeKey {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ReplicaKind {
-    /// The bytes, on one or many nodes.
+    /// A replica that keeps the bytes, on one or many nodes.
     Bitarchive,
-    /// Names and checksums only, computed from the transferred bytes.
+    /// A replica that keeps names and checksums only, computed from the transferred bytes.
     Checksum,
 }
 

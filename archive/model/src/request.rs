@@ -5,17 +5,17 @@ use crate::closed_set::closed_set;
 closed_set! {
     /// The kinds of act that want a second person.
     ActKind {
-        /// A copy goes into the attic.
+        /// Moves a copy into the attic.
         Remove = "remove",
-        /// An item of an attic is destroyed.
+        /// Destroys an item of an attic.
         Purge = "purge",
-        /// A volume, node or replica is out of service for good.
+        /// Takes a volume, node or replica out of service for good.
         Retire = "retire",
-        /// An anomaly is lived with.
+        /// Accepts an anomaly that nobody will repair.
         Accept = "accept",
-        /// Content of another root is taken under a name.
+        /// Takes content of another root under a name.
         NewRoot = "new-root",
-        /// A retired volume or node is in service again.
+        /// Takes a retired volume or node back into service.
         Reinstate = "reinstate",
     }
 }
@@ -23,17 +23,17 @@ closed_set! {
 closed_set! {
     /// The state of a request.
     RequestState {
-        /// It waits for a second person.
+        /// The request waits for a second person.
         Open = "open",
-        /// It was approved and is being done.
+        /// The request was approved and is being carried out.
         Approved = "approved",
-        /// It was approved and done.
+        /// The request was approved and carried out.
         Done = "done",
-        /// It was approved and could not be done.
+        /// The request was approved and could not be carried out.
         Failed = "failed",
-        /// It was taken back.
+        /// The request was taken back.
         Withdrawn = "withdrawn",
-        /// Nobody approved it in time.
+        /// The request was not approved in time.
         Expired = "expired",
     }
 }

@@ -7,7 +7,7 @@ use std::str::FromStr;
 
 use serde::Serialize;
 
-/// One of the roles of an archive. People carry the first six, parts of the archive the others.
+/// A role of an archive. People carry the first six, parts of the archive the others.
 ///
 /// ```
 /// use archive_model::Role;
@@ -20,7 +20,7 @@ use serde::Serialize;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Role {
-    /// Stores files; sees its own.
+    /// Stores files; sees the files that it stored.
     Harvester,
     /// Reads files, records, lists and receipts.
     Reader,
@@ -28,21 +28,21 @@ pub enum Role {
     Researcher,
     /// A reader who checks, repairs and replaces.
     Officer,
-    /// Asks for or approves what destroys.
+    /// Asks for or approves acts that destroy.
     Custodian,
-    /// Runs the machines.
+    /// Runs the machines of the archive.
     Operator,
-    /// One machine of a replica.
+    /// A machine of a replica.
     Node,
     /// The foreman of one replica.
     Monitor,
     /// The coordinator of the archive.
     Repository,
-    /// Captures, dedup indexes, full text.
+    /// The part that answers for captures.
     Index,
-    /// Harvest definitions and jobs.
+    /// The part that has harvest definitions and jobs.
     Scheduler,
-    /// The web pages.
+    /// The part that shows the archive in web pages.
     Viewer,
 }
 
@@ -71,7 +71,7 @@ impl Role {
         Self::Viewer,
     ];
 
-    /// The role as it stands in a certificate.
+    /// Returns the role as it stands in a certificate.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Harvester => "harvester",
@@ -89,7 +89,7 @@ impl Role {
         }
     }
 
-    /// Whether the name beside this role is a person's (or a harvester's), not that of a part of the archive.
+    /// Returns whether the name beside this role is that of a person (or a harvester), not of a part of the archive.
     pub const fn is_personal(self) -> bool {
         match self {
             Self::Harvester
@@ -107,7 +107,7 @@ impl Role {
         }
     }
 
-    /// Whether who has this role may do all that `other` may: researchers and officers are readers too.
+    /// Returns whether a bearer of this role may do all that `other` may: researchers and officers are readers too.
     pub fn includes(self, other: Self) -> bool {
         self == other || (other == Self::Reader && matches!(self, Self::Researcher | Self::Officer))
     }

@@ -11,48 +11,48 @@ use crate::replica::{NodeId, ReplicaId};
 closed_set! {
     /// The activity of a node's scrub.
     ScrubActivity {
-        /// It reads.
+        /// The scrub reads copies.
         Running = "running",
-        /// Nothing is due.
+        /// The scrub waits: no copy is due.
         Idle = "idle",
-        /// Somebody has paused it.
+        /// A person has paused the scrub.
         Paused = "paused",
         /// The settings of the node switch it off.
         Off = "off",
     }
 }
 
-/// An order to scrubbing.
+/// An order to the scrub of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ScrubOrder {
-    /// Nothing: only tell.
+    /// Tells the state and changes nothing.
     Tell,
-    /// Pause for so long; none: as long as is allowed. A pause ends itself.
+    /// Pauses for the given time, or as long as is allowed if `None`. A pause ends by itself.
     Pause(Option<Duration>),
-    /// Go on.
+    /// Goes on with scrubbing.
     Resume,
-    /// Read at most this number of bytes a second; if absent, as many as the deadline asks for.
+    /// Limits the bytes that are read in a second; `None`: as many as the deadline asks for.
     Throttle(Option<u64>),
 }
 
 /// The state of scrubbing on one node. The JSON is what `holdfast scrub --json` prints.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct NodeScrub {
-    /// The replica.
+    /// The replica of the node.
     pub replica: ReplicaId,
-    /// The node.
+    /// The node that scrubs.
     pub node: NodeId,
     /// The state of the scrub.
     pub state: ScrubActivity,
     /// When the pause ends.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub paused_until: Option<Timestamp>,
-    /// The most that is read a second now, in bytes; absent: the node does not say.
+    /// The most bytes that the scrub reads in a second now; absent: the node does not say.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bytes_per_second: Option<u64>,
-    /// Files that are due now.
+    /// Copies that are due now.
     pub due: u64,
-    /// When the next is due.
+    /// When the next copy is due.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next: Option<Timestamp>,
     /// When the copy that has waited longest was last verified; absent: not known.
@@ -60,12 +60,12 @@ pub struct NodeScrub {
     pub oldest: Option<Timestamp>,
     /// Copies that were not verified since the catalog was built.
     pub unknown: u64,
-    /// Files read since the node started.
+    /// Files that the scrub has read since the node started.
     pub files: u64,
-    /// Bytes read since the node started.
+    /// Bytes that the scrub has read since the node started.
     pub bytes: u64,
-    /// Damaged copies found since the node started.
+    /// Damaged copies that the scrub has found since the node started.
     pub found: u64,
-    /// Within how many seconds every copy is read once.
+    /// The time in which every copy is read once, in seconds.
     pub deadline_seconds: u64,
 }

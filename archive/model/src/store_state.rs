@@ -10,30 +10,30 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ReplicaState {
-    /// A node was chosen; bytes may be on their way.
+    /// A node was chosen; bytes may be on their way to it.
     UploadStarted,
-    /// The bytes are there; they have not been read back yet.
+    /// The bytes are on the node; they have not been read back yet.
     DataUploaded,
-    /// Read back past the cache, equal to the root, under the final name.
+    /// The copy was read back past the cache, equal to the root, and has its final name.
     UploadCompleted,
-    /// Not stored there, and why. A later completion still counts.
+    /// The file was not stored in the replica, and why. A later completion still counts.
     UploadFailed(StoreFailure),
-    /// Taken out of this replica by people, and why: neither missing nor brought back.
+    /// People took the file out of this replica, and why: it is neither missing nor brought back.
     Withdrawn(String),
 }
 
 impl ReplicaState {
-    /// Whether this copy counts.
+    /// Returns whether the copy counts.
     pub const fn is_completed(&self) -> bool {
         matches!(self, Self::UploadCompleted)
     }
 
-    /// Whether people took the copy out of this replica: it is not there, and shall not be.
+    /// Returns whether people took the copy out of this replica: it is not there, and shall not be.
     pub const fn is_withdrawn(&self) -> bool {
         matches!(self, Self::Withdrawn(_))
     }
 
-    /// Whether it is not there yet, and shall be.
+    /// Returns whether the copy is not in the replica yet, and shall be.
     pub const fn is_open(&self) -> bool {
         !self.is_completed() && !self.is_withdrawn()
     }
@@ -58,10 +58,10 @@ pub enum StoreFailure {
     /// No node of the replica could be reached.
     #[error("unreachable: {0}")]
     Unreachable(String),
-    /// No node has room for it.
+    /// No node of the replica has room for the file.
     #[error("no node has room for it")]
     NoSpace,
-    /// No byte was accepted for the stall limit.
+    /// The node accepted no byte within the stall limit.
     #[error("stalled: no byte accepted for {0} s")]
     Stalled(u64),
     /// The bytes that the node read back are not those that were admitted.
@@ -70,16 +70,16 @@ pub enum StoreFailure {
     /// The node has other bytes under this name.
     #[error("the replica holds other bytes under this name")]
     Conflict,
-    /// The disk failed.
+    /// The disk of the node failed.
     #[error("disk error: {0}")]
     Disk(String),
-    /// A waiting limit passed.
+    /// A time limit passed.
     #[error("timed out while {0}")]
     TimedOut(String),
     /// The node refuses to take files (read-only, draining).
     #[error("not accepting files: {0}")]
     NotAccepting(String),
-    /// It was there: its disk, node or copy was given up.
+    /// The replica had the file, and its disk, node or copy was given up.
     #[error("no longer there: {0}")]
     Gone(String),
 }
