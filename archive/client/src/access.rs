@@ -1,4 +1,4 @@
-//! Getting files out of the archive, and knowing what is in it.
+//! Reading files of the archive, and listing what is in it.
 
 pub mod feed;
 mod listing;
@@ -36,19 +36,20 @@ use crate::steps::Steps;
 
 /// An archive that hands out files.
 pub trait Access: Send + Sync {
-    /// Begins to read a file, or a range of it. Every byte that comes was proven.
+    /// Begins to read a file, or a range of it. Every byte that is handed out was proven.
     fn get<'a>(&'a self, wanted: &'a FileRange) -> Answer<'a, Reading>;
 
-    /// Begins to read the same with its proof: what proves the bytes to others, who do not trust this end.
+    /// Begins to read a file, or a range of it, with the proof of its bytes for others, who do not trust this end.
     fn slices<'a>(&'a self, wanted: &'a FileRange) -> Answer<'a, Slices>;
 
     /// Begins to read what is left of a file, or of a range of it, whatever is damaged.
     fn salvage<'a>(&'a self, wanted: &'a FileRange) -> Answer<'a, Salvage>;
 
-    /// Begins to list.
+    /// Begins to list the files of the archive.
     fn list<'a>(&'a self, selection: &'a Selection) -> Answer<'a, Listing>;
 
-    /// The custody receipt of a file, as it stands now. A trusted key signed it. A harvester gets those of its own files.
+    /// Asks for the custody receipt of a file, as it stands now. A trusted key signed it. A harvester gets those of its
+    /// own files.
     fn receipt<'a>(&'a self, name: &'a FileName) -> Answer<'a, HeldReceipt>;
 
     /// Begins to follow the changes of which files the archive has, from the one after `after` on. The steps never end by
@@ -56,25 +57,25 @@ pub trait Access: Send + Sync {
     /// position, or with one that the archive does not know, a listing of every file comes first. For the part `index`.
     fn changes<'a>(&'a self, after: Option<&'a FeedPosition>) -> Answer<'a, Steps<FeedStep>>;
 
-    /// Parts, replicas, nodes, volumes, space.
+    /// Asks for the status of the archive: its parts, replicas, nodes, volumes and space.
     fn status(&self) -> Answer<'_, ArchiveStatus>;
 }
 
 /// The bytes of a file to read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileRange {
-    /// The file.
+    /// The name of the file.
     pub name: FileName,
-    /// The first byte.
+    /// The offset of the first byte.
     pub start: u64,
-    /// One past the last byte; none: to the end of the file. What lies past the end of the file is left out.
+    /// The offset behind the last byte; `None`: the end of the file. A range is cut at the end of the file.
     pub end: Option<u64>,
-    /// From this replica only; none: from any.
+    /// The replica to read from; `None`: any.
     pub replica: Option<ReplicaId>,
 }
 
 impl FileRange {
-    /// A whole file, from any replica.
+    /// Returns the range that is a whole file, from any replica.
     pub const fn whole(name: FileName) -> Self {
         Self {
             name,
@@ -84,7 +85,7 @@ impl FileRange {
         }
     }
 
-    /// Refuses a range that no file can have.
+    /// Refuses an empty range.
     pub(crate) fn check(&self) -> Result<(), ClientError> {
         let name = &self.name;
         if self.end.is_some_and(|end| end <= self.start) {
@@ -95,7 +96,8 @@ impl FileRange {
         Ok(())
     }
 
-    /// The bytes that are wanted and that a file of `size` bytes has.
+    /// Returns the part of the range that a file of `size` bytes has. Fails if the range begins behind the end of the
+    /// file.
     pub(crate) fn range(&self, size: u64) -> Result<Range<u64>, ClientError> {
         let (name, start) = (&self.name, self.start);
         if start > 0 && start >= size {
@@ -113,9 +115,9 @@ impl FileRange {
 pub struct Reading {
     /// The admission of the file; a trusted key signed it.
     pub admission: Admission,
-    /// The same, verbatim.
+    /// The admission in its signed form, verbatim.
     pub envelope: Envelope,
-    /// The bytes that come: those that were wanted and that the file has.
+    /// The bytes that are read: the part of the wanted range that the file has.
     pub range: Range<u64>,
     bytes: Proven,
 }
@@ -124,7 +126,7 @@ pub struct Reading {
 type Proven = Pin<Box<dyn Stream<Item = Result<Bytes, ClientError>> + Send>>;
 
 impl Reading {
-    /// A reading whose `bytes` are proven, in order, and end with the range or with an error.
+    /// Makes a reading of `bytes` that are proven, in order, and end with the range or with an error.
     pub fn new(
         admission: Admission,
         envelope: Envelope,
@@ -139,7 +141,7 @@ impl Reading {
         }
     }
 
-    /// The next bytes; none: the range is complete.
+    /// Returns the next bytes; `None` once the range is complete.
     ///
     /// # Errors
     ///
@@ -169,11 +171,11 @@ impl fmt::Debug for Reading {
 /// The files to list.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Selection {
-    /// Lists what this replica has now; if absent, what was decided about every file.
+    /// The replica to list, as it is now; `None`: lists what was decided about every file.
     pub replica: Option<ReplicaId>,
-    /// Only names that match this regular expression as a whole.
+    /// Lists only names that match this regular expression as a whole.
     pub matching: Option<String>,
-    /// Only names after this one.
+    /// Lists only names behind this one.
     pub after: Option<FileName>,
 }
 
@@ -197,9 +199,9 @@ pub struct Listing(Pin<Box<dyn Stream<Item = Result<Listed, ClientError>> + Send
 /// An item of a listing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Listed {
-    /// A file.
+    /// An entry: a file.
     Entry(Box<ListEntry>),
-    /// The end: nothing comes after it, and a listing without it is not complete.
+    /// The end: nothing comes after it, and a listing without an end is not complete.
     End(Completeness),
 }
 
@@ -208,26 +210,26 @@ pub enum Listed {
 pub struct Completeness {
     /// The number of entries.
     pub count: u64,
-    /// The replicas and nodes whose answers it lacks; empty if it lacks none.
+    /// The replicas and nodes whose answers the listing lacks; empty if it lacks none.
     pub gaps: Vec<Gap>,
 }
 
-/// One file in a listing.
+/// A file in a listing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ListEntry {
-    /// The file.
+    /// The name of the file.
     pub name: FileName,
-    /// Its size in bytes.
+    /// The size of the file in bytes.
     pub size: u64,
-    /// Its root; absent where a node has a file without an admission.
+    /// The root of the file; absent where a node has a file without an admission.
     pub root: Option<Root>,
-    /// In a listing of one replica: where and how it is there.
+    /// The copy of the file, in a listing of one replica.
     pub found: Option<FileCopy>,
-    /// In a listing of the admin data: how it stands in each replica.
+    /// The status of the file in each replica, in a listing of the admin data.
     pub replicas: Vec<ReplicaStatus>,
 }
 
-/// The JSON of an entry: name, size and root of the copy stand beside it, once.
+/// Serializes an entry: the name, size and root of the copy stand beside the copy, once.
 impl Serialize for ListEntry {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         #[derive(Serialize)]
@@ -269,12 +271,12 @@ impl Serialize for ListEntry {
 }
 
 impl Listing {
-    /// A listing of `items`: entries sorted by name, then one end; or an error, and nothing after it.
+    /// Makes a listing of `items`: entries sorted by name, then one end; or an error, and nothing after it.
     pub fn new(items: impl Stream<Item = Result<Listed, ClientError>> + Send + 'static) -> Self {
         Self(Box::pin(items))
     }
 
-    /// The next item; none: the end has come before.
+    /// Returns the next item; `None` behind the end.
     ///
     /// # Errors
     ///

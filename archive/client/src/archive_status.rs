@@ -14,14 +14,14 @@ use crate::file_status::text;
 
 pub use drain::{Drain, FilesToLeave};
 
-/// The whole archive.
+/// The status of the whole archive.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ArchiveStatus {
-    /// Every replica.
+    /// The status of every replica.
     pub replicas: Vec<ReplicaOverview>,
-    /// Files in the admin data.
+    /// The number of files in the admin data.
     pub files: u64,
-    /// Their bytes, each file counted once.
+    /// The bytes of all files, each file counted once.
     pub bytes: u64,
     /// The number of files that are not in every required replica.
     pub below_required: u64,
@@ -32,28 +32,28 @@ pub struct ArchiveStatus {
     /// The reason why nothing is repaired automatically now; absent if it is.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub held: Option<String>,
-    /// The replicas and nodes that are being drained, or are drained and not retired yet.
+    /// The volumes and nodes that are being drained, or are drained and not retired yet.
     pub drains: Vec<Drain>,
 }
 
-/// One replica.
+/// The status of a replica.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ReplicaOverview {
-    /// The replica.
+    /// The id of the replica.
     pub replica: ReplicaId,
     /// The kind of the replica.
     pub kind: ReplicaKind,
-    /// Whether a store waits for it.
+    /// Whether a store waits for the replica.
     pub required: bool,
-    /// The reason why it did not answer, if it did not.
+    /// The reason why the replica did not answer, if it did not.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
-    /// Where it stands, where the settings of the archive say so.
+    /// The place of the replica, where the settings of the archive name one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub site: Option<String>,
-    /// Whether it is out of service permanently.
+    /// Whether the replica is out of service permanently.
     pub retired: bool,
-    /// Its machines.
+    /// The nodes of the replica.
     pub nodes: Vec<NodeState>,
 }
 

@@ -31,17 +31,18 @@ pub enum JobOutput {
 
 /// An archive that runs jobs.
 pub trait Batch: Send + Sync {
-    /// The built-in jobs.
+    /// Asks for the built-in jobs.
     fn jobs(&self) -> Answer<'_, Vec<JobDescription>>;
 
-    /// Hands a job in. It is on the archive's disk when the answer comes. Tried again after a cut stream: the id sees to
-    /// it that it is one job.
+    /// Submits a job, which is on the archive's disk when the answer comes. Tries again after a cut stream: under the
+    /// same id it is one job.
     fn submit<'a>(&'a self, submission: &'a Submission) -> Answer<'a, JobStatus>;
 
-    /// The jobs that are kept, newest first: only one's own with `own`, only those that have not ended with `open`.
+    /// Lists the jobs that are kept, newest first: only the caller's own with `own`, only those that have not ended
+    /// with `open`.
     fn list(&self, own: bool, open: bool) -> Answer<'_, Steps<JobStatus>>;
 
-    /// One job as it stands.
+    /// Asks for the status of a job.
     fn find<'a>(&'a self, id: &'a JobId) -> Answer<'a, JobStatus>;
 
     /// Ends a job, if it has not ended.

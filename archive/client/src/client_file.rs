@@ -1,4 +1,4 @@
-//! The client file: where the archive is, whom to trust, and who one is.
+//! The client file: the addresses of the archive, whom to trust, and the identities of the client.
 //!
 //! ```toml
 //! authorities = "pki/authorities.pem"   # of the environment
@@ -62,58 +62,58 @@ pub struct ClientFile {
     pub trust: PathBuf,
     /// The certificate of the default identity, PEM.
     pub certificate: PathBuf,
-    /// Its private key, PEM.
+    /// The private key of the default identity, PEM.
     pub key: PathBuf,
-    /// Where the parts are.
+    /// The addresses of the parts.
     pub endpoints: Endpoints,
     /// The limits on waiting.
     #[serde(default)]
     pub limits: ClientLimits,
-    /// Identities beside the default one.
+    /// The identities beside the default one.
     #[serde(default, rename = "identity", skip_serializing_if = "Vec::is_empty")]
     pub identities: Vec<ClientIdentity>,
 }
 
-/// An identity that is used when it is asked for.
+/// An identity beside the default one, used where a caller asks for it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ClientIdentity {
-    /// Its role.
+    /// The role of the identity.
     #[serde(with = "as_text")]
     pub role: Role,
-    /// Its name in that role.
+    /// The name of the identity in that role.
     pub name: String,
-    /// Its certificate, PEM.
+    /// The certificate of the identity, PEM.
     pub certificate: PathBuf,
-    /// Its private key, PEM.
+    /// The private key of the identity, PEM.
     pub key: PathBuf,
 }
 
 /// The reason why the client file cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum ClientFileError {
-    /// No identity is what was asked for.
+    /// The client file does not have the identity that was asked for.
     #[error(
         "the client file has no identity {who}; it has {known}: add an [[identity]], or ask for one of these"
     )]
     NoIdentity {
         /// The identity that was asked for.
         who: Who,
-        /// The identities that there are.
+        /// The identities that the client file has.
         known: String,
     },
-    /// Several are.
+    /// The client file has several identities that fit.
     #[error("the client file has several identities {who}: {known}; name one of them")]
     Ambiguous {
         /// The identity that was asked for.
         who: Who,
-        /// Those that fit.
+        /// The identities that fit.
         known: String,
     },
-    /// The certificate that is listed is somebody else's.
+    /// The certificate belongs to another identity than the client file says.
     #[error("{}: this is the certificate of {found}, not of {listed}; correct the client file", .path.display())]
     Somebody {
-        /// The certificate.
+        /// The path of the certificate.
         path: PathBuf,
         /// The name in the client file.
         listed: String,
@@ -129,23 +129,23 @@ pub enum ClientFileError {
     /// The trust file cannot be read.
     #[error("{}: the trust file cannot be read: {source}; get it from the archive's operator", .path.display())]
     ReadTrust {
-        /// The file.
+        /// The path of the trust file.
         path: PathBuf,
         /// The error of the operating system.
         source: io::Error,
     },
-    /// The trust file cannot be read as one.
+    /// The content of the trust file is invalid.
     #[error("{}: {source}", .path.display())]
     Trust {
-        /// The file.
+        /// The path of the trust file.
         path: PathBuf,
-        /// The fault of the file.
+        /// The fault of the trust file.
         source: InvalidTrustFile,
     },
 }
 
 impl ClientFile {
-    /// Makes the paths relative to `directory`, the one that the client file is in.
+    /// Makes the paths relative to `directory`, in which the client file lies.
     #[must_use]
     pub fn within(mut self, directory: &Path) -> Self {
         let own = [
@@ -164,8 +164,8 @@ impl ClientFile {
         self
     }
 
-    /// The credentials of the default identity, or of the one that is asked for. `now` decides whether its
-    /// certificate is still good.
+    /// Loads the credentials of the default identity, or of the one that is asked for. `now` decides whether the
+    /// certificate is still valid.
     pub fn credentials(
         &self,
         who: Option<&Who>,
@@ -228,7 +228,7 @@ impl ClientFile {
         read_trust_file(&self.trust)
     }
 
-    /// A channel to the repository, which connects at its first call.
+    /// Returns a channel to the repository, which connects at its first call.
     pub fn repository(&self, credentials: &Credentials) -> Result<Channel, ClientFileError> {
         let expected = Expected::role(Role::Repository);
         let address = &self.endpoints.repository;
@@ -240,11 +240,12 @@ impl ClientFile {
         )?)
     }
 
-    /// Returns a channel to the index, which connects at its first call, if the file names one.
+    /// Returns a channel to the index, which connects at its first call, if the client file has an address of the
+    /// index.
     ///
     /// # Errors
     ///
-    /// Fails when its address cannot be one.
+    /// Fails if the address of the index is invalid.
     pub fn index(&self, credentials: &Credentials) -> Result<Option<Channel>, ClientFileError> {
         let Some(address) = &self.endpoints.index else {
             return Ok(None);
@@ -276,7 +277,7 @@ impl fmt::Display for ClientIdentity {
     }
 }
 
-/// A value that is a text in the file.
+/// Serializes a value as its text in the file.
 mod as_text {
     use std::fmt::Display;
     use std::str::FromStr;
@@ -329,7 +330,7 @@ mod tests {
         SystemTime::UNIX_EPOCH + Duration::from_hours(24 * 365 * 56)
     }
 
-    /// A directory with what `TEXT` names.
+    /// Makes a directory with the files that `TEXT` names.
     fn directory() -> tempfile::TempDir {
         let directory = tempfile::tempdir().unwrap();
         let validity = Validity {

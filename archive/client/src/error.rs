@@ -12,27 +12,27 @@ pub enum ClientError {
     /// The request breaks a rule: correct it.
     #[error("{0}")]
     Invalid(String),
-    /// There is no such thing.
+    /// The archive does not have what was asked for.
     #[error("{0}")]
     NotFound(String),
     /// The name is permanently bound to other content.
     #[error("{0}; store it under another name")]
     Exists(String),
-    /// Somebody else is at it.
+    /// The work is under way for another caller: try again.
     #[error("{0}")]
     Busy(String),
     /// The bytes are not what was announced.
     #[error("{0}; read the source again, or correct what was announced")]
     Mismatch(String),
-    /// Not in every required replica yet.
+    /// The file is not in every required replica yet.
     #[error(
         "{0}; keep the source until `holdfast stat` shows it in every required replica, or store it again later"
     )]
     NotEnoughReplicas(String),
-    /// Intact in no replica.
+    /// The bytes are intact in no replica.
     #[error("{0}")]
     Damaged(String),
-    /// Not with this certificate.
+    /// The certificate does not carry a role that may do this.
     #[error("{0}; use an identity that may do this")]
     Refused(String),
     /// The archive is older than this client.
@@ -40,25 +40,25 @@ pub enum ClientError {
         "this archive does not offer {0}; it runs an older version: ask its operator to upgrade it"
     )]
     NotOffered(String),
-    /// Not as things stand.
+    /// The state of the archive does not allow the request.
     #[error("{0}")]
     Precondition(String),
-    /// There is no room.
+    /// The archive has no room.
     #[error("{0}; free some room in the archive, then try again")]
     NoSpace(String),
-    /// Nobody answers, or the answer was cut.
+    /// The archive does not answer, or the answer was cut.
     #[error("{0}; see that the archive is running, then try again")]
     Unavailable(String),
-    /// A limit passed.
+    /// A time limit passed.
     #[error("{0}; try again")]
     TimedOut(String),
-    /// A medium of the archive failed.
+    /// A disk of the archive failed.
     #[error("{0}; an operator of the archive must look at it")]
     Storage(String),
     /// The answer does not prove itself, or is not what was asked for.
     #[error("{0}; do not believe this answer, and tell an operator of the archive")]
     Untrusted(String),
-    /// The source of a store cannot be read, or is not what it was.
+    /// The source of a store cannot be read, or has changed.
     #[error("{what}: {source}")]
     Source {
         /// The source, and how far it was read.
@@ -66,7 +66,7 @@ pub enum ClientError {
         /// The error of the operating system.
         source: io::Error,
     },
-    /// A bug, here or there.
+    /// A bug, in this client or in the archive.
     #[error("{0}; this is a bug, please report it")]
     Bug(String),
 }
@@ -80,9 +80,9 @@ pub enum Class {
     Usage,
     /// The settings are wrong.
     Settings,
-    /// Unreachable, stalled or timed out.
+    /// The archive is unreachable, stalled or timed out.
     Unreachable,
-    /// Refused: role, conflict, checksum.
+    /// The archive refused: the role, a conflict, or a checksum.
     Refused,
     /// A bug.
     Bug,
@@ -136,7 +136,7 @@ impl ClientError {
         }
     }
 
-    /// Whether the same request may succeed in a moment.
+    /// Returns whether the same request may succeed in a moment.
     pub const fn is_passing(&self) -> bool {
         matches!(
             self,
@@ -145,7 +145,7 @@ impl ClientError {
     }
 }
 
-/// A message of the archive that breaks the rules of the wire.
+/// Reads a message of the archive that breaks the rules of the wire as an untrusted answer.
 impl From<InvalidMessage> for ClientError {
     fn from(error: InvalidMessage) -> Self {
         let said = plain(&error.to_string());
@@ -153,11 +153,11 @@ impl From<InvalidMessage> for ClientError {
     }
 }
 
-/// Reads the status of a call that failed. `what` the archive does not offer, if so.
+/// Reads the status of a call that failed. `what` names the call, for an archive that does not offer it.
 pub(crate) fn failed(what: &'static str, status: &Status) -> ClientError {
     match status.code() {
         Code::Unimplemented => ClientError::NotOffered(what.to_owned()),
-        // Here it is about what the archive has, not about what is sent.
+        // In these calls the precondition is about what the archive has, not about what is sent.
         Code::FailedPrecondition => ClientError::Precondition(plain(status.message())),
         Code::OutOfRange => ClientError::Untrusted(format!(
             "the archive's answer cannot be read: {}",

@@ -35,13 +35,13 @@ use crate::error::ClientError;
 use crate::file_status::FileStatus;
 use crate::ingest::{CHUNK, Compared, Deposit, Ingest, StoreEvent, Stored};
 
-/// For which archive it signs.
+/// The archive in whose name the fake signs.
 const ARCHIVE: &str = "fake";
 
-/// When it begins: 2026-01-01T00:00:00Z.
+/// The time at which the fake archive begins: 2026-01-01T00:00:00Z.
 const BEGIN: Timestamp = Timestamp::constant(1_767_225_600, 0);
 
-/// An archive in memory. Clones are doors of the same archive.
+/// An archive in memory. Its clones are doors of the same archive.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -83,14 +83,14 @@ struct Shared {
 #[derive(Default)]
 struct State {
     files: BTreeMap<FileName, Arc<KeptFile>>,
-    /// Which of them people have withdrawn.
+    /// The files that people have withdrawn.
     withdrawn: BTreeSet<FileName>,
     feed: feed::Feed,
     /// The number of seconds that have passed.
     seconds: i64,
 }
 
-/// A file that it keeps permanently.
+/// A file that the archive keeps.
 struct KeptFile {
     admission: Admission,
     envelope: Envelope,
@@ -99,7 +99,7 @@ struct KeptFile {
     completed: Timestamp,
 }
 
-/// Bytes that arrived whole, and what was computed while they passed.
+/// A file that arrived whole, and what was computed while its bytes passed.
 struct Received {
     admission: Admission,
     bytes: Bytes,
@@ -107,7 +107,7 @@ struct Received {
 }
 
 impl FakeArchive {
-    /// An empty archive.
+    /// Makes an empty archive.
     pub fn new() -> Self {
         let key = SigningKey::from_seed([7; 32]);
         let shared = Shared {
@@ -122,7 +122,8 @@ impl FakeArchive {
         }
     }
 
-    /// The same archive, where `who` deposits, as `role/name`: others do not see these files by `stat`.
+    /// Returns a door of the same archive at which `who` deposits, as `role/name`: others do not see these files by
+    /// `stat`.
     #[must_use]
     pub fn depositing_as(&self, who: &str) -> Self {
         Self {
@@ -164,7 +165,7 @@ impl FakeArchive {
         self.acknowledge(&kept, already)
     }
 
-    /// Takes the bytes, and holds them against what was announced.
+    /// Reads the bytes of a deposit, and compares them with what was announced.
     async fn receive(
         &self,
         deposit: &Deposit,
@@ -213,7 +214,7 @@ impl FakeArchive {
         })
     }
 
-    /// Gives the name to these bytes, unless it has others. Whether it had these.
+    /// Binds the name to these bytes, unless it is bound to others. Returns whether it was bound to them before.
     fn bind(&self, received: Received) -> Result<(Arc<KeptFile>, bool), ClientError> {
         let mut state = self.state();
         if let Some(kept) = state.files.get(&received.admission.name) {
@@ -245,7 +246,7 @@ impl FakeArchive {
         })
     }
 
-    /// The custody receipt of a file, as it stands now.
+    /// Signs the custody receipt of a file, as it stands now.
     fn vouch(&self, kept: &KeptFile) -> Result<HeldReceipt, ClientError> {
         let replicas = self.shared.replicas.iter();
         let receipt = Receipt {
@@ -287,7 +288,7 @@ impl FakeArchive {
 }
 
 impl Received {
-    /// The file that it becomes.
+    /// Signs the admission and returns the file as it is kept.
     fn keep(self, key: &SigningKey, completed: Timestamp) -> Result<Arc<KeptFile>, ClientError> {
         let envelope = self.admission.sign(key);
         Ok(Arc::new(KeptFile {
@@ -306,7 +307,7 @@ impl State {
         BEGIN + SignedDuration::from_secs(self.seconds)
     }
 
-    /// Another name that differs only in case.
+    /// Returns another name that differs only in case.
     fn similar(&self, name: &FileName) -> Option<String> {
         let folded = name.case_folded();
         let mut others = self.files.keys();
@@ -316,8 +317,8 @@ impl State {
 }
 
 impl KeptFile {
-    /// Whether what is announced says that it is this content; `false`: only the bytes can tell. MD5 cannot: its
-    /// collisions are made on purpose.
+    /// Returns whether the announced digests say that the deposit is this content; `false`: only the bytes can tell.
+    /// MD5 is not enough: its collisions are made on purpose.
     fn is_the_content_of(&self, deposit: &Deposit) -> Result<bool, ClientError> {
         let announced = &deposit.announced;
         match announced.compare(&self.admission) {
@@ -383,7 +384,7 @@ fn unknown(name: &FileName) -> ClientError {
     ClientError::NotFound(ArchiveError::NotFound(name.to_string()).to_string())
 }
 
-/// Memory does not fail: whatever does is a bug.
+/// Returns an error of the fake itself: memory does not fail, so that any error is a bug.
 fn bug(error: &impl fmt::Display) -> ClientError {
     ClientError::Bug(format!("the fake archive: {error}"))
 }

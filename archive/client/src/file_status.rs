@@ -13,45 +13,45 @@ use crate::error::plain;
 /// The facts that the archive knows of one file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct FileStatus {
-    /// The file.
+    /// The name of the file.
     pub name: FileName,
-    /// Its size in bytes.
+    /// The size of the file in bytes.
     pub size: u64,
-    /// Its root.
+    /// The root of the file.
     pub root: Root,
-    /// The digests that other tools compare.
+    /// The digests of the file that other tools compare.
     pub digests: Digests,
     /// The depositor of the file.
     pub depositor: String,
-    /// When it was admitted.
+    /// When the file was admitted.
     pub admitted: Timestamp,
     /// The status of the file in each replica.
     pub replicas: Vec<ReplicaStatus>,
 }
 
-/// One replica's part in a file.
+/// The status of a file in a replica.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ReplicaStatus {
     /// The replica.
     pub replica: ReplicaId,
-    /// The progress of the file into it.
+    /// The progress of the file into the replica.
     pub progress: Progress,
-    /// The reason why it failed, where it did.
+    /// The reason why the upload failed, if it did.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// The node that holds it.
+    /// The node that has the copy.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub node: Option<NodeId>,
-    /// The volume that holds it.
+    /// The volume that has the copy.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub volume: Option<VolumeId>,
-    /// When it was completed.
+    /// When the copy was completed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub completed: Option<Timestamp>,
-    /// Whether the copy counts; none where it is not completed, or was not looked at.
+    /// Whether the copy counts; `None` if it is not completed, or was not looked at.
     #[serde(rename = "condition", skip_serializing_if = "Option::is_none")]
     pub standing: Option<CopyStanding>,
-    /// The reason why a copy does not count; absent if it does.
+    /// The reason why the copy does not count; absent if it does.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub doubt: Option<CopyDoubt>,
 }
@@ -60,20 +60,20 @@ pub struct ReplicaStatus {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Progress {
-    /// A node was chosen.
+    /// A node was chosen for the file.
     UploadStarted,
-    /// The bytes are there, not yet read back.
+    /// The bytes are on the node, and are not read back yet.
     DataUploaded,
-    /// Read back, durable, under its name.
+    /// The copy was read back, is durable, and has its name.
     UploadCompleted,
-    /// Not there.
+    /// The replica does not have the file.
     UploadFailed,
-    /// Taken out of this replica by people.
+    /// People took the file out of this replica.
     Withdrawn,
 }
 
 impl Progress {
-    /// In words, for people.
+    /// Returns the progress in words, for people.
     pub const fn words(self) -> &'static str {
         match self {
             Self::UploadStarted => "upload started",
@@ -86,8 +86,8 @@ impl Progress {
 }
 
 impl FileStatus {
-    /// Whether each copy is there and counts, as far as people have not decided otherwise, and one is good where any
-    /// shall be.
+    /// Returns whether each copy counts or people have decided otherwise. Where they accepted a bad copy, another one
+    /// has to be good.
     pub fn is_whole(&self) -> bool {
         let is_settled = |one: &ReplicaStatus| match one.progress {
             Progress::Withdrawn => true,
@@ -120,7 +120,7 @@ impl TryFrom<wire::StatResponse> for FileStatus {
     }
 }
 
-/// Reads how a file stands in each replica.
+/// Reads the status of a file in each replica.
 pub(crate) fn replicas(
     messages: Vec<wire::ReplicaStatus>,
 ) -> Result<Vec<ReplicaStatus>, InvalidMessage> {
@@ -158,12 +158,12 @@ impl TryFrom<wire::ReplicaStatus> for ReplicaStatus {
     }
 }
 
-/// A text for people; none if it is empty.
+/// Returns a text for people; `None` if it is empty.
 pub(crate) fn text(value: &str) -> Option<String> {
     (!value.is_empty()).then(|| plain(value))
 }
 
-/// A value that is absent when its text is empty.
+/// Reads a value; `None` if its text is empty.
 pub(crate) fn some<T>(
     value: &str,
     read: impl FnOnce(&str) -> Result<T, InvalidMessage>,

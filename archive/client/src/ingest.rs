@@ -1,4 +1,4 @@
-//! Putting files into the archive. Harvesters hold this and only this.
+//! Storing files in the archive. Harvesters hold this trait and only this.
 
 mod depositor;
 
@@ -22,10 +22,10 @@ pub(crate) const CHUNK: u64 = 256 * 1024;
 
 /// An archive that takes files.
 pub trait Ingest: Send + Sync {
-    /// Stores one file in every replica. Success means that every required replica has verified it, and that the
-    /// receipt says so: only then may the source go. Storing the same content again is a success.
+    /// Stores a file in every replica. Success means that every required replica has verified the file, and that the
+    /// receipt says so: only then may the source be deleted. Storing the same content again is a success.
     ///
-    /// A stream that is cut goes on where it stood, as often as the limits allow. `watch` is told what happens.
+    /// A cut stream goes on where it stood, as often as the limits allow. `watch` is told of each event.
     fn store<'a>(
         &'a self,
         deposit: &'a Deposit,
@@ -36,7 +36,7 @@ pub trait Ingest: Send + Sync {
     fn stat<'a>(&'a self, name: &'a FileName) -> Answer<'a, FileStatus>;
 }
 
-/// One file to be stored.
+/// A file to store.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -61,26 +61,26 @@ pub trait Ingest: Send + Sync {
 /// ```
 #[derive(Clone)]
 pub struct Deposit {
-    /// The name under which it is kept permanently.
+    /// The name under which the file is kept permanently.
     pub name: FileName,
-    /// Its size in bytes.
+    /// The size of the file in bytes.
     pub size: u64,
-    /// Its bytes. They must not change while it is stored; if they do, the archive refuses them.
+    /// The bytes of the file. They must not change while the file is stored; if they do, the archive refuses them.
     pub source: Arc<dyn ReadAt + Send + Sync>,
-    /// The digests that are known of the content.
+    /// The digests that the depositor knows of the content.
     pub announced: Announced,
-    /// Must be set if nothing is known: nothing then protects the way from the disk to the archive.
+    /// Whether to store without any digest: nothing then protects the way from the disk to the archive.
     pub no_digest: bool,
 }
 
 /// The digests that a depositor knows of the content of a file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Announced {
-    /// BLAKE3.
+    /// The BLAKE3 root of the content.
     pub blake3: Option<Root>,
-    /// SHA-256.
+    /// The SHA-256 of the content.
     pub sha256: Option<[u8; 32]>,
-    /// MD5.
+    /// The MD5 of the content.
     pub md5: Option<[u8; 16]>,
 }
 
@@ -91,28 +91,28 @@ pub struct Stored {
     pub envelope: String,
     /// The content of the receipt.
     pub receipt: Receipt,
-    /// The admission in it.
+    /// The admission that the receipt contains.
     pub admission: Admission,
     /// Whether the archive had the file already.
     pub already: bool,
-    /// Every replica, required or not.
+    /// The status of the file in every replica, required or not.
     pub replicas: Vec<ReplicaStatus>,
-    /// Another file of the archive, whose name differs only in case.
+    /// The name of another file of the archive that differs only in case.
     pub similar_name: Option<String>,
 }
 
 /// An event while a file is stored.
 #[derive(Clone, Copy, Debug)]
 pub enum StoreEvent<'a> {
-    /// This number of bytes of the file is on its way or in the archive; fewer than before after a new attempt.
+    /// The number of bytes of the file that are on their way or in the archive; fewer than before after a new attempt.
     Sent(u64),
-    /// An attempt failed; another begins after the pause.
+    /// An attempt failed; the next begins after the pause.
     Retrying {
         /// The number of attempts that have failed without getting further.
         failed: u32,
-        /// The time until the next.
+        /// The time until the next attempt.
         pause: Duration,
-        /// Why.
+        /// The reason why the attempt failed.
         error: &'a ClientError,
     },
 }
@@ -120,21 +120,21 @@ pub enum StoreEvent<'a> {
 /// The result of comparing announced digests with those of an admission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Compared {
-    /// At least one is known to both, and none differs.
+    /// At least one digest is known to both sides, and none differs.
     Same,
-    /// One differs; which.
+    /// A digest differs: its name.
     Differs(&'static str),
-    /// None is known to both.
+    /// No digest is known to both sides.
     Unknown,
 }
 
 impl Announced {
-    /// Whether nothing is known.
+    /// Returns whether no digest is known.
     pub const fn is_nothing(&self) -> bool {
         self.blake3.is_none() && self.sha256.is_none() && self.md5.is_none()
     }
 
-    /// Compares what is known with what was admitted.
+    /// Compares the known digests with those of the admission.
     pub(crate) fn compare(&self, admission: &Admission) -> Compared {
         let digests = &admission.digests;
         let pairs = [
@@ -157,7 +157,7 @@ impl Announced {
 }
 
 impl Deposit {
-    /// Refuses a deposit that nothing protects, unless that was said.
+    /// Refuses a deposit without any digest, unless `no_digest` is set.
     pub(crate) fn check(&self) -> Result<(), ClientError> {
         if self.announced.is_nothing() && !self.no_digest {
             let name = &self.name;
@@ -168,7 +168,7 @@ impl Deposit {
         Ok(())
     }
 
-    /// Reads `length` bytes of the source: all of them, or it is an error.
+    /// Reads exactly `length` bytes of the source; fails if it has fewer.
     pub(crate) async fn read(&self, offset: u64, length: u64) -> Result<Bytes, ClientError> {
         let source = Arc::clone(&self.source);
         let read = tokio::task::spawn_blocking(move || {

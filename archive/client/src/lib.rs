@@ -75,5 +75,5 @@ pub use steps::Steps;
 
 use std::pin::Pin;
 
-/// A call whose result is still to come. Dropping it gives the call up.
+/// A call whose result is still to come. Dropping it cancels the call.
 pub type Answer<'a, T> = Pin<Box<dyn Future<Output = Result<T, ClientError>> + Send + 'a>>;

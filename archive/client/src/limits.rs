@@ -13,9 +13,9 @@ pub struct ClientLimits {
     /// The longest time without the archive taking a byte. Longer than the archive's own limit (30 s), so that it can
     /// drop the replica that stalls. In seconds.
     pub stall_seconds: u64,
-    /// The longest wait for the replicas to read a file back: this, and the time for its bytes. In seconds.
+    /// The longest wait for the replicas to read a file back, beside the time for its bytes. In seconds.
     pub verify_seconds: u64,
-    /// The speed at which the replicas read back at least. In bytes a second.
+    /// The slowest speed at which the replicas are expected to read back. In bytes a second.
     pub verify_rate: u64,
     /// The longest wait for an act that reads whole copies first: adopt, restore, approve. In seconds.
     pub act_seconds: u64,
@@ -46,22 +46,22 @@ impl Default for ClientLimits {
 }
 
 impl ClientLimits {
-    /// The longest wait for an answer.
+    /// Returns the longest wait for an answer.
     pub const fn answer(&self) -> Duration {
         Duration::from_secs(self.answer_seconds)
     }
 
-    /// The longest time without the archive taking a byte.
+    /// Returns the longest time without the archive taking a byte.
     pub const fn stall(&self) -> Duration {
         Duration::from_secs(self.stall_seconds)
     }
 
-    /// The longest wait for an act that reads whole copies first.
+    /// Returns the longest wait for an act that reads whole copies first.
     pub const fn act(&self) -> Duration {
         Duration::from_secs(self.act_seconds)
     }
 
-    /// The longest wait for the replicas to read back `size` bytes.
+    /// Returns the longest wait for the replicas to read back `size` bytes.
     pub fn verification(&self, size: u64) -> Duration {
         let reading = size.checked_div(self.verify_rate).unwrap_or(u64::MAX);
         Duration::from_secs(self.verify_seconds.saturating_add(reading))

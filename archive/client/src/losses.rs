@@ -1,8 +1,8 @@
-//! Which records of an archive file lie in damaged bytes.
+//! The records of an archive file that lie in damaged bytes.
 //!
-//! The damaged bytes tell nothing. The rest does: a good copy where one exists, and elsewhere the
-//! header of a record that begins before the hole, and the next record behind it. The file is read from its beginning, as
-//! far as damage goes, proven as every read is, and every replica gives what it has.
+//! The damaged bytes tell nothing. The rest does: a good copy where one exists, and elsewhere the header of a record
+//! that begins before the hole, and the next record behind it. The file is read from its beginning up to the last
+//! damaged byte, proven as every read is, out of every replica that has intact bytes.
 //!
 //! Not promised: the name of a record whose header is lost. The bytes in which such records lie are said to be unknown.
 
@@ -23,7 +23,7 @@ use crate::error::{ClientError, plain};
 
 pub use walk::{Whereabouts, records_in};
 
-/// The number of parts of a file that wait for being looked at.
+/// The number of parts of a file that may wait to be read.
 const WAITING: usize = 2;
 
 /// The records that lie in damaged bytes.
@@ -45,13 +45,13 @@ const WAITING: usize = 2;
 pub struct Losses {
     /// The records, in the order of the file.
     pub records: Vec<LostRecord>,
-    /// Where there are no records that can be named: from the last byte of one that can to the first of the next.
+    /// The ranges in which no record can be named: from the last byte of one that can to the first byte of the next.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub unknown: Vec<Span>,
-    /// The number of records beyond those that are named: they would be too many to keep.
+    /// The number of records beyond those in `records`: they would be too many to keep.
     #[serde(skip_serializing_if = "is_zero")]
     pub omitted: u64,
-    /// There is no WARC or ARC record in the whole file.
+    /// Whether the whole file has no WARC or ARC record.
     #[serde(skip_serializing_if = "is_false")]
     pub not_an_archive_file: bool,
 }
@@ -59,33 +59,33 @@ pub struct Losses {
 /// A record in damaged bytes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct LostRecord {
-    /// Where it begins in the file: itself in a plain file, its member in a compressed one.
+    /// The offset in the file of the record, or of its member in a compressed file.
     pub offset: u64,
-    /// The number of bytes of the file it takes, where that is known.
+    /// The number of bytes that the record takes in the file, where known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub length: Option<u64>,
-    /// Its type, as WARC names it.
+    /// The type of the record, as WARC names it.
     #[serde(rename = "type")]
     pub kind: String,
-    /// The URI that was captured.
+    /// The URI that was captured in the record.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub url: Option<String>,
-    /// When.
+    /// The date of the capture.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub date: Option<String>,
-    /// Its identifier; records of ARC files have none.
+    /// The identifier of the record; records of ARC files have none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
-    /// Whether no byte of it is outside the damage.
+    /// Whether every byte of the record is damaged.
     pub whole: bool,
 }
 
 /// A range of bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Span {
-    /// The first byte.
+    /// The offset of the first byte.
     pub start: u64,
-    /// One past the last.
+    /// The offset behind the last byte.
     pub end: u64,
 }
 
@@ -99,7 +99,7 @@ const fn is_false(it: &bool) -> bool {
     !*it
 }
 
-/// For people: `partly offset 1234 response 2026-… http://… <urn:…>`.
+/// Shows the record for people: `partly offset 1234 response 2026-… http://… <urn:…>`.
 impl fmt::Display for LostRecord {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let whole = if self.whole { "wholly" } else { "partly" };
@@ -114,7 +114,7 @@ impl fmt::Display for LostRecord {
     }
 }
 
-/// Parts of a file as they come from the archive.
+/// The parts of a file as they come from the archive.
 struct Received(mpsc::Receiver<Option<Salvaged>>);
 
 impl Iterator for Received {
@@ -129,9 +129,10 @@ impl Iterator for Received {
     }
 }
 
-/// The records of an archived file in byte `ranges` of it. `watch` is told up to which byte the file was read.
+/// Returns the records of an archived file in byte `ranges` of it. `watch` is told the offset up to which the file was
+/// read.
 ///
-/// The file is read as far as it has to be. What is damaged in one replica comes from another.
+/// The file is read only as far as needed. Bytes that are damaged in one replica come from another.
 ///
 /// # Errors
 ///
@@ -161,7 +162,7 @@ pub async fn losses<A: Access + ?Sized>(
             Some(Salvaged::Hole(hole)) => hole.end,
             None => at,
         };
-        // Nobody receives any more: it knows enough.
+        // The receiver is gone: the reader knows enough.
         if parts.send(part).await.is_err() || is_last {
             break Ok(());
         }

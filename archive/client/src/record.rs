@@ -1,11 +1,11 @@
-//! One record of an archived file, by the offset at which it begins; and the proof of it.
+//! Reads a record of an archived file, by the offset at which it begins, and proves it.
 //!
-//! Nobody needs to know how long it is: the file is read from the offset on, in ranges that grow, until the record ends. A caller
-//! who was told a length gets the record in one range, and no more than it.
+//! The caller need not know the length of the record: the file is read from the offset on, in ranges that grow, until
+//! the record ends. A caller who was told a length gets a record of up to 1 MiB in one range, and no more than it.
 //! Every byte is proven before it is looked at. What is handed out are the bytes as they are archived: of a gzip member,
 //! the compressed ones.
 //!
-//! Not promised: that the record is good in itself. Where it ends is all that is asked of it.
+//! Not promised: that the record is valid. Only its end is looked for.
 
 use std::io::Write;
 use std::ops::Range;
@@ -19,16 +19,16 @@ use bytes::Bytes;
 use crate::access::{Access, FileRange, Reading};
 use crate::error::ClientError;
 
-/// The number of bytes that are asked for first: most records are smaller.
+/// The number of bytes of the first range: most records are smaller.
 const FIRST: u64 = 64 * 1024;
 
-/// The number of bytes that are asked for at most where the end is not known.
+/// The most bytes of a range where the end is not known.
 const MOST: u64 = 16 * 1024 * 1024;
 
-/// The number of bytes that are asked for first at most, whatever length was told.
+/// The most bytes of the first range, however long the caller says that the record is.
 const MOST_FIRST: u64 = 1024 * 1024;
 
-/// A record that is being read: its bytes come until it ends, or with an error.
+/// A record that is being read: its bytes come until the record ends, or with an error.
 ///
 /// ```
 /// use archive_client::{Access, ClientError, record};
@@ -50,7 +50,7 @@ pub struct Record<'a, A: ?Sized> {
     reading: Reading,
     replica: Option<ReplicaId>,
     start: u64,
-    /// One past the last byte that was handed out.
+    /// The offset behind the last byte that was handed out.
     at: u64,
     asked: u64,
     end: RecordEnd,
@@ -71,8 +71,8 @@ pub async fn record<'a, A: Access + ?Sized>(
     begin(access, name, offset, FIRST, replica).await
 }
 
-/// Begins to read a record as [`record`] does, from any replica. As many bytes as an index says that it has are asked
-/// for first, and nothing else comes of that: the record ends where its own bytes say.
+/// Begins to read a record as [`record`] does, from any replica. Asks first for `length` bytes, which an index tells
+/// (at most 1 MiB), and nothing else comes of that number: the record ends where its own bytes say.
 ///
 /// # Errors
 ///
@@ -113,7 +113,7 @@ async fn begin<'a, A: Access + ?Sized>(
 }
 
 impl<A: Access + ?Sized> Record<'_, A> {
-    /// The next bytes; none: the record is complete.
+    /// Returns the next bytes; `None` once the record is complete.
     ///
     /// # Errors
     ///
@@ -138,27 +138,27 @@ impl<A: Access + ?Sized> Record<'_, A> {
         Ok(None)
     }
 
-    /// Where the bytes stand that have come.
+    /// Returns the range of the file that was handed out so far.
     pub const fn range(&self) -> Range<u64> {
         self.start..self.at
     }
 
-    /// Returns the kind of the record; known once something has come.
+    /// Returns the kind of the record; known once the first bytes have come.
     pub fn kind(&self) -> Option<RecordKind> {
         self.end.kind()
     }
 
-    /// Returns the admission of the file that it is in.
+    /// Returns the admission of the file that the record is in.
     pub const fn admission(&self) -> &Admission {
         &self.reading.admission
     }
 
-    /// The same, as it was signed.
+    /// Returns the admission in its signed form.
     pub const fn envelope(&self) -> &Envelope {
         &self.reading.envelope
     }
 
-    /// Asks for what follows, or sees that nothing may follow.
+    /// Asks for the range that follows, or checks that the file may end here.
     async fn go_on(&mut self) -> Result<(), ClientError> {
         let Admission {
             name, size, root, ..
@@ -200,14 +200,14 @@ impl<A: Access + ?Sized> Record<'_, A> {
     }
 }
 
-/// One past the last byte of the group in which `more` bytes from `at` on end; none where numbers end before.
+/// Returns the end of the group in which `more` bytes from `at` on end; `None` if it exceeds `u64`.
 fn upto(at: u64, more: u64) -> Option<u64> {
     at.checked_add(more)?
         .div_ceil(GROUP_SIZE)
         .checked_mul(GROUP_SIZE)
 }
 
-/// Writes the record proof of the bytes in `range` to `out`: who has it needs neither the archive nor trust in us.
+/// Writes the record proof of the bytes in `range` to `out`: its holder needs neither the archive nor trust in us.
 ///
 /// # Errors
 ///

@@ -1,4 +1,4 @@
-//! When to try again, and when to give up. Pure: time is an argument.
+//! Decides when to try again, and when to give up. Pure: time is an argument.
 
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ impl Retry {
         }
     }
 
-    /// The last attempt got further than any before; `now` is the time since the first began.
+    /// Notes that the last attempt got further than any before; `now` is the time since the first began.
     pub(crate) fn progress(&mut self, now: Duration) {
         self.failed = 0;
         self.since = now;

@@ -1,4 +1,4 @@
-//! Steps that come one by one: read, held against rules, ended only when they are whole.
+//! Steps of an answer that come one by one: read, checked, and ended only when they are complete.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -10,7 +10,7 @@ use tonic::Status;
 
 use crate::error::{ClientError, failed};
 
-/// Steps as they come. They end only when they are whole: a cut is an error, and after an error nothing comes.
+/// Steps as they come. They end only when they are complete: a cut is an error, and after an error nothing comes.
 ///
 /// ```
 /// use archive_client::Steps;
@@ -29,12 +29,12 @@ use crate::error::{ClientError, failed};
 pub struct Steps<T>(Pin<Box<dyn Stream<Item = Result<T, ClientError>> + Send>>);
 
 impl<T> Steps<T> {
-    /// Steps that end when they are whole, or with an error.
+    /// Makes steps that end when they are complete, or with an error.
     pub fn new(steps: impl Stream<Item = Result<T, ClientError>> + Send + 'static) -> Self {
         Self(Box::pin(steps))
     }
 
-    /// The next step; none: that was all of them.
+    /// Returns the next step; `None` behind the last.
     ///
     /// # Errors
     ///
@@ -65,8 +65,8 @@ pub(crate) trait StepReader: Send + Unpin + 'static {
     /// A step as it is handed out.
     type Item: Send + Unpin + 'static;
 
-    /// Whether the steps of a message that come before an error in it are handed out. If not, they are as untrue as the rest
-    /// of the message.
+    /// Whether the steps of a message that come before an error in it are handed out. If not, they are trusted as
+    /// little as the rest of the message.
     const KEEPS_STEPS_BEFORE_ERROR: bool = false;
 
     /// Reads the steps of a message.
@@ -76,7 +76,7 @@ pub(crate) trait StepReader: Send + Unpin + 'static {
         out: &mut VecDeque<Self::Item>,
     ) -> Result<(), ClientError>;
 
-    /// Ends the steps where the stream has ended well: fails if they are not whole.
+    /// Ends the steps where the stream has ended without an error: fails if they are not complete.
     fn end(&mut self, _out: &mut VecDeque<Self::Item>) -> Result<(), ClientError> {
         Ok(())
     }
@@ -87,7 +87,7 @@ pub(crate) struct StepStream<S, T: StepReader> {
     stream: Option<S>,
     reader: T,
     pending: VecDeque<T::Item>,
-    /// The error that follows what is pending.
+    /// The error that follows the pending steps.
     error: Option<ClientError>,
     /// The name of the call, if an archive may not offer it.
     what: Option<&'static str>,
@@ -159,7 +159,7 @@ where
 pub(crate) mod tests {
     use super::*;
 
-    /// The steps that come of messages, and how it ended.
+    /// Returns the steps that come of messages, and how they ended.
     pub(crate) async fn read<T: StepReader>(
         reader: T,
         messages: Vec<Result<T::Message, Status>>,
@@ -179,7 +179,7 @@ pub(crate) mod tests {
         (items, Ok(()))
     }
 
-    /// Numbers that must not be 13, and that must end with 0.
+    /// A reader of numbers, which must not be 13 and must end with 0.
     #[derive(Default)]
     struct Numbers<const KEEPS: bool>(u32);
 

@@ -1,6 +1,6 @@
 //! The feed as it comes: first a listing where it is due, then changes without holes.
 //!
-//! A position is handed out only once everything before it was: a caller who keeps the last one misses nothing.
+//! A position is handed out only once everything before it was: a caller who keeps the last position misses nothing.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -16,33 +16,33 @@ use crate::steps::StepReader;
 /// The time that the archive may be silent at least: it says every 10 seconds how far it is.
 pub(super) const LONGEST_SILENCE: Duration = Duration::from_secs(30);
 
-/// One step of the feed.
+/// A step of the feed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FeedStep {
-    /// A full listing begins: the reader gave no position, or one that the archive does not know. A file that the reader
-    /// has and that is not listed stands no more. Only the first step is this one.
+    /// A full listing begins: the reader gave no position, or one that the archive does not know. A file that the
+    /// reader has and that is not listed is no longer in the archive. Only the first step can be this one.
     Listing,
-    /// A file that stands; sorted by name. Only within a listing.
+    /// A file that the archive has; sorted by name. Only within a listing.
     File(FeedFile),
-    /// The listing is complete. Keep the position: the changes after it follow. The first of them may be about a file as
-    /// it was listed already.
+    /// The listing is complete. Keep the position: the changes after it follow. The first of them may be about a file
+    /// as it was listed already.
     Listed(FeedPosition),
-    /// The next change. Keep its position once it is dealt with.
+    /// The next change. Keep its position once the change is dealt with.
     Change(FeedChange),
-    /// Nothing is newer than this position. Comes again and again while nothing changes.
+    /// The reader has every change up to this position. Comes again and again while nothing changes.
     CaughtUp(FeedPosition),
 }
 
-/// Holds what comes against the rules of the feed.
+/// Checks that the steps of the feed keep its rules.
 pub(super) struct Feed {
     at: At,
 }
 
-/// The place up to which the feed has come.
+/// The position up to which the feed has come.
 enum At {
-    /// Nothing has come; where it was to begin.
+    /// At the beginning: no step has come. Holds the position to begin behind.
     Begin(Option<FeedPosition>),
-    /// In the listing: the last name, and how many came.
+    /// Within the listing: the last name, and the number of names so far.
     Listing(Option<FileName>, u64),
     /// Behind this change, or at the end of the listing.
     Behind(FeedPosition),
@@ -59,7 +59,7 @@ impl Feed {
         }
     }
 
-    /// The position that changes are to follow.
+    /// Returns the position that changes have to follow.
     fn position(&self) -> Result<FeedPosition, ClientError> {
         match &self.at {
             At::Begin(Some(position)) | At::Behind(position) => Ok(*position),
@@ -68,7 +68,7 @@ impl Feed {
         }
     }
 
-    /// Goes into the listing, and on in it.
+    /// Reads files of the listing, which begins with the first of them.
     fn list(
         &mut self,
         files: Vec<wire::FeedFile>,
@@ -205,7 +205,7 @@ mod tests {
         ChangesResponse { step: Some(step) }
     }
 
-    /// The steps that come of whole messages, and how it ended.
+    /// Returns the steps that come of whole messages, and how the feed ended.
     async fn read(
         feed: Feed,
         messages: Vec<ChangesResponse>,

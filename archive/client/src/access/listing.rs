@@ -16,7 +16,7 @@ pub(super) struct Entries {
     end: Option<wire::list_response::End>,
     count: u64,
     last: Option<FileName>,
-    /// In one replica two nodes may have one file.
+    /// Whether a name may come twice: two nodes of one replica may have the same file.
     may_repeat: bool,
 }
 
@@ -49,7 +49,7 @@ impl Entries {
         Ok(entry)
     }
 
-    /// The stream has ended: was that the end?
+    /// Returns the end of the listing; fails if the stream ended without one, or miscounted.
     fn complete(&mut self) -> Result<Completeness, ClientError> {
         let count = self.count;
         let Some(end) = self.end.take() else {
@@ -141,7 +141,7 @@ mod tests {
         }
     }
 
-    /// The names that come, and how it ended.
+    /// Returns the names that come, and how the listing ended.
     async fn read(
         messages: Vec<Result<wire::ListResponse, Status>>,
         selection: &Selection,

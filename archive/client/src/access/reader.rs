@@ -1,4 +1,4 @@
-//! Access over gRPC. What is handed out was looked at in `segments` and `listing`.
+//! Access over gRPC. Everything that is handed out was checked in `segments` and `listing`.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -136,7 +136,7 @@ impl Reader {
         Ok(Salvage::new(admission, envelope, range, parts))
     }
 
-    /// Reads a head, if a trusted key signed it for this name, and it is what was asked for.
+    /// Reads the head of an answer, if a trusted key signed it for this name and it has the range that was asked for.
     fn believe(
         &self,
         wanted: &FileRange,
@@ -225,7 +225,7 @@ impl Reader {
         )?)
     }
 
-    /// Waits for the answer to a call, within a limit.
+    /// Waits for the answer to a call, within the limit for answers.
     async fn answer<T>(
         &self,
         call: impl Future<Output = Result<tonic::Response<T>, Status>>,

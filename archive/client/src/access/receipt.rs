@@ -12,12 +12,12 @@ pub struct HeldReceipt {
     pub envelope: String,
     /// The content of the receipt.
     pub receipt: Receipt,
-    /// The admission in it.
+    /// The admission that the receipt contains.
     pub admission: Admission,
 }
 
 impl HeldReceipt {
-    /// Looks at a receipt before anybody relies on it.
+    /// Verifies a receipt: a trusted key must have signed it, for the file `name`.
     pub(crate) fn believe(
         envelope: String,
         name: &FileName,

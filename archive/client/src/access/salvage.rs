@@ -22,37 +22,37 @@ use crate::steps::StepReader;
 /// A range that no replica has intact.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Hole {
-    /// The first byte.
+    /// The offset of the first byte.
     pub start: u64,
-    /// One past the last.
+    /// The offset behind the last byte.
     pub end: u64,
-    /// Whether it may be good where nobody could look now.
+    /// Whether the range may be good where nobody could look now.
     pub unknown: bool,
 }
 
 /// The next part of a salvage.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Salvaged {
-    /// Proven bytes.
+    /// Proven bytes of the file.
     Bytes(Bytes),
-    /// A range without bytes.
+    /// A range whose bytes no replica has intact.
     Hole(Hole),
 }
 
-/// A file that is being salvaged: bytes and holes, in order, which together are the range; or an error, and nothing after
-/// it.
+/// A file that is being salvaged: bytes and holes, in order, which together are the range; or an error, and nothing
+/// after it.
 pub struct Salvage {
     /// The admission of the file; a trusted key signed it.
     pub admission: Admission,
-    /// The same, verbatim.
+    /// The admission in its signed form, verbatim.
     pub envelope: Envelope,
-    /// The bytes that were wanted and that the file has.
+    /// The range that is salvaged: the part of the wanted range that the file has.
     pub range: Range<u64>,
     parts: Pin<Box<dyn Stream<Item = Result<Salvaged, ClientError>> + Send>>,
 }
 
 impl Salvage {
-    /// A salvage whose `parts` are in order, and end with the range or with an error.
+    /// Makes a salvage of `parts` that are in order, and end with the range or with an error.
     pub fn new(
         admission: Admission,
         envelope: Envelope,
@@ -86,7 +86,7 @@ impl fmt::Debug for Salvage {
     }
 }
 
-/// The head that the answer must begin with.
+/// Returns the head, with which the answer must begin.
 pub(super) fn head(
     name: &FileName,
     first: Option<Result<SalvageResponse, Status>>,
@@ -107,7 +107,7 @@ pub(super) fn head(
     }
 }
 
-/// A reader of segments and holes, each held against what must come.
+/// A reader of segments and holes, which checks that each is the next part of the range.
 pub(super) struct Parts(ExpectedRange);
 
 impl Parts {

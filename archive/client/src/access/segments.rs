@@ -15,11 +15,11 @@ use crate::steps::StepReader;
 /// A segment that was proven.
 #[derive(Clone, Debug)]
 pub(super) struct Piece {
-    /// The bytes in it that are wanted.
+    /// The bytes of the segment that are wanted.
     pub(super) bytes: Bytes,
-    /// The bytes that it proves, whole groups.
+    /// The range of bytes that the segment proves: whole groups.
     pub(super) range: Range<u64>,
-    /// As it came.
+    /// The segment as it came.
     pub(super) encoded: Bytes,
 }
 
@@ -28,9 +28,9 @@ pub(super) struct ExpectedRange {
     name: FileName,
     root: Root,
     size: u64,
-    /// The bytes that are wanted.
+    /// The range of bytes that are wanted.
     wanted: Range<u64>,
-    /// The bytes that are still to come, from a group's first byte to a group's last.
+    /// The range of bytes that are still to come, from a group's first byte to a group's last.
     rest: Range<u64>,
 }
 
@@ -46,10 +46,10 @@ impl ExpectedRange {
         }
     }
 
-    /// Takes note that nobody has the bytes of `hole`, and says which of them were wanted.
+    /// Skips `hole`, a range that no replica has, and returns the part of it that was wanted.
     pub(super) fn skip(&mut self, hole: &Range<u64>) -> Result<Range<u64>, ClientError> {
         let Range { start, end } = self.rest;
-        // Said of whole groups, or of what was asked for.
+        // A hole consists of whole groups, or ends with the range that was asked for.
         let begins = hole.start == start || (start < hole.start && hole.start == self.wanted.start);
         let ends =
             hole.end == end || hole.end == self.wanted.end || hole.end.is_multiple_of(GROUP_SIZE);
@@ -67,7 +67,7 @@ impl ExpectedRange {
         Ok(hole.start.max(self.wanted.start)..hole.end.min(self.wanted.end))
     }
 
-    /// Proves a segment and cuts out of it what is wanted.
+    /// Proves a segment and returns the part of it that is wanted.
     pub(super) fn accept(&mut self, segment: &Segment) -> Result<Piece, ClientError> {
         let Segment {
             offset,
@@ -112,7 +112,7 @@ impl ExpectedRange {
     }
 
     fn prove(&self, range: Range<u64>, encoded: &[u8]) -> Result<Bytes, ClientError> {
-        // Every byte is in the encoding, so nobody can make us reserve more than was sent.
+        // Every byte is in the encoding, so that a peer cannot make us reserve more than it sent.
         let room = usize::try_from(range.end - range.start).unwrap_or(usize::MAX);
         let mut bytes = Vec::with_capacity(room.min(encoded.len()));
         decode(

@@ -10,12 +10,12 @@ use tokio_stream::{Stream, StreamExt};
 
 use crate::error::ClientError;
 
-/// Some groups and what proves them: `archive_proof::decode` reads it.
+/// Some groups of a file and their proof: `archive_proof::decode` reads it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Slice {
-    /// The bytes that are in it: whole groups, or up to the end of the file.
+    /// The range of bytes that the slice has: whole groups, or up to the end of the file.
     pub range: Range<u64>,
-    /// The slice; it was verified.
+    /// The encoded slice, which was verified.
     pub encoded: Bytes,
 }
 
@@ -23,13 +23,13 @@ pub struct Slice {
 pub struct Slices {
     /// The admission of the file; a trusted key signed it.
     pub admission: Admission,
-    /// The same, verbatim.
+    /// The admission in its signed form, verbatim.
     pub envelope: Envelope,
     stream: Pin<Box<dyn Stream<Item = Result<Slice, ClientError>> + Send>>,
 }
 
 impl Slices {
-    /// Slices that were verified, in order, and end with the range or with an error.
+    /// Makes slices that were verified, in order, and end with the range or with an error.
     pub fn new(
         admission: Admission,
         envelope: Envelope,
@@ -42,7 +42,7 @@ impl Slices {
         }
     }
 
-    /// The next slice; none: the range is complete.
+    /// Returns the next slice; `None` once the range is complete.
     ///
     /// # Errors
     ///

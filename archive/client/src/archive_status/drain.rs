@@ -1,4 +1,4 @@
-//! The replicas and nodes that are being emptied before people retire them.
+//! The volumes and nodes that are being drained before people retire them.
 
 use archive_model::{NodeId, ReplicaId, VolumeId};
 use archive_rpc::InvalidMessage;
@@ -8,25 +8,25 @@ use serde::Serialize;
 
 use crate::file_status::{some, text};
 
-/// A volume, or a whole node, whose copies are brought to other places of its replica.
+/// The drain of a volume, or of a whole node: its copies are moved to other places of its replica.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Drain {
-    /// Its replica.
+    /// The replica of the node.
     pub replica: ReplicaId,
-    /// Its node.
+    /// The node that is drained, or that has the volume.
     pub node: NodeId,
     /// The volume; absent: the whole node.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub volume: Option<VolumeId>,
-    /// Since when.
+    /// When the drain began.
     pub since: Timestamp,
     /// The files that are still to leave; absent while they are being counted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub left: Option<FilesToLeave>,
-    /// When everything had left, so that it may be retired; absent: not yet.
+    /// When every copy had left, so that the volume or node may be retired; absent: not yet.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub drained: Option<Timestamp>,
-    /// The reason why something cannot leave, or stays behind; absent if nothing does.
+    /// The reason why a copy cannot leave, or stays behind; absent if none does.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub held: Option<String>,
 }
@@ -34,9 +34,9 @@ pub struct Drain {
 /// The files that are still to leave.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct FilesToLeave {
-    /// Files.
+    /// The number of files.
     pub files: u64,
-    /// Their bytes.
+    /// The bytes of these files.
     pub bytes: u64,
 }
 

@@ -1,7 +1,8 @@
-//! A job from its submission to its end, and what it left line by line: for programs that run jobs, such as the index.
+//! Follows a job from its submission to its end, and reads its outputs line by line: for programs that run jobs, such
+//! as the index.
 //!
-//! Owns how often the archive is asked how far a job is. Does not decide what a job that is not whole is worth: the
-//! caller reads its state, and the failures that it left.
+//! Owns how often the archive is asked for the status of a job. Does not decide what an incomplete job is worth: the
+//! caller reads its state, and its failures.
 
 use std::time::Duration;
 
@@ -25,10 +26,10 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 /// The longest line that is read, in bytes: no built-in job writes a longer one.
 const LONGEST_LINE: usize = 1 << 20;
 
-/// Hands a job in and waits for its end. Called again after a crash, under the same id, it waits for the same job.
+/// Submits a job and waits for its end. Called again after a crash, under the same id, it waits for the same job.
 ///
 /// # Errors
-/// As of [`Batch::submit`] and [`wait`].
+/// As those of [`Batch::submit`] and [`wait`].
 pub async fn run(
     batch: &dyn Batch,
     submission: &Submission,
@@ -41,10 +42,11 @@ pub async fn run(
     wait(batch, &job.id, limits).await
 }
 
-/// Waits until a job has ended, however long that takes; while the archive does not answer, as long as `limits` say.
+/// Waits until a job has ended, however long that takes; gives up when the archive does not answer for as long as
+/// `limits` say.
 ///
 /// # Errors
-/// There is no such job, or it is kept no longer; or the archive does not answer.
+/// The archive has no such job, or keeps it no longer; or it does not answer.
 pub async fn wait(
     batch: &dyn Batch,
     id: &JobId,
@@ -53,10 +55,10 @@ pub async fn wait(
     wait_while(batch, id, limits, |_open| true).await
 }
 
-/// Waits until a job has ended, or `goes_on` says of its state that it is not waited for any longer.
+/// Waits until a job has ended, or until `goes_on` returns `false` for its status.
 ///
 /// # Errors
-/// As of [`wait`].
+/// As those of [`wait`].
 pub async fn wait_while(
     batch: &dyn Batch,
     id: &JobId,
@@ -84,19 +86,19 @@ pub async fn wait_while(
     }
 }
 
-/// Reads what a job that has ended left, line by line.
+/// Reads an output of a job that has ended, line by line.
 ///
 /// # Errors
-/// There is no such job, it has not ended, or it is another caller's.
+/// The archive has no such job, the job has not ended, or it is another caller's.
 pub async fn lines(batch: &dyn Batch, id: &JobId, left: JobOutput) -> Result<Lines, ClientError> {
     batch.output(id, left, 0).await.map(Lines::new)
 }
 
-/// Lines as they come, without their ends. They end only when the archive has sent all of them.
+/// The lines of an output, without their ends. They end only when the archive has sent all of them.
 #[derive(Debug)]
 pub struct Lines {
     pieces: Steps<Bytes>,
-    /// The rest of the last piece.
+    /// The rest of the last piece that came.
     piece: Bytes,
     /// The beginning of a line that came in an earlier piece.
     begun: BytesMut,
@@ -111,7 +113,7 @@ impl Lines {
         }
     }
 
-    /// Returns the next line; nothing after the last.
+    /// Returns the next line; `None` behind the last.
     ///
     /// # Errors
     /// The answer was cut, or a line is longer than any job writes.
@@ -142,18 +144,18 @@ impl Lines {
     }
 }
 
-/// A line of the list of errors that a job left: why something of a file is not in its result.
+/// A line of the list of errors of a job: why something of a file is not in its result.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct JobFailure {
-    /// The file.
+    /// The file that failed.
     pub file: FileName,
-    /// The node that says so, or that should have the file; empty: it is not known.
+    /// The node that reported the failure, or that should have the file; empty if it is not known.
     pub node: String,
-    /// Where in the file, in bytes; absent: the file as a whole.
+    /// The offset of the failure in the file, in bytes; absent: it is about the file as a whole.
     pub offset: Option<u64>,
-    /// `damaged`, `format`, `job`, `component` or `unread`.
+    /// The kind of failure: `damaged`, `format`, `job`, `component` or `unread`.
     pub kind: String,
-    /// Why, for people.
+    /// The reason for people.
     pub reason: String,
 }
 
@@ -161,7 +163,7 @@ impl JobFailure {
     /// Reads a line of [`JobOutput::Errors`].
     ///
     /// # Errors
-    /// It is not such a line.
+    /// The line is not one of the list of errors.
     pub fn read(line: &[u8]) -> Result<Self, ClientError> {
         serde_json::from_slice(line).map_err(|error| {
             ClientError::Untrusted(format!("cannot read a line of the list of errors: {error}"))
@@ -173,7 +175,7 @@ impl JobFailure {
         self.kind == archive_model::FailureKind::Unread.as_str()
     }
 
-    /// The node, where it is known.
+    /// Returns the id of the node, where it is known.
     pub fn node(&self) -> Option<NodeId> {
         NodeId::new(&self.node).ok()
     }

@@ -11,13 +11,13 @@ use crate::error::plain;
 /// A built-in job.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct JobDescription {
-    /// Its name.
+    /// The name of the job.
     pub name: String,
     /// The description of the job.
     pub about: String,
-    /// The meaning of one line, or piece, of its output.
+    /// The meaning of one line, or piece, of the output of the job.
     pub output: String,
-    /// Its arguments.
+    /// The arguments of the job.
     pub arguments: Vec<JobArgument>,
     /// The way in which the outputs of all files become one.
     pub reduce: Reduce,
@@ -26,13 +26,13 @@ pub struct JobDescription {
 /// An argument of a job.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct JobArgument {
-    /// Its name.
+    /// The name of the argument.
     pub name: String,
     /// The description of the argument.
     pub about: String,
-    /// Whether it must be given.
+    /// Whether the argument must be given.
     pub required: bool,
-    /// The value when it is not given.
+    /// The value of the argument when it is not given.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub default: String,
 }

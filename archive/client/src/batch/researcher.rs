@@ -1,4 +1,4 @@
-//! Batch jobs over gRPC. What comes is held against what was asked for before it is handed out.
+//! Batch jobs over gRPC. Each answer is checked against its request before it is handed out.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -61,7 +61,7 @@ impl Researcher {
         }
     }
 
-    /// Begins to read steps, which the archive sends without pauses.
+    /// Begins to read steps that the archive sends without pauses.
     async fn steps<T: StepReader>(
         &self,
         reader: T,
@@ -79,7 +79,7 @@ impl Researcher {
     async fn submit_once(&self, submission: &Submission) -> Result<JobStatus, ClientError> {
         let mut client = self.client.clone();
         let messages = tokio_stream::iter(submission.messages());
-        // The component has to arrive, too.
+        // The limit includes the time for the component to arrive.
         let limit = self.limits.verification(0);
         let answer = self.answer(limit, client.batch_submit(messages)).await?;
         meant(answer, &submission.id)
@@ -101,7 +101,7 @@ impl Researcher {
     }
 }
 
-/// The job that was meant.
+/// Reads the status of the job `id`; fails if it is of another job.
 fn meant(message: wire::BatchStatus, id: &JobId) -> Result<JobStatus, ClientError> {
     let status = JobStatus::try_from(message)?;
     if status.id == *id {
@@ -113,7 +113,7 @@ fn meant(message: wire::BatchStatus, id: &JobId) -> Result<JobStatus, ClientErro
     )))
 }
 
-/// Takes a list of jobs.
+/// Reads a list of jobs.
 struct Jobs;
 
 impl StepReader for Jobs {
@@ -130,7 +130,7 @@ impl StepReader for Jobs {
     }
 }
 
-/// Takes what a job left: as many bytes as its last message says.
+/// Reads an output of a job: as many bytes as its last message says.
 struct Output {
     at: u64,
     ended: bool,

@@ -16,26 +16,26 @@ use crate::file_status::text;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum JobState {
-    /// It waits for its turn, or for a monitor.
+    /// The job waits for its turn, or for a monitor.
     Queued,
-    /// It reads files.
+    /// The job reads files.
     Running,
-    /// The result is being made.
+    /// The job makes its result.
     Reducing,
-    /// It ends early; what was not read is being counted.
+    /// The job ends early, and counts the files that were not read.
     Closing,
-    /// Every file was read. Some may have failed.
+    /// The job has read every file. Some may have failed.
     Done,
-    /// It went to its end, and some files were read by no node.
+    /// The job went to its end, and some files were read by no node.
     Partial,
-    /// It could not go to its end.
+    /// The job could not go to its end.
     Failed,
-    /// Somebody cancelled it.
+    /// A person cancelled the job.
     Cancelled,
 }
 
 impl JobState {
-    /// In one word, as in listings.
+    /// Returns the state in one word, as in listings.
     pub const fn word(self) -> &'static str {
         match self {
             Self::Queued => "queued",
@@ -49,7 +49,7 @@ impl JobState {
         }
     }
 
-    /// Whether nothing more will come of it.
+    /// Returns whether the job has ended.
     pub const fn has_ended(self) -> bool {
         matches!(
             self,
@@ -75,13 +75,13 @@ impl JobState {
 /// The submission of a job, as the archive has taken it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Submitted {
-    /// The built-in job; absent: a component.
+    /// The name of the built-in job; absent: a component.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub job: Option<String>,
-    /// BLAKE3 of the component.
+    /// The BLAKE3 root of the component.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub component: Option<Root>,
-    /// Names and values.
+    /// The arguments of the job: names and values.
     pub arguments: Vec<(String, String)>,
     /// A regular expression for whole names; absent: every file, or those of `names`.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -89,91 +89,91 @@ pub struct Submitted {
     /// The files by their names.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub names: Option<NameList>,
-    /// Over the files of which replica.
+    /// The replica over whose files the job runs.
     pub replica: ReplicaId,
     /// The time that the whole job may take.
     pub time: Duration,
     /// The time that a component may compute for one file.
     pub file_time: Duration,
-    /// The most memory of a component, in bytes.
+    /// The most memory that a component may have, in bytes.
     pub memory: u64,
     /// The most output of the whole job, in bytes.
     pub output: u64,
-    /// The time that its outputs are kept after its end; absent if it is as the archive is set.
+    /// The time that the outputs of the job are kept after its end; absent if it is as the archive is set.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub keep: Option<Duration>,
 }
 
-/// The work of one node since the run last began.
+/// The work of one node since the run of the job last began.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct JobNode {
-    /// The node.
+    /// The node that works.
     pub node: NodeId,
-    /// Files that it has finished.
+    /// The number of files that the node has finished.
     pub files: u64,
-    /// The number of files it has to read; absent if they are not counted yet.
+    /// The number of files that the node has to read; absent if they are not counted yet.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub files_total: Option<u64>,
-    /// Bytes of files that it has read.
+    /// The bytes of files that the node has read.
     pub bytes: u64,
-    /// When it last said so.
+    /// When the node last reported.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seen: Option<Timestamp>,
 }
 
-/// A job as it stands.
+/// The status of a job.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct JobStatus {
-    /// Which.
+    /// The id of the job.
     pub id: JobId,
     /// The submission of the job.
     pub spec: Submitted,
-    /// The stage that it has reached.
+    /// The stage that the job has reached.
     pub state: JobState,
-    /// The reason why it waits, is closing, failed or was cancelled.
+    /// The reason why the job waits, is closing, failed or was cancelled.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// The person who handed it in, as `role/name`.
+    /// The person who submitted the job, as `role/name`.
     pub who: String,
-    /// When.
+    /// When the job was submitted.
     pub submitted: Timestamp,
-    /// When it began.
+    /// When the job began.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub started: Option<Timestamp>,
-    /// When it ended.
+    /// When the job ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ended: Option<Timestamp>,
-    /// Until when what it left is kept.
+    /// The time until which the outputs of the job are kept.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expires: Option<Timestamp>,
-    /// Files whose output is here.
+    /// The number of files whose output the archive has.
     pub files: u64,
     /// The number of files that have failures.
     pub failed: u64,
-    /// Files that the replica should have and no node has read.
+    /// The number of files that the replica should have and no node has read.
     pub unread: u64,
-    /// Records that the job was shown.
+    /// The number of records that the job was shown.
     pub records: u64,
-    /// Bytes of the files.
+    /// The bytes of the files that were read.
     pub bytes: u64,
-    /// Bytes of the output before it was reduced.
+    /// The bytes of the output before it was reduced.
     pub output_bytes: u64,
-    /// Bytes of the result.
+    /// The bytes of the result.
     pub result_bytes: u64,
-    /// Bytes of the list of errors.
+    /// The bytes of the list of errors.
     pub error_bytes: u64,
-    /// Bytes of the manifest.
+    /// The bytes of the manifest.
     pub manifest_bytes: u64,
     /// Nodes and volumes that were not read.
     pub gaps: Vec<Gap>,
     /// The nodes at work.
     pub nodes: Vec<JobNode>,
-    /// The number of times that it was begun again.
+    /// The number of times that the job was begun again.
     pub restarts: u64,
 }
 
 impl JobStatus {
-    /// Whether it has ended and nothing is lacking in its result.
+    /// Returns whether the job has ended and its result lacks nothing.
     pub const fn is_whole(&self) -> bool {
         matches!(self.state, JobState::Done) && self.failed == 0
     }

@@ -10,19 +10,19 @@ use proto_archive::wire::batch_submit_request::{Open, Step};
 use proto_archive::wire::{BatchSpec, BatchSubmitRequest};
 use proto_archive::{convert, wire};
 
-/// Bytes of a component in one message.
+/// The most bytes of a component in one message.
 const CHUNK: usize = 256 * 1024;
 
 /// The program of a job.
 #[derive(Clone, PartialEq, Eq)]
 pub enum Code {
-    /// A built-in job of this name.
+    /// A built-in job, by its name.
     BuiltIn(String),
     /// A WebAssembly component.
     Component {
-        /// BLAKE3 of its bytes.
+        /// The BLAKE3 root of the component.
         digest: Root,
-        /// All of it.
+        /// All bytes of the component.
         bytes: Bytes,
     },
 }
@@ -38,37 +38,37 @@ impl fmt::Debug for Code {
     }
 }
 
-/// A job that is handed in. What is absent is as the archive is set.
+/// A job to submit. Whatever is absent is as the archive is set.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Submission {
-    /// Which job; made by who hands it in.
+    /// The id of the job, made by the caller who submits it.
     pub id: JobId,
     /// The program of the job.
     pub code: Code,
-    /// Its arguments, each name once.
+    /// The arguments of the job, each name once.
     pub arguments: Vec<(String, String)>,
     /// A regular expression that the whole name of a file must match.
     pub files: Option<String>,
     /// The files by their names, instead of an expression.
     pub names: Option<NameList>,
-    /// Over the files of which replica; absent: one that keeps bytes, has the named files, and answers.
+    /// The replica over whose files the job runs; absent: one that keeps bytes, has the named files, and answers.
     pub replica: Option<ReplicaId>,
-    /// Replicas that are not to be chosen if another one has the files; not a part of the job.
+    /// The replicas that are not chosen if another one has the files; not a part of the job.
     pub avoided: Vec<ReplicaId>,
     /// The time that the whole job may take once it has begun.
     pub time: Option<Duration>,
     /// The time that a component may compute for one file.
     pub file_time: Option<Duration>,
-    /// The most memory of a component, in bytes.
+    /// The most memory that a component may have, in bytes.
     pub memory: Option<u64>,
     /// The most output of the whole job, in bytes.
     pub output: Option<u64>,
-    /// The time that its outputs are kept after its end.
+    /// The time that the outputs of the job are kept after its end.
     pub keep: Option<Duration>,
 }
 
 impl Submission {
-    /// Returns a built-in job over all files, in which nothing else is said.
+    /// Returns a built-in job over all files, with everything else as the archive is set.
     ///
     /// ```
     /// use archive_client::batch::Submission;
@@ -143,7 +143,7 @@ impl Submission {
     }
 }
 
-/// Returns the time that is asked for, never 0: that would be as the archive is set.
+/// Returns a time in whole milliseconds, at least 1; 0 for `None`, which leaves it to the archive.
 fn milliseconds(time: Option<Duration>) -> u64 {
     time.map_or(0, |time| {
         u64::try_from(time.as_millis()).unwrap_or(u64::MAX).max(1)

@@ -11,7 +11,7 @@ use super::ClientFileError;
 /// The longest trust file that is read, in bytes.
 const LONGEST: u64 = 1 << 20;
 
-/// Reads a trust file, of any origin; the client file names one.
+/// Reads the trust file at `path`, which need not be the one of a client file.
 ///
 /// # Errors
 ///

@@ -1,11 +1,11 @@
-//! Which identity is meant, as it stands after `--as`.
+//! The identity that a person names behind `--as`.
 
 use std::fmt;
 use std::str::FromStr;
 
 use archive_rpc::{Grant, InvalidGrant, Role};
 
-/// Which identity: `custodian`, or `custodian/custodian-1`.
+/// An identity as a person names it: `custodian`, or `custodian/custodian-1`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Who {
     role: Role,
@@ -13,7 +13,7 @@ pub struct Who {
 }
 
 impl Who {
-    /// Whether `name` in `role` is meant.
+    /// Returns whether the identity `name` in `role` fits.
     pub(super) fn fits(&self, role: Role, name: &str) -> bool {
         self.role == role && self.name.as_deref().is_none_or(|own| own == name)
     }

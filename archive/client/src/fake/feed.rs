@@ -1,6 +1,6 @@
 //! The feed of the archive in memory, and the acts of people that only a feed shows.
 //!
-//! Not promised: that it says again and again that a reader has caught up. It says so once after each change.
+//! Not promised: that a reader is told again and again that it has caught up. It is told once after each change.
 
 use std::collections::VecDeque;
 
@@ -17,9 +17,9 @@ use crate::steps::Steps;
 /// Every change since the feed began.
 pub(super) struct Feed {
     changes: Vec<FeedChange>,
-    /// Names this feed: the one before was lost with the admin data.
+    /// The lineage of this feed: the feed before it was lost with the admin data.
     lineage: u64,
-    /// Wakes those who follow it; says which feed there is, and its last number.
+    /// The end of the feed, which wakes its followers: its lineage, and its last number.
     end: watch::Sender<FeedPosition>,
 }
 
@@ -56,7 +56,7 @@ impl Feed {
         self.end.send_replace(position);
     }
 
-    /// The change after this position; an error if the position is of another feed by now.
+    /// Returns the change after this position; fails if the position is of another feed by now.
     fn next(&self, position: FeedPosition) -> Result<Option<FeedChange>, ClientError> {
         if position.lineage != self.lineage {
             return Err(ClientError::Unavailable("the feed was cut".to_owned()));
@@ -67,12 +67,12 @@ impl Feed {
 }
 
 impl State {
-    /// Tells of a change of a file.
+    /// Adds a change of a file to the feed.
     pub(super) fn tell(&mut self, kind: ChangeKind, kept: &KeptFile) {
         self.feed.add(kind, kept.in_feed());
     }
 
-    /// The steps that a reader is told first, and the position that changes follow.
+    /// Returns the steps that a reader is told first, and the position that changes follow.
     fn begin_feed(&self, after: Option<&FeedPosition>) -> (VecDeque<FeedStep>, FeedPosition) {
         let end = self.feed.end();
         let is_known =
@@ -103,11 +103,11 @@ impl KeptFile {
 }
 
 impl FakeArchive {
-    /// Takes a file out of every replica, as two persons may decide. Reading it is refused from then on.
+    /// Withdraws a file from every replica, as two persons may decide. Reading it is refused from then on.
     ///
     /// # Errors
     ///
-    /// [`ClientError::NotFound`] where no such file stands.
+    /// [`ClientError::NotFound`] if the archive does not have the file, or it is withdrawn already.
     pub fn withdraw(&self, name: &FileName) -> Result<(), ClientError> {
         let kept = self.find(name).ok_or_else(|| unknown(name))?;
         let mut state = self.state();
@@ -122,7 +122,7 @@ impl FakeArchive {
     ///
     /// # Errors
     ///
-    /// [`ClientError::NotFound`] where no such file is withdrawn.
+    /// [`ClientError::NotFound`] if no such file is withdrawn.
     pub fn bring_back(&self, name: &FileName) -> Result<(), ClientError> {
         let kept = self.find(name).ok_or_else(|| unknown(name))?;
         let mut state = self.state();
@@ -133,11 +133,11 @@ impl FakeArchive {
         Ok(())
     }
 
-    /// Gives the name of a file that stands other content, as two persons may decide.
+    /// Binds the name of a file to other content, as two persons may decide.
     ///
     /// # Errors
     ///
-    /// [`ClientError::NotFound`] where no such file stands, [`ClientError::Exists`] where it has this content.
+    /// [`ClientError::NotFound`] if the archive does not have the file, [`ClientError::Exists`] if it has this content.
     pub async fn adopt_new_root(&self, deposit: &Deposit) -> Result<(), ClientError> {
         let name = &deposit.name;
         let kept = self.find(name).ok_or_else(|| unknown(name))?;
@@ -165,7 +165,7 @@ impl FakeArchive {
         state.feed.end.send_replace(end);
     }
 
-    /// The answer to a store of a file that people have removed.
+    /// Returns the error for a store of a file that people have removed.
     pub(super) fn removed(name: &FileName) -> ClientError {
         let error = ArchiveError::Refused(format!(
             "{name} was removed from the archive; its name stays taken, so store it under another"
@@ -191,11 +191,11 @@ impl FakeArchive {
 /// A reader of the feed.
 struct Follower {
     archive: FakeArchive,
-    /// The listing, as far as it has not come.
+    /// The steps of the listing that have not come yet.
     first: VecDeque<FeedStep>,
     position: FeedPosition,
     end: watch::Receiver<FeedPosition>,
-    /// Whether it was told so at this position.
+    /// Whether the reader was told that it has caught up at this position.
     has_caught_up: bool,
     is_over: bool,
 }
@@ -223,7 +223,7 @@ impl Follower {
                     Ok(FeedStep::CaughtUp(self.position))
                 }
                 Ok(None) => {
-                    // The sender lives in the archive, which is held here.
+                    // The sender lives in the archive, of which the follower holds a clone.
                     self.end.changed().await.ok()?;
                     continue;
                 }

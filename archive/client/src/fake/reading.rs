@@ -1,4 +1,4 @@
-//! Getting files out of the archive in memory: proven as they are over the wire.
+//! Reading files from the archive in memory: proven as they are over the wire.
 
 use std::ops::{Bound, Range};
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use crate::ingest::CHUNK;
 use crate::steps::Steps;
 
 impl FakeArchive {
-    /// The file that is wanted, and which bytes of it.
+    /// Returns the wanted file, and the range of its bytes.
     fn open(&self, wanted: &FileRange) -> Result<(Arc<KeptFile>, Range<u64>), ClientError> {
         wanted.check()?;
         let name = &wanted.name;
@@ -217,7 +217,7 @@ impl Access for FakeArchive {
     }
 }
 
-/// A range in pieces of at most `most` bytes.
+/// Cuts a range into pieces of at most `most` bytes.
 fn pieces(range: Range<u64>, most: u64) -> impl Iterator<Item = Range<u64>> {
     let Range { mut start, end } = range;
     std::iter::from_fn(move || {

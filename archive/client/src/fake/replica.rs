@@ -1,4 +1,4 @@
-//! The replicas of the archive in memory: always there, always right.
+//! The replicas of the archive in memory: always online and intact.
 
 use std::fmt;
 use std::str::FromStr;
@@ -25,7 +25,7 @@ pub(super) struct Replica {
 }
 
 impl Replica {
-    /// Every replica, by id.
+    /// Returns every replica, sorted by id.
     pub(super) fn all() -> Vec<Self> {
         let replica = |name: &str, kind, volume: &str| Self {
             id: id(name),
@@ -51,7 +51,7 @@ impl Replica {
         }
     }
 
-    /// Returns the status of a file in it.
+    /// Returns the status of a file in the replica.
     pub(super) fn status(&self, completed: Timestamp) -> ReplicaStatus {
         ReplicaStatus {
             replica: self.id.clone(),
@@ -65,7 +65,7 @@ impl Replica {
         }
     }
 
-    /// Returns the copy of a file in it.
+    /// Returns the copy of a file in the replica.
     pub(super) fn copy(
         &self,
         name: &FileName,
@@ -86,7 +86,7 @@ impl Replica {
         }
     }
 
-    /// Returns its overview, with `bytes` in it.
+    /// Returns the overview of the replica, with `bytes` of files in it.
     pub(super) fn overview(&self, bytes: u64, now: Timestamp) -> ReplicaOverview {
         let free = TOTAL.saturating_sub(bytes);
         let volume = VolumeState {
@@ -117,7 +117,7 @@ impl Replica {
     }
 }
 
-/// An id that this crate has written itself.
+/// Parses an id that this crate has written itself.
 #[expect(clippy::expect_used, reason = "ours are all good")]
 pub(super) fn id<T: FromStr<Err: fmt::Debug>>(text: &str) -> T {
     text.parse().expect("an id")

@@ -1,4 +1,4 @@
-//! Ingest over gRPC: open, wait for the offset, send, close, believe the receipt.
+//! Ingest over gRPC: opens a stream, waits for the offset, sends, closes, and verifies the receipt.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ use crate::file_status::{FileStatus, replicas, text};
 use crate::limits::ClientLimits;
 use crate::retry::Retry;
 
-/// Messages that wait for the connection: enough to read ahead of it.
+/// The number of messages that wait for the connection: enough to read ahead of it.
 const AHEAD: usize = 4;
 
 /// A depositor at the door of a repository. Cheap to clone; clones share the connection.
@@ -143,16 +143,16 @@ impl Ingest for Depositor {
     }
 }
 
-/// One stream.
+/// An attempt to store a file: one stream.
 struct Attempt<'a> {
     depositor: &'a Depositor,
     deposit: &'a Deposit,
     watch: &'a (dyn Fn(StoreEvent<'_>) + Send + Sync),
-    /// Where the archive stood when it began.
+    /// The number of bytes that the archive had when the attempt began.
     offset: u64,
-    /// Up to where bytes were handed to the connection.
+    /// The number of bytes that were handed to the connection.
     sent: u64,
-    /// Whether the archive got all of them.
+    /// Whether all bytes and the close were sent.
     closed: bool,
 }
 
@@ -160,7 +160,7 @@ impl Attempt<'_> {
     async fn run(&mut self) -> Result<Stored, ClientError> {
         let limits = self.depositor.limits;
         let (requests, outgoing) = mpsc::channel(AHEAD);
-        // There is room: it is the first.
+        // The channel has room: the open is its first message.
         self.hand_over(&requests, self.open()).await?;
         let mut client = self.depositor.client.clone();
         let mut answers = within(limits.answer(), "waiting for the archive's answer", async {
@@ -170,7 +170,7 @@ impl Attempt<'_> {
         .await??
         .into_inner();
 
-        // `Taken` before `Ready`: the replicas look at what they have of an earlier stream.
+        // `Taken` may come before `Ready`: the replicas verify what they have of an earlier stream.
         let longest = limits.verification(self.deposit.size);
         let first = within(longest, "waiting for the archive to be ready", async {
             loop {
@@ -313,7 +313,7 @@ impl Attempt<'_> {
         message.step.ok_or_else(|| self.nonsense("it says nothing"))
     }
 
-    /// Looks at the receipt: nothing else makes a success.
+    /// Verifies the receipt, without which no store is a success.
     fn believe(&self, stored: store_response::Stored) -> Result<Stored, ClientError> {
         let Deposit {
             name,
@@ -339,7 +339,7 @@ impl Attempt<'_> {
                     "the receipt is for other content ({which} differs)"
                 )));
             }
-            // The archive compared what was announced with the bytes, if it got them.
+            // The archive compared the announced digests with the bytes, if it got them all.
             Compared::Unknown if self.closed => {}
             Compared::Unknown => {
                 return Err(untrusted(

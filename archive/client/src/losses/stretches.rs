@@ -1,7 +1,6 @@
-//! A file with holes as a reader: it ends where a hole begins, and goes on when it was moved behind it.
+//! A reader of a file with holes, which ends where a hole begins, and goes on when it was moved behind the hole.
 //!
-//! Owns where in the file the next byte stands. Small pieces are handed out, so that the caller knows well how far was
-//! read.
+//! Owns the offset of the next byte. Hands out small pieces, so that the caller knows closely how far it has read.
 
 use std::io::{self, Read};
 use std::iter::Fuse;
@@ -10,17 +9,17 @@ use bytes::{Buf, Bytes};
 
 use crate::access::Salvaged;
 
-/// The most that is handed out at a time, in bytes.
+/// The most bytes that are handed out at a time.
 pub(super) const PIECE: usize = 4096;
 
-/// Parts of a file, in order and without a gap.
+/// The parts of a file, in order and without a gap.
 #[derive(Debug)]
 pub(super) struct Stretches<P> {
-    /// Asked again at its end, a channel would take it for broken off.
+    /// The parts, fused: a channel that is asked again behind its end would seem broken off.
     parts: Fuse<P>,
     bytes: Bytes,
     at: u64,
-    /// Where the hole ends that begins here.
+    /// The end of the hole that begins at the current offset, if one does.
     hole: Option<u64>,
 }
 
@@ -34,17 +33,17 @@ impl<P: Iterator<Item = io::Result<Salvaged>>> Stretches<P> {
         }
     }
 
-    /// Where the next byte stands.
+    /// Returns the offset of the next byte.
     pub(super) const fn at(&self) -> u64 {
         self.at
     }
 
-    /// Whether there is a hole here.
+    /// Returns whether a hole begins at the current offset.
     pub(super) const fn is_hole(&self) -> bool {
         self.hole.is_some()
     }
 
-    /// Goes to the first bytes, and says where they stand.
+    /// Skips holes up to the first bytes, and returns their offset.
     pub(super) fn begin(&mut self) -> io::Result<u64> {
         while !self.fill()?
             && let Some(end) = self.hole.take()
@@ -54,8 +53,8 @@ impl<P: Iterator<Item = io::Result<Salvaged>>> Stretches<P> {
         Ok(self.at)
     }
 
-    /// Goes on behind the hole that is here, and not before `to`. Says where: in front of bytes, of another hole that
-    /// begins there, or at the end of the file.
+    /// Goes on behind the hole at the current offset, and not before `to`. Returns the new offset, which is in front of
+    /// bytes, of another hole that begins there, or at the end of the file.
     pub(super) fn go_on(&mut self, to: u64) -> io::Result<u64> {
         loop {
             if let Some(end) = self.hole.take() {
@@ -69,7 +68,7 @@ impl<P: Iterator<Item = io::Result<Salvaged>>> Stretches<P> {
         }
     }
 
-    /// Sees to it that there are bytes; `false` at a hole or the end.
+    /// Takes the next part if no bytes are left; returns `false` at a hole or at the end.
     fn fill(&mut self) -> io::Result<bool> {
         while self.bytes.is_empty() && self.hole.is_none() {
             match self.parts.next().transpose()? {

@@ -60,7 +60,7 @@ fn check_lost(made: &Made, holes: &[Range<u64>]) {
             }
             None => assert!(hit.iter().all(is_unknown), "{url} is not told of; {at}"),
         }
-        // What follows a hole may be the rest of a line, which an ARC record cannot be told from.
+        // The bytes behind a hole may be the rest of a line, which an ARC record cannot be told from.
         let is_torn = made.name == "a.arc" && holes.iter().any(|hole| hole.end == extent.start);
         if hit.is_empty() && !is_torn {
             assert!(
@@ -77,7 +77,7 @@ fn check_lost(made: &Made, holes: &[Range<u64>]) {
     assert!(losses.records.iter().all(known), "{at}");
 }
 
-/// Checks what must hold when the damage is in one copy only: exactly the records in it.
+/// Checks the losses if only one copy is damaged: exactly the records in the damage.
 fn check_damaged(made: &Made, damaged: &Range<u64>) {
     let losses = found(made, &[], std::slice::from_ref(damaged));
     let hit = made
@@ -119,7 +119,7 @@ fn damage_at_every_byte_of_small_files() {
     for made in files(&[5, 0, 200, 30]) {
         let size = made.bytes.len() as u64;
         for length in [1, 5, 90, 700] {
-            // Less than four bytes do not tell how a file is compressed.
+            // A file cannot be recognised as compressed from less than four bytes.
             for start in (0..size).filter(|start| !(1..4).contains(start)) {
                 let range = start..(start + length).min(size);
                 check_lost(&made, std::slice::from_ref(&range));
@@ -144,7 +144,7 @@ fn damage_at_every_group_and_in_pairs() {
             check_damaged(&made, &group(one));
             check_lost(&made, &[group(one)]);
             for two in one + 1..groups {
-                // Also those that touch: a hole may come in pieces.
+                // Holes that touch count too: a hole may come in pieces.
                 check_lost(&made, &[group(one), group(two)]);
                 check_damaged(&made, &(group(one).start..group(two).end));
             }
@@ -196,7 +196,7 @@ fn record_with_length_leaves_nothing_unknown() {
     );
 }
 
-/// All records in one member: none is left out, and few are named too many.
+/// Fails if records in one shared member are left out, or many are named that are not damaged.
 #[test]
 fn a_member_that_spans_records_names_those_around() {
     let blocks: Vec<Vec<u8>> = (1..30).map(|seed| noise(9_000, seed)).collect();
@@ -226,7 +226,7 @@ fn a_member_that_spans_records_names_those_around() {
                 .collect::<Vec<_>>()
         };
         let damaged = found(&made, &[], std::slice::from_ref(&range));
-        // Noise does not shrink: the places are nearly the same.
+        // Noise does not shrink: the offsets are nearly those of the plain file.
         let inner = range.start + 1000..range.end - 1000;
         let meant = plain
             .records
@@ -300,7 +300,7 @@ fn file_without_records_or_bytes_is_unknown() {
         };
         assert_eq!(losses, expected);
     }
-    // Without its beginning nobody knows what it was.
+    // The file cannot be recognised without its beginning.
     let losses = found(&made, &[0..GROUP], &[0..GROUP]);
     assert_eq!(
         losses.unknown,

@@ -1,8 +1,9 @@
-//! From the first record to the last damaged byte: which records are in the damage. Pure: parts go in, names come out.
+//! The walk from the first record to the last damaged byte: which records are in the damage. Pure: parts go in, names
+//! come out.
 //!
-//! Owns the reckoning of what is certain. A record is named where its header can be read and some byte of it is in the
-//! damage; where nobody can say whose the damaged bytes are, they are unknown. Memory is bounded: as many records are kept
-//! as can be looked at, and the others counted.
+//! Decides what is certain. A record is named if its header can be read and some byte of it is in the damage; damaged
+//! bytes that cannot be assigned to a record are unknown. Memory is bounded: as many records are kept as people can
+//! look at, and the others counted.
 
 use std::io;
 use std::ops::Range;
@@ -18,26 +19,25 @@ use crate::access::Salvaged;
 /// The most records that are named.
 const MOST_RECORDS: usize = 10_000;
 
-/// The most bytes of text that are kept of them.
+/// The most bytes of text that are kept of the named records.
 const MOST_TEXT: usize = 16 << 20;
 
-/// The distance before the bytes that were read at which the first byte may stand of a record that begins within a
-/// member: a few pieces.
+/// The distance before the bytes that were read within which a record in a member may begin: a few pieces.
 const BEHIND: u64 = 4 * PIECE as u64;
 
-/// Where to look, and for what.
+/// The bytes of a file to look at, and the damage to look for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Whereabouts {
-    /// The bytes of the file that come.
+    /// The range of the file that the parts cover.
     pub bytes: Range<u64>,
-    /// Those that are damaged.
+    /// The ranges that are damaged.
     pub damaged: Vec<Range<u64>>,
-    /// Whether it is a gzip file, should that not be seen: by its name.
+    /// Whether the file is taken for a gzip file, where its beginning is lost: by its name.
     pub is_gzip: bool,
 }
 
 impl Whereabouts {
-    /// Of a file: its name tells whether it is compressed, where its beginning is lost.
+    /// Makes the whereabouts of a file: its name tells whether it is compressed, where its beginning is lost.
     pub fn of(name: &FileName, bytes: Range<u64>, damaged: Vec<Range<u64>>) -> Self {
         let is_gzip = name.as_str().to_ascii_lowercase().ends_with(".gz");
         Self {
@@ -48,13 +48,14 @@ impl Whereabouts {
     }
 }
 
-/// The records in the damaged bytes of a file that comes in `parts`: in order, without a gap, with or without holes.
+/// Returns the records in the damaged bytes of a file that comes in `parts`: in order, without a gap, with or without
+/// holes.
 ///
-/// No more parts are asked for than it takes.
+/// No more parts are asked for than needed.
 ///
 /// # Errors
 ///
-/// Fails if a part cannot be had.
+/// Fails if a part cannot be read.
 pub fn records_in(
     parts: impl Iterator<Item = io::Result<Salvaged>>,
     whereabouts: &Whereabouts,
@@ -106,7 +107,7 @@ pub fn records_in(
     Ok(walk.losses)
 }
 
-/// Sorted, apart, and within the file.
+/// Returns the ranges sorted, merged, and cut to `within`.
 fn merged(ranges: &[Range<u64>], within: &Range<u64>) -> Vec<Range<u64>> {
     let clip = |range: &Range<u64>| range.start.max(within.start)..range.end.min(within.end);
     let mut sorted: Vec<Range<u64>> = ranges.iter().map(clip).collect();
@@ -123,37 +124,38 @@ fn merged(ranges: &[Range<u64>], within: &Range<u64>) -> Vec<Range<u64>> {
 }
 
 struct Walk {
-    /// Where the bytes end that come.
+    /// The end of the range that the parts cover.
     size: u64,
     damaged: Vec<Range<u64>>,
-    /// Up to here it is known whose the bytes are, or that nobody knows.
+    /// The offset up to which the bytes are assigned to records or to unknown ranges.
     edge: u64,
-    /// Before this no further record begins.
+    /// The offset before which no further record begins.
     behind: u64,
-    /// A record whose end is not known, and where it may begin: it goes to the next one.
+    /// A record whose end is not known, and its earliest beginning: it is taken to end where the next one begins.
     pending: Option<(LostRecord, u64)>,
     losses: Losses,
     text: usize,
-    /// Whether there was any record.
+    /// Whether any record was found.
     found: bool,
 }
 
 /// The end of the bytes before a hole.
 struct Cut {
-    /// Where the record ends that goes into the hole, where its header says so.
+    /// The end of the record that the hole cuts, where its header tells it.
     end: Option<u64>,
-    /// Where to go on at the earliest: behind the block of that record.
+    /// The earliest offset to go on at: behind the block of that record.
     go_on: u64,
 }
 
 impl Walk {
-    /// Whether the damage lies behind.
+    /// Returns whether all damage lies behind.
     fn is_done(&self) -> bool {
         let reached = self.pending.as_ref().map_or(self.behind, |(_, low)| *low);
         self.damaged.last().is_none_or(|last| last.end <= reached)
     }
 
-    /// Goes to the next hole, and says where to go on at the earliest; nothing at the end of the file, or of the damage.
+    /// Reads up to the next hole, and returns the earliest offset to go on at; `None` at the end of the file, or of the
+    /// damage.
     fn stretch<P>(&mut self, reader: &mut Reader<Stretches<P>>) -> io::Result<Option<u64>>
     where
         P: Iterator<Item = io::Result<Salvaged>>,
@@ -167,7 +169,7 @@ impl Walk {
             let known = facts(record.header(), record.kind(), record.offset());
             let is_arc = record.version().is_arc();
             let end = record.end()?;
-            // Sees whether the file ends here, or a hole begins.
+            // Reading to the end of the record shows whether the file ends here, or a hole begins.
             let (at, is_hole) = (reader.source().at(), reader.source().is_hole());
             let start = if end.in_member == 0 {
                 end.offset
@@ -201,7 +203,7 @@ impl Walk {
         Ok(Some(at))
     }
 
-    /// A record that was read to its end.
+    /// Takes a record that was read to its end.
     fn record(&mut self, mut record: LostRecord, start: u64, at: u64, end: &End) {
         self.gap(start);
         let is_shared = end.shared || end.in_member > 0;
@@ -221,7 +223,7 @@ impl Walk {
         }
     }
 
-    /// A record that goes into the hole at `at`.
+    /// Takes a record that is cut by the hole at `at`.
     fn cut(&mut self, mut record: LostRecord, start: u64, at: u64, cut: &Cut) {
         self.gap(start);
         record.length = cut.end.map(|end| end.saturating_sub(start));
@@ -230,7 +232,7 @@ impl Walk {
         self.behind = self.edge;
     }
 
-    /// The record of which the end is not known ends at `next` at the latest.
+    /// Ends the record whose end is not known at `next`, the latest possible offset.
     fn settle(&mut self, next: u64) {
         if let Some((record, start)) = self.pending.take() {
             self.keep(record, start..next);
@@ -238,7 +240,7 @@ impl Walk {
         }
     }
 
-    /// Nobody knows whose the bytes are between what is known and `next`.
+    /// Takes the damaged bytes between the last assigned byte and `next` as unknown.
     fn gap(&mut self, next: u64) {
         let gap = self.edge..next;
         let unknown_is_full = self.losses.unknown.len() >= MOST_RECORDS;
@@ -246,7 +248,7 @@ impl Walk {
             let (start, end) = (gap.start, gap.end);
             let unknown = &mut self.losses.unknown;
             match unknown.last_mut() {
-                // Too many to tell them apart.
+                // The ranges are too many to keep apart.
                 Some(last) if unknown_is_full => last.end = end,
                 Some(_) | None => unknown.push(Span { start, end }),
             }
@@ -254,7 +256,7 @@ impl Walk {
         self.edge = self.edge.max(next);
     }
 
-    /// The file ends here.
+    /// Ends the walk at the end of the file.
     fn end(&mut self, seen_beginning: bool) {
         if !self.found && seen_beginning {
             self.losses.not_an_archive_file = true;
@@ -299,12 +301,13 @@ impl Walk {
     }
 }
 
-/// Where its block ends, as its header says.
+/// Returns where the block of a record ends, by its header.
 fn block_end(end: &End) -> Option<u64> {
     (end.offset + end.header_length).checked_add(end.announced?)
 }
 
-/// Returns how the record ends at a hole at `at`; `None` if it ends before. `block`: where its block ends in the file.
+/// Returns how the record ends at a hole at `at`; `None` if it ends before. `block` is the end of its block in the
+/// file.
 fn cut(end: &End, at: u64, block: Option<u64>, line_ends: u64) -> Option<Cut> {
     if let Some(block) = block {
         let prescribed = block.saturating_add(line_ends);
@@ -323,7 +326,7 @@ fn cut(end: &End, at: u64, block: Option<u64>, line_ends: u64) -> Option<Cut> {
     })
 }
 
-/// Returns what a header says of its record.
+/// Returns the facts that a header tells of its record.
 fn facts(header: &Header, kind: Kind, offset: u64) -> LostRecord {
     let text = |name: &str| header.text_of(name).map(String::from);
     let said = text("WARC-Type").filter(|_| kind == Kind::Unknown);

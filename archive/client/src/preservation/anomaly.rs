@@ -1,4 +1,4 @@
-//! Anomalies, as they are filed.
+//! Filed anomalies.
 
 use std::collections::VecDeque;
 
@@ -8,16 +8,16 @@ use proto_archive::{convert, wire};
 use crate::error::ClientError;
 use crate::steps::StepReader;
 
-/// Which anomalies.
+/// The anomalies to list.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AnomalySelection {
-    /// Also those that are closed or accepted.
+    /// Whether to list closed and accepted anomalies too.
     pub all: bool,
-    /// Only of this file.
+    /// Lists only anomalies of this file.
     pub file: Option<FileName>,
 }
 
-/// Takes anomalies as they were asked for.
+/// Reads anomalies, and checks that they are those that were asked for.
 pub(super) struct Anomalies(pub(super) AnomalySelection);
 
 impl StepReader for Anomalies {

@@ -12,18 +12,18 @@ use crate::steps::StepReader;
 /// An entry of a list of the attics.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AtticEntry {
-    /// Something lies there.
+    /// An item of an attic.
     Item(Box<AtticItem>),
-    /// Nobody could look there.
+    /// A gap: attics that nobody could look into.
     Gap(Gap),
 }
 
-/// Which attics.
+/// The attics and items to list.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AtticSelection {
-    /// Only those of this replica.
+    /// Lists only attics of this replica.
     pub replica: Option<ReplicaId>,
-    /// Only what belongs to this file.
+    /// Lists only items that belong to this file.
     pub name: Option<FileName>,
 }
 
@@ -40,7 +40,7 @@ pub(super) fn attic_item(
     Ok(item)
 }
 
-/// Takes what lies in the attics that were asked for.
+/// Reads items, and checks that they are those that were asked for.
 pub(super) struct Attics(pub(super) AtticSelection);
 
 impl StepReader for Attics {

@@ -1,4 +1,4 @@
-//! A check as it goes: progress, what is wrong, and a report of every replica. Without all reports it is not complete.
+//! A check as it goes: progress, anomalies, and a report of every replica. Without all reports it is not complete.
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -12,27 +12,27 @@ use crate::steps::StepReader;
 /// The largest number of replicas that is believed: more than any archive has.
 const MOST_REPLICAS: usize = 1000;
 
-/// The things that are compared.
+/// The depth of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CheckKind {
-    /// The lists of the replicas.
+    /// Compares the lists of the replicas.
     Files,
-    /// Also the bytes: every copy is read again on its node.
+    /// Compares the bytes too: every copy is read again on its node.
     Checksums,
 }
 
-/// The check to make.
+/// The order for a check.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CheckOrder {
-    /// The things that are compared.
+    /// The depth of the check.
     pub kind: CheckKind,
-    /// Only these files; empty: all.
+    /// Checks only these files; empty: all.
     pub names: Vec<FileName>,
-    /// Only names that match this regular expression as a whole.
+    /// Checks only names that match this regular expression as a whole.
     pub matching: Option<String>,
-    /// Only this replica.
+    /// Checks only this replica.
     pub replica: Option<ReplicaId>,
-    /// Also ask every copy for random groups with their proofs.
+    /// Whether to ask every copy for random groups with their proofs too.
     pub challenge: bool,
 }
 
@@ -56,7 +56,7 @@ impl From<&CheckOrder> for wire::CheckRequest {
     }
 }
 
-/// Takes a check: every replica that is named is reported, once.
+/// Reads a check: every replica that is named must be reported, once.
 pub(super) struct Checks {
     wanted: Option<ReplicaId>,
     spoken: BTreeSet<ReplicaId>,

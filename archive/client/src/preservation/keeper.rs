@@ -1,4 +1,4 @@
-//! Preservation over gRPC. What comes is held against what was asked for before it is handed out.
+//! Preservation over gRPC. Each answer is checked against its request before it is handed out.
 
 use std::time::Duration;
 
@@ -37,7 +37,7 @@ const LARGEST_MESSAGE: usize = 8 << 20;
 /// The most bytes of names in one request: below what a server reads.
 const MOST_NAMES: usize = 3 << 20;
 
-/// Messages that wait for the connection: enough to read ahead of it.
+/// The number of messages that wait for the connection: enough to read ahead of it.
 const AHEAD: usize = 4;
 
 /// A keeper, who looks after an archive, at the door of its repository. Cheap to clone; clones share the connection.
@@ -69,7 +69,7 @@ impl Keeper {
         Self { client, limits }
     }
 
-    /// Waits for the answer to a call, within a limit. `what` is said of an archive that does not offer it.
+    /// Waits for the answer to a call, within a limit. `what` names the call, for an archive that does not offer it.
     async fn answer<T>(
         &self,
         what: &'static str,
@@ -83,7 +83,7 @@ impl Keeper {
         }
     }
 
-    /// Waits for an answer at once.
+    /// Waits for the answer to a call that needs no reading of copies.
     async fn soon<T>(
         &self,
         what: &'static str,
@@ -106,7 +106,7 @@ impl Keeper {
         }
     }
 
-    /// Begins to read steps. Between two of them the archive may read a copy back.
+    /// Begins to read steps. The archive may read a copy back between two of them.
     async fn steps<T: StepReader>(
         &self,
         what: &'static str,
@@ -148,7 +148,7 @@ impl Keeper {
     }
 }
 
-/// The copy of the file that was meant.
+/// Reads the copy of the file `name`; fails if it is of another file.
 fn copy_of(entry: Option<&wire::FileEntry>, name: &FileName) -> Result<FileCopy, ClientError> {
     let copy = convert::file_copy(entry.ok_or_else(|| InvalidMessage::missing("entry"))?)?;
     if copy.name == *name {
@@ -160,7 +160,7 @@ fn copy_of(entry: Option<&wire::FileEntry>, name: &FileName) -> Result<FileCopy,
     )))
 }
 
-/// The request that was meant.
+/// Reads the request `id`; fails if it is another one.
 fn meant(state: wire::RequestState, id: &str) -> Result<Request, ClientError> {
     let request = Request::try_from(state)?;
     if request.id == id {
@@ -172,7 +172,7 @@ fn meant(state: wire::RequestState, id: &str) -> Result<Request, ClientError> {
     )))
 }
 
-/// Refuses more names than a server reads, here, where it can be said what to do.
+/// Refuses more names than a server reads, with an error that says what to do.
 fn bounded(names: &[FileName]) -> Result<(), ClientError> {
     let bytes: usize = names.iter().map(|name| name.as_str().len() + 5).sum();
     if bytes <= MOST_NAMES {

@@ -8,54 +8,54 @@ use serde::Serialize;
 
 use crate::error::plain;
 
-/// An act on a disk.
+/// An order about a disk.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum VolumeOrder {
-    /// Label an empty directory of a node as a new volume.
+    /// Labels an empty directory of a node as a new volume.
     Init {
-        /// The node.
+        /// The node that has the directory.
         node: NodeId,
         /// The directory, as the node sees it.
         path: String,
-        /// The new volume.
+        /// The id of the new volume.
         volume: VolumeId,
         /// The replica of the node, where more than one node bears that id.
         replica: Option<ReplicaId>,
     },
-    /// Take over a disk that another node has labelled.
+    /// Takes over a disk that another node has labelled.
     Adopt {
-        /// The node that takes it.
+        /// The node that takes the disk over.
         node: NodeId,
-        /// Where it is mounted there.
+        /// The path at which the disk is mounted on that node.
         path: String,
         /// The replica of the node, where more than one node bears that id.
         replica: Option<ReplicaId>,
     },
-    /// Trust a volume again after people have looked at it.
+    /// Trusts a volume again after people have looked at it.
     Clear(VolumeSelector),
-    /// Let it take new files.
+    /// Lets a volume take new files.
     ReadWrite(VolumeSelector),
-    /// Let it take none.
+    /// Lets a volume take no new files.
     ReadOnly(VolumeSelector),
-    /// Let what is on it go elsewhere.
+    /// Drains a volume: its copies are moved elsewhere.
     Drain(VolumeSelector),
 }
 
 /// The files that a replica will be filled with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Bootstrap {
-    /// Files that are to be brought.
+    /// The number of files to copy into the replica.
     pub files: u64,
-    /// Their bytes.
+    /// The bytes of these files.
     pub bytes: u64,
 }
 
 /// The result of a test notification.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct NotifyOutcome {
-    /// One line for each way that is set.
+    /// The outcomes, a line for each configured channel.
     pub outcomes: Vec<String>,
-    /// Whether one of them failed.
+    /// Whether any channel failed.
     pub failed: bool,
 }
 

@@ -11,37 +11,37 @@ use crate::error::{ClientError, plain};
 use crate::file_status::text;
 use crate::steps::StepReader;
 
-/// The anomalies to repair.
+/// The order for a repair.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RepairOrder {
-    /// The files; none: everything that can be repaired.
+    /// The files to repair; empty: everything that can be repaired.
     pub names: Vec<FileName>,
-    /// Only say what would be done.
+    /// Whether only to plan, and repair nothing.
     pub dry_run: bool,
     /// The number of files that are expected to be repaired.
     pub confirm: Option<u64>,
-    /// Why, for the audit trail.
+    /// The reason, for the audit trail.
     pub reason: Option<String>,
 }
 
-/// One step of a repair.
+/// A step of a repair.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Repair {
     /// The outcome of the repair.
     pub outcome: RepairOutcome,
-    /// The file, where one is meant.
+    /// The file that the step is about, if it is about one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub file: Option<FileName>,
-    /// The anomaly; absent if nothing is filed of the file.
+    /// The anomaly that is repaired; absent if none is filed of the file.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub anomaly: Option<Box<FiledAnomaly>>,
     /// The act that is, or would be, done, in one line.
     pub what: String,
-    /// Bytes that came from donors, or would, and proofs with them.
+    /// The bytes that came from donors, or would, and proofs with them.
     pub bytes_moved: u64,
-    /// Bytes that were read for verification so far.
+    /// The bytes that were read for verification so far.
     pub bytes_verified: u64,
-    /// Where the replaced groups lie, in the attic of the volume.
+    /// The item with the replaced groups, in the attic of the volume.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub attic: Option<String>,
 }
@@ -85,7 +85,7 @@ impl TryFrom<wire::RepairResponse> for Repair {
     }
 }
 
-/// Takes repairs of the files that were asked for.
+/// Reads repairs, and checks that they are of the files that were asked for.
 pub(super) struct Repairs {
     names: Vec<FileName>,
     dry_run: bool,
@@ -117,7 +117,7 @@ impl StepReader for Repairs {
                 "the archive repairs {file}, which was not asked for"
             )));
         }
-        // A copy is also read again before it is said what would be done: that is progress, and moves nothing.
+        // A dry run also reads copies again: that is progress, and moves nothing.
         let moved = repair.outcome == RepairOutcome::Progress && repair.bytes_moved > 0;
         if self.dry_run && (moved || repair.outcome == RepairOutcome::Repaired) {
             return Err(ClientError::Untrusted(

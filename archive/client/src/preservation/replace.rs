@@ -1,4 +1,4 @@
-//! The right bytes in place of a wrong copy.
+//! Replacing a wrong copy by the right bytes.
 
 use std::fmt;
 use std::sync::Arc;
@@ -15,23 +15,23 @@ use crate::error::ClientError;
 use crate::ingest::within;
 use crate::limits::ClientLimits;
 
-/// Bytes of file data in one message.
+/// The most bytes of file data in one message.
 const CHUNK: u64 = 256 * 1024;
 
 /// A copy that is to be replaced.
 #[derive(Clone)]
 pub struct Replacement {
-    /// The file.
+    /// The name of the file.
     pub name: FileName,
     /// The replica whose copy is wrong.
     pub replica: ReplicaId,
-    /// BLAKE3 of the copy that is to go.
+    /// The BLAKE3 root of the copy that is replaced.
     pub checksum: Root,
-    /// Why.
+    /// The reason, for the audit trail.
     pub reason: String,
-    /// The right bytes.
+    /// The source of the right bytes.
     pub source: Arc<dyn ReadAt + Send + Sync>,
-    /// The size of the bytes.
+    /// The size of the right bytes.
     pub size: u64,
 }
 
@@ -40,7 +40,7 @@ pub struct Replacement {
 pub struct Replaced {
     /// The copy as it is now.
     pub entry: FileCopy,
-    /// Where the wrong one lies.
+    /// The item of the attic in which the wrong copy lies.
     pub attic: AtticItem,
 }
 
@@ -55,7 +55,7 @@ impl fmt::Debug for Replacement {
 }
 
 impl Replacement {
-    /// Sends all of it. Ends early, and well, when the archive does not want any more: its answer says why.
+    /// Sends the whole replacement. Ends early, without an error, when the archive takes no more: its answer says why.
     pub(super) async fn send(
         &self,
         requests: mpsc::Sender<ReplaceRequest>,

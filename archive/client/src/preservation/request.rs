@@ -9,35 +9,35 @@ use serde::Serialize;
 use crate::error::plain;
 use crate::file_status::text;
 
-/// A request, and what became of it.
+/// A request, and its outcome.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Request {
-    /// Names it.
+    /// The id of the request.
     pub id: String,
     /// The kind of the act.
     pub act: ActKind,
     /// The description of the act, for people.
     pub what: String,
-    /// Why.
+    /// The reason that was given.
     pub reason: String,
     /// The person who asked, as `role/name`.
     pub asked_by: String,
-    /// When.
+    /// When the request was made.
     pub asked: Timestamp,
-    /// Until when it can be approved.
+    /// The time until which the request can be approved.
     pub expires: Timestamp,
     /// The state of the request.
     pub state: RequestState,
-    /// The person who approved or withdrew it.
+    /// The person who approved or withdrew the request.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ended_by: Option<String>,
-    /// When.
+    /// When the request was approved or withdrawn.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ended: Option<Timestamp>,
     /// The result of the act.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub outcome: Option<String>,
-    /// Which roles may approve it.
+    /// The roles that may approve the request.
     pub approvers: Vec<Role>,
 }
 

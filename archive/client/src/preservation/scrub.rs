@@ -5,26 +5,26 @@ use archive_rpc::InvalidMessage;
 use proto_archive::{convert, wire};
 use serde::Serialize;
 
-/// Which nodes.
+/// The nodes whose scrubs are meant.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ScrubSelection {
-    /// Only those of this replica.
+    /// Only nodes of this replica.
     pub replica: Option<ReplicaId>,
-    /// Only this one.
+    /// Only this node.
     pub node: Option<NodeId>,
 }
 
-/// The state of scrubbing, and the nodes that could not be asked.
+/// The state of the scrubs, and the nodes that could not be asked.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Scrubs {
-    /// One for each node.
+    /// The scrub of each node.
     pub scrubs: Vec<NodeScrub>,
-    /// The replicas and nodes that could not be asked; empty if everybody answered.
+    /// The replicas and nodes that could not be asked; empty if all answered.
     pub gaps: Vec<Gap>,
 }
 
 impl ScrubSelection {
-    /// The request that gives these nodes an order.
+    /// Returns the request that gives these nodes an order.
     pub(super) fn request(&self, order: ScrubOrder) -> wire::ScrubsRequest {
         wire::ScrubsRequest {
             order: Some(convert::scrub_request(order)),

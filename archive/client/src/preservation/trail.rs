@@ -1,4 +1,4 @@
-//! The audit trail and the export of what was decided.
+//! The audit trail, and the export of admin data.
 
 use std::collections::VecDeque;
 
@@ -13,30 +13,30 @@ use crate::error::{ClientError, plain};
 use crate::file_status::some;
 use crate::steps::StepReader;
 
-/// Which lines of the audit trail.
+/// The lines of the audit trail to read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AuditSelection {
-    /// Only of this file.
+    /// Only lines about this file.
     pub file: Option<FileName>,
-    /// Only from this time on.
+    /// Only lines from this time on.
     pub since: Option<Timestamp>,
 }
 
-/// One line of the audit trail.
+/// A line of the audit trail.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct AuditLine {
-    /// Ascending, without holes in the whole trail.
+    /// The number of the line: ascending, without holes in the whole trail.
     pub number: u64,
-    /// When.
+    /// When the act was done.
     pub at: Timestamp,
-    /// Who, as `role/name`.
+    /// The person or part that did the act, as `role/name`.
     pub who: String,
-    /// Which file, where one is meant.
+    /// The file that the act is about, if it is about one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub file: Option<FileName>,
     /// The act that was done.
     pub what: String,
-    /// SHA-256 of the line before it in the log, in hex; absent while it is not in the log yet.
+    /// The SHA-256 of the line before in the log, in hex; absent while the line is not in the log yet.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub previous: Option<String>,
 }
@@ -74,7 +74,7 @@ impl TryFrom<wire::AuditLineState> for AuditLine {
     }
 }
 
-/// Takes the lines of the trail: ascending, and without holes where all files are meant.
+/// Reads lines of the trail: ascending, and without holes where all files are asked for.
 pub(super) struct Lines {
     selection: AuditSelection,
     last: Option<u64>,
@@ -107,7 +107,7 @@ impl StepReader for Lines {
                     "line {number} of the audit trail is about another file than was asked for"
                 )));
             }
-            // A clock that was set back makes holes in what comes after a time.
+            // A clock that was set back makes holes among the lines after a time.
             let whole = file.is_none() && self.selection.since.is_none();
             let follows = self.last.is_none_or(|last| {
                 let next = last.checked_add(1) == Some(line.number);
@@ -126,7 +126,7 @@ impl StepReader for Lines {
     }
 }
 
-/// Takes an export: it ends with the end of a line.
+/// Reads an export, which ends with the end of a line.
 #[derive(Default)]
 pub(super) struct Export {
     last: Option<u8>,

@@ -31,21 +31,21 @@ use crate::world::key;
 /// The fault of one store. Numbers count the messages that came: the open is the first.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Fault {
-    /// Nothing.
+    /// No fault.
     Honest,
-    /// Ends the stream.
+    /// Ends the stream after so many messages.
     EndAfter(usize),
-    /// Ends it with an error.
+    /// Ends the stream with an error.
     FailAfter(usize, Kind),
-    /// Says that it should be killed, and is silent.
+    /// Asks to be killed, and is silent.
     DieAfter(usize),
-    /// Says nothing more, and takes nothing more.
+    /// Sends and takes nothing more.
     SilentAfter(usize),
     /// Wants to go on at this byte.
     Ready(u64),
-    /// Answers something else than it should, instead of `ready`.
+    /// Answers something else than `ready`.
     Instead(Instead),
-    /// A receipt that is wrong.
+    /// Sends a receipt that is wrong.
     Receipt(Wrong),
 }
 
@@ -68,7 +68,7 @@ pub enum Wrong {
     NoReplica,
 }
 
-/// One store as the server saw it.
+/// A store as the server saw it.
 #[derive(Clone, Debug)]
 pub struct ReceivedStore {
     pub open: Open,
@@ -163,7 +163,7 @@ fn wrong_receipt(wrong: Wrong, name: &str, bytes: &[u8]) -> String {
     }
 }
 
-/// One call of `store`.
+/// A call of `store`.
 struct Call {
     archive: Archive,
     fault: Fault,
@@ -276,7 +276,7 @@ impl Call {
         .await;
     }
 
-    /// Whether it stops here, as it was told to.
+    /// Carries out the fault if it is due after `count` messages; returns whether the call ends.
     async fn breaks(&self, count: usize) -> bool {
         match self.fault {
             Fault::EndAfter(n) => n == count,

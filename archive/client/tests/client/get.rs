@@ -345,7 +345,7 @@ async fn an_error_after_good_bytes_keeps_its_kind() {
         assert_eq!(error.class(), class);
         assert!(error.to_string().contains("98304"), "{error}");
     }
-    // An error after the last byte: the range is there, and still the answer was not whole.
+    // An error after the last byte: the range is there, and still the answer is not complete.
     let fault: GetFault = Arc::new(|messages| {
         let all = messages.into_iter().map(Ok);
         all.chain([Err(Status::internal("late"))]).collect()

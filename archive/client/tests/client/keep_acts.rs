@@ -128,13 +128,13 @@ async fn refused_replacement_is_not_sent_whole() {
         .unwrap_err();
     assert_eq!(error.to_string(), "a in replica one has another checksum");
     world.archive.state().keeping.replace_early = false;
-    // The source is shorter than it was.
+    // The source is shorter than announced.
     let error = keeper
         .replace(&replacement(&bytes, bytes.len() + 1), &|_| ())
         .await
         .unwrap_err();
     assert!(matches!(error, ClientError::Source { .. }), "{error}");
-    // The answer is about something else, or about nothing.
+    // The answer is about another file, or about none.
     for (attic, answer) in [
         (Some(put_aside("a")), Some(entry("b"))),
         (None, Some(entry("a"))),

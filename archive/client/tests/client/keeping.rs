@@ -18,7 +18,7 @@ use tonic::{Request, Response, Status, Streaming};
 
 use crate::archive::Archive;
 
-/// The answers of one call, and the questions it was asked. Without answers it is not offered.
+/// The answers of a call, and the requests that it got. Without answers the call is not offered.
 pub struct Scripted<Q, A> {
     pub asked: Vec<Q>,
     pub answers: Option<Vec<Result<A, Status>>>,
@@ -37,12 +37,12 @@ impl<Q, A> Default for Scripted<Q, A> {
 }
 
 impl<Q, A: Clone + Send + 'static> Scripted<Q, A> {
-    /// From now on it answers this.
+    /// Sets the answers of the call.
     pub fn say(&mut self, answers: impl IntoIterator<Item = A>) {
         self.answers = Some(answers.into_iter().map(Ok).collect());
     }
 
-    /// From now on it fails, after these.
+    /// Sets the answers of the call, and the error behind them.
     pub fn fail(&mut self, answers: impl IntoIterator<Item = A>, status: Status) {
         let answers = answers.into_iter().map(Ok);
         self.answers = Some(answers.chain([Err(status)]).collect());

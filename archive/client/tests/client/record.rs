@@ -67,7 +67,8 @@ async fn proof(world: &ServedArchive, range: std::ops::Range<u64>) -> Vec<u8> {
 #[tokio::test]
 async fn records_of_every_kind_come_whole_and_proven() {
     let world = ServedArchive::new().await;
-    // Smaller than a group, over several groups, over several requests; the last ends the file.
+    // The sizes are smaller than a group, over several groups, and over several requests; the last record ends the
+    // file.
     let sizes = [0, 100, 70_000, 16_000, 1_000_000, 5, 300_000];
     for kind in [RecordKind::Warc, RecordKind::Gzip, RecordKind::Arc] {
         let records: Vec<Vec<u8>> = sizes
@@ -185,7 +186,7 @@ async fn false_bytes_are_neither_handed_out_nor_proven() {
         matches!(proven, Err(ClientError::Untrusted(_))),
         "{proven:?}"
     );
-    // A range that was not asked for, or less of it.
+    // The archive sends only the first message of its answer.
     world.archive.state().get_fault = Some(Arc::new(|messages| {
         messages.into_iter().take(1).map(Ok).collect()
     }));

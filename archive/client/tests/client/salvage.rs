@@ -104,7 +104,7 @@ async fn holes_that_do_not_fit_are_not_believed() {
         let (_, holes, outcome) = salvage(&world, 0, None).await;
         let is_cut = wrong.end == u64::MAX;
         match outcome {
-            // The test's archive cuts what lies past the end, and leaves out what is empty.
+            // The test's archive cuts a hole at the end of the range, and leaves out an empty one.
             Ok(()) => assert!(is_cut || wrong.start == wrong.end, "{wrong:?}: {holes:?}"),
             Err(error) => assert!(matches!(error, ClientError::Untrusted(_)), "{error}"),
         }

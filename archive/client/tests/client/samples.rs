@@ -1,6 +1,7 @@
-//! Files of the field, where they are at hand: records begin and end where others say that they do.
+//! Sample files of the field, if they are at hand: records begin and end where other tools say that they do.
 //!
-//! They are taken from the folder that `HOLDFAST_SAMPLES` names; without it nothing is tested here, and that is said.
+//! The files are taken from the folder that `HOLDFAST_SAMPLES` names; without it nothing is tested here, and a line
+//! says so.
 
 use std::collections::BTreeMap;
 use std::env;
@@ -58,7 +59,7 @@ for path in sys.argv[1:]:
     print(json.dumps(said))
 ";
 
-/// The sample files: `$HOLDFAST_SAMPLES` has one folder for each project that wrote some of them.
+/// Returns the sample files: `$HOLDFAST_SAMPLES` has one folder for each project that wrote some of them.
 fn samples() -> Option<Vec<PathBuf>> {
     let folder = std::env::var_os("HOLDFAST_SAMPLES")?;
     let mut files = Vec::new();
@@ -77,7 +78,7 @@ fn samples() -> Option<Vec<PathBuf>> {
     Some(files)
 }
 
-/// Says what was not tested, past the harness, which shows nothing of a test that did not fail.
+/// Writes which test was skipped, past the harness, which shows nothing of a test that did not fail.
 fn skipped(what: &str) {
     let line = format!("SKIPPED: {what}\n");
     std::io::stderr().write_all(line.as_bytes()).unwrap();
@@ -95,7 +96,7 @@ fn length(bytes: &[u8]) -> Result<usize, NoRecord> {
     search.end_of_file().map(|()| length)
 }
 
-/// Where the records are that follow each other without a gap, and how the last search ended.
+/// Returns the extents of the records that follow each other without a gap, and how the last search ended.
 fn chain(bytes: &[u8]) -> (Vec<(u64, u64)>, Option<NoRecord>) {
     let (mut found, mut at) = (Vec::new(), 0);
     while at < bytes.len() {
@@ -110,7 +111,8 @@ fn chain(bytes: &[u8]) -> (Vec<(u64, u64)>, Option<NoRecord>) {
     (found, None)
 }
 
-/// Where the records are that begin at `offsets`, up to one that is broken. Only empty lines may be between two.
+/// Returns the extents of the records that begin at `offsets`, up to one that is broken. Only empty lines may lie
+/// between two.
 fn apart(bytes: &[u8], offsets: &[u64]) -> Vec<(u64, u64)> {
     let mut found = Vec::new();
     for (index, start) in offsets.iter().enumerate() {
@@ -131,7 +133,7 @@ fn apart(bytes: &[u8], offsets: &[u64]) -> Vec<(u64, u64)> {
     found
 }
 
-/// The Python that has `warcio`, which may be in an environment of its own; else any.
+/// Returns the Python that has `warcio`, which may be in an environment of its own; else any.
 fn python() -> PathBuf {
     let path = env::var_os("PATH").unwrap_or_default();
     let has_both =
@@ -197,7 +199,7 @@ async fn field_records_are_found_where_others_find_them() {
                 ends = apart(&bytes, &records);
                 count += ends.len();
             }
-            // One member may hold many records, and what is torn is read on by nobody in the same way.
+            // One member may hold many records, and every tool reads a torn one differently.
             let is_single = !is_plain && ends.len() == 2;
             if said["whole"] == true && !is_single && (is_plain || error.is_none()) {
                 let begins = ends.iter().map(|(start, _)| start);
@@ -215,7 +217,7 @@ async fn field_records_are_found_where_others_find_them() {
                 );
             }
         }
-        // Some of them through the archive.
+        // Some of the records are read through the archive.
         let name = FileName::new("sample.warc.gz").unwrap();
         world.archive.put(name.as_str(), &bytes);
         for (start, end) in ends.iter().step_by(1 + ends.len() / 4) {

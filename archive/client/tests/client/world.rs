@@ -1,4 +1,4 @@
-//! An environment, a server in it, and clients of it.
+//! An environment with a server and clients of it.
 
 use std::net::SocketAddr;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Small files of each kind, and where their records lie.
+//! Small files of each kind, and the extents of their records.
 
 use std::io;
 use std::ops::Range;
@@ -11,7 +11,7 @@ use testing::noise;
 use crate::access::{Hole, Salvaged};
 use crate::losses::{Losses, Whereabouts, records_in};
 
-/// A file, where its records lie, and whether offsets tell them apart.
+/// A file, the extents of its records, and whether offsets tell them apart.
 pub(super) struct Made {
     pub(super) name: &'static str,
     pub(super) bytes: Vec<u8>,
