@@ -1,4 +1,4 @@
-//! Writes an archive file of pages that nobody has ever published: the same bytes at every run, and much like a crawl.
+//! Writes an archive file of pages that were never published: the same bytes at every run, and much like a crawl.
 //!
 //! `cargo run --release -p archive-formats --example pages -- PAGES FILE [SEED]` writes for each page a request, a response and
 //! metadata, a member each: nine of ten pages are HTML of 2 to 80 KiB in words of uneven frequency, the others noise.
@@ -11,7 +11,7 @@ use archive_formats::warc::{Builder, Kind, Writer};
 
 const DATE: &str = "2026-11-21T19:14:09Z";
 
-/// Numbers that are the same for the same seed.
+/// A generator of numbers, which are the same for the same seed.
 struct Dice(u64);
 
 impl Dice {
@@ -119,7 +119,7 @@ fn exchange<W: Write>(
     put(writer, &metadata, said.as_bytes())
 }
 
-/// Words come the more often the smaller their number is.
+/// Writes a word: words with smaller numbers come more often.
 fn word(dice: &mut Dice, out: &mut Vec<u8>) {
     let number = dice.roll(4000) * dice.roll(4000) / 4000;
     let mut left = number * 7919 + 17;

@@ -1,4 +1,5 @@
-//! Reads archive files as fast as it can and says what is in them: records per type, defects, records and MiB per second.
+//! Reads archive files as fast as it can and prints what is in them: records per type, defects, records and MiB per
+//! second.
 //!
 //! `cargo run --release -p archive-formats --example read -- [--defects] [--list] [--check] FILE...`
 

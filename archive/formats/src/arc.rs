@@ -5,10 +5,10 @@
 
 use crate::warc::header::number;
 
-/// The longest line that is believed.
+/// The longest line that is read.
 pub(crate) const LONGEST_LINE: usize = 16 * 1024;
 
-/// The line before a record.
+/// The line before a record of an ARC file.
 ///
 /// ```
 /// use archive_formats::arc::Line;
@@ -20,44 +20,44 @@ pub(crate) const LONGEST_LINE: usize = 16 * 1024;
 pub struct Line {
     /// The address that was fetched, spaces included; `filedesc:` before the version block.
     pub url: Vec<u8>,
-    /// From where.
+    /// The IP address of the server.
     pub ip: Vec<u8>,
-    /// When: 14 digits, in good files.
+    /// The time of the capture: 14 digits, in good files.
     pub date: Vec<u8>,
-    /// The type the server gave.
+    /// The media type that the server gave.
     pub content_type: Vec<u8>,
     /// The fields that only version 2 has.
     pub two: Option<Two>,
-    /// The number of bytes that follow, if the line says so.
+    /// The number of bytes of the record behind the line, if the line has it.
     pub length: Option<u64>,
 }
 
 /// The fields of version 2 that version 1 does not have.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Two {
-    /// Status of the answer.
+    /// The status of the response.
     pub result_code: Vec<u8>,
-    /// Checksum, of a kind that no line tells.
+    /// The checksum, of an algorithm that no line names.
     pub checksum: Vec<u8>,
-    /// Where a redirect led to.
+    /// The target of a redirect.
     pub location: Vec<u8>,
-    /// Where the record begins.
+    /// The offset at which the record begins.
     pub offset: Vec<u8>,
-    /// The file it is in.
+    /// The name of the file that the record is in.
     pub filename: Vec<u8>,
 }
 
 /// The strictness with which a line is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Rigour {
-    /// It stands where a record of an ARC file has to begin.
+    /// The line stands where a record of an ARC file has to begin.
     Expected,
-    /// It stands anywhere.
+    /// The line stands anywhere.
     Anywhere,
 }
 
 impl Line {
-    /// Reads a line, without its end.
+    /// Reads a line, without its end. Returns `None` if it is no line before a record.
     pub fn parse(line: &[u8]) -> Option<Self> {
         Self::parse_as(line, Rigour::Expected)
     }
@@ -69,7 +69,7 @@ impl Line {
         }
         let words: Vec<&[u8]> = line.split(|&byte| byte == b' ').collect();
         let is_filedesc = line.starts_with(b"filedesc:");
-        // From the right: length, then the type, then the date with an address before it.
+        // Fields are read from the right: the length, then the type, then the date with an address before it.
         let last = words.len().checked_sub(1)?;
         let word = |at: usize| words.get(at).copied().unwrap_or_default();
         let date = (1..last)
@@ -106,7 +106,7 @@ impl Line {
         })
     }
 
-    /// A line with too few fields, or impossible ones: what can be had.
+    /// Reads as many fields as possible of a line with too few fields, or with impossible ones.
     fn odd(words: &[&[u8]]) -> Self {
         let mut rest = words.iter();
         let url = rest.next().copied().unwrap_or_default().to_vec();
@@ -125,17 +125,17 @@ impl Line {
         }
     }
 
-    /// Whether it has every field that its version has.
+    /// Returns whether the line has every field that its version has.
     pub fn is_complete(&self) -> bool {
         !self.ip.is_empty() && self.date.len() == 14 && !self.content_type.is_empty()
     }
 
-    /// Whether the version block follows.
+    /// Returns whether the version block follows the line.
     pub fn is_filedesc(&self) -> bool {
         self.url.starts_with(b"filedesc:")
     }
 
-    /// The line as the header of a WARC record.
+    /// Returns the line as the header of a WARC record.
     pub(crate) fn view(&self) -> Vec<u8> {
         let mut view = b"ARC\r\n".to_vec();
         let mut field = |name: &str, value: &[u8]| {
@@ -174,7 +174,8 @@ impl Line {
     }
 }
 
-/// `20080430204825` as `2008-04-30T20:48:25Z`, and digits behind that as parts of a second; anything else as it is.
+/// Returns `20080430204825` as `2008-04-30T20:48:25Z`, and digits behind that as parts of a second; any other date as
+/// it is.
 fn w3c_date(date: &[u8]) -> Vec<u8> {
     match (date.len(), std::str::from_utf8(date)) {
         (14..=18, Ok(text)) if text.bytes().all(|byte| byte.is_ascii_digit()) => {
@@ -207,8 +208,8 @@ fn has_scheme(line: &[u8]) -> bool {
             .all(|&byte| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.'))
 }
 
-/// Whether a line begins with a scheme that ARC files are full of, in any case. The end of one does not count: where
-/// reading begins within a line, that is how it is known.
+/// Returns whether a line begins with a scheme that is common in ARC files, in any case. The end of a scheme does not
+/// count, so that reading may begin within a line.
 pub fn has_usual_scheme(line: &[u8]) -> bool {
     [
         &b"http://"[..],

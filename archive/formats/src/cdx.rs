@@ -1,4 +1,4 @@
-//! CDX: one line for one capture, in all the forms that indexes and tools speak.
+//! CDX: a line for each capture, in all the forms that indexes and tools use.
 //!
 //! Owns [`Capture`] and what its lines look like: CDX with 9, 11 and 14 fields or any legend, CDXJ, and the 7 or 8 fields of
 //! NetarchiveSuite. What is written reads back, and what is read is written as it was, except for blanks in a CDX field,
@@ -26,14 +26,14 @@ use thiserror::Error;
 
 use crate::date::{InvalidDate, Stamp};
 
-/// One capture: a URL at a time, and where its record lies.
+/// A capture: a URL at a time, and the place of its record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Capture {
     /// The key that lines are sorted by: [`UrlKey`](crate::surt::UrlKey), or what the line had.
     pub key: String,
-    /// When.
+    /// The time of the capture.
     pub timestamp: Stamp,
-    /// The URL as it was asked for.
+    /// The URL as it was requested.
     pub original: Option<String>,
     /// The media type, without parameters.
     pub mime: Option<String>,
@@ -41,35 +41,35 @@ pub struct Capture {
     pub status: Option<u16>,
     /// The digest of the payload as the line has it: CDX leaves out `sha1:`, CDXJ mostly does not.
     pub digest: Option<String>,
-    /// Where the response redirects to: an absolute URL, where it was made from a record.
+    /// The target of a redirect: an absolute URL, where the capture was made from a record.
     pub redirect: Option<String>,
     /// Robot flags: `A` no archive, `F` no follow, `I` no index, …
     pub robots: Option<String>,
-    /// The number of bytes a reader cuts out: [`End::index_length`](crate::warc::End::index_length).
+    /// The number of bytes of the record that a reader cuts out: [`End::index_length`](crate::warc::End::index_length).
     pub length: Option<u64>,
-    /// Where the record begins in its file.
+    /// The offset of the record in its file.
     pub offset: Option<u64>,
-    /// The file.
+    /// The name of the file that the record is in.
     pub file: Option<String>,
-    /// Where the record lies that a revisit refers to.
+    /// The place of the record that a revisit refers to.
     pub original_record: Option<OriginalRecord>,
     /// Fields that have no place above, by name (CDXJ) or letter (CDX), in their order.
     pub extra: Vec<(String, String)>,
 }
 
-/// Where the record of a resolved revisit lies.
+/// The place of the record that a resolved revisit refers to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OriginalRecord {
-    /// Its stored length.
+    /// The stored length of the record.
     pub length: Option<u64>,
-    /// Where it begins.
+    /// The offset of the record in its file.
     pub offset: Option<u64>,
-    /// Its file.
+    /// The name of the file that the record is in.
     pub file: Option<String>,
 }
 
 impl Capture {
-    /// A capture of which nothing else is known yet.
+    /// Makes a capture of which only key and time are known.
     pub fn new(key: impl Into<String>, timestamp: Stamp) -> Self {
         Self {
             key: key.into(),
@@ -88,7 +88,7 @@ impl Capture {
         }
     }
 
-    /// A field that has no place of its own: `method`, `requestBody`, `recordDigest`, an unknown letter.
+    /// Returns a field that has no place of its own: `method`, `requestBody`, `recordDigest`, an unknown letter.
     pub fn extra(&self, name: &str) -> Option<&str> {
         self.extra
             .iter()
@@ -110,34 +110,35 @@ impl Capture {
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Format {
-    /// `SURT timestamp {json}`.
+    /// CDXJ: `SURT timestamp {json}`.
     Cdxj,
-    /// Fields in an order.
+    /// CDX: fields in the order of a legend.
     Cdx(Legend),
 }
 
 impl Format {
-    /// ` CDX N b a m s k r V g`
+    /// Returns CDX with 9 fields: ` CDX N b a m s k r V g`.
     pub fn cdx9() -> Self {
         Self::Cdx(Legend::cdx9())
     }
 
-    /// ` CDX N b a m s k r M S V g`
+    /// Returns CDX with 11 fields: ` CDX N b a m s k r M S V g`.
     pub fn cdx11() -> Self {
         Self::Cdx(Legend::cdx11())
     }
 
-    /// The 11 fields, and length, offset and file of the original of a revisit. Has no header line.
+    /// Returns CDX with 14 fields: the 11, and length, offset and file of the original of a revisit. Has no header
+    /// line.
     pub fn cdx14() -> Self {
         Self::Cdx(Legend::cdx14())
     }
 
-    /// NetarchiveSuite's `A e b m n g v c`, or without the checksum `c`. Has no header line.
+    /// Returns NetarchiveSuite's form: `A e b m n g v c`, or without the checksum `c`. Has no header line.
     pub fn netarchive_suite(checksum: bool) -> Self {
         Self::Cdx(Legend::netarchive_suite(checksum))
     }
 
-    /// The header line without its line end, if the form has one.
+    /// Returns the header line without its line end, if the form has one.
     pub fn header(&self) -> Option<String> {
         match self {
             Self::Cdxj => None,
@@ -165,7 +166,7 @@ impl Format {
         }
     }
 
-    /// The form of a file by its first line; the line is a header or a capture already.
+    /// Tells the form of a file by its first line; the line is a header or a capture already.
     ///
     /// # Errors
     ///
@@ -189,7 +190,7 @@ impl Format {
 /// The reason why a line does not have its form.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum InvalidLine {
-    /// A header that cannot be read.
+    /// The header cannot be read.
     #[error(transparent)]
     Legend(InvalidLegend),
     /// The first line is neither a header nor CDXJ, and no form has this number of fields.
@@ -197,44 +198,44 @@ pub enum InvalidLine {
         "no known form has {fields} fields; name the fields in a header line such as ` CDX N b a m s k r M S V g`"
     )]
     Unknown {
-        /// The number of its fields.
+        /// The number of fields of the line.
         fields: usize,
     },
-    /// Too many or too few.
+    /// The line has too many or too few fields.
     #[error("{found} fields where the form has {expected}")]
     Fields {
-        /// As many as the legend has letters.
+        /// The number of letters of the legend.
         expected: usize,
-        /// As many as there are.
+        /// The number of fields of the line.
         found: usize,
     },
-    /// The date of the capture.
+    /// The date of the capture is invalid.
     #[error("timestamp: {0}")]
     Timestamp(InvalidDate),
-    /// No key, and nothing that a key could be made from.
+    /// The line has no key, and nothing that a key could be made from.
     #[error("no key and no URL")]
     NoKey,
-    /// A field that has to be a number.
+    /// A field is not the number that it has to be.
     #[error("{field} is no number: {value:?}")]
     Number {
-        /// Which.
+        /// The name of the field.
         field: &'static str,
         /// The value of the field.
         value: String,
     },
-    /// CDXJ without a JSON object behind key and timestamp, or with one that is not valid.
+    /// The CDXJ line has no JSON object behind key and timestamp, or an invalid one.
     #[error("JSON: {0}")]
     Json(String),
-    /// A line that is no text.
+    /// The line is not UTF-8.
     #[error("byte {at} is not UTF-8")]
     NotUtf8 {
-        /// Where in the line, counted from 0.
+        /// The position of the first invalid byte in the line, counted from 0.
         at: usize,
     },
-    /// A line that is longer than the reader was told to hold.
+    /// The line is longer than the reader may hold.
     #[error("longer than {limit} bytes")]
     TooLong {
-        /// The limit.
+        /// The limit, in bytes.
         limit: usize,
     },
 }

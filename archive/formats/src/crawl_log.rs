@@ -26,77 +26,77 @@ use crate::date::Stamp;
 /// A line of a crawl log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CrawlLogLine {
-    /// 1: when it was written, to the millisecond.
+    /// Field 1: the time when the line was written, to the millisecond.
     pub time: Timestamp,
-    /// 2: the fetch status.
+    /// Field 2: the fetch status.
     pub status: i32,
-    /// 3: the length of the body, or of the record for other protocols than HTTP.
+    /// Field 3: the length of the body, or of the record for other protocols than HTTP.
     pub size: Option<u64>,
-    /// 4: the URI. Blanks in it are escaped where it is written.
+    /// Field 4: the URI. Blanks in it are escaped where it is written.
     pub uri: String,
-    /// 5: the hops from the seed, `-` of a seed.
+    /// Field 5: the hops from the seed; `-` for a seed.
     pub hops: String,
-    /// 6: the URI that led here.
+    /// Field 6: the URI that led to this one.
     pub via: Option<String>,
-    /// 7: the media type without parameters.
+    /// Field 7: the media type without parameters.
     pub media_type: Option<String>,
-    /// 8: the number of the thread or connection.
+    /// Field 8: the number of the thread or connection.
     pub thread: u32,
-    /// 9: when the fetch began, with 17 digits.
+    /// Field 9: the time when the fetch began, with 17 digits.
     pub begun: Option<Stamp>,
-    /// 9: how long it took, in milliseconds.
+    /// Field 9: the duration of the fetch, in milliseconds.
     pub milliseconds: u64,
-    /// 10: the labelled digest of the payload.
+    /// Field 10: the labelled digest of the payload.
     pub digest: Option<String>,
-    /// 11: the seed that all of it began with.
+    /// Field 11: the seed from which the URI was reached.
     pub source: Option<String>,
-    /// 12: annotations, in their order. None of them has a comma outside of quotation marks.
+    /// Field 12: annotations, in their order. None of them has a comma outside of quotation marks.
     pub annotations: Vec<String>,
 }
 
 /// The first capture of which a capture is a duplicate, as the annotation `duplicate:"…"` names it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DuplicateOrigin {
-    /// The archive file.
+    /// The name of the archive file.
     pub file: String,
-    /// Where its record begins.
+    /// The offset of the record in that file.
     pub offset: u64,
-    /// When it was fetched: 14 or 17 digits.
+    /// The time of the first capture: 14 or 17 digits.
     pub time: Stamp,
 }
 
 /// The reason why a text is not a line of a crawl log.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum InvalidCrawlLogLine {
-    /// Fewer fields than any crawler has written.
+    /// The line has fewer fields than any crawler has written.
     #[error("{0} fields, where a line of a crawl log has at least 10")]
     Fields(usize),
-    /// A field that is not what it has to be.
+    /// A field does not have its form.
     #[error("field {number} (`{text}`) is no {expected}")]
     Field {
         /// The number of the field, from 1.
         number: usize,
-        /// The field.
+        /// The text of the field.
         text: String,
-        /// The form that it has to have.
+        /// The form that the field has to have.
         expected: &'static str,
     },
 }
 
 impl CrawlLogLine {
-    /// The size of the record with the head of the response: the annotation `content-size:N`.
+    /// Returns the size of the record with the head of the response: the annotation `content-size:N`.
     pub fn content_size(&self) -> Option<u64> {
         let mut annotations = self.annotations.iter();
         annotations.find_map(|text| text.strip_prefix("content-size:")?.parse().ok())
     }
 
-    /// The capture of which this one is a duplicate, where an annotation says so: `duplicate:"file,offset,time"`, or the same
-    /// without quotation marks as old crawlers wrote it.
+    /// Returns the capture of which this one is a duplicate, where an annotation says so:
+    /// `duplicate:"file,offset,time"`, or the same without quotation marks as old crawlers wrote it.
     pub fn duplicate_origin(&self) -> Option<DuplicateOrigin> {
         let begins =
             |text: &String| text.starts_with("duplicate:") || text.starts_with("deduplicate:");
         let first = self.annotations.iter().position(begins)?;
-        // Without quotation marks its parts look like three annotations.
+        // Without quotation marks the parts of the origin look like three annotations.
         let parts = self.annotations.get(first..)?.iter().take(3);
         let joined = parts.map(String::as_str).collect::<Vec<_>>().join(",");
         let (_, origin) = joined.split_once(':')?;
@@ -148,7 +148,7 @@ impl fmt::Display for CrawlLogLine {
     }
 }
 
-/// A field, or what stands for one that is absent or empty.
+/// Returns a field as it is written; `absent` if there is no value, or an empty one.
 fn field(value: Option<&str>, absent: &str) -> String {
     match value {
         Some(value) if !value.is_empty() => escaped(value),
@@ -246,7 +246,7 @@ impl FromStr for CrawlLogLine {
     }
 }
 
-/// The annotations of a field: separated by commas, but for those between quotation marks.
+/// Splits a field into annotations: at commas that are not between quotation marks.
 fn annotations(text: &str) -> Vec<String> {
     if text == "-" {
         return Vec::new();

@@ -19,30 +19,30 @@ use thiserror::Error;
 /// The reason why a text is not a date.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum InvalidDate {
-    /// Nothing there.
+    /// The text is empty.
     #[error("the date is empty")]
     Empty,
-    /// Not the shape of a date.
+    /// The text does not have the form of a date.
     #[error("byte {at} of the date is not what the format has there")]
     Syntax {
-        /// Where, counted from 0.
+        /// The position of the first wrong character, counted from 0.
         at: usize,
     },
-    /// A part that no calendar or clock has.
+    /// A part of the date is one that no calendar or clock has.
     #[error("{part} {value} does not exist")]
     Range {
-        /// Which part.
+        /// The part of the date.
         part: Part,
         /// The value of the part.
         value: u16,
     },
-    /// More digits of a second than the format has.
+    /// The date has more digits of a second than the format has.
     #[error("{0} digits of a second; at most 9 are allowed")]
     Fraction(usize),
-    /// A number of digits that no timestamp has.
+    /// The text has a number of digits that no timestamp has.
     #[error("{0} digits; a timestamp has 14, or 17 with milliseconds")]
     Digits(usize),
-    /// Before the year 0 or after the year 9999 once its offset is applied.
+    /// The date is before the year 0 or after the year 9999 once its offset is applied.
     #[error("the date is outside of the years 0000 to 9999")]
     Outside,
 }
@@ -50,17 +50,17 @@ pub enum InvalidDate {
 /// A part of a date.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
-    /// 0 to 9999.
+    /// The year, 0 to 9999.
     Year,
-    /// 1 to 12.
+    /// The month, 1 to 12.
     Month,
-    /// 1 to as many as the month has.
+    /// The day, 1 to the last of the month.
     Day,
-    /// 0 to 23.
+    /// The hour, 0 to 23.
     Hour,
-    /// 0 to 59.
+    /// The minute, 0 to 59.
     Minute,
-    /// 0 to 59: there are no leap seconds in archives.
+    /// The second, 0 to 59: there are no leap seconds in archives.
     Second,
     /// The hours and minutes of an offset from UTC.
     Offset,
@@ -83,17 +83,17 @@ impl fmt::Display for Part {
 /// The precision with which a date was given. The order is from coarse to fine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Precision {
-    /// `2016`
+    /// To the year: `2016`.
     Year,
-    /// `2016-01`
+    /// To the month: `2016-01`.
     Month,
-    /// `2016-01-11`
+    /// To the day: `2016-01-11`.
     Day,
-    /// `2016-01-11T23:24Z`
+    /// To the minute: `2016-01-11T23:24Z`.
     Minute,
-    /// `2016-01-11T23:24:25Z`
+    /// To the second: `2016-01-11T23:24:25Z`.
     Second,
-    /// `2016-01-11T23:24:25.4Z`, with this number of digits.
+    /// To this number of digits of a second: `2016-01-11T23:24:25.4Z`.
     Fraction(u8),
 }
 
@@ -102,7 +102,8 @@ pub enum Precision {
 pub enum Reading {
     /// W3CDTF in UTC, as ISO 28500 says: date parts, or date and time with `Z`.
     Strict,
-    /// Also what is found in files: offsets, a missing or small `Z`, small `t`, a blank instead of it, 12, 14 or 17 digits.
+    /// Also the forms that are found in files: offsets, a missing or small `Z`, small `t`, a blank instead of it, 12,
+    /// 14 or 17 digits.
     Lenient,
 }
 
@@ -125,7 +126,7 @@ pub struct WarcDate {
 }
 
 impl WarcDate {
-    /// Reads a date. The strict form is what [`FromStr`] reads.
+    /// Reads a date. [`FromStr`] reads the strict form.
     ///
     /// # Errors
     ///
@@ -157,7 +158,7 @@ impl WarcDate {
         })
     }
 
-    /// A date written with a precision; what is finer is cut off, not rounded.
+    /// Returns a date written with a precision; finer parts are cut off, not rounded.
     pub fn from_time(time: Timestamp, precision: Precision) -> Self {
         let civil = utc(time);
         let (date, clock) = (civil.date(), civil.time());
@@ -176,7 +177,7 @@ impl WarcDate {
                 format!("{minutes}:{:02}.{kept}Z", clock.second())
             }
         };
-        // What was just written reads back, except for years that W3CDTF cannot say: those keep their time.
+        // The text reads back, except for years that W3CDTF cannot express: those keep their time.
         match Self::read(&text, Reading::Strict) {
             Ok(date) => date,
             Err(_) => Self {
@@ -187,24 +188,24 @@ impl WarcDate {
         }
     }
 
-    /// The text as it was read.
+    /// Returns the text as it was read.
     pub fn as_str(&self) -> &str {
         &self.text
     }
 
-    /// The beginning of the span that it names: `2016` is the first moment of that year.
+    /// Returns the beginning of the span that the date names: `2016` is the first moment of that year.
     ///
     /// The last day of the year 9999, which a [`Timestamp`] does not reach, is the last moment that it has.
     pub fn time(&self) -> Timestamp {
         moment(self.time)
     }
 
-    /// Returns the precision with which it was given.
+    /// Returns the precision with which the date was given.
     pub fn precision(&self) -> Precision {
         self.precision
     }
 
-    /// Returns the timestamp by which an index orders it.
+    /// Returns the timestamp by which an index orders the date.
     pub fn stamp(&self) -> Stamp {
         Stamp::from_civil(self.time)
     }
@@ -244,7 +245,7 @@ impl Ord for WarcDate {
     }
 }
 
-/// The date and time of a calendar, not yet known to exist.
+/// The date and time of a calendar, not yet checked to exist.
 struct Civil {
     year: u16,
     month: u16,
@@ -275,7 +276,7 @@ impl Civil {
     }
 }
 
-/// Returns how many days a month has; 31 for a month that does not exist.
+/// Returns the number of days of a month; 31 for a month that does not exist.
 fn days_in(year: u16, month: u16) -> u16 {
     match month {
         4 | 6 | 9 | 11 => 30,
@@ -296,7 +297,7 @@ fn moment(time: DateTime) -> Timestamp {
         .map_or(Timestamp::MAX, |zoned| zoned.timestamp())
 }
 
-/// Without the nanoseconds beyond a multiple of `unit`.
+/// Cuts off the nanoseconds beyond a multiple of `unit`.
 fn cut(time: DateTime, unit: i32) -> DateTime {
     let nanos = time.subsec_nanosecond();
     time.with()
@@ -305,7 +306,7 @@ fn cut(time: DateTime, unit: i32) -> DateTime {
         .unwrap_or(time)
 }
 
-/// Walks over the bytes of a date and knows where it is.
+/// A cursor over the bytes of a date.
 struct Cursor<'a> {
     bytes: &'a [u8],
     at: usize,
@@ -418,7 +419,7 @@ fn fraction(c: &mut Cursor<'_>) -> Result<(i32, u8), InvalidDate> {
     }
 }
 
-/// `+01:00`, `+0100` or `+01`, to the end.
+/// Reads an offset at the end of the text: `+01:00`, `+0100` or `+01`.
 fn offset(c: &mut Cursor<'_>, local: DateTime) -> Result<DateTime, InvalidDate> {
     let east = c.peek() == Some(b'+');
     c.at += 1;

@@ -28,7 +28,7 @@ pub enum Class {
     Spans,
     /// A gzip member with more than one record: records cannot be reached by offset.
     Shared,
-    /// Compressed with a dictionary that the file does not have, or another one.
+    /// Data that was compressed with a dictionary that the file does not have, or with another one.
     Dictionary,
     /// A version of WARC that is not known.
     Version,
@@ -44,7 +44,7 @@ pub enum Class {
     HeaderTooLong,
     /// A header that ends before its empty line.
     HeaderCut,
-    /// No `Content-Length`.
+    /// A record without `Content-Length`.
     MissingLength,
     /// A `Content-Length` that is no number, or is there twice with different values.
     BadLength,
@@ -60,7 +60,7 @@ impl Class {
     /// The number of classes.
     const COUNT: usize = 23;
 
-    /// All of them, in order.
+    /// All classes, in order.
     pub const ALL: [Self; Self::COUNT] = [
         Self::Empty,
         Self::NoRecord,
@@ -87,8 +87,8 @@ impl Class {
         Self::ArcLine,
     ];
 
-    /// Whether something that was in the file, or should be, is not in its records: lost, cut, guessed or in doubt. The
-    /// others are read as they were meant.
+    /// Returns whether a defect of this class costs content: something that was in the file, or should be, is lost,
+    /// cut, guessed or in doubt in its records. Defects of other classes are read as they were meant.
     pub fn costs_content(self) -> bool {
         match self {
             Self::Empty
@@ -117,7 +117,7 @@ impl Class {
         }
     }
 
-    /// Its name in reports and settings.
+    /// Returns the name of the class in reports and settings.
     pub fn name(self) -> &'static str {
         match self {
             Self::Empty => "empty",
@@ -153,16 +153,16 @@ impl fmt::Display for Class {
     }
 }
 
-/// One thing that is wrong, and where.
+/// A defect of a file, and its place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Defect {
     /// The class of the defect.
     pub class: Class,
-    /// Where in the file: of the byte in a plain file, of the member in a compressed one.
+    /// The offset in the file: of the byte in a plain file, of the member in a compressed one.
     pub offset: u64,
-    /// Where in the decompressed bytes, counted from where reading began.
+    /// The offset in the decompressed bytes, counted from where reading began.
     pub uncompressed: u64,
-    /// The record it was met in, as its header names it.
+    /// The id of the record with the defect, as its header names it.
     pub record: Option<String>,
     /// The description of the defect.
     pub words: String,
@@ -181,11 +181,11 @@ impl fmt::Display for Defect {
 /// The reaction of a reader to a defect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// Say nothing, and read on.
+    /// Says nothing, and reads on.
     Ignore,
-    /// Put it beside the record, and read on.
+    /// Reports the defect beside the record, and reads on.
     Report,
-    /// Answer with an error. A caller who asks again reads on behind it.
+    /// Returns an error. A caller who asks again reads on behind the defect.
     Refuse,
 }
 
@@ -208,7 +208,8 @@ pub struct Policy {
 }
 
 impl Policy {
-    /// Reports what costs data or may cost it, refuses nothing, is silent about what harms nobody.
+    /// Returns the policy that reports defects and refuses nothing; padding, bare line feeds and unknown types, which
+    /// harm nobody, are ignored.
     pub fn lenient() -> Self {
         [Class::UnknownType, Class::LineEnding, Class::Padding]
             .into_iter()
@@ -217,7 +218,8 @@ impl Policy {
             })
     }
 
-    /// Refuses everything that a standard forbids. Only reported: what a standard allows and nobody should write.
+    /// Returns the policy that refuses everything that a standard forbids. Padding and shared members, which a standard
+    /// allows and nobody should write, are reported; unknown types are ignored.
     pub fn strict() -> Self {
         [Class::Shared, Class::Padding]
             .into_iter()
@@ -227,14 +229,14 @@ impl Policy {
             .with(Class::UnknownType, Action::Ignore)
     }
 
-    /// The same action for each class.
+    /// Returns the policy with the same action for each class.
     pub fn all(action: Action) -> Self {
         Self {
             actions: [action; Class::COUNT],
         }
     }
 
-    /// With another action for one class.
+    /// Sets the action for one class.
     #[must_use]
     pub fn with(mut self, class: Class, action: Action) -> Self {
         if let Some(slot) = self.actions.get_mut(class as usize) {

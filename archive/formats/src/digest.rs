@@ -1,8 +1,8 @@
 //! Labelled digests, `algorithm:value`, as `WARC-Payload-Digest` and CDX have them.
 //!
-//! Owns how they are read, compared and computed. A [`Digest`] keeps the exact spelling and is compared by what it says:
-//! Base32 in either case, hex and Base64 of the same bytes are equal. An algorithm that this build does not know is kept
-//! and cannot be checked. Does not say whether an algorithm is strong enough for anything.
+//! Owns how digests are read, compared and computed. A [`Digest`] keeps the exact spelling and is compared by its
+//! value: Base32 in either case, hex and Base64 of the same bytes are equal. An algorithm that this build does not know
+//! is kept and cannot be checked. Does not say whether an algorithm is strong enough for anything.
 
 use std::fmt;
 use std::io::{self, Write};
@@ -20,13 +20,13 @@ use thiserror::Error;
 /// The reason why a text is not a labelled digest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum InvalidDigest {
-    /// No colon between algorithm and value, or nothing before it.
+    /// The text has no colon between algorithm and value, or nothing before it.
     #[error("no algorithm; a digest is written algorithm:value")]
     NoAlgorithm,
-    /// Nothing after the colon.
+    /// The text has nothing after the colon.
     #[error("no value after the algorithm")]
     NoValue,
-    /// A value that is neither hex, Base32 nor Base64 of as many bytes as the algorithm has.
+    /// The value is neither hex, Base32 nor Base64 of as many bytes as the algorithm has.
     #[error("the value is not the hex, Base32 or Base64 of a {} digest ({} bytes)", .0.label(), .0.bytes())]
     Value(Algorithm),
 }
@@ -34,20 +34,20 @@ pub enum InvalidDigest {
 /// The algorithms that can be checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Algorithm {
-    /// 20 bytes; in the field written as Base32.
+    /// SHA-1: 20 bytes; in the field written as Base32.
     Sha1,
-    /// 32 bytes.
+    /// SHA-256: 32 bytes.
     Sha256,
-    /// 64 bytes.
+    /// SHA-512: 64 bytes.
     Sha512,
-    /// 16 bytes.
+    /// MD5: 16 bytes.
     Md5,
-    /// 32 bytes.
+    /// BLAKE3: 32 bytes.
     Blake3,
 }
 
 impl Algorithm {
-    /// All of them.
+    /// All algorithms.
     pub const ALL: [Self; 5] = [
         Self::Sha1,
         Self::Sha256,
@@ -56,7 +56,7 @@ impl Algorithm {
         Self::Blake3,
     ];
 
-    /// The label that this build writes.
+    /// Returns the label that this build writes.
     pub const fn label(self) -> &'static str {
         match self {
             Self::Sha1 => "sha1",
@@ -67,7 +67,7 @@ impl Algorithm {
         }
     }
 
-    /// Returns how many bytes a digest has.
+    /// Returns the number of bytes of a digest.
     pub const fn bytes(self) -> usize {
         match self {
             Self::Sha1 => 20,
@@ -77,7 +77,8 @@ impl Algorithm {
         }
     }
 
-    /// The algorithm of a label in any case, with or without hyphens or underscores: `sha1`, `SHA-1`, `Sha_256`.
+    /// Returns the algorithm of a label in any case, with or without hyphens or underscores: `sha1`, `SHA-1`,
+    /// `Sha_256`.
     pub fn from_label(label: &str) -> Option<Self> {
         let plain = label.trim().bytes().filter(|b| !matches!(b, b'-' | b'_'));
         let mut name = [0_u8; 8];
@@ -91,7 +92,7 @@ impl Algorithm {
     }
 }
 
-/// A labelled digest: the exact text, and what it says where that is known.
+/// A labelled digest: the exact text, and its value if the algorithm is known.
 ///
 /// ```
 /// use archive_formats::digest::{Algorithm, Digest};
@@ -109,7 +110,7 @@ pub struct Digest {
     value: Option<Value>,
 }
 
-/// The bytes of a digest.
+/// The value of a digest: an algorithm, and the bytes.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Value {
     algorithm: Algorithm,
@@ -117,7 +118,7 @@ pub struct Value {
 }
 
 impl Digest {
-    /// Reads a digest without a label, as CDX files have them: `sha1:` is what an unlabelled digest means there.
+    /// Reads a digest without a label, as CDX files have them: an unlabelled digest is SHA-1 there.
     ///
     /// # Errors
     ///
@@ -130,22 +131,22 @@ impl Digest {
         })
     }
 
-    /// The text as it was read.
+    /// Returns the text as it was read.
     pub fn as_str(&self) -> &str {
         &self.text
     }
 
-    /// The part before the colon, as it was read; empty for a digest without a label.
+    /// Returns the part before the colon, as it was read; empty for a digest without a label.
     pub fn label(&self) -> &str {
         self.text.split_once(':').map_or("", |(label, _)| label)
     }
 
-    /// Returns its value; `None` if the algorithm is unknown, and the digest therefore cannot be checked.
+    /// Returns the value; `None` if the algorithm is unknown, and the digest therefore cannot be checked.
     pub fn value(&self) -> Option<&Value> {
         self.value.as_ref()
     }
 
-    /// The algorithm, if it is known.
+    /// Returns the algorithm, if it is known.
     pub fn algorithm(&self) -> Option<Algorithm> {
         self.value.as_ref().map(Value::algorithm)
     }
@@ -183,7 +184,7 @@ impl fmt::Display for Digest {
     }
 }
 
-/// Equal by value; digests of unknown algorithms are equal when their texts are.
+/// Compares digests by value; digests of unknown algorithms are equal if their texts are.
 impl PartialEq for Digest {
     fn eq(&self, other: &Self) -> bool {
         match (&self.value, &other.value) {
@@ -206,7 +207,7 @@ impl From<Value> for Digest {
 }
 
 impl Value {
-    /// A digest from its bytes; none if they are not as many as the algorithm has.
+    /// Makes a digest from its bytes; `None` if they are not as many as the algorithm has.
     pub fn new(algorithm: Algorithm, bytes: &[u8]) -> Option<Self> {
         (bytes.len() == algorithm.bytes()).then(|| Self {
             algorithm,
@@ -214,17 +215,17 @@ impl Value {
         })
     }
 
-    /// The algorithm.
+    /// Returns the algorithm.
     pub fn algorithm(&self) -> Algorithm {
         self.algorithm
     }
 
-    /// The bytes.
+    /// Returns the bytes of the digest.
     pub fn as_bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// Without label: Base32 in capitals for SHA-1, small hex for all others.
+    /// Returns the digest without label: Base32 in capitals for SHA-1, small hex for all others.
     pub fn unlabelled(&self) -> String {
         match self.algorithm {
             Algorithm::Sha1 => BASE32.encode(&self.bytes),
@@ -234,13 +235,13 @@ impl Value {
         }
     }
 
-    /// In small hex digits.
+    /// Returns the digest in small hex digits.
     pub fn hex(&self) -> String {
         HEXLOWER.encode(&self.bytes)
     }
 }
 
-/// The spelling of the field: `sha1:` with Base32 in capitals, all others in small hex.
+/// Writes the field's usual spelling: `sha1:` with Base32 in capitals, all others in small hex.
 impl fmt::Display for Value {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}", self.algorithm.label(), self.unlabelled())
@@ -253,10 +254,11 @@ impl fmt::Debug for Value {
     }
 }
 
-/// Hex, Base32 or Base64 (either alphabet), padded or not: whichever gives as many bytes as the algorithm has.
+/// Decodes hex, Base32 or Base64 (either alphabet), padded or not: the one that gives as many bytes as the algorithm
+/// has.
 ///
 /// The lengths of the three differ for each algorithm here, so that no text can be read in two ways. Hex digits of
-/// another length are a hex digest that was cut, not something else: no digest consists of them by chance.
+/// another length are a hex digest that was cut, not another spelling: no digest consists of hex digits by chance.
 fn decode(algorithm: Algorithm, text: &str) -> Option<Box<[u8]>> {
     let bytes = algorithm.bytes();
     let bare = text.trim_end_matches('=').as_bytes();
@@ -283,7 +285,7 @@ fn decode(algorithm: Algorithm, text: &str) -> Option<Box<[u8]>> {
         .map(Vec::into_boxed_slice)
 }
 
-/// Computes the digests that were asked for while bytes stream through.
+/// Computes digests while bytes stream through.
 #[derive(Clone, Default)]
 pub struct Hashers {
     sha1: Option<Sha1>,
@@ -295,7 +297,7 @@ pub struct Hashers {
 }
 
 impl Hashers {
-    /// Hashers for these algorithms; naming one twice changes nothing.
+    /// Makes hashers for these algorithms; naming one twice changes nothing.
     pub fn new(algorithms: impl IntoIterator<Item = Algorithm>) -> Self {
         let mut hashers = Self::default();
         for algorithm in algorithms {
@@ -310,7 +312,7 @@ impl Hashers {
         hashers
     }
 
-    /// Takes in the next bytes.
+    /// Hashes the next bytes.
     pub fn update(&mut self, bytes: &[u8]) {
         self.length = self
             .length
@@ -332,12 +334,12 @@ impl Hashers {
         }
     }
 
-    /// Returns how many bytes it took in.
+    /// Returns the number of bytes that were hashed.
     pub fn length(&self) -> u64 {
         self.length
     }
 
-    /// The digests, in the order of [`Algorithm::ALL`].
+    /// Returns the digests, in the order of [`Algorithm::ALL`].
     pub fn finish(self) -> Vec<Value> {
         let value = |algorithm, bytes: &[u8]| Value {
             algorithm,
@@ -375,7 +377,7 @@ impl fmt::Debug for Hashers {
     }
 }
 
-/// The digest of bytes at hand.
+/// Returns the digest of `bytes`.
 pub fn digest(algorithm: Algorithm, bytes: &[u8]) -> Value {
     let bytes: Box<[u8]> = match algorithm {
         Algorithm::Sha1 => Sha1::digest(bytes).as_slice().into(),

@@ -1,4 +1,4 @@
-//! Gzip members: one record, one member, and where each begins and ends to the byte.
+//! Gzip members: one member for each record, and the exact beginning and end of each.
 //!
 //! Owns the framing (RFC 1952) around raw deflate, so that the end of a member is exact and a wrong checksum is told
 //! from a wrong length. Does not know what is in a member.
@@ -16,7 +16,7 @@ const HAS_NAME: u8 = 8;
 const HAS_COMMENT: u8 = 16;
 const RESERVED: u8 = 0xe0;
 
-/// The longest header of a member that is believed: an extra field of 64 KiB, a name and a comment.
+/// The longest header of a member that is read: an extra field of 64 KiB, a name and a comment.
 pub(crate) const LONGEST_HEADER: usize = 128 * 1024;
 
 /// The result of reading the first bytes of a member.
@@ -24,27 +24,27 @@ pub(crate) const LONGEST_HEADER: usize = 128 * 1024;
 pub(crate) enum Head {
     /// A header of this many bytes.
     Complete(usize),
-    /// A header as far as it goes.
+    /// The beginning of a header, whose end is missing.
     Partial,
-    /// No header.
+    /// The bytes are no header.
     No,
 }
 
 /// The place up to which the header of a member was read.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct HeadCursor {
-    /// Where the texts go on, once what stands before them is there.
+    /// The offset of the next text (name or comment), once the fields before it are complete.
     at: usize,
     /// The number of texts that have ended.
     texts: usize,
 }
 
-/// Reads the header of a member: no more than [`LONGEST_HEADER`] bytes, whether they come at once or not.
+/// Reads the header of a member. A header beyond [`LONGEST_HEADER`] bytes is refused, whether it comes at once or not.
 pub(crate) fn head(bytes: &[u8]) -> Head {
     resume_head(bytes, &mut HeadCursor::default())
 }
 
-/// Reads the header of a member of which more bytes have come. `cursor` was not used for another, so that no text is
+/// Reads the header of a member of which more bytes have come. `cursor` belongs to this member, so that no text is
 /// searched twice.
 pub(crate) fn resume_head(bytes: &[u8], cursor: &mut HeadCursor) -> Head {
     let known = bytes.len().min(MAGIC.len());
@@ -98,14 +98,14 @@ pub(crate) struct Step {
     pub(crate) then: Then,
 }
 
-/// The way in which it goes on after a step.
+/// The state of a member after a step.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Then {
-    /// There is more to do; without progress, more input is needed.
+    /// The member goes on; without progress, more input is needed.
     Continue,
     /// The member is complete.
     End,
-    /// The member is not what it says.
+    /// The data of the member contradict its framing.
     Broken(Class, String),
 }
 
@@ -114,7 +114,7 @@ pub(crate) enum Then {
 pub(crate) struct Gunzip {
     inflate: Decompress,
     crc: Crc,
-    /// The trailer, as far as it is known, once the data has ended.
+    /// The trailer, as far as it has come, once the data has ended.
     trailer: Option<Vec<u8>>,
 }
 
@@ -143,7 +143,7 @@ impl Gunzip {
         let result = self
             .inflate
             .decompress(input, output, FlushDecompress::None);
-        // What was done in one step is no longer than what was given.
+        // A step does no more bytes than it was given, so that the differences fit.
         let consumed = usize::try_from(self.inflate.total_in() - in_before).unwrap_or(input.len());
         let produced =
             usize::try_from(self.inflate.total_out() - out_before).unwrap_or(output.len());

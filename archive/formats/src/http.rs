@@ -29,7 +29,7 @@ use std::io;
 
 use thiserror::Error;
 
-/// The reason why a body ends before its end. Travels within an [`io::Error`]; ask with [`BodyError::of`].
+/// The reason why a body ends early. Travels within an [`io::Error`]; [`BodyError::of`] finds it there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum BodyError {
     /// The bytes end within a chunk, or before the last one.
@@ -41,31 +41,31 @@ pub enum BodyError {
     /// A chunk that begins with no size, or does not end where its size says.
     #[error("no chunk begins at byte {at} of the body")]
     BadChunk {
-        /// Where, in the stored bytes of the body.
+        /// The position of the damage in the stored bytes of the body.
         at: u64,
     },
-    /// The compressed bytes end before their end.
+    /// The compressed bytes end before the end of their stream.
     #[error("the {} stream is cut after {out} decoded bytes", .coding.name())]
     CutStream {
-        /// Which encoding.
+        /// The encoding that was being undone.
         coding: Coding,
-        /// The number of bytes that came out.
+        /// The number of bytes that were decompressed.
         out: u64,
     },
     /// The compressed bytes are damaged.
     #[error("the {} stream is damaged after {out} decoded bytes", .coding.name())]
     BadStream {
-        /// Which encoding.
+        /// The encoding that was being undone.
         coding: Coding,
-        /// The number of bytes that came out.
+        /// The number of bytes that were decompressed.
         out: u64,
     },
-    /// More comes out than was allowed.
+    /// More bytes come out than are allowed.
     #[error("more than {limit} bytes, the limit, come out of {stored}")]
     TooLarge {
         /// The number of bytes that were allowed.
         limit: u64,
-        /// The number of encoded bytes they came from.
+        /// The number of encoded bytes that they came from.
         stored: u64,
     },
 }

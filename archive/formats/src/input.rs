@@ -1,23 +1,23 @@
-//! The bytes of a file as they come: one buffer, what was read, and a little of what lies behind.
+//! The bytes of a file as they come: one buffer, with the bytes that were read and a few that were consumed.
 //!
 //! Owns the position in the file. Does not know what the bytes mean.
 
 use std::io::{self, Read};
 
-/// The size of the buffer.
+/// The size of the buffer, in bytes.
 const SIZE: usize = 256 * 1024;
 
 /// The number of consumed bytes that are kept, so that a search after damage can begin a little before it.
 pub(crate) const LOOK_BACK: usize = 64 * 1024;
 
-/// A reader with a buffer that can grow, and be gone back in.
+/// A reader with a buffer that can grow and rewind.
 #[derive(Debug)]
 pub(crate) struct Input<R> {
     source: R,
     buffer: Vec<u8>,
     start: usize,
     end: usize,
-    /// Where in the file the buffer begins.
+    /// The offset in the file at which the buffer begins.
     base: u64,
 }
 
@@ -32,12 +32,12 @@ impl<R: Read> Input<R> {
         }
     }
 
-    /// Returns the bytes that are there and not consumed.
+    /// Returns the bytes that were read and not consumed.
     pub(crate) fn bytes(&self) -> &[u8] {
         self.buffer.get(self.start..self.end).unwrap_or_default()
     }
 
-    /// Where in the file `bytes` begins.
+    /// Returns the offset in the file at which `bytes` begins.
     pub(crate) fn position(&self) -> u64 {
         self.base + self.start as u64
     }
@@ -50,7 +50,7 @@ impl<R: Read> Input<R> {
         &mut self.source
     }
 
-    /// Forgets what is there: what the source gives next stands at `position`.
+    /// Drops the buffer: the next byte of the source is at `position` of the file.
     pub(crate) fn restart(&mut self, position: u64) {
         (self.start, self.end) = (0, 0);
         self.base = position;
@@ -60,14 +60,14 @@ impl<R: Read> Input<R> {
         self.start = (self.start + count).min(self.end);
     }
 
-    /// Goes back to a position, or as near as what was kept allows.
+    /// Goes back to a position, or as near as the kept bytes allow.
     pub(crate) fn rewind(&mut self, position: u64) {
         let start = usize::try_from(position.saturating_sub(self.base)).unwrap_or(usize::MAX);
         self.start = start.min(self.start);
     }
 
-    /// Reads on behind what is there; `false` at the end of the file. Grows when nothing was consumed: the caller
-    /// keeps the bound.
+    /// Reads more bytes; returns `false` at the end of the file. The buffer grows when nothing was consumed: the caller
+    /// bounds it.
     pub(crate) fn more(&mut self) -> io::Result<bool> {
         if self.end == self.buffer.len() {
             let from = self.start.saturating_sub(LOOK_BACK);
@@ -95,7 +95,7 @@ impl<R: Read> Input<R> {
         }
     }
 
-    /// Sees to it that `count` bytes are there, if the file has them.
+    /// Reads until `count` bytes are in the buffer; returns `false` if the file has fewer.
     pub(crate) fn want(&mut self, count: usize) -> io::Result<bool> {
         while self.end - self.start < count {
             if !self.more()? {
@@ -105,7 +105,7 @@ impl<R: Read> Input<R> {
         Ok(true)
     }
 
-    /// Sees to it that `count` bytes are there, if the file has them and they can be read. An error is met again by
+    /// Reads until `count` bytes are in the buffer, if the file has them and they can be read. An error comes again in
     /// the read that needs these bytes.
     pub(crate) fn peek(&mut self, count: usize) {
         let _is_there = self.want(count).unwrap_or(false);

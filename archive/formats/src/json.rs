@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 
-/// A value of JSON. How deep it can be is limited by the parser.
+/// A value of JSON. The parser limits how deep it can be.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Json {
     Null,
@@ -18,7 +18,7 @@ pub(crate) enum Json {
 }
 
 impl fmt::Display for Json {
-    /// Compact JSON again.
+    /// Writes the value as compact JSON.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let quoted = |f: &mut fmt::Formatter<'_>, text: &str| {
             f.write_str(&serde_json::Value::from(text).to_string())

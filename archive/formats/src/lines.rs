@@ -4,20 +4,20 @@
 
 use std::io::{self, BufRead, Read as _};
 
-/// A line, and where it is.
+/// A line, with its place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Line<'a> {
-    /// Its number, counted from 1.
+    /// The number of the line, counted from 1.
     pub number: u64,
-    /// Where it begins in the input, in bytes.
+    /// The offset of the line in the input, in bytes.
     pub offset: u64,
-    /// Its bytes without the line end, LF or CR LF. `None` if it is longer than the limit.
+    /// The bytes of the line without its end, LF or CR LF. `None` if the line is longer than the limit.
     pub bytes: Option<&'a [u8]>,
-    /// Whether it ends with LF. Only the last line can lack it.
+    /// Whether the line ends with LF. Only the last line can lack it.
     pub is_ended: bool,
 }
 
-/// Reads lines of up to a number of bytes, and passes over longer ones.
+/// A reader of lines of up to a number of bytes, which skips the bytes of longer ones.
 ///
 /// ```
 /// use archive_formats::lines::Lines;
@@ -49,7 +49,7 @@ impl<R: BufRead> Lines<R> {
         }
     }
 
-    /// The limit, in bytes.
+    /// Returns the limit, in bytes.
     pub fn limit(&self) -> usize {
         self.limit
     }
@@ -100,7 +100,7 @@ impl<R: BufRead> Lines<R> {
             .saturating_add(u64::try_from(bytes).unwrap_or(u64::MAX));
     }
 
-    /// Passes over the rest of a line. Returns whether it has an end.
+    /// Skips the rest of a line. Returns whether it has an end.
     fn skip_line(&mut self) -> io::Result<bool> {
         loop {
             let buffer = match self.input.fill_buf() {

@@ -1,9 +1,9 @@
 //! Keys of requests that have a body: the method and the body are written into the URL.
 //!
-//! Owns how (pywb's rules since 2.6.7, as cdxj-indexer has them), so that a captured POST is found by what was posted.
-//! Methods other than GET add `__wb_method=…`; the bodies of POST and PUT follow it: forms decoded, multipart as a form, JSON
-//! flattened (`name`, `name.2_`, `name.3_`), all else as `__wb_post_data=` in Base64. A body that says it is JSON and is
-//! none adds nothing. Never fails; does not say that the key can be turned back into the request.
+//! Owns the rules (pywb's since 2.6.7, as cdxj-indexer has them), so that a captured POST is found by its body. Methods
+//! other than GET add `__wb_method=…`; the bodies of POST and PUT follow it: forms decoded, multipart as a form, JSON
+//! flattened (`name`, `name.2_`, `name.3_`), all else as `__wb_post_data=` in Base64. A body that claims to be JSON and
+//! is not adds nothing. Never fails; does not promise that the key can be turned back into the request.
 //!
 //! Where it differs from cdxj-indexer 1.5.0, on purpose: media types are read in any case; the text goes before a
 //! fragment, not behind it, where it would be lost with it; multipart that cannot be read becomes Base64, not an
@@ -24,7 +24,7 @@ pub const MAX_QUERY: usize = 4096;
 /// The most bytes of a body that are looked at: of a longer one, the beginning is enough.
 pub const MAX_BODY: usize = 1 << 20;
 
-/// A request's URL with what makes its key.
+/// The URL of a request with the text that makes its key.
 ///
 /// ```
 /// use archive_formats::post::append;
@@ -38,11 +38,11 @@ pub const MAX_BODY: usize = 1 << 20;
 pub struct Appended {
     /// The URL to make a key of.
     pub url: String,
-    /// The body as a query: `requestBody` in CDXJ. Empty when nothing was made of it.
+    /// The body as a query: `requestBody` in CDXJ. Empty if the body adds nothing.
     pub body: String,
 }
 
-/// Writes a method and a body into a URL. None for GET, whose URL is the key as it is.
+/// Writes a method and a body into a URL. Returns `None` for GET, whose URL is the key as it is.
 pub fn append(
     url: &str,
     method: &str,
@@ -121,7 +121,7 @@ fn base64(body: &[u8]) -> String {
     format!("__wb_post_data={}", STANDARD.encode(body))
 }
 
-/// A form without its escapes; what is no UTF-8 then becomes U+FFFD.
+/// Undoes the escapes of a form; bytes that are not UTF-8 then become U+FFFD.
 fn unquote(form: &str) -> String {
     let mut bytes = form.as_bytes().iter();
     let mut out = Vec::with_capacity(form.len());
@@ -151,7 +151,7 @@ fn unquote(form: &str) -> String {
     String::from_utf8_lossy(&out).into_owned()
 }
 
-/// Names and values as a form: all but letters, digits and `_.-~` escaped, blanks as `+`.
+/// Writes names and values as a form: all but letters, digits and `_.-~` escaped, blanks as `+`.
 fn encode<'a>(fields: impl Iterator<Item = (&'a str, &'a [u8])>) -> String {
     let mut out = String::new();
     for (name, value) in fields {

@@ -4,7 +4,7 @@
 //! record. A member is decompressed into a buffer that is thrown away: a large one costs time, not memory. Lines may end
 //! in CRLF or in LF alone, as those of files in the field do.
 //!
-//! Not promised: that the record is good in any other respect.
+//! Not promised: that the record is valid in any other respect.
 
 mod member;
 
@@ -21,13 +21,13 @@ pub const LONGEST_HEADER: usize = 64 * 1024;
 /// The name of the format in the first line of a WARC record.
 const WARC: &[u8] = b"WARC/";
 
-/// The bytes that tell a gzip member from all else.
+/// The bytes that tell a gzip member from any other record.
 const GZIP: &[u8] = &[gzip::MAGIC[0], gzip::MAGIC[1]];
 
 /// The kind of a record, by its first bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RecordKind {
-    /// A gzip member, whatever is in it.
+    /// A gzip member, with any content.
     Gzip,
     /// A WARC record that is not compressed.
     Warc,
@@ -62,16 +62,17 @@ pub enum NoRecord {
     },
 }
 
-/// The part of pushed bytes that belongs to the record.
+/// The part of the pushed bytes that belongs to the record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RecordProgress {
-    /// All of them, and more may come.
+    /// All pushed bytes, and more may come.
     Continues,
-    /// This number of them: the record ends there.
+    /// The first bytes, of this number: the record ends behind them.
     Ends(usize),
 }
 
-/// A search for the end of one record, which takes the bytes of the record and of what follows it in pieces of any length.
+/// A search for the end of a record, which takes the bytes of the record and of what follows it in pieces of any
+/// length.
 ///
 /// ```
 /// use archive_formats::record_end::{RecordEnd, RecordKind, RecordProgress};
@@ -92,23 +93,23 @@ pub struct RecordEnd {
 
 #[derive(Debug)]
 enum State {
-    /// The header of a plain record, as far as it has come.
+    /// In the header of a plain record: its bytes so far.
     Header(Vec<u8>),
     Member(Box<Member>),
-    /// The block, and the number of its bytes that are still to come.
+    /// In the block: the kind of the record, and the number of bytes that are still to come.
     Block(RecordKind, u64),
     LineEnds(LineEnds),
 }
 
-/// The line ends after a block: at least one and at most `most`.
+/// The line ends behind a block: at least one and at most `most`.
 #[derive(Clone, Copy, Debug)]
 struct LineEnds {
     kind: RecordKind,
     most: u8,
     found: u8,
-    /// The block has ended a line itself, as the first of many ARC files does.
+    /// Whether the line ends may be missing: the block has ended a line itself, as the first of many ARC files does.
     may_miss: bool,
-    /// A CR has come, and its LF has not.
+    /// Whether a CR has come, and its LF has not.
     is_after_cr: bool,
 }
 
@@ -136,7 +137,7 @@ impl RecordEnd {
         }
     }
 
-    /// Returns how many bytes are still to come at most, where the record says so.
+    /// Returns the most bytes that are still to come, where the record tells it.
     pub fn left(&self) -> Option<u64> {
         match &self.state {
             State::Header(_) | State::Member(_) => None,
@@ -224,8 +225,8 @@ impl RecordEnd {
     }
 }
 
-/// Returns the state after the header in `bytes`, and the length of the header; `None` if it goes on. The first `before`
-/// bytes were looked at before.
+/// Returns the state behind the header in `bytes`, and the length of the header; `None` if the header goes on. The
+/// first `before` bytes were searched before.
 fn begin(bytes: &[u8], before: usize) -> Result<Option<(State, usize)>, NoRecord> {
     if bytes.starts_with(GZIP) {
         let mut member = Box::new(Member::new());
@@ -244,8 +245,8 @@ fn begin(bytes: &[u8], before: usize) -> Result<Option<(State, usize)>, NoRecord
     if GZIP.starts_with(bytes) {
         return Ok(None);
     }
-    // What was looked at here before is text without a line end. A line has no other bytes, so a file of noise need not be
-    // read any further.
+    // The bytes that were searched before are text without a line end. A line has no other bytes, so that a file of
+    // noise is not read any further.
     let from = if before < GZIP.len() { 0 } else { before };
     let more = bytes.get(from..).unwrap_or_default();
     let end = memchr::memchr(b'\n', more).map(|at| from + at);
@@ -270,7 +271,7 @@ fn block(kind: RecordKind, left: u64) -> State {
     }
 }
 
-/// Whether a WARC record begins here.
+/// Returns whether a WARC record begins with `header`.
 fn is_warc(header: &[u8]) -> bool {
     header.len() >= WARC.len() && may_begin(header)
 }
@@ -331,7 +332,7 @@ fn arc_length(line: &[u8]) -> Option<u64> {
     number(last)
 }
 
-/// Returns the beginning of what is there, fit for a terminal.
+/// Returns the first bytes, fit for a terminal.
 fn shown(bytes: &[u8]) -> String {
     const MOST: usize = 24;
     if bytes.is_empty() {

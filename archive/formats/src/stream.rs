@@ -1,7 +1,7 @@
 //! The decompressed bytes of an archive file, and the members they come in.
 //!
 //! Owns which compression a file has, where each member begins and ends, and how to find the next member after damage.
-//! A plain file is one member. Does not know what a record is: a function says what one begins with.
+//! A plain file is one member. Does not know records: a function of the caller tells whether bytes begin one.
 
 use std::io::{self, Read};
 
@@ -21,7 +21,7 @@ const SIZE: usize = 128 * 1024;
 /// The compression of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Compression {
-    /// Not at all.
+    /// No compression.
     Plain,
     /// Gzip members.
     Gzip,
@@ -36,16 +36,16 @@ enum Codec {
     Zstd(Box<Unzstd>),
 }
 
-/// Where a member lies.
+/// The place of a member.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Member {
-    /// Where it begins in the file.
+    /// The offset in the file at which the member begins.
     pub(crate) offset: u64,
-    /// Where it ends in the file, once that is known.
+    /// The offset in the file at which the member ends, once that is known.
     pub(crate) end: u64,
-    /// Where it begins in the decompressed bytes.
+    /// The offset in the decompressed bytes at which the member begins.
     pub(crate) began: u64,
-    /// The number of members before it.
+    /// The number of members before this one.
     pub(crate) number: u64,
 }
 
@@ -69,18 +69,18 @@ enum State {
     Done,
 }
 
-/// The way in which it goes on at the end of a member.
+/// The way in which the stream goes on at the end of a member.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Next {
-    /// Another one began.
+    /// The next member began.
     Member,
-    /// There is no other.
+    /// The file has no further member.
     End,
     /// The bytes that follow cannot be read: see `resync`.
     Broken,
 }
 
-/// A file, decompressed.
+/// The decompressed bytes of a file.
 #[derive(Debug)]
 pub(crate) struct Stream<R> {
     input: Input<R>,
@@ -92,7 +92,7 @@ pub(crate) struct Stream<R> {
     member: Member,
     state: State,
     padding: u64,
-    /// Taken for gzip where its first bytes do not tell.
+    /// Whether the file is taken for gzip where its first bytes do not tell.
     assumed: bool,
     search: resync::Search,
 }
@@ -114,13 +114,13 @@ impl<R: Read> Stream<R> {
         }
     }
 
-    /// Reads with a dictionary that was read before.
+    /// Sets a dictionary that was read before.
     pub(crate) fn set_dictionary(&mut self, unzstd: Unzstd) {
         self.codec = Codec::Zstd(Box::new(unzstd));
     }
 
-    /// Finds out how the file is compressed: not at all, when its first bytes do not tell. `false` for a file without a
-    /// byte.
+    /// Finds out how the file is compressed: not at all, if its first bytes do not tell. Returns `false` for a file
+    /// without a byte.
     pub(crate) fn open(&mut self, starts: &dyn Fn(&[u8]) -> bool) -> io::Result<bool> {
         if !matches!(self.state, State::Unknown) {
             return Ok(true);
@@ -148,7 +148,7 @@ impl<R: Read> Stream<R> {
         Ok(true)
     }
 
-    /// Whether it is known how the file is compressed.
+    /// Returns whether the compression of the file is known.
     pub(crate) fn is_open(&self) -> bool {
         !matches!(self.state, State::Unknown)
     }
@@ -161,7 +161,7 @@ impl<R: Read> Stream<R> {
         }
     }
 
-    /// Returns the bytes that are decompressed and not consumed.
+    /// Returns the bytes that were decompressed and not consumed.
     pub(crate) fn bytes(&self) -> &[u8] {
         match self.codec {
             Codec::Plain => self.input.bytes(),
@@ -180,12 +180,12 @@ impl<R: Read> Stream<R> {
         }
     }
 
-    /// Where `bytes` begins in the decompressed file, counted from where reading began.
+    /// Returns the offset in the decompressed file at which `bytes` begins, counted from where reading began.
     pub(crate) fn position(&self) -> u64 {
         self.consumed
     }
 
-    /// Returns where in the file a reader must begin to read from here.
+    /// Returns the offset in the file from which a reader must read to begin here.
     pub(crate) fn offset(&self) -> u64 {
         match self.codec {
             Codec::Plain => self.input.position(),
@@ -202,7 +202,7 @@ impl<R: Read> Stream<R> {
         self.member
     }
 
-    /// Returns how far into its member `bytes` begins; zero in a plain file.
+    /// Returns the offset in the member at which `bytes` begins; zero in a plain file.
     pub(crate) fn in_member(&self) -> u64 {
         match self.codec {
             Codec::Plain => 0,
@@ -210,22 +210,22 @@ impl<R: Read> Stream<R> {
         }
     }
 
-    /// Whether the member has ended as it should, with nothing left to consume.
+    /// Returns whether the member has ended as it should, with nothing left to consume.
     pub(crate) fn at_end_of_member(&self) -> bool {
         matches!(self.state, State::Ended | State::Between | State::Done) && self.bytes().is_empty()
     }
 
-    /// Zero bytes that were skipped between members since this was asked.
+    /// Returns the number of zero bytes that were skipped between members since the last call.
     pub(crate) fn take_padding(&mut self) -> u64 {
         std::mem::take(&mut self.padding)
     }
 
-    /// Sees to it that there are bytes; `false` at the end of the member, however it ended.
+    /// Decompresses until bytes are in the buffer; returns `false` at the end of the member, however it ended.
     pub(crate) fn fill(&mut self) -> io::Result<bool> {
         Ok(!self.bytes().is_empty() || self.more()?)
     }
 
-    /// Adds to the bytes that are there; `false` when the member has no more of them.
+    /// Decompresses more bytes; returns `false` if the member has no more.
     pub(crate) fn more(&mut self) -> io::Result<bool> {
         let before = self.bytes().len();
         while self.bytes().len() == before {
@@ -289,7 +289,7 @@ impl<R: Read> Stream<R> {
         }
     }
 
-    /// Goes on with the next member. What is not consumed stays before it.
+    /// Goes on with the next member. Bytes that were not consumed stay before it.
     pub(crate) fn next_member(&mut self) -> io::Result<Next> {
         match self.state {
             State::Inside => return Ok(Next::Member),

@@ -1,4 +1,4 @@
-//! URL keys: canonical URLs turned round so that what belongs together sorts together (SURT).
+//! URL keys: canonical URLs turned round so that related URLs sort together (SURT).
 //!
 //! Owns one dialect, the Internet Archive's, as the Python package `surt`, pywb and cdxj-indexer have it. Never fails: any
 //! bytes give a key. Does not say that two URLs with one key are one resource, and loses the URL: keep the original beside it.
@@ -43,26 +43,27 @@ use std::fmt;
 pub struct UrlKey(String);
 
 impl UrlKey {
-    /// The version of the rules. An index keeps it beside its keys; keys of other versions are made again from the URLs.
+    /// The version of the rules. An index keeps it beside its keys; keys of other versions are made again from the
+    /// URLs.
     pub const VERSION: u16 = 1;
 
-    /// The key of a URL, as text or as the raw bytes of a record.
+    /// Makes the key of a URL, given as text or as the raw bytes of a record.
     pub fn of(url: impl AsRef<[u8]>) -> Self {
         let url = url.as_ref();
         Self(plain::key(url).unwrap_or_else(|| key(url)))
     }
 
-    /// A key that stands in an index already.
+    /// Takes a key that stands in an index already.
     pub fn from_index(key: &str) -> Self {
         Self(key.to_owned())
     }
 
-    /// As text.
+    /// Returns the key as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// The part before `)`: the host turned round, with its port. None for keys without a host.
+    /// Returns the part before `)`: the host turned round, with its port. `None` for keys without a host.
     pub fn host(&self) -> Option<&str> {
         self.0.split_once(")/").map(|(host, _)| host)
     }
@@ -92,7 +93,7 @@ impl Borrow<str> for UrlKey {
     }
 }
 
-/// The key by all rules.
+/// Makes a key by all rules.
 fn key(raw: &[u8]) -> String {
     let clean = clean(raw);
     if clean.is_empty() {
@@ -115,7 +116,7 @@ fn key(raw: &[u8]) -> String {
     }
 }
 
-/// Without blanks around it, and without the tabs and line ends that editors put in.
+/// Removes the blanks around a URL, and the tabs and line ends that editors put in.
 fn clean(raw: &[u8]) -> Vec<u8> {
     let blank = |b: &u8| b.is_ascii_whitespace() || *b == 0x0b;
     let start = raw.iter().position(|b| !blank(b)).unwrap_or(raw.len());
@@ -131,7 +132,7 @@ fn clean(raw: &[u8]) -> Vec<u8> {
         .collect()
 }
 
-/// Returns the scheme in small letters and what follows its colon; `http` where no scheme is given.
+/// Returns the scheme in small letters, and the text behind its colon; `http` if the URL has no scheme.
 fn scheme(url: &[u8]) -> (String, &[u8]) {
     let http = || ("http".to_owned(), url);
     let Some(colon) = url.iter().position(|b| *b == b':') else {
@@ -153,7 +154,7 @@ fn scheme(url: &[u8]) -> (String, &[u8]) {
     (String::from_utf8_lossy(name).to_ascii_lowercase(), rest)
 }
 
-/// Returns what begins with the host: behind `//`, and behind anything for the schemes of the web.
+/// Returns the rest of a URL from its host on: behind `//`, and behind any slashes for the schemes of the web.
 fn hierarchical<'a>(scheme: &str, rest: &'a [u8]) -> Option<&'a [u8]> {
     if !matches!(scheme, "http" | "https") {
         return rest.strip_prefix(b"//");

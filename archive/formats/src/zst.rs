@@ -1,7 +1,7 @@
 //! Zstandard frames as `.warc.zst` has them: read only, with the dictionary that the file brings along.
 //!
-//! Owns frame headers, the dictionary frame and the bounds: no window beyond 8 MiB, no dictionary beyond 8 MiB. Does not
-//! know what is in a frame.
+//! Owns frame headers, the dictionary frame and the bounds: no window beyond 8 MiB, no dictionary beyond 8 MiB. Does
+//! not know the content of a frame.
 
 use std::fmt;
 use std::io;
@@ -20,22 +20,22 @@ const DICTIONARY_FRAME: u32 = 0x184d_2a5d;
 /// The first bytes of a dictionary with an identifier.
 const DICTIONARY: [u8; 4] = [0x37, 0xa4, 0x30, 0xec];
 
-/// The largest window, as a power of two: what the standard wants of a reader.
+/// The largest window, as a power of two: what the standard demands of a reader.
 const WINDOW: u32 = 23;
 
-/// The largest dictionary.
+/// The largest dictionary, in bytes.
 pub(crate) const LARGEST_DICTIONARY: usize = 8 * 1024 * 1024;
 
 /// The result of reading the first bytes of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Head {
-    /// A frame that wants the dictionary of this number, or none (0).
+    /// A frame that needs the dictionary of this number, or none (0).
     Frame { dictionary: u32 },
-    /// A frame to be skipped: eight bytes and then this many. One kind of them has the dictionary.
+    /// A frame to skip: eight bytes and then this many. One kind of these frames has the dictionary.
     Skippable { dictionary: bool, length: u32 },
-    /// A header as far as it goes.
+    /// The beginning of a header, whose end is missing.
     Partial,
-    /// No header.
+    /// The bytes are no header.
     No,
 }
 
@@ -114,7 +114,7 @@ impl Unzstd {
         })
     }
 
-    /// Takes what the dictionary frame has: a dictionary, or one that is compressed itself.
+    /// Reads the content of the dictionary frame: a dictionary, or a compressed one.
     pub(crate) fn with_dictionary(content: &[u8]) -> Result<Self, String> {
         let plain;
         let dictionary = if content.starts_with(&MAGIC) {

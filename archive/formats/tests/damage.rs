@@ -42,7 +42,7 @@ fn every_prefix_is_read_politely() {
         for length in 0..file.len() {
             let (seen, classes) = read(&file[..length]);
             assert!(!classes.is_empty() || seen.len() < whole.len(), "{length}");
-            // What lies before the cut is as it was.
+            // The records before the cut are as they were.
             for (seen, whole) in seen.iter().zip(&whole) {
                 if seen.end.complete {
                     assert_eq!(seen.header, whole.header, "{length}");
@@ -123,7 +123,7 @@ fn frame_with_wrong_end_is_passed_over() {
         .iter()
         .map(|record| frame(&mut context, &plain(std::slice::from_ref(record))))
         .collect();
-    // The first, the one in the middle and the last.
+    // Flips a bit in the first frame, the one in the middle and the last.
     for wrong in [0, frames.len() / 2, frames.len() - 1] {
         let mut damaged = frames.clone();
         *damaged[wrong].last_mut().unwrap() ^= 1;
@@ -153,7 +153,7 @@ fn damage_in_the_middle_is_located() {
     );
     assert_eq!(defect.record.as_deref(), Some("<urn:uuid:5>"));
     assert!(!seen[4].end.complete && seen[5].end.complete);
-    // Bytes put in, and bytes taken out.
+    // Bytes were inserted or removed.
     let cut = [&file[..middle], &file[middle + 5000..]].concat();
     let (seen, classes) = read(&cut);
     assert_eq!((seen.len(), classes.len()), (8, 1), "{classes:?}");
@@ -224,7 +224,7 @@ fn file_of_beginnings_is_read_in_linear_time() {
         }
         let taken = started.elapsed();
         assert!(found <= file.len() as u64);
-        // A square of the length would be hours.
+        // Time in the square of the length would be hours.
         assert!(taken.as_secs() < 60, "{taken:?} {piece:?}");
     }
 }

@@ -163,7 +163,7 @@ impl Dice {
     }
 }
 
-/// Gives what it has in small pieces.
+/// A reader that hands out its bytes in small pieces.
 pub(crate) struct Drip<'a>(pub(crate) &'a [u8], pub(crate) usize);
 
 impl Read for Drip<'_> {

@@ -22,7 +22,7 @@ impl Read for Broken<'_> {
 /// The header, the block and the end of a record.
 type WholeRecord = (Vec<u8>, Vec<u8>, End);
 
-/// The records that can be read to their end, and whether an error ended that.
+/// Returns the records that can be read to their end, and whether an error ended that.
 fn whole(mut reader: Reader<impl Read>) -> (Vec<WholeRecord>, bool) {
     let mut found = Vec::new();
     loop {

@@ -8,7 +8,7 @@ use archive_formats::warc::{Compression, Kind, Reader};
 
 use crate::files::{DATE, Dice, ReadRecord, frame, member, read, read_all};
 
-/// A record that says a length.
+/// Makes a record that announces a length.
 fn record(number: u32, block: &[u8], length: usize) -> Vec<u8> {
     let builder =
         Builder::new(Kind::Resource, &format!("urn:x:{number}"), DATE).target_uri("http://a/");
@@ -20,7 +20,7 @@ fn record(number: u32, block: &[u8], length: usize) -> Vec<u8> {
 
 fn good(number: u32, size: usize) -> Vec<u8> {
     let mut dice = Dice(u64::from(number) + 7);
-    // Half of it can be compressed.
+    // Half of the block can be compressed.
     let block: Vec<u8> = (0..size)
         .map(|_| b"0123456789abcdef"[dice.roll(16)])
         .collect();
@@ -79,7 +79,7 @@ fn member_with_long_header_is_found_behind_damage() {
     };
     let members: Vec<Vec<u8>> = (0..20).map(with_extra).collect();
     let mut file = members.concat();
-    // A block of a kind that does not exist.
+    // The byte begins a block of a kind that does not exist.
     file[9012] = 0xff;
     let (seen, _) = read(&file);
     assert_eq!(whole(&seen), 19);
@@ -88,7 +88,7 @@ fn member_with_long_header_is_found_behind_damage() {
 #[test]
 fn a_damaged_first_byte_costs_the_first_record() {
     for pack in [member, zstd] {
-        // The second lies behind everything that is looked at together.
+        // The second record lies behind all bytes that are tried together.
         let records: Vec<Vec<u8>> = (0..30)
             .map(|number| pack(&good(number, if number == 0 { 1_500_000 } else { 3000 })))
             .collect();
@@ -125,7 +125,7 @@ fn skippable_frame_of_wrong_length_hides_no_record() {
         assert_eq!((whole(&seen), classes), (100, vec![class]), "{length}");
         assert_eq!(seen[0].end.offset, 12);
     }
-    // A long one that is right is not a defect.
+    // A long skippable frame with the right length is not a defect.
     let mut table = note(1_000_000);
     table.resize(1_000_008, 7);
     let (seen, classes) = read(&[frames.concat(), table, frames[0].clone()].concat());
@@ -156,7 +156,7 @@ fn members_in_each_other_are_not_all_inflated() {
     const HEAD: &[u8] = b"\x1f\x8b\x08\0\0\0\0\0\0\xff";
     let zeros = vec![0; 40_000_000];
     let bomb = member(&zeros);
-    // Without its end, and then a block of a kind that does not exist.
+    // The bomb lacks its end, and goes on with a block of a kind that does not exist.
     let bomb = [&bomb[10..bomb.len() - 2000], &[0xff; 2000]].concat();
     let mut nest = Vec::new();
     for _ in 0..600 {
@@ -171,7 +171,7 @@ fn members_in_each_other_are_not_all_inflated() {
         ]
         .concat();
     }
-    // The bomb runs over a few of these before it breaks.
+    // The bomb runs over a few of these members before it breaks.
     let file = [nest, bomb, member(&good(1, 5)).repeat(100)].concat();
     let mut reader = Reader::new(file.as_slice());
     let (mut inflated, mut last) = (0, None);
@@ -208,9 +208,9 @@ fn nested_blocks_are_given_out_once() {
     // A length may happen to lead to the end of another record.
     assert!(seen.len() > 18_000, "{}", seen.len());
     let blocks: usize = seen.iter().map(|seen| seen.block.len()).sum();
-    // What is left at the end is short, but nobody can see that it is.
+    // The rest at the end is short, but nothing shows that it is.
     assert!(blocks < 3 * file.len() + 600 * 60_000, "{blocks}");
-    // One whose length is right is believed, whatever it holds.
+    // A record whose length is right is read as it is, whatever its block contains.
     let inner = good(9, 20);
     let file = [
         record(1, b"abc", 500),

@@ -57,13 +57,13 @@ fn damaged_record_has_length_of_its_rest() {
     let end = offset(1) + length(1) / 2;
     let cut = captures(&gzip[..end]);
     assert_eq!(cut.last().unwrap().length, Some((end - offset(1)) as u64));
-    // A byte within a record is wrong: it ends where the next one begins.
+    // A byte within a record is wrong: the record ends where the next one begins.
     let mut flipped = gzip.clone();
     flipped[offset(0) + length(0) - 6] ^= 1;
     let found = captures(&flipped);
     assert_eq!(found[0].length, whole[0].length);
     assert_eq!(found.len(), whole.len());
-    // Nobody can cut a record out of a member that it shares.
+    // A record cannot be cut out of a member that it shares.
     let shared = crate::files::member(&plain(&crawl()));
     assert!(
         captures(&shared)

@@ -1,4 +1,4 @@
-//! Files as others make them, damage them and read them.
+//! Files as other programs make them, damage them and read them.
 
 #![expect(
     clippy::unwrap_used,

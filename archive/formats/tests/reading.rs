@@ -32,7 +32,7 @@ fn offsets_and_lengths_lead_to_each_record_alone() {
             let length = seen.end.length.unwrap();
             offset += length;
             assert!(seen.end.complete && !seen.end.shared);
-            // The range alone is the record, and so is what begins at the offset.
+            // The range alone is the record, and so is the record that begins at the offset.
             let from = usize::try_from(seen.end.offset).unwrap();
             let range = &file[from..from + usize::try_from(length).unwrap()];
             let (alone, none) = read(range);
@@ -85,7 +85,7 @@ fn records_over_several_members() {
         assert_eq!(seen[0].block, whole[0].block);
         assert!(seen[0].end.complete);
     }
-    // Cut within its block: one record, four members, nothing lost.
+    // The record is cut within its block: one record, four members, nothing lost.
     let records = &crawl()[..1];
     let plain = plain(records);
     let file = [
@@ -114,7 +114,7 @@ fn zstd_with_and_without_a_dictionary() {
         .collect();
     let file: Vec<u8> = wholes.iter().flat_map(|whole| frame(whole)).collect();
     check(&file, &[], 8);
-    // Header and block in frames of their own: one record.
+    // Header and block lie in frames of their own: one record.
     let file: Vec<u8> = wholes
         .iter()
         .flat_map(|whole| [frame(&whole[..50]), frame(&whole[50..])].concat())
@@ -156,7 +156,7 @@ fn zstd_with_and_without_a_dictionary() {
         let record = reader.next_record().unwrap().unwrap();
         assert_eq!(record.kind(), Kind::Response);
         assert!(record.end().unwrap().complete);
-        // Behind bytes that cannot be read, it is known too.
+        // The dictionary is also known behind bytes that cannot be read.
         let known = reader.known().unwrap();
         let dictionary = Dictionary::read(file.as_slice()).unwrap();
         assert!(dictionary.is_some());
@@ -288,7 +288,7 @@ fn odd_records_are_read_and_told() {
             2,
         );
     }
-    // Too long: into the next record, which is found again.
+    // The announced length reaches into the next record, which is found again.
     let bad = good.replace("Length: 3", "Length: 30");
     check(
         (bad.clone() + &good + &good).as_bytes(),
@@ -397,7 +397,7 @@ fn literals_are_read_in_any_case() {
     assert_eq!(record.version(), Version::Warc1_0);
     let extracted = archive_formats::cdx::extract(record, "a.warc").unwrap();
     assert!(extracted.capture.is_some());
-    // After garbage, too.
+    // The same records are found behind garbage.
     let torn = format!("garbage\n{file}");
     let (seen, _) = read(torn.as_bytes());
     assert_eq!(seen.len(), 3);

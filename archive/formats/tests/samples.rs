@@ -1,4 +1,4 @@
-//! Files that other projects publish: as many records as their makers say, and as `warcio` sees.
+//! Files that other projects publish: they have as many records as their makers say, and as `warcio` sees.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -9,12 +9,12 @@ use archive_formats::warc::{Reader, Writer};
 
 use crate::files::{Dice, read};
 
-/// Where the samples lie: a folder with a `MANIFEST.tsv`.
+/// Returns the folder of the samples, which has a `MANIFEST.tsv`.
 fn samples() -> Option<PathBuf> {
     std::env::var_os("HOLDFAST_SAMPLES").map(PathBuf::from)
 }
 
-/// `{'warcinfo': 2, …}` as a map.
+/// Reads `{'warcinfo': 2, …}` as a map.
 fn counts(text: &str) -> Option<BTreeMap<String, u64>> {
     let inside = text.strip_prefix('{')?.strip_suffix('}')?;
     inside
@@ -47,7 +47,7 @@ fn as_many_records_as_warcio_sees() {
             record.end().unwrap();
         }
         if failed {
-            // It gave up; we do not.
+            // `warcio` gave up; we do not.
             let total: u64 = found.values().sum();
             assert!(total >= expected.values().sum(), "{line}: {found:?}");
         } else {

@@ -160,7 +160,7 @@ fn types_have_rules_of_their_own() {
 
 #[test]
 fn everything_passed_over_is_reported() {
-    // What `validate` sees itself, in records that it is given.
+    // The classes that `validate` sees itself, in records that it is given.
     let seen = [
         Class::WrongLength,
         Class::Version,
@@ -302,7 +302,7 @@ fn digests_that_nobody_can_judge_are_not_judged() {
         short(&in_file(&record(1, "response", &unread, answer))),
         [(Rule::Digest, Severity::Error, "5.8")]
     );
-    // A block that is cut is told once, as that.
+    // A cut block is reported once, as cut.
     let mut cut = record(
         1,
         "response",
@@ -361,7 +361,7 @@ fn what_only_several_records_show() {
     let total = |total: u64| format!("WARC-Segment-Total-Length: {total}\r\n");
     let segmentation = |severity, clause| (Rule::Segmentation, severity, clause);
     let (error, warning) = (Severity::Error, Severity::Warning);
-    // The others may lie in other files.
+    // The other segments may lie in other files.
     assert_eq!(in_file(&first), []);
     assert_eq!(in_file(&next(3, &total(15))), []);
     assert_eq!(in_file(&(first.clone() + &next(2, &total(10)))), []);

@@ -1,4 +1,4 @@
-//! All that is written is there, the same every time, and nothing comes after a mistake.
+//! Everything is written, the same every time, and nothing comes after an error.
 
 use std::io::{self, Write};
 

@@ -1,4 +1,4 @@
-//! Captures of requests that had a body: a response, and the request beside it, make one key.
+//! Captures of requests that had a body: a response and the request beside it are indexed under one key.
 //!
 //! Owns which records are of one exchange, as cdxj-indexer has it: neighbours in the file with one URL, of which one
 //! names the other in WARC-Concurrent-To. The key of the response to a POST or PUT is made from what was posted
@@ -20,7 +20,7 @@ const HEAD_LIMIT: usize = 1 << 20;
 /// The number of bytes that are looked at of a body without a length.
 const UNKNOWN_LENGTH: u64 = 8192;
 
-/// Makes the captures of one file, and joins requests with their responses.
+/// Makes the captures of a file, and joins requests with their responses.
 #[derive(Debug)]
 pub struct Exchanges {
     file: String,
@@ -44,7 +44,7 @@ enum Side {
     Neither,
 }
 
-/// The query of a POST or PUT.
+/// The query that a POST or PUT makes.
 #[derive(Debug)]
 struct Posted {
     method: String,
@@ -52,7 +52,7 @@ struct Posted {
 }
 
 impl Exchanges {
-    /// Begins with the file of this name.
+    /// Makes an empty one for the file of this name.
     pub fn new(file: impl Into<String>) -> Self {
         Self {
             file: file.into(),
@@ -60,7 +60,7 @@ impl Exchanges {
         }
     }
 
-    /// Reads the next record of the file to its end. The capture that is there then is of this record or of the one before
+    /// Reads the next record of the file to its end. The capture in the result is of this record or of the one before
     /// it; the omission and the end are of this record.
     ///
     /// # Errors
@@ -91,7 +91,7 @@ impl Exchanges {
         Ok(extracted)
     }
 
-    /// The capture that was held back, at the end of the file.
+    /// Returns the capture that was held back, at the end of the file.
     pub fn finish(&mut self) -> Option<Capture> {
         self.before.take()?.capture
     }
@@ -144,7 +144,7 @@ fn bare(id: &[u8]) -> &str {
         .unwrap_or(id)
 }
 
-/// The capture of an exchange, under the key of what was asked.
+/// Returns the capture of an exchange, under the key of its request.
 fn join(one: Half, other: Half) -> Option<Capture> {
     let (posted, capture) = match (one.side, other.side) {
         (Side::Request(posted), _) => (posted, other.capture),
@@ -191,10 +191,10 @@ fn posted<R: Read>(
     Ok((posted, record.end()?))
 }
 
-/// As much of the body as its header says, within what a key looks at.
+/// Returns as much of the body as its header announces, within what a key looks at.
 fn body<R: Read>(head: &Head, record: &mut Record<'_, R>) -> Result<Vec<u8>, ReadError> {
     let length = match head.get("Content-Length") {
-        // A length that is not valid is not believed, and neither is the body that it belongs to.
+        // A length that is invalid is not believed, and neither is the body that it belongs to.
         Some(_) => head.content_length().unwrap_or(0),
         None => UNKNOWN_LENGTH,
     };

@@ -1,4 +1,4 @@
-//! The capture that an index has of one record.
+//! The capture that an index has of a record.
 //!
 //! Owns which records are captures, and what is said of them: what cdxj-indexer says unless it is told otherwise, so that
 //! the two can be held against each other. Does not resolve revisits, and does not join requests with responses: [`Exchanges`](super::Exchanges) does.
@@ -16,13 +16,13 @@ use crate::http::{Head, HeadError, MediaType};
 use crate::surt::UrlKey;
 use crate::warc::{End, Header, Kind, ReadError, Record};
 
-/// The longest head of an HTTP message that is read. Nothing is known of what a longer one says.
+/// The longest head of an HTTP message that is read. Nothing is taken from a longer one.
 const HEAD_LIMIT: usize = 1 << 20;
 
 /// The result of reading a record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Extracted {
-    /// Its place in an index; nothing if it has none.
+    /// The capture; `None` if the record has no place in an index.
     pub capture: Option<Capture>,
     /// The reason why a capture has no place in an index, though it should have one.
     pub omitted: Option<String>,
@@ -107,7 +107,7 @@ fn begin<R: Read>(record: &Record<'_, R>) -> Result<Option<Capture>, String> {
         return Ok(None);
     }
     let Some(url) = url(header) else {
-        // Metadata without one is about a file, and not about a URL.
+        // Metadata without a URL is about a file.
         let needs_url = kind != Kind::Metadata;
         return if needs_url {
             Err(format!("a {kind} without WARC-Target-URI"))
@@ -131,7 +131,7 @@ fn begin<R: Read>(record: &Record<'_, R>) -> Result<Option<Capture>, String> {
     Ok(Some(capture))
 }
 
-/// The URL of a record. Bytes that are no UTF-8 are Latin-1, so that different URLs stay different.
+/// Returns the URL of a record. Bytes that are not UTF-8 are read as Latin-1, so that different URLs stay different.
 pub(super) fn url(header: &Header) -> Option<String> {
     let value = header.get("WARC-Target-URI")?;
     let bare = value
@@ -148,7 +148,7 @@ fn media<R: Read>(record: &Record<'_, R>) -> Option<MediaType> {
     MediaType::read(&record.header().get("Content-Type")?)
 }
 
-/// Adds what the block says: its head, and the digest of its payload if the header has none.
+/// Completes a capture from the block: its head, and the digest of its payload if the header has none.
 fn fill<R: Read>(
     capture: &mut Capture,
     record: &mut Record<'_, R>,

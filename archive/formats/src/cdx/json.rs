@@ -1,6 +1,7 @@
 //! CDXJ lines: `key timestamp {"url": "…", …}`.
 //!
-//! Written as the field's tools do: all values are strings, in one order, with a blank after `:` and `,`, and only ASCII.
+//! Lines are written as the field's tools do: all values are strings, in one order, with a blank after `:` and `,`, and
+//! only ASCII.
 
 use std::borrow::Cow;
 use std::fmt::{self, Write as _};
@@ -36,7 +37,7 @@ pub(super) fn read(line: &str) -> Result<Capture, InvalidLine> {
     read_any(json, Capture::new(key, timestamp))
 }
 
-/// Reads any object, or says what is wrong with it.
+/// Reads any object; fails with what is wrong with it.
 fn read_any(json: &str, mut capture: Capture) -> Result<Capture, InvalidLine> {
     let Members(members) =
         serde_json::from_str(json).map_err(|error| match serde_json::from_str(json) {
@@ -49,8 +50,9 @@ fn read_any(json: &str, mut capture: Capture) -> Result<Capture, InvalidLine> {
     Ok(capture)
 }
 
-/// Reads an object of strings without escapes, as nearly all lines have it, in a fraction of the time: gives name and value of
-/// each member. None: it is another one, or none, and what was given does not count.
+/// Reads an object of strings without escapes, as nearly all lines have it, in a fraction of the time: calls `give`
+/// with name and value of each member. Returns `None` if the text is no such object; what was given then does not
+/// count.
 fn read_plain<'a>(
     json: &'a str,
     mut give: impl FnMut(&'a str, &'a str) -> Result<(), InvalidLine>,
@@ -73,7 +75,7 @@ fn read_plain<'a>(
     }
 }
 
-/// A string without escapes, and the text behind it; blanks around the string go.
+/// Returns a string without escapes, and the text behind it; blanks around the string are dropped.
 fn plain_text(text: &str) -> Option<(&str, &str)> {
     let text = blankless_start(text).strip_prefix('"')?;
     let end = memchr::memchr(b'"', text.as_bytes())?;
@@ -86,7 +88,7 @@ fn blankless_start(text: &str) -> &str {
     text.get(blanks..).unwrap_or_default()
 }
 
-/// Sets the field of a member.
+/// Sets the field of the capture that a member names.
 fn set(capture: &mut Capture, name: Cow<'_, str>, text: Cow<'_, str>) -> Result<(), InvalidLine> {
     let value = (text != "-" && !text.is_empty()).then_some(&*text);
     match &*name {
@@ -249,7 +251,7 @@ pub(super) fn write(capture: &Capture) -> String {
     line
 }
 
-/// The key without what would end it, escaped as in a CDX line.
+/// Returns the key with each character escaped that would end it, as in a CDX line.
 fn blankless(key: &str) -> String {
     let mut out = String::with_capacity(key.len());
     for c in key.chars() {
@@ -263,7 +265,7 @@ fn blankless(key: &str) -> String {
     out
 }
 
-/// A JSON string in ASCII.
+/// Writes a JSON string in ASCII.
 fn string(line: &mut String, text: &str) {
     line.push('"');
     for c in text.chars() {
@@ -291,7 +293,7 @@ fn string(line: &mut String, text: &str) {
 mod tests {
     use super::*;
 
-    /// Pieces of lines: what most of them have, and what makes one unlike them.
+    /// Pieces of lines: those that most lines have, and those that make a line unusual.
     const PIECES: [&str; 40] = [
         "{",
         "}",

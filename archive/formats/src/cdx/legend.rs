@@ -33,15 +33,15 @@ pub enum Field {
     Length,
     /// `V` or `v`: the offset of the record.
     Offset,
-    /// `g`: the file.
+    /// `g`: the name of the file.
     File,
     /// The length of the record that a revisit refers to. Has no letter.
     OriginalLength,
-    /// Its offset. Has no letter.
+    /// The offset of the record that a revisit refers to. Has no letter.
     OriginalOffset,
-    /// Its file. Has no letter.
+    /// The file of the record that a revisit refers to. Has no letter.
     OriginalFile,
-    /// Any other letter; kept under its name.
+    /// Any other letter; its field is kept under that name.
     Other(char),
 }
 
@@ -56,16 +56,16 @@ pub struct Legend {
 /// The reason why a line is not a header.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum InvalidLegend {
-    /// A letter is one character.
+    /// A letter of the legend is not a single character.
     #[error("{0:?} in the CDX header is no single letter")]
     NoLetter(String),
-    /// Captures cannot be made from such lines.
+    /// The legend lacks a field without which no capture can be made.
     #[error("the CDX header names no {0}")]
     Missing(&'static str),
-    /// Not a delimiter: it would be found within fields.
+    /// The delimiter could be a part of a field.
     #[error("{0:?} cannot delimit the fields of a CDX line")]
     Delimiter(char),
-    /// Too many letters.
+    /// The legend has too many letters.
     #[error("{0} letters in the CDX header; 64 are enough for anyone")]
     TooMany(usize),
 }
@@ -95,7 +95,7 @@ impl Legend {
 
     fn of_letters(letters: &str, header: bool) -> Self {
         Self {
-            // `C` is not in use: here it stands for NetarchiveSuite's `c`, which is always MD5.
+            // `C` is not in use in CDX: here it stands for NetarchiveSuite's `c`, which is always MD5.
             fields: letters
                 .chars()
                 .map(|c| {
@@ -111,7 +111,7 @@ impl Legend {
         }
     }
 
-    /// The legend of lines without a header, by how many fields they have.
+    /// Returns the legend of lines without a header, by the number of their fields.
     pub(super) fn of_count(fields: usize) -> Option<Self> {
         match fields {
             7 => Some(Self::netarchive_suite(false)),
@@ -130,7 +130,7 @@ impl Legend {
         }
     }
 
-    /// The legend of a header line; none if the line is no header. The first character is the delimiter.
+    /// Returns the legend of a header line; `None` if the line is no header. The first character is the delimiter.
     pub(super) fn of_header(line: &str) -> Option<Result<Self, InvalidLegend>> {
         let delimiter = line.chars().next()?;
         let rest = line.get(delimiter.len_utf8()..)?;
@@ -168,7 +168,7 @@ impl Legend {
         })
     }
 
-    /// The fields in their order.
+    /// Returns the fields in their order.
     pub fn fields(&self) -> impl Iterator<Item = Field> + '_ {
         self.fields.iter().map(|(field, _)| *field)
     }
@@ -286,7 +286,7 @@ impl Legend {
         line
     }
 
-    /// A value, with what would end the field or the line escaped.
+    /// Appends a value, with each character escaped that would end the field or the line.
     fn push(&self, line: &mut String, value: Option<&str>) {
         let Some(value) = value.filter(|v| !v.is_empty()) else {
             line.push('-');

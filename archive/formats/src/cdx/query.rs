@@ -1,6 +1,6 @@
-//! A question to an index of captures: which of them, in which order, how thinned out.
+//! A query of an index of captures: which captures, in which order, and how thinned out.
 //!
-//! Owns the terms of that question, shared by the index that answers it and the servers that are asked for it:
+//! Owns the terms of such a query, shared by the index that answers it and the servers that are asked for it:
 //! [`CaptureQuery`], and the pure adapters that filter ([`CaptureQuery::accepts`]) and thin out ([`Thinned`]) any
 //! sequence of captures. Does not know how an index is laid out, and knows no dialect of a CDX server.
 //!
@@ -31,7 +31,8 @@ use thiserror::Error;
 use super::Capture;
 use crate::date::Stamp;
 
-/// The field of a capture in an answer that names the set it was imported with; absent: it stands in a file of the archive.
+/// The field of a capture in an answer that names the set it was imported with; absent if the capture is in a file of
+/// the archive.
 pub const SET_FIELD: &str = "set";
 
 /// The field of a capture in an answer that names the line which tells of it, where that line does not say where a record of
@@ -47,48 +48,48 @@ pub const MAX_COLLAPSES: usize = 8;
 /// The largest number of captures that [`Limit::Last`] may ask for: they are held in memory.
 pub const MAX_LAST: u64 = 10_000;
 
-/// A question to an index of captures.
+/// A query of an index of captures.
 ///
 /// The parts apply in this order: keys, span, cursor, filters, order, collapse, limit.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CaptureQuery {
-    /// Which keys.
+    /// The keys that are asked for.
     pub keys: KeyMatch,
-    /// Captures of this span of time only.
+    /// The span of time that is asked for.
     pub span: TimeSpan,
-    /// A capture has to pass each of these.
+    /// The filters, each of which a capture has to pass.
     pub filters: Vec<Filter>,
     /// The order of the answer.
     pub order: Order,
-    /// Runs of neighbours that are alike in all of these become one capture. Empty: nothing is collapsed.
+    /// The fields in which neighbours have to agree to become one capture. Empty: nothing is collapsed.
     pub collapse: Vec<Collapse>,
-    /// Which capture of a collapsed run stands for it.
+    /// The choice of the capture that stands for a collapsed run.
     pub keep: Keep,
     /// The largest number of captures, counted after collapsing.
     pub limit: Option<Limit>,
-    /// Only captures behind this place, in the order of the answer.
+    /// The place behind which the answer begins, in its order.
     pub cursor: Option<Cursor>,
 }
 
 /// The order of an answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Order {
-    /// As the index has them: by key, then by time, oldest first.
+    /// The order of the index: by key, then by time, oldest first.
     #[default]
     Ascending,
-    /// The reverse of that.
+    /// The reverse of the order of the index.
     Descending,
-    /// By distance in time from a moment; of two that are equally far away the earlier one comes first. Only for one exact
-    /// key.
+    /// By distance in time from a moment; of two that are equally far away the earlier one comes first. Only for one
+    /// exact key.
     Closest(Stamp),
 }
 
 /// A number of captures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Limit {
-    /// The first ones of the answer.
+    /// The first captures of the answer.
     First(u64),
-    /// The last ones of the answer, still in its order. At most [`MAX_LAST`].
+    /// The last captures of the answer, still in its order. At most [`MAX_LAST`].
     Last(u64),
 }
 
@@ -98,13 +99,13 @@ pub enum InvalidQuery {
     /// The order [`Order::Closest`] needs one key.
     #[error("captures can be ordered by closeness only for an exact URL")]
     ClosestOfMany,
-    /// More filters than [`MAX_FILTERS`].
+    /// The query has more filters than [`MAX_FILTERS`].
     #[error("{0} filters; at most {MAX_FILTERS} are allowed")]
     Filters(usize),
-    /// More fields than [`MAX_COLLAPSES`].
+    /// The query collapses by more fields than [`MAX_COLLAPSES`].
     #[error("{0} fields to collapse by; at most {MAX_COLLAPSES} are allowed")]
     Collapses(usize),
-    /// A [`Limit::Last`] above [`MAX_LAST`].
+    /// The query has a [`Limit::Last`] above [`MAX_LAST`].
     #[error("the last {0} captures were asked for; at most {MAX_LAST} are allowed")]
     Last(u64),
     /// A cursor is a place in the order of the index, which closeness does not follow.
@@ -113,7 +114,7 @@ pub enum InvalidQuery {
 }
 
 impl CaptureQuery {
-    /// All captures of these keys, in the order of the index.
+    /// Makes the query of all captures of these keys, in the order of the index.
     pub fn new(keys: KeyMatch) -> Self {
         Self {
             keys,
@@ -127,11 +128,11 @@ impl CaptureQuery {
         }
     }
 
-    /// Checks what its parts do not rule out by their types.
+    /// Checks the rules that the types of the parts do not enforce.
     ///
     /// # Errors
     ///
-    /// When the order needs an exact key, or one of the limits of this module is exceeded.
+    /// Fails if the order needs an exact key, or if a limit of this module is exceeded.
     pub fn validate(&self) -> Result<(), InvalidQuery> {
         if self.filters.len() > MAX_FILTERS {
             return Err(InvalidQuery::Filters(self.filters.len()));
@@ -155,15 +156,15 @@ impl CaptureQuery {
         Ok(())
     }
 
-    /// Whether a capture belongs to the answer, as far as its key, its time and the filters say. The cursor is left to the
-    /// index.
+    /// Returns whether key, time and fields of a capture belong to the answer. The cursor is left to the index.
     pub fn accepts(&self, capture: &Capture) -> bool {
         self.keys.matches(&capture.key)
             && self.span.contains(capture.timestamp)
             && self.filters.iter().all(|filter| filter.accepts(capture))
     }
 
-    /// Collapses and limits captures that are accepted already and come in their order, one by one.
+    /// Returns a thinner that collapses and limits captures one by one, which are accepted already and come in their
+    /// order.
     pub fn thinner(&self) -> Thinner {
         Thinner::new(self.collapse.clone(), self.keep, self.limit)
     }
@@ -182,7 +183,7 @@ impl CaptureQuery {
 }
 
 impl Order {
-    /// Compares two captures as far as key and time say; captures of one key and second are equal here.
+    /// Compares two captures by key and time; captures of one key and second are equal here.
     pub fn compare(self, one: &Capture, other: &Capture) -> Ordering {
         let ascending = || (&one.key, one.timestamp).cmp(&(&other.key, other.timestamp));
         match self {

@@ -1,4 +1,4 @@
-//! Reads a CDX or CDXJ file line by line, whatever its form is.
+//! Reads a CDX or CDXJ file of any form, line by line.
 
 use std::io::{self, BufRead};
 
@@ -7,22 +7,22 @@ use thiserror::Error;
 use super::{Capture, Format, InvalidLine};
 use crate::lines::Lines;
 
-/// A line that could not be read, and where it is.
+/// A line that could not be read, with its place.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("line {number} (byte {offset}): {why}")]
 pub struct BadLine {
     /// The number of the line, counted from 1.
     pub number: u64,
-    /// Where it begins in the file.
+    /// The offset of the line in the file.
     pub offset: u64,
-    /// The reason why it cannot be read.
+    /// The reason why the line cannot be read.
     pub why: InvalidLine,
 }
 
 /// An error that stops a line, or all lines.
 #[derive(Debug, Error)]
 pub enum ReadError {
-    /// This line is bad; the next ones may be good.
+    /// The line is bad; the next ones may be good.
     #[error(transparent)]
     Line(#[from] BadLine),
     /// The input failed: nothing follows.
@@ -30,7 +30,7 @@ pub enum ReadError {
     Io(#[from] io::Error),
 }
 
-/// The captures of a file. Ends after an I/O error, goes on after a bad line.
+/// A reader of the captures of a file. Ends after an I/O error, goes on after a bad line.
 ///
 /// ```
 /// use archive_formats::cdx::{ReadError, Reader};
@@ -50,7 +50,7 @@ pub struct Reader<R> {
 }
 
 impl<R: BufRead> Reader<R> {
-    /// Reads lines of up to `limit` bytes. The first one tells the form.
+    /// Reads lines of up to `limit` bytes. The first line tells the form.
     pub fn new(input: R, limit: usize) -> Self {
         Self {
             lines: Lines::new(input, limit),
@@ -59,7 +59,7 @@ impl<R: BufRead> Reader<R> {
         }
     }
 
-    /// Reads lines of a form that is known; header lines are still taken for what they are.
+    /// Reads lines of a known form; header lines are still recognised.
     pub fn with_format(input: R, limit: usize, format: Format) -> Self {
         Self {
             format: Some(format),
@@ -67,13 +67,13 @@ impl<R: BufRead> Reader<R> {
         }
     }
 
-    /// The form, once a line has told it.
+    /// Returns the form, once a line has told it.
     pub fn format(&self) -> Option<&Format> {
         self.format.as_ref()
     }
 }
 
-/// A capture, or nothing for a header, a comment or an empty line.
+/// Reads a line: a capture, or `None` for a header, a comment or an empty line.
 fn read(format: &mut Option<Format>, text: &str) -> Result<Option<Capture>, InvalidLine> {
     if text.is_empty() {
         return Ok(None);

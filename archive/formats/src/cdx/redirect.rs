@@ -1,4 +1,4 @@
-//! Where a redirect leads: the `Location` of an answer, as a URL of its own.
+//! The target of a redirect: the `Location` of a response, as a URL of its own.
 //!
 //! Owns what is taken for one: an answer of 3xx that is not 304, whose first `Location` is, or together with the URL of
 //! the record becomes, an absolute `http` or `https` URL. It is resolved as browsers do it (the URL Standard), so that
@@ -14,7 +14,7 @@ use crate::http::Head;
 /// The longest redirect that is kept, in bytes. A part of a URL is another URL, so that a longer one is left out.
 const LONGEST: usize = 16 << 10;
 
-/// Returns where the answer of a URL leads, if it redirects.
+/// Returns the target of the response to `url`, if it redirects.
 pub(super) fn target(url: &str, head: &Head) -> Option<String> {
     if !matches!(head.status(), Some(300..=303 | 305..=399)) {
         return None;
@@ -37,7 +37,7 @@ fn resolve(url: &str, location: &[u8]) -> Option<String> {
     (is_http && target.as_str().len() <= LONGEST).then(|| target.into())
 }
 
-/// As browsers read it: bytes that are not ASCII are escaped one by one, whatever they were meant to be.
+/// Escapes bytes that are not ASCII one by one, as browsers do, whatever they were meant to be.
 fn escaped(location: &[u8]) -> String {
     let mut text = String::with_capacity(location.len());
     for &byte in location {

@@ -15,35 +15,35 @@ use thiserror::Error;
 #[cfg(test)]
 mod tests;
 
-/// The number of runs that are merged at once: each takes a file and a buffer.
+/// The number of runs that are merged at once: each needs a file and a buffer.
 const FAN_IN: usize = 64;
 
-/// The buffer of a run that is merged.
+/// The size of the buffer of a run that is merged, in bytes.
 const BUFFER: usize = 64 * 1024;
 
-/// The reason why sorting stops.
+/// The reason why sorting failed.
 #[derive(Debug, Error)]
 pub enum SortError {
-    /// A line with a line end in it would come out as two.
+    /// A line has a line end in it, and would come out as two.
     #[error("a line holds a line end at byte {at}; escape it first")]
     LineEnd {
-        /// Where, counted from 0.
+        /// The position of the line end, counted from 0.
         at: usize,
     },
-    /// The temporary directory.
+    /// The temporary directory failed.
     #[error("temporary file in {}: {source}", directory.display())]
     Temporary {
         /// The directory that the caller gave.
         directory: PathBuf,
-        /// The error of the system.
+        /// The error of the operating system.
         source: io::Error,
     },
-    /// The output.
+    /// The output failed.
     #[error("sorted output: {0}")]
     Output(io::Error),
 }
 
-/// Asked now and then whether sorting goes on.
+/// A check whether sorting goes on, made now and then.
 struct Check(Box<dyn Fn() -> io::Result<()> + Send>);
 
 impl fmt::Debug for Check {
@@ -52,7 +52,7 @@ impl fmt::Debug for Check {
     }
 }
 
-/// A check that is made before anything is written to disk: whether this number of bytes may lie there.
+/// A check before bytes are written to disk: whether temporary files of this many bytes are allowed.
 struct Room(Box<dyn Fn(u64) -> io::Result<()> + Send>);
 
 impl fmt::Debug for Room {
@@ -71,12 +71,12 @@ pub struct Sorter {
     room: Option<Room>,
     text: Vec<u8>,
     lines: Vec<(usize, usize)>,
-    /// Runs by how often they were merged: each level holds fewer than [`FAN_IN`].
+    /// The runs by the number of times that they were merged: each level holds fewer than [`FAN_IN`].
     levels: Vec<Vec<File>>,
 }
 
 impl Sorter {
-    /// Sorts with about `memory` bytes of memory, and temporary files in a directory that must be there.
+    /// Makes a sorter with about `memory` bytes of memory, and temporary files in an existing directory.
     pub fn new(directory: &Path, memory: usize) -> Self {
         Self {
             directory: directory.to_owned(),
@@ -90,22 +90,22 @@ impl Sorter {
         }
     }
 
-    /// Keeps one of lines that are equal.
+    /// Keeps only one of equal lines.
     #[must_use]
     pub fn unique(mut self) -> Self {
         self.unique = true;
         self
     }
 
-    /// Asks now and then whether to go on; an error ends the sorting with that error.
+    /// Calls `check` now and then; an error of it ends the sorting.
     #[must_use]
     pub fn checking(mut self, check: impl Fn() -> io::Result<()> + Send + 'static) -> Self {
         self.check = Some(Check(Box::new(check)));
         self
     }
 
-    /// Asks before each temporary file how many bytes all of them may have together, at most; an error ends the sorting
-    /// with that error.
+    /// Calls `room` before each temporary file, with the most bytes that all of them will have together; an error of it
+    /// ends the sorting.
     #[must_use]
     pub fn within(mut self, room: impl Fn(u64) -> io::Result<()> + Send + 'static) -> Self {
         self.room = Some(Room(Box::new(room)));
@@ -130,7 +130,7 @@ impl Sorter {
         Ok(())
     }
 
-    /// Writes all lines in their order, each with a line end; says how many.
+    /// Writes all lines in their order, each with a line end; returns their number.
     ///
     /// # Errors
     ///
@@ -164,7 +164,7 @@ impl Sorter {
             .map(|(start, length)| self.text.get(*start..start + length).unwrap_or_default())
     }
 
-    /// Writes what is held as a run.
+    /// Writes the lines in memory as a run.
     fn spill(&mut self) -> Result<(), SortError> {
         if self.lines.is_empty() {
             return Ok(());
@@ -184,7 +184,7 @@ impl Sorter {
         self.add(file, 0)
     }
 
-    /// Files a run; merges a level that is full into one run of the next.
+    /// Adds a run to a level; merges a full level into one run of the next.
     fn add(&mut self, run: File, level: usize) -> Result<(), SortError> {
         let (mut run, mut level) = (run, level);
         loop {
@@ -212,13 +212,13 @@ impl Sorter {
         }
     }
 
-    /// Returns how many bytes the temporary files have.
+    /// Returns the bytes of all temporary files.
     fn held(&self) -> io::Result<u64> {
         let mut levels = self.levels.iter();
         levels.try_fold(0_u64, |sum, runs| Ok(sum.saturating_add(size(runs)?)))
     }
 
-    /// Makes a file for `bytes` more bytes, at most.
+    /// Makes a temporary file for at most `bytes` more bytes.
     fn temporary(&self, bytes: u64) -> Result<File, SortError> {
         if let Some(room) = &self.room {
             let held = self.held().map_err(|source| self.failed(source))?;
@@ -235,7 +235,7 @@ impl Sorter {
     }
 }
 
-/// Returns how many bytes runs have together.
+/// Returns the bytes of all runs together.
 fn size(runs: &[File]) -> io::Result<u64> {
     let mut runs = runs.iter();
     runs.try_fold(0_u64, |sum, run| {
@@ -290,7 +290,7 @@ impl<'a, W: Write> Lines<'a, W> {
     }
 }
 
-/// Which side of a merge failed.
+/// The side of a merge that failed.
 enum MergeError {
     Run(io::Error),
     Output(io::Error),
@@ -337,7 +337,7 @@ fn merge(
     Ok(out.count)
 }
 
-/// The next line of a run, without its end.
+/// Reads the next line of a run, without its end; returns `false` at the end of the run.
 fn next(input: &mut BufReader<File>, line: &mut Vec<u8>) -> io::Result<bool> {
     line.clear();
     if input.read_until(b'\n', line)? == 0 {

@@ -1,4 +1,4 @@
-//! Writes captures as lines. Sorting them is the caller's, with [`Sorter`](super::Sorter).
+//! Writes captures as lines. Does not sort them: the caller does, with [`Sorter`](super::Sorter).
 
 use std::io::{self, Write};
 
@@ -36,7 +36,7 @@ impl<W: Write> Writer<W> {
         self.output.write_all(line.as_bytes())
     }
 
-    /// Flushes, and gives the output back.
+    /// Flushes, and returns the output.
     ///
     /// # Errors
     ///

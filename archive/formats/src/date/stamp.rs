@@ -10,24 +10,24 @@ use super::{Civil, InvalidDate, cut, days_in, moment, utc};
 
 /// A timestamp of an index: a point in UTC to the second, or to the millisecond.
 ///
-/// Written with 14 digits, or with 17 when it was read so or has been asked for.
+/// A timestamp is written with 14 digits, or with 17 if it was read so or milliseconds were asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Stamp {
     time: DateTime,
     millis: bool,
 }
 
-/// To which end of its span a short timestamp is filled up.
+/// The end of its span to which a short timestamp is filled up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fill {
-    /// `2016` begins at `20160101000000`.
+    /// The first moment: `2016` begins at `20160101000000`.
     First,
-    /// `2016` ends with `20161231235959`.
+    /// The last second: `2016` ends with `20161231235959`.
     Last,
 }
 
 impl Stamp {
-    /// The second in which a moment lies.
+    /// Returns the second in which a moment lies.
     pub fn from_time(time: Timestamp) -> Self {
         Self {
             time: cut(utc(time), 1_000_000_000),
@@ -35,7 +35,7 @@ impl Stamp {
         }
     }
 
-    /// The second in which a time of the calendar lies.
+    /// Returns the second in which a time of the calendar lies.
     pub(super) fn from_civil(time: DateTime) -> Self {
         Self {
             time: cut(time, 1_000_000_000),
@@ -43,12 +43,12 @@ impl Stamp {
         }
     }
 
-    /// The time of the calendar.
+    /// Returns the time of the calendar.
     pub(super) fn civil(self) -> DateTime {
         self.time
     }
 
-    /// The millisecond in which a moment lies: 17 digits.
+    /// Returns the millisecond in which a moment lies: 17 digits.
     pub fn from_time_millis(time: Timestamp) -> Self {
         Self {
             time: cut(utc(time), 1_000_000),
@@ -56,7 +56,7 @@ impl Stamp {
         }
     }
 
-    /// Year, month, day, hour, minute, second and millisecond.
+    /// Returns year, month, day, hour, minute, second and millisecond.
     pub fn parts(self) -> [u16; 7] {
         let time = self.time;
         // No part of a date is negative: years begin at 0.
@@ -72,7 +72,8 @@ impl Stamp {
         ]
     }
 
-    /// The timestamp of [`Stamp::parts`]: with 17 digits if `has_millis`, else to the second.
+    /// Makes a timestamp of the parts that [`Stamp::parts`] returns: with 17 digits if `has_millis`, else to the
+    /// second.
     ///
     /// # Errors
     ///
@@ -98,7 +99,7 @@ impl Stamp {
         })
     }
 
-    /// The date of an ARC record: 14 digits, or 17, or the 12 of the oldest files.
+    /// Reads the date of an ARC record: 14 digits, or 17, or the 12 of the oldest files.
     ///
     /// # Errors
     ///
@@ -110,7 +111,7 @@ impl Stamp {
         }
     }
 
-    /// A timestamp of a query: 1 to 14 digits, or 17, filled up to one end of what they name.
+    /// Reads a timestamp of a query: 1 to 14 digits, or 17, filled up to one end of the span that they name.
     ///
     /// A month, day or time that begins but is cut (`20161`) is filled up with its smallest or largest digit that exists.
     ///
@@ -154,12 +155,12 @@ impl Stamp {
         })
     }
 
-    /// The moment. The last day of the year 9999 is the last moment that a [`Timestamp`] has.
+    /// Returns the moment. The last day of the year 9999 is the last moment that a [`Timestamp`] has.
     pub fn time(self) -> Timestamp {
         moment(self.time)
     }
 
-    /// Whether it is written with 17 digits.
+    /// Returns whether the timestamp is written with 17 digits.
     pub fn has_millis(self) -> bool {
         self.millis
     }
@@ -168,7 +169,7 @@ impl Stamp {
 impl FromStr for Stamp {
     type Err = InvalidDate;
 
-    /// Exactly 14 or 17 digits.
+    /// Reads exactly 14 or 17 digits.
     fn from_str(text: &str) -> Result<Self, InvalidDate> {
         let bytes = text.as_bytes();
         if bytes.is_empty() {
@@ -207,7 +208,7 @@ impl fmt::Display for Stamp {
     }
 }
 
-/// Takes up to `n` digits; what is missing is filled so that the value stays between `low` and `high` where it can.
+/// Takes up to `n` digits; missing ones are filled so that the value stays between `low` and `high` where it can.
 fn take(rest: &mut &[u8], n: usize, fill: Fill, low: u16, high: u16) -> u16 {
     let (digits, more) = rest.split_at(n.min(rest.len()));
     *rest = more;
@@ -230,7 +231,7 @@ fn take(rest: &mut &[u8], n: usize, fill: Fill, low: u16, high: u16) -> u16 {
     }
 }
 
-/// The value of at most four digits.
+/// Returns the value of at most four digits.
 fn number(digits: &[u8]) -> u16 {
     digits
         .iter()

@@ -1,4 +1,4 @@
-//! Dates: what is read, what is refused, and that all of them go round.
+//! Dates: which are read, which are refused, and that all of them are written as they were read.
 
 use super::*;
 

@@ -7,7 +7,7 @@ use super::coding::{Coding, Limits};
 use super::notes::{Note, Notes};
 use super::{Chunked, Head, undo};
 
-/// Reads a body: chunks undone, and content encodings where they are known.
+/// Reads a body: chunks are undone, and content encodings where they are known.
 ///
 /// Ends with an error where the body is cut, damaged or too large: what came before it are good bytes.
 /// [`BodyError::of`](super::BodyError::of) tells what it is.
@@ -25,7 +25,7 @@ impl fmt::Debug for Body<'_> {
 }
 
 impl<'a> Body<'a> {
-    /// The body behind a head with all encodings undone.
+    /// Makes a reader of the body behind a head with all encodings undone.
     pub fn decoded(head: &Head, input: impl BufRead + 'a, limits: Limits) -> Self {
         let (input, notes) = transferred(head, input);
         let mut layers: Box<dyn BufRead + 'a> = Box::new(BufReader::new(input));
@@ -60,7 +60,7 @@ impl<'a> Body<'a> {
         }
     }
 
-    /// The body behind a head with chunks undone, and content encodings left: the entity body.
+    /// Makes a reader of the body behind a head with chunks undone, and content encodings left: the entity body.
     pub fn entity(head: &Head, input: impl BufRead + 'a) -> Self {
         let (input, notes) = transferred(head, input);
         Self {
@@ -97,7 +97,7 @@ fn transferred<'a>(head: &Head, input: impl BufRead + 'a) -> (Box<dyn Read + 'a>
     (input, notes)
 }
 
-/// Compares what is there with what the header says.
+/// A reader that compares the length of the body with that in the header.
 struct Counted<R> {
     input: R,
     expected: Option<u64>,

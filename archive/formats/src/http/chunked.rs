@@ -8,21 +8,22 @@ mod scanner;
 
 pub(super) use self::scanner::{ChunkEnd, ChunkPart, ChunkScanner};
 
-/// Undoes chunks.
+/// A reader that undoes chunks.
 ///
-/// A body that does not begin with a chunk is not chunked, whatever its header says: it is given as it is, and noted.
+/// A body that does not begin with a chunk is not chunked, whatever its header says: it is handed out as it is, and
+/// noted.
 #[derive(Debug)]
 pub struct Chunked<R> {
     input: R,
     scanner: ChunkScanner,
-    /// A first line that was no size, to be given out as body.
+    /// A first line that was no size, to be handed out as body.
     pending: io::Cursor<Vec<u8>>,
     ended: bool,
     notes: Notes,
 }
 
 impl<R: BufRead> Chunked<R> {
-    /// Over the bytes after the head.
+    /// Makes a reader of the bytes behind the head.
     pub fn new(input: R) -> Self {
         Self::with_notes(input, Notes::default())
     }
@@ -37,17 +38,17 @@ impl<R: BufRead> Chunked<R> {
         }
     }
 
-    /// The lines behind the last chunk as they were stored, without the empty one.
+    /// Returns the lines behind the last chunk as they were stored, without the empty one.
     pub fn trailers(&self) -> &[u8] {
         self.scanner.trailers()
     }
 
-    /// Whether the end was reached in good order.
+    /// Returns whether the body was read to a regular end.
     pub fn is_complete(&self) -> bool {
         self.ended || self.scanner.is_done() || self.scanner.is_unchunked()
     }
 
-    /// The input behind the body.
+    /// Returns the input behind the body.
     pub fn into_inner(self) -> R {
         self.input
     }
@@ -56,7 +57,7 @@ impl<R: BufRead> Chunked<R> {
         &mut self.input
     }
 
-    /// Gives the line that was taken for the size of a chunk out as body.
+    /// Hands out the line that was taken for the size of a chunk as body.
     fn unchunk(&mut self) {
         self.notes.add(Note::NotChunked);
         self.pending = io::Cursor::new(self.scanner.line().to_vec());
@@ -68,7 +69,7 @@ impl<R: BufRead> Chunked<R> {
         }
     }
 
-    /// The input has no more bytes.
+    /// Ends the body where the input has no more bytes.
     fn end(&mut self) -> io::Result<()> {
         let unchunked = self.scanner.is_unchunked();
         match self.scanner.end()? {
@@ -83,7 +84,7 @@ impl<R: BufRead> Chunked<R> {
         Ok(())
     }
 
-    /// Takes some of the input: how many bytes of body came out, or none while there is only framing.
+    /// Reads some of the input; returns the number of bytes of body that came out, or `None` for framing.
     fn step(&mut self, out: &mut [u8]) -> io::Result<Option<usize>> {
         let buffer = self.input.fill_buf()?;
         if buffer.is_empty() {

@@ -3,18 +3,18 @@
 /// An encoding of content that can be undone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Coding {
-    /// `gzip`, `x-gzip`
+    /// `gzip`, or `x-gzip`.
     Gzip,
     /// `deflate`: with zlib's frame, or without as some servers have it.
     Deflate,
-    /// `br`
+    /// `br`.
     Brotli,
-    /// `zstd`
+    /// `zstd`.
     Zstd,
 }
 
 impl Coding {
-    /// By its name in any case.
+    /// Returns the encoding of a name, in any case.
     pub fn from_name(name: &[u8]) -> Option<Self> {
         let is = |known: &str| name.eq_ignore_ascii_case(known.as_bytes());
         if is("gzip") || is("x-gzip") {
@@ -30,7 +30,7 @@ impl Coding {
         }
     }
 
-    /// Its name in headers.
+    /// Returns the name of the encoding in headers.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Gzip => "gzip",
@@ -41,19 +41,20 @@ impl Coding {
     }
 }
 
-/// The number of bytes that may come out of a body.
+/// The limits within which a body is decoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// The most bytes after any of the content encodings.
     pub output: u64,
-    /// The most bytes for each encoded one. Streams of less than a mebibyte are not asked.
+    /// The most decoded bytes for each encoded one. Not checked for streams of less than a mebibyte.
     pub ratio: u64,
-    /// The most encodings on top of each other.
+    /// The most encodings that a body may have on top of each other.
     pub codings: usize,
 }
 
 impl Default for Limits {
-    /// 1 GiB, 1100 to 1 (no gzip of real bytes comes to more; brotli and zstd of real pages stay far below), 4 encodings.
+    /// Returns 1 GiB, 1100 to 1 (no gzip of real bytes comes to more; brotli and zstd of real pages stay far below), 4
+    /// encodings.
     fn default() -> Self {
         Self {
             output: 1 << 30,

@@ -1,4 +1,4 @@
-//! Where a response ends on the wire (RFC 9112 §6.3), decided while its bytes arrive.
+//! The end of a response on the wire (RFC 9112 §6.3), decided while its bytes arrive.
 //!
 //! Owns the border between one message and the next, and which bytes of the body are payload: the body without its transfer
 //! coding. Takes whatever servers send: no status line at all (HTTP/0.9), `ICY`, lines that end with LF, wrong and
@@ -36,37 +36,37 @@ pub enum Part {
     Payload,
     /// Sizes, line ends and trailers of chunks.
     Framing,
-    /// There are no chunks after all: all bytes behind the head are payload, those that were called framing too.
-    /// [`ResponseFramer::unframed`] has them, and these bytes as the last of them.
+    /// The body has no chunks after all: all bytes behind the head are payload, including those that were returned as
+    /// framing. [`ResponseFramer::unframed`] has them, and these bytes as the last of them.
     Unframed,
     /// Bytes of the body behind a damaged chunk: it is not known which of them are payload.
     Damaged,
 }
 
-/// The way in which a response ends, if no byte follows.
+/// The way in which a response ends if no byte follows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ending {
-    /// Where its framing says, or with the connection if nothing says where.
+    /// The response ends where its framing says, or with the connection if nothing says where.
     Complete,
-    /// Behind the last chunk, but before the empty line after it.
+    /// The response ends behind the last chunk, but before the empty line after it.
     NoEndOfTrailers,
-    /// Before the end of what should be the size of the first chunk: all bytes behind the head are payload, and
+    /// The response ends within what should be the size of the first chunk: all bytes behind the head are payload, and
     /// [`ResponseFramer::unframed`] has them.
     Unframed,
-    /// Before its first byte.
+    /// The connection ends before the first byte.
     Nothing,
-    /// Within a head.
+    /// The response ends within a head.
     CutHead,
-    /// Within a head that is longer than was allowed, or after too many interim responses.
+    /// The head is longer than allowed, or comes after too many interim responses.
     HeadTooLong,
-    /// Within the body, of whose announced bytes this number is missing.
+    /// The response ends within the body, of whose announced bytes some are missing.
     CutBody {
         /// The number of bytes that are missing.
         missing: u64,
     },
-    /// Within a chunk, or before the last one.
+    /// The response ends within a chunk, or before the last one.
     CutChunks,
-    /// With the connection, behind a damaged chunk.
+    /// The response ends with the connection, behind a damaged chunk.
     BadChunk,
 }
 
@@ -74,21 +74,21 @@ pub enum Ending {
 enum State {
     /// In the head of an interim or of the final response.
     Head,
-    /// This number of bytes of the body follow.
+    /// In the body, of which this number of bytes follow.
     Length(u64),
-    /// The body goes on until the connection ends.
+    /// In a body that goes on until the connection ends.
     UntilClose,
-    /// The body is chunked.
+    /// In a chunked body.
     Chunks(ChunkScanner),
-    /// The framing of the chunks is damaged.
+    /// Behind damaged framing of chunks.
     Damaged,
-    /// Nothing more belongs to the response.
+    /// Behind the end of the response.
     Done,
-    /// The head was longer than was allowed; nothing more is taken.
+    /// In a head that is longer than allowed; nothing more is taken.
     HeadTooLong,
 }
 
-/// Tells head, payload and end of one response from the bytes of a connection.
+/// Finds head, payload and end of one response in the bytes of a connection.
 #[derive(Debug)]
 pub struct ResponseFramer {
     state: State,
@@ -96,17 +96,17 @@ pub struct ResponseFramer {
     head_limit: usize,
     /// The bytes of the head that is being read, or of the final one.
     raw: Vec<u8>,
-    /// Whether enough of `raw` has come to see that it begins with a status line.
+    /// Whether `raw` is known to begin with a status line.
     has_status_line: bool,
-    /// Where in `raw` the line begins that is being read.
+    /// The offset in `raw` of the line that is being read.
     line: usize,
     interim: Vec<Vec<u8>>,
     head: Option<Head>,
 }
 
 impl ResponseFramer {
-    /// Before the first byte of a response. `answers_head`: the request was a `HEAD`, so that no body follows whatever the
-    /// head says. `head_limit`: the most bytes of one head.
+    /// Makes a framer for the bytes of one response. `answers_head`: the request was a `HEAD`, so that no body follows
+    /// whatever the head says. `head_limit`: the most bytes of one head.
     pub fn new(answers_head: bool, head_limit: usize) -> Self {
         Self {
             state: State::Head,
@@ -120,7 +120,8 @@ impl ResponseFramer {
         }
     }
 
-    /// Behind a head that did not come as text (HTTP/2): all that comes is payload, until the stream ends.
+    /// Makes a framer for the body behind a head that did not come as text (HTTP/2): all bytes are payload, until the
+    /// stream ends.
     pub fn behind_head(head: Head) -> Self {
         Self {
             state: State::UntilClose,
@@ -130,8 +131,8 @@ impl ResponseFramer {
         }
     }
 
-    /// Takes a prefix of the next bytes of the connection: how many they are, and what. None are taken of no bytes, and once
-    /// the response [is done](Self::is_done).
+    /// Takes a prefix of the next bytes of the connection; returns their number and their role. Takes none of no bytes,
+    /// and none once the response [is done](Self::is_done).
     pub fn push(&mut self, bytes: &[u8]) -> (usize, Part) {
         let (count, part) = match &mut self.state {
             State::Head => return self.push_head(bytes),
@@ -211,7 +212,7 @@ impl ResponseFramer {
         self.has_status_line = false;
         let head = match Head::read(&mut self.raw.as_slice(), self.head_limit) {
             Ok(head) => head,
-            // Neither happens: the limit was kept, and memory does not fail.
+            // Neither error happens: the limit was kept, and memory does not fail.
             Err(HeadError::TooLarge { .. } | HeadError::Io(_)) => {
                 self.state = State::HeadTooLong;
                 return;
@@ -241,33 +242,34 @@ impl ResponseFramer {
         self.head = Some(head);
     }
 
-    /// Whether nothing more belongs to the response, or nothing more is taken.
+    /// Returns whether nothing more belongs to the response, or nothing more is taken.
     pub fn is_done(&self) -> bool {
         matches!(self.state, State::Done | State::HeadTooLong)
     }
 
-    /// The head of the final response, once its empty line has come. `None` for good if the connection begins with no status
-    /// line (HTTP/0.9): everything is body.
+    /// Returns the head of the final response, once its empty line has come. `None` forever if the connection begins
+    /// with no status line (HTTP/0.9): everything is body.
     pub fn head(&self) -> Option<&Head> {
         self.head.as_ref()
     }
 
-    /// The bytes of the head as far as they have come: exactly those that were [`Part::Head`], without the interim ones.
+    /// Returns the bytes of the head as far as they have come: exactly those that were [`Part::Head`], without the
+    /// interim ones.
     pub fn raw_head(&self) -> &[u8] {
         if self.is_headless() { &[] } else { &self.raw }
     }
 
-    /// Whether it was seen that there is no status line.
+    /// Returns whether the response is known to have no status line.
     fn is_headless(&self) -> bool {
         matches!(self.state, State::UntilClose) && self.head.is_none()
     }
 
-    /// The heads of interim responses (`103 Early Hints`), each as it came.
+    /// Returns the heads of interim responses (`103 Early Hints`), each as it came.
     pub fn interim(&self) -> &[Vec<u8>] {
         &self.interim
     }
 
-    /// All bytes of the body up to the one where [`Part::Unframed`] or [`Ending::Unframed`] was said.
+    /// Returns all bytes of the body up to the one where [`Part::Unframed`] or [`Ending::Unframed`] was returned.
     pub fn unframed(&self) -> &[u8] {
         if self.is_headless() {
             return &self.raw;
@@ -299,8 +301,8 @@ impl ResponseFramer {
         }
     }
 
-    /// Whether the connection may carry another request: the response has ended before the connection did, and neither its
-    /// version nor its `Connection` field says that the server closes.
+    /// Returns whether the connection may carry another request: the response has ended before the connection did, and
+    /// neither its version nor its `Connection` field says that the server closes.
     pub fn is_reusable(&self) -> bool {
         let (State::Done, Some(head)) = (&self.state, &self.head) else {
             return false;
@@ -320,7 +322,7 @@ impl ResponseFramer {
     }
 }
 
-/// Whether bytes are the beginning of a status line; unknown while they are only a part of what tells.
+/// Returns whether bytes begin with a status line; `None` while too few have come to tell.
 fn begins_with_status_line(raw: &[u8], bytes: &[u8]) -> Option<bool> {
     const OPENINGS: [&[u8]; 3] = [b"HTTP/", b"HTTP ", b"ICY "];
     let start = raw.iter().chain(bytes).map(u8::to_ascii_uppercase);
@@ -332,13 +334,14 @@ fn begins_with_status_line(raw: &[u8], bytes: &[u8]) -> Option<bool> {
     (!open).then_some(false)
 }
 
-/// Whether the body has a transfer coding whose end is not known.
+/// Returns whether the body has a transfer coding whose end is not known.
 fn has_unknown_coding(head: &Head) -> bool {
     head.list("transfer-encoding")
         .any(|coding| !coding.eq_ignore_ascii_case(b"identity"))
 }
 
-/// The length of the body that the head announces; none if several values contradict each other or one is no number.
+/// Returns the length of the body that the head announces; `None` if several values contradict each other or one is no
+/// number.
 fn agreed_length(head: &Head) -> Option<u64> {
     let first = head.content_length()?;
     let agrees = |value: &[u8]| {

@@ -1,4 +1,4 @@
-//! The head of a message: start line and fields, kept as they are.
+//! The head of a message: start line and fields, kept as they came.
 
 use std::io::{self, BufRead, Read as _};
 
@@ -7,20 +7,20 @@ use thiserror::Error;
 /// The first line of a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Start {
-    /// `HTTP/1.1 200 OK`, `HTTP/1.1 200`, `ICY 200 OK`.
+    /// The status line of a response: `HTTP/1.1 200 OK`, `HTTP/1.1 200`, `ICY 200 OK`.
     Status {
-        /// The version as it stands there.
+        /// The version as it came.
         version: Vec<u8>,
-        /// The status, if three digits are there.
+        /// The status, if the line has three digits for it.
         code: Option<u16>,
-        /// The reason phrase after it; may be empty.
+        /// The reason phrase behind the status; may be empty.
         reason: Vec<u8>,
     },
-    /// `GET / HTTP/1.1`
+    /// The request line: `GET / HTTP/1.1`.
     Request {
         /// The method.
         method: Vec<u8>,
-        /// The target, blanks and all.
+        /// The target, with any blanks in it.
         target: Vec<u8>,
         /// The version; empty for HTTP/0.9.
         version: Vec<u8>,
@@ -41,44 +41,44 @@ pub struct HeaderField {
 /// An oddity of a head that could be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HeadNote {
-    /// No line of HTTP at the beginning.
+    /// The bytes do not begin with a line of HTTP.
     NoStartLine,
-    /// A line that ends with LF only; the first one.
+    /// A line ends with LF only.
     BareLf {
-        /// Where it begins.
+        /// The offset of the first such line.
         at: usize,
     },
-    /// A field that goes on in the next line; the first one.
+    /// A field goes on in the next line.
     Folded {
-        /// Where it goes on.
+        /// The offset of the first such continuation.
         at: usize,
     },
-    /// A line without a colon or with an empty name; the first one. It is no field, but kept in the raw bytes.
+    /// A line has no colon or an empty name. It is no field, but kept in the raw bytes.
     NoField {
-        /// Where it begins.
+        /// The offset of the first such line.
         at: usize,
     },
-    /// Blanks in or around a name; the first one.
+    /// A name has blanks in it or around it.
     BlankInName {
-        /// Where its line begins.
+        /// The offset of the first such line.
         at: usize,
     },
-    /// Bytes beyond ASCII; the first one.
+    /// The head has bytes beyond ASCII.
     NotAscii {
-        /// Where it is.
+        /// The offset of the first such byte.
         at: usize,
     },
     /// The bytes end before the empty line that ends a head.
     NoEmptyLine,
 }
 
-/// The reason why there is no head.
+/// The reason why a head cannot be read.
 #[derive(Debug, Error)]
 pub enum HeadError {
-    /// Longer than was allowed.
+    /// The head is longer than allowed.
     #[error("the HTTP head is longer than {limit} bytes")]
     TooLarge {
-        /// The limit in bytes.
+        /// The limit, in bytes.
         limit: usize,
     },
     /// The input failed.
@@ -107,14 +107,14 @@ pub struct Head {
     start: Start,
     fields: Vec<HeaderField>,
     notes: Vec<HeadNote>,
-    /// The bytes of the body that were read to see that there is no head.
+    /// The bytes of the body that were read before the head was known to be missing.
     body: Vec<u8>,
 }
 
 impl Head {
     /// Reads the head, and leaves the input at the first byte of the body.
     ///
-    /// If the bytes begin with no line of HTTP, some of them were read already: [`Head::unread`] has them.
+    /// If the bytes do not begin with a line of HTTP, some of them were read already: [`Head::unread`] has them.
     ///
     /// # Errors
     ///
@@ -135,7 +135,7 @@ impl Head {
                 .saturating_add(1);
             let read = input.by_ref().take(room).read_until(b'\n', &mut head.raw)?;
             if first && !looks_like_http(&head.raw) {
-                // The line is not looked at further, so that its length plays no part.
+                // A line that is no line of HTTP is body, so that the limit does not apply to it.
                 head.body = std::mem::take(&mut head.raw);
                 head.notes.push(HeadNote::NoStartLine);
                 return Ok(head);
@@ -204,7 +204,7 @@ impl Head {
         });
     }
 
-    /// Notes the first of a kind.
+    /// Adds a note, unless there is one of its kind.
     fn note(&mut self, note: HeadNote) {
         let kind = std::mem::discriminant(&note);
         if self.notes.iter().all(|n| std::mem::discriminant(n) != kind) {
@@ -212,17 +212,17 @@ impl Head {
         }
     }
 
-    /// The exact bytes, with the empty line.
+    /// Returns the exact bytes of the head, with the empty line.
     pub fn raw(&self) -> &[u8] {
         &self.raw
     }
 
-    /// The first line.
+    /// Returns the first line.
     pub fn start(&self) -> &Start {
         &self.start
     }
 
-    /// The status of a response.
+    /// Returns the status of a response.
     pub fn status(&self) -> Option<u16> {
         match &self.start {
             Start::Status { code, .. } => *code,
@@ -230,23 +230,23 @@ impl Head {
         }
     }
 
-    /// The fields in their order, repeated ones too.
+    /// Returns the fields in their order, repeated ones too.
     pub fn fields(&self) -> &[HeaderField] {
         &self.fields
     }
 
-    /// The values of a name in any case, in their order.
+    /// Returns the values of all fields of a name, in any case, in their order.
     pub fn all<'a>(&'a self, name: &'a str) -> impl DoubleEndedIterator<Item = &'a [u8]> {
         let named = move |f: &&HeaderField| f.name.eq_ignore_ascii_case(name.as_bytes());
         self.fields.iter().filter(named).map(|f| f.value.as_slice())
     }
 
-    /// The first value of a name in any case.
+    /// Returns the value of the first field of a name, in any case.
     pub fn get<'a>(&'a self, name: &'a str) -> Option<&'a [u8]> {
         self.all(name).next()
     }
 
-    /// The members of a list field, of all its lines: blanks around them and empty ones are gone.
+    /// Returns the members of a list field, of all its lines: without blanks around them and without empty ones.
     pub fn list<'a>(&'a self, name: &'a str) -> impl DoubleEndedIterator<Item = &'a [u8]> {
         self.all(name)
             .flat_map(|v| v.split(|b| *b == b','))
@@ -254,14 +254,14 @@ impl Head {
             .filter(|v| !v.is_empty())
     }
 
-    /// Whether the body is chunked: that has to be the last of the transfer encodings, or all that is understood of them.
+    /// Returns whether the body is chunked: whether `chunked` is the last of the transfer encodings.
     pub fn is_chunked(&self) -> bool {
         self.list("transfer-encoding")
             .next_back()
             .is_some_and(|v| v.eq_ignore_ascii_case(b"chunked"))
     }
 
-    /// The length that the body should have, if one is named; the first of several.
+    /// Returns the length that the body should have, if one is named; the first of several.
     pub fn content_length(&self) -> Option<u64> {
         let text = str::from_utf8(self.list("content-length").next()?).ok()?;
         text.bytes()
@@ -274,7 +274,7 @@ impl Head {
         &self.notes
     }
 
-    /// Bytes of the body that were read before it was seen that there is no head.
+    /// Returns the bytes of the body that were read before the head was known to be missing.
     pub fn unread(&self) -> &[u8] {
         &self.body
     }
@@ -285,7 +285,7 @@ fn trim_end(line: &[u8]) -> &[u8] {
     line.strip_suffix(b"\r").unwrap_or(line)
 }
 
-/// Whether a first line can be one of HTTP: a version in front, or a method and a blank.
+/// Returns whether a line can be the first one of HTTP: a version in front, or a method and a blank.
 fn looks_like_http(line: &[u8]) -> bool {
     let line = trim_end(line);
     if is_status(line) {

@@ -1,6 +1,6 @@
 //! Media types as servers write them.
 
-/// `text/html; charset=UTF-8`, in small letters where they have no meaning.
+/// A media type such as `text/html; charset=UTF-8`, in small letters where case has no meaning.
 ///
 /// ```
 /// use archive_formats::http::MediaType;
@@ -10,16 +10,16 @@
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MediaType {
-    /// `text/html`: without parameters, in small letters.
+    /// The type without parameters, in small letters: `text/html`.
     pub essence: String,
-    /// The charset, without quotes, as it stands there.
+    /// The charset, without quotes, as the server wrote it.
     pub charset: Option<String>,
 }
 
 impl MediaType {
-    /// Reads the value of a `Content-Type`; none if there is no word before the first `;`, `,` or blank.
+    /// Reads the value of a `Content-Type`; `None` if it has no word before the first `;`, `,` or blank.
     ///
-    /// A type without a slash is kept: indexes have always named what the server said.
+    /// A type without a slash is kept: indexes have always named what the server sent.
     pub fn read(value: &[u8]) -> Option<Self> {
         let text = String::from_utf8_lossy(value);
         let text = text.trim();
@@ -39,7 +39,7 @@ impl MediaType {
         })
     }
 
-    /// The value of a parameter, as multipart has its boundary.
+    /// Returns the value of a parameter, such as the boundary of multipart.
     pub fn parameter(value: &[u8], wanted: &str) -> Option<String> {
         let text = String::from_utf8_lossy(value);
         let end = text.find(';')?;
@@ -49,7 +49,8 @@ impl MediaType {
     }
 }
 
-/// `; name=value` and `; name="value"`, as far as they go; empty values are left out.
+/// Returns the parameters `; name=value` and `; name="value"`, as far as the text has their form; empty values are left
+/// out.
 fn parameters(text: &str) -> impl Iterator<Item = (&str, String)> {
     let mut rest = text;
     std::iter::from_fn(move || {

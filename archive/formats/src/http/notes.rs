@@ -7,28 +7,28 @@ use super::coding::Coding;
 /// An oddity of a body that could be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Note {
-    /// The header says chunked, the bytes are not.
+    /// The header says that the body is chunked, and it is not.
     NotChunked,
-    /// Header fields behind the last chunk.
+    /// The body has header fields behind the last chunk.
     Trailers,
     /// The empty line behind the last chunk is missing.
     NoEndOfTrailers,
     /// The stored body has another length than `Content-Length`.
     Length {
-        /// The length by the header.
+        /// The length in the header.
         expected: u64,
-        /// The length that was found.
+        /// The length of the stored body.
         found: u64,
     },
-    /// The header names an encoding that the bytes do not have: they are given as they are.
+    /// The header names an encoding that the bytes do not have: they are handed out as they are.
     NotCoded(Coding),
-    /// Encodings that are not known, or too many: they and those before them are left as they are.
+    /// The body has unknown encodings, or too many: they and those before them are left as they are.
     LeftCoded(String),
-    /// Bytes behind the end of a compressed stream; they are left out.
+    /// Bytes follow the end of a compressed stream; they are left out.
     Behind(Coding),
 }
 
-/// Notes that all layers of a body write into.
+/// The notes of a body, into which all its layers write.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Notes(Arc<Mutex<Vec<Note>>>);
 

@@ -1,21 +1,21 @@
 //! Payload digests, in both readings that the field has.
 //!
-//! The standard hashes the entity body. With stored chunks that is the body without them; but most writers hash what they
-//! store, chunks and all. Both are read here in one pass.
+//! The standard hashes the entity body. With stored chunks that is the body without them; but most writers hash the
+//! stored bytes, chunks and all. Both digests are computed here in one pass.
 
 use std::io::{self, BufRead, Read};
 
 use super::{BodyError, Chunked, Head, HeadError};
 use crate::digest::{Algorithm, Digest, Hashers, Value};
 
-/// In which reading a digest is right.
+/// The reading in which a digest is right.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reading {
-    /// The stored body is the entity body: there is but one reading.
+    /// Both: the stored body is the entity body.
     Only,
-    /// Of all bytes after the head, with the framing of chunks.
+    /// The digest is of all bytes after the head, with the framing of chunks.
     Stored,
-    /// Of the body without the framing of chunks.
+    /// The digest is of the body without the framing of chunks.
     Entity,
 }
 
@@ -24,7 +24,7 @@ pub enum Reading {
 pub enum Unchecked {
     /// The algorithm is not known.
     Algorithm,
-    /// The head is longer than was allowed.
+    /// The head is longer than allowed.
     Head,
 }
 
@@ -42,16 +42,16 @@ pub enum Unchecked {
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// It is right.
+    /// The digest is right.
     Matches(Reading),
-    /// It is wrong in every reading.
+    /// The digest is wrong in every reading.
     Differs {
         /// The digest of the bytes after the head.
         stored: Value,
-        /// The digest of the body without chunks; none if it has none, or they are cut or broken.
+        /// The digest of the body without chunks; `None` if it has no chunks, or they are cut or broken.
         entity: Option<Value>,
     },
-    /// Nobody knows.
+    /// The digest cannot be checked.
     CannotCheck(Unchecked),
 }
 
@@ -76,7 +76,7 @@ pub fn check_payload(
     let (stored, entity) = payload_digests(&head, block, expected.algorithm())?;
     Ok(match (&stored, &entity) {
         (stored, None) if stored == expected => Verdict::Matches(Reading::Only),
-        // The header says chunked and the body is not, or the digests are of nothing.
+        // The header says that the body is chunked and it is not, or the digests are of nothing.
         (stored, Some(entity)) if stored == expected && stored == entity => {
             Verdict::Matches(Reading::Only)
         }
@@ -110,12 +110,12 @@ fn payload_digests(
         None
     };
     let stored = tee.hashers.finish().pop();
-    // One algorithm was asked for, one digest is there.
+    // Hashers of one algorithm return one digest.
     let stored = stored.ok_or_else(|| io::Error::other("no digest was computed"))?;
     Ok((stored, entity))
 }
 
-/// Hashes what is taken from the input.
+/// A reader that hashes the bytes that are consumed.
 pub(crate) struct Tee<R> {
     pub(crate) input: R,
     pub(crate) hashers: Hashers,
@@ -135,7 +135,7 @@ impl<R: BufRead> BufRead for Tee<R> {
     }
 
     fn consume(&mut self, amount: usize) {
-        // What is consumed was in the buffer, which another look does not change.
+        // The consumed bytes were in the buffer, which another look does not change.
         if let Ok(buffer) = self.input.fill_buf() {
             self.hashers
                 .update(buffer.get(..amount).unwrap_or_default());

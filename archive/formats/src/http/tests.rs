@@ -1,4 +1,4 @@
-//! Messages as servers send them, and as disks and attackers leave them.
+//! Messages as servers send them, and as disks and attackers damage them.
 
 use std::io::{Cursor, Read};
 
@@ -211,7 +211,7 @@ fn payload_digests_in_both_readings() {
             verdict(plain, &wrong),
             Verdict::Differs { entity: None, .. }
         ));
-        // Cut chunks have one reading left.
+        // A body with cut chunks has one reading left.
         let cut = &chunked[..chunked.len() - 6];
         let stored = digest(algorithm, b"3\r\nabc\r").to_string();
         assert_eq!(verdict(cut, &stored), Verdict::Matches(Reading::Only));

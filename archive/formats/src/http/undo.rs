@@ -9,7 +9,7 @@ use super::coding::{Coding, Limits};
 use super::notes::{Note, Notes};
 use super::zstd::Frames;
 
-/// Streams that are shorter may have any ratio.
+/// The number of bytes up to which a stream may have any ratio.
 const RATIO_FROM: u64 = 1 << 20;
 
 /// A reader that undoes one encoding.
@@ -51,7 +51,7 @@ struct Undone<'a> {
     failed: Option<BodyError>,
 }
 
-/// The state of the encoded bytes, which is told past the decoder.
+/// The state of the encoded bytes, which is shared past the decoder.
 #[derive(Default)]
 struct SourceState {
     bytes: AtomicU64,
@@ -64,14 +64,14 @@ impl SourceState {
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    /// Remembers that it is the input that failed, so that nobody takes its error for damage of the stream.
+    /// Remembers that the input failed, so that its error is not taken for damage of the stream.
     fn fail(&self, error: io::Error) -> io::Error {
         self.failed.store(true, Ordering::Relaxed);
         error
     }
 }
 
-/// The encoded bytes; counts them, and gives the first ones again that were looked at.
+/// A reader of the encoded bytes, which counts them, and begins with those that were looked at.
 struct Source<'a> {
     input: io::Chain<Cursor<Vec<u8>>, Box<dyn BufRead + 'a>>,
     seen: Arc<SourceState>,
@@ -97,7 +97,7 @@ impl BufRead for Source<'_> {
 }
 
 impl<'a> Undone<'a> {
-    /// Looks at the first bytes, and takes the decoder that they are for.
+    /// Chooses the decoder by the first bytes.
     fn begin(&self, mut input: Box<dyn BufRead + 'a>) -> io::Result<State<'a>> {
         let mut start = Vec::new();
         input.by_ref().take(4).read_to_end(&mut start)?;
@@ -108,7 +108,7 @@ impl<'a> Undone<'a> {
                 [n, 0x2a, 0x4d, 0x18] => n & 0xf0 == 0x50,
                 _ => false,
             },
-            // These have no magic.
+            // These encodings have no magic bytes.
             Coding::Deflate | Coding::Brotli => !start.is_empty(),
         };
         let zlib = matches!(start.as_slice(), [a, b, ..] if a & 0x0f == 8 && ((u16::from(*a) << 8) | u16::from(*b)) % 31 == 0);
@@ -137,7 +137,7 @@ impl<'a> Undone<'a> {
         })
     }
 
-    /// At the end of a gzip member: the next one, or the end. Other streams have but one.
+    /// Begins the next gzip member, or ends the stream. Streams of other encodings have no members.
     fn end(&mut self) -> io::Result<()> {
         let state = std::mem::replace(&mut self.state, State::Done);
         let mut source = match state {
@@ -187,7 +187,7 @@ impl<'a> Undone<'a> {
         }
     }
 
-    /// An error of the decoder says what it is; one of the input stays what it is.
+    /// Returns an error of the decoder as a body error, and one of the input as it is.
     fn why(&self, error: io::Error) -> io::Error {
         if self.source.failed.load(Ordering::Relaxed) {
             return error;

@@ -7,7 +7,7 @@ use zstd_safe::{DCtx, DParameter, InBuffer, OutBuffer, get_error_name};
 /// The largest window, as a power of two: 8 MiB (RFC 9659).
 const WINDOW: u32 = 23;
 
-/// Gives what is in the frames. A stream that ends within one is an [`io::ErrorKind::UnexpectedEof`].
+/// A reader of the data in the frames. A stream that ends within a frame is an [`io::ErrorKind::UnexpectedEof`].
 pub(super) struct Frames<R> {
     context: DCtx<'static>,
     input: R,

@@ -1,10 +1,10 @@
-//! JSON as a form: the names of members, numbered where they come again, and the values as Python prints them.
+//! JSON as a form: the names of members, numbered where they are repeated, and the values as Python prints them.
 
 use std::collections::{HashMap, HashSet};
 
 use crate::json::Json;
 
-/// The form of a JSON document, or of one in each line; none if it is no JSON.
+/// Returns the form of a JSON document, or of one in each line; `None` if the body is not JSON.
 pub(super) fn query(body: &[u8]) -> Option<String> {
     let text = str::from_utf8(body).ok()?;
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
@@ -34,11 +34,12 @@ struct Form {
 }
 
 impl Form {
-    /// Members have their own names, however deep; items have the name of their list. What has no name is left out.
+    /// Adds a value. Members have their own names, however deep; items have the name of their list. Values without a
+    /// name are left out.
     fn add(&mut self, name: &str, value: &Json) {
         let text = match value {
             Json::Object(members) => {
-                // Of members with one name the last one counts, at the place of the first.
+                // The last of the members with one name counts, at the place of the first.
                 let last: HashMap<&str, &Json> = members
                     .iter()
                     .map(|(name, value)| (name.as_str(), value))
@@ -85,7 +86,7 @@ impl Form {
     }
 }
 
-/// The shortest digits that read back, with an exponent below 1e-4 and from 1e16 on, as Python has it.
+/// Writes the shortest digits that read back, with an exponent below 1e-4 and from 1e16 on, as Python does.
 fn float(number: f64) -> String {
     let scientific = format!("{number:e}");
     let Some((digits, exponent)) = scientific.split_once('e') else {

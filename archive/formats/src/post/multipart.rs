@@ -2,7 +2,8 @@
 
 use crate::http::MediaType;
 
-/// The named parts; none if the body does not follow its boundary to the end. A part without a name has an empty one.
+/// Returns the named parts; `None` if the body does not follow its boundary to the end. A part without a name has an
+/// empty one.
 pub(super) fn fields(boundary: &str, body: &[u8]) -> Option<Vec<(String, Vec<u8>)>> {
     let delimiter = [b"\n--", boundary.as_bytes()].concat();
     let mut fields = Vec::new();

@@ -1,4 +1,4 @@
-//! Bodies and what cdxj-indexer 1.5.0 makes of them.
+//! Bodies, and the keys that cdxj-indexer 1.5.0 makes of them.
 
 use super::*;
 

@@ -1,6 +1,6 @@
-//! The end of one gzip member: its header, its data and its trailer, as they are pushed.
+//! The end of a gzip member: its header, its data and its trailer, as they are pushed.
 //!
-//! Owns the header while it comes, and a buffer for the data that is thrown away. [`gzip`](crate::gzip) decodes both.
+//! Owns the header while it comes, and a buffer for the data, which is thrown away. [`gzip`](crate::gzip) decodes both.
 
 use super::RecordProgress;
 use crate::gzip::{self, Gunzip, Head, HeadCursor, Then};
@@ -26,11 +26,11 @@ impl Member {
         }
     }
 
-    /// Takes the next bytes, from the first of the member on.
+    /// Takes the next bytes, from the first byte of the member on.
     ///
     /// # Errors
     ///
-    /// Fails if no member has such bytes, and says what is wrong with them.
+    /// Fails with the reason if no member has such bytes.
     pub(super) fn push(&mut self, bytes: &[u8]) -> Result<RecordProgress, String> {
         let mut used = 0;
         if let Some((header, cursor)) = &mut self.header {
@@ -59,7 +59,7 @@ impl Member {
     }
 }
 
-/// Returns why these bytes are not the header of a member.
+/// Returns the reason why these bytes are not the header of a member.
 fn refused(header: &[u8]) -> String {
     let fixed = header.get(..10).unwrap_or(header);
     if gzip::head(fixed) == Head::No {

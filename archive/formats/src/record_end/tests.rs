@@ -121,7 +121,7 @@ fn every_header_of_gzip_is_skipped() {
         member.extend_from_slice(b"more");
         assert_eq!(found(&member), expected, "{bits:b}");
     }
-    // FHCRC alone: two more bytes after the ten.
+    // FHCRC alone adds two more bytes behind the ten.
     let plain = gzip(WARC);
     let mut summed = plain[..10].to_vec();
     summed[3] = 2;
@@ -295,7 +295,7 @@ fn cut_or_flipped_member_never_passes() {
         broken(&member[..cut], RecordKind::Gzip, "the file ends");
     }
     for at in 10..member.len() {
-        // Bits after the last block are nobody's.
+        // Bits behind the last block belong to nothing.
         let bits = if at == member.len() - 9 { 0..0 } else { 0..8 };
         for bit in bits {
             let mut flipped = member.clone();

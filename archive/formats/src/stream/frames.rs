@@ -1,7 +1,7 @@
 //! The frames of a zstd file: where each begins, and which are skipped.
 //!
-//! Owns the dictionary that comes as the first frame, and what is believed of the length of a frame that is skipped. Does
-//! not decompress.
+//! Owns the dictionary that comes as the first frame, and the check of the length of a frame that is skipped. Does not
+//! decompress.
 
 use std::io::{self, Read};
 
@@ -53,8 +53,8 @@ impl<R: Read> Stream<R> {
         }
     }
 
-    /// Skips a frame, and takes the dictionary out of it when the file begins with it. A frame of which nothing tells
-    /// that its length is right is not skipped: records may lie in it.
+    /// Skips a frame, and takes the dictionary out of it when the file begins with it. A frame whose length nothing
+    /// confirms is not skipped: records may lie in it.
     fn skip_frame(
         &mut self,
         dictionary: bool,

@@ -1,7 +1,7 @@
-//! Going on behind bytes that are not there.
+//! Going on behind bytes that are missing.
 //!
-//! Owns what becomes of the state: compressed data goes on at the next member that begins a record. Does not know how long
-//! the hole is in the decompressed bytes.
+//! Owns the state behind a hole: compressed data goes on at the next member that begins a record. Does not know how
+//! long the hole is in the decompressed bytes.
 
 use std::io::Read;
 
@@ -22,7 +22,7 @@ impl<R: Read> Stream<R> {
         self.assumed = true;
     }
 
-    /// Moves the position: the next bytes of the source stand at `offset` of the file.
+    /// Moves the position: the next byte of the source is at `offset` of the file.
     pub(crate) fn skip_to(&mut self, offset: u64) {
         self.input.restart(offset);
         (self.start, self.end) = (0, 0);

@@ -1,7 +1,7 @@
 //! Going on after damage in compressed data.
 //!
-//! Owns the search for the next member. A candidate counts only when it decompresses to the beginning of a record; what
-//! is tried of each is bounded, so that a file made of candidates costs no more than its length.
+//! Owns the search for the next member. A candidate counts only if it decompresses to the beginning of a record; the
+//! bytes that are tried of each are bounded, so that a file made of candidates costs no more than its length.
 
 use std::io::{self, Read};
 
@@ -13,27 +13,27 @@ use crate::gzip::{self, Gunzip, Then};
 use crate::input::Input;
 use crate::zst::{self, Unzstd};
 
-/// The number of bytes of a member that are looked at to find out whether it is one, and of its data.
+/// The number of bytes of a candidate that are tried, and of its data.
 const TRIAL: usize = 8 * 1024;
 const TRIAL_OUTPUT: usize = 4 * 1024;
 
-/// The number of bytes when that does not tell: the longest header of a gzip member, or a whole block of zstd, which
-/// gives nothing before all of it is there.
+/// The number of bytes of a long trial, if the short one does not tell: the longest header of a gzip member, or a whole
+/// block of zstd, of which nothing is decompressed before all of it is there.
 const LONG_TRIAL: usize = gzip::LONGEST_HEADER + TRIAL;
 
 /// The number of bytes of the file that pay for one long trial, and the number that is lent.
 const PRICE: u64 = 4 * 1024;
 const CREDIT: u64 = 64 * PRICE;
 
-/// The number of members that are tried that all break at one place, or before it.
+/// The number of members that may break at one place, or before it, before the search moves on.
 const TRIES: u32 = 8;
 
 /// The bounds on the cost of searching.
 #[derive(Debug, Default)]
 pub(super) struct Search {
-    /// Up to where in the file long trials are paid for.
+    /// The offset in the file up to which long trials are paid for.
     paid: u64,
-    /// The last place where a member broke, and how many broke there or before it since then.
+    /// The last offset at which a member broke, and the number that broke there or before it since then.
     broke: u64,
     times: u32,
     /// The decoders that members are tried with while the compression of the file is unknown.
@@ -50,7 +50,7 @@ impl Search {
         may
     }
 
-    /// A member broke here: whether too many of them did.
+    /// Notes that a member broke at `position`; returns whether too many have.
     fn is_stuck(&mut self, position: u64) -> bool {
         if position > self.broke {
             (self.broke, self.times) = (position, 0);
@@ -61,7 +61,7 @@ impl Search {
 }
 
 impl<R: Read> Stream<R> {
-    /// Begins in the middle of a file: with the next member in which a record begins, or in a plain file here.
+    /// Begins in the middle of a file: with the next member in which a record begins, or in a plain file at `offset`.
     pub(crate) fn resume(&mut self, offset: u64, compression: Compression, unzstd: Option<Unzstd>) {
         self.member.offset = offset;
         self.codec = match (compression, unzstd) {
@@ -79,7 +79,7 @@ impl<R: Read> Stream<R> {
         });
     }
 
-    /// Whether the file is to be taken for gzip, though it does not begin with a member.
+    /// Returns whether the file is to be taken for gzip, although it does not begin with a member.
     pub(super) fn is_taken_for_gzip(&mut self, starts: &dyn Fn(&[u8]) -> bool) -> bool {
         if !self.assumed {
             return false;
@@ -88,8 +88,9 @@ impl<R: Read> Stream<R> {
         !starts(self.input.bytes())
     }
 
-    /// Passes over bytes of a file that was taken for a plain one and has shown no record yet. `true` when it is
-    /// compressed after all, its beginning damaged: then reading goes on with the first member that begins a record.
+    /// Passes over bytes of a file that was taken for a plain one and has shown no record yet. Returns `true` if the
+    /// file is compressed after all, its beginning damaged: then reading goes on with the first member that begins a
+    /// record.
     pub(crate) fn pass_over(
         &mut self,
         count: usize,
@@ -97,7 +98,7 @@ impl<R: Read> Stream<R> {
     ) -> io::Result<bool> {
         let before = self.input.position();
         let end = before + count as u64;
-        // What a member begins with may have begun in what was passed over last.
+        // The first bytes of a member may be among the last that were passed over.
         self.input
             .rewind(before.saturating_sub(zst::MAGIC.len() as u64 - 1));
         let mut guesses = std::mem::take(&mut self.search.guesses);
@@ -136,7 +137,8 @@ impl<R: Read> Stream<R> {
         Ok(found.is_some())
     }
 
-    /// After damage: what it was, and the offset where a member that begins a record was found again, if any.
+    /// Searches the next member after damage. Returns the damage, and the offset of the next member that begins a
+    /// record, if any.
     pub(crate) fn resync(
         &mut self,
         starts: &dyn Fn(&[u8]) -> bool,
@@ -150,14 +152,15 @@ impl<R: Read> Stream<R> {
         };
         (self.start, self.end) = (0, 0);
         if let Some(began) = began {
-            // Gzip knows after the last byte of a member that it is damaged and stands behind it; zstd does not.
+            // Gzip knows behind the last byte of a member that it is damaged, and goes on there; zstd does not.
             let at = self.input.position();
             let is_sum = matches!(found.class, Class::Crc | Class::Isize);
             if is_sum && at > began && self.is_member_next() {
                 return Ok(Some((found, Some(at))));
             }
-            // A member that was damaged may have run over the next one. It is not to be found again itself. Nor are all
-            // that lie in each other and run into the same damage: each costs as much as the first.
+            // A damaged member may have run over the next one, so that the search begins within it, but not at its
+            // beginning. Candidates that lie in each other and run into the same damage are limited: each costs as much
+            // as the first.
             if !self.search.is_stuck(at) {
                 self.input.rewind(began + 1);
             }
@@ -190,7 +193,7 @@ impl<R: Read> Stream<R> {
         }
     }
 
-    /// Whether another member follows at once, or the end of the file.
+    /// Returns whether another member, or the end of the file, follows at once.
     fn is_member_next(&mut self) -> bool {
         self.input.peek(16);
         let bytes = self.input.bytes();
@@ -201,7 +204,7 @@ impl<R: Read> Stream<R> {
         }
     }
 
-    /// Reads ahead until `count` bytes of a plain file are there, if it has them and they can be read.
+    /// Reads ahead until `count` bytes of a plain file are in the buffer, if it has them and they can be read.
     pub(crate) fn peek_plain(&mut self, count: usize) {
         if matches!(self.codec, Codec::Plain) {
             self.input.peek(count);
@@ -222,14 +225,14 @@ impl<R: Read> Stream<R> {
 /// The result of a trial.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Trial {
-    /// A member with the beginning of a record.
+    /// The candidate is a member with the beginning of a record.
     Record,
     Other,
-    /// More bytes of it would tell.
+    /// More bytes of the candidate are needed to tell.
     Undecided,
 }
 
-/// Whether a member begins where the input stands, and a record in it.
+/// Returns whether a member begins at the position of the input, and a record in it.
 fn is_member<R: Read>(
     input: &mut Input<R>,
     codec: &mut Codec,

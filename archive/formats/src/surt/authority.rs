@@ -6,7 +6,7 @@ use idna::uts46::{AsciiDenyList, DnsLength, Hyphens, Uts46};
 
 use super::escape;
 
-/// `user@www.Example.org:8080` as `org,example:8080`; empty when there is no host.
+/// Returns `user@www.Example.org:8080` as `org,example:8080`; empty if there is no host.
 pub(super) fn canonical(scheme: &str, authority: &[u8]) -> String {
     let place = match authority.iter().rposition(|b| *b == b'@') {
         Some(at) => authority.get(at + 1..).unwrap_or_default(),
@@ -23,7 +23,7 @@ pub(super) fn canonical(scheme: &str, authority: &[u8]) -> String {
     key
 }
 
-/// The host without brackets, and what stands behind its colon.
+/// Returns the host without brackets, and the text behind its colon.
 fn split_port(place: &[u8]) -> (&[u8], &[u8]) {
     if let Some(inner) = place.strip_prefix(b"[") {
         let end = inner.iter().position(|b| *b == b']').unwrap_or(inner.len());
@@ -43,7 +43,7 @@ fn split_port(place: &[u8]) -> (&[u8], &[u8]) {
             place.get(..at).unwrap_or_default(),
             place.get(at + 1..).unwrap_or_default(),
         ),
-        // An IPv6 address without its brackets, or nonsense: all of it is the host.
+        // An IPv6 address without its brackets, or nonsense, is a host as a whole.
         _ => (place, b""),
     }
 }
@@ -83,14 +83,14 @@ fn reversed(raw: &[u8]) -> String {
     key
 }
 
-/// `www`, `www2`, `www34`.
+/// Returns whether a label is `www`, `www2`, `www34` and so on.
 pub(super) fn is_www(label: &str) -> bool {
     label.split_at_checked(3).is_some_and(|(www, number)| {
         www.eq_ignore_ascii_case("www") && number.bytes().all(|b| b.is_ascii_digit())
     })
 }
 
-/// The host in ASCII: Punycode where it can be, else escaped.
+/// Returns the host in ASCII: in Punycode if possible, else escaped.
 fn ascii(host: Vec<u8>) -> String {
     if host.is_ascii() {
         return escape::escape(&host);
@@ -99,7 +99,7 @@ fn ascii(host: Vec<u8>) -> String {
         Ok(text) => text,
         Err(error) => return escape::escape(error.as_bytes()),
     };
-    // The mappings of IDNA 2003, with which the field's keys are made; UTS 46 without its transition lacks them.
+    // The keys of the field are made with the mappings of IDNA 2003; UTS 46 without its transition lacks them.
     let mut mapped = String::with_capacity(text.len());
     for c in text.chars() {
         match c {
@@ -131,9 +131,10 @@ fn ascii(host: Vec<u8>) -> String {
     out
 }
 
-/// The address that one number, or two to four of them, stand for in the notation of old resolvers.
+/// Returns the address that one number, or two to four of them, mean in the notation of old resolvers.
 ///
-/// Numbers after a leading `0` are octal, but not a number alone, which wraps: so have the keys of the field always been.
+/// Numbers behind a leading `0` are octal, but not a number alone, which wraps: the keys of the field have always been
+/// so.
 fn ipv4(labels: &[&str]) -> Option<Ipv4Addr> {
     if labels.len() > 4
         || labels

@@ -1,16 +1,16 @@
-//! Percent-encoding: undone until nothing is left to undo, then done once for what needs it.
+//! Percent-encoding: undone until nothing is left to undo, then done once where needed.
 
-/// Undone and done again, in small letters.
+/// Undoes all escapes, escapes again, and returns the text in small letters.
 pub(super) fn canonical(text: &[u8]) -> String {
     let mut text = escape(&unescape(text));
     text.make_ascii_lowercase();
     text
 }
 
-/// Undoes `%41` again and again, until a round finds none. What is no escape stays.
+/// Undoes escapes such as `%41` again and again, until a round finds none. Text that is no escape stays.
 ///
 /// Each round shortens the text, so that there are no more rounds than bytes; a deep nesting of `%25` is undone in the
-/// same round, by looking again at what an escape became.
+/// same round, by looking again at the result of an escape.
 pub(super) fn unescape(text: &[u8]) -> Vec<u8> {
     let Some(first) = memchr::memchr(b'%', text) else {
         return text.to_vec();
@@ -20,7 +20,7 @@ pub(super) fn unescape(text: &[u8]) -> Vec<u8> {
     out.extend_from_slice(plain);
     for &byte in text {
         out.push(byte);
-        // An escape ends here, or what it became ends one: look again at the end of what there is.
+        // An escape ends here, or its result ends one: look again at the end of the output.
         while let Some(decoded) = ending(&out) {
             out.truncate(out.len() - 3);
             out.push(decoded);
@@ -61,7 +61,7 @@ pub(super) fn escape(text: &[u8]) -> String {
         out.extend_from_slice(&[b'%', digit(byte >> 4), digit(byte & 15)]);
         rest = more;
     }
-    // All of it is ASCII, so that nothing is lost here.
+    // The output is ASCII, so that nothing is lost here.
     String::from_utf8(out).unwrap_or_default()
 }
 
@@ -93,7 +93,7 @@ mod tests {
 
     #[test]
     fn one_pass_is_as_good_as_many_rounds() {
-        // Every text of up to 7 of these letters.
+        // Tests every text of up to 7 of these letters.
         let letters = b"%254";
         for length in 0..=7_u32 {
             for n in 0..4_usize.pow(length) {

@@ -6,7 +6,7 @@ use super::escape;
 pub(super) fn canonical(raw: &[u8]) -> String {
     let text = escape::unescape(raw);
     let mut kept: Vec<&[u8]> = Vec::new();
-    // What stands before the first slash is nothing: it is not a segment that `..` could take away.
+    // The text before the first slash is not a segment that `..` could take away.
     for segment in text
         .strip_prefix(b"/")
         .unwrap_or(&text)
@@ -46,7 +46,7 @@ fn without_session(path: &mut String) {
     }
 }
 
-/// The last session in front of a page: from its `(` to the slash behind it.
+/// Returns the place of the last session in front of a page: from its `(` to the slash behind it.
 fn session(path: &str, wrapped: bool) -> Option<(usize, usize)> {
     let pages: Vec<usize> = path.match_indices(".aspx").map(|(at, _)| at).collect();
     let queries: Vec<usize> = path.match_indices('?').map(|(at, _)| at).collect();
@@ -60,14 +60,14 @@ fn session(path: &str, wrapped: bool) -> Option<(usize, usize)> {
             && inner.get(length..)?.starts_with(b")/")
             && (wrapped || is_id(inner.get(..length)?));
         let end = start + 1 + length + 2;
-        // A name, then `.aspx`, and no `?` that was escaped before them.
+        // The page is a name, then `.aspx`, and no `?` that was escaped before them.
         let page = from(&pages, end + 1)?;
         let named = from(&queries, end).is_none_or(|query| page < query);
         (valid && named).then_some((start, end))
     })
 }
 
-/// Returns how long a row of `s(…)` is.
+/// Returns the length of a row of `s(…)`.
 fn wrapped_ids(text: &[u8]) -> usize {
     let is_wrapped = |part: &&[u8]| match part {
         [letter, b'(', id @ .., b')'] => letter.is_ascii_alphabetic() && is_id(id),

@@ -1,10 +1,11 @@
-//! The short way to the key of a plain URL: `http` or `https`, a host of names, nothing escaped and nothing to escape.
+//! The fast way to the key of a plain URL: `http` or `https`, a host of names, nothing escaped and nothing to escape.
 //!
-//! Nearly all URLs of an archive are plain, and an index makes the keys of all of them. Gives what the rules give, or nothing.
+//! Nearly all URLs of an archive are plain, and an index makes the keys of all of them. Returns the key that the rules
+//! give, or nothing.
 
 use super::{authority, query};
 
-/// The key of a URL; none: it is not plain.
+/// Returns the key of a URL; `None` if it is not plain.
 pub(super) fn key(url: &[u8]) -> Option<String> {
     let stays = |byte: &u8| (0x21..=0x7e).contains(byte) && !matches!(byte, b'%' | b'#');
     if !url.iter().all(stays) {
@@ -32,7 +33,7 @@ pub(super) fn key(url: &[u8]) -> Option<String> {
     Some(key)
 }
 
-/// A host of labels that are no address.
+/// Appends a host of labels; `None` if it may be an address.
 fn push_host(key: &mut String, host: &str) -> Option<()> {
     let is_of_names = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
     if !host.bytes().all(is_of_names) {
@@ -58,7 +59,7 @@ fn push_host(key: &mut String, host: &str) -> Option<()> {
     Some(())
 }
 
-/// A path without dot segments and without pages that may have sessions before them.
+/// Appends a path; `None` if it has dot segments or a page that may have a session before it.
 fn push_path(key: &mut String, path: &str) -> Option<()> {
     let begin = key.len();
     for segment in path.split('/').filter(|segment| !segment.is_empty()) {

@@ -1,4 +1,4 @@
-//! The query of a key: without session ids, sorted, small; nothing at all when nothing is left.
+//! The query of a key: without session ids, sorted, in small letters; left out if it is empty.
 
 use super::escape;
 
@@ -9,7 +9,7 @@ pub(super) fn append(key: &mut String, raw: Option<&[u8]>) {
     }
 }
 
-/// The same for a query whose escapes are canonical, in small letters.
+/// Appends a query whose escapes are canonical, in small letters, if anything is left of it.
 pub(super) fn append_canonical(key: &mut String, mut query: String) {
     without_sessions(&mut query);
     if query.is_empty() {
@@ -21,7 +21,7 @@ pub(super) fn append_canonical(key: &mut String, mut query: String) {
         return;
     }
     let mut arguments: Vec<&str> = query.split('&').collect();
-    // By name, then by value; a name alone comes before the same name with a value.
+    // Arguments are sorted by name, then by value; a name alone comes before the same name with a value.
     arguments.sort_by_key(|argument| match argument.split_once('=') {
         Some((name, value)) => (name, Some(value)),
         None => (*argument, None),
@@ -35,7 +35,7 @@ pub(super) fn append_canonical(key: &mut String, mut query: String) {
 }
 
 fn without_sessions(query: &mut String) {
-    // All kinds of them have this in their name.
+    // All kinds of session ids have this in their name.
     if memchr::memmem::find(query.as_bytes(), b"id").is_none() {
         return;
     }
@@ -52,7 +52,7 @@ fn without_sessions(query: &mut String) {
 /// A function that returns the length of the session id at the beginning of a text.
 type Session = fn(&str) -> Option<usize>;
 
-/// The kinds of session ids, in the order in which they are taken out: the last one of each.
+/// The kinds of session ids, in the order in which they are removed: the last one of each.
 const SESSIONS: &[(&str, Session)] = &[
     ("jsessionid=", |text| {
         exactly(text, 32, u8::is_ascii_alphanumeric)
@@ -75,7 +75,7 @@ fn exactly(text: &str, n: usize, good: fn(&u8) -> bool) -> Option<usize> {
         .map(|_| n)
 }
 
-/// The last place of a session id that ends with the query or before a `&`, which goes with it.
+/// Returns the last place of a session id that ends with the query or before a `&`, which goes with it.
 fn last(query: &str, (name, length): (&str, Session)) -> Option<(usize, usize)> {
     query.rmatch_indices(name).find_map(|(at, _)| {
         let end = at + name.len();
@@ -88,13 +88,13 @@ fn last(query: &str, (name, length): (&str, Session)) -> Option<(usize, usize)> 
     })
 }
 
-/// The last `cfid=…&cftoken=…`, with the `&` behind it.
+/// Returns the place of the last `cfid=…&cftoken=…`, with the `&` behind it.
 fn cold_fusion(query: &str) -> Option<(usize, usize)> {
     const TOKEN: &str = "&cftoken=";
     query.rmatch_indices(TOKEN).find_map(|(at, _)| {
         let before = query.get(..at)?;
         let argument = before.rfind('&').map_or(0, |and| and + 1);
-        // Behind the last name that leaves something for the value.
+        // The value begins behind the last name that leaves something for it.
         let named = before
             .get(argument..)?
             .rmatch_indices("cfid=")

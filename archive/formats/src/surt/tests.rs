@@ -5,7 +5,7 @@ use super::*;
 /// A URL as a JSON string, a tab, and the key that `surt` 0.3.1 makes of it.
 const JUDGED: &str = include_str!("judged.tsv");
 
-/// Where this crate differs on purpose; the table at the top of `surt.rs` says why.
+/// The keys in which this crate differs on purpose; the table at the top of `surt.rs` says why.
 const DIFFERENT: &[(&str, &str)] = &[
     ("http://example.com/..", "com,example)/"),
     ("http://example.com/../", "com,example)/"),

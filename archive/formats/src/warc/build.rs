@@ -1,65 +1,65 @@
 //! The headers of new records: WARC 1.1.
 //!
-//! Owns the order of fields and what each type must have. Times and identifiers are arguments: nothing here looks at a
-//! clock or throws dice.
+//! Owns the order of fields and the fields that each type must have. Times and identifiers are arguments: nothing here
+//! reads a clock or makes random numbers.
 
 use thiserror::Error;
 
 use crate::warc::record::Kind;
 
-/// Profile of a revisit whose payload has the digest of an earlier one.
+/// The profile of a revisit whose payload has the digest of an earlier one.
 pub const IDENTICAL_PAYLOAD_DIGEST: &str =
     "http://netpreserve.org/warc/1.1/revisit/identical-payload-digest";
 
-/// Profile of a revisit that the server answered with "not modified".
+/// The profile of a revisit that the server answered with "not modified".
 pub const SERVER_NOT_MODIFIED: &str = "http://netpreserve.org/warc/1.1/revisit/server-not-modified";
 
 /// The reason why a header cannot be written.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum BuildError {
-    /// A field that a record of this type must have.
+    /// The record lacks a field that its type must have.
     #[error("a {kind} record needs {field}")]
     Missing {
-        /// The type.
+        /// The type of the record.
         kind: Kind,
-        /// The field.
+        /// The name of the field.
         field: &'static str,
     },
-    /// A field that a record of this type must not have.
+    /// The record has a field that its type must not have.
     #[error("a {kind} record must not have {field}")]
     Forbidden {
-        /// The type.
+        /// The type of the record.
         kind: Kind,
-        /// The field.
+        /// The name of the field.
         field: String,
     },
-    /// A field that may stand once.
+    /// The record has a field twice that may stand once.
     #[error("{field} may stand only once")]
     Repeated {
-        /// The field.
+        /// The name of the field.
         field: String,
     },
-    /// A name that is no name.
+    /// A field has an invalid name.
     #[error("{name:?} cannot be the name of a field")]
     Name {
-        /// The name.
+        /// The invalid name.
         name: String,
     },
-    /// A value with line ends or other control characters in it.
+    /// A value has line ends or other control characters in it.
     #[error("the value of {field} has control characters in it: {value:?}")]
     Value {
-        /// The field.
+        /// The name of the field.
         field: String,
-        /// The value.
+        /// The invalid value.
         value: String,
     },
-    /// A type that is not written.
+    /// Records of this type are not written.
     #[error("{0} records are read and not written")]
     Kind(Kind),
 }
 
-/// Collects the fields of a record.
+/// A builder, which collects the fields of a record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Builder {
     kind: Kind,
@@ -71,8 +71,8 @@ pub struct Builder {
 }
 
 impl Builder {
-    /// A record of a type, with its identifier (an URI such as `urn:uuid:…`, without brackets) and its date as WARC
-    /// writes it.
+    /// Begins a record of a type, with its identifier (a URI such as `urn:uuid:…`, without brackets) and its date as
+    /// WARC writes it.
     pub fn new(kind: Kind, id: &str, date: &str) -> Self {
         Self {
             kind,
@@ -84,7 +84,7 @@ impl Builder {
         }
     }
 
-    /// A revisit: the payload is that of an earlier capture, which has this digest.
+    /// Begins a revisit whose payload is that of an earlier capture with this digest.
     pub fn identical_payload(id: &str, date: &str, payload_digest: &str) -> Self {
         Self::new(Kind::Revisit, id, date)
             .field("WARC-Profile", IDENTICAL_PAYLOAD_DIGEST)
@@ -92,7 +92,7 @@ impl Builder {
             .field("WARC-Truncated", "length")
     }
 
-    /// A revisit: the server says that nothing has changed since an earlier capture.
+    /// Begins a revisit for which the server answered that nothing has changed since an earlier capture.
     pub fn not_modified(id: &str, date: &str) -> Self {
         Self::new(Kind::Revisit, id, date).field("WARC-Profile", SERVER_NOT_MODIFIED)
     }
@@ -104,46 +104,46 @@ impl Builder {
         self
     }
 
-    /// The type of the block.
+    /// Sets the media type of the block.
     #[must_use]
     pub fn content_type(mut self, content_type: &str) -> Self {
         self.content_type = Some(content_type.into());
         self
     }
 
-    /// Another record of the same event. May stand more than once.
+    /// Adds the id of a further record of the same event. May be called more than once.
     #[must_use]
     pub fn concurrent_to(self, id: &str) -> Self {
         self.field("WARC-Concurrent-To", &bracketed(id))
     }
 
-    /// The record that this one is about.
+    /// Sets the id of the record that this one is about.
     #[must_use]
     pub fn refers_to(self, id: &str) -> Self {
         self.field("WARC-Refers-To", &bracketed(id))
     }
 
-    /// Of a revisit: what the earlier capture was of, and when.
+    /// Sets the URI and the date of the earlier capture to which a revisit refers.
     #[must_use]
     pub fn refers_to_capture(self, uri: &str, date: &str) -> Self {
         self.field("WARC-Refers-To-Target-URI", uri)
             .field("WARC-Refers-To-Date", date)
     }
 
-    /// The warcinfo record that this one belongs to.
+    /// Sets the id of the warcinfo record that this one belongs to.
     #[must_use]
     pub fn warcinfo_id(self, id: &str) -> Self {
         self.field("WARC-Warcinfo-ID", &bracketed(id))
     }
 
-    /// Any other field. They keep their order.
+    /// Adds any other field. These fields keep their order.
     #[must_use]
     pub fn field(mut self, name: &str, value: &str) -> Self {
         self.fields.push((name.into(), value.into()));
         self
     }
 
-    /// The header, up to and with its empty line, of a record with a block of this length.
+    /// Returns the header, up to and with its empty line, of a record with a block of this length.
     ///
     /// # Errors
     ///

@@ -5,11 +5,11 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-/// A header as it was read. One is used again for each record of a reader, so that reading allocates nothing.
+/// A header as it was read. A reader uses one for all its records, so that reading allocates nothing.
 #[derive(Clone, Debug, Default)]
 pub struct Header {
     raw: Vec<u8>,
-    /// The text that the fields point into when they do not stand in the file: the view of an ARC line.
+    /// The text that the fields point into if they do not stand in the file: the view of an ARC line.
     view: Option<Vec<u8>>,
     first_line: Range<usize>,
     fields: Vec<Span>,
@@ -19,11 +19,11 @@ pub struct Header {
 /// The oddities of a header.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Irregular {
-    /// Lines that end with LF alone.
+    /// The number of lines that end with LF alone.
     pub(crate) bare_line_ends: usize,
-    /// Lines that are no field.
+    /// The number of lines that are no field.
     pub(crate) no_field: usize,
-    /// Where the first of them begins.
+    /// The offset of the first line that is no field.
     pub(crate) first_no_field: usize,
 }
 
@@ -45,12 +45,12 @@ pub struct Field<'a> {
 }
 
 impl<'a> Field<'a> {
-    /// Whether this is its name, in any spelling.
+    /// Returns whether the field has this name, in any case.
     pub fn is(&self, name: &str) -> bool {
         self.name.eq_ignore_ascii_case(name.as_bytes())
     }
 
-    /// The value, folded lines joined with one space.
+    /// Returns the value, with folded lines joined with one space.
     pub fn value(&self) -> Cow<'a, [u8]> {
         if memchr::memchr(b'\n', self.raw).is_none() {
             return Cow::Borrowed(self.raw);
@@ -72,7 +72,7 @@ impl Header {
         header
     }
 
-    /// Becomes the header of these bytes.
+    /// Reads the header from these bytes.
     pub(crate) fn read(&mut self, raw: &[u8]) {
         self.raw.clear();
         self.raw.extend_from_slice(raw);
@@ -80,7 +80,7 @@ impl Header {
         self.index();
     }
 
-    /// Becomes a header whose fields do not stand in the file.
+    /// Reads a header whose fields stand in `view`, and not in the file.
     pub(crate) fn read_view(&mut self, raw: &[u8], view: Vec<u8>) {
         self.raw.clear();
         self.raw.extend_from_slice(raw);
@@ -147,13 +147,13 @@ impl Header {
         self.fields = fields;
     }
 
-    /// The bytes of the header as they stand in the file: of a WARC record up to and with its empty line, of an ARC
-    /// record its line.
+    /// Returns the bytes of the header as they stand in the file: of a WARC record up to and with its empty line, of an
+    /// ARC record its line.
     pub fn raw(&self) -> &[u8] {
         &self.raw
     }
 
-    /// The line with the version.
+    /// Returns the line with the version.
     pub fn first_line(&self) -> &[u8] {
         self.text().get(self.first_line.clone()).unwrap_or_default()
     }
@@ -162,7 +162,7 @@ impl Header {
         self.irregular
     }
 
-    /// The fields in their order.
+    /// Returns the fields in their order.
     pub fn fields(&self) -> impl DoubleEndedIterator<Item = Field<'_>> + ExactSizeIterator {
         let text = self.text();
         self.fields.iter().map(move |span| Field {
@@ -174,26 +174,26 @@ impl Header {
         })
     }
 
-    /// All values of the fields of this name, in any spelling.
+    /// Returns all values of the fields of this name, in any case.
     pub fn all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = Cow<'a, [u8]>> {
         self.fields()
             .filter(move |field| field.is(name))
             .map(|field| field.value())
     }
 
-    /// The value of the first field of this name, in any spelling.
+    /// Returns the value of the first field of this name, in any case.
     pub fn get(&self, name: &str) -> Option<Cow<'_, [u8]>> {
         self.fields()
             .find(|field| field.is(name))
             .map(|field| field.value())
     }
 
-    /// The first value as text; bytes that are no UTF-8 are replaced.
+    /// Returns the first value as text; bytes that are not UTF-8 are replaced.
     pub fn text_of(&self, name: &str) -> Option<Cow<'_, str>> {
         self.get(name).map(lossy)
     }
 
-    /// The first value without the angle brackets that WARC 1.0 puts around it.
+    /// Returns the first value without the angle brackets that WARC 1.0 puts around it.
     pub fn uri(&self, name: &str) -> Option<Cow<'_, str>> {
         self.text_of(name).map(|text| match text {
             Cow::Borrowed(text) => Cow::Borrowed(bare(text)),
@@ -201,7 +201,7 @@ impl Header {
         })
     }
 
-    /// Returns the length of the block by the header, or `None` if the header does not say it.
+    /// Returns the length of the block by the header; `None` if the header does not have it.
     ///
     /// # Errors
     ///
@@ -250,7 +250,7 @@ fn bare(text: &str) -> &str {
         .unwrap_or(text)
 }
 
-/// A number of digits and nothing else.
+/// Reads a number of digits and nothing else.
 pub(crate) fn number(bytes: &[u8]) -> Option<u64> {
     if bytes.is_empty() {
         return None;
@@ -264,7 +264,7 @@ pub(crate) fn number(bytes: &[u8]) -> Option<u64> {
 /// The beginning of the first line of a record; in any case, as all literals of the standard's grammar.
 const NAME: &[u8] = b"WARC/";
 
-/// Whether the first line of a record may begin with these bytes, as far as they go.
+/// Returns whether the first line of a record may begin with these bytes, as far as they go.
 pub(crate) fn may_begin(bytes: &[u8]) -> bool {
     let known = bytes.len().min(NAME.len());
     let name = NAME.get(..known).unwrap_or_default();
@@ -273,24 +273,24 @@ pub(crate) fn may_begin(bytes: &[u8]) -> bool {
         .is_some_and(|bytes| bytes.eq_ignore_ascii_case(name))
 }
 
-/// The longest first line that is believed where it is not in capitals.
+/// The longest first line that is accepted where it is not in capitals.
 const LONGEST_FIRST_LINE: usize = 64;
 
-/// Whether more bytes are needed to tell whether a record begins with these.
+/// Returns whether more bytes are needed to tell whether a record begins with these.
 pub(crate) fn is_undecided(bytes: &[u8]) -> bool {
     let is_short = bytes.len() <= LONGEST_FIRST_LINE && !bytes.contains(&b'\n');
     may_begin(bytes) && (bytes.len() < NAME.len() || is_short && !bytes.starts_with(NAME))
 }
 
-/// Whether a record begins with these bytes. In capitals `WARC/` is enough; else the whole line has to be a version: content,
-/// the URI of a revisit profile for instance, has `warc/` in it.
+/// Returns whether a record begins with these bytes. In capitals `WARC/` is enough; else the whole line has to be a
+/// version, because content such as the URI of a revisit profile has `warc/` in it.
 pub(crate) fn begins(bytes: &[u8]) -> bool {
     let mut lines = bytes.split(|&byte| byte == b'\n');
     let first = lines.next().unwrap_or_default();
     bytes.starts_with(NAME) || first.len() <= LONGEST_FIRST_LINE && is_version_line(first)
 }
 
-/// Whether a line is `WARC/` and what may be a version, known or not.
+/// Returns whether a line is `WARC/` and a possible version, known or not.
 pub(crate) fn is_version_line(line: &[u8]) -> bool {
     line.split_at_checked(NAME.len())
         .is_some_and(|(name, version)| {
@@ -306,11 +306,11 @@ pub(crate) fn is_version_line(line: &[u8]) -> bool {
 /// The extent of a header.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Extent {
-    /// It is this long, with its empty line.
+    /// The header is complete, and has this length with its empty line.
     Complete(usize),
-    /// After this number of bytes another record begins, without an empty line before it.
+    /// The header is cut: after this number of bytes another record begins, without an empty line before it.
     Cut(usize),
-    /// It goes on.
+    /// The header goes on behind the bytes.
     Partial,
 }
 

@@ -1,7 +1,7 @@
 //! Reads archive files record by record, and goes on after damage.
 //!
-//! Owns the order of things: where a record begins, its header, its block, its end, and what to do when one of them is
-//! not there. Memory is bounded: two buffers, and a header within its limit. Does not look into blocks.
+//! Owns the order of steps: where a record begins, its header, its block, its end, and what to do when one of them is
+//! missing. Memory is bounded: two buffers, and a header within its limit. Does not look into blocks.
 
 use std::io::{self, Read, Seek, SeekFrom};
 
@@ -24,7 +24,7 @@ mod resume;
 pub use record::Record;
 pub use resume::{Dictionary, KnownFormat};
 
-/// The most defects that are kept until somebody takes them.
+/// The most defects that are kept until the caller takes them.
 const KEPT: usize = 1000;
 
 /// The reason why a record could not be read.
@@ -55,7 +55,7 @@ pub struct Options {
     pub policy: Policy,
     /// The longest header that is read. A longer one is a defect, and its record is passed over.
     pub header_limit: usize,
-    /// Where in the file the first byte lies that is read.
+    /// The offset in the file of the first byte of the source.
     pub offset: u64,
 }
 
@@ -69,7 +69,7 @@ impl Default for Options {
     }
 }
 
-/// Reads records from any [`Read`]; it has buffers of its own.
+/// A reader of records from any [`Read`]; it has buffers of its own.
 #[derive(Debug)]
 #[expect(
     clippy::struct_excessive_bools,
@@ -82,22 +82,22 @@ pub struct Reader<R> {
     header: Header,
     arc: Option<arc::Line>,
     current: Option<Current>,
-    /// Records begun so far.
+    /// The number of records begun so far.
     found: u64,
-    /// Up to where in the decompressed bytes a search for a record has been told.
+    /// The offset in the decompressed bytes up to which garbage was reported.
     told: u64,
-    /// The member whose having several records was told.
+    /// The member of which it was reported that it has several records.
     shared: Option<u64>,
     defects: Vec<Defect>,
     omitted: u64,
     ended: bool,
-    /// The last record ended as it should, so that one begins here or the file is damaged.
+    /// Whether the last record ended as it should, so that one begins here or the file is damaged.
     sure: bool,
-    /// The next bytes may be the rest of a line.
+    /// Whether the next bytes may be the rest of a line.
     torn: bool,
-    /// The header that the end of the bytes has cut, and where its record begins.
+    /// The header that the end of the bytes has cut, and the offset of its record.
     cut: Option<(u64, Header)>,
-    /// Reading began somewhere in the file: what comes before the first record is no defect.
+    /// Whether reading began within the file: what comes before the first record is no defect.
     resumed: bool,
 }
 
@@ -107,16 +107,17 @@ struct Current {
     kind: Kind,
     version: Version,
     end: End,
-    /// The rest of the block; `None` when its length is not known.
+    /// The rest of the block; `None` if its length is not known.
     remaining: Option<u64>,
-    /// Of a block of unknown length: how much of it is known to be of it, and whether a line begins behind that.
+    /// In a block of unknown length: the number of bytes that are known to be of it, and whether a line begins behind
+    /// them.
     safe: usize,
     line_start: bool,
-    /// The block is over before its end.
+    /// Whether the block is over before its end.
     broken: bool,
-    /// Where the member ended that it ends in, when another one was begun to find that out.
+    /// The end of the member in which the record ends, once the next member was begun to find that out.
     ended: Option<u64>,
-    /// After damage in compressed data: where in the file reading goes on, or the file ends.
+    /// The offset in the file at which reading goes on after damage in compressed data, or at which the file ends.
     goes_on: Option<u64>,
 }
 
@@ -126,7 +127,7 @@ impl<R: Read> Reader<R> {
         Self::with_options(source, Options::default())
     }
 
-    /// Reads as the options say.
+    /// Reads from a source with these options.
     pub fn with_options(source: R, options: Options) -> Self {
         Self {
             stream: Stream::new(source, options.offset),
@@ -148,7 +149,7 @@ impl<R: Read> Reader<R> {
         }
     }
 
-    /// Goes to the next record; nothing at the end of the file. What was not read of the record before is passed over.
+    /// Goes to the next record; `None` at the end of the file. The rest of the record before is skipped.
     ///
     /// # Errors
     ///
@@ -167,18 +168,18 @@ impl<R: Read> Reader<R> {
         self.stream.compression()
     }
 
-    /// The defects that nobody took yet: [`Record::end`] takes those of its record. After the last record, those of what
-    /// follows it.
+    /// Returns the defects that were not taken yet: [`Record::end`] takes those of its record. After the last record,
+    /// these are the defects of the bytes behind it.
     pub fn take_defects(&mut self) -> Vec<Defect> {
         std::mem::take(&mut self.defects)
     }
 
-    /// Returns how many defects were not kept, because a thousand of them were not taken.
+    /// Returns the number of defects that were not kept, because a thousand of them were not taken.
     pub fn omitted_defects(&self) -> u64 {
         self.omitted
     }
 
-    /// Does with a defect what the policy says.
+    /// Handles a defect as the policy says.
     fn defect(
         &mut self,
         class: Class,
@@ -212,13 +213,13 @@ impl<R: Read> Reader<R> {
         Ok(())
     }
 
-    /// A defect of what is being read just now.
+    /// Handles a defect at the current position.
     fn defect_here(&mut self, class: Class, words: String) -> Result<(), ReadError> {
         let (offset, position) = (self.stream.offset(), self.stream.position());
         self.defect(class, offset, position, words)
     }
 
-    /// A defect of the record that is being read.
+    /// Handles a defect of the record that is being read.
     fn defect_of_record(&mut self, class: Class, words: String) -> Result<(), ReadError> {
         let place = self
             .current
@@ -228,7 +229,7 @@ impl<R: Read> Reader<R> {
         self.defect(class, offset, position, words)
     }
 
-    /// After damage in the compressed data: finds where to go on, and tells both.
+    /// Finds the place to go on after damage in the compressed data, and reports both.
     fn recover(&mut self) -> Result<(), ReadError> {
         let dialect = self.dialect;
         let position = self.stream.position();
@@ -247,7 +248,7 @@ impl<R: Read> Reader<R> {
         self.defect(found.class, found.offset, position, words)
     }
 
-    /// Returns how many bytes of the block are there to be read now; zero at its end.
+    /// Returns the number of bytes of the block that can be read now; zero at its end.
     fn fill_block(&mut self) -> Result<usize, ReadError> {
         loop {
             let Some(current) = &self.current else {
@@ -272,7 +273,7 @@ impl<R: Read> Reader<R> {
         }
     }
 
-    /// The member is over and the block is not: whether the block goes on in the next one.
+    /// Goes to the next member within a block; returns whether the block goes on there.
     fn cross(&mut self, remaining: u64) -> Result<bool, ReadError> {
         match self.stream.next_member()? {
             Next::Member => {
@@ -320,7 +321,7 @@ impl<R: Read> Reader<R> {
         self.sure = false;
     }
 
-    /// The record goes on in another member.
+    /// Notes that the record goes on in another member.
     fn span(&mut self) -> Result<(), ReadError> {
         let Some(current) = &mut self.current else {
             return Ok(());
@@ -335,7 +336,7 @@ impl<R: Read> Reader<R> {
         Ok(())
     }
 
-    /// Whether a record begins with the bytes that are there. Reads as many as it takes to know.
+    /// Returns whether a record begins at the current position. Reads as many bytes as it takes to know.
     fn at_start(&mut self) -> io::Result<bool> {
         loop {
             match resync::begins(self.stream.bytes(), self.dialect) {
@@ -350,7 +351,8 @@ impl<R: Read> Reader<R> {
         }
     }
 
-    /// The bytes of a block that has no length: those up to the next record or the end of the member.
+    /// Returns the number of bytes that can be read of a block without a length: those up to the next record or the end
+    /// of the member.
     fn fill_unknown(&mut self) -> Result<usize, ReadError> {
         loop {
             let Some(current) = &mut self.current else {
@@ -413,7 +415,7 @@ impl<R: Read + Seek> Reader<R> {
         Self::open_with(source, options)
     }
 
-    /// Goes to the offset that the options name, and reads as they say.
+    /// Seeks to the offset in the options, and reads with these options.
     ///
     /// # Errors
     ///

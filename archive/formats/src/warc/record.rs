@@ -10,30 +10,30 @@ use crate::defect::Defect;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Kind {
-    /// About the records that follow.
+    /// A description of the records that follow.
     Warcinfo,
-    /// A complete answer.
+    /// A complete response.
     Response,
     /// A resource without protocol information.
     Resource,
     /// A complete request.
     Request,
-    /// About another record.
+    /// Metadata about another record.
     Metadata,
-    /// The same content as a record before.
+    /// A capture with the same content as an earlier one.
     Revisit,
-    /// Another form of a record.
+    /// A conversion of another record.
     Conversion,
     /// A further segment of a record.
     Continuation,
     /// The version block of an ARC file.
     ArcHeader,
-    /// Any other, or none.
+    /// Any other type, or none.
     Unknown,
 }
 
 impl Kind {
-    /// From the value of `WARC-Type`.
+    /// Reads the value of `WARC-Type`.
     pub fn from_bytes(value: &[u8]) -> Self {
         for kind in [
             Self::Response,
@@ -52,7 +52,7 @@ impl Kind {
         Self::Unknown
     }
 
-    /// As it stands in `WARC-Type`.
+    /// Returns the type as it stands in `WARC-Type`.
     pub fn name(self) -> &'static str {
         match self {
             Self::Warcinfo => "warcinfo",
@@ -75,7 +75,7 @@ impl fmt::Display for Kind {
     }
 }
 
-/// The version of the format that a record says it has.
+/// The version of the format that a record names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Version {
@@ -91,12 +91,12 @@ pub enum Version {
     Warc1_0,
     /// `WARC/1.1`: ISO 28500:2017.
     Warc1_1,
-    /// Any other.
+    /// Any other version.
     Unknown,
 }
 
 impl Version {
-    /// From the first line of a record.
+    /// Reads the first line of a record.
     pub fn from_line(line: &[u8]) -> Self {
         match line.trim_ascii_end().to_ascii_uppercase().as_slice() {
             b"WARC/1.0" => Self::Warc1_0,
@@ -107,13 +107,13 @@ impl Version {
         }
     }
 
-    /// Whether it is one of the versions of ARC.
+    /// Returns whether the version is one of ARC.
     pub fn is_arc(self) -> bool {
         matches!(self, Self::Arc1 | Self::Arc2)
     }
 }
 
-/// The line ends after a block.
+/// The line ends behind a block.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Trailer {
     kept: [u8; 8],
@@ -129,17 +129,17 @@ impl Trailer {
         self.length += bytes.len() as u64;
     }
 
-    /// Returns how many bytes of line ends there are.
+    /// Returns the number of bytes of line ends.
     pub fn length(&self) -> u64 {
         self.length
     }
 
-    /// The line ends as they stand in the file; nothing when there are more than eight bytes of them.
+    /// Returns the line ends as they stand in the file; `None` if they have more than eight bytes.
     pub fn bytes(&self) -> Option<&[u8]> {
         self.kept.get(..usize::try_from(self.length).ok()?)
     }
 
-    /// Whether they are the two that WARC prescribes.
+    /// Returns whether the line ends are the two that WARC prescribes.
     pub fn is_regular(&self) -> bool {
         self.bytes() == Some(b"\r\n\r\n")
     }
@@ -148,40 +148,39 @@ impl Trailer {
 /// The facts that reading a record to its end has shown.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct End {
-    /// Where it begins in the file: itself in a plain file, its member in a compressed one.
+    /// The offset in the file of the record, or of its member in a compressed file.
     pub offset: u64,
-    /// The number of bytes of the file it takes, with the line ends after it. `None` when it shares its member with
-    /// other records, or is damaged.
+    /// The number of bytes that the record takes in the file, with the line ends behind it. `None` if it shares its
+    /// member with other records, or is damaged.
     pub length: Option<u64>,
-    /// The number of bytes a reader cuts out to have the record, as indexes count them: those of its members; of a
-    /// record that is not compressed header and block, without the line ends. Of a damaged one, those up to where
-    /// reading goes on. Nothing when they cannot be cut out, because it shares its member or nobody knows where they
-    /// end.
+    /// The number of bytes that a reader cuts out to have the record, as indexes count them: those of its members; of
+    /// an uncompressed record header and block, without the line ends. Of a damaged record, the bytes up to where
+    /// reading goes on. `None` if the record cannot be cut out, because it shares its member or its end is not known.
     pub index_length: Option<u64>,
-    /// Where it begins in the decompressed bytes, counted from where reading began.
+    /// The offset of the record in the decompressed bytes, counted from where reading began.
     pub position: u64,
-    /// Where it begins in the decompressed bytes of its member.
+    /// The offset of the record in the decompressed bytes of its member.
     pub in_member: u64,
-    /// Length of the header.
+    /// The length of the header.
     pub header_length: u64,
     /// The length of the block by the header.
     pub announced: Option<u64>,
     /// The length that the block has.
     pub block_length: u64,
-    /// The line ends after the block.
+    /// The line ends behind the block.
     pub trailer: Trailer,
-    /// In how many members it lies.
+    /// The number of members that the record lies in.
     pub members: u64,
-    /// Whether another record lies in its member.
+    /// Whether another record lies in the same member.
     pub shared: bool,
-    /// Whether the block has the length that the header says, and no damage.
+    /// Whether the block has the announced length, and no damage.
     pub complete: bool,
     /// The defects of the record, and those of the bytes before it that belong to no record.
     pub defects: Vec<Defect>,
 }
 
 impl End {
-    /// Length of the record when it is decompressed: header, block and the line ends after it.
+    /// Returns the length of the decompressed record: header, block and the line ends behind it.
     pub fn uncompressed(&self) -> u64 {
         self.header_length + self.block_length + self.trailer.length()
     }

@@ -1,17 +1,18 @@
-//! Where a record begins, when it does not begin where it should.
+//! The beginning of a record that does not begin where it should.
 //!
-//! Owns how a beginning is told from content. Reads nothing itself: it is given bytes, and says how many of them are none.
+//! Owns how a beginning is told from content. Reads nothing itself: it takes bytes, and returns how many of them are no
+//! beginning.
 
 use crate::arc::{self, Rigour};
 use crate::warc::header::{is_version_line, may_begin};
 
-/// The longest line of a version that is believed.
+/// The longest line with a version that is accepted.
 const LONGEST_VERSION: usize = 64;
 
-/// Which formats to look for.
+/// The formats to look for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Dialect {
-    /// Not known yet: both.
+    /// Not known yet: look for both.
     Unknown,
     Warc,
     Arc,
@@ -20,18 +21,18 @@ pub(crate) enum Dialect {
 /// The beginning of a record, as far as a search has found it.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Beginning {
-    /// A record begins here.
+    /// A record begins at this offset.
     At(usize),
     /// No record begins within `safe` bytes. The next one begins a line, or does not.
     None { safe: usize, line_start: bool },
 }
 
-/// Whether a record begins somewhere.
+/// The answer whether a record begins at a place.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Answer {
     Yes,
     No,
-    /// More bytes will tell.
+    /// More bytes are needed to tell.
     Undecided,
 }
 
@@ -71,12 +72,12 @@ pub(crate) fn find(bytes: &[u8], line_start: bool, dialect: Dialect) -> Beginnin
     }
 }
 
-/// Whether a record begins with these bytes, as far as they tell.
+/// Returns whether a record is known to begin with these bytes.
 pub(crate) fn is_start(bytes: &[u8], dialect: Dialect) -> bool {
     begins(bytes, dialect) == Answer::Yes
 }
 
-/// Whether a record begins with these bytes.
+/// Returns whether a record begins with these bytes, if they are enough to tell.
 pub(crate) fn begins(bytes: &[u8], dialect: Dialect) -> Answer {
     let Some(first) = bytes.first() else {
         return Answer::Undecided;
@@ -120,7 +121,7 @@ mod tests {
         let at = 28;
         assert_eq!(find(bytes, false, Dialect::Unknown), Beginning::At(at));
         assert_eq!(find(&bytes[1..], true, Dialect::Warc), Beginning::At(0));
-        // Whatever piece is given, what is safe is never beyond it, and it is found in the end.
+        // For any piece, the safe bytes never go beyond the beginning, and it is found in the end.
         for end in 0..=bytes.len() {
             let found = match find(&bytes[..end], false, Dialect::Warc) {
                 Beginning::At(found) => Some(found),

@@ -1,4 +1,4 @@
-//! Records in segments: which belong together, which are missing, and the whole of them.
+//! Records in segments: which segments belong together, which are missing, and all of them joined.
 //!
 //! Owns the joining of continuation records. Keeps one entry per segment, so it is for files in which segments are few.
 
@@ -14,13 +14,13 @@ use crate::warc::record::Kind;
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SegmentError {
-    /// A continuation without the fields that say what it continues.
+    /// A continuation lacks the fields that name the record that it continues.
     #[error("a continuation needs WARC-Segment-Origin-ID and WARC-Segment-Number of 2 or more")]
     Unnamed,
-    /// The same segment, twice.
+    /// The segment was added before.
     #[error("segment {number} of {origin} is there twice")]
     Twice {
-        /// The first record of the series.
+        /// The id of the first record of the series.
         origin: String,
         /// The number of the segment.
         number: u64,
@@ -28,24 +28,24 @@ pub enum SegmentError {
     /// No segment of this record is known.
     #[error("no segment of {0} is known")]
     Unknown(String),
-    /// Segments are missing.
+    /// Segments of the record are missing.
     #[error("{origin}: {}", missing(.ranges, *.last_known))]
     Missing {
-        /// The first record of the series.
+        /// The id of the first record of the series.
         origin: String,
-        /// The numbers that are missing, as ranges with both ends in them.
+        /// The numbers of the missing segments, as ranges with both ends included.
         ranges: Vec<(u64, u64)>,
-        /// Whether the last segment is there.
+        /// Whether the last segment was added.
         last_known: bool,
     },
-    /// All segments are there, and together not as long as the last one says.
+    /// All segments were added, and their length together is not that in the last one.
     #[error("{origin}: the segments have {found} bytes, the last one says {announced}")]
     Length {
-        /// The first record of the series.
+        /// The id of the first record of the series.
         origin: String,
-        /// The length by the last one.
+        /// The length that the last segment announces.
         announced: u64,
-        /// The length that was found.
+        /// The length of all segments together.
         found: u64,
     },
 }
@@ -67,7 +67,7 @@ fn missing(ranges: &[(u64, u64)], last_known: bool) -> String {
     words.join(", ")
 }
 
-/// Segments of records, each with the place where it lies.
+/// The segments of records, each with its place.
 #[derive(Clone, Debug)]
 pub struct Segments<L> {
     series: BTreeMap<String, Series<L>>,
@@ -77,7 +77,7 @@ pub struct Segments<L> {
 struct Series<L> {
     parts: BTreeMap<u64, (L, u64)>,
     total: Option<u64>,
-    /// The first segment that says how long all are: the last one, in good files.
+    /// The number of the first segment that announces the length of all: the last one, in good files.
     last: Option<u64>,
 }
 
@@ -85,27 +85,27 @@ struct Series<L> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Fault {
-    /// Segments are missing between those that are there.
+    /// Segments are missing between those that were added.
     Gap {
-        /// The first that is missing.
+        /// The number of the first missing segment.
         from: u64,
-        /// The last one that is missing in a row.
+        /// The number of the last segment that is missing in a row.
         to: u64,
         /// The number of further gaps.
         more: u64,
     },
-    /// A segment behind the one that says how long all are.
+    /// A segment comes behind the one that announces the length of all.
     AfterLast {
-        /// Its number.
+        /// The number of that segment.
         number: u64,
-        /// The number of the one that says it.
+        /// The number of the segment that announces the length.
         last: u64,
     },
-    /// The segments are not as long as the last one says.
+    /// The length of all segments together is not that in the last one.
     Length {
-        /// The length by the last one.
+        /// The length that the last segment announces.
         announced: u64,
-        /// The length that was found.
+        /// The length of all segments together.
         found: u64,
     },
 }
@@ -153,11 +153,11 @@ impl<L> Default for Segments<L> {
 }
 
 impl<L: Clone> Segments<L> {
-    /// Takes note of a record; `false` when it is whole in itself.
+    /// Adds a record; returns `false` if it is no segment.
     ///
     /// # Errors
     ///
-    /// Fails if the record does not say what it continues, or if its segment was added before.
+    /// Fails if the record does not name the record that it continues, or if its segment was added before.
     pub fn add(
         &mut self,
         kind: Kind,
@@ -199,12 +199,12 @@ impl<L: Clone> Segments<L> {
         Ok(true)
     }
 
-    /// The first records of all series.
+    /// Returns the ids of the first records of all series.
     pub fn origins(&self) -> impl Iterator<Item = &str> {
         self.series.keys().map(String::as_str)
     }
 
-    /// Returns the fault of each series, with its first record and the place of its last segment that is here.
+    /// Returns the fault of each series, with its first record and the place of its last known segment.
     pub fn faults(&self) -> impl Iterator<Item = (&str, &L, Fault)> {
         self.series.iter().flat_map(|(origin, series)| {
             let place = series.parts.values().next_back().map(|(place, _)| place);
@@ -213,12 +213,13 @@ impl<L: Clone> Segments<L> {
         })
     }
 
-    /// Where the segments of a record lie, in order: all of them, or an error that names what is missing.
+    /// Returns the places of the segments of a record, in order: all of them, or an error that names those that are
+    /// missing.
     ///
     /// # Errors
     ///
-    /// Fails if no segment of the record is known, if segments are missing, or if they have another length than the
-    /// last one says.
+    /// Fails if no segment of the record is known, if segments are missing, or if their length together is not that in
+    /// the last one.
     pub fn places(&self, origin: &str) -> Result<Vec<L>, SegmentError> {
         let Some(series) = self.series.get(origin) else {
             return Err(SegmentError::Unknown(origin.into()));
@@ -256,7 +257,7 @@ impl<L: Clone> Segments<L> {
     }
 }
 
-/// The blocks of several segments, one after the other.
+/// A reader of the blocks of several segments, one after the other.
 #[derive(Debug)]
 pub struct Joined<L, O, B> {
     places: std::vec::IntoIter<L>,
@@ -269,7 +270,7 @@ where
     O: FnMut(L) -> io::Result<B>,
     B: Read,
 {
-    /// Reads the segments at these places; `open` gives the block of one.
+    /// Makes a reader of the segments at these places; `open` opens the block of one.
     pub fn new(places: Vec<L>, open: O) -> Self {
         Self {
             places: places.into_iter(),

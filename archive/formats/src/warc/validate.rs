@@ -20,28 +20,28 @@ use fields::{Edition, FIELDS, Rules};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Rule {
-    /// A field that has to be there is not.
+    /// A mandatory field is missing.
     Mandatory,
-    /// A field is there that must not be.
+    /// A field is present that must not be.
     Forbidden,
-    /// A field is there more than once, or an identifier names more than one record.
+    /// A field is present more than once, or an identifier names more than one record.
     Repeated,
-    /// A header, or a value, that is not written as it should be.
+    /// A header, or a value, does not have its syntax.
     Syntax,
     /// The block is not as long as the header says, or does not end as it should.
     Length,
-    /// A digest that is not the one of what it stands beside.
+    /// A digest is not that of the block or payload beside it.
     Digest,
-    /// Segments that are not numbered or named as they should be.
+    /// Segments are not numbered or named as they should be.
     Segmentation,
     /// The file is cut or damaged.
     Damage,
-    /// Compressed in a way that the standard advises against.
+    /// The file is compressed in a way that the standard advises against.
     Compression,
 }
 
 impl Rule {
-    /// Its name in reports.
+    /// Returns the name of the rule in reports.
     pub fn name(self) -> &'static str {
         match self {
             Self::Mandatory => "mandatory",
@@ -57,16 +57,16 @@ impl Rule {
     }
 }
 
-/// Whether the standard says *shall* or *should*.
+/// The strictness of a rule: whether the standard says *shall* or *should*.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Severity {
-    /// It shall be otherwise: the file does not follow the standard.
+    /// A *shall* is broken: the file does not follow the standard.
     Error,
-    /// It should be otherwise: the file follows the standard.
+    /// A *should* is broken: the file still follows the standard.
     Warning,
 }
 
-/// One rule that is broken, and where.
+/// A broken rule, and the record that breaks it.
 ///
 /// ```
 /// use archive_formats::warc::{Reader, Severity, validate};
@@ -84,15 +84,15 @@ pub enum Severity {
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Violation {
-    /// The kind of rule.
+    /// The kind of rule that is broken.
     pub rule: Rule,
     /// Whether the standard demands or advises.
     pub severity: Severity,
-    /// Where the record begins in the file.
+    /// The offset of the record in the file.
     pub offset: u64,
-    /// The record, as its header names it.
+    /// The id of the record, as its header names it.
     pub record: Option<String>,
-    /// Where the standard says so.
+    /// The clause of the standard.
     pub clause: String,
     /// The description of the violation.
     pub words: String,
@@ -126,12 +126,12 @@ impl Author {
     }
 }
 
-/// As much of a text as a person reads.
+/// Returns the first 200 characters of a text.
 fn shown(text: &str) -> String {
     text.chars().take(200).collect()
 }
 
-/// Collects what is wrong with one record.
+/// A check, which collects the violations of one record.
 struct Check<'a> {
     author: Author,
     kind: Kind,
@@ -163,7 +163,7 @@ pub fn validate(kind: Kind, version: Version, header: &Header, end: &End) -> Vec
     check.found
 }
 
-/// A length in an ARC file that does not fit.
+/// Returns the violation for a wrong length in an ARC file.
 fn of_arc(defect: &Defect) -> Option<Violation> {
     let is_length = matches!(
         defect.class,
@@ -179,11 +179,11 @@ fn of_arc(defect: &Defect) -> Option<Violation> {
     })
 }
 
-/// A defect that reading has met, as a violation of the standard; nothing for what the standard allows, and for what
-/// [`validate`] finds itself.
+/// Returns a defect that reading has met as a violation of the standard; `None` for defects that the standard allows,
+/// and for those that [`validate`] finds itself.
 pub fn of_defect(defect: &Defect) -> Option<Violation> {
     let (rule, severity, clause) = match defect.class {
-        // A header beyond the limit is no fault of the file; but its record was not looked at.
+        // A header beyond the limit is no fault of the file; but its record could not be checked.
         Class::Empty | Class::NoRecord | Class::Garbage | Class::HeaderTooLong => {
             (Rule::Syntax, Severity::Error, "4")
         }
@@ -210,7 +210,7 @@ pub fn of_defect(defect: &Defect) -> Option<Violation> {
         severity,
         offset: defect.offset,
         record: defect.record.clone(),
-        // Without a year: both editions say it, in the same clause.
+        // The clause has no year: it is the same in both editions.
         clause: format!("ISO 28500, {clause}"),
         words: defect.words.clone(),
     })
@@ -341,7 +341,7 @@ impl Check<'_> {
         };
         let is_long_enough = end.announced == Some(end.block_length);
         if is_long_enough && end.defects.iter().any(is_damage) {
-            // Told as damage, by its defect.
+            // A cut file is reported as damage, by its defect.
         } else if let (false, Some(announced)) = (end.complete, end.announced) {
             let words = format!(
                 "Content-Length is {announced}, the block has {} bytes or does not end there",
@@ -362,7 +362,8 @@ impl Check<'_> {
     }
 }
 
-/// Names how often else the same is wrong in one header: said once, for a header can be all of it.
+/// Returns the words for further violations like the first in one header, which are counted, not listed: a header can
+/// consist of them.
 fn more(count: usize) -> String {
     match count {
         0 => String::new(),

@@ -11,58 +11,58 @@ use thiserror::Error;
 use crate::warc::reader::{ReadError, Record};
 use crate::warc::record::End;
 
-/// The number of bytes that are passed on at once.
+/// The number of bytes that are copied at once.
 const PIECE: usize = 64 * 1024;
 
 /// The reason why a record was not written.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum WriteError {
-    /// The file cannot be written, or the block not be read.
+    /// The file cannot be written, or the block cannot be read.
     #[error("{0}")]
     Io(#[from] io::Error),
     /// The record that is copied cannot be read.
     #[error("the record to be copied: {0}")]
     Read(#[from] ReadError),
-    /// The block is not as long as was said.
+    /// The block does not have the announced length.
     #[error("the block was to be {announced} bytes and {found}: the file is not to be used")]
     WrongLength {
         /// The length that was announced.
         announced: u64,
-        /// The length that was found.
+        /// The length of the block, in words.
         found: String,
     },
-    /// The header does not say the length that the block is to have.
+    /// The header does not have the length of the block.
     #[error("the header says {said:?} as Content-Length, the block is to be {announced} bytes")]
     Header {
-        /// The length by the header.
+        /// The length in the header.
         said: Option<u64>,
         /// The length of the block.
         announced: u64,
     },
-    /// A record that is damaged in its file is not copied as if it were whole.
+    /// The record is damaged in its file, and is not copied as if it were whole.
     #[error("the record at offset {offset} is damaged: {words}")]
     Damaged {
-        /// Where it begins.
+        /// The offset of the record in its file.
         offset: u64,
         /// The description of the defect.
         words: String,
     },
-    /// An earlier record failed: what comes after it would not be found.
+    /// An earlier record failed: records behind it would not be found.
     #[error("an earlier record was not written to its end: begin another file")]
     Poisoned,
 }
 
-/// Where a record lies in the file that was written.
+/// The place of a record in the file that was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Written {
-    /// Its first byte, or that of its member.
+    /// The offset of the record, or of its member.
     pub offset: u64,
-    /// The number of bytes it takes.
+    /// The number of bytes that the record takes.
     pub length: u64,
 }
 
-/// Writes records one after the other.
+/// A writer of records, one after the other.
 #[derive(Debug)]
 pub struct Writer<W> {
     sink: W,
@@ -108,7 +108,7 @@ impl<W: Write> Writer<W> {
         }
     }
 
-    /// Returns how many bytes were written.
+    /// Returns the number of bytes that were written.
     pub fn position(&self) -> u64 {
         self.position
     }
@@ -118,7 +118,7 @@ impl<W: Write> Writer<W> {
         &self.sink
     }
 
-    /// Begins with another sink, from its first byte, in the memory that was taken for the last one; gives that one back.
+    /// Begins with another sink, from its first byte, in the memory of the last one; returns the last sink.
     pub fn begin_again(&mut self, sink: W) -> W {
         self.position = 0;
         self.poisoned = false;
@@ -134,7 +134,7 @@ impl<W: Write> Writer<W> {
     ///
     /// # Errors
     ///
-    /// Fails if the header says another length, if the block has another length or cannot be read, if the output cannot
+    /// Fails if the header has another length, if the block has another length or cannot be read, if the output cannot
     /// be written, or if an earlier record failed.
     pub fn write(
         &mut self,
@@ -175,9 +175,9 @@ impl<W: Write> Writer<W> {
         })
     }
 
-    /// Writes a record that is read, byte for byte: its header as it stands in its file, its block, the line ends after it.
+    /// Copies a record, byte for byte: its header as it stands in its file, its block, the line ends behind it.
     ///
-    /// A damaged record is refused, as soon as that is known.
+    /// A damaged record is refused, as soon as the damage is known.
     ///
     /// # Errors
     ///
@@ -206,7 +206,7 @@ impl<W: Write> Writer<W> {
         Ok((written, end))
     }
 
-    /// Does what belongs to one record, and writes nothing any more when it fails.
+    /// Writes one record with `record`; after a failure, nothing is written any more.
     fn whole(
         &mut self,
         record: impl FnOnce(&mut Self) -> Result<(), WriteError>,
@@ -239,7 +239,7 @@ impl<W: Write> Writer<W> {
         }
     }
 
-    /// Passes at most `limit` bytes on.
+    /// Copies at most `limit` bytes.
     fn pass(&mut self, block: &mut dyn Read, limit: u64) -> Result<u64, WriteError> {
         let count = self.read_piece(block, limit)?;
         let piece = std::mem::take(&mut self.piece);
@@ -255,7 +255,7 @@ impl<W: Write> Writer<W> {
         };
         deflate.compress.reset();
         deflate.crc.reset();
-        // No name, no time, an unknown system: nothing of this machine.
+        // The header has no name, no time and an unknown system: nothing of this machine.
         let extra = match deflate.level {
             9 => 2,
             1 => 4,
@@ -283,7 +283,7 @@ impl<W: Write> Writer<W> {
             return Ok(());
         };
         let crc = deflate.crc.sum().to_le_bytes();
-        // Modulo 2^32, as the format has it.
+        // The size is modulo 2^32, as the format has it.
         let size = deflate.compress.total_in().to_le_bytes();
         self.raw(&crc)?;
         self.raw(size.get(..4).unwrap_or_default())

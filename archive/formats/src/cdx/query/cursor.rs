@@ -14,7 +14,7 @@ use crate::date::Stamp;
 /// The longest text of a cursor: a key of a very long URL, and a file name.
 const MAX_TEXT: usize = 256 * 1024;
 
-/// The place of one capture. An answer resumes with the first capture behind it.
+/// The place of a capture. An answer resumes with the first capture behind it.
 ///
 /// It is made from a capture of an answer, and holds nothing that only the index knows; so it is good for any index with the
 /// same captures. No two captures of an answer have the same one: one record may be named by several sets, and by several
@@ -24,13 +24,13 @@ const MAX_TEXT: usize = 256 * 1024;
 /// Its text is made of letters, digits, `-` and `_`, so that it passes through any number of rounds of URL encoding.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cursor {
-    /// The key.
+    /// The key of the capture.
     pub key: String,
-    /// The time.
+    /// The time of the capture.
     pub timestamp: Stamp,
-    /// The file; empty for a capture without one.
+    /// The file of the record; empty for a capture without one.
     pub file: String,
-    /// The offset; 0 for a capture without one.
+    /// The offset of the record; 0 for a capture without one.
     pub offset: u64,
     /// The source that tells of the capture; absent for one of a file of the archive, whose record has a place.
     pub source: Option<Box<CursorSource>>,
@@ -45,13 +45,13 @@ pub struct CursorSource {
     pub line: String,
 }
 
-/// A text that no cursor has.
+/// The error of a text that no cursor has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("the resume key is not one of this server; begin again without it")]
 pub struct InvalidCursor;
 
 impl Cursor {
-    /// The place of a capture.
+    /// Makes the cursor of the place of a capture.
     pub fn of(capture: &Capture) -> Self {
         let extra = |name| capture.extra(name).unwrap_or_default().to_owned();
         Self {
@@ -69,7 +69,7 @@ impl Cursor {
 }
 
 impl CursorSource {
-    /// The source of a cursor, if there is anything in it.
+    /// Returns the source, unless both its parts are empty.
     pub fn if_any(self) -> Option<Box<Self>> {
         (!self.set.is_empty() || !self.line.is_empty()).then(|| Box::new(self))
     }
@@ -77,8 +77,8 @@ impl CursorSource {
 
 impl fmt::Display for Cursor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Set, line and file come last, with the lengths of the first two: they may have blanks. Keys have none that were not
-        // escaped.
+        // Set, line and file come last, with the lengths of the first two: they may have blanks. Keys have no unescaped
+        // blanks.
         let source = self.source.as_deref();
         let (set, line) = source.map_or(("", ""), |source| (&source.set, &source.line));
         let text = format!(
@@ -123,7 +123,7 @@ impl FromStr for Cursor {
     }
 }
 
-/// A number of digits alone.
+/// Reads a number of digits alone.
 fn number(text: &str) -> Result<u64, InvalidCursor> {
     let is_digits = text.bytes().all(|byte| byte.is_ascii_digit());
     let number = text.parse().ok().filter(|_| is_digits);

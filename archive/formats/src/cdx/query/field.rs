@@ -11,7 +11,7 @@ pub enum CaptureField {
     Key,
     /// The timestamp.
     Timestamp,
-    /// The URL as it was asked for.
+    /// The URL as it was requested.
     Original,
     /// The media type.
     Mime,
@@ -27,17 +27,17 @@ pub enum CaptureField {
     Length,
     /// The offset of the record.
     Offset,
-    /// The file.
+    /// The name of the file.
     File,
     /// The length of the record that a resolved revisit refers to.
     OriginalLength,
-    /// Its offset.
+    /// The offset of the record that a resolved revisit refers to.
     OriginalOffset,
-    /// Its file.
+    /// The file of the record that a resolved revisit refers to.
     OriginalFile,
     /// A field without a place of its own, by its name: `method`, `requestBody`, …
     Extra(String),
-    /// All of the line, as CDX with 11 fields has it.
+    /// The whole line, as CDX with 11 fields has it.
     Line,
 }
 
@@ -57,8 +57,8 @@ const CDX11: [CaptureField; 11] = [
 ];
 
 impl CaptureField {
-    /// The field of a name: pywb's (`url`, `mime`, `status`), the Internet Archive's (`original`, `mimetype`, `statuscode`),
-    /// OutbackCDX's (`redirecturl`, `originalLength`), or the letter of a CDX legend.
+    /// Returns the field of a name: pywb's (`url`, `mime`, `status`), the Internet Archive's (`original`, `mimetype`,
+    /// `statuscode`), OutbackCDX's (`redirecturl`, `originalLength`), or the letter of a CDX legend.
     pub fn of_name(name: &str) -> Option<Self> {
         Some(match name {
             "urlkey" | "N" => Self::Key,
@@ -79,12 +79,12 @@ impl CaptureField {
         })
     }
 
-    /// The fields of CDX with 11 fields, in their order.
+    /// Returns the fields of CDX with 11 fields, in their order.
     pub fn cdx11() -> &'static [Self; 11] {
         &CDX11
     }
 
-    /// The value, if the capture has one.
+    /// Returns the value of the field, if the capture has one.
     pub fn value<'a>(&self, capture: &'a Capture) -> Option<Cow<'a, str>> {
         fn text(value: Option<&String>) -> Option<Cow<'_, str>> {
             value.map(|value| Cow::Borrowed(value.as_str()))

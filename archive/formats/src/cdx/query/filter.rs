@@ -1,4 +1,4 @@
-//! Filters: what a field of a capture has to hold.
+//! Filters: conditions on a field of a capture.
 //!
 //! A field that a capture lacks has the value `-`, as a line of CDX would say. Expressions are those of the `regex` crate:
 //! they take time in proportion to the text, and one that compiles to too much is refused.
@@ -18,21 +18,21 @@ const COMPILED: usize = 1 << 20;
 /// The depth to which groups may be nested.
 const NESTING: u32 = 50;
 
-/// One condition on a field.
+/// A condition on a field.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Filter {
-    /// The field.
+    /// The field that is tested.
     pub field: CaptureField,
     /// Whether the test has to fail.
     pub negate: bool,
-    /// The test of its value.
+    /// The test of the value of the field.
     pub test: FilterTest,
 }
 
 /// A test of a value.
 #[derive(Clone, Debug, PartialEq)]
 pub enum FilterTest {
-    /// The value has this text in it.
+    /// The value contains this text.
     Contains(String),
     /// The value is this text.
     Exact(String),
@@ -40,14 +40,14 @@ pub enum FilterTest {
     Matches(Pattern),
 }
 
-/// Where in a value an expression has to match.
+/// The part of a value that an expression has to match.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Anchoring {
-    /// It matches all of it: Java's `matches`.
+    /// The expression matches the whole value: Java's `matches`.
     Whole,
-    /// It matches from the beginning: Python's `match`.
+    /// The expression matches from the beginning: Python's `match`.
     Start,
-    /// It matches a part of it.
+    /// The expression matches a part of the value.
     Anywhere,
 }
 
@@ -62,13 +62,13 @@ pub struct Pattern {
 /// The reason why an expression cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum InvalidPattern {
-    /// It is longer than [`MAX_PATTERN`].
+    /// The expression is longer than [`MAX_PATTERN`].
     #[error("the expression has {0} bytes; at most {MAX_PATTERN} are allowed")]
     Long(usize),
-    /// It would need too much memory.
+    /// The expression would need too much memory.
     #[error("the expression is too large once compiled; use smaller repetitions")]
     Large,
-    /// It is not an expression of this syntax.
+    /// The text is not an expression of this syntax.
     #[error(
         "the expression cannot be read (look-around and back references are not supported): {0}"
     )]
@@ -80,12 +80,13 @@ impl Pattern {
     ///
     /// # Errors
     ///
-    /// When it is too long, too large once compiled, or has a syntax that is not supported.
+    /// Fails if the expression is too long, too large once compiled, or has a syntax that is not supported.
     pub fn new(expression: &str, anchoring: Anchoring) -> Result<Self, InvalidPattern> {
         if expression.len() > MAX_PATTERN {
             return Err(InvalidPattern::Long(expression.len()));
         }
-        // Alone first, so that `a)(b` is refused although it would be balanced within the group that anchors it.
+        // The expression is compiled alone first, so that `a)(b` is refused although it would be balanced within the
+        // group that anchors it.
         let alone = compile(expression)?;
         let regex = match anchoring {
             Anchoring::Whole => compile(&format!(r"\A(?:{expression})\z"))?,
@@ -99,17 +100,17 @@ impl Pattern {
         })
     }
 
-    /// The expression as it was given.
+    /// Returns the expression as it was given.
     pub fn expression(&self) -> &str {
         &self.expression
     }
 
-    /// Where it has to match.
+    /// Returns the part of a value that the expression has to match.
     pub fn anchoring(&self) -> Anchoring {
         self.anchoring
     }
 
-    /// Whether a text matches.
+    /// Returns whether a text matches.
     pub fn is_match(&self, text: &str) -> bool {
         self.regex.is_match(text)
     }
@@ -122,7 +123,7 @@ impl PartialEq for Pattern {
 }
 
 impl Filter {
-    /// Whether a capture passes.
+    /// Returns whether a capture passes the filter.
     pub fn accepts(&self, capture: &Capture) -> bool {
         let value = self.field.value(capture);
         let value = value.as_deref().filter(|v| !v.is_empty()).unwrap_or("-");
@@ -156,7 +157,7 @@ fn compile(expression: &str) -> Result<Regex, InvalidPattern> {
             if matches!(error, regex::Error::CompiledTooBig(_)) {
                 return InvalidPattern::Large;
             }
-            // The last line says why; the ones before it draw where.
+            // The last line has the reason; the ones before it draw the position.
             let text = error.to_string();
             let why = text.lines().last().unwrap_or_default();
             InvalidPattern::Syntax(why.trim_start_matches("error: ").to_owned())

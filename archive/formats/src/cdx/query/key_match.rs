@@ -1,4 +1,4 @@
-//! Which keys a query asks for: one, or all of a range.
+//! The keys that a query asks for: one, or a range.
 
 use std::fmt;
 use std::str::FromStr;
@@ -19,33 +19,33 @@ use crate::surt::UrlKey;
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum KeyMatch {
-    /// This one.
+    /// A single key.
     Exact(UrlKey),
-    /// All of these.
+    /// All keys of a range.
     Within(KeyRange),
 }
 
-/// Keys from one on and before another, in the order of their bytes.
+/// A range of keys, in the order of their bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyRange {
-    /// The first key that belongs to it.
+    /// The first key of the range.
     pub start: String,
-    /// The first key behind it; `None` for all that follow.
+    /// The first key behind the range; `None`: the range has no end.
     pub end: Option<String>,
 }
 
 /// The way in which a URL selects keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum MatchKind {
-    /// The URL.
+    /// The key of the URL only.
     Exact,
-    /// All that begin with it.
+    /// All keys that begin with the key of the URL.
     Prefix,
-    /// All of its host.
+    /// All keys of the host of the URL.
     Host,
-    /// All of its host and of the hosts below.
+    /// All keys of the host of the URL and of the hosts below it.
     Domain,
-    /// All from it on, to the end of the index.
+    /// All keys from the one of the URL on, to the end of the index.
     Range,
 }
 
@@ -54,13 +54,13 @@ pub enum MatchKind {
 #[error("the URL has no host, which a host or domain match needs")]
 pub struct NoHost;
 
-/// A match kind that has another name.
+/// The error of a name that no match kind has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("the match type is one of exact, prefix, host, domain, range")]
 pub struct UnknownMatchKind;
 
 impl MatchKind {
-    /// The name that all CDX servers have for it.
+    /// Returns the name that all CDX servers have for the match kind.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Exact => "exact",
@@ -96,14 +96,14 @@ impl FromStr for MatchKind {
 }
 
 impl KeyMatch {
-    /// The keys that a URL selects in this way.
+    /// Returns the keys that a URL selects in this way.
     ///
     /// A URL that ends with a slash keeps it as a prefix, although keys lose theirs: `a.org/b/` selects what is below `b`.
     /// Host and domain follow the field's servers: other ports of a host are other hosts.
     ///
     /// # Errors
     ///
-    /// For a host or domain match of a URL without a host.
+    /// Fails for a host or domain match of a URL without a host.
     pub fn of(kind: MatchKind, url: impl AsRef<[u8]>) -> Result<Self, NoHost> {
         let url = url.as_ref();
         let key = UrlKey::of(url);
@@ -112,11 +112,11 @@ impl KeyMatch {
         Self::of_key(kind, key, slash)
     }
 
-    /// The keys that a key selects in this way.
+    /// Returns the keys that a key selects in this way.
     ///
     /// # Errors
     ///
-    /// For a host or domain match of a key without a host.
+    /// Fails for a host or domain match of a key without a host.
     pub fn of_url_key(kind: MatchKind, key: UrlKey) -> Result<Self, NoHost> {
         Self::of_key(kind, key, "")
     }
@@ -150,7 +150,7 @@ impl KeyMatch {
         Ok(Self::Within(range))
     }
 
-    /// Whether a key is one of them.
+    /// Returns whether a key is one of those asked for.
     pub fn matches(&self, key: &str) -> bool {
         match self {
             Self::Exact(exact) => exact.as_str() == key,
@@ -160,15 +160,16 @@ impl KeyMatch {
 }
 
 impl KeyRange {
-    /// All keys.
+    /// Returns the range of all keys.
     pub fn all() -> Self {
         Self::of_prefix("")
     }
 
-    /// All keys that begin with a text.
+    /// Returns the range of all keys that begin with `prefix`.
     pub fn of_prefix(prefix: impl Into<String>) -> Self {
         let start = prefix.into();
-        // Keys are ASCII, and so is what stands behind the last of them; after a text of the highest characters all follow.
+        // Keys are ASCII, and so is the first key behind them; behind a text of the highest characters the range has no
+        // end.
         let end = start.char_indices().rev().find_map(|(at, last)| {
             let next = char::from_u32(u32::from(last).saturating_add(1))?;
             let mut end = start.get(..at)?.to_owned();
@@ -178,7 +179,7 @@ impl KeyRange {
         Self { start, end }
     }
 
-    /// Whether a key lies in it.
+    /// Returns whether a key lies in the range.
     pub fn contains(&self, key: &str) -> bool {
         key >= self.start.as_str() && self.end.as_deref().is_none_or(|end| key < end)
     }

@@ -5,19 +5,19 @@ use crate::date::{Fill, InvalidDate, Stamp};
 /// A span of time; an end that is absent is open.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TimeSpan {
-    /// The first timestamp that belongs to it.
+    /// The first timestamp of the span.
     pub from: Option<Stamp>,
-    /// The last timestamp that belongs to it; with 14 digits, its whole second.
+    /// The last timestamp of the span; with 14 digits, its whole second.
     pub to: Option<Stamp>,
 }
 
 impl TimeSpan {
-    /// Reads the ends: 1 to 14 digits each, filled up to the first or last second that they name. An empty text leaves its
-    /// end open. A span whose end is before its beginning is empty, and no error.
+    /// Reads the ends of a span: 1 to 14 digits each, filled up to the first or last second that they name. An empty
+    /// text leaves its end open. A span whose end is before its beginning is empty, and no error.
     ///
     /// # Errors
     ///
-    /// When a text has other characters or more digits, or names a day or time that does not exist.
+    /// Fails if a text has other characters or more digits, or names a day or time that does not exist.
     pub fn parse(from: &str, to: &str) -> Result<Self, InvalidDate> {
         Ok(Self {
             from: bound(from, Fill::First)?,
@@ -25,7 +25,7 @@ impl TimeSpan {
         })
     }
 
-    /// Whether a timestamp lies in it.
+    /// Returns whether a timestamp lies in the span.
     pub fn contains(&self, stamp: Stamp) -> bool {
         self.from
             .is_none_or(|from| !precedes(stamp, from, from.has_millis()))
@@ -34,7 +34,7 @@ impl TimeSpan {
                 .is_none_or(|to| !precedes(to, stamp, to.has_millis()))
     }
 
-    /// Whether no timestamp can lie in it.
+    /// Returns whether no timestamp can lie in the span.
     pub fn is_empty(&self) -> bool {
         matches!((self.from, self.to), (Some(from), Some(to)) if precedes(to, from, to.has_millis()))
     }
@@ -47,7 +47,7 @@ fn bound(text: &str, fill: Fill) -> Result<Option<Stamp>, InvalidDate> {
     Stamp::from_query(text, fill).map(Some)
 }
 
-/// Whether one is before another, by milliseconds or by seconds.
+/// Returns whether `one` is before `other`, by milliseconds or by seconds.
 fn precedes(one: Stamp, other: Stamp, by_millis: bool) -> bool {
     if by_millis {
         one.time().as_millisecond() < other.time().as_millisecond()

@@ -148,7 +148,7 @@ fn cursors_read_back_and_others_do_not() {
         "org%2Ca%29%2F+20140102030405",
         "AAAA",
         "b3JnLGEpLyAyMDE0",
-        // `k 20140102030405 0 9 0 ab`: a set that is longer than what there is.
+        // `k 20140102030405 0 9 0 ab`: the length of the set is beyond the end of the text.
         "ayAyMDE0MDEwMjAzMDQwNSAwIDkgMCBhYg",
         // `k 20140102030405 0 1 0 é`: a set that ends within a letter.
         "ayAyMDE0MDEwMjAzMDQwNSAwIDEgMCDDqQ",
@@ -158,7 +158,7 @@ fn cursors_read_back_and_others_do_not() {
     ] {
         assert_eq!(text.parse::<Cursor>(), Err(InvalidCursor), "{text}");
     }
-    // Every cut of a good one is refused politely, or is another good one.
+    // Every cut of a valid text is refused without a panic, or is another valid one.
     for end in 0..text.len() {
         let _cut = text[..end].parse::<Cursor>();
     }
@@ -218,7 +218,7 @@ fn unusable_expressions_are_refused() {
             "{text}"
         );
     }
-    // Nothing explodes: time is in proportion to the text.
+    // No expression explodes: time is in proportion to the text.
     let slow = pattern("(a*)*(a*)*b").unwrap();
     assert!(!slow.is_match(&"a".repeat(100_000)));
 }

@@ -1,8 +1,8 @@
 //! Thins out captures: neighbours that are alike become one, and a limit ends the answer.
 //!
-//! [`Thinner`] takes captures one by one, for those who receive them in batches; [`Thinned`] is the same over an iterator.
-//! Memory is constant except for [`Limit::Last`], which holds as many as it asks for. An error of the iterator comes through
-//! and ends it, so that it is never taken for the end of the captures.
+//! [`Thinner`] takes captures one by one, for those who receive them in batches; [`Thinned`] does the same over an
+//! iterator. Memory is constant except for [`Limit::Last`], which holds as many as it asks for. An error of the
+//! iterator comes through and ends it, so that it is never taken for the end of the captures.
 
 use std::borrow::Cow;
 use std::collections::{VecDeque, vec_deque};
@@ -14,30 +14,30 @@ use crate::date::Stamp;
 /// A field, or the beginning of one, in which neighbours have to agree.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Collapse {
-    /// The field. A capture that lacks it has the value `-`.
+    /// The field that is compared. A capture that lacks it has the value `-`.
     pub field: CaptureField,
-    /// The number of characters of its value that count; `None` for all.
+    /// The number of characters of the value that are compared; `None`: all.
     pub characters: Option<usize>,
 }
 
-/// Which capture stands for a run of neighbours that are alike.
+/// The choice of the capture that stands for a run of neighbours that are alike.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Keep {
-    /// The first one.
+    /// The first capture of the run.
     #[default]
     First,
-    /// The last one.
+    /// The last capture of the run.
     Last,
 }
 
-/// A capture, and how many others it stands for.
+/// A capture, and the number of others that it stands for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CollapsedRun {
     /// The capture that stands for the run.
     pub capture: Capture,
-    /// The number of captures that were left out for it. Counted only by [`Thinner::whole_runs`].
+    /// The number of captures of the run that were left out. Counted only by [`Thinner::whole_runs`].
     pub skipped: u64,
-    /// The time of the last capture that was left out for it.
+    /// The time of the last capture of the run that was left out.
     pub last_skipped: Option<Stamp>,
 }
 
@@ -49,11 +49,11 @@ pub struct Thinner {
     keep: Keep,
     limit: Option<Limit>,
     whole_runs: bool,
-    /// The run that goes on, where it is given out at its end.
+    /// The run that goes on, where its capture is returned at its end.
     open: Option<OpenRun>,
-    /// The values of the run that goes on, where it was given out at its beginning.
+    /// The values of the run that goes on, where its capture was returned at its beginning.
     values: Option<Vec<String>>,
-    /// The last runs, where these are asked for.
+    /// The last runs, for [`Limit::Last`].
     last: VecDeque<CollapsedRun>,
     count: u64,
     resume: Option<Cursor>,
@@ -67,12 +67,12 @@ struct OpenRun {
     last: Option<Capture>,
     skipped: u64,
     last_skipped: Option<Stamp>,
-    /// The place of the last capture that a filter left out behind it.
+    /// The place of the last capture behind the run that a filter left out.
     behind: Option<Cursor>,
 }
 
 impl Collapse {
-    /// The part of a capture in which neighbours have to agree.
+    /// Returns the part of a capture in which neighbours have to agree.
     pub fn value<'a>(&self, capture: &'a Capture) -> Cow<'a, str> {
         let value = self.field.value(capture).unwrap_or(Cow::Borrowed("-"));
         let value = match (&self.field, value) {
@@ -96,7 +96,7 @@ impl Collapse {
 }
 
 impl Thinner {
-    /// Begins an answer.
+    /// Makes a thinner for one answer.
     pub fn new(collapse: Vec<Collapse>, keep: Keep, limit: Option<Limit>) -> Self {
         Self {
             filters: Vec::new(),
@@ -112,32 +112,34 @@ impl Thinner {
         }
     }
 
-    /// Reads each run to its end before it gives out its capture: counts what it stands for, and knows where to resume.
+    /// Reads each run to its end before its capture is returned: counts the captures that it stands for, and knows
+    /// where to resume.
     #[must_use]
     pub fn whole_runs(mut self) -> Self {
         self.whole_runs = true;
         self
     }
 
-    /// Leaves out what does not pass these, and counts it as skipped behind the capture before it.
+    /// Leaves out captures that do not pass these filters. With [`Thinner::whole_runs`] each counts as skipped in the run
+    /// that it comes in.
     #[must_use]
     pub fn filtering(mut self, filters: Vec<Filter>) -> Self {
         self.filters = filters;
         self
     }
 
-    /// Whether the limit is reached: further captures change nothing.
+    /// Returns whether the limit is reached: further captures change nothing.
     pub fn is_complete(&self) -> bool {
         matches!(self.limit, Some(Limit::First(limit)) if self.count >= limit)
     }
 
-    /// The place at which a further answer begins, once [`Limit::First`] has ended this one though more captures follow. Known
-    /// only with [`Thinner::whole_runs`].
+    /// Returns the place at which a further answer begins, once [`Limit::First`] has ended this one though more
+    /// captures follow. Known only with [`Thinner::whole_runs`].
     pub fn resume(&self) -> Option<&Cursor> {
         self.resume.as_ref()
     }
 
-    /// Takes the next capture; gives out a run whose capture is known now.
+    /// Takes the next capture; returns a run whose capture is known now.
     pub fn push(&mut self, capture: Capture) -> Option<CollapsedRun> {
         if self.is_complete() {
             return None;
@@ -158,7 +160,7 @@ impl Thinner {
         self.give_out(run)
     }
 
-    /// Ends the answer: gives out what was held back.
+    /// Ends the answer, and returns the runs that were held back.
     pub fn finish(&mut self) -> vec_deque::IntoIter<CollapsedRun> {
         if let Some(open) = self.open.take()
             && !self.is_complete()
@@ -183,7 +185,7 @@ impl Thinner {
         None
     }
 
-    /// A capture begins a run, which is given out at once, or belongs to the one before.
+    /// Takes a capture that begins a run, which is returned at once, or belongs to the run before.
     fn begin_or_skip(&mut self, capture: Capture) -> Option<CollapsedRun> {
         if let Some(values) = &self.values
             && self.is_alike(values, &capture)
@@ -200,7 +202,7 @@ impl Thinner {
         })
     }
 
-    /// A capture belongs to the run that goes on, or ends it and begins the next.
+    /// Takes a capture that belongs to the run that goes on, or ends it and begins the next.
     fn extend_or_close(&mut self, capture: Capture) -> Option<CollapsedRun> {
         let Some(mut open) = self.open.take() else {
             self.open = Some(OpenRun::new(self.values_of(&capture), capture));
@@ -252,7 +254,7 @@ impl OpenRun {
         self.last = Some(capture);
     }
 
-    /// The run, and the place of its last capture if it is asked for.
+    /// Ends the run, and returns the place of its last capture if it is asked for.
     fn close(self, keep: Keep, with_place: bool) -> (CollapsedRun, Option<Cursor>) {
         let place = with_place.then(|| match self.behind {
             Some(place) => place,

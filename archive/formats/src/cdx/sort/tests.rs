@@ -136,7 +136,7 @@ fn sorter_asks_before_it_writes_to_disk() {
         .map(|_| vec![b'x'; random(&mut seed) % 20])
         .collect();
     let bytes: usize = lines.iter().map(|line| line.len() + 1).sum();
-    // Each line a run: runs of runs are merged, too.
+    // Each line is a run: runs of runs are merged, too.
     for memory in [0, 100, 10_000] {
         let directory = tempfile::tempdir().unwrap();
         let most = Arc::new(AtomicU64::new(0));
@@ -156,7 +156,7 @@ fn sorter_asks_before_it_writes_to_disk() {
             "{memory}: {most} of {bytes}"
         );
     }
-    // What fits into memory needs no disk, and what may not lie there is not written.
+    // Lines that fit into memory need no disk, and nothing is written that the check refuses.
     for (memory, is_sorted) in [(usize::MAX, true), (10_000, false)] {
         let directory = tempfile::tempdir().unwrap();
         let refuse = |_held| Err(io::Error::other("no room"));

@@ -19,18 +19,18 @@ pub(in crate::http) enum ChunkPart {
     Unchunked,
 }
 
-/// Where in the framing the next byte stands.
+/// The place of the next byte in the framing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     /// In the line with the size of a chunk; the first one may show that there are no chunks.
     Size { first: bool },
-    /// This number of bytes of the chunk follow.
+    /// In a chunk, of which this number of bytes follow.
     Data(u64),
     /// Before the line end behind a chunk, or within it.
     DataEnd { after_cr: bool },
     /// Behind the last chunk, before the empty line.
     Trailers,
-    /// No chunks after all: everything is body.
+    /// Behind a first line that is no size: everything is body.
     Unchunked,
     /// Behind the empty line that ends the body.
     Done,
@@ -41,15 +41,15 @@ enum State {
 /// The way in which a chunked body ends where its bytes end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::http) enum ChunkEnd {
-    /// As it should.
+    /// The body is complete.
     Complete,
-    /// Behind the last chunk, without the empty line.
+    /// The body ends behind the last chunk, without the empty line.
     NoEndOfTrailers,
     /// The bytes so far were no size of a chunk: [`ChunkScanner::line`] is the whole body.
     Unchunked,
 }
 
-/// Tells the framing of a chunked body from its bytes.
+/// Finds the framing of a chunked body in its bytes.
 #[derive(Debug)]
 pub(in crate::http) struct ChunkScanner {
     state: State,
@@ -71,31 +71,32 @@ impl ChunkScanner {
         }
     }
 
-    /// The lines behind the last chunk as they were stored, without the empty one.
+    /// Returns the lines behind the last chunk as they were stored, without the empty one.
     pub(in crate::http) fn trailers(&self) -> &[u8] {
         &self.trailers
     }
 
-    /// The first line, where it is no size of a chunk.
+    /// Returns the first line, where it is no size of a chunk.
     pub(in crate::http) fn line(&self) -> &[u8] {
         &self.line
     }
 
-    /// Whether nothing more belongs to the body.
+    /// Returns whether nothing more belongs to the body.
     pub(in crate::http) fn is_done(&self) -> bool {
         self.state == State::Done
     }
 
-    /// Whether there are no chunks.
+    /// Returns whether the body has no chunks.
     pub(in crate::http) fn is_unchunked(&self) -> bool {
         self.state == State::Unchunked
     }
 
-    /// Takes a prefix of the next bytes: how many they are, and what. None are taken of no bytes, and behind the end.
+    /// Takes a prefix of the next bytes; returns their number and meaning. Takes none of no bytes, and none behind the
+    /// end.
     ///
     /// # Errors
     ///
-    /// [`BodyError::BadChunk`] where the framing is damaged, now and from then on.
+    /// [`BodyError::BadChunk`] if the framing is damaged, now and from then on.
     pub(in crate::http) fn scan(&mut self, bytes: &[u8]) -> Result<(usize, ChunkPart), BodyError> {
         let mut taken = 0;
         loop {
@@ -197,7 +198,7 @@ impl ChunkScanner {
     fn data_end(&mut self, rest: &[u8], after_cr: bool) -> usize {
         self.state = match rest.first() {
             Some(b'\r') if !after_cr => State::DataEnd { after_cr: true },
-            // LF alone will do.
+            // LF alone is accepted.
             Some(b'\n') => State::Size { first: false },
             _ => {
                 self.state = State::Failed(BodyError::BadChunk { at: self.at });
@@ -222,7 +223,7 @@ impl ChunkScanner {
     }
 }
 
-/// The size that a line of framing names: hexadecimal digits, then nothing or an extension.
+/// Returns the size that a line of framing names: hexadecimal digits, then nothing or an extension.
 fn size(line: &[u8]) -> Option<u64> {
     let text = line.trim_ascii();
     let digits = text.iter().take_while(|b| b.is_ascii_hexdigit()).count();

@@ -1,4 +1,4 @@
-//! Where responses end, whatever servers send and however the bytes are cut.
+//! The ends of responses, whatever servers send and however the bytes are cut.
 
 use std::io::Read as _;
 
@@ -31,7 +31,7 @@ fn read<'a>(answers_head: bool, pieces: impl Iterator<Item = &'a [u8]>) -> Readi
             let (bytes, behind) = rest.split_at(count);
             assert!(count > 0 || framer.is_done(), "no progress on {rest:?}");
             if part == Part::Unframed && framer.head().is_none() {
-                // The bytes before were called a head.
+                // The bytes before were returned as a head.
                 body.clear();
                 body.extend_from_slice(framer.unframed());
             } else if part != Part::Head {
@@ -145,7 +145,7 @@ fn framing_says_where_a_response_ends() {
         0,
         false,
     );
-    // Lengths that contradict each other, or are none.
+    // Lengths that contradict each other, or are no numbers.
     check(
         &format!("{ok}\r\nContent-Length: 3\r\nContent-Length: 4"),
         "abcde",
@@ -174,7 +174,7 @@ fn framing_says_where_a_response_ends() {
         0,
         false,
     );
-    // No body at all.
+    // Responses without a body.
     check(
         "HTTP/1.1 204 No Content\r\nContent-Length: 3",
         "abc",
@@ -189,7 +189,7 @@ fn framing_says_where_a_response_ends() {
         3,
         true,
     );
-    // Chunks.
+    // Chunked bodies.
     let chunked = format!("{ok}\r\nContent-Length: 9\r\nTransfer-Encoding: Chunked");
     check(
         &chunked,

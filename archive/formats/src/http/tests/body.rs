@@ -1,4 +1,4 @@
-//! Bodies: chunks, encodings, and what is broken or too large.
+//! Bodies: chunks, encodings, and bodies that are broken or too large.
 
 use std::io::{Cursor, Read, Write};
 
@@ -112,9 +112,9 @@ fn zstd_frame(bytes: &[u8]) -> Vec<u8> {
     packed
 }
 
-/// Brotli without compression: stored meta-blocks (RFC 7932, 9.2), and an empty last one.
+/// Makes brotli without compression: stored meta-blocks (RFC 7932, 9.2), and an empty last one.
 fn brotli(bytes: &[u8]) -> Vec<u8> {
-    // Window bits 16: one bit 0; not last: 0; 4 nibbles: 00; length - 1: 16 bits; stored: 1.
+    // Bits of a block: window bits 16: one bit 0; not last: 0; 4 nibbles: 00; length - 1: 16 bits; stored: 1.
     let mut out = Vec::new();
     let mut first = true;
     for piece in bytes.chunks(60_000) {
@@ -129,7 +129,7 @@ fn brotli(bytes: &[u8]) -> Vec<u8> {
         first = false;
         out.extend_from_slice(piece);
     }
-    // Last and empty; with the window bits in front if there was nothing.
+    // The last block is empty; the window bits come first if there was no other block.
     out.push(if first { 0b110 } else { 0b11 });
     out
 }
@@ -190,7 +190,7 @@ fn encodings_lie_under_chunks() {
             at: chunked.len() as u64 - 12
         })
     );
-    // The header says chunked, the bytes are unchunked already: a very usual record.
+    // The header says that the body is chunked, and it is unchunked already: a very usual record.
     assert_eq!(
         decoded(&header, &body),
         (b"hello".to_vec(), None, vec![Note::NotChunked])
@@ -345,7 +345,7 @@ fn bombs_do_not_go_off() {
             matches!(error, Some(BodyError::TooLarge { .. })),
             "{name} {error:?}"
         );
-        // Within another: the inner stream is a bomb of its own.
+        // A stream in another one: the inner stream is a bomb of its own.
         let (_, error, _) = limited(
             &format!("{header}, gzip"),
             &gzip(&bomb),

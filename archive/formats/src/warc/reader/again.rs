@@ -1,7 +1,7 @@
-//! Bytes that were read as a block, and are not one: a `Content-Length` was too large, and other records may lie in it.
+//! Bytes that were read as a block, and are none: a `Content-Length` was too large, and other records may lie in it.
 //!
-//! Owns what is looked at again, and what is believed of the records that begin there. In plain files a little can be gone
-//! back; what is out of reach is named, and not searched.
+//! Owns which bytes are searched again, and the doubt in records that begin there. In plain files a reader can go back
+//! a little; bytes out of reach are reported, and not searched.
 
 use std::io::Read;
 
@@ -11,15 +11,15 @@ use crate::input::LOOK_BACK;
 use crate::stream::Compression;
 use crate::warc::resync::{self, Answer};
 
-/// The longest block of which the end is looked at before it is given out. A longer one leaves at least half of it behind.
+/// The longest block whose end is checked before it is handed out. A longer one leaves at least half of it behind.
 const LONGEST: u64 = 2 * LOOK_BACK as u64;
 
-/// The number of bytes that are looked at behind a block: line ends, and the line that begins a record.
+/// The number of bytes that are checked behind a block: line ends, and the line that begins a record.
 const BEHIND: usize = 1024;
 
 impl<R: Read> Reader<R> {
-    /// Looks again at what was read as the block of this record: another one may begin in it. Gives the words for what is
-    /// out of reach.
+    /// Goes back to the beginning of this block, in which another record may begin. Returns the words for the bytes
+    /// that are out of reach.
     pub(super) fn search_again(&mut self) -> String {
         let Some(current) = &self.current else {
             return String::new();
@@ -38,8 +38,8 @@ impl<R: Read> Reader<R> {
         }
     }
 
-    /// A record that begins in what was read as a block: when its own block would end nowhere, too, it ends where the
-    /// next record begins. Otherwise records that lie in each other would be given out over and over.
+    /// Checks a record that begins in bytes that were read as a block: if no record follows its own block, it ends
+    /// where the next record begins. Otherwise records that lie in each other would be handed out over and over.
     pub(super) fn doubt(&mut self) -> Result<(), ReadError> {
         let Some(current) = &mut self.current else {
             return Ok(());

@@ -1,4 +1,4 @@
-//! Where the next record begins, and its header.
+//! The beginning of the next record, and its header.
 //!
 //! Owns the search for a beginning after damage, and the facts that a header gives. Does not read blocks.
 
@@ -12,7 +12,7 @@ use crate::warc::header::{self, Extent};
 use crate::warc::record::{End, Kind, Version};
 use crate::warc::resync::{self, Beginning, Dialect};
 
-/// Where something begins.
+/// The place of a beginning.
 #[derive(Clone, Copy)]
 struct Place {
     offset: u64,
@@ -30,7 +30,7 @@ enum Start {
 /// The further part of a header.
 enum More {
     Bytes,
-    /// Another record, after this number of bytes.
+    /// A further record begins behind this number of bytes.
     Record(usize),
     Nothing,
 }
@@ -107,7 +107,7 @@ impl<R: Read> Reader<R> {
         }
     }
 
-    /// Returns what begins here, or in the next member when only a part of a beginning is left in this one.
+    /// Returns the beginning at this place, or in the next member if only a part of a beginning is left in this one.
     fn start(&mut self, place: &mut Place) -> Result<Start, ReadError> {
         let torn =
             std::mem::take(&mut self.torn) && self.stream.compression() == Compression::Plain;
@@ -126,7 +126,7 @@ impl<R: Read> Reader<R> {
         }
         let bytes = self.stream.bytes();
         if header::begins(bytes) {
-            // In an ARC file it is content, unless it stands where a record has to begin.
+            // In an ARC file a line of WARC is content, unless it stands where a record has to begin.
             return Ok(if self.dialect != Dialect::Arc || self.sure {
                 Start::Warc
             } else {
@@ -165,10 +165,10 @@ impl<R: Read> Reader<R> {
         }
     }
 
-    /// Passes over what is no record, to the next line that begins one or to the end of the member.
+    /// Skips bytes that are no record, up to the next line that begins one or to the end of the member.
     fn search(&mut self) -> Result<(), ReadError> {
         let place = self.place();
-        // Nothing begins where we stand: the first line that may is the next one.
+        // No record begins at the current position: the next line is the first that may begin one.
         let mut line_start = false;
         let dialect = self.dialect;
         let starts = move |bytes: &[u8]| resync::is_start(bytes, dialect);
@@ -204,7 +204,7 @@ impl<R: Read> Reader<R> {
         }
         self.sure = false;
         let end = self.stream.position();
-        // What was read as a block before is not told again.
+        // Bytes that were read as a block before are not reported again.
         let from = place.position.max(self.told);
         if end <= from {
             return Ok(());
@@ -224,7 +224,7 @@ impl<R: Read> Reader<R> {
         )
     }
 
-    /// Reads the header of a WARC record; `false` when it is not a header after all.
+    /// Reads the header of a WARC record; returns `false` if it turns out to be none.
     fn warc(&mut self, place: Place) -> Result<bool, ReadError> {
         let mut from = 0;
         let first = self.stream.member().number;
@@ -367,7 +367,7 @@ impl<R: Read> Reader<R> {
     }
 
     fn arc(&mut self, place: Place, line: arc::Line, length: usize) -> Result<(), ReadError> {
-        // A line that was come upon may be content, and says nothing of the file.
+        // A line that was found by searching may be content, and tells nothing of the file.
         if self.sure {
             self.dialect = Dialect::Arc;
         }

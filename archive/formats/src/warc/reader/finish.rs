@@ -1,6 +1,7 @@
-//! The end of a record: the line ends after it, and what follows.
+//! The end of a record: the line ends behind it, and what follows.
 //!
-//! Owns the facts that only the end gives. Does not search: what follows a wrong end is looked at by the next beginning.
+//! Owns the facts that only the end shows. Does not search: the bytes behind a wrong end are searched by the next
+//! beginning.
 
 use std::io::{self, Read};
 
@@ -10,7 +11,7 @@ use crate::stream::{Compression, Next};
 use crate::warc::record::{End, Trailer};
 
 impl<R: Read> Reader<R> {
-    /// Passes over what is left of the record that is being read, if any, and tells what is known of it.
+    /// Skips the rest of the record that is being read, if any, and returns the facts about it.
     pub(super) fn finish(&mut self) -> Result<Option<End>, ReadError> {
         loop {
             let count = self.fill_block()?;
@@ -34,8 +35,8 @@ impl<R: Read> Reader<R> {
         let mut is_record = false;
         match self.follows() {
             Ok(found) => (follows, is_record) = found,
-            // A record that is whole does not depend on whether what follows it can be read: the next one meets that. In a
-            // compressed file it is whole only when its member has ended.
+            // A complete record does not depend on whether what follows can be read: the next record meets that error.
+            // In a compressed file a record is complete only when its member has ended.
             Err(_) if is_plain && is_regular => is_blocked = true,
             Err(error) => return Err(error.into()),
         }
@@ -67,7 +68,7 @@ impl<R: Read> Reader<R> {
             .as_ref()
             .is_some_and(|current| current.ended.is_some());
         if !follows && !end_of_member && !is_closed && !is_blocked {
-            // The block has its length, and its member is damaged.
+            // The block has its length, but its member is damaged.
             self.recover_in_record()?;
             return Ok(self.close(false));
         }
@@ -90,13 +91,13 @@ impl<R: Read> Reader<R> {
         Ok(self.close(true))
     }
 
-    /// Whether something follows, and whether that is a record.
+    /// Returns whether any bytes follow, and whether they are a record.
     fn follows(&mut self) -> io::Result<(bool, bool)> {
         let follows = self.stream.fill()?;
         Ok((follows, follows && self.at_start()?))
     }
 
-    /// The record is over.
+    /// Closes the record.
     fn close(&mut self, complete: bool) -> Option<End> {
         let mut current = self.current.take()?;
         let end = &mut current.end;
@@ -124,7 +125,7 @@ impl<R: Read> Reader<R> {
         }
     }
 
-    /// Reads line ends. They may lie in a further frame, or member.
+    /// Reads the line ends behind a block. They may lie in a further frame, or member.
     fn trailer(&mut self, is_arc: bool) -> Result<Trailer, ReadError> {
         let mut trailer = Trailer::default();
         let prescribed = if is_arc { 1 } else { 4 };

@@ -1,6 +1,6 @@
 //! A record while it is read: its header, and its block as a reader.
 //!
-//! Owns no bytes: they stay in the buffers of the reader it comes from.
+//! Owns no bytes: they stay in the buffers of the reader that the record comes from.
 
 use std::io::{self, BufRead, Read};
 
@@ -12,7 +12,7 @@ use crate::warc::record::{End, Kind, Version};
 
 /// A record, whose block can be read.
 ///
-/// A block that is shorter than its header says ends early when the policy reports that, and with an error when the policy
+/// A block that is shorter than announced ends early if the policy reports that, and with an error if the policy
 /// refuses it: [`Record::end`] tells whether it was complete.
 #[derive(Debug)]
 pub struct Record<'a, R> {
@@ -24,48 +24,48 @@ impl<R: Read> Record<'_, R> {
         self.reader.current.as_ref()
     }
 
-    /// Its type.
+    /// Returns the type of the record.
     pub fn kind(&self) -> Kind {
         self.current().map_or(Kind::Unknown, |current| current.kind)
     }
 
-    /// The version of the format it says it has.
+    /// Returns the version of the format that the record names.
     pub fn version(&self) -> Version {
         self.current()
             .map_or(Version::Unknown, |current| current.version)
     }
 
-    /// Its header. Of an ARC record: its line, seen as the header of a WARC record.
+    /// Returns the header of the record; for an ARC record its line, seen as the header of a WARC record.
     pub fn header(&self) -> &Header {
         &self.reader.header
     }
 
-    /// The line of an ARC record.
+    /// Returns the line of an ARC record.
     pub fn arc(&self) -> Option<&arc::Line> {
         self.reader.arc.as_ref()
     }
 
-    /// Where it begins in the file: itself in a plain file, its member in a compressed one.
+    /// Returns the offset in the file of the record, or of its member in a compressed file.
     pub fn offset(&self) -> u64 {
         self.current().map_or(0, |current| current.end.offset)
     }
 
-    /// Where it begins in the decompressed bytes, counted from where reading began.
+    /// Returns the offset of the record in the decompressed bytes, counted from where reading began.
     pub fn position(&self) -> u64 {
         self.current().map_or(0, |current| current.end.position)
     }
 
-    /// Returns the length of its block by its header.
+    /// Returns the length of the block by the header.
     pub fn announced(&self) -> Option<u64> {
         self.current().and_then(|current| current.end.announced)
     }
 
-    /// The defects found up to now, since somebody took them.
+    /// Returns the defects found so far that were not taken.
     pub fn defects(&self) -> &[Defect] {
         &self.reader.defects
     }
 
-    /// Passes over what is left of it, and tells what is known then.
+    /// Skips the rest of the record, and returns the facts about it.
     ///
     /// # Errors
     ///

@@ -1,6 +1,6 @@
 //! Reading on in the middle of a file, behind bytes that cannot be read.
 //!
-//! Owns what has to be known of a file for that. Does not know where bytes can be read again.
+//! Owns the facts about a file that this needs. Does not know where bytes can be read again.
 
 use std::io::{self, Read};
 
@@ -17,7 +17,7 @@ pub struct KnownFormat {
 }
 
 impl KnownFormat {
-    /// Of a file of which only the compression is known, or guessed.
+    /// Makes the facts about a file of which only the compression is known, or guessed.
     pub fn compressed(compression: Compression) -> Self {
         Self {
             compression,
@@ -40,10 +40,10 @@ impl<R: Read> Reader<R> {
         })
     }
 
-    /// Reads on behind bytes that cannot be read: `source` stands at the offset that the options name.
+    /// Reads on behind bytes that cannot be read: `source` stands at the offset in the options.
     ///
-    /// Looks for the next place where a record begins: in a compressed file the beginning of a member, else a line. What
-    /// comes before it is of a record that nobody has the beginning of, and no defect; so is a rest without a record.
+    /// Looks for the next place where a record begins: in a compressed file the beginning of a member, else a line. The
+    /// bytes before it are of a record whose beginning is lost, and no defect; so is a rest without a record.
     ///
     /// # Errors
     ///
@@ -58,7 +58,7 @@ impl<R: Read> Reader<R> {
         let mut reader = Self::with_options(source, options);
         let unzstd = match (known.compression, dictionary) {
             (Compression::Zstd, Some(Dictionary(unzstd))) => Some(unzstd),
-            // Frames that want a dictionary will say that it is missing.
+            // Frames that need a dictionary will report that it is missing.
             (Compression::Zstd, None) => Some(Unzstd::new()?),
             (Compression::Plain | Compression::Gzip, _) => None,
         };
@@ -70,12 +70,12 @@ impl<R: Read> Reader<R> {
     }
 }
 
-/// The dictionary that a zstd file begins with.
+/// The dictionary with which a zstd file begins.
 #[derive(Debug)]
 pub struct Dictionary(pub(super) Unzstd);
 
 impl Dictionary {
-    /// Reads it from the first bytes of a file; nothing when the file has none, or none that can be used.
+    /// Reads the dictionary from the first bytes of a file; `None` if the file has none, or an unusable one.
     ///
     /// # Errors
     ///

@@ -1,8 +1,8 @@
-//! The digests of a record, held against its bytes.
+//! The digests of a record, compared with its bytes.
 //!
-//! Owns which digests can be judged: those of an algorithm that is known, of the block in every record, of the payload
-//! where the standard says what it is and it lies in this record alone. Says nothing of what a revisit or a segment refers
-//! to. Reads a block once, in pieces.
+//! Owns which digests can be checked: those of a known algorithm, of the block in every record, of the payload where
+//! the standard defines it and it lies in this record alone. Does not check the record that a revisit or a segment
+//! refers to. Reads a block once, in pieces.
 
 use std::io::{self, Read};
 
@@ -13,14 +13,14 @@ use crate::warc::header::Header;
 use crate::warc::reader::Record;
 use crate::warc::record::Kind;
 
-/// The longest head of an HTTP message that is read. What lies behind a longer one is not judged.
+/// The longest head of an HTTP message that is read. The payload behind a longer one is not checked.
 const HEAD_LIMIT: usize = 1 << 20;
 
 /// A field with a digest, and its clause in both editions.
 const BLOCK: (&str, &str) = ("WARC-Block-Digest", "5.8");
 const PAYLOAD: (&str, &str) = ("WARC-Payload-Digest", "5.9");
 
-/// A digest that is wrong.
+/// A wrong digest.
 pub(super) struct Wrong {
     clause: &'static str,
     words: String,
@@ -44,11 +44,11 @@ impl Wrong {
 enum Payload {
     /// The body of an HTTP message.
     Body,
-    /// All of the block.
+    /// The whole block.
     Block,
 }
 
-/// Reads the block to its end if a digest can be judged, and says which are wrong.
+/// Reads the block to its end if a digest can be checked, and returns the wrong digests.
 pub(super) fn read<R: Read>(record: &mut Record<'_, R>, header: &Header) -> io::Result<Vec<Wrong>> {
     let mut wrong = Vec::new();
     let block = said(header, BLOCK, &mut wrong);
@@ -96,7 +96,7 @@ fn differs(field: (&str, &'static str), said: &Digest, found: &str) -> Wrong {
     Wrong::new(field, &words)
 }
 
-/// Returns the digest of a field, if it can be judged.
+/// Returns the digest of a field, if it can be checked.
 fn said(header: &Header, field: (&str, &'static str), wrong: &mut Vec<Wrong>) -> Option<Digest> {
     match header.text_of(field.0)?.parse::<Digest>() {
         Ok(digest) => digest.value().is_some().then_some(digest),
@@ -109,7 +109,7 @@ fn said(header: &Header, field: (&str, &'static str), wrong: &mut Vec<Wrong>) ->
     }
 }
 
-/// Returns the kind of the payload of a record, where it is defined and all of it lies in its block.
+/// Returns the kind of the payload of a record, if it is defined and lies in its block as a whole.
 fn payload(kind: Kind, header: &Header) -> Option<Payload> {
     let is_there = |name| header.get(name).is_some();
     if is_there("WARC-Segment-Number") {
@@ -120,7 +120,7 @@ fn payload(kind: Kind, header: &Header) -> Option<Payload> {
         Kind::Response | Kind::Request => {
             let media = header.get("Content-Type");
             let media = media.and_then(|value| MediaType::read(&value));
-            // Where chunks are cut, nobody knows which of them a digest is of.
+            // Where chunks are cut, it is not known which of them a digest is of.
             let is_message = media.is_some_and(|media| media.essence == "application/http");
             (is_message && !is_there("WARC-Truncated")).then_some(Payload::Body)
         }

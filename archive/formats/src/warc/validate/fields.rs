@@ -1,4 +1,4 @@
-//! The rules of the standard for each field: its clause, its form, the types that must and must not have it.
+//! The rules of the standard for each field: its clause, its form, and the types that must and must not have it.
 //!
 //! Owns the tables of ISO 28500, clause 5. Judges nothing.
 
@@ -15,7 +15,7 @@ pub(super) enum Edition {
 }
 
 impl Edition {
-    /// The edition that a record is held against; none for ARC.
+    /// Returns the edition that a record is checked against; `None` for ARC.
     pub(super) fn of(version: Version) -> Option<Self> {
         match version {
             Version::Arc1 | Version::Arc2 => None,
@@ -35,7 +35,7 @@ impl Edition {
 /// The rules of the standard for a field.
 pub(super) struct Rules {
     pub(super) name: &'static str,
-    /// Its clause in the edition of 2009, if it is there, and in that of 2017.
+    /// The clause of the field in the edition of 2009, if it has one, and in that of 2017.
     pub(super) clauses: (Option<&'static str>, &'static str),
     pub(super) form: Form,
     pub(super) mandatory: &'static [Kind],

@@ -1,8 +1,8 @@
-//! The records of one file held against the standard, one after the other.
+//! The records of a file checked against the standard, one after the other.
 //!
-//! Owns what only several records show: identifiers that name two of them, segments that do not fit together. Memory is
-//! bounded: what there is no room for is not compared, and counted. Knows nothing of other files, in which further segments
-//! may lie.
+//! Owns the rules that only several records can break: identifiers that name two of them, segments that do not fit
+//! together. Memory is bounded: identifiers and segments beyond the room are not compared, and counted. Knows nothing
+//! of other files, in which further segments may lie.
 
 use std::collections::BTreeSet;
 use std::io::Read;
@@ -15,16 +15,16 @@ use crate::warc::reader::{ReadError, Record};
 use crate::warc::record::{End, Kind};
 use crate::warc::segments::{Fault, SegmentError, Segments};
 
-/// The number of identifiers that are kept: of each, 16 bytes of its hash.
+/// The number of identifiers that are kept: 16 bytes of the hash of each.
 const MOST_IDS: usize = 1 << 20;
 
 /// The number of bytes of segments that are kept.
 const ROOM: usize = 64 << 20;
 
-/// The bytes that are kept of a segment besides the name of its series, at most.
+/// The most bytes that are kept of a segment besides the name of its series.
 const SEGMENT: usize = 256;
 
-/// Holds the records of a file against the standard.
+/// A validator, which checks the records of a file against the standard.
 #[derive(Debug)]
 pub struct Validator {
     ids: BTreeSet<u128>,
@@ -45,7 +45,7 @@ impl Default for Validator {
 }
 
 impl Validator {
-    /// Reads a record to its end, and says what is wrong with it and with the bytes before it.
+    /// Reads a record to its end, and returns its violations and those of the bytes before it.
     ///
     /// # Errors
     ///
@@ -65,7 +65,7 @@ impl Validator {
         let mut found = validate(kind, version, &header, &end);
         if let Some(edition) = edition {
             let author = Author::new(edition, &header, end.offset);
-            // What is cut or damaged has other bytes, and is told as that.
+            // A cut or damaged record has other bytes, and is reported as that.
             if end.complete {
                 found.extend(digests.into_iter().map(|wrong| wrong.by(&author)));
             }
@@ -76,7 +76,7 @@ impl Validator {
         Ok(found)
     }
 
-    /// Returns the violations that all records together have shown.
+    /// Returns the violations that only all records together show.
     pub fn finish(&self) -> Vec<Violation> {
         let faults = self.segments.faults();
         faults
@@ -91,7 +91,7 @@ impl Validator {
             .collect()
     }
 
-    /// Returns how many identifiers and segments were not compared, for want of room.
+    /// Returns the number of identifiers and segments that were not compared for lack of room.
     pub fn omitted(&self) -> u64 {
         self.omitted
     }
@@ -139,7 +139,7 @@ impl Validator {
                 let clause = clause(author.edition, "5.18", "5.20");
                 Some(author.violation(Rule::Segmentation, Severity::Error, clause, words))
             }
-            // Fields that it lacks are told by their own rules.
+            // Missing fields are reported by their own rules.
             Ok(_) | Err(_) => None,
         }
     }
@@ -152,7 +152,7 @@ fn clause(edition: Edition, first: &'static str, second: &'static str) -> &'stat
     }
 }
 
-/// A series that does not fit together. A gap is no error, for what is missing may lie in another file.
+/// Returns the violation for a faulty series. A gap is no error, because the missing segments may lie in another file.
 fn of_fault(author: &Author, fault: Fault) -> Violation {
     let number = clause(author.edition, "5.18", "5.20");
     let total = clause(author.edition, "5.20", "5.22");

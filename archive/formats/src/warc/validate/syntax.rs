@@ -9,9 +9,9 @@ use crate::date::{Precision, WarcDate};
 /// The form of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Form {
-    /// An URI between angle brackets.
+    /// A URI between angle brackets.
     Id,
-    /// An URI; the edition of 2009 puts it between brackets in its grammar and not in its examples.
+    /// A URI; the edition of 2009 puts it between brackets in its grammar and not in its examples.
     Uri,
     Number,
     Date,
@@ -23,7 +23,7 @@ pub(super) enum Form {
 }
 
 impl Form {
-    /// Says what is wrong with a value. The edition of 2017 is `second`.
+    /// Checks a value; fails with what is wrong with it. The edition of 2017 is `second`.
     pub(super) fn check(self, value: &[u8], second: bool) -> Result<(), &'static str> {
         let is_right = match self {
             Self::Id => bare(value).is_some_and(is_uri),
@@ -63,7 +63,7 @@ fn bare(value: &[u8]) -> Option<&[u8]> {
     value.strip_prefix(b"<")?.strip_suffix(b">")
 }
 
-/// One word: no separators, no controls.
+/// Returns whether a value is a single word: no separators, no controls.
 pub(super) fn is_token(value: &[u8]) -> bool {
     !value.is_empty()
         && value
@@ -71,7 +71,7 @@ pub(super) fn is_token(value: &[u8]) -> bool {
             .all(|byte| byte.is_ascii_graphic() && !b"()<>@,;:\\\"/[]?={}".contains(byte))
 }
 
-/// UTF-8 without controls other than tabs.
+/// Returns whether a value is UTF-8 without controls other than tabs.
 pub(super) fn is_text(value: &[u8]) -> bool {
     std::str::from_utf8(value).is_ok_and(|text| {
         text.chars()
@@ -106,7 +106,7 @@ fn is_uri(value: &[u8]) -> bool {
         })
 }
 
-/// Whether square brackets stand nowhere but around an address that is the host.
+/// Returns whether square brackets stand nowhere but around an address that is the host.
 fn has_brackets_in_place(rest: &[u8]) -> bool {
     let is_bracket = |byte: &u8| b"[]".contains(byte);
     let (authority, behind) = match rest.strip_prefix(b"//") {
@@ -151,7 +151,7 @@ fn is_media_type(value: &[u8]) -> bool {
     is_kind && are_parameters(parameters)
 }
 
-/// `; attribute=value`, as often as you like; the value a word, or a text in quotes.
+/// Returns whether the rest is any number of `; attribute=value`; the value a word, or a text in quotes.
 fn are_parameters(mut rest: &[u8]) -> bool {
     while let Some(parameter) = rest.strip_prefix(b";") {
         let Some(equals) = memchr::memchr(b'=', parameter) else {
@@ -174,7 +174,7 @@ fn are_parameters(mut rest: &[u8]) -> bool {
     rest.is_empty()
 }
 
-/// Returns how long a text is up to and with the quote that ends it.
+/// Returns the length of a text up to and with the quote that ends it.
 fn quoted(text: &[u8]) -> Option<usize> {
     let mut is_escaped = false;
     let end = text.iter().position(|&byte| {
@@ -185,7 +185,7 @@ fn quoted(text: &[u8]) -> Option<usize> {
     Some(end + 1)
 }
 
-/// A time in UTC: to the second in the edition of 2009, of any precision in that of 2017.
+/// Returns whether a value is a time in UTC: to the second in the edition of 2009, of any precision in that of 2017.
 fn is_date(value: &[u8], second: bool) -> bool {
     let text = std::str::from_utf8(value).ok();
     let date = text.and_then(|text| text.parse::<WarcDate>().ok());
