@@ -19,22 +19,22 @@ pub const PAYLOAD_TYPE: &str = "application/vnd.holdfast.admission+json";
 
 const VERSION: &str = "holdfast-admission/1";
 
-/// One admitted file.
+/// The admission of a file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Admission {
-    /// The archive that admits.
+    /// The archive that admits the file.
     pub archive: String,
-    /// The name, bound permanently to these bytes.
+    /// The name of the file, bound permanently to these bytes.
     pub name: FileName,
-    /// The size in bytes.
+    /// The size of the file in bytes.
     pub size: u64,
-    /// The BLAKE3 root: what decides about every copy.
+    /// The BLAKE3 root of the file, which decides about every copy.
     pub root: Root,
-    /// The digests that other tools compare.
+    /// The digests of the file that other tools compare.
     pub digests: Digests,
     /// The name in the depositor's certificate.
     pub depositor: String,
-    /// When.
+    /// When the file was admitted.
     pub admitted: Timestamp,
     /// The upload that brought the bytes.
     pub upload: UploadId,
@@ -62,9 +62,10 @@ impl Admission {
         Ok(Envelope::sign(PAYLOAD_TYPE, &payload, key))
     }
 
-    /// Reads the admission in `envelope`, if a key that `trust` lists for its archive and its time signed it.
+    /// Verifies `envelope` and reads its admission. A key that `trust` lists for its archive and its time must have
+    /// signed it.
     ///
-    /// Fields it does not know are tolerated; an unknown major version is refused.
+    /// Unknown fields are tolerated; an unknown major version is refused.
     ///
     /// # Errors
     ///
@@ -83,10 +84,10 @@ pub enum AdmissionError {
     /// The signature does not count.
     #[error("the admission is not valid: {0}")]
     Signature(#[from] VerifyError),
-    /// Written by a newer archive.
+    /// The admission was written by a newer archive.
     #[error("the admission cannot be read: {0}")]
     Version(#[from] UnknownVersion),
-    /// Signed, yet not an admission.
+    /// The payload is signed, but is not an admission.
     #[error("the admission cannot be read: {0}")]
     Json(#[from] serde_json::Error),
 }

@@ -6,17 +6,17 @@
 use archive_model::GROUP_SIZE;
 use blake3::hazmat::{HasherExt as _, Mode, merge_subtrees_non_root, merge_subtrees_root};
 
-/// The hash of a subtree: a root when the subtree is the whole file.
+/// The hash of a subtree: a root if the subtree is the whole file.
 pub(crate) type Value = [u8; 32];
 
-/// The two values of one inner node.
+/// The values of the two children of an inner node.
 pub(crate) type Pair = (Value, Value);
 
 /// [`GROUP_SIZE`] as a length in memory.
 pub(crate) const GROUP: usize = 16 * 1024;
 const _: () = assert!(GROUP as u64 == GROUP_SIZE);
 
-/// The value of the subtree that starts at `first` (a group index) and holds `bytes`; only a root may be empty.
+/// Returns the value of the subtree that starts at `first` (a group index) and holds `bytes`; only a root may be empty.
 pub(crate) fn of_bytes(first: u64, bytes: &[u8], root: bool) -> Value {
     if root {
         return blake3::hash(bytes).into();
@@ -27,7 +27,7 @@ pub(crate) fn of_bytes(first: u64, bytes: &[u8], root: bool) -> Value {
         .finalize_non_root()
 }
 
-/// The value of the node above two subtrees.
+/// Returns the value of the node above two subtrees.
 pub(crate) fn merge((left, right): &Pair, root: bool) -> Value {
     if root {
         merge_subtrees_root(left, right, Mode::Hash).into()

@@ -1,4 +1,4 @@
-//! DSSE envelopes: exact bytes, what they are, and who signed them.
+//! DSSE envelopes: exact bytes, their type, and who signed them.
 //!
 //! Owns the outer JSON of everything the archive signs: `{"payload": base64, "payloadType": …, "signatures": [{"keyid",
 //! "sig"}]}` (Dead Simple Signing Envelope 1.0), and the bytes that are signed: `DSSEv1 <length> <type> <length>
@@ -47,7 +47,7 @@ pub(crate) struct Signature {
     pub(crate) bytes: Vec<u8>,
 }
 
-/// The JSON, as it is written.
+/// The JSON of an envelope, as it is written.
 #[derive(Serialize, Deserialize)]
 struct Wire {
     payload: String,
@@ -82,7 +82,7 @@ impl Envelope {
         }
     }
 
-    /// Reads an envelope. Fields it does not know are tolerated, as DSSE asks; base64 must be canonical, with padding.
+    /// Reads an envelope. Unknown fields are tolerated, as DSSE asks; base64 must be canonical, with padding.
     ///
     /// # Errors
     ///
@@ -119,7 +119,7 @@ impl Envelope {
         })
     }
 
-    /// The text, byte for byte as it was read or first written: what goes into a file.
+    /// Returns the text, byte for byte as it was read or first written, for a file.
     pub fn as_str(&self) -> &str {
         &self.text
     }
@@ -129,7 +129,7 @@ impl Envelope {
         &self.payload_type
     }
 
-    /// The ids of the keys that are said to have signed; not signed themselves.
+    /// Returns the ids of the keys that claim to have signed; the claim itself is not signed.
     pub fn key_ids(&self) -> impl Iterator<Item = &str> {
         self.signatures
             .iter()
@@ -149,7 +149,7 @@ impl Envelope {
     }
 }
 
-/// DSSE's pre-authentication encoding: no other type and payload give the same bytes.
+/// Returns DSSE's pre-authentication encoding: no other type and payload give the same bytes.
 fn signed_bytes(payload_type: &str, payload: &[u8]) -> Vec<u8> {
     let mut bytes = format!(
         "DSSEv1 {} {payload_type} {} ",
@@ -184,24 +184,24 @@ impl From<Envelope> for String {
 /// The reason why bytes are not an envelope.
 #[derive(Debug, thiserror::Error)]
 pub enum InvalidEnvelope {
-    /// More bytes than an envelope has.
+    /// The bytes are more than an envelope may have.
     #[error("{0} bytes are too long for an envelope; at most {MAX_LENGTH} are read")]
     TooLong(usize),
-    /// Not text.
+    /// The bytes are not text.
     #[error("the envelope is not UTF-8 text: {0}")]
     Text(#[from] std::str::Utf8Error),
-    /// Not the JSON of an envelope.
+    /// The text is not the JSON of an envelope.
     #[error("the envelope is not DSSE: {0}")]
     Json(#[from] serde_json::Error),
-    /// Base64 with other characters, padding or trailing bits than a writer makes.
+    /// A field is base64 with other characters, padding or trailing bits than a writer makes.
     #[error("the envelope's `{field}` is not canonical base64: {source}")]
     Base64 {
-        /// `payload` or `sig`.
+        /// The name of the field: `payload` or `sig`.
         field: &'static str,
         /// The reason of the decoder.
         source: base64::DecodeError,
     },
-    /// More signatures than anyone has reason to make.
+    /// The envelope has more signatures than any signer has reason to make.
     #[error("the envelope has {0} signatures; at most {MAX_SIGNATURES} are read")]
     TooManySignatures(usize),
 }
@@ -216,7 +216,7 @@ mod tests {
 
     #[test]
     fn signed_bytes_follow_the_dsse_protocol() {
-        // The example of the DSSE specification (secure-systems-lab/dsse, `protocol.md`).
+        // The example comes from the DSSE specification (secure-systems-lab/dsse, `protocol.md`).
         let expected = b"DSSEv1 29 http://example.com/HelloWorld 11 hello world";
         assert_eq!(
             signed_bytes("http://example.com/HelloWorld", b"hello world"),

@@ -1,8 +1,8 @@
 //! Slices that follow each other, joined into the one slice that their ranges have together.
 //!
 //! A slice is pre-order: the pairs on the way down, then the group. A pair above two neighbouring ranges is in both of
-//! their slices, and in the joined slice once, where it is met first. So the joined slice is one after the other, without
-//! the pairs of later ones that begin before them. Nothing is kept between two of them.
+//! their slices, and in the joined slice once, where it is met first. So the joined slice is one slice after the other,
+//! without the pairs of later slices that begin before them. Nothing is kept between two slices.
 //!
 //! Not promised: anything where ranges do not begin and end at groups; there a slice has other parts.
 
@@ -16,16 +16,16 @@ use bao_tree::{BaoTree, ChunkNum, ChunkRangesRef};
 
 use crate::ranges::{CHUNK, DecodeError, GROUPS, at_end, chunks};
 
-/// Which bytes of which file a slice is of.
+/// The file and the range of a slice.
 #[derive(Clone, Debug)]
 pub(crate) struct Part {
     pub(crate) root: Root,
     pub(crate) size: u64,
-    /// Whole groups, or up to the end of the file.
+    /// The range of the slice: whole groups, or up to the end of the file.
     pub(crate) range: Range<u64>,
 }
 
-/// Checks the slice of `part` and adds it to `out`, where the slices of everything from `first` up to it are.
+/// Checks the slice of `part` and appends it to `out`, which has the slices of everything from `first` up to it.
 pub(crate) fn join(
     mut encoded: impl Read,
     part: &Part,

@@ -1,4 +1,4 @@
-//! Ed25519 keys: what signs and what checks.
+//! Ed25519 keys: private ones that sign and public ones that verify.
 //!
 //! Owns the encodings: PKCS#8 and SPKI PEM, which `openssl` reads and writes, and the key id.
 //!
@@ -27,7 +27,7 @@ use ed25519_dalek::pkcs8::{
 pub struct SigningKey(ed25519_dalek::SigningKey);
 
 impl SigningKey {
-    /// The key of a secret seed: 32 bytes from a generator fit for keys, which is the caller's to provide.
+    /// Makes the key of a secret seed: 32 bytes from a generator fit for keys, which the caller provides.
     pub fn from_seed(seed: [u8; 32]) -> Self {
         Self(ed25519_dalek::SigningKey::from_bytes(&seed))
     }
@@ -64,17 +64,17 @@ impl SigningKey {
         })
     }
 
-    /// The public half.
+    /// Returns the public half of the key.
     pub fn public_key(&self) -> PublicKey {
         PublicKey(self.0.verifying_key())
     }
 
-    /// The id of the public half.
+    /// Returns the id of the public half.
     pub fn key_id(&self) -> String {
         self.public_key().key_id()
     }
 
-    /// The signature (64 bytes) over `message`.
+    /// Returns the signature (64 bytes) over `message`.
     pub(crate) fn sign(&self, message: &[u8]) -> [u8; 64] {
         self.0.sign(message).to_bytes()
     }
@@ -126,13 +126,13 @@ impl PublicKey {
             })
     }
 
-    /// The id: the first 16 bytes of the BLAKE3 hash of the 32 key bytes, as 32 lower-case hex digits.
+    /// Returns the id: the first 16 bytes of the BLAKE3 hash of the 32 key bytes, as 32 lower-case hex digits.
     pub fn key_id(&self) -> String {
         let hash = blake3::hash(self.0.as_bytes());
         hash.to_hex().chars().take(32).collect()
     }
 
-    /// Whether `signature` is this key's over `message`; strictly: one message and key have one signature.
+    /// Returns whether `signature` is this key's over `message`; strictly: one message and key have one signature.
     pub(crate) fn verifies(&self, message: &[u8], signature: &[u8]) -> bool {
         ed25519_dalek::Signature::from_slice(signature)
             .is_ok_and(|signature| self.0.verify_strict(message, &signature).is_ok())
@@ -145,13 +145,13 @@ impl fmt::Debug for PublicKey {
     }
 }
 
-/// A text that is no key of ours. It never contains the key.
+/// The error of a text that is not a valid key. It never contains the key.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("this is not {kind}: {reason}")]
 pub struct InvalidKey {
     /// The kind of key that was expected.
     pub kind: &'static str,
-    /// The problem.
+    /// The reason why the text is not such a key.
     pub reason: String,
 }
 
@@ -176,7 +176,7 @@ mod tests {
 
     #[test]
     fn the_signature_is_that_of_rfc_8032() {
-        // RFC 8032, section 7.1, test 2.
+        // The vector is from RFC 8032, section 7.1, test 2.
         let mut seed = [0; 32];
         hex::decode_to_slice(
             "4ccd089b28ff96da9db6c346ec114e0f5b8a319f35aba624da8cf6ed4fb8a6fb",
@@ -230,7 +230,7 @@ mod tests {
 
     #[test]
     fn a_key_of_low_order_is_refused() {
-        // The neutral element, y = 1: every signature of a certain form verifies under it.
+        // The key is the neutral element, y = 1: every signature of a certain form verifies under it.
         let mut point = [0; 32];
         point[0] = 1;
         let weak = PublicKey(ed25519_dalek::VerifyingKey::from_bytes(&point).unwrap())

@@ -55,7 +55,7 @@ use archive_model::groups::count;
 /// The size of one pair in bytes.
 pub const PAIR_SIZE: u64 = 64;
 
-/// The size in bytes of the outboard of a file of `size` bytes; 0 up to one group.
+/// Returns the size in bytes of the outboard of a file of `size` bytes; 0 up to one group.
 pub const fn outboard_size(size: u64) -> u64 {
     (count(size) - 1) * PAIR_SIZE
 }
@@ -68,7 +68,7 @@ pub struct Subtree {
 }
 
 impl Subtree {
-    /// The whole tree of a file of `size` bytes.
+    /// Returns the whole tree of a file of `size` bytes.
     pub const fn whole(size: u64) -> Self {
         Self {
             first: 0,
@@ -76,22 +76,22 @@ impl Subtree {
         }
     }
 
-    /// The index of its first group.
+    /// Returns the index of the first group of the subtree.
     pub const fn first(self) -> u64 {
         self.first
     }
 
-    /// Returns the number of its groups; at least one.
+    /// Returns the number of groups of the subtree; at least one.
     pub const fn count(self) -> u64 {
         self.count
     }
 
-    /// Its groups.
+    /// Returns the range of group indexes of the subtree.
     pub const fn groups(self) -> Range<u64> {
         self.first..self.first + self.count
     }
 
-    /// The left and the right child; none for a single group.
+    /// Returns the left and the right child; `None` for a single group.
     pub const fn children(self) -> Option<(Self, Self)> {
         if self.count < 2 {
             return None;
@@ -109,18 +109,19 @@ impl Subtree {
         ))
     }
 
-    /// Whether `other` lies within it.
+    /// Returns whether `other` lies within this subtree.
     pub const fn contains(self, other: Self) -> bool {
         self.first <= other.first && other.first + other.count <= self.first + self.count
     }
 
-    /// The bytes it covers in a file of `size` bytes.
+    /// Returns the bytes that the subtree covers in a file of `size` bytes.
     pub fn bytes(self, size: u64) -> Range<u64> {
         let end = self.groups().end.saturating_mul(GROUP_SIZE);
         self.first * GROUP_SIZE..end.min(size)
     }
 
-    /// Where its pairs lie in the outboard, in bytes; its own pair is the last. Empty for a single group.
+    /// Returns the range of the outboard that has the pairs of the subtree, in bytes; its own pair is the last. Empty
+    /// for a single group.
     pub const fn pairs(self) -> Range<u64> {
         let start = (self.first - self.first.count_ones() as u64) * PAIR_SIZE;
         start..start + (self.count - 1) * PAIR_SIZE

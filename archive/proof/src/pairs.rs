@@ -13,11 +13,11 @@ use crate::read_at::{ReadAt, fill};
 /// The largest subtree, in groups, whose pairs are read at once.
 const BLOCK: u64 = 1024;
 
-/// Reads pairs and remembers the block it read last.
+/// A reader of pairs, which remembers the block it read last.
 pub(crate) struct Pairs<'a, R: ?Sized = dyn ReadAt + 'a> {
     source: Option<&'a R>,
     block: Vec<u8>,
-    /// Where `block` starts in the outboard, in bytes.
+    /// The offset in the outboard at which `block` starts, in bytes.
     start: u64,
 }
 
@@ -30,7 +30,7 @@ impl<'a, R: ReadAt + ?Sized> Pairs<'a, R> {
         }
     }
 
-    /// The pair of `node`, which has children.
+    /// Returns the pair of `node`, which has children.
     pub(crate) fn of(&mut self, node: Subtree) -> Pair {
         let pairs = node.pairs();
         let own = pairs.end.saturating_sub(PAIR_SIZE);
@@ -62,7 +62,7 @@ impl<'a, R: ReadAt + ?Sized> Pairs<'a, R> {
         let (filled, error) = fill(source, start, &mut self.block);
         self.block.get_mut(filled..).unwrap_or_default().fill(0);
         if error.is_some() {
-            // A bad sector hides its own pairs, not those around it.
+            // A bad sector hides the pairs in it, not those around it.
             for (position, pair) in (start..).step_by(64).zip(self.block.chunks_mut(64)) {
                 let (filled, _unreadable_is_zeros) = fill(source, position, pair);
                 pair.get_mut(filled..).unwrap_or_default().fill(0);

@@ -1,8 +1,8 @@
-//! States kept while bytes pass, so that a stream that was cut goes on near where it was.
+//! States that are kept while bytes pass, so that a cut stream goes on near where it was.
 //!
 //! Owns which states are kept: every one of the last few mebibytes, and fewer the further back, so that their number
-//! grows with the logarithm of the size. Two ends that keep points of one stream keep the same ones: what the one that
-//! is behind keeps, as far as it has come, is never less than what the other keeps of it.
+//! grows with the logarithm of the size. Two ends that keep points of one stream keep the same ones: the end that is
+//! behind never lacks a point that the other end has kept up to there.
 //!
 //! Not promised: that a state is right for the bytes of another stream. Compare roots before going on.
 
@@ -10,24 +10,24 @@ use std::collections::VecDeque;
 
 use archive_model::UploadId;
 
-/// Bytes between two points where they are closest.
+/// The number of bytes between two points where they are closest.
 pub const STRIDE: u64 = 1024 * 1024;
 
 /// The number of the last points that are all kept.
 const DENSE: u64 = 8;
 
-/// Splits `bytes`, which come after `size` others, before the next point.
+/// Splits `bytes`, which come after `size` other bytes, at the next point.
 pub fn split(size: u64, bytes: &[u8]) -> (&[u8], &[u8]) {
     let room = usize::try_from(STRIDE - size % STRIDE).unwrap_or(usize::MAX);
     bytes.split_at(room.min(bytes.len()))
 }
 
-/// Whether a state is kept after `size` bytes.
+/// Returns whether a state is kept after `size` bytes.
 pub const fn is_point(size: u64) -> bool {
     size > 0 && size.is_multiple_of(STRIDE)
 }
 
-/// The states of one stream, each with how many bytes had passed.
+/// The states of a stream, each with the number of bytes that had passed.
 ///
 /// ```
 /// use archive_proof::points::{Points, STRIDE};
@@ -48,7 +48,7 @@ impl<T> Default for Points<T> {
 }
 
 impl<T> Points<T> {
-    /// Keeps the state after `size` bytes; nothing, unless [`is_point`]. Sizes must rise.
+    /// Keeps the state after `size` bytes, if [`is_point`]. Sizes must rise.
     pub fn keep(&mut self, size: u64, state: impl FnOnce() -> T) {
         if !is_point(size) {
             return;
@@ -61,12 +61,12 @@ impl<T> Points<T> {
         self.0.push((size, state()));
     }
 
-    /// Every point, ascending.
+    /// Returns every point, ascending.
     pub fn iter(&self) -> impl Iterator<Item = (u64, &T)> {
         self.0.iter().map(|(size, state)| (*size, state))
     }
 
-    /// Forgets what came after `size` bytes, and gives the state there; none: that is no point that is kept.
+    /// Drops the points after `size` bytes, and returns the state at `size`; `None` if no point is kept there.
     pub fn back_to(&mut self, size: u64) -> Option<&T> {
         self.0.retain(|(other, _)| *other <= size);
         let last = self.0.last();
@@ -79,13 +79,13 @@ impl<T> Points<T> {
         self.0.len()
     }
 
-    /// Whether there are no points.
+    /// Returns whether there are no points.
     pub const fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 }
 
-/// The states of streams that were cut, by their upload. Bounded: the oldest are dropped first.
+/// The states of cut streams, by their upload. Bounded: the oldest are dropped first.
 #[derive(Debug)]
 pub struct Shelf<T> {
     most: usize,
@@ -94,7 +94,7 @@ pub struct Shelf<T> {
 }
 
 impl<T> Shelf<T> {
-    /// Keeps things that weigh at most `most` together.
+    /// Makes a shelf for states whose weights add up to at most `most`.
     pub const fn new(most: usize) -> Self {
         Self {
             most,
@@ -103,7 +103,7 @@ impl<T> Shelf<T> {
         }
     }
 
-    /// Puts down what the stream of an upload left, in place of what an earlier one did.
+    /// Keeps the state of the stream of an upload, in place of an earlier one.
     pub fn put(&mut self, upload: UploadId, weight: usize, left: T) {
         self.take(&upload);
         self.weight = self.weight.saturating_add(weight);
@@ -115,7 +115,7 @@ impl<T> Shelf<T> {
         }
     }
 
-    /// Takes up what the stream of an upload left.
+    /// Takes the state of the stream of an upload off the shelf.
     pub fn take(&mut self, upload: &UploadId) -> Option<T> {
         let at = self.left.iter().position(|(other, _, _)| other == upload)?;
         let (_, weight, left) = self.left.remove(at)?;

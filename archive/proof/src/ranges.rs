@@ -23,20 +23,20 @@ use crate::read_at::{ReadAt, fill};
 /// The size of a BLAKE3 chunk in bytes: what a proven range is rounded to on the wire.
 pub(crate) const CHUNK: u64 = 1024;
 
-/// Groups of 16 chunks.
+/// The size of a block in the tree: groups of 16 chunks.
 pub(crate) const GROUPS: BlockSize = BlockSize::from_chunk_log(4);
 
-/// `ranges` and the last byte of a file of `size` bytes: decoding them proves the size as well.
+/// Returns `ranges` and the last byte of a file of `size` bytes: decoding them proves the size as well.
 pub fn ranges_with_last(ranges: &[Range<u64>], size: u64) -> Vec<Range<u64>> {
     let last = size.saturating_sub(1)..size;
     ranges.iter().cloned().chain([last]).collect()
 }
 
-/// Writes the bytes in `ranges` with their proof to `out` and says how many bytes it wrote.
+/// Writes the bytes in `ranges` with their proof to `out`, and returns the number of bytes written.
 ///
-/// `ranges` are byte ranges in any order; what lies past `size` is left out. Everything is held against `root` before
-/// it is written, so a damaged copy fails instead of spreading. `outboard` may be left out only for a file of one group.
-/// A group costs its 16 KiB and 64 bytes for each level of the tree: 17,408 bytes in a file of 1 GiB.
+/// `ranges` are byte ranges in any order; bytes past `size` are left out. Every group is compared with `root` before it
+/// is written, so that a damaged copy fails instead of spreading. `outboard` may be left out only for a file of one
+/// group. A group costs its 16 KiB and 64 bytes for each level of the tree: 17,408 bytes in a file of 1 GiB.
 ///
 /// On an error part of the stream may have been written; [`decode`] refuses such a stream.
 ///
@@ -68,7 +68,7 @@ pub fn encode(
             failed: &pairs_failed,
         },
     };
-    // By value: a reference to it would be read by `positioned-io`'s own `read_exact_at`.
+    // The data is passed by value: `positioned-io`'s own `read_exact_at` would read a reference to it.
     let data = Source {
         inner: &data,
         failed: &data_failed,
@@ -88,7 +88,7 @@ pub fn encode(
     let Err(error) = result else {
         return Ok(sink.written);
     };
-    // `bao-tree` does not say whose I/O failed; the three of them remember.
+    // `bao-tree` does not tell whose I/O failed; the three adapters remember it.
     if let Some(error) = sink.failed {
         return Err(EncodeError::Sink(error));
     }
@@ -148,11 +148,11 @@ pub enum EncodeError {
     Sink(#[source] io::Error),
 }
 
-/// Checks an encoded stream and hands its bytes to `sink` with their offsets, ascending.
+/// Checks an encoded stream and passes its bytes to `sink` with their offsets, ascending.
 ///
-/// `sink` gets exactly the bytes in `ranges` that lie below `size`, each once, at most 16 KiB at a time, and never a
-/// byte that is not proven. The stream must end where the ranges end: `encoded` is read until it says so. Without
-/// ranges, nothing is proven and nothing may come; only an empty file proves itself whatever the ranges.
+/// `sink` gets exactly the bytes in `ranges` that lie below `size`, each once, at most 16 KiB at a time, and never an
+/// unproven byte. The stream must end where the ranges end: `encoded` is read to its end. Without ranges, nothing is
+/// proven and nothing may come; only an empty file proves itself for any ranges.
 ///
 /// # Errors
 ///
@@ -202,7 +202,7 @@ pub fn decode(
     }
 }
 
-/// The reason why a stream proves nothing more. All that `sink` got before is proven all the same.
+/// The reason why a stream proves nothing more. All bytes that `sink` got before are proven all the same.
 #[derive(Debug, thiserror::Error)]
 pub enum DecodeError {
     /// The stream ended too early: ask for the rest, or another copy.
@@ -214,18 +214,18 @@ pub enum DecodeError {
         /// The index of the group.
         group: u64,
     },
-    /// A part of the proof is not what the root says: other root, other size, other ranges, or a liar.
+    /// A part of the proof does not hash to the root: another root, another size, other ranges, or a liar.
     #[error(
         "the proof does not hash to the root: wrong root, size or ranges, or a damaged stream; ask another copy"
     )]
     WrongProof,
-    /// More bytes than the ranges have: other ranges were encoded, or a liar.
+    /// The stream has more bytes than the ranges: other ranges were encoded, or a liar.
     #[error("the encoded ranges go on after their end; distrust the sender")]
     Trailing,
     /// The stream cannot be read.
     #[error("the encoded ranges cannot be read: {0}")]
     Read(#[source] io::Error),
-    /// The proven bytes were not taken.
+    /// `sink` did not take the proven bytes.
     #[error("the proven bytes cannot be written: {0}")]
     Sink(#[source] io::Error),
 }
@@ -253,7 +253,7 @@ pub(crate) fn at_end(encoded: &mut impl Read) -> io::Result<bool> {
     }
 }
 
-/// The same bytes as sorted ranges that do not touch, none empty, none past `size`.
+/// Returns the same bytes as sorted ranges that do not touch, none empty, none past `size`.
 fn normal(ranges: &[Range<u64>], size: u64) -> Vec<Range<u64>> {
     let mut sorted: Vec<_> = ranges
         .iter()
@@ -271,7 +271,7 @@ fn normal(ranges: &[Range<u64>], size: u64) -> Vec<Range<u64>> {
     sorted
 }
 
-/// The boundaries of the chunks that hold the `wanted` bytes, strictly ascending; an empty file is its one chunk.
+/// Returns the boundaries of the chunks that hold the `wanted` bytes, strictly ascending; an empty file is one chunk.
 pub(crate) fn chunks(wanted: &[Range<u64>], size: u64) -> Vec<ChunkNum> {
     if size == 0 {
         return vec![ChunkNum(0)];
@@ -292,13 +292,13 @@ pub(crate) fn chunks(wanted: &[Range<u64>], size: u64) -> Vec<ChunkNum> {
     boundaries
 }
 
-/// A read that failed: past the end when there is no error.
+/// A failed read: past the end if there is no error.
 struct Failure {
     offset: u64,
     error: Option<io::Error>,
 }
 
-/// A [`ReadAt`] as `bao-tree` wants it, which remembers the read that failed.
+/// An adapter of [`ReadAt`] for `bao-tree`, which remembers the read that failed.
 struct Source<'a> {
     inner: &'a dyn ReadAt,
     failed: &'a Cell<Option<Failure>>,
@@ -322,7 +322,7 @@ impl bao::ReadAt for Source<'_> {
     }
 }
 
-/// A writer that counts, and remembers why it failed.
+/// A writer that counts bytes, and remembers why it failed.
 struct Sink<W> {
     inner: W,
     written: u64,

@@ -9,9 +9,9 @@ use std::os::unix::fs::FileExt;
 
 /// Bytes that can be read at any offset, without a shared position.
 pub trait ReadAt {
-    /// Reads at `offset` (bytes from the start) into `buffer` and says how many bytes were read.
+    /// Reads at `offset` (bytes from the start) into `buffer` and returns the number of bytes read.
     ///
-    /// It may read less than asked; 0 for a non-empty buffer means that the end was reached.
+    /// May read less than asked; 0 for a non-empty buffer means that the end was reached.
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize>;
 
     /// Fills `buffer` from `offset`, or fails with [`io::ErrorKind::UnexpectedEof`] when the bytes end before.
@@ -24,7 +24,7 @@ pub trait ReadAt {
     }
 }
 
-/// Reads until `buffer` is full, the bytes end, or a read fails; says how many bytes are good in each case.
+/// Reads until `buffer` is full, the bytes end, or a read fails; returns the number of good bytes in each case.
 pub(crate) fn fill<R: ReadAt + ?Sized>(
     source: &R,
     offset: u64,
@@ -64,7 +64,7 @@ impl ReadAt for Vec<u8> {
 
 impl ReadAt for File {
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
-        // The system refuses offsets that no file can reach, where there is nothing to be read.
+        // The system refuses offsets that no file can reach; there is nothing to read there.
         if i64::try_from(offset).is_err() {
             return Ok(0);
         }

@@ -25,26 +25,26 @@ use crate::walk::matching;
 /// The number of groups that are proven at once: 1 MiB.
 const WINDOW: u64 = 64;
 
-/// Told how many bytes of data were just read (at most 1 MiB); it may wait, and stop the reading.
+/// A callback that is told how many bytes of data were just read (at most 1 MiB); it may wait, and stop the reading.
 pub type Progress<'a> = &'a mut dyn FnMut(u64) -> ControlFlow<()>;
 
 /// The reason why bytes are not handed out.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unproven {
-    /// These bytes are not what the root says, or cannot be read. Those behind them may be good.
+    /// The bytes are not what the root says, or cannot be read. Those behind them may be good.
     #[error("bytes {} to {}: {reason}", .range.start, .range.end)]
     Damaged {
-        /// Whole groups, not beyond the end of the file.
+        /// The damaged range: whole groups, not beyond the end of the file.
         range: Range<u64>,
         /// The problem that was found.
         reason: String,
     },
-    /// `progress` stopped it.
+    /// `progress` stopped the reading.
     #[error("stopped")]
     Stopped,
 }
 
-/// Reads one copy of one file.
+/// A reader of one copy of a file.
 ///
 /// ```
 /// use std::ops::ControlFlow;
@@ -68,12 +68,12 @@ pub struct ProvenReader<'a, D: ?Sized, O: ?Sized> {
     data: &'a D,
     pairs: Pairs<'a, O>,
     size: u64,
-    /// The root, and below it the nodes that lead to the last window, with their values: all of them proven.
+    /// The path from the root to the last window: the nodes with their values, all of them proven.
     path: Vec<(Subtree, Value)>,
     window: Window,
-    /// The hash of each window of the file; read when the outboard fails.
+    /// The value of each window of the file; computed when the outboard fails.
     values: Option<Vec<Option<Value>>>,
-    /// Bytes that cannot be proven.
+    /// The range of bytes that cannot be proven.
     hopeless: Range<u64>,
 }
 
@@ -90,16 +90,16 @@ impl<D: ?Sized, O: ?Sized> fmt::Debug for ProvenReader<'_, D, O> {
 struct Window {
     node: Option<Subtree>,
     bytes: Vec<u8>,
-    /// Groups that are not in `bytes`.
+    /// The groups that could not be read into `bytes`.
     lost: Groups,
-    /// The first read error.
+    /// The first read error of the window.
     error: Option<String>,
-    /// Groups that are not what the root says; all that are lost among them.
+    /// The groups that are not what the root says, or are lost.
     bad: Groups,
 }
 
 impl<'a, D: ReadAt + ?Sized, O: ReadAt + ?Sized> ProvenReader<'a, D, O> {
-    /// A reader of the `size` bytes with this root. Nothing is read yet.
+    /// Makes a reader of the `size` bytes with this root. Reads nothing yet.
     pub fn new(data: &'a D, outboard: Option<&'a O>, root: Root, size: u64) -> Self {
         Self {
             data,
@@ -112,9 +112,9 @@ impl<'a, D: ReadAt + ?Sized, O: ReadAt + ?Sized> ProvenReader<'a, D, O> {
         }
     }
 
-    /// Fills `buffer` from `offset`, less only where the file ends or before bytes that are not handed out.
+    /// Fills `buffer` from `offset`; reads less only where the file ends or before bytes that are not handed out.
     ///
-    /// An error only when the first byte is not handed out.
+    /// An error is returned only if the first byte is not handed out.
     ///
     /// # Errors
     ///
@@ -143,7 +143,7 @@ impl<'a, D: ReadAt + ?Sized, O: ReadAt + ?Sized> ProvenReader<'a, D, O> {
         Ok(filled)
     }
 
-    /// The proven bytes of the window from `at` on; at least one.
+    /// Returns the proven bytes of the window from `at` on; at least one.
     fn good_from(&mut self, at: u64, progress: Progress<'_>) -> Result<&[u8], Unproven> {
         let group = at / GROUP as u64;
         if !self.window.contains(group) {
@@ -175,7 +175,7 @@ impl<'a, D: ReadAt + ?Sized, O: ReadAt + ?Sized> ProvenReader<'a, D, O> {
             .ok_or(Unproven::Stopped)
     }
 
-    /// Reads the window that `at` lies in, and proves what it can of it.
+    /// Reads the window that `at` lies in, and proves as much of it as possible.
     fn load(&mut self, at: u64, progress: Progress<'_>) -> Result<(), Unproven> {
         if self.hopeless.contains(&at) {
             return Err(hopeless(at - at % GROUP as u64..self.hopeless.end));
@@ -194,7 +194,7 @@ impl<'a, D: ReadAt + ?Sized, O: ReadAt + ?Sized> ProvenReader<'a, D, O> {
         Ok(())
     }
 
-    /// The window that a group lies in, and its proven value.
+    /// Returns the window that a group lies in, and its proven value.
     fn descend(
         &mut self,
         group: u64,
@@ -232,7 +232,7 @@ impl<'a, D: ReadAt + ?Sized, O: ReadAt + ?Sized> ProvenReader<'a, D, O> {
         }
     }
 
-    /// Reads the whole file for the value of each window.
+    /// Reads the whole file to compute the value of each window.
     fn survey(&mut self, progress: Progress<'_>) -> Result<(), Unproven> {
         let whole = Subtree::whole(self.size);
         let (mut values, mut windows) = (Vec::new(), vec![whole]);
@@ -253,7 +253,8 @@ impl<'a, D: ReadAt + ?Sized, O: ReadAt + ?Sized> ProvenReader<'a, D, O> {
         Ok(())
     }
 
-    /// The values of the two children of `node`, which together are `expected`, wherever they can be found.
+    /// Returns the values of the two children of `node`, which together hash to `expected`, if they can be found
+    /// anywhere.
     fn pair(&mut self, node: Subtree, expected: Value) -> Option<Pair> {
         let (left, right) = node.children()?;
         let is_root = node == Subtree::whole(self.size);
@@ -275,7 +276,7 @@ impl<'a, D: ReadAt + ?Sized, O: ReadAt + ?Sized> ProvenReader<'a, D, O> {
         found.into_iter().flatten().collect()
     }
 
-    /// Returns the hash of the data of `node`, as far as it is known.
+    /// Returns the hash of the data of `node`, if it is known.
     fn computed(&self, node: Subtree) -> Option<Value> {
         let is_root = node == Subtree::whole(self.size);
         if let Some(window) = self.window.node.filter(|window| window.contains(node)) {
@@ -289,7 +290,7 @@ impl<'a, D: ReadAt + ?Sized, O: ReadAt + ?Sized> ProvenReader<'a, D, O> {
         }
         if node.count() <= WINDOW {
             let index = usize::try_from(node.first() / WINDOW).ok()?;
-            // Of a part of another window nothing is known.
+            // The value of a part of another window is not known.
             let is_whole = node.first().is_multiple_of(WINDOW)
                 && (node.count() == WINDOW || node.bytes(self.size).end == self.size);
             let values = self.values.as_ref().filter(|_| is_whole);
@@ -323,7 +324,7 @@ impl Window {
         self.node.is_some_and(|node| node.groups().contains(&group))
     }
 
-    /// Reads the bytes of `node`; what cannot be read is lost.
+    /// Reads the bytes of `node`; unreadable groups are lost.
     fn read(&mut self, data: &(impl ReadAt + ?Sized), node: Subtree, size: u64) {
         let range = node.bytes(size);
         self.node = Some(node);
@@ -367,7 +368,7 @@ fn hopeless(range: Range<u64>) -> Unproven {
     }
 }
 
-/// A length that fits in memory: a window never exceeds 1 MiB.
+/// Converts a length that fits in memory: a window never exceeds 1 MiB.
 fn length(bytes: u64) -> usize {
     usize::try_from(bytes).unwrap_or(usize::MAX)
 }

@@ -1,9 +1,9 @@
-//! The custody receipt: which replicas hold a file, said to its depositor and signed.
+//! The custody receipt: the signed statement to a depositor which replicas hold a file.
 //!
-//! Owns `holdfast-receipt/1`. It carries the signed admission verbatim, so one file, a trust file and the bytes are all
-//! that is needed to prove, offline, what was deposited, when, and where it was durable.
+//! Owns `holdfast-receipt/1`. A receipt carries the signed admission verbatim, so that one file, a trust file and the
+//! bytes are enough to prove, offline, what was deposited, when, and where it was durable.
 //!
-//! Not promised: that the copies are still there. It tells what was true when it was issued.
+//! Not promised: that the copies are still there. A receipt tells what was true when it was issued.
 
 use archive_model::{NodeId, ReplicaId, ReplicaKind, VolumeId};
 use jiff::Timestamp;
@@ -42,18 +42,18 @@ pub struct Receipt {
     pub issued: Timestamp,
 }
 
-/// One replica's completion.
+/// The statement of one replica that it holds the file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Custody {
-    /// The replica.
+    /// The id of the replica.
     pub replica: ReplicaId,
     /// The kind of copy that it keeps: the bytes, or the checksum only.
     pub kind: ReplicaKind,
-    /// When its copy was read back, equal and durable.
+    /// When the copy was read back, equal and durable.
     pub completed: Timestamp,
-    /// The machine that holds it.
+    /// The node that has the copy.
     pub node: NodeId,
-    /// The volume that holds it; absent for a checksum replica.
+    /// The volume that has the copy; absent for a checksum replica.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub volume: Option<VolumeId>,
 }
@@ -80,7 +80,8 @@ impl Receipt {
         Ok(Envelope::sign(PAYLOAD_TYPE, &payload, key))
     }
 
-    /// Reads the receipt in `envelope` and the admission in it, if trusted keys of one and the same archive signed both.
+    /// Verifies `envelope`, and reads its receipt and the admission in that. Trusted keys of one and the same archive
+    /// must have signed both.
     ///
     /// # Errors
     ///
@@ -117,19 +118,19 @@ pub enum ReceiptError {
     /// The signature does not count.
     #[error("the receipt is not valid: {0}")]
     Signature(#[from] VerifyError),
-    /// The admission in it does not count.
+    /// The admission in the receipt does not count.
     #[error("in the receipt, {0}")]
     Admission(#[from] AdmissionError),
-    /// Written by a newer archive.
+    /// The receipt was written by a newer archive.
     #[error("the receipt cannot be read: {0}")]
     Version(#[from] UnknownVersion),
-    /// Signed, yet not a receipt.
+    /// The payload is signed, but is not a receipt.
     #[error("the receipt cannot be read: {0}")]
     Json(#[from] serde_json::Error),
-    /// It promises nothing.
+    /// The receipt names no replica.
     #[error("the receipt names no replica: keep the source, and ask the archive for a new receipt")]
     NoReplica,
-    /// It counts a replica twice.
+    /// The receipt names a replica twice.
     #[error(
         "the receipt names replica {0} twice: keep the source, and ask the archive for a new receipt"
     )]

@@ -50,7 +50,7 @@ use crate::version::{self, UnknownVersion};
 
 const VERSION: &str = "holdfast-record-proof/1";
 
-/// The longest first line that is read, in bytes: an envelope, every character of it escaped.
+/// The longest first line that is read, in bytes: an envelope with every character escaped.
 const LONGEST_HEADER: u64 = 4 * 1024 * 1024;
 
 #[derive(Deserialize)]
@@ -71,16 +71,16 @@ struct HeaderLine<'a> {
 /// The statement that a record proof proves.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Proven {
-    /// The archived file; a trusted key signed this.
+    /// The admission of the archived file; a trusted key signed it.
     pub admission: Admission,
-    /// Where in it the bytes stand.
+    /// The range of the bytes in that file.
     pub range: Range<u64>,
 }
 
-/// Verifies the record proof that `input` holds, and hands its bytes to `sink`, ascending, at most 16 KiB at a time.
+/// Verifies the record proof in `input`, and passes its bytes to `sink`, ascending, at most 16 KiB at a time.
 ///
-/// Every byte that `sink` got is proven at once; but only when this returns is it known that nothing is missing. It
-/// keeps one group, and the first line, which has a limit: the range may be of any size.
+/// Every byte that `sink` got is proven at once; but only when the function returns is it known that nothing is
+/// missing. It keeps one group, and the first line, which has a limit: the range may be of any size.
 ///
 /// # Errors
 ///
@@ -117,7 +117,7 @@ pub fn verify(
     Ok(Proven { admission, range })
 }
 
-/// The whole groups that hold `range`, in bytes.
+/// Returns the whole groups that hold `range`, in bytes.
 fn groups(range: &Range<u64>, size: u64) -> Result<Range<u64>, RecordProofError> {
     let Range { start, end } = *range;
     if start >= end || end > size {
@@ -127,19 +127,20 @@ fn groups(range: &Range<u64>, size: u64) -> Result<Range<u64>, RecordProofError>
     Ok(start - start % GROUP_SIZE..past.min(size))
 }
 
-/// A record proof that is being written.
+/// A writer of a record proof.
 #[derive(Debug)]
 pub struct ProofWriter<W> {
     out: W,
     root: Root,
     size: u64,
     first: u64,
-    /// The bytes that are still to come, whole groups.
+    /// The range of bytes that are still to come: whole groups.
     rest: Range<u64>,
 }
 
 impl<W: Write> ProofWriter<W> {
-    /// Begins the proof of the bytes in `range` of the file that `envelope` admits; `admission` is what is in it.
+    /// Begins the proof of the bytes in `range` of the file that `envelope` admits; `admission` is the content of the
+    /// envelope.
     ///
     /// # Errors
     ///
@@ -169,12 +170,12 @@ impl<W: Write> ProofWriter<W> {
         })
     }
 
-    /// The bytes that are still to come, from a group's first to a group's last, or the file's.
+    /// Returns the range of bytes that are still to come, from a group's first to a group's last, or the file's.
     pub fn rest(&self) -> Range<u64> {
         self.rest.clone()
     }
 
-    /// Adds the slice of the next bytes, whole groups of them; they must follow what came before.
+    /// Adds the slice of the next bytes, which are whole groups and must follow those before.
     ///
     /// # Errors
     ///
@@ -205,7 +206,7 @@ impl<W: Write> ProofWriter<W> {
         Ok(())
     }
 
-    /// Ends the proof. All groups must have come.
+    /// Ends the proof. All groups must have been added.
     ///
     /// # Errors
     ///
@@ -224,7 +225,7 @@ impl<W: Write> ProofWriter<W> {
 /// The reason why a file proves nothing, or a proof cannot be written.
 #[derive(Debug, thiserror::Error)]
 pub enum RecordProofError {
-    /// No line at the beginning.
+    /// The file has no line at its beginning.
     #[error(
         "this is not a record proof, or it was cut in its first line: write it again with `holdfast record --proof`"
     )]
@@ -232,36 +233,36 @@ pub enum RecordProofError {
     /// The first line is not the JSON of a record proof.
     #[error("the record proof cannot be read: {0}")]
     Json(#[from] serde_json::Error),
-    /// Of another kind or version.
+    /// The document is of another kind or version.
     #[error("the record proof cannot be read: {0}")]
     Version(#[from] UnknownVersion),
-    /// The admission in it does not count.
+    /// The admission in the proof does not count.
     #[error("in the record proof, {0}")]
     Admission(#[from] AdmissionError),
-    /// Bytes that the admitted file has not.
+    /// The range of the proof is not in the admitted file.
     #[error(
         "the record proof is of bytes {start} to {end} of a file of {size} bytes: there are no such bytes; distrust it"
     )]
     Range {
-        /// The first byte.
+        /// The offset of the first byte of the range.
         start: u64,
-        /// One past the last.
+        /// The offset behind the last byte of the range.
         end: u64,
-        /// The admitted size.
+        /// The admitted size of the file.
         size: u64,
     },
-    /// A slice that does not follow what came before.
+    /// A slice does not follow the one before.
     #[error(
         "a slice of bytes {start} to {end} does not follow; {expected} to {last} are still to come"
     )]
     Order {
-        /// The first byte of it.
+        /// The offset of the first byte of the slice.
         start: u64,
-        /// One past its last.
+        /// The offset behind the last byte of the slice.
         end: u64,
-        /// The first byte that is missing.
+        /// The offset of the first byte that is missing.
         expected: u64,
-        /// One past the last.
+        /// The offset behind the last byte that is missing.
         last: u64,
     },
     /// The slice does not prove the bytes.

@@ -18,7 +18,7 @@ const READ: usize = 1024 * 1024;
 
 /// Hashes bytes as they pass and streams the outboard into `W`.
 ///
-/// After an error of the sink the builder is of no more use: part of a pair may have been written.
+/// After an error of the sink the builder must be dropped: part of a pair may have been written.
 ///
 /// ```
 /// use archive_proof::TreeBuilder;
@@ -35,7 +35,7 @@ const READ: usize = 1024 * 1024;
 pub struct TreeBuilder<W: Write> {
     sink: BufWriter<W>,
     size: u64,
-    /// The last 1 to 16384 bytes: the last group is only known to be last, or not, when more bytes come.
+    /// The last 1 to 16384 bytes: whether a group is the last is known only when more bytes come.
     last: Vec<u8>,
     /// Values of complete subtrees, largest first: one for each one bit of the number of hashed groups.
     stack: Vec<Value>,
@@ -55,7 +55,7 @@ pub struct Tree<W> {
 }
 
 impl<W: Write> TreeBuilder<W> {
-    /// Starts with no bytes. The sink is written in blocks; it needs no buffer of its own.
+    /// Starts without bytes. The sink is written in blocks; it needs no buffer of its own.
     pub fn new(sink: W) -> Self {
         Self {
             sink: BufWriter::with_capacity(READ / 16, sink),
@@ -101,12 +101,12 @@ impl<W: Write> TreeBuilder<W> {
         self.size
     }
 
-    /// The root of the bytes so far, as if they were all: what both ends of a resumed upload compare.
+    /// Returns the root of the bytes so far, as if they were all: both ends of a resumed upload compare it.
     pub fn root_so_far(&self) -> Root {
         root_of(self.last_value(), &self.stack)
     }
 
-    /// All that has to be known of the bytes so far to go on after them.
+    /// Returns the state that is needed to go on after the bytes so far.
     pub fn prefix(&self) -> Prefix {
         Prefix {
             size: self.size,
@@ -115,7 +115,7 @@ impl<W: Write> TreeBuilder<W> {
         }
     }
 
-    /// Ends the tree: writes the pairs that were waiting and hands the sink back.
+    /// Ends the tree: writes the waiting pairs and returns the sink.
     ///
     /// # Errors
     ///
@@ -135,12 +135,12 @@ impl<W: Write> TreeBuilder<W> {
         })
     }
 
-    /// The value of the last group; the root if it is the only one.
+    /// Returns the value of the last group; the root if it is the only one.
     fn last_value(&self) -> Value {
         last_value(self.size, &self.last)
     }
 
-    /// Takes a group that is not the last: every subtree it completes is an inner one.
+    /// Takes a group that is not the last: every subtree that it completes is an inner one.
     fn push(&mut self, index: u64, group: &[u8]) -> io::Result<()> {
         let mut value = chaining::of_bytes(index, group, false);
         for _ in 0..(index + 1).trailing_zeros() {
@@ -163,19 +163,20 @@ pub struct Prefix {
 }
 
 impl Prefix {
-    /// Returns the number of these bytes.
+    /// Returns the number of bytes.
     pub const fn size(&self) -> u64 {
         self.size
     }
 
-    /// Their root, as if they were all.
+    /// Returns the root of the bytes, as if they were all.
     pub fn root(&self) -> Root {
         root_of(last_value(self.size, &self.last), &self.stack)
     }
 }
 
 impl TreeBuilder<io::Sink> {
-    /// Goes on after the bytes of `prefix`. Only without a sink: the pairs of those bytes are not written again.
+    /// Makes a builder that goes on after the bytes of `prefix`, without a sink: the pairs of those bytes are not
+    /// written again.
     pub fn after(prefix: Prefix) -> Self {
         Self {
             size: prefix.size,
@@ -186,7 +187,7 @@ impl TreeBuilder<io::Sink> {
     }
 }
 
-/// The value of the last group of `size` bytes; the root if it is the only one.
+/// Returns the value of the last group of `size` bytes; the root if it is the only one.
 fn last_value(size: u64, last: &[u8]) -> Value {
     let index = archive_model::groups::count(size) - 1;
     chaining::of_bytes(index, last, index == 0)
@@ -252,9 +253,9 @@ pub enum RebuildError {
     /// The data cannot be read: repair it first.
     #[error("the data cannot be read at byte {offset}; repair the file before its outboard")]
     Read {
-        /// The first byte that could not be read.
+        /// The offset of the first byte that could not be read.
         offset: u64,
-        /// Why.
+        /// The error of the operating system.
         source: io::Error,
     },
     /// The data is not what the root says (also when it is too short): repair it first.

@@ -25,13 +25,13 @@ const VERSION: &str = "holdfast-trust/1";
 /// A key that counts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TrustedKey {
-    /// The archive that it signs for.
+    /// The archive that the key signs for.
     pub archive: String,
-    /// The key.
+    /// The public half of the key.
     pub public_key: PublicKey,
-    /// From when on what it signs counts.
+    /// The time from which signatures of the key count.
     pub from: Timestamp,
-    /// Until when (excluded); open if absent.
+    /// The time from which signatures of the key no longer count; absent: its term is open.
     pub until: Option<Timestamp>,
 }
 
@@ -60,7 +60,7 @@ struct WireKey {
 }
 
 impl TrustFile {
-    /// A trust file of these keys, each listed once and with a term that is not empty.
+    /// Makes a trust file of these keys, each listed once and with a term that is not empty.
     ///
     /// # Errors
     ///
@@ -148,16 +148,15 @@ impl TrustFile {
         })?)
     }
 
-    /// The keys, in the order of the file.
+    /// Returns the keys, in the order of the file.
     pub fn keys(&self) -> impl Iterator<Item = &TrustedKey> {
         self.keys.iter().map(|(_, key)| key)
     }
 
-    /// Checks that a trusted key signed `envelope`, and that it holds a payload of `payload_type`.
+    /// Checks that a trusted key signed `envelope`, and that its payload is of `payload_type`.
     ///
-    /// Only then are there payload bytes. One good signature of a trusted key is enough; signatures of unknown keys
-    /// count for nothing. The term and the archive of the key are held against what the payload says:
-    /// [`Verified::accept`].
+    /// Payload bytes are returned only then. One good signature of a trusted key is enough; signatures of unknown keys
+    /// count for nothing. Check the term and the archive of the key against the payload with [`Verified::accept`].
     ///
     /// # Errors
     ///
@@ -202,12 +201,12 @@ impl TrustFile {
     }
 }
 
-/// A payload that a trusted key signed.
+/// A payload whose signature a trusted key made.
 #[derive(Clone, Copy, Debug)]
 pub struct Verified<'a> {
     /// The exact bytes that were signed.
     pub payload: &'a [u8],
-    /// The key that signed them.
+    /// The key that signed the payload.
     pub key: &'a TrustedKey,
 }
 
@@ -239,18 +238,18 @@ impl Verified<'_> {
 /// The reason why an envelope does not count.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum VerifyError {
-    /// It holds something else than was asked for.
+    /// The payload has another type than was asked for.
     #[error("the envelope holds `{found}`, not `{expected}`: give the right kind of file")]
     OtherType {
         /// The type that was asked for.
         expected: String,
-        /// The type that it holds; at most 80 characters of it.
+        /// The type of the payload; at most 80 characters of it.
         found: String,
     },
-    /// No key of the trust file signed it.
+    /// No key of the trust file signed the envelope.
     #[error("no trusted key signed this (signed by {}): add the archive's key to the trust file, or distrust it", list(.key_ids))]
     UnknownKey {
-        /// The ids of the keys that are said to have signed.
+        /// The ids of the keys that claim to have signed.
         key_ids: Vec<String>,
     },
     /// A trusted key is named, but did not sign these bytes: they were changed.
@@ -258,27 +257,27 @@ pub enum VerifyError {
         "the signature of key {key_id} is not over these bytes: they were changed after signing"
     )]
     BadSignature {
-        /// The key that is named.
+        /// The id of the key that is named.
         key_id: String,
     },
     /// The key signs for another archive.
     #[error("key {key_id} signs for the archive `{trusted}`, not for `{found}`: distrust it")]
     OtherArchive {
-        /// The key.
+        /// The id of the key.
         key_id: String,
         /// The archive in the trust file.
         trusted: String,
         /// The archive in the payload.
         found: String,
     },
-    /// Signed before or after the term of the key.
+    /// The payload was signed before or after the term of the key.
     #[error(
         "signed at {time}, outside the term of key {key_id}: look at the trust file, or distrust it"
     )]
     OutsideTerm {
-        /// The key.
+        /// The id of the key.
         key_id: String,
-        /// When it was signed, as the payload says.
+        /// When the payload was signed, as it says itself.
         time: Timestamp,
     },
 }
@@ -294,38 +293,38 @@ fn list(key_ids: &[String]) -> String {
 /// The reason why a trust file is refused.
 #[derive(Debug, thiserror::Error)]
 pub enum InvalidTrustFile {
-    /// Not the JSON of a trust file.
+    /// The text is not the JSON of a trust file.
     #[error("the trust file cannot be read: {0}")]
     Json(#[from] serde_json::Error),
-    /// Of another kind or version.
+    /// The document is of another kind or version.
     #[error("the trust file cannot be read: {0}")]
     Version(#[from] UnknownVersion),
-    /// A text that is not a key.
+    /// A listed key is not a key.
     #[error("the trust file's key {key_id}: {source}")]
     Key {
-        /// As it is listed.
+        /// The id of the key, as it is listed.
         key_id: String,
         /// The reason why it is not a key.
         source: InvalidKey,
     },
-    /// The id is not that of the key beside it.
+    /// A listed id is not that of the key beside it.
     #[error("the trust file lists key {found} as {key_id}: correct one of the two")]
     OtherId {
-        /// As it is listed.
+        /// The id of the key, as it is listed.
         key_id: String,
         /// The id of the key that is given.
         found: String,
     },
-    /// Two entries for one key.
+    /// A key is listed twice.
     #[error("the trust file lists key {key_id} twice: leave one")]
     Twice {
-        /// The key.
+        /// The id of the key.
         key_id: String,
     },
-    /// `until` is not after `from`.
+    /// The term of a key is empty: `until` is not after `from`.
     #[error("the trust file's key {key_id} ends before it begins: correct `from` or `until`")]
     EmptyTerm {
-        /// The key.
+        /// The id of the key.
         key_id: String,
     },
 }

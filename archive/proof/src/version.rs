@@ -1,6 +1,6 @@
-//! The version that every signed or kept document of this crate begins with: `holdfast-<kind>/<major>[.<minor>]`.
+//! The version with which every signed or kept document of this crate begins: `holdfast-<kind>/<major>[.<minor>]`.
 //!
-//! A new minor version may add fields: they are tolerated. A new major version may change what a field means: it is
+//! A new minor version may add fields, which are tolerated. A new major version may change what a field means, and is
 //! refused, by name.
 
 use serde::Deserialize;
@@ -20,7 +20,7 @@ struct Versioned {
     version: String,
 }
 
-/// Parses `json` as a `T` if its `version` is `expected` (with any minor version), else says why not.
+/// Parses `json` as a `T` if its `version` is `expected` (with any minor version).
 pub(crate) fn parse<'de, T, E>(json: &'de [u8], expected: &'static str) -> Result<T, E>
 where
     T: Deserialize<'de>,

@@ -6,8 +6,8 @@
 //! and the report itself.
 //!
 //! Where a pair of the outboard does not hash, its values are looked for in the pairs below it and in the data, and
-//! each combination is held against the value above. So one flipped bit in the outboard hides nothing, and with the
-//! whole outboard gone good data is still proven good. Only where the outboard *and* the data under it are damaged can
+//! each combination is compared with the value above. So a flipped bit in the outboard hides nothing, and good data is
+//! still proven good if the whole outboard is gone. Only where the outboard *and* the data under it are damaged can
 //! groups be impossible to tell apart: they are then all reported damaged. Unproven is damaged.
 //!
 //! Not promised: that a file is not longer than `size`. The caller asks the file system, before.
@@ -36,12 +36,12 @@ pub struct Walk {
     pub read_error: Option<String>,
     /// The state of the outboard.
     pub outboard: OutboardState,
-    /// Whether `progress` stopped the walk: what is reported is true, but the rest of the file is not known.
+    /// Whether `progress` stopped the walk: everything reported is true, but the rest of the file is not known.
     pub stopped: bool,
 }
 
 impl Walk {
-    /// Whether every byte of the file was read and proven. Says nothing of the outboard.
+    /// Returns whether every byte of the file was read and proven. Does not tell about the outboard.
     pub fn is_intact(&self) -> bool {
         !self.stopped && self.damaged.is_empty() && self.unreadable.is_empty()
     }
@@ -50,11 +50,11 @@ impl Walk {
 /// The states of an outboard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OutboardState {
-    /// All of it hashes to the root – or none is needed: the file is one group.
+    /// The whole outboard hashes to the root, or none is needed because the file is one group.
     Good,
-    /// It is absent: rebuild it once the data is good.
+    /// The outboard is absent: rebuild it once the data is good.
     Absent,
-    /// Some of it is wrong, missing, too much or unreadable: rebuild it once the data is good.
+    /// A part of the outboard is wrong, missing, too much or unreadable: rebuild it once the data is good.
     Damaged,
 }
 
@@ -63,7 +63,7 @@ pub enum OutboardState {
 /// `progress` is told how many bytes of data were just read (at most 1 MiB; parts of a damaged file are read twice, so
 /// the sum may exceed `size`) and may wait, to throttle, or stop the walk.
 ///
-/// Errors are findings: what cannot be read is reported and the walk goes on with the next group.
+/// Errors are findings: an unreadable group is reported, and the walk goes on with the next one.
 pub fn walk(
     data: &(impl ReadAt + ?Sized),
     outboard: Option<&(impl ReadAt + ?Sized)>,
@@ -102,7 +102,7 @@ pub fn walk(
     walk
 }
 
-/// Whether there is nothing at `end`; what is missing before it is found by the walk.
+/// Returns whether the outboard ends at `end` or before; the walk finds what is missing before.
 fn ends_at(outboard: &dyn ReadAt, end: u64) -> bool {
     matches!(fill(outboard, end, &mut [0]), (0, None))
 }
@@ -113,12 +113,12 @@ struct Walker<'a> {
     progress: &'a mut dyn FnMut(u64) -> ControlFlow<()>,
     size: u64,
     whole: Subtree,
-    /// Where the data is known to end; `size` until a read came short.
+    /// The offset at which the data is known to end; `size` until a read came short.
     end: u64,
     /// The bytes of `loaded`.
     buffer: Vec<u8>,
     loaded: Option<Subtree>,
-    /// Groups of `loaded` that are not in `buffer`.
+    /// The groups of `loaded` that could not be read into `buffer`.
     lost: Groups,
     walk: Walk,
 }
@@ -131,7 +131,7 @@ impl Walker<'_> {
         }
         if node.count() <= BATCH && !self.is_loaded(node) && self.data_value(node) == Some(expected)
         {
-            // All of it at one stroke; the usual case. Its pairs are only looked at for their own sake.
+            // The usual case: all groups are proven at once. The pairs are only checked for their own sake.
             self.check_pairs(node, expected);
         } else {
             self.locate(node, expected);
@@ -180,7 +180,7 @@ impl Walker<'_> {
         }
     }
 
-    /// Looks at the pairs under `node`, whose data is good.
+    /// Checks the pairs under `node`, whose data is good.
     fn check_pairs(&mut self, node: Subtree, expected: Value) {
         if let (Some((left, right)), OutboardState::Good) = (node.children(), self.walk.outboard) {
             let pair = self.pairs.of(node);
@@ -200,7 +200,7 @@ impl Walker<'_> {
         Some(chaining::merge(&pair, false))
     }
 
-    /// Returns the hash of the data of `node`; `None` if some of it is missing or cannot be read, or the walk was
+    /// Returns the hash of the data of `node`; `None` if some of it is missing or cannot be read, or if the walk was
     /// stopped.
     fn data_value(&mut self, node: Subtree) -> Option<Value> {
         let is_root = node == self.whole;
@@ -209,7 +209,7 @@ impl Walker<'_> {
             return None;
         }
         if let (true, Some((left, right))) = (node.count() > BATCH, node.children()) {
-            // Both, in any case: the read errors of the right one are wanted too.
+            // Both are read in any case, so that the read errors of the right one are found too.
             let pair = (self.data_value(left), self.data_value(right));
             return Some(chaining::merge(&(pair.0?, pair.1?), is_root));
         }
@@ -249,7 +249,7 @@ impl Walker<'_> {
         }
     }
 
-    /// Reads the bytes of `node` group by group, so that only those that cannot be read are blamed.
+    /// Reads the bytes of `node` group by group, so that only unreadable groups are blamed.
     fn load_by_group(&mut self, node: Subtree) {
         let mut buffer = std::mem::take(&mut self.buffer);
         for (group, bytes) in (node.first()..).zip(buffer.chunks_mut(GROUP)) {
@@ -292,7 +292,7 @@ impl Walker<'_> {
     }
 }
 
-/// The pair, made of one of `lefts` and one of `rights`, that hashes to `expected`.
+/// Returns the pair, made of one of `lefts` and one of `rights`, that hashes to `expected`.
 pub(crate) fn matching(
     lefts: &[Value],
     rights: &[Value],
@@ -307,7 +307,7 @@ pub(crate) fn matching(
         .find(|pair| chaining::merge(pair, is_root) == expected)
 }
 
-/// A length that fits in memory: a batch never exceeds 1 MiB.
+/// Converts a length that fits in memory: a batch never exceeds 1 MiB.
 fn length(bytes: u64) -> usize {
     usize::try_from(bytes).unwrap_or(usize::MAX)
 }

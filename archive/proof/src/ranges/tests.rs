@@ -1,4 +1,4 @@
-//! Encoded ranges: what arrives, and what must not.
+//! Encoded ranges: what is decoded, and what is refused.
 
 #![expect(
     clippy::single_range_in_vec_init,
@@ -52,7 +52,7 @@ fn decoded(
     (pieces, result)
 }
 
-/// Which bytes are in `ranges`, said the slow way.
+/// Marks the bytes in `ranges`, in the slow way.
 fn marks(ranges: &[Range<u64>], size: u64) -> Vec<bool> {
     (0..size)
         .map(|byte| ranges.iter().any(|range| range.contains(&byte)))

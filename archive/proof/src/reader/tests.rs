@@ -19,7 +19,7 @@ fn tree(data: &[u8]) -> (Root, Vec<u8>) {
     (tree.root, tree.sink)
 }
 
-/// Everything that is handed out, and the groups that are not.
+/// Reads everything that is handed out, and returns the groups that are not.
 fn read_all<D: ReadAt + ?Sized>(
     data: &D,
     outboard: Option<&[u8]>,
@@ -101,7 +101,7 @@ fn with_both_damaged_nothing_wrong_is_handed_out() {
             let at = (usize::from(pick) * 677 + index * 997) % rotten.len();
             rotten[at] ^= 1;
         }
-        // `read_all` holds each byte against the original.
+        // `read_all` compares each byte with the original.
         let bad = read_all(data.as_slice(), Some(&rotten), root, &original, 70_000);
         assert!(!bad.is_empty());
         let bad = read_all(data.as_slice(), None, root, &original, 70_000);
@@ -119,7 +119,7 @@ fn short_file_is_good_up_to_its_end() {
     assert_eq!((bad.next(), bad.next()), (Some(70..100), None));
 }
 
-/// Bytes with a sector that cannot be read, and which answers otherwise each time it is asked.
+/// Bytes with a sector that cannot be read, and which returns other bytes at each read.
 struct Fickle {
     data: Vec<u8>,
     bad: Range<u64>,

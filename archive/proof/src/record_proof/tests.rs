@@ -1,4 +1,4 @@
-//! Record proofs: what is written, and every way in which one lies.
+//! Record proofs: how they are written, and every way in which one is refused.
 
 use archive_model::FileName;
 
@@ -97,7 +97,7 @@ fn the_file_is_what_is_documented() {
         serde_json::to_string(envelope.as_str()).unwrap()
     );
     let slice = file.strip_prefix(line.as_bytes()).unwrap();
-    // Three groups: the pair over all, the pair over the first two, the second group.
+    // The slice has three parts: the pair over all groups, the pair over the first two, the second group.
     assert_eq!(slice.len(), 64 + 64 + 16384);
     assert_eq!(slice[128..], data[16384..32768]);
     assert_eq!(check(&file).1.unwrap().admission, admission);
@@ -115,7 +115,7 @@ fn every_cut_and_every_flip_is_refused() {
         let mut flipped = file.clone();
         flipped[at] ^= 1;
         match check(&flipped) {
-            // Somebody else's right to say less: another range, which is proven as well.
+            // A flip of the range proves another range, which is proven as well.
             (bytes, Ok(proven)) => {
                 assert!(at < header, "flip at {at} of the slice");
                 let from = usize::try_from(proven.range.start).unwrap();
@@ -173,7 +173,7 @@ fn ranges_that_the_file_has_not_are_refused() {
     ] {
         assert!(matches!(numbers(start, end), RecordProofError::Json(_)));
     }
-    // Other groups than the slice has.
+    // The ranges are of other groups than the slice has.
     for (start, end) in [("0", "10"), ("30000", "60000"), ("16000", "40000")] {
         assert!(matches!(numbers(start, end), RecordProofError::Slice(_)));
     }

@@ -1,4 +1,4 @@
-//! Trust files and what they let pass.
+//! Trust files, and the envelopes that they accept.
 
 use super::*;
 use crate::key::SigningKey;

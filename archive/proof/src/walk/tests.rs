@@ -147,7 +147,7 @@ fn outboard_flip_hides_no_data_flip() {
             for position in (0..file.outboard.len()).step_by(32) {
                 let found = file.walk(&data, Some(&flipped(&file.outboard, position)));
                 assert!(found.damaged.contains(group as u64));
-                // Only the value of the very group that is damaged exists nowhere else.
+                // Only the value of the damaged group itself exists nowhere else.
                 let kept = &file.outboard[position..position + 32];
                 let own = &file.data[group * G..file.data.len().min((group + 1) * G)];
                 if kept != chaining::of_bytes(group as u64, own, false) {
@@ -175,7 +175,7 @@ fn whatever_is_damaged_nothing_wrong_passes() {
             data[usize::try_from(position).unwrap()] ^= 1 << dice.below(8);
             hurt.insert_one(position / G as u64);
         }
-        // Two equal flips undo each other: ask the bytes, not the dice.
+        // Two equal flips undo each other, so the bytes are compared.
         hurt = groups(hurt.iter().filter(|group| {
             let bytes = |file: &[u8]| {
                 file.chunks(G)
@@ -273,7 +273,7 @@ fn only_groups_that_cannot_be_read_are_unreadable() {
     assert_eq!(found.outboard, OutboardState::Good);
     assert!(found.read_error.unwrap().contains("os error 5"));
 
-    // Without an outboard nothing else can be proven, but what can be read is not called unreadable.
+    // Nothing else can be proven without an outboard, but readable groups are not called unreadable.
     let unproven = file.walk(&disk, None);
     assert_eq!(unproven.unreadable, groups([0, 63, 64, 65, 100, 200]));
     assert_eq!(
