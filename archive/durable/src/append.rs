@@ -1,4 +1,4 @@
-//! A text file that only grows, line by line: derived lists that can be written again from what they list, and logs.
+//! A text file that only grows, line by line: a log, or a derived list that can be written again.
 //!
 //! # Errors
 //!
@@ -18,7 +18,7 @@ pub struct AppendFile {
 }
 
 impl AppendFile {
-    /// Opens `path`, or creates it. Several may append at the same time: each writes at the end.
+    /// Opens `path`, or creates it. Several processes may append at the same time: each writes at the end.
     pub fn open(path: &Path) -> Result<Self, DiskError> {
         Ok(Self {
             file: call::append(path)?,
@@ -31,8 +31,8 @@ impl AppendFile {
         call::write_all(&mut self.file, &self.path, bytes)
     }
 
-    /// Cuts the file to its first `length` bytes, durably, to remove what a crash left of an append. An empty file stays as it
-    /// is.
+    /// Cuts the file to its first `length` bytes, durably, to remove the rest of an append that a crash interrupted. An
+    /// empty file stays as it is.
     pub fn cut(&mut self, length: u64) -> Result<(), DiskError> {
         if length == 0 && call::length(&self.file, &self.path)? == 0 {
             return Ok(());
@@ -41,7 +41,7 @@ impl AppendFile {
         self.sync()
     }
 
-    /// Makes what was appended durable.
+    /// Makes the appended bytes durable.
     pub fn sync(&self) -> Result<(), DiskError> {
         call::sync(&self.file, &self.path)
     }

@@ -1,4 +1,4 @@
-//! The system calls of this crate, one thin function each: named in errors, and a point for `fault`.
+//! The system calls of this crate, one thin function each: each is named in errors, and is a point for `fault`.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
@@ -22,8 +22,8 @@ fn named<T>(
         .map_err(|error| DiskError::new(operation, path, error))
 }
 
-/// Explains a failed call on names. If one of them bears something that cannot even be looked at, that is why the call
-/// failed: one file is damaged, and nothing is known against the disk.
+/// Explains a failed call on names. If the inode of one of them cannot be looked at, the call failed because of that:
+/// one file is damaged, and nothing is known against the disk.
 fn on_names<T>(names: &[&Path], called: Result<T>) -> Result<T> {
     called.map_err(|error| {
         let lost = |name: &&Path| look(name).err().filter(|why| !why.is_absent());
@@ -50,7 +50,7 @@ pub(crate) fn create(path: &Path) -> Result<File> {
     create_with(path, 0o644)
 }
 
-/// Creates a file with these permissions; refuses if the name is taken.
+/// Creates a file with the permissions `mode`; refuses if the name is taken.
 pub(crate) fn create_with(path: &Path, mode: u32) -> Result<File> {
     named("create", path, || {
         OpenOptions::new()
@@ -63,7 +63,7 @@ pub(crate) fn create_with(path: &Path, mode: u32) -> Result<File> {
     })
 }
 
-/// Opens a file to add to its end, or creates it.
+/// Opens a file for appending, or creates it.
 pub(crate) fn append(path: &Path) -> Result<File> {
     let called = named("open for writing", path, || {
         OpenOptions::new()
@@ -76,7 +76,7 @@ pub(crate) fn append(path: &Path) -> Result<File> {
     on_names(&[path], called)
 }
 
-/// Opens an unfinished file to go on with it.
+/// Opens an unfinished file to continue it.
 pub(crate) fn reopen(path: &Path) -> Result<File> {
     let called = named("open for writing", path, || {
         OpenOptions::new()
@@ -106,7 +106,8 @@ pub(crate) fn open(path: &Path) -> Result<File> {
     })
 }
 
-/// Looks at what bears a name; a link is not followed. Not a point at which `fault` counts: there are too many looks.
+/// Returns the metadata of a name; a link is not followed. Not a point at which `fault` counts: there are too many
+/// looks.
 pub(crate) fn look(path: &Path) -> Result<std::fs::Metadata> {
     let failed = |error| DiskError::new("lstat", path, error);
     #[cfg(feature = "faults")]
@@ -255,7 +256,7 @@ pub(crate) fn move_new(from: &Path, to: &Path) -> Result<()> {
     on_names(&[from, to], called)
 }
 
-/// Exchanges two names: each then bears what the other bore, and neither is ever absent.
+/// Exchanges two names: each then names the other's file, and neither is ever absent.
 pub(crate) fn exchange(one: &Path, other: &Path) -> Result<()> {
     let called = named("renameat2 exchange", other, || {
         Ok(rustix::fs::renameat_with(
@@ -269,7 +270,7 @@ pub(crate) fn exchange(one: &Path, other: &Path) -> Result<()> {
     on_names(&[one, other], called)
 }
 
-/// Moves a name over another one, which bears state or derived data, never an archived file.
+/// Moves a name over another one, which must name state or derived data, never an archived file.
 pub(crate) fn move_over(from: &Path, to: &Path) -> Result<()> {
     let called = named("renameat", to, || {
         Ok(rustix::fs::renameat(CWD, from, CWD, to)?)

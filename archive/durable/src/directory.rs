@@ -38,25 +38,25 @@ pub fn sync(path: &Path) -> Result<(), DiskError> {
     call::sync_directory(path)
 }
 
-/// One name in a directory.
+/// A name in a directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
     /// The name, which may not be UTF-8.
     pub name: OsString,
-    /// The kind of what bears the name.
+    /// The kind of the file with this name.
     pub kind: EntryKind,
 }
 
-/// The kind of what bears a name.
+/// The kind of a file with a name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EntryKind {
-    /// A regular file of this many bytes, last changed at this many seconds since 1970, with this many names.
+    /// A regular file.
     File {
-        /// Its length in bytes.
+        /// The length of the file in bytes.
         size: u64,
-        /// The time of its last change, in seconds since 1970.
+        /// The time of the last change of the file, in seconds since 1970.
         changed: i64,
-        /// The number of its hard links.
+        /// The number of hard links of the file.
         links: u64,
     },
     /// A directory.
@@ -73,10 +73,11 @@ pub fn list(path: &Path) -> Result<Vec<Entry>, DiskError> {
         .collect()
 }
 
-/// A name with the kind of what bears it, or the error of looking at it.
+/// A name with the kind of its file, or with the error of looking at it.
 pub type LookedUpName = (OsString, Result<EntryKind, DiskError>);
 
-/// Lists every name in a directory with what bears it, or the error of looking at it: one bad inode hides no other.
+/// Lists every name in a directory with the kind of its file, or with the error of looking at it: one bad inode hides
+/// no other.
 pub fn look(path: &Path) -> Result<Vec<LookedUpName>, DiskError> {
     let mut found = Vec::new();
     for name in names(path)? {
@@ -87,7 +88,7 @@ pub fn look(path: &Path) -> Result<Vec<LookedUpName>, DiskError> {
     Ok(found)
 }
 
-/// Lists every name in a directory, in no order, without looking at what bears it.
+/// Lists every name in a directory, in no order, without looking at the files.
 pub fn names(path: &Path) -> Result<Vec<OsString>, DiskError> {
     let failed = |error| DiskError::new("getdents", path, error);
     let listed = std::fs::read_dir(path).map_err(failed)?;
@@ -96,7 +97,7 @@ pub fn names(path: &Path) -> Result<Vec<OsString>, DiskError> {
         .collect()
 }
 
-/// Returns the kind of what bears a name, or `None` if the name is free. A link is not followed.
+/// Returns the kind of the file with a name, or `None` if the name is free. A link is not followed.
 pub fn kind(path: &Path) -> Result<Option<EntryKind>, DiskError> {
     use std::os::unix::fs::MetadataExt;
     let found = match call::look(path) {

@@ -1,4 +1,4 @@
-//! The error of a system call: which one, on what, and what it means for the disk.
+//! The error of a system call: the call, its path, and the meaning for the disk.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -20,15 +20,15 @@ pub struct DiskError {
 /// The meaning of a failed call for the disk it was made on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Severity {
-    /// There is no room: the disk accepts no more for now, and is otherwise well.
+    /// The disk is full: it accepts no more for now, and is otherwise well.
     NoSpace,
-    /// The disk fails, or something fails beneath it: nothing more may be written to it until a human has looked.
+    /// The disk fails, or a layer beneath it: nothing more may be written to it until a human has looked.
     Disk,
-    /// This one request cannot be done (the name is taken, the file is gone or cannot be read, a limit was reached).
+    /// The request cannot be done (the name is taken, the file is gone or cannot be read, a limit was reached).
     Request,
 }
 
-/// The calls that look at one file. That one cannot be looked at is damage of that file: every disk has bad sectors.
+/// The calls that look at one file. If they fail, that file is damaged, and not the disk: every disk has bad sectors.
 const READING: [&str; 10] = [
     "open", "read", "fstat", "lstat", "statx", "stat", "statvfs", "fadvise", "realpath", "dup",
 ];
@@ -58,8 +58,8 @@ impl DiskError {
         self.source.kind() == io::ErrorKind::ReadOnlyFilesystem
     }
 
-    /// Returns whether the process or the machine had run out of open files or memory: that says nothing about the disk or
-    /// the file, and may be over in a moment.
+    /// Returns whether the process or the machine had run out of open files or memory, which tells nothing about the
+    /// disk or the file, and may be over in a moment.
     pub fn is_exhausted(&self) -> bool {
         let errno = self.source.raw_os_error().map(Errno::from_raw_os_error);
         matches!(
@@ -68,9 +68,10 @@ impl DiskError {
         ) || self.source.kind() == io::ErrorKind::OutOfMemory
     }
 
-    /// Returns what it means. A failed sync always means the disk: the kernel may have dropped the dirty pages already, so
-    /// that the next sync would lie (A. Rebello et al., "Can Applications Recover from fsync Failures?", USENIX ATC
-    /// 2020). A failed read never does; a directory that cannot be listed does, because nobody can say what is in it.
+    /// Returns the meaning of the error. A failed sync always means the disk: the kernel may have dropped the dirty
+    /// pages already, so that the next sync would lie (A. Rebello et al., "Can Applications Recover from fsync
+    /// Failures?", USENIX ATC 2020). A failed read never does; a directory that cannot be listed does, because its
+    /// content is unknown.
     pub fn severity(&self) -> Severity {
         let errno = self.source.raw_os_error().map(Errno::from_raw_os_error);
         match errno {

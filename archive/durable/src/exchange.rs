@@ -1,10 +1,10 @@
 //! The exchange of a damaged copy for a repaired one that was made beside it.
 //!
-//! The repaired copy comes through a [`Stage`](crate::Stage), so it was hashed while it was written. [`RepairedCopy::settle`]
-//! makes it durable, [`RepairedCopy::prove`] reads it back past the page cache and holds every group against the root, and
-//! only a proven copy changes places with the damaged one, in one system call. So after any crash the final name bears
-//! the old bytes or the repaired ones. Whatever then lies in `incoming/` is no longer needed: the caller has put the
-//! evidence aside before.
+//! The repaired copy comes through a [`Stage`](crate::Stage), so it was hashed while it was written.
+//! [`RepairedCopy::settle`] makes it durable, [`RepairedCopy::prove`] reads it back past the page cache and compares
+//! every group with the root, and only a proven copy changes places with the damaged one, in one system call. So after
+//! any crash the final name bears the old bytes or the repaired ones. The files that then lie in `incoming/` are no
+//! longer needed: the caller has put the evidence aside before.
 //!
 //! Not promised: that there was damage, or that the sidecar fits. The sidecar stays as it is.
 //!
@@ -32,7 +32,7 @@ pub struct RepairedCopy {
     has_outboard: bool,
 }
 
-/// A repaired copy that was read back and has the root that it should have.
+/// A repaired copy that was read back and has the right root.
 #[derive(Debug)]
 pub struct ProvenCopy(RepairedCopy);
 
@@ -48,8 +48,8 @@ impl RepairedCopy {
         })
     }
 
-    /// Reads the copy back past the page cache and proves every group, and the outboard. `progress` hears how many bytes
-    /// were just read, and may stop the work.
+    /// Reads the copy back past the page cache and proves every group, and the outboard. `progress` is told how many
+    /// bytes were just read, and may stop the work.
     ///
     /// # Errors
     ///
@@ -75,8 +75,8 @@ impl RepairedCopy {
 }
 
 impl ProvenCopy {
-    /// Puts the repaired copy in the place of the damaged one and makes that durable; then its outboard, and then the
-    /// damaged copy is removed. An error of the first step leaves the damaged copy in its place.
+    /// Puts the repaired copy in the place of the damaged one and makes that durable; then exchanges the outboard, and
+    /// then removes the damaged copy. An error of the first step leaves the damaged copy in its place.
     pub fn exchange(self, target: &Target) -> Result<(), DiskError> {
         let RepairedCopy {
             paths,
@@ -100,7 +100,7 @@ pub fn replace_outboard(new: &Path, target: &Path) -> Result<(), DiskError> {
     target.parent().map_or(Ok(()), call::sync_directory)
 }
 
-/// Computes the outboard of good data again, beside its destination, and puts it in the place of a rotten one. Returns
+/// Computes the outboard of good data again, in the file `beside`, and puts it in the place of a rotten one. Returns
 /// `false` if the data is not good; nothing was replaced then.
 pub fn rebuild_outboard(
     data: &UncachedFile,

@@ -18,19 +18,19 @@ pub enum Fault {
     Torn,
     /// The call fails with this error, once.
     Fail(Errno),
-    /// The call and all after it fail with this error: a dead or full disk. What the disk then holds is what a process
-    /// that died there would leave.
+    /// The call and all after it fail with this error: a dead or full disk. The disk then has what a process that died
+    /// there would leave.
     FailFromHere(Errno),
-    /// As the fault before, but half of a write is done.
+    /// As [`Self::FailFromHere`], but half of a write is done.
     TornFromHere(Errno),
-    /// One bit of what is written flips in memory, on its way to the disk, and nobody is told. Any other call is made.
+    /// A bit of the written bytes flips in memory, on its way to the disk, without an error. Any other call is made.
     Flip,
 }
 
-/// A planned fault: at which call, and what happens there.
+/// A planned fault: the call that it hits, and its kind.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// The call to hit, counted from 0 among those that match.
+    /// The number of the call to hit, counted from 0 among those that match.
     pub at: u64,
     /// The name of the calls that count; `None` for all.
     pub operation: Option<&'static str>,
@@ -54,7 +54,7 @@ pub fn arm(plan: Option<Plan>) {
     *STATE.lock().unwrap_or_else(PoisonError::into_inner) = State { plan, seen: 0 };
 }
 
-/// Bytes that cannot be read, whatever else is armed: bad sectors.
+/// The bytes that cannot be read, like bad sectors, whatever else is armed.
 static BAD: Mutex<Vec<(PathBuf, Range<u64>)>> = Mutex::new(Vec::new());
 
 /// Makes these bytes of these files unreadable, and all others readable again.
@@ -62,7 +62,7 @@ pub fn make_unreadable(bad: Vec<(PathBuf, Range<u64>)>) {
     *BAD.lock().unwrap_or_else(PoisonError::into_inner) = bad;
 }
 
-/// Names whose inodes cannot be read, whatever else is armed.
+/// The names whose inodes cannot be read, whatever else is armed.
 static LOST: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
 /// Makes looking at these names fail, and looking at all others work again.
@@ -70,7 +70,7 @@ pub fn make_lost(lost: Vec<PathBuf>) {
     *LOST.lock().unwrap_or_else(PoisonError::into_inner) = lost;
 }
 
-/// Marks a look at what bears a name.
+/// Marks a look at the inode of a name.
 pub(crate) fn look_point(path: &Path) -> io::Result<()> {
     let lost = LOST.lock().unwrap_or_else(PoisonError::into_inner);
     if lost.iter().any(|lost| lost == path) {

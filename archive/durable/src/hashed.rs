@@ -1,4 +1,4 @@
-//! A file that is hashed while it is read by a caller that reads all of it anyway.
+//! A file that is hashed while a caller reads all of it.
 //!
 //! # Errors
 //!
@@ -16,9 +16,9 @@ use crate::verify::UncachedFile;
 /// The number of bytes that [`HashedFile::finish`] reads at a time.
 const BLOCK: usize = 1 << 20;
 
-/// A reader of a file from its first byte to its last, past the page cache: what it hashes is what is on the medium.
+/// A reader of a file from its first byte to its last, past the page cache: it hashes the bytes that are on the medium.
 ///
-/// Each call reads from the medium, so that a buffer of a mebibyte belongs in front of it.
+/// Each call reads from the medium, so that a buffer of a mebibyte belongs in front of the reader.
 #[derive(Debug)]
 pub struct HashedFile {
     file: UncachedFile,
@@ -38,7 +38,7 @@ impl HashedFile {
         })
     }
 
-    /// Reads what is left. Returns the size of the file and its BLAKE3 root.
+    /// Reads the rest of the file. Returns the size of the file and its BLAKE3 root.
     pub fn finish(mut self) -> Result<(u64, Root), DiskError> {
         let mut block = vec![0; BLOCK];
         while self
@@ -69,7 +69,7 @@ impl Read for HashedFile {
 mod tests {
     use super::*;
 
-    /// Fails if a byte does not count, whichever caller has read it.
+    /// Fails if a byte is not hashed, whether the caller or `finish` has read it.
     #[test]
     fn whole_file_is_hashed() {
         let directory = tempfile::tempdir().unwrap();

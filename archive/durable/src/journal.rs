@@ -1,9 +1,9 @@
-//! Groups replaced in place, where a disk has no room for a second copy: a journal first, then the file.
+//! Replacing groups in place, where a disk has no room for a second copy: a journal first, then the file.
 //!
-//! The journal holds the new bytes of the replaced groups. It counts only when it is whole: written, synced, and its own
-//! hash right when it was read back past the page cache. Until then nothing of the file was touched; from then on the
-//! replacement is done, and done again after a crash, until the journal is removed. A journal that a crash cut counts
-//! for nothing.
+//! The journal holds the new bytes of the replaced groups. It counts only when it is complete: written, synced, and its
+//! own hash right when it was read back past the page cache. Until then nothing of the file was touched; from then on
+//! the replacement is done, and done again after a crash, until the journal is removed. A journal that a crash cut does
+//! not count.
 //!
 //! Not promised: that the file is right afterwards. The caller proves that before the journal is made (the old good
 //! groups and the new ones hash to the root) and again when the groups are in.
@@ -44,11 +44,11 @@ const BLOCK: u64 = 1024 * 1024;
 /// The groups of a file that a journal replaces.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Replacement {
-    /// The archived file.
+    /// The name of the archived file.
     pub name: FileName,
-    /// Its size in bytes, as admitted; it is cut to that.
+    /// The admitted size of the file in bytes; the file is cut to it.
     pub size: u64,
-    /// Its root, as admitted.
+    /// The admitted root of the file.
     pub root: Root,
     /// The groups that are replaced.
     pub groups: Groups,
@@ -70,7 +70,7 @@ pub struct JournalWriter {
 }
 
 impl JournalWriter {
-    /// Begins a journal; refuses if one is there.
+    /// Begins a journal; refuses if one exists.
     pub fn create(path: &Path, change: &Replacement) -> Result<Self, DiskError> {
         let header = Header {
             format: FORMAT.to_owned(),
@@ -94,7 +94,7 @@ impl JournalWriter {
         call::write_all(&mut self.file, &self.path, bytes)
     }
 
-    /// Makes the journal durable and reads it back. Returns `None` if it is not what was written.
+    /// Makes the journal durable and reads it back. Returns `None` if its bytes differ from those written.
     pub fn finish(mut self) -> Result<Option<Journal>, DiskError> {
         let digest = self.hasher.finalize();
         call::write_all(&mut self.file, &self.path, digest.as_bytes())?;
@@ -104,18 +104,18 @@ impl JournalWriter {
     }
 }
 
-/// A whole journal.
+/// A complete journal.
 #[derive(Debug)]
 pub struct Journal {
     path: PathBuf,
     source: UncachedFile,
     change: Replacement,
-    /// The offset at which the bytes begin.
+    /// The offset in the journal at which the bytes of the groups begin.
     start: u64,
 }
 
 impl Journal {
-    /// Reads a journal past the page cache. Returns `None` if it is not whole: it has replaced nothing then.
+    /// Reads a journal past the page cache. Returns `None` if it is incomplete: it has replaced nothing then.
     pub fn open(path: &Path) -> Result<Option<Self>, DiskError> {
         let source = UncachedFile::open(path)?;
         let failed = |error| DiskError::new("read", path, error);
@@ -163,12 +163,12 @@ impl Journal {
         }))
     }
 
-    /// Returns the replacement that it holds.
+    /// Returns the replacement that the journal holds.
     pub const fn change(&self) -> &Replacement {
         &self.change
     }
 
-    /// Writes the groups into `file`, cuts it to its size and makes that durable. It can be repeated any number of times.
+    /// Writes the groups into `file`, cuts it to its size and makes that durable. May be repeated any number of times.
     ///
     /// A file with a second name is refused: a write would go through that name, which is not ours.
     pub fn apply(&self, file: &Path) -> Result<(), DiskError> {
@@ -209,7 +209,7 @@ impl Journal {
         self.path.parent().map_or(Ok(()), call::sync_directory)
     }
 
-    /// Hands each block to `take`, with its offset in the file.
+    /// Passes each block to `take`, with its offset in the file.
     fn each_block(
         &self,
         mut take: impl FnMut(u64, &[u8]) -> Result<(), DiskError>,

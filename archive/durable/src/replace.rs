@@ -1,6 +1,6 @@
 //! Small state files that are replaced as a whole: after a crash they are old or new, never absent.
 //!
-//! This is the one place that renames over a name, and it is never used for an archived file.
+//! Only this module, and `exchange` for an outboard, rename a file over a name, which is never that of an archived file.
 //!
 //! # Errors
 //!
@@ -21,13 +21,13 @@ pub fn replace(path: &Path, bytes: &[u8]) -> Result<(), DiskError> {
     replace_with(path, bytes, 0o644)
 }
 
-/// Puts `bytes` under `path` as [`replace()`] does, readable by nobody else on the machine: a private key.
+/// Puts `bytes` under `path` as [`replace()`] does, readable by its owner only, for a private key.
 pub fn replace_secret(path: &Path, bytes: &[u8]) -> Result<(), DiskError> {
     replace_with(path, bytes, 0o600)
 }
 
-/// Puts bytes under `path` that are first written in another directory of the same file system. If the disk was unmounted
-/// meanwhile, that directory is gone with it, and nothing is left on what lies below the mount point.
+/// Puts bytes under `path` that are first written in another directory of the same file system. If the disk was
+/// unmounted meanwhile, that directory is gone with it, and nothing is written below the mount point.
 pub(crate) fn replace_by_way_of(
     directory: &Path,
     path: &Path,
@@ -48,7 +48,7 @@ fn replace_from(new: &Path, path: &Path, bytes: &[u8], mode: u32) -> Result<(), 
     path.parent().map_or(Ok(()), call::sync_directory)
 }
 
-/// Writes a file under its unfinished name, in place of what a crash left there. It is not synced.
+/// Writes a file under its unfinished name, in place of one that a crash left. It is not synced.
 fn write_unfinished(new: &Path, bytes: &[u8], mode: u32) -> Result<File, DiskError> {
     match call::unlink(new) {
         Err(error) if !error.is_absent() => return Err(error),
@@ -62,11 +62,11 @@ fn write_unfinished(new: &Path, bytes: &[u8], mode: u32) -> Result<File, DiskErr
 /// A small file that is replaced together with others of its directory, by [`replace_all`].
 #[derive(Clone, Copy, Debug)]
 pub struct SmallFile<'a> {
-    /// Its name in the directory.
+    /// The name of the file in the directory.
     pub name: &'a str,
-    /// Its content.
+    /// The content of the file.
     pub bytes: &'a [u8],
-    /// Whether only its owner may read it.
+    /// Whether only the owner of the file may read it.
     pub is_secret: bool,
 }
 
@@ -101,12 +101,12 @@ pub fn replace_all(directory: &Path, files: &[SmallFile<'_>]) -> Result<(), Disk
     call::sync_directory(directory)
 }
 
-/// Reads a state file. Returns `None` if it is absent.
+/// Reads a state file. Returns `None` if the file is absent.
 pub fn read_state(path: &Path) -> Result<Option<Vec<u8>>, DiskError> {
     read_small(path, MAX_STATE)
 }
 
-/// Reads a file of at most `most` bytes. Returns `None` if it is absent. A longer file is refused.
+/// Reads a file of at most `most` bytes. Returns `None` if the file is absent. A longer file is refused.
 pub fn read_small(path: &Path, most: u64) -> Result<Option<Vec<u8>>, DiskError> {
     let file = match call::open(path) {
         Err(error) if error.is_absent() => return Ok(None),

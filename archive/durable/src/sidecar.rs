@@ -1,4 +1,4 @@
-//! The sidecar: what is known of a file, beside the file, as `holdfast-sidecar/1`.
+//! The sidecar: the facts about a file, in a file beside it, as `holdfast-sidecar/1`.
 //!
 //! Plain JSON, written once. The admission is kept verbatim, because its signature covers its exact bytes; fields that
 //! this build does not know are kept. The checksum over the body tells a rotten sidecar from a good one; it proves
@@ -24,9 +24,9 @@ pub const MAX_SIDECAR: u64 = 2 * 1024 * 1024;
 /// The outboard of a file, as it was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OutboardRecord {
-    /// Its size in bytes.
+    /// The size of the outboard in bytes.
     pub size: u64,
-    /// The BLAKE3 hash of its bytes.
+    /// The BLAKE3 hash of the bytes of the outboard.
     pub digest: Root,
 }
 
@@ -39,7 +39,7 @@ pub struct Sidecar {
     pub outboard: Option<OutboardRecord>,
     /// The volume that the file was stored on.
     pub volume: VolumeId,
-    /// When it was stored there.
+    /// When the file was stored on that volume.
     pub stored: Timestamp,
     /// The fields of a later build that this one does not know.
     pub unknown: BTreeMap<String, Box<RawValue>>,
@@ -56,13 +56,13 @@ struct Document<'a> {
 /// The reason why a sidecar cannot be read or written.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SidecarError {
-    /// It is cut, flipped, or not a sidecar at all.
+    /// The text is cut, has flipped bits, or is not a sidecar at all.
     #[error("the sidecar is damaged: {0}")]
     Damaged(String),
-    /// It is longer than any reader accepts.
+    /// The sidecar is longer than any reader accepts.
     #[error("the sidecar would have {0} bytes; at most {MAX_SIDECAR} are read")]
     TooLong(usize),
-    /// It has a format that this build does not read.
+    /// The sidecar has a format that this build does not read.
     #[error("the sidecar has the format {0}; this build reads {FORMAT}")]
     UnknownFormat(String),
 }
@@ -94,7 +94,7 @@ impl Sidecar {
         Ok(text)
     }
 
-    /// Reads what [`Sidecar::to_json`] wrote; any other byte is damage.
+    /// Reads a text that [`Sidecar::to_json`] wrote; any other byte is damage.
     ///
     /// # Errors
     ///

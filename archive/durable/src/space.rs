@@ -7,14 +7,14 @@ use crate::error::DiskError;
 /// The room on a file system, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Space {
-    /// Its size.
+    /// The size of the file system.
     pub total: u64,
     /// The bytes that an ordinary user may still write.
     pub free: u64,
 }
 
 impl Space {
-    /// Asks the file system that `path` is on.
+    /// Asks the file system that has `path`.
     ///
     /// # Errors
     ///

@@ -1,8 +1,8 @@
-//! One file on its way from the wire to its final name.
+//! A file on its way from the wire to its final name.
 //!
-//! The steps are types, so that none can be left out: a [`Stage`] takes bytes, [`ReceivedFile`] knows its root, [`SealedFile`]
-//! is synced, [`VerifiedFile`] was read back, and only that can be published. Dropping any of them leaves what was written
-//! in `incoming/`, to be resumed or reaped.
+//! The steps are types, so that none can be left out: a [`Stage`] takes bytes, [`ReceivedFile`] knows its root,
+//! [`SealedFile`] is synced, [`VerifiedFile`] was read back, and only that can be published. Dropping any of them
+//! leaves the written bytes in `incoming/`, to be resumed or reaped.
 //!
 //! # Errors
 //!
@@ -27,7 +27,7 @@ mod survey;
 pub use reservation::Reservation;
 pub use survey::Survey;
 
-/// The three names of one upload in `incoming/`.
+/// The three names of an upload in `incoming/`.
 #[derive(Clone, Debug)]
 pub(crate) struct Paths {
     pub(crate) data: PathBuf,
@@ -62,15 +62,15 @@ impl Stage {
         Self::with(paths, file, 0)
     }
 
-    /// Resumes an upload that was cut: keeps the whole groups that are there, makes them durable and hashes them again.
-    /// They are only as good as [`Stage::root_so_far`] says: a crash may have left anything. A file that already bears its
+    /// Resumes a cut upload: keeps the whole groups that it has, makes them durable and hashes them again. They are
+    /// only as good as [`Stage::root_so_far`] shows: a crash may have left anything. A file that already bears its
     /// final name is never written again: it is refused as taken.
     pub fn resume(incoming: &Path, id: &str) -> Result<Self, DiskError> {
         Self::resume_from(incoming, id, |length| length)
     }
 
-    /// Resumes as [`Stage::resume`] does, but of the `length` bytes that are there keeps and hashes only those before
-    /// `most(length)`.
+    /// Resumes as [`Stage::resume`] does, but keeps and hashes only the bytes before `most(length)`, of `length` bytes
+    /// on disk.
     pub fn resume_from(
         incoming: &Path,
         id: &str,
@@ -81,27 +81,28 @@ impl Stage {
         let failed = |operation, error| DiskError::new(operation, &paths.data, error);
         let found = file.metadata().map_err(|error| failed("fstat", error))?;
         if found.nlink() > 1 {
-            // A failure or crash came between giving the final name and taking this one away.
+            // A failure or crash came after the file got its final name and before this one was removed.
             let published = io::Error::new(io::ErrorKind::AlreadyExists, "it is published already");
             return Err(failed("resume", published));
         }
-        // It may have been sealed before the cut, and a node does not run as root.
+        // The file may have been sealed before the cut, and a node does not run as root.
         call::unseal_mode(&file, &paths.data)?;
         Self::resume_at(paths, most(found.len()))
     }
 
-    /// Begins an upload again from nothing, whatever is there of it. A published file keeps its final name.
+    /// Begins an upload again without any bytes, and removes those of an earlier one. A published file keeps its final
+    /// name.
     pub fn begin_anew(incoming: &Path, id: &str) -> Result<Self, DiskError> {
         remove_all(&Paths::new(incoming, id))?;
         Self::create(incoming, id)
     }
 
-    /// Removes what an upload left, without looking at it. A published file keeps its final name.
+    /// Removes the files of an upload, without looking at them. A published file keeps its final name.
     pub fn forget(incoming: &Path, id: &str) -> Result<(), DiskError> {
         remove_all(&Paths::new(incoming, id))
     }
 
-    /// Forgets the bytes beyond `length`, cut to whole groups.
+    /// Drops the bytes beyond `length`, cut to whole groups.
     pub fn keep(self, length: u64) -> Result<Self, DiskError> {
         let Self {
             paths, file, tree, ..
@@ -205,12 +206,12 @@ impl Stage {
         })
     }
 
-    /// Gives the upload up and frees its room.
+    /// Ends the upload without a file, and frees its room.
     pub fn discard(self) -> Result<(), DiskError> {
         let Self {
             paths, file, tree, ..
         } = self;
-        // The tree writes what it still holds when it is dropped, into an outboard that would be there again.
+        // The tree writes its last pairs when it is dropped, into an outboard that would exist again.
         drop((file, tree));
         remove_all(&paths)
     }
@@ -271,8 +272,8 @@ impl ReceivedFile {
         })
     }
 
-    /// Makes file and outboard durable and read-only, without a sidecar of their own: a repaired copy keeps the one
-    /// that is there. Returns their paths and whether there is an outboard.
+    /// Makes file and outboard durable and read-only, without a sidecar: a repaired copy keeps the sidecar of the
+    /// damaged one. Returns their paths and whether there is an outboard.
     pub(crate) fn settle(self) -> Result<(Paths, bool), DiskError> {
         let Self {
             paths,
@@ -292,7 +293,7 @@ impl ReceivedFile {
         Ok((paths, outboard.file.is_some()))
     }
 
-    /// Gives the upload up and frees its room.
+    /// Ends the upload without a file, and frees its room.
     pub fn discard(self) -> Result<(), DiskError> {
         remove_all(&self.paths)
     }
@@ -322,31 +323,31 @@ impl SealedFile {
         }
     }
 
-    /// Gives the upload up and frees its room.
+    /// Ends the upload without a file, and frees its room.
     pub fn discard(self) -> Result<(), DiskError> {
         remove_all(&self.paths)
     }
 }
 
-/// A file that was read back and is the one that was received.
+/// A file that was read back and has the bytes that were received.
 #[derive(Debug)]
 pub struct VerifiedFile(SealedFile);
 
-/// The final names of one file.
+/// The final names of a file.
 #[derive(Clone, Debug)]
 pub struct Target {
-    /// The file, in `files/`.
+    /// The name of the file, in `files/`.
     pub file: PathBuf,
-    /// The sidecar, in `meta/`.
+    /// The name of the sidecar, in `meta/`.
     pub sidecar: PathBuf,
-    /// The outboard, in `meta/`.
+    /// The name of the outboard, in `meta/`.
     pub outboard: PathBuf,
 }
 
 /// The reason why a file did not get its final name.
 #[derive(Debug, thiserror::Error)]
 pub enum PublishError {
-    /// Something bears one of the final names already; nothing was replaced.
+    /// A final name is taken; nothing was replaced.
     #[error("{} is taken", .0.display())]
     Taken(PathBuf),
     /// A system call failed.
@@ -355,8 +356,8 @@ pub enum PublishError {
 }
 
 impl VerifiedFile {
-    /// Links sidecar and outboard, then the file, under their final names. When this returns, the file is stored; if the
-    /// process dies before, the final name of the file is either there, with all of the file, or absent.
+    /// Links sidecar and outboard, then the file, under their final names. When this returns, the file is stored; if
+    /// the process dies before, the final name of the file either bears the whole file, or is absent.
     pub fn publish(self, target: &Target) -> Result<(), PublishError> {
         let SealedFile {
             paths,

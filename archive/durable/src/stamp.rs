@@ -1,4 +1,4 @@
-//! A stamp: a few bytes that say how far something larger has come, rewritten in place after each of its commits.
+//! A stamp: a few bytes that tell how far a larger file has come, rewritten in place after each of its commits.
 //!
 //! ```text
 //! two slots of 4096 bytes, written by turns:
@@ -6,7 +6,7 @@
 //! ```
 //!
 //! A write costs one sync of data: neither the file's name nor its length changes, so that a file system has nothing to
-//! journal. A crash damages at most the slot that is being written; the other slot has what was written before.
+//! journal. A crash damages at most the slot that is being written; the other slot has the bytes written before.
 //!
 //! Not promised: more than [`LONGEST`] bytes, or two writers.
 
@@ -35,7 +35,7 @@ pub const LONGEST: usize = SLOT - SUM - TURN;
 pub struct Stamp {
     file: File,
     path: PathBuf,
-    /// The turn of the newest slot that is whole: the other slot is written next.
+    /// The turn of the newest valid slot: the other slot is written next.
     turn: u64,
 }
 
@@ -44,11 +44,11 @@ pub struct Stamp {
 pub enum StampFile {
     /// The name is free.
     Absent,
-    /// A stamp, and the newest bytes in it.
+    /// The file is a stamp, with these newest bytes.
     Whole(Stamp, Vec<u8>),
-    /// A file of another length than a stamp's, and its bytes: an older release has written it, or it was damaged.
+    /// The file has another length than a stamp: an older release has written it, or it was damaged. Its bytes.
     Foreign(Vec<u8>),
-    /// A file of the length of a stamp in which neither slot is whole.
+    /// The file has the length of a stamp, and neither slot is valid.
     Damaged,
 }
 
@@ -77,7 +77,7 @@ impl Stamp {
         Ok(StampFile::Whole(stamp, newest))
     }
 
-    /// Makes a stamp under `path` that has `bytes`, durably, in the place of what is there.
+    /// Makes a stamp under `path` that has `bytes`, durably, and replaces any file of that name.
     ///
     /// # Errors
     ///
@@ -92,7 +92,7 @@ impl Stamp {
         })
     }
 
-    /// Writes `bytes` over the older slot, durably. After an error that slot is written again next.
+    /// Writes `bytes` over the older slot, durably. After an error the next write goes to the same slot.
     ///
     /// # Errors
     ///
@@ -128,7 +128,7 @@ fn slot(turn: u64, bytes: &[u8], path: &Path) -> Result<Vec<u8>, DiskError> {
     Ok([sum.as_bytes(), b"\n", &rest].concat())
 }
 
-/// Returns the turn and the bytes of a slot, if it is whole.
+/// Returns the turn and the bytes of a slot, if it is valid.
 fn read_slot(slot: &[u8]) -> Option<(u64, Vec<u8>)> {
     let (sum, rest) = slot.split_at_checked(SUM)?;
     if blake3::hash(rest).to_hex().as_bytes() != sum.strip_suffix(b"\n")? {
@@ -153,7 +153,7 @@ mod tests {
         }
     }
 
-    /// Fails if a write goes over the newest slot, or an opening goes on at the wrong turn.
+    /// Fails if a write goes over the newest slot, or an opening continues at the wrong turn.
     #[test]
     fn torn_write_leaves_the_one_before() {
         let directory = tempfile::tempdir().unwrap();
@@ -182,7 +182,7 @@ mod tests {
         }
     }
 
-    /// Fails if damage, another file or none is taken for a stamp.
+    /// Fails if a damaged, foreign or absent file is taken for a stamp.
     #[test]
     fn other_files_are_told_from_a_stamp() {
         let directory = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! Reads of what is on the medium, not of what is in memory.
+//! Reads of the bytes on the medium, not of those in memory.
 //!
 //! # Errors
 //!
@@ -25,8 +25,8 @@ const DONT_CACHE: ReadWriteFlags = ReadWriteFlags::from_bits_retain(0x80);
 
 /// A file that is read past the page cache.
 ///
-/// Its pages in the cache are dropped when it is opened (dirty pages cannot be: sync first), and what is read does not
-/// stay there. If the kernel cannot read past the cache, each block is dropped after it was read.
+/// The pages of the file in the cache are dropped when it is opened (dirty pages cannot be: sync first), and read bytes
+/// do not stay there. If the kernel cannot read past the cache, each block is dropped after it was read.
 #[derive(Debug)]
 pub struct UncachedFile {
     file: File,
@@ -101,7 +101,7 @@ impl ReadAt for UncachedFile {
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
         #[cfg(feature = "faults")]
         crate::fault::read_point(&self.path, offset, buffer.len())?;
-        // The system refuses offsets that no file can reach, where there is nothing to be read.
+        // The system refuses offsets that no file can reach; there is nothing to read there.
         if i64::try_from(offset).is_err() {
             return Ok(0);
         }

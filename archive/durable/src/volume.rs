@@ -1,4 +1,4 @@
-//! The label of a volume, and every way in which the disk at a path is not the volume that was expected.
+//! The label of a volume, and every way in which the disk at a path is not the expected volume.
 //!
 //! A label is written once by [`label`], again by [`relabel`] when people move a disk, and its generation goes up by
 //! [`raise`] as the volume changes: an older copy of the disk bears a lower one. A path without the expected label is
@@ -21,17 +21,17 @@ pub const LABEL_NAME: &str = "holdfast-volume.json";
 
 const FORMAT: &str = "holdfast-volume/1";
 
-/// The identity of a volume, as its label says it.
+/// The identity of a volume, by its label.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VolumeIdentity {
-    /// The volume, permanently.
+    /// The id of the volume, permanently.
     pub volume: VolumeId,
-    /// The node it belongs to.
+    /// The node that the volume belongs to.
     pub node: NodeId,
     /// The replica of that node.
     pub replica: ReplicaId,
-    /// Raised when the volume is taken into use or moved, and after it has changed: an older copy of the disk bears a
-    /// lower one.
+    /// The generation, raised when the volume is taken into use or moved, and after it has changed: an older copy of
+    /// the disk bears a lower one.
     pub generation: u64,
 }
 
@@ -45,72 +45,72 @@ struct Label {
 /// The volume that a node expects at a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExpectedVolume {
-    /// The node.
+    /// The id of the node.
     pub node: NodeId,
-    /// Its replica.
+    /// The replica of the node.
     pub replica: ReplicaId,
-    /// The volume seen here before and its generation then; `None` for a path that is new to the node.
+    /// The volume that the node saw here before and its generation then; `None` for a path that is new to the node.
     pub seen: Option<(VolumeId, u64)>,
 }
 
-/// The reason why a path is not the volume that was expected there.
+/// The reason why the disk at a path is not the expected volume.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum VolumeProblem {
     /// The path is absent, or not a directory.
     #[error("the directory is absent; mount the disk")]
     Absent,
-    /// There is no label: an empty mount point, or a disk of something else.
+    /// The disk has no label: an empty mount point, or a disk of something else.
     #[error(
         "there is no {LABEL_NAME}; mount the right disk, or label a new one with `holdfast volume init`"
     )]
     Unlabelled,
-    /// The label cannot be read as one.
+    /// The label cannot be read.
     #[error("{LABEL_NAME} is damaged ({0}); restore it from another record of this volume")]
     DamagedLabel(String),
-    /// The label is of a later format.
+    /// The label has a later format.
     #[error("{LABEL_NAME} has the format {0}; this build reads {FORMAT}")]
     UnknownFormat(String),
-    /// The volume of another node or replica.
+    /// The disk is a volume of another node or replica.
     #[error(
         "this is volume {volume} of node {node} in replica {replica}; move it here with `holdfast volume adopt`"
     )]
     Foreign {
-        /// The volume found.
+        /// The volume that was found.
         volume: VolumeId,
-        /// The node it belongs to.
+        /// The node that the volume belongs to.
         node: NodeId,
         /// The replica of that node.
         replica: ReplicaId,
     },
-    /// Another volume of this node: two disks were swapped.
+    /// The disk is another volume of this node: two disks were swapped.
     #[error("volume {found} is mounted where {expected} belongs; mount each disk where it was")]
     Swapped {
-        /// The volume that is there.
+        /// The volume that was found.
         found: VolumeId,
-        /// The volume that was there.
+        /// The volume that the node saw before.
         expected: VolumeId,
     },
-    /// An older copy of the disk.
+    /// The disk is an older copy of the volume.
     #[error(
         "this is an older copy of the disk: generation {found} of the volume, and generation {seen} was seen here; mount \
          the newer disk, or, where that is lost, take this one over with `holdfast volume adopt`"
     )]
     OlderGeneration {
-        /// The generation that is there.
+        /// The generation that was found.
         found: u64,
-        /// The generation that was seen before.
+        /// The generation that the node saw before.
         seen: u64,
     },
     /// The disk does not answer.
     #[error("{0}")]
     Disk(String),
-    /// A write to it failed, so that nothing on it can be trusted until people have looked at it.
+    /// A write to the disk failed, so that nothing on it can be trusted until people have looked at it.
     #[error("a write failed ({0}); look at the disk, then `holdfast volume clear`")]
     Poisoned(String),
-    /// It has come back, and its files were not reconciled with the catalog yet.
+    /// The volume has come back, and its files were not reconciled with the catalog yet.
     #[error("it is being reconciled with the catalog")]
     Unchecked,
-    /// It is there, and its files cannot be reconciled with the catalog.
+    /// The volume is online, and its files cannot be reconciled with the catalog.
     #[error(
         "it cannot be reconciled with the catalog ({0}); look at the disk. The node tries again every few seconds"
     )]
@@ -118,14 +118,14 @@ pub enum VolumeProblem {
     /// The node could not look: it had no open files or no memory left.
     #[error("the node could not look at it ({0})")]
     Unseen(String),
-    /// People took it out of service for good.
+    /// People took the volume out of service for good.
     #[error(
         "it is retired and its files count as missing; to use the disk again, empty it and label it under a new id"
     )]
     Retired,
 }
 
-/// Labels a new volume. A path that is labelled already is refused.
+/// Labels a new volume. A path that has a label already is refused.
 pub fn label(path: &Path, identity: &VolumeIdentity) -> Result<(), DiskError> {
     let label = path.join(LABEL_NAME);
     if read_state(&label)?.is_some() {
@@ -195,7 +195,7 @@ fn unread(error: &DiskError) -> VolumeProblem {
     }
 }
 
-/// Reads the label at `path` and holds it against what the node expects there.
+/// Reads the label at `path` and compares it with the volume that the node expects there.
 pub fn recognise(path: &Path, expected: &ExpectedVolume) -> Result<VolumeIdentity, VolumeProblem> {
     let found = identify(path)?;
     if found.node != expected.node || found.replica != expected.replica {

@@ -21,7 +21,7 @@ use archive_durable::{
 use archive_model::{FileName, Groups, Root};
 use rustix::io::Errno;
 
-/// The plan is one per process.
+/// The lock of the plan, of which a process has one.
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
 const SIZE: usize = 5 * 16_384 + 77;
@@ -165,7 +165,7 @@ fn crash_of_exchange_leaves_old_or_repaired_copy() {
     at_every_call(TestVolume::beside, |place, what| {
         let content = place.content();
         assert!(content == damaged() || content == good(), "{what}");
-        // And it can be done again, when what was left is gone.
+        // The exchange can be done again, once its remains are gone.
         for entry in std::fs::read_dir(place.path("incoming")).expect("listed") {
             std::fs::remove_file(entry.expect("an entry").path()).expect("removed");
         }
@@ -351,7 +351,7 @@ fn bytes_flipped_before_writing_never_bear_a_name() {
         let has_flipped = fault::seen() > at;
         fault::arm(None);
         if is_stored {
-            // What flipped is not of the file: its outboard or sidecar.
+            // The flipped bit is in the outboard or sidecar, and not in the file.
             assert_eq!(place.content(), good(), "write {at}");
         } else {
             assert!(!place.target.file.exists(), "write {at}");

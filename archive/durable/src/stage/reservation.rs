@@ -1,8 +1,8 @@
-//! The room that is reserved for an unfinished file, and how it is given back when the bytes do not all come.
+//! The room that is reserved for an unfinished file, and its release when not all bytes come.
 //!
 //! # Errors
 //!
-//! Every function fails when the disk does.
+//! Every function fails with a [`DiskError`] if a system call does.
 
 use std::fs::File;
 use std::os::unix::fs::MetadataExt;
@@ -12,7 +12,7 @@ use super::Stage;
 use crate::call;
 use crate::error::DiskError;
 
-/// The bytes that a file may take on the disk beyond its length although nothing is reserved for it.
+/// The bytes that a file may take on the disk beyond its length without a reservation.
 const MOST_ROUNDED: u64 = 256 * 1024;
 
 /// The room that is reserved for an unfinished file.
@@ -23,8 +23,8 @@ pub struct Reservation {
 }
 
 impl Reservation {
-    /// Returns the room that a process that died left reserved in `incoming` for the upload `id`; `None` if there is no such
-    /// room, or the upload is sealed.
+    /// Returns the room in `incoming` that a dead process reserved for the upload `id`; `None` if it reserved none, or
+    /// if the upload is sealed.
     pub fn find(incoming: &Path, id: &str) -> Result<Option<Self>, DiskError> {
         let path = incoming.join(id);
         let found = call::look(&path)?;
@@ -37,7 +37,7 @@ impl Reservation {
         Ok(Some(Self { file, path }))
     }
 
-    /// Gives back what lies past the bytes that are here.
+    /// Releases the room behind the bytes that the file has.
     pub fn give_back(self) -> Result<(), DiskError> {
         let found = self.file.metadata();
         let found = found.map_err(|error| DiskError::new("fstat", &self.path, error))?;
@@ -46,7 +46,7 @@ impl Reservation {
 }
 
 impl Stage {
-    /// Returns the reserved room, to be given back where the bytes do not all come.
+    /// Returns the reserved room, to be released where not all bytes come.
     pub fn reservation(&self) -> Result<Reservation, DiskError> {
         let path = self.paths.data.clone();
         match self.file.try_clone() {
@@ -83,7 +83,7 @@ mod tests {
         assert_eq!(std::fs::read(&path).unwrap(), vec![7; 100_000]);
         assert!(Reservation::find(directory.path(), "u1").unwrap().is_none());
 
-        // A process that dies gives nothing back.
+        // A process that dies releases nothing.
         let stage = Stage::resume(directory.path(), "u1").unwrap();
         stage.reserve(SIZE).unwrap();
         drop(stage);

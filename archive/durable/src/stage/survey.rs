@@ -1,8 +1,8 @@
 //! The survey of a file without sidecar or outboard: it is hashed as it is on the medium, then given both.
 //!
 //! Owns the second half of the write path for bytes that did not come through a [`super::Stage`]. The file itself is
-//! never moved nor written. Not promised: that nobody else writes to it meanwhile; from [`Survey::publish`] on it is
-//! read-only.
+//! never moved nor written. Not promised: that no other process writes to it meanwhile; from [`Survey::publish`] on it
+//! is read-only.
 //!
 //! # Errors
 //!
@@ -80,7 +80,8 @@ impl Survey {
         self.outboard.record()
     }
 
-    /// Gives the file, which bears its final name, its sidecar and its outboard. It is refused if either name is taken.
+    /// Gives the file, which bears its final name already, a sidecar and an outboard. Refuses if the name of either is
+    /// taken.
     pub fn publish(self, sidecar: &[u8], target: &Target) -> Result<(), PublishError> {
         let file = call::open(&target.file)?;
         call::seal_mode(&file, &target.file)?;
@@ -91,7 +92,7 @@ impl Survey {
         call::sync(&sidecar_file, &self.paths.sidecar)?;
         let has_outboard = self.seal_outboard()?;
         target.file.parent().map_or(Ok(()), call::sync_directory)?;
-        // The sidecar last: with it, the file is one like any other.
+        // The sidecar comes last: with it, the file is complete.
         if has_outboard {
             link(&self.paths.outboard, &target.outboard)?;
         }
@@ -145,7 +146,7 @@ mod tests {
             };
             std::fs::write(&target.file, &bytes).unwrap();
             std::fs::create_dir_all(at("incoming")).unwrap();
-            // As an earlier survey that died has left it.
+            // An earlier survey that died has left this file.
             std::fs::write(at("incoming").join("a.bao"), "torn").unwrap();
             let survey = Survey::hash(&at("incoming"), "a", &target.file).unwrap();
             assert_eq!(survey.root().as_bytes(), blake3::hash(&bytes).as_bytes());

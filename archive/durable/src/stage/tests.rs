@@ -1,4 +1,4 @@
-//! Uploads that end well, are cut, or meet a name that is taken.
+//! Uploads that succeed, are cut, or meet a name that is taken.
 
 use super::*;
 
@@ -133,7 +133,7 @@ fn published_file_is_not_truncated_through_other_name() {
     let place = TestVolume::new();
     let target = place.target("a");
     place.store("u1", &vec![3; 40_000], &target).unwrap();
-    // As a crash leaves it between giving the final name and taking the old one away.
+    // The state that a crash leaves after the file got its final name and before the old one was removed.
     std::fs::hard_link(&target.file, place.path("incoming/u1")).unwrap();
     assert!(
         Stage::resume(&place.path("incoming"), "u1")
