@@ -2,8 +2,8 @@
 //!
 //! # Errors
 //!
-//! Changes are refused with [`DbError::NoTable`] for a table of another database, and with [`DbError::Unwritable`] for a
-//! value that could not be read back. A commit fails with [`DbError::Io`] if the log cannot be written or synced.
+//! Changes are refused with [`DbError::NoTable`] for a table of another database, and with [`DbError::Unwritable`] for
+//! a value that could not be read back. A commit fails with [`DbError::Io`] if the log cannot be written or synced.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ use crate::value::{self, Value};
 ///
 /// A batch is held in memory: a caller with many rows commits every few thousand, or uses a [`crate::Load`].
 ///
-/// Both rows are there afterwards, or neither:
+/// Both rows are in the database afterwards, or neither:
 ///
 /// ```
 /// use archive_db::{Memory, Options};
@@ -48,7 +48,7 @@ impl Batch {
         }
     }
 
-    /// Sets the row of `key`, whether there was one or not.
+    /// Sets the row of `key`, whether it existed or not.
     pub fn put<K: Key, V: Value>(
         &mut self,
         table: &Table<K, V>,
@@ -64,7 +64,7 @@ impl Batch {
         Ok(())
     }
 
-    /// Sets a row whose key and value are bytes already.
+    /// Sets a row whose key and value are already encoded.
     pub(crate) fn put_encoded<K: Key, V: Value>(
         &mut self,
         table: &Table<K, V>,
@@ -76,7 +76,7 @@ impl Batch {
         Ok(())
     }
 
-    /// Removes the row of `key`, if there is one.
+    /// Removes the row of `key`, if it exists.
     pub fn delete<K: Key, V: Value>(
         &mut self,
         table: &Table<K, V>,
@@ -103,7 +103,7 @@ impl Batch {
         self.writes.size_in_bytes()
     }
 
-    /// Writes the changes and syncs them. Returns [`crate::Database::sequence`] after them.
+    /// Writes the changes and syncs them. Returns the [`crate::Database::sequence`] of the last of them.
     ///
     /// After an error, the next opening finds all of the changes or none of them. See
     /// [`crate::Database::broken`]: after most errors no further commit succeeds.
@@ -112,7 +112,7 @@ impl Batch {
     }
 
     /// Writes the changes and does not sync them: they survive the end of the process, and a power cut once
-    /// [`crate::Database::sync`] has returned. Returns [`crate::Database::sequence`] after them.
+    /// [`crate::Database::sync`] has returned. Returns the [`crate::Database::sequence`] of the last of them.
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! One database: a directory of RocksDB with named tables.
+//! A database: a directory of RocksDB with named tables.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -59,11 +59,11 @@ impl Database {
         Batch::new(Arc::clone(&self.inner))
     }
 
-    /// Makes durable what was written without a sync ([`Batch::write`]).
+    /// Makes durable the changes that were written without a sync ([`Batch::write`]).
     ///
     /// # Errors
     ///
-    /// Returns [`DbError::Io`] if the log cannot be synced: what was written since the last sync may be lost at a power cut.
+    /// Returns [`DbError::Io`] if the log cannot be synced: changes since the last sync may be lost at a power cut.
     pub fn sync(&self) -> Result<(), DbError> {
         let synced = self.inner.db.flush_wal(self.inner.is_on_disk);
         synced.map_err(|error| self.inner.failed_write(self.inner.failed(&error)))
@@ -79,7 +79,7 @@ impl Database {
         self.inner.identity()
     }
 
-    /// Returns the point that it has reached, to be kept in a second place.
+    /// Returns the point that the database has reached, to be kept in a second place.
     pub fn reach(&self) -> Reach {
         Reach {
             sequence: self.sequence(),
@@ -87,12 +87,12 @@ impl Database {
         }
     }
 
-    /// Returns the version that it had before it was opened; `None` if it was created.
+    /// Returns the version that the database had before it was opened; `None` if it was created.
     pub const fn found_version(&self) -> Option<u32> {
         self.found
     }
 
-    /// Returns the write that was cut away when it was opened, if [`crate::Options::torn_tail`] allowed that.
+    /// Returns the write that was cut away when the database was opened, if [`crate::Options::torn_tail`] allowed that.
     pub const fn torn(&self) -> Option<&TornTail> {
         self.torn.as_ref()
     }
@@ -112,13 +112,13 @@ impl Database {
         Ok(rows)
     }
 
-    /// Returns the reason why no write can succeed any more, if there is one. A caller that answers for its writes then has
-    /// to end, or to open the database again: each further commit fails.
+    /// Returns the reason why no write can succeed any more, if there is one. A caller that has acknowledged writes
+    /// then has to end, or to open the database again: each further commit fails.
     pub fn broken(&self) -> Option<BrokenDatabase> {
         self.inner.broken().map(BrokenDatabase)
     }
 
-    /// Returns its directory.
+    /// Returns the directory of the database.
     pub fn path(&self) -> &Path {
         self.inner.path()
     }

@@ -13,11 +13,11 @@ use crate::tuning::Tuning;
 /// The purpose for which a database is opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Access<'a> {
-    /// Create it with these tables, and write to it.
+    /// Create the database with these tables, and write to it.
     Create(&'a [&'a str]),
-    /// Read and write it.
+    /// Read and write the database.
     Write,
-    /// Read it: nothing on disk is changed.
+    /// Only read the database: nothing on disk is changed.
     Read,
 }
 
@@ -29,19 +29,19 @@ pub(crate) struct Engine {
     identity: String,
     /// Whether batches may be written without a sync.
     pub(crate) syncs_later: bool,
-    /// Whether it lies on a disk, and not in memory.
+    /// Whether the database lies on a disk, and not in memory.
     pub(crate) is_on_disk: bool,
-    /// All of them, those that this build does not name included.
+    /// The names of all tables, also of those that this build does not name.
     tables: Vec<String>,
-    /// The first write that failed so that no other can succeed.
+    /// The first failed write after which no other can succeed.
     broken: OnceLock<DbError>,
     tuning: Tuning,
     rocksdb: Setup,
-    /// The number of files that were made for it.
+    /// The number of files that were made for the database.
     files: AtomicU64,
 }
 
-/// The options that it was opened with.
+/// The options that the database was opened with.
 struct Setup(rocksdb::Options);
 
 impl fmt::Debug for Setup {
@@ -51,7 +51,7 @@ impl fmt::Debug for Setup {
 }
 
 impl Engine {
-    /// Opens a database with the tables that it has, or a new one with those that it is to have.
+    /// Opens an existing database with its tables, or creates one with the tables in `access`.
     pub(crate) fn open(
         path: &Path,
         tuning: &Tuning,
@@ -70,7 +70,7 @@ impl Engine {
             Access::Create(_) | Access::Write => {
                 DB::open_cf_descriptors(rocksdb, path, descriptors)
             }
-            // Its logs are read into memory.
+            // The logs of the database are read into memory.
             Access::Read => DB::open_cf_descriptors_read_only(rocksdb, path, descriptors, false),
         };
         let db = db.map_err(failed)?;
@@ -123,7 +123,7 @@ impl Engine {
         })
     }
 
-    /// Puts what is only in memory and in logs into tables on disk, synced.
+    /// Flushes rows that are only in memory and in logs into tables on disk, synced.
     pub(crate) fn flush(&self) -> Result<(), DbError> {
         for table in &self.tables {
             self.db

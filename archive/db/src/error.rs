@@ -1,4 +1,4 @@
-//! The errors of a database, by what its user does next.
+//! The errors of a database, sorted by what its user does next.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -11,72 +11,73 @@ use crate::value::InvalidValue;
 /// The reason why an operation of a database failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DbError {
-    /// Its files contradict themselves or each other. A cache is destroyed and rebuilt, a record is restored.
+    /// The files of the database contradict themselves or each other. A cache is destroyed and rebuilt, a record is
+    /// restored.
     #[error("database {} is damaged: {what}; rebuild it or restore it", path.display())]
     Damaged {
-        /// Its directory.
+        /// The directory of the database.
         path: PathBuf,
         /// The damage, in RocksDB's words if RocksDB found it.
         what: String,
     },
-    /// It holds less than its user knows to have been committed: a log vanished, or an old copy was put back.
+    /// The database holds less than its user knows to have been committed: a log vanished, or an old copy was put back.
     #[error("database {} ends at sequence {found}, but {stamp} was committed; restore it", path.display())]
     Behind {
-        /// Its directory.
+        /// The directory of the database.
         path: PathBuf,
         /// The sequence number that [`crate::Options::at_least`] asked for.
         stamp: u64,
-        /// The sequence number at which it ends; 0 if there is no database.
+        /// The sequence number at which the database ends; 0 if there is no database.
         found: u64,
     },
-    /// It was made at another time than the one that its user kept something in: somebody put it there.
+    /// The database was made at another time than the one that its user had here: somebody put it in its place.
     #[error(
         "database {} is not the one that was here: it was made at another time (it is {found}, and {wanted} was here); \
          restore it",
         path.display()
     )]
     Other {
-        /// Its directory.
+        /// The directory of the database.
         path: PathBuf,
         /// The identity that [`crate::Options::reaches`] asked for.
         wanted: String,
-        /// Its own [`crate::Database::identity`].
+        /// The [`crate::Database::identity`] of the database.
         found: String,
     },
-    /// Another process, or another handle in this one, has it open.
+    /// The database is open in another process, or by another handle in this one.
     #[error("database {} is in use; stop the process that holds it", path.display())]
     Busy {
-        /// Its directory.
+        /// The directory of the database.
         path: PathBuf,
     },
-    /// Not a database of this name, or of a version that this build does not read.
+    /// The directory has no database of this name, or one of a version that this build does not read.
     #[error("{} holds {found}; this build reads {readable}", path.display())]
     Format {
-        /// Its directory.
+        /// The directory of the database.
         path: PathBuf,
-        /// Name and version found, such as `catalog version 7`.
+        /// The name and version that were found, such as `catalog version 7`.
         found: String,
-        /// Name and versions wanted, such as `catalog version 1–5`.
+        /// The name and versions that this build reads, such as `catalog version 1–5`.
         readable: String,
     },
-    /// A row whose key or value this build cannot read. No default takes its place.
+    /// A row has a key or value that this build cannot read. No default takes its place.
     #[error("table `{table}` of {}: key {key}: {what}", path.display())]
     Unreadable {
         /// The directory of the database.
         path: PathBuf,
-        /// The table.
+        /// The name of the table.
         table: String,
-        /// The key, its bytes escaped.
+        /// The key of the row, its bytes escaped.
         key: String,
         /// The half of the row that cannot be read, and why.
         what: InvalidRow,
     },
-    /// A value that could not be read back if it were written. Nothing was written.
+    /// A value could not be read back if it were written. Nothing was written.
     #[error("table `{table}`: a value cannot be written: {what}")]
     Unwritable {
-        /// The table.
+        /// The name of the table.
         table: String,
-        /// The reason.
+        /// The reason why the value could not be read back.
         what: InvalidValue,
     },
     /// The database has no such table, or the table handle belongs to another database.
@@ -84,7 +85,7 @@ pub enum DbError {
     NoTable {
         /// The directory of the database.
         path: PathBuf,
-        /// The table.
+        /// The name of the table.
         table: String,
     },
     /// A batch was to be written without a sync where every change is synced. Nothing was written.
@@ -108,13 +109,13 @@ pub enum DbError {
 #[error("{0}; nothing more can be written there: see to its disk, then start this part again")]
 pub struct BrokenDatabase(#[from] pub DbError);
 
-/// A row that cannot be read: which half of it, and why.
+/// The reason why a row cannot be read: the half of it, and its fault.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidRow {
-    /// The key.
+    /// The key cannot be read.
     #[error("its key: {0}")]
     Key(#[from] InvalidKey),
-    /// The value.
+    /// The value cannot be read.
     #[error("its value: {0}")]
     Value(#[from] InvalidValue),
 }
@@ -128,7 +129,7 @@ impl DbError {
         }
     }
 
-    /// Sorts an error of RocksDB, which is only text, into what the caller does next.
+    /// Sorts an error of RocksDB, which is only text, by what the caller does next.
     pub(crate) fn from_rocksdb(path: &Path, error: &rocksdb::Error) -> Self {
         let path = path.to_path_buf();
         let what = error.as_ref().to_owned();
@@ -142,7 +143,7 @@ impl DbError {
         {
             return Self::Busy { path };
         }
-        // A file that the manifest names and that is not there is damage, not a failing disk.
+        // A missing file that the manifest names is damage, not a failing disk.
         let missing = what.contains("No such file or directory");
         match error.kind() {
             ErrorKind::Corruption | ErrorKind::NotFound => Self::Damaged { path, what },
@@ -181,7 +182,7 @@ impl DbError {
         }
     }
 
-    /// Returns whether it would help to destroy the database and fill it again from elsewhere.
+    /// Returns whether it helps to destroy the database and fill it again from elsewhere.
     pub const fn is_damage(&self) -> bool {
         matches!(
             self,

@@ -1,11 +1,13 @@
-//! Many rows of one table in a database that is in use: sorted in memory, and handed to RocksDB as whole files.
+//! Writing many rows of one table in a database in use: they are sorted in memory, and handed to RocksDB as whole
+//! files.
 //!
-//! Such a file has its rows in the form that they would have at last, so that they pass neither the log nor a table in memory,
-//! and, where the rows come in the order of their keys, are never written again. Few rows, and rows of a table that has not
-//! yet merged what it was given before, are written as a [`Batch`].
+//! The rows of such a file have their final form, so that they pass neither the log nor a table in memory, and are
+//! never written again where they come in the order of their keys. Few rows, and rows of a table that has not yet
+//! merged those before, are written as a [`Batch`].
 //!
-//! Promised: what was written to the database before rows are handed over is durable before they are. The rows of one
-//! [`Ingestion::write`] are not seen all at once: their user shows them by a row of its own, which it writes afterwards.
+//! Promised: changes that were written to the database before rows are handed over are durable before these rows. The
+//! rows of one [`Ingestion::write`] do not become visible all at once: their user shows them by a row of its own, which
+//! it writes afterwards.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -27,8 +29,8 @@ const LEAST_FILE: usize = 1 << 20;
 /// nothing else.
 const MOST_UNDIGESTED: u64 = 12;
 
-/// One row out of this many may sort before the last row of the previous file, and the others still become a file of
-/// their own.
+/// The part of the rows that may sort before the last row of the previous file, one in so many, while the others still
+/// become a file of their own.
 const LATE_OF: usize = 8;
 
 /// A batch of late or few rows is written when it has this many bytes.
@@ -58,7 +60,7 @@ const ENDING: &str = "ingest";
 pub struct Ingestion<K, V> {
     database: Database,
     table: Table<K, V>,
-    /// The rows, one after the other: each its key and its value.
+    /// The encoded rows, one after the other: the key and the value of each.
     bytes: Vec<u8>,
     rows: Vec<Row>,
     value: Vec<u8>,
@@ -67,7 +69,7 @@ pub struct Ingestion<K, V> {
     least_file: usize,
 }
 
-/// The place of a row: where it begins, and how long its key and its value are.
+/// The place of a row in the buffer: its beginning, and the lengths of its key and value.
 #[derive(Clone, Copy, Debug)]
 struct Row {
     start: usize,
@@ -76,7 +78,7 @@ struct Row {
 }
 
 impl Database {
-    /// Begins to write many rows of a table in use, fast.
+    /// Begins a fast write of many rows of a table in use.
     pub fn ingestion<K: Key, V: Value>(&self, table: &Table<K, V>) -> Ingestion<K, V> {
         Ingestion::new(self, table)
     }
@@ -138,7 +140,7 @@ impl<K: Key, V: Value> Ingestion<K, V> {
     pub fn write(&mut self) -> Result<(), DbError> {
         let mut rows = std::mem::take(&mut self.rows);
         let bytes = std::mem::take(&mut self.bytes);
-        // The sort is stable: of one key, the last row is the last one that was put.
+        // The sort is stable: of rows with one key, the last one is the last that was put.
         rows.sort_by(|one, other| one.key(&bytes).cmp(other.key(&bytes)));
         let late = rows.partition_point(|row| row.key(&bytes) <= self.last.as_slice());
         let (late, rest) = if late <= rows.len() / LATE_OF {
@@ -152,14 +154,14 @@ impl<K: Key, V: Value> Ingestion<K, V> {
         } else {
             self.put_in_file(rest, &bytes)?;
         }
-        // The buffers are used again.
+        // The buffers are reused.
         (self.rows, self.bytes) = (rows, bytes);
         self.rows.clear();
         self.bytes.clear();
         Ok(())
     }
 
-    /// Returns whether RocksDB still has to merge much of what the table was given.
+    /// Returns whether RocksDB still has to merge much of what the table received.
     fn is_behind(&self) -> Result<bool, DbError> {
         let inner = &self.database.inner;
         let family = self.table.family_in(inner)?;
@@ -183,7 +185,7 @@ impl<K: Key, V: Value> Ingestion<K, V> {
         write_batch(inner, batch)
     }
 
-    /// Writes sorted rows into a file, and lets RocksDB take it for its own.
+    /// Writes sorted rows into a file, which RocksDB takes over.
     fn put_in_file(&mut self, rows: &[Row], bytes: &[u8]) -> Result<(), DbError> {
         let Some(last) = rows.last() else {
             return Ok(());
@@ -250,12 +252,12 @@ impl Row {
     }
 }
 
-/// The name of a file on its way into a database.
+/// Returns the path of a file on its way into a database.
 fn file_name(directory: &Path, number: u64) -> PathBuf {
     directory.join(format!("{number}.{ENDING}"))
 }
 
-/// Deletes files that a killed process left on their way. Nobody else has the database open.
+/// Deletes the files that a killed process left on their way. No other process has the database open.
 pub(crate) fn delete_left(directory: &Path) -> std::io::Result<()> {
     for entry in fs::read_dir(directory)? {
         let path = entry?.path();
@@ -311,7 +313,7 @@ mod tests {
                 if number % 700 == 699 {
                     ingestion.write().unwrap();
                     assert_eq!(ingestion.size(), 0);
-                    // Somebody else writes meanwhile.
+                    // Another user writes meanwhile.
                     let mut batch = database.batch();
                     batch
                         .put(&table, &(number * 1000), &"x".to_owned())
@@ -391,7 +393,7 @@ mod tests {
         let mut ingestion = database.ingestion(&table).least_file(0);
         ingestion.put(&1, &"one".to_owned()).unwrap();
         ingestion.write().unwrap();
-        // What is on the disk now, as another process would find it.
+        // The image is the state of the disk now, as another process would find it.
         let image = directory.path().join("image");
         fs::create_dir(&image).unwrap();
         for entry in fs::read_dir(&path).unwrap() {

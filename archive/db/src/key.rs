@@ -1,4 +1,4 @@
-//! Keys whose bytes sort as their values do.
+//! Keys whose bytes sort like their values.
 //!
 //! Numbers are big-endian; text that ends a key is itself; text that something follows is escaped and terminated.
 //! The encodings are on disk permanently: a change is a new version of every database that uses them.
@@ -20,12 +20,12 @@ pub trait Key: Sized {
     /// Returns [`InvalidKey`] if `bytes` do not begin with a key of this type.
     fn decode(bytes: &mut &[u8]) -> Result<Self, InvalidKey>;
 
-    /// Appends the key as the last component.
+    /// Appends the key as the last component of a key.
     fn encode_last(&self, out: &mut Vec<u8>) {
         self.encode(out);
     }
 
-    /// Reads all of `bytes`, which [`Key::encode_last`] wrote.
+    /// Reads a key from all of `bytes`, which [`Key::encode_last`] wrote.
     ///
     /// # Errors
     ///
@@ -49,19 +49,19 @@ pub enum InvalidKey {
     /// The bytes end within a component.
     #[error("it is cut off")]
     Cut,
-    /// Bytes are left over.
+    /// Bytes are left over behind the key.
     #[error("{0} bytes are left over")]
     Trailing(usize),
-    /// A zero byte in text that is neither an escape nor the terminator.
+    /// Text has a zero byte that is neither an escape nor the terminator.
     #[error("byte {0:#04x} after a zero byte is no escape")]
     Escape(u8),
-    /// Text that is not UTF-8.
+    /// Text is not UTF-8.
     #[error("it is not UTF-8")]
     NotUtf8,
-    /// Text that the type does not accept.
+    /// The type does not accept the text.
     #[error("{text:?}: {why}")]
     Refused {
-        /// The text.
+        /// The text that was refused.
         text: String,
         /// The reason that the type gave.
         why: String,
@@ -90,7 +90,7 @@ macro_rules! unsigned {
 
 unsigned!(u8, u16, u32, u64);
 
-/// Big-endian with the sign bit turned round, so that negative numbers come first.
+/// Encodes big-endian with the sign bit inverted, so that negative numbers come first.
 impl Key for i64 {
     fn encode(&self, out: &mut Vec<u8>) {
         (self ^ Self::MIN).cast_unsigned().encode(out);
@@ -111,9 +111,9 @@ impl<const N: usize> Key for [u8; N] {
     }
 }
 
-/// A zero byte inside text becomes these two; terminated text ends with a zero byte and [`END`].
+/// The two bytes that stand for a zero byte inside text; terminated text ends with a zero byte and [`END`].
 const ESCAPED_ZERO: [u8; 2] = [0, 0xff];
-/// Sorts before every byte that can follow a zero byte inside text.
+/// The byte behind the terminating zero byte: it sorts before every byte that can follow a zero byte inside text.
 const END: u8 = 0;
 
 fn encode_text(text: &str, out: &mut Vec<u8>) {
@@ -262,8 +262,8 @@ mod tests {
 
     use super::*;
 
-    /// Checks that every pair sorts as its bytes in both encodings, that every value comes back, and that no encoding begins
-    /// another.
+    /// Checks that every pair sorts like its bytes in both encodings, that every value is read back, and that no
+    /// encoding is the beginning of another.
     fn check<K: Key + Ord + Debug>(values: &[K]) {
         let encode = |key: &K| {
             let mut bytes = Vec::new();

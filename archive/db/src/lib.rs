@@ -1,8 +1,8 @@
 //! Typed, synced tables on RocksDB: the only crate that links it.
 //!
-//! Owns how keys and values become bytes, what is synced when, which version of a database this build reads, and
-//! the difference between *there is no such row* and *I cannot tell*. What is stored in a table, and whether the
-//! database is a cache or a record, is its user's business.
+//! Owns how keys and values become bytes, what is synced when, which version of a database this build reads, and the
+//! difference between *there is no such row* and *I cannot tell*. Does not decide what is stored in a table, nor
+//! whether the database is a cache or a record.
 //!
 //! Promised:
 //! - a [`Batch`] that was committed is synced, in all its tables or in none; one that was only written ([`Batch::write`], where
@@ -12,8 +12,8 @@
 //! - memory stays within [`Options::memory`] and what a caller holds in a [`Batch`] or an [`Ingestion`], at any number of rows.
 //!
 //! Not promised: to notice a write-ahead log that vanished or was cut at a record boundary. RocksDB opens such a
-//! database with fewer rows. Its users compare with the disk (a cache), or keep [`Database::reach`] in a second place and
-//! open with [`Options::reaches`] (a record). A user that does so before it acknowledges a commit may let
+//! database with fewer rows. Its users compare with the disk (a cache), or keep [`Database::reach`] in a second place
+//! and open with [`Options::reaches`] (a record). A user that keeps it before it acknowledges a commit may let
 //! [`Options::torn_tail`] cut away a write that a power cut tore.
 //!
 //! Every call may block on the disk: asynchronous callers use a blocking thread. Handles are cheap clones.

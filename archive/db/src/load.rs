@@ -13,7 +13,7 @@ use crate::table::Table;
 use crate::value::Value;
 use crate::version;
 
-/// Rows are handed to RocksDB when there are this many bytes of them.
+/// The number of bytes of rows at which they are handed to RocksDB.
 const CHUNK: usize = 1 << 20;
 
 /// A bulk load into a new or cleared database: a rebuild.
@@ -72,12 +72,12 @@ impl Load {
         std::mem::replace(&mut self.chunk, self.database.batch()).write_unlogged()
     }
 
-    /// Makes the rows that were set so far readable. They are no more durable than before.
+    /// Makes the rows so far readable. They are no more durable than before.
     pub fn settle(&mut self) -> Result<(), DbError> {
         std::mem::replace(&mut self.chunk, self.database.batch()).write_unlogged()
     }
 
-    /// Puts everything on disk and removes the mark. Returns [`Database::sequence`] after it.
+    /// Flushes everything to disk and removes the mark. Returns the [`Database::sequence`] of the last change.
     pub fn finish(self) -> Result<u64, DbError> {
         self.chunk.write_unlogged()?;
         self.database.inner.flush()?;

@@ -1,4 +1,4 @@
-//! RocksDB's write-ahead log, read as far as it is whole: whether a power cut tore its tail.
+//! RocksDB's write-ahead log, read up to its first damage: finds whether a power cut tore its tail.
 //!
 //! ```text
 //! blocks of 32 KiB, and in them records:
@@ -10,9 +10,9 @@
 //! Fewer than 7 bytes at the end of a block are padding. Other types (of recycled and compressed logs) are not written
 //! with our options; a log that has one is left to RocksDB.
 //!
-//! A file system may write down how long a file became before it writes what was appended. After a power cut the append
+//! A file system may record the new length of a file before it writes the appended bytes. After a power cut the append
 //! then has its whole length, and zeros in the place of its bytes. RocksDB takes that for damage, as it must: it cannot
-//! know that nobody was told of that write. A user that keeps a stamp knows. Nothing here writes.
+//! know that the write was never acknowledged. A user that keeps a stamp knows. Nothing here writes.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom};
@@ -30,29 +30,29 @@ const SECTOR: u64 = 512;
 /// The longest tail that may be torn: one commit is shorter.
 const LONGEST_TAIL: u64 = 16 << 20;
 
-/// A log as far as it is whole.
+/// A log, with the part of it that is valid.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Log {
-    /// The file.
+    /// The path of the file.
     pub(crate) path: PathBuf,
-    /// Where its last whole write ends, in bytes.
+    /// The offset at which the last whole write ends, in bytes.
     pub(crate) whole: u64,
-    /// The sequence number that this write has reached; `None` if the log has no whole write.
+    /// The sequence number of the last whole write; `None` if the log has none.
     pub(crate) sequence: Option<u64>,
     /// The length of the file.
     pub(crate) length: u64,
-    /// The state of the rest.
+    /// The state of the bytes behind the last whole write.
     pub(crate) tail: Tail,
 }
 
-/// The state of the bytes after the last whole write before the end of a log, or before its first damage.
+/// The state of the bytes behind the last whole write, up to the end of a log or its first damage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Tail {
-    /// Nothing, or the beginning of a write that the file is too short for: RocksDB leaves it out.
+    /// No bytes, or the beginning of a write that the file is too short for: RocksDB leaves it out.
     Short,
-    /// A write some of whose sectors are zeros, and nothing behind it: it was never completed.
+    /// A write with zeros in some of its sectors, and nothing behind it: it was never completed.
     Torn,
-    /// Damage before the tail, other damage of the tail, or a log that is not read here.
+    /// Damage before the tail, other damage of the tail, or a log of an unknown form.
     Damaged,
 }
 
@@ -114,11 +114,11 @@ enum Stop {
     Short,
     /// The record at this offset is damaged.
     Bad(u64),
-    /// The record is whole, and of a type that is not read here.
+    /// The record is whole, and of an unknown type.
     Unknown,
 }
 
-/// The reading of a log, as far as it came.
+/// The state of reading a log.
 #[derive(Default)]
 struct Reading {
     whole: u64,
@@ -201,8 +201,8 @@ impl Record {
         })
     }
 
-    /// Returns its payload and what follows in the same block, or `None` if `bytes`, which begin with the head, end
-    /// before its payload does.
+    /// Returns the payload of the record and the bytes behind it in the same block, or `None` if `bytes`, which begin
+    /// with the head, end before the payload does.
     fn split<'a>(&self, bytes: &'a [u8]) -> Option<(&'a [u8], &'a [u8])> {
         bytes.get(HEAD..)?.split_at_checked(self.length)
     }
@@ -220,7 +220,7 @@ fn judge(bytes: &[u8], at: u64) -> Tail {
         let end = offset.saturating_add(BLOCK - before).min(bytes.len());
         bytes.get(offset..end).unwrap_or_default()
     };
-    // Parts of the damaged write itself may be whole; a record that begins a write is another one.
+    // Parts of the damaged write itself may be whole; a record that begins a write is of another one.
     let begins_a_write = |offset: usize| {
         let rest = in_block(offset);
         let record = Record::first(rest).filter(|record| matches!(record.kind, 1 | 2));
@@ -309,7 +309,7 @@ mod tests {
             log.tail
         };
         assert_eq!(after(&whole[..whole.len() - 5000]), Tail::Short);
-        // Any sector of the write did not reach the disk; its last part is whole, or not.
+        // Any sector of the write may be missing on the disk; the last part of the write is whole, or not.
         for zeros in [1024..1536, 40_448..40_960, 61_440..whole.len()] {
             let mut torn = whole.clone();
             torn[zeros].fill(0);

@@ -2,7 +2,7 @@
 //!
 //! # Errors
 //!
-//! A place in memory is not given if the system has none left; a database in it is refused as one on disk is.
+//! A place in memory is not made if the system has none left; a database in it is refused as one on disk is.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};

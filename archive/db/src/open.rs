@@ -1,5 +1,5 @@
-//! The opening of a database: it is refused, a torn write is cut away, or an older version is migrated, before anybody
-//! sees it.
+//! The opening of a database: before it can be used, it is refused, a torn write is cut away, or an older version is
+//! migrated.
 
 mod refusal;
 
@@ -18,8 +18,8 @@ use crate::torn::TornTail;
 use crate::{ingestion, version};
 
 impl Database {
-    /// Opens the database in the directory `path`, or creates it if it is absent and the options do not say that it was
-    /// there.
+    /// Opens the database in the directory `path`. Creates it if it is absent and the options do not demand an existing
+    /// one.
     ///
     /// Files of a database without the file that names the others are damage, never a reason to begin anew.
     ///
@@ -40,7 +40,7 @@ impl Database {
             Err(DbError::Damaged { .. }) => {}
             other => return other,
         }
-        // Nobody else has it open, and only one of several simultaneous callers goes on.
+        // No other handle has it open, and only one of several simultaneous callers goes on.
         let lock =
             fs::File::open(path.join("LOCK")).map_err(|error| DbError::from_io(path, &error))?;
         lock.try_lock().or(Err(DbError::Busy {
@@ -62,8 +62,8 @@ impl Database {
         }
     }
 
-    /// Opens the database in the directory `path` for reading. Nothing on disk is changed, and each write fails. It has the
-    /// rows of the moment at which it is opened.
+    /// Opens the database in the directory `path` for reading. Nothing on disk is changed, and each write fails. Its
+    /// rows are those of the moment at which it is opened.
     ///
     /// # Errors
     ///
@@ -72,11 +72,11 @@ impl Database {
         if !is_there(path)? {
             return Err(behind(path, options, 0));
         }
-        // A migration would write to it.
+        // A migration would write to the database.
         let mut options = options.clone();
         options.migrations.clear();
         let mut rocksdb = options.tuning.to_rocksdb(None);
-        // Else each table has 16 threads to open its files, of which most have one.
+        // By default each table has 16 threads to open its files, of which most have one.
         rocksdb.set_max_file_opening_threads(1);
         let inner = Engine::open(path, &options.tuning, &rocksdb, Access::Read)?;
         refuse_others(&inner, &options)?;
@@ -99,7 +99,7 @@ impl Database {
             return Err(behind(path, options, 0));
         }
         let mut rocksdb = options.tuning.to_rocksdb(env);
-        // Each table that is made in a database that is open costs a sync of its own.
+        // Each table that is made in an open database costs a sync of its own.
         rocksdb.create_missing_column_families(is_new);
         // The table with the version comes last: a creation that was cut off before is continued.
         let tables: Vec<&str> = ["default"]
@@ -141,7 +141,7 @@ impl Database {
         Ok(database)
     }
 
-    /// Deletes the database in the directory `path`: for caches, before they are rebuilt.
+    /// Deletes the database in the directory `path`, for a cache that is rebuilt.
     ///
     /// # Errors
     ///

@@ -1,4 +1,5 @@
-//! The options of a database: its name, version and tables, what is refused, and how much memory it may use.
+//! The options of a database: its name, version and tables, the databases that are refused, and the memory that it may
+//! use.
 
 use std::path::Path;
 
@@ -7,12 +8,12 @@ use crate::error::DbError;
 use crate::reach::Reach;
 use crate::tuning::{Compression, Tuning};
 
-/// One step from a version of a database to the next one.
+/// A step of migration from a version of a database to the next one.
 ///
-/// It runs before anyone else sees the database. A crash may run it again from its beginning.
+/// The step runs before any user sees the database. A crash may run it again from its beginning.
 pub type Migration = fn(&Database) -> Result<(), DbError>;
 
-/// Cuts a file to a length, durably, or returns the reason why it could not.
+/// A function that cuts a file to a length, durably, or returns the reason why it could not.
 pub type Cut = fn(&Path, u64) -> Result<(), String>;
 
 /// The options for [`Database::open`].
@@ -56,7 +57,7 @@ impl Options {
         }
     }
 
-    /// Accepts one more older version, which this step migrates to the version after it.
+    /// Accepts another older version, which this step migrates to the version after it.
     ///
     /// The first call gives the step to the current version, the next one the step before it, and so on.
     #[must_use]
@@ -79,9 +80,9 @@ impl Options {
         self.at_least(reach.sequence)
     }
 
-    /// Lets `cut` remove a write that a power cut has torn at the end of the newest log: some of its sectors are zeros, and
-    /// nothing can be read behind it. This is for records whose user brings [`Options::at_least`] up to date before it
-    /// acknowledges a commit: nobody was told of the torn write then.
+    /// Lets `cut` remove a write that a power cut has torn at the end of the newest log: some of its sectors are zeros,
+    /// and nothing can be read behind it. For records whose user brings [`Options::at_least`] up to date before it
+    /// acknowledges a commit: the torn write was not acknowledged then.
     #[must_use]
     pub const fn torn_tail(mut self, cut: Cut) -> Self {
         self.cut = Some(cut);
@@ -89,8 +90,8 @@ impl Options {
     }
 
     /// Lets batches be written without a sync, by [`crate::Batch::write`], and made durable together by
-    /// [`Database::sync`]. A power cut takes the last of them and leaves a prefix of what was written, in all tables. This is
-    /// for users that know what to do again.
+    /// [`Database::sync`]. A power cut takes the last of them and leaves a prefix of the writes, in all tables. For
+    /// users that know how to repeat them.
     #[must_use]
     pub const fn syncs_later(mut self) -> Self {
         self.tuning.syncs_later = true;

@@ -1,4 +1,4 @@
-//! The point that a database has reached, for those who keep it in a second place.
+//! The point that a database has reached, for users that keep it in a second place.
 
 use std::fmt;
 use std::str::FromStr;
@@ -13,7 +13,7 @@ use std::str::FromStr;
 pub struct Reach {
     /// The sequence number of the last commit.
     pub sequence: u64,
-    /// The [`crate::Database::identity`]; `None` if it was kept by a release that did not know it.
+    /// The [`crate::Database::identity`]; `None` if a release that did not know it has kept the point.
     pub identity: Option<String>,
 }
 
@@ -26,7 +26,7 @@ impl fmt::Display for Reach {
     }
 }
 
-/// The error about a text that is not a [`Reach`].
+/// The error of a text that is not a [`Reach`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("it has no sequence number")]
 pub struct InvalidReach;

@@ -1,4 +1,4 @@
-//! A typed table: rows by key, in key order or against it.
+//! A typed table: rows by key, in the order of the keys or against it.
 //!
 //! # Errors
 //!
@@ -18,7 +18,7 @@ use crate::error::{DbError, InvalidRow};
 use crate::key::{Key, StartsWith, to_bytes};
 use crate::value::{self, Value};
 
-/// One table of a [`crate::Database`]. Clones share it, and keep the database open.
+/// A table of a [`crate::Database`]. Clones share it, and keep the database open.
 ///
 /// Rows are in the order of their keys:
 ///
@@ -52,7 +52,7 @@ impl<K: Key, V: Value> Table<K, V> {
         }
     }
 
-    /// Returns its name.
+    /// Returns the name of the table.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -119,7 +119,7 @@ impl<K: Key, V: Value> Table<K, V> {
         self.inner.count(&self.name)
     }
 
-    /// Returns the table in RocksDB, if it is one of the database `inner`.
+    /// Returns the table in RocksDB, if it belongs to the database `inner`.
     pub(crate) fn family_in<'a>(
         &self,
         inner: &'a Arc<Engine>,
@@ -182,16 +182,16 @@ impl<K, V> fmt::Debug for Table<K, V> {
 /// The direction in which rows are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Direction {
-    /// From the least key.
+    /// From the least key up.
     Forwards,
-    /// From the greatest key.
+    /// From the greatest key down.
     Backwards,
 }
 
 /// Rows in the order of their keys, or against it, as they were when the iteration began.
 ///
-/// The iteration is complete only if no item was an error, so nobody may skip errors (`flatten`, `filter_map`). A row
-/// that cannot be decoded is an error in its place and the rows after it follow; damage on disk is the last item.
+/// The iteration is complete only if no item was an error, so a caller must not skip errors (`flatten`, `filter_map`).
+/// A row that cannot be decoded is an error in its place and the rows after it follow; damage on disk is the last item.
 #[must_use = "rows are read as they are asked for"]
 pub struct Rows<'a, K, V> {
     table: &'a Table<K, V>,
@@ -226,7 +226,7 @@ impl<K: Key, V: Value> Iterator for Rows<'_, K, V> {
             return None;
         }
         let Some((key, value)) = self.raw.item() else {
-            // The end of the range and the end of what can be read look alike but for the status.
+            // The end of the range and the end of the readable rows look alike but for the status.
             self.is_done = true;
             return self
                 .raw
@@ -263,7 +263,7 @@ struct Span {
 }
 
 impl Span {
-    /// Every key.
+    /// The span of every key.
     const ALL: Self = Self {
         start: Vec::new(),
         end: None,

@@ -5,16 +5,16 @@ use std::path::{Path, PathBuf};
 
 use crate::{DbError, log};
 
-/// A write that was cut away when the database was opened: a power cut had torn it, and nobody was told of it.
+/// A write that was cut away when the database was opened: a power cut had torn it, and it was never acknowledged.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "{}: a power cut tore the last write, of which nobody was told: {cut} bytes after byte {kept} were cut away",
     log.display()
 )]
 pub struct TornTail {
-    /// The log.
+    /// The path of the log.
     pub log: PathBuf,
-    /// The number of its bytes that are kept.
+    /// The number of bytes of the log that are kept.
     pub kept: u64,
     /// The number of bytes that were cut away.
     pub cut: u64,
@@ -35,7 +35,7 @@ impl TornTail {
         if newest.tail != log::Tail::Torn || !logs.iter().all(is_whole) {
             return Ok(None);
         }
-        // If no log has a whole write, the tables tell how far the database has come: that is compared after the cut.
+        // If no log has a whole write, only the tables show the last commit: it is compared after the cut.
         if let Some(found) = sequence.filter(|found| *found < at_least) {
             return Err(DbError::Behind {
                 path: path.to_path_buf(),

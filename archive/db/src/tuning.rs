@@ -1,19 +1,19 @@
-//! The setup of RocksDB: how much memory it uses, and how tables are compressed.
+//! The setup of RocksDB: its memory, and the compression of tables.
 
 use rocksdb::{
     BlockBasedIndexType, BlockBasedOptions, Cache, DBCompressionType, DBRecoveryMode, Env,
     LogLevel, WriteBufferManager,
 };
 
-/// The compression of the rows of a table on disk. A database is read with every compression, whichever is chosen.
+/// The compression of the rows of a table on disk. Rows of every compression can be read, whichever is chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Compression {
     /// No compression: for rows that are compressed already, or random.
     None,
     /// LZ4: fast both ways.
     Lz4,
-    /// Zstandard in the last level, which has nine tenths of a large table, and LZ4 in the others, whose rows are written
-    /// again soon. It is smaller than LZ4 alone; a block takes about twice as long to read.
+    /// Zstandard in the last level, which has nine tenths of a large table, and LZ4 in the others, whose rows are
+    /// written again soon. Smaller than LZ4 alone; a block takes about twice as long to read.
     Zstd,
 }
 
@@ -32,7 +32,7 @@ impl Compression {
 /// The choices of the user of a database.
 #[derive(Clone, Debug)]
 pub(crate) struct Tuning {
-    /// Bytes for cached blocks and unwritten rows together.
+    /// The bytes for cached blocks and unwritten rows together.
     pub(crate) memory: usize,
     /// Whether batches may be written without a sync.
     pub(crate) syncs_later: bool,
@@ -67,7 +67,7 @@ impl Tuning {
     /// Returns the options of the database in RocksDB's terms, with `env` for a database that is not on disk.
     pub(crate) fn to_rocksdb(&self, env: Option<&Env>) -> rocksdb::Options {
         let cache = Cache::new_lru_cache(self.memory);
-        // Charged to the cache: blocks and unwritten rows share one bound.
+        // Unwritten rows are charged to the cache, so that they and blocks share one bound.
         let buffers = WriteBufferManager::new_write_buffer_manager_with_cache(
             self.memory / 2,
             false,
@@ -78,10 +78,10 @@ impl Tuning {
         blocks.set_block_cache(&cache);
         blocks.set_block_size(16 << 10);
         blocks.set_bloom_filter(10.0, false);
-        // Else indexes and filters stay in memory for every open file, beside the bound.
+        // Without this, indexes and filters stay in memory for every open file, beside the bound.
         blocks.set_cache_index_and_filter_blocks(true);
         blocks.set_pin_l0_filter_and_index_blocks_in_cache(true);
-        // A shard of the cache has a small part of the bound. The filter of a large file in one piece would not fit, and be
+        // A shard of the cache has a small part of the bound. An undivided filter of a large file would not fit, and be
         // read from the disk, whole, for every row that is asked for: 3 MB, with ten million rows.
         blocks.set_index_type(BlockBasedIndexType::TwoLevelIndexSearch);
         blocks.set_partition_filters(true);
@@ -97,13 +97,13 @@ impl Tuning {
         // The strictest mode that opens after a kill: `AbsoluteConsistency` refuses every torn tail. Damage before the
         // tail is refused; no mode notices a log that vanished: see [`Options::at_least`].
         options.set_wal_recovery_mode(if self.syncs_later {
-            // Pages of a log that nobody synced reach the disk in any order: everything behind the first hole is left out.
-            // No table is ahead of that: RocksDB syncs the logs before it flushes one of several tables.
+            // Pages of an unsynced log reach the disk in any order: everything behind the first hole is left out. No
+            // table is ahead of that: RocksDB syncs the logs before it flushes one of several tables.
             DBRecoveryMode::PointInTime
         } else {
             DBRecoveryMode::TolerateCorruptedTailRecords
         });
-        // The tail of a log that was closed is not tolerated: its size is in the manifest.
+        // The tail of a closed log is not tolerated: its size is in the manifest.
         options.set_track_and_verify_wals_in_manifest(true);
         options.set_block_based_table_factory(&blocks);
         options.set_write_buffer_manager(&buffers);
@@ -144,7 +144,7 @@ mod tests {
             load.finish().unwrap();
             let inner = &database.inner;
             let family = inner.family(name).unwrap();
-            // Else what was flushed becomes the last level as it is.
+            // Without this, flushed rows become the last level as they are.
             let mut force = CompactOptions::default();
             force.set_bottommost_level_compaction(BottommostLevelCompaction::Force);
             let all = None::<&[u8]>;

@@ -36,12 +36,12 @@ pub enum InvalidValue {
     /// The version is one that this build does not read.
     #[error("it is of unknown version {found}; this build writes version {written}")]
     Version {
-        /// The version found.
+        /// The version that was found.
         found: u8,
         /// The version that this build writes.
         written: u8,
     },
-    /// There is not even a version byte.
+    /// The value has not even a version byte.
     #[error("it is empty")]
     Empty,
     /// The body does not decode.
@@ -55,12 +55,12 @@ pub enum InvalidValue {
     Asymmetric(String),
 }
 
-/// Returns the bytes of a value. They have been read back once, so that a type that cannot be read is never written.
+/// Returns the bytes of a value. They are read back once, so that a value that cannot be read is never written.
 pub(crate) fn encode<V: Value>(value: &V) -> Result<Vec<u8>, InvalidValue> {
     encode_into(value, Vec::new())
 }
 
-/// Encodes as [`encode`] does, in the room of bytes that are no longer needed.
+/// Encodes as [`encode`] does, in the memory of bytes that are no longer needed.
 pub(crate) fn encode_into<V: Value>(value: &V, mut room: Vec<u8>) -> Result<Vec<u8>, InvalidValue> {
     room.clear();
     room.push(V::VERSION);

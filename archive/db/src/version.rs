@@ -1,5 +1,5 @@
-//! The description that a database has of itself, in a table beside its user's: its name, its version, and whether a load
-//! was cut off.
+//! The description of a database in a table of its own: the name and version of the database, and whether a load was
+//! cut off.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,11 +9,11 @@ use crate::error::DbError;
 use crate::options::Options;
 use crate::value::Value;
 
-/// The table that every database has. Users' tables cannot be named so: they are words.
+/// The name of the table that every database has. Users' tables cannot have such a name, because their names are words.
 pub(crate) const META: &str = "holdfast-meta";
-/// The one row that every complete database has.
+/// The key of the one row that every complete database has.
 const FORMAT: &str = "format";
-/// There while a bulk load runs.
+/// The key of the row that exists while a bulk load runs.
 const LOADING: &str = "loading";
 
 /// A row of the meta table.
@@ -43,7 +43,7 @@ pub(crate) fn read(inner: &Engine, options: &Options) -> Result<u32, DbError> {
         None
     };
     let Some(Meta::Format { name, version }) = format else {
-        // The caller had a database here, which said what it is from its first commit on.
+        // The caller had a database here, which had its description from its first commit on.
         if options.at_least > 0 {
             return Err(DbError::Damaged {
                 path: inner.path().to_path_buf(),
@@ -75,7 +75,7 @@ pub(crate) fn write(database: &Database, options: &Options) -> Result<(), DbErro
     write_format(database, options.name, options.version)
 }
 
-/// Migrates an older database to the version of this build, one step at a time; each is recorded when it is done.
+/// Migrates an older database to the version of this build, one step at a time; each step is recorded when it is done.
 pub(crate) fn migrate(
     database: &Database,
     options: &Options,

@@ -68,7 +68,7 @@ fn log_that_was_cut_is_behind_its_stamp() {
         !absent.try_exists().unwrap(),
         "a database that should be there is not made anew"
     );
-    // Without a stamp nothing tells; so a cache compares with the disk, and a record has a stamp.
+    // Without a stamp nothing tells that rows are missing; so a cache compares with the disk, and a record has a stamp.
     let left = rows(&Database::open(&cut, &options()).unwrap()).unwrap();
     assert_eq!(left, (0..left.len() as u64).collect::<Vec<_>>());
     assert!(left.len() < 100);
@@ -223,7 +223,7 @@ fn damaged_files_are_never_a_new_database() {
                 &format!("{start}{end} {what}, attempt {attempt}"),
             );
         }
-        // The way out for a cache.
+        // A cache is destroyed and created again.
         Database::destroy(&image).unwrap();
         let database = Database::open(&image, &options()).unwrap();
         assert_eq!(rows(&database).unwrap(), []);
@@ -239,7 +239,7 @@ fn cut(log: &Path, length: u64) -> Result<(), String> {
     Ok(())
 }
 
-/// Writes bytes over those of a log, as many as it has.
+/// Writes `bytes` over the first bytes of a log.
 fn overwrite(log: &Path, bytes: &[u8]) {
     let mut file = OpenOptions::new().write(true).open(log).unwrap();
     file.write_all(bytes).unwrap();
@@ -303,7 +303,7 @@ fn torn_write_before_the_stamp_is_refused() {
     let image = crash_image(&path, "image");
     let log = files(&image, "", ".log")[0].clone();
     let whole = size(&log);
-    // It did not reach the disk, and the row was acknowledged.
+    // The sector did not reach the disk, and the row was acknowledged.
     let mut bytes = fs::read(&log).unwrap();
     let from = bytes.len() - bytes.len() % 512;
     bytes[from..].fill(0);

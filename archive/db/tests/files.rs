@@ -1,4 +1,4 @@
-//! Databases on disk, and what can happen to their files.
+//! Databases on disk, and damage to their files.
 
 use std::fs::{self, OpenOptions};
 use std::io::{Read, Seek, SeekFrom, Write};
@@ -44,7 +44,7 @@ pub(crate) fn loaded(rows: u64) -> (TempDir, PathBuf) {
     (directory, path)
 }
 
-/// Copies the files as they are: what a kill at this moment would leave.
+/// Copies the files as they are, as a kill at this moment would leave them.
 pub(crate) fn crash_image(path: &Path, name: &str) -> PathBuf {
     let copy = path.with_file_name(name);
     fs::create_dir(&copy).unwrap();

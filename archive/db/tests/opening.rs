@@ -190,7 +190,7 @@ fn database_of_before_a_rebuild_is_refused() {
         }
         other => panic!("{other:?}"),
     }
-    // Who kept the number alone, as older releases did, does not know which one it was.
+    // A user that kept the number alone, as older releases did, does not know which database it had.
     let number = Reach {
         identity: None,
         ..reach

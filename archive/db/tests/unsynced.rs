@@ -8,7 +8,7 @@ use archive_db::{Database, DbError, Options, Table};
 
 use crate::files::{crash_image, files, size, truncate};
 
-/// The unit in which a disk keeps or loses what was not synced.
+/// The unit in which a disk keeps or loses unsynced bytes.
 const PAGE: usize = 4096;
 
 fn options() -> Options {
@@ -27,7 +27,7 @@ fn write(database: &Database, numbers: std::ops::Range<u64>) {
     }
 }
 
-/// Returns the number of numbers that are there: a prefix of them, the same one in both tables.
+/// Returns the number of rows: a prefix of those written, the same one in both tables.
 fn prefix(path: &Path) -> u64 {
     let database = Database::open(path, &options()).unwrap();
     let left: Table<u64, String> = database.table("left").unwrap();
@@ -85,7 +85,7 @@ fn lost_pages_leave_a_synced_prefix() {
             (40..80).contains(&cut),
             "{cut} after a cut before page {lost}"
         );
-        // The length was written and the page was not, and those behind it were.
+        // The length and the pages behind were written, and this page was not.
         let image = crash_image(&path, &format!("hole {lost}"));
         let mut log = OpenOptions::new()
             .write(true)
@@ -107,10 +107,10 @@ fn lost_pages_leave_a_synced_prefix() {
 fn flushed_tables_agree_after_a_cut() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("database");
-    // So small that tables are flushed while rows are written.
+    // The memory is so small that tables are flushed while rows are written.
     let database = Database::open(&path, &options().memory(1 << 20)).unwrap();
     write(&database, 0..6000);
-    // Closed, so that nothing works on its files any more.
+    // The database is closed, so that nothing works on its files any more.
     drop(database);
     assert!(!files(&path, "", ".sst").is_empty());
     let log = newest_log(&path);

@@ -1,5 +1,5 @@
-//! The refusal of a database before anything is done with it: one that is absent, another one, or one that has not come
-//! as far as its user knows.
+//! The refusal of a database before anything is done with it: of one that is absent, is another one, or lacks commits
+//! that its user knows of.
 
 use std::fs;
 use std::io;
@@ -11,7 +11,8 @@ use crate::options::Options;
 
 /// Returns whether a database is in this directory.
 ///
-/// RocksDB creates a new database over the files of the old one if `CURRENT` is absent; so the rest is looked at first.
+/// RocksDB creates a new database over the files of the old one if `CURRENT` is absent; so the other files are checked
+/// first.
 pub(super) fn is_there(path: &Path) -> Result<bool, DbError> {
     let io = |error: io::Error| DbError::from_io(path, &error);
     let entries = match fs::read_dir(path) {
@@ -41,7 +42,7 @@ pub(super) fn is_there(path: &Path) -> Result<bool, DbError> {
     }
 }
 
-/// Makes the error about a database that has not come as far as its user knows.
+/// Makes the error about a database that lacks commits that its user knows of.
 pub(super) fn behind(path: &Path, options: &Options, found: u64) -> DbError {
     DbError::Behind {
         path: path.to_path_buf(),
@@ -50,7 +51,7 @@ pub(super) fn behind(path: &Path, options: &Options, found: u64) -> DbError {
     }
 }
 
-/// Refuses a database that is another one than its user knows, or has not come as far.
+/// Refuses a database that is not the one of its user, or lacks commits that its user knows of.
 pub(super) fn refuse_others(engine: &Engine, options: &Options) -> Result<(), DbError> {
     let wanted = options.identity.as_ref();
     if let Some(wanted) = wanted.filter(|wanted| *wanted != engine.identity()) {
