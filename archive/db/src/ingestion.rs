@@ -29,7 +29,7 @@ const LEAST_FILE: usize = 1 << 20;
 /// nothing else.
 const MOST_UNDIGESTED: u64 = 12;
 
-/// The part of the rows that may sort before the last row of the previous file, one in so many, while the others still
+/// The share of rows, one in this number, that may sort before the last row of the previous file, while the others still
 /// become a file of their own.
 const LATE_OF: usize = 8;
 

@@ -61,9 +61,9 @@ pub struct AtticItem {
     /// When the item was put aside. Absent: its reason cannot be read.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub at: Option<Timestamp>,
-    /// Who put the item aside. Empty: its reason cannot be read.
+    /// The person or part that put the item aside. Empty: its reason cannot be read.
     pub who: String,
-    /// Why the item was put aside, or what is wrong with an item that cannot be read.
+    /// The reason why the item was put aside, or what is wrong with an item that cannot be read.
     pub why: String,
     /// The kind of the item.
     pub kind: AtticKind,

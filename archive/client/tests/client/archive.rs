@@ -33,7 +33,7 @@ use crate::world::key;
 pub enum Fault {
     /// No fault.
     Honest,
-    /// Ends the stream after so many messages.
+    /// Ends the stream after this number of messages.
     EndAfter(usize),
     /// Ends the stream with an error.
     FailAfter(usize, Kind),
