@@ -1,4 +1,4 @@
-//! The smallest part there is, and what `tests/process.rs` runs and kills: `daemon BEHAVIOUR [KEY=VALUE…]`.
+//! The smallest part of an archive, which `tests/process.rs` runs and kills: `daemon BEHAVIOUR [KEY=VALUE…]`.
 
 use std::io::{Error, Write};
 use std::process::ExitCode;
@@ -15,7 +15,7 @@ struct Settings {
     daemon: DaemonSettings,
 }
 
-/// Says once that it works, which shows that everything before it is up.
+/// A worker that prints once that it works, which shows that everything before it is up.
 struct Beat;
 
 impl Worker for Beat {

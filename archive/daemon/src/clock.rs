@@ -1,7 +1,7 @@
-//! The only reader of the time and of randomness. Both are handed out as arguments, so that a test can decide them.
+//! The only reader of time and randomness. Both are passed as arguments, so that a test can decide them.
 //!
-//! [`Clock::now`] is the time of day: it may jump, and is for what people read. [`Clock::instant`] never goes back,
-//! and is for how long something took. Not promised: that two machines agree about either.
+//! [`Clock::now`] is the time of day: it may jump, and is for people to read. [`Clock::instant`] never goes back, and
+//! is for measuring durations. Not promised: that two machines agree about either.
 //!
 //! A test moves the time by hand:
 //!
@@ -24,10 +24,10 @@ use std::time::{Duration, Instant};
 use jiff::Timestamp;
 use tokio::sync::watch;
 
-/// The time that a [`ManualClock`] waits for sleeps. A limit against hanging.
+/// The time that a [`ManualClock`] waits for sleeps: a limit against hanging.
 const PATIENCE: Duration = Duration::from_mins(5);
 
-/// The time, cheap to clone.
+/// A clock, cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Clock(Source);
 
@@ -37,18 +37,18 @@ enum Source {
     Manual(Arc<Manual>),
 }
 
-/// The awaited event did not come in time.
+/// The error of a wait that took longer than its limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("nothing happened within {0:?}")]
 pub struct TimedOut(pub Duration);
 
 impl Clock {
-    /// The clock of the machine.
+    /// Returns the clock of the machine.
     pub const fn system() -> Self {
         Self(Source::System)
     }
 
-    /// The time of day.
+    /// Returns the time of day.
     pub fn now(&self) -> Timestamp {
         match &self.0 {
             Source::System => Timestamp::now(),
@@ -56,12 +56,12 @@ impl Clock {
         }
     }
 
-    /// The time of day after `duration`; the last there is, when that is later.
+    /// Returns the time of day after `duration`, or the last possible time if that is later.
     pub fn after(&self, duration: Duration) -> Timestamp {
         later(self.now(), duration)
     }
 
-    /// A point in time to measure from, which never goes back.
+    /// Returns a point in time to measure from, which never goes back.
     pub fn instant(&self) -> Instant {
         match &self.0 {
             Source::System => Instant::now(),
@@ -72,7 +72,7 @@ impl Clock {
         }
     }
 
-    /// Waits. Cancel-safe.
+    /// Waits for `duration`. Cancel-safe.
     pub async fn sleep(&self, duration: Duration) {
         match &self.0 {
             Source::System => tokio::time::sleep(duration).await,
@@ -80,7 +80,7 @@ impl Clock {
         }
     }
 
-    /// The outcome of `future`, unless `limit` passes first; then `future` is dropped.
+    /// Returns the outcome of `future`, unless `limit` passes first; then `future` is dropped.
     ///
     /// # Errors
     ///
@@ -102,7 +102,7 @@ fn later(time: Timestamp, duration: Duration) -> Timestamp {
     time.checked_add(duration).unwrap_or(Timestamp::MAX)
 }
 
-/// The hand on a clock that a test moves on. Clones move the same clock.
+/// The control of a clock that a test moves. Clones move the same clock.
 #[derive(Clone, Debug)]
 pub struct ManualClock(Arc<Manual>);
 
@@ -110,21 +110,21 @@ pub struct ManualClock(Arc<Manual>);
 struct Manual {
     start: Timestamp,
     origin: Instant,
-    /// Whether the time of the machine passes on it, too.
+    /// Whether the clock also goes on with the time of the machine.
     runs: bool,
-    /// By how much a test has moved it.
+    /// The time by which a test has moved the clock.
     moved: watch::Sender<Duration>,
     sleepers: watch::Sender<usize>,
 }
 
 impl ManualClock {
-    /// A clock that stands at `start` until it is moved.
+    /// Makes a clock that stands at `start` until it is moved.
     pub fn new(start: Timestamp) -> Self {
         Self::with(start, false)
     }
 
-    /// A clock that goes on from `start` as that of the machine does, and skips what it is moved by: for parts that talk
-    /// to each other in real time and pause for minutes in between.
+    /// Makes a clock that goes on from `start` with the time of the machine, and skips the time by which it is moved:
+    /// for parts that talk to each other in real time and pause for minutes in between.
     pub fn running(start: Timestamp) -> Self {
         Self::with(start, true)
     }
@@ -139,12 +139,12 @@ impl ManualClock {
         }))
     }
 
-    /// The clock to hand out; all of them show the same time.
+    /// Returns the clock to hand out; all of them show the same time.
     pub fn clock(&self) -> Clock {
         Clock(Source::Manual(Arc::clone(&self.0)))
     }
 
-    /// Moves the time, and wakes who has slept long enough.
+    /// Moves the time, and wakes each sleep that is then over.
     pub fn advance(&self, duration: Duration) {
         self.0
             .moved
@@ -155,7 +155,7 @@ impl ManualClock {
     ///
     /// # Panics
     ///
-    /// Panics when that is not so after five minutes of the machine's time, with the number of sleeps seen last.
+    /// Panics if that does not happen within five minutes of the machine's time, with the number of sleeps seen last.
     pub async fn sleepers(&self, count: usize) {
         let mut sleepers = self.0.sleepers.subscribe();
         let reached = sleepers.wait_for(|sleepers| *sleepers == count);
@@ -171,7 +171,7 @@ impl ManualClock {
     ///
     /// # Panics
     ///
-    /// Panics when [`ManualClock::sleepers`] does.
+    /// Panics if [`ManualClock::sleepers`] does.
     pub async fn advance_sleepers(&self, count: usize, duration: Duration) {
         self.sleepers(count).await;
         self.advance(duration);
@@ -199,14 +199,14 @@ impl Manual {
             }
             tokio::select! {
                 () = tokio::time::sleep(rest), if self.runs => {}
-                // Fails only when the sender is gone, and `self` holds it.
+                // An error means that the sender is gone, and `self` holds it.
                 changed = moved.changed() => drop(changed),
             }
         }
     }
 }
 
-/// Counts a sleep while it lasts, also when it is cancelled.
+/// A guard that counts a sleep while it lasts, also when it is cancelled.
 struct Asleep<'a>(&'a watch::Sender<usize>);
 
 impl<'a> Asleep<'a> {
@@ -222,31 +222,31 @@ impl Drop for Asleep<'_> {
     }
 }
 
-/// Randomness, cheap to clone.
+/// A source of randomness, cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Chance(Option<Arc<AtomicU64>>);
 
-/// The system gave no random bytes.
+/// The error of a system that gave no random bytes.
 #[derive(Debug, thiserror::Error)]
 #[error("the system gives no random bytes")]
 pub struct NoChance(#[from] getrandom::Error);
 
 impl Chance {
-    /// The system's, fit for secrets and names.
+    /// Returns the randomness of the system, fit for secrets and names.
     pub const fn system() -> Self {
         Self(None)
     }
 
-    /// The same sequence for the same seed, for tests. Fit for nothing secret.
+    /// Returns the same sequence for the same seed, for tests. Not fit for secrets.
     pub fn seeded(seed: u64) -> Self {
         Self(Some(Arc::new(AtomicU64::new(seed))))
     }
 
-    /// `N` random bytes: 16 make a name that nobody else has, 32 a secret.
+    /// Returns `N` random bytes: 16 make a unique name, 32 a secret.
     ///
     /// # Errors
     ///
-    /// [`NoChance`] if the system gives no randomness; a seeded one never fails.
+    /// [`NoChance`] if the system gives no randomness; a seeded source never fails.
     pub fn bytes<const N: usize>(&self) -> Result<[u8; N], NoChance> {
         let mut bytes = [0; N];
         match &self.0 {
@@ -264,17 +264,17 @@ impl Chance {
         Ok(bytes)
     }
 
-    /// A number below `limit`. Even enough for delays and samples: the bias is below `limit` / 2⁶⁴.
+    /// Returns a number below `limit`. Even enough for delays and samples: the bias is below `limit` / 2⁶⁴.
     ///
     /// # Errors
     ///
-    /// [`NoChance`] if the system gives no randomness; a seeded one never fails.
+    /// [`NoChance`] if the system gives no randomness; a seeded source never fails.
     pub fn below(&self, limit: NonZeroU64) -> Result<u64, NoChance> {
         Ok(u64::from_le_bytes(self.bytes()?) % limit)
     }
 }
 
-/// Steele, Lea and Flood's `SplitMix64`: one addition of state, so that an atomic is enough.
+/// Returns the next number of Steele, Lea and Flood's `SplitMix64`: one addition of state, so that an atomic is enough.
 fn split_mix(state: &AtomicU64) -> u64 {
     const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
     let mut z = state.fetch_add(STEP, Ordering::Relaxed).wrapping_add(STEP);
@@ -361,7 +361,7 @@ mod tests {
         let bytes = |seed| Chance::seeded(seed).bytes::<20>().unwrap();
         assert_eq!(bytes(7), bytes(7));
         assert_ne!(bytes(7), bytes(8));
-        // The first output of SplitMix64 for the seed 0, as its authors' reference gives it.
+        // The first output of SplitMix64 for the seed 0, by its authors' reference.
         assert_eq!(
             Chance::seeded(0).bytes::<8>().unwrap(),
             0xe220_a839_7b1d_cdaf_u64.to_le_bytes()

@@ -6,8 +6,8 @@
 //! Owner of: how settings are read, the names of tasks and workers, the only readers of the time ([`Clock`]), of
 //! randomness ([`Chance`]) and of the environment ([`settings::environment`]).
 //!
-//! Not promised: that anything is remembered over a restart. A pause, a throttle and a status live in memory; a
-//! worker's checkpoint is its own.
+//! Not promised: that anything is remembered over a restart. A pause, a throttle and a status live in memory; a worker
+//! keeps its checkpoint itself.
 //!
 //! The rooms in reading order:
 //!

@@ -25,7 +25,7 @@ use prometheus_client::registry::{Metric, Registry};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-/// The media type of the page.
+/// The media type of the page of metrics.
 pub const MEDIA_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 /// The time that a reader of the page may keep the stop waiting.
@@ -62,7 +62,7 @@ impl MetricConstructor<Histogram> for Buckets {
     }
 }
 
-/// The reason why there is no such instrument: a bug in the part that asked for it.
+/// The reason why an instrument cannot be made: a bug in the part that asked for it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MetricError {
     /// A metric or label name has a character that Prometheus does not allow.
@@ -71,26 +71,26 @@ pub enum MetricError {
     /// A label is given twice.
     #[error("metric `{metric}` has the label `{label}` twice")]
     Label {
-        /// The metric.
+        /// The name of the metric.
         metric: String,
-        /// The label.
+        /// The name of the label.
         label: String,
     },
     /// The name belongs to an instrument of another kind.
     #[error("metric `{0}` already exists as another kind")]
     Taken(String),
-    /// Bucket limits that do not rise, or are not finite.
+    /// The limits of the buckets do not rise, or are not finite.
     #[error("metric `{0}` needs finite, rising bucket limits")]
     Buckets(String),
 }
 
 impl Metrics {
-    /// No metrics yet.
+    /// Makes an empty set of metrics.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The same metrics; those made through the result bear this label in addition.
+    /// Returns the same metrics; those made through the result bear this label in addition.
     #[must_use]
     pub fn labelled(&self, label: &str, value: &str) -> Self {
         let mut labels = self.labels.clone();
@@ -101,7 +101,7 @@ impl Metrics {
         }
     }
 
-    /// A number that only grows. On the page its name ends in `_total`, whether or not `name` does.
+    /// Returns a counter, which only grows. On the page its name ends in `_total`, whether or not `name` does.
     ///
     /// # Errors
     ///
@@ -125,7 +125,7 @@ impl Metrics {
         }
     }
 
-    /// A number that goes up and down.
+    /// Returns a gauge, which goes up and down.
     ///
     /// # Errors
     ///
@@ -171,7 +171,7 @@ impl Metrics {
         }
     }
 
-    /// The page.
+    /// Returns the page of all metrics.
     ///
     /// # Errors
     ///
@@ -213,7 +213,7 @@ impl Metrics {
 }
 
 impl Shared {
-    /// The family of that name; `made`, now registered, if there was none.
+    /// Returns the family of that name; registers `made` if there is no such family.
     fn family(&mut self, name: &str, help: &str, made: AnyFamily) -> AnyFamily {
         if let Some(family) = self.families.get(name) {
             return family.clone();
@@ -238,11 +238,12 @@ impl Shared {
     }
 }
 
-/// Answers `GET /metrics` on `listener` until `stop`. Not made for strangers: bind it to loopback or behind a wall.
+/// Answers `GET /metrics` on `listener` until `stop`. Not safe on an open network: bind it to loopback or behind a
+/// firewall.
 ///
 /// # Errors
 ///
-/// The system's reason if connections can no longer be accepted.
+/// The error of the system if connections can no longer be accepted.
 pub async fn serve(
     listener: TcpListener,
     metrics: Metrics,
@@ -374,7 +375,7 @@ mod tests {
         let client = async {
             let mut stream = TcpStream::connect(address).await.unwrap();
             stream.write_all(b"GET /metrics HT").await.unwrap();
-            // Its answer shows that the server has taken the connection before it.
+            // The answer shows that the server has taken the connection before it.
             request(address, "/metrics").await;
             stop.cancel();
             stream

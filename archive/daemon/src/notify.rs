@@ -1,13 +1,15 @@
-//! Telling people: one message when something is wrong for a while, one when it is over, never one per file.
+//! Notifications for people: one message when something is wrong for a while, one when it is over, never one per file.
 //!
-//! A part that finds something wrong calls [`Notifier::raise`], and [`Notifier::resolve`] when it is right again; one
-//! that sees all of something says so with [`Notifier::declare`]. As often as they like: none waits, and none is lost.
-//! One task makes messages of it; every way that is set sends them for itself, and tries again what was not taken.
+//! A part that finds something wrong calls [`Notifier::raise`], and [`Notifier::resolve`] when it is right again; a
+//! part that sees a whole scope calls [`Notifier::declare`] with everything in it. They may be called as often as
+//! needed: no call waits, and none is lost. One task makes messages of them; every configured channel sends its
+//! messages independently, and retries those that were not taken.
 //!
-//! A restart neither loses an incident nor repeats it: a row for each is kept in a [`Memory`], written before anything
-//! is told, and again once the first way has taken the message. What is wrong now is not remembered but found again;
-//! of what is not found again, those who declare say that it is over. Not promised: that a message which was taken in
-//! the moment of a crash comes only once, or that every way gets what waited for it when the process ended.
+//! A restart neither loses an incident nor repeats it: a [`Memory`] keeps a row for each, written before people are
+//! told anything, and again once the first channel has taken the message. Open problems are not remembered but found
+//! again; those that are not found again are resolved by the parts that declare. Not promised: that a message which was
+//! taken in the moment of a crash comes only once, or that every channel gets its waiting messages when the process
+//! ends.
 
 mod hook;
 pub mod incident;
@@ -41,13 +43,13 @@ pub use settings::{
 /// The pause before rows that could not be written are tried again.
 const AGAIN: Duration = Duration::from_mins(1);
 
-/// Tells people, cheap to clone. Does nothing where no way is set.
+/// A notifier of people, cheap to clone. Does nothing where no channel is configured.
 #[derive(Clone, Debug)]
 pub struct Notifier(Option<Arc<Shared>>);
 
 #[derive(Debug)]
 struct Shared {
-    /// The part that tells: `repository kb`.
+    /// The part that notifies: `repository kb`.
     source: String,
     clock: Clock,
     chance: Chance,
@@ -58,7 +60,7 @@ struct Shared {
     smtp: Option<Arc<Outbox>>,
 }
 
-/// The reason why nobody can be told.
+/// The reason why notifications cannot be sent.
 #[derive(Debug, thiserror::Error)]
 pub enum NotifyError {
     /// An instrument of that name is taken.
@@ -70,17 +72,17 @@ pub enum NotifyError {
 }
 
 impl Notifier {
-    /// One that tells nobody.
+    /// Returns a notifier that tells nobody.
     pub const fn silent() -> Self {
         Self(None)
     }
 
-    /// Whether nobody would hear of anything.
+    /// Returns whether no channel is configured.
     pub const fn is_silent(&self) -> bool {
         self.0.is_none()
     }
 
-    /// Starts the tasks that tell; `source` is who does: `repository kb`. Inside a runtime only.
+    /// Starts the tasks that notify; `source` is the name of the part: `repository kb`. Inside a runtime only.
     ///
     /// # Errors
     ///
@@ -125,24 +127,25 @@ impl Notifier {
                 }
             };
             tokio::join!(telling.run(&stop), send(command), send(smtp));
-            // What was taken last.
+            // Writes the rows of messages that were taken last.
             telling.write().await;
         });
         Ok(Self(Some(shared)))
     }
 
-    /// Something is wrong. `key` names the incident for as long as it lasts, `text` says what it is and what to do.
+    /// Reports that something is wrong. `key` names the incident for as long as it lasts, `text` says what it is and
+    /// what to do.
     pub fn raise(&self, key: &str, text: impl AsRef<str>) {
         self.change(|incidents, now| incidents.raise(key, &Wrong::now(text.as_ref()), now));
     }
 
-    /// It is right again. Where it was not wrong, nothing happens.
+    /// Reports that an incident is over. Does nothing if there is no such incident.
     pub fn resolve(&self, key: &str) {
         self.change(|incidents, now| incidents.resolve(key, now));
     }
 
-    /// All that is wrong within `scope`, by key: the keys that are the scope, or begin with it and `/`. Everything else
-    /// in it is right again, but for what is within one of `unclear`, of which nothing is known now.
+    /// Reports all incidents within `scope`, by key: keys that are the scope, or begin with it and `/`. All other
+    /// incidents in it are over, except those within one of `unclear`, of which nothing is known now.
     pub fn declare(
         &self,
         scope: &str,
@@ -160,7 +163,7 @@ impl Notifier {
         }
     }
 
-    /// Sends a test message through every way that is set, now; empty: none is.
+    /// Sends a test message through every configured channel, now. Returns an empty list without channels.
     pub async fn test(&self) -> Vec<SendOutcome> {
         let Some(shared) = &self.0 else {
             return Vec::new();
@@ -192,19 +195,19 @@ impl Shared {
         }
     }
 
-    /// Until the next thing is due, or `again`.
+    /// Waits until the next message is due, or for `again`.
     async fn pause(&self, again: Option<Duration>) {
         let due = lock(&self.incidents).due();
         let now = self.clock.now();
         let due = due.map(|due| Duration::try_from(due.duration_since(now)).unwrap_or_default());
         match due.into_iter().chain(again).min() {
-            // A moment is always waited for: a clock that is set back must not make this spin.
+            // The shortest pause is a millisecond: a clock that is set back must not make the loop spin.
             Some(pause) => self.clock.sleep(pause.max(Duration::from_millis(1))).await,
             None => std::future::pending().await,
         }
     }
 
-    /// Writes the rows that have changed. People are told also where that fails.
+    /// Writes the changed rows; returns whether that worked. People are told also where it fails.
     async fn write(&self) -> bool {
         let rows = lock(&self.incidents).changes();
         if rows.is_empty() {
@@ -242,7 +245,7 @@ impl Shared {
         self.changed.notify_one();
     }
 
-    /// A name for a message that no other has.
+    /// Makes a unique name for a message.
     fn name(&self) -> String {
         let random = self.chance.bytes().map(u128::from_be_bytes);
         let number = random.unwrap_or_else(|error| {
@@ -254,7 +257,7 @@ impl Shared {
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // Nothing panics while it holds the lock, so what it guards is whole even then.
+    // The holder of the lock never panics, so that its content is valid even when poisoned.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

@@ -1,7 +1,7 @@
-//! Start, serve, drain: once for every part.
+//! Starting, serving and draining, alike for every part.
 //!
-//! [`run()`] is the whole life of a process, in the order in which it is written down. Owner of: the runtime and the
-//! panic hook. Not promised: an exit code; that is chosen by the command line from the [`RunError`].
+//! [`run()`] is the whole life of a process, from top to bottom. Owner of: the runtime and the panic hook. Not
+//! promised: an exit code; the command line chooses that from the [`RunError`].
 
 use std::cell::Cell;
 use std::io::{self, Write};
@@ -30,9 +30,9 @@ const LAST_CALL: Duration = Duration::from_secs(1);
 pub struct DaemonSettings {
     /// The level of logging: `info`, or levels by module: `info,archive_rpc=debug`.
     pub log: LogFilter,
-    /// `auto` (people on a terminal, else JSON), `human` or `json`.
+    /// The format of the log: `auto` (people on a terminal, else JSON), `human` or `json`.
     pub log_format: LogFormat,
-    /// Where `/metrics` is served. Port 0 takes a free one, which is logged.
+    /// The address at which `/metrics` is served. Port 0 takes a free one, which is logged.
     pub metrics: SocketAddr,
     /// The time that tasks may take to end after a stop.
     pub drain: Period,
@@ -49,25 +49,25 @@ impl Default for DaemonSettings {
     }
 }
 
-/// The means of a part, cheap to clone.
+/// The services that a part runs with, cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Daemon {
-    /// The time.
+    /// The clock of the process.
     pub clock: Clock,
-    /// Randomness.
+    /// The source of randomness.
     pub chance: Chance,
     /// The running tasks, and the stop of all of them.
     pub tasks: Tasks,
-    /// Background jobs.
+    /// The background jobs.
     pub workers: Workers,
-    /// Instruments.
+    /// The metrics of the process.
     pub metrics: Metrics,
-    /// The executable of this process, for work that is better done in a process of its own; absent: it is done in this
-    /// one. Only a caller that knows its verbs sets it.
+    /// The executable of this process, for work that is better done in a process of its own; absent: that work is done
+    /// in this one. Only a caller that knows its verbs sets it.
     pub executable: Option<PathBuf>,
 }
 
-/// The reason why a process ended other than by being asked to, or did not end in time.
+/// The reason why a process ended without being asked to, or did not end in time.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
     /// Logging could not be installed.
@@ -79,21 +79,21 @@ pub enum RunError {
     /// The signals could not be taken over.
     #[error("signals cannot be watched")]
     Signals(#[source] io::Error),
-    /// The address for the metrics is taken or not ours.
+    /// The address for the metrics is taken, or not one of this machine.
     #[error("metrics cannot be served at {address}; set daemon.metrics to another address")]
     Metrics {
         /// The address in the settings.
         address: SocketAddr,
-        /// The reason of the system.
+        /// The error of the system.
         source: io::Error,
     },
-    /// A task failed or did not end. The part's own start is the task that bears the part's name.
+    /// A task failed or did not end. The start of the part itself is the task with the part's name.
     #[error(transparent)]
     Task(#[from] TaskError),
 }
 
 impl Daemon {
-    /// A daemon without tasks. Parts are given theirs by [`run()`]; tests make it with a clock of their own.
+    /// Makes a daemon without tasks. Parts get theirs from [`run()`]; tests make it with a clock of their own.
     pub fn new(clock: Clock, chance: Chance) -> Self {
         let tasks = Tasks::new();
         let workers = Workers::new(clock.clone(), tasks.clone());
@@ -107,8 +107,8 @@ impl Daemon {
         }
     }
 
-    /// The same daemon for one of several parts in a process: its tasks and workers are named `part/…`, its metrics
-    /// bear the label `part`.
+    /// Returns the same daemon for one of several parts in a process: its tasks and workers are named `part/…`, its
+    /// metrics bear the label `part`.
     #[must_use]
     pub fn part(&self, part: &str) -> Self {
         Self {
@@ -122,8 +122,9 @@ impl Daemon {
 
 /// Runs a part until a signal or a failure: the body of `main`.
 ///
-/// `start` brings the part up and returns; what it leaves running in [`Daemon::tasks`] lives until the stop. It may
-/// also itself wait for the stop. Returns `Ok` after a stop that was asked for and in which every task ended well.
+/// `start` brings the part up and returns; the tasks that it starts in [`Daemon::tasks`] live until the stop. It may
+/// also itself wait for the stop. Returns `Ok` after a stop that was asked for and in which every task ended without an
+/// error.
 ///
 /// # Errors
 ///
@@ -158,7 +159,7 @@ where
     E: Into<AnyError> + Send + 'static,
     F: Future<Output = Result<(), E>> + Send + 'static,
 {
-    // Signals first: one that comes during the start must not be lost.
+    // The signals come first: one that arrives during the start must not be lost.
     let signals = Signals::new().map_err(RunError::Signals)?;
     let daemon = Daemon::new(Clock::system(), Chance::system());
     let unusable = |source| RunError::Metrics {
@@ -180,7 +181,7 @@ where
         "starting"
     );
     tasks.spawn_once(name, start(daemon.clone()));
-    // The drain runs under the signals' eyes too, so that a second one can cut it short.
+    // The drain runs while signals are watched too, so that a second one can cut it short.
     tokio::select! {
         outcome = tasks.join(settings.drain.duration()) => outcome?,
         never = signals.watch(tasks) => match never {},
@@ -190,18 +191,18 @@ where
 }
 
 thread_local! {
-    /// Whether a panic of this thread is one that costs nobody else anything.
+    /// Whether a panic of this thread must not end the process.
     static SPARED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// The end of a spared thread by a panic. Its words are on standard error.
+/// The error of spared work that panicked. The message is on standard error.
 #[derive(Debug, thiserror::Error)]
 #[error("it panicked; that is a bug, please report it")]
 pub struct Panicked;
 
-/// Does something whose panic must not end the process: the work of one job, beside which the archive goes on.
+/// Does work whose panic must not end the process: that of one job, beside which the archive goes on.
 ///
-/// Nothing that it shared with others may be used again after a panic.
+/// State that the work shares with others must not be used again after a panic.
 ///
 /// # Errors
 ///
@@ -213,8 +214,8 @@ pub fn spare<T>(work: impl FnOnce() -> T) -> Result<T, Panicked> {
     done.map_err(|_said_by_the_hook| Panicked)
 }
 
-/// From here on a panic anywhere ends the process by `abort`, after it has said where it was, in which task, and why;
-/// but for what is [spared](spare), which is said, too.
+/// Makes a panic anywhere end the process by `abort`, after its place, task and reason were printed; only
+/// [spared](spare) work does not end the process, and is printed, too.
 pub fn abort_on_panic() {
     std::panic::set_hook(Box::new(|panic| {
         let task = tasks::current().map_or_else(String::new, |name| format!(" in task `{name}`"));
@@ -225,7 +226,7 @@ pub fn abort_on_panic() {
         } else {
             "the process ends"
         };
-        // Standard error may be closed; then there is nobody to tell.
+        // Standard error may be closed; then the message is lost.
         drop(writeln!(
             io::stderr(),
             "a bug: {what} because it {panic}{task}\n{trace}"

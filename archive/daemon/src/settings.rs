@@ -7,9 +7,9 @@
 //! section. A number in a key picks an element of a list: `--set replica.0.site=Aarhus`.
 //!
 //! Owner of: the reading of the file and of the environment. Not promised: that a value makes sense (that a path
-//! exists, that a port is free); that is checked by the part that uses it.
+//! exists, that a port is free); the part that uses it checks that.
 //!
-//! Settings types should say `#[serde(deny_unknown_fields)]`: unknown keys are refused anyway, but only then does the
+//! Settings types should have `#[serde(deny_unknown_fields)]`: unknown keys are refused anyway, but only then does the
 //! error name the key that was probably meant.
 
 mod document;
@@ -33,21 +33,21 @@ pub const MAX_FILE: u64 = 1 << 20;
 /// The prefix of environment variables that are settings.
 pub const PREFIX: &str = "HOLDFAST__";
 
-/// Where the settings of one process come from.
+/// The sources of the settings of one process.
 #[derive(Clone, Debug, Default)]
 pub struct Sources {
-    /// The TOML file; without one there are only defaults and overrides.
+    /// The TOML file; without it there are only defaults and overrides.
     pub file: Option<PathBuf>,
     /// Variables as [`environment`] returns them; others than `HOLDFAST__…` are skipped.
     pub environment: Vec<(String, String)>,
-    /// `KEY=VALUE` as given to `--set`, KEY with dots; of several for one key the last stands.
+    /// Overrides `KEY=VALUE` as given to `--set`, KEY with dots; of several for one key the last counts.
     pub set: Vec<String>,
 }
 
-/// Where a setting was given.
+/// The place where a setting was given.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// Nowhere: it is missing, and there is no file.
+    /// No place: the setting is missing, and there is no file.
     Nowhere,
     /// A file, and the line in it, from 1, where that is known.
     File(PathBuf, Option<usize>),
@@ -57,13 +57,13 @@ pub enum Place {
     Set(String),
 }
 
-/// The reason why there are no settings: correct what is named, and start again.
+/// The reason why there are no settings: correct the named place, and start again.
 #[derive(Debug, thiserror::Error)]
 pub enum SettingsError {
     /// The file is missing, is a directory, or may not be read.
     #[error("{}: the settings file cannot be read; name another with --settings", .path.display())]
     Read {
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
         /// The reason of the system.
         source: io::Error,
@@ -71,31 +71,31 @@ pub enum SettingsError {
     /// The file is longer than [`MAX_FILE`].
     #[error("{}: longer than {MAX_FILE} bytes; this is not a settings file", .0.display())]
     TooLarge(PathBuf),
-    /// Something in a source is wrong.
+    /// A source has something wrong in it.
     #[error("{place}: {message}")]
     Invalid {
-        /// Where it stands.
+        /// The place of the problem.
         place: Place,
         /// The problem, with the key.
         message: String,
     },
 }
 
-/// The settings that `sources` make together.
+/// Reads the settings from `sources`.
 ///
 /// # Errors
 ///
-/// [`SettingsError`] with the first thing that is wrong, and its place.
+/// [`SettingsError`] with the first problem, and its place.
 pub fn load<T: DeserializeOwned>(sources: &Sources) -> Result<T, SettingsError> {
     let (file, text) = file(sources)?;
     Document::new(file, &text, &overrides(sources)?)?.read()
 }
 
-/// Everything that is wrong with the settings that `sources` make together; [`load`] says the first thing only.
+/// Returns all problems of the settings in `sources`; [`load`] returns the first only.
 ///
 /// # Errors
 ///
-/// [`SettingsError`] if there is nothing to look through: the file cannot be read, or an override cannot.
+/// [`SettingsError`] if there is nothing to check: the file cannot be read, or an override cannot.
 pub fn problems<T: DeserializeOwned>(
     sources: &Sources,
 ) -> Result<Vec<SettingsError>, SettingsError> {
@@ -103,7 +103,7 @@ pub fn problems<T: DeserializeOwned>(
     problems::all::<T>(&file, &text, &overrides(sources)?)
 }
 
-/// The sections and single keys at the top of a settings file, as far as it can be read.
+/// Returns the sections and single keys at the top of a settings file, as far as it can be read.
 ///
 /// # Errors
 ///
@@ -135,7 +135,7 @@ fn overrides(sources: &Sources) -> Result<Vec<Override>, SettingsError> {
         .collect()
 }
 
-/// Settings as the TOML text that [`load`] reads back.
+/// Returns settings as the TOML text that [`load`] reads back.
 ///
 /// # Errors
 ///
@@ -144,7 +144,7 @@ pub fn print<T: Serialize>(settings: &T) -> Result<String, PrintError> {
     Ok(toml::to_string_pretty(settings)?)
 }
 
-/// A value that TOML cannot express, such as an integer above 2⁶³ − 1.
+/// The error of a value that TOML cannot express, such as an integer above 2⁶³ − 1.
 #[derive(Debug, thiserror::Error)]
 #[error("the settings cannot be written as TOML")]
 pub struct PrintError(#[from] toml::ser::Error);

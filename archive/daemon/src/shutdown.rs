@@ -1,7 +1,7 @@
 //! Signals: the first SIGTERM or SIGINT asks all tasks to stop, the second ends the process at once.
 //!
-//! The exit code of the second is 128 plus the signal's number, as shells show it: 130 for SIGINT, 143 for SIGTERM.
-//! It is not 70, for a person who is in a hurry is no bug. Nothing is lost by it that a power cut would not lose.
+//! The exit code after the second signal is 128 plus its number, as shells show it: 130 for SIGINT, 143 for SIGTERM. It
+//! is not 70, because a person who is in a hurry is no bug. Nothing is lost by it that a power cut would not lose.
 
 use std::convert::Infallible;
 use std::io;
@@ -10,7 +10,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::tasks::Tasks;
 
-/// The signals that end the process. From here on they no longer kill it by themselves.
+/// The signals that end the process. Once they are taken over, they no longer kill it by themselves.
 #[derive(Debug)]
 pub struct Signals {
     terminate: Signal,
@@ -22,7 +22,7 @@ impl Signals {
     ///
     /// # Errors
     ///
-    /// The system's reason if a signal cannot be watched.
+    /// The error of the system if a signal cannot be watched.
     pub fn new() -> io::Result<Self> {
         Ok(Self {
             terminate: signal(SignalKind::terminate())?,
@@ -30,7 +30,7 @@ impl Signals {
         })
     }
 
-    /// Turns the first signal into a stop of `tasks`. Never returns: the second ends the process.
+    /// Turns the first signal into a stop of `tasks`. Never returns: the second signal ends the process.
     pub async fn watch(mut self, tasks: &Tasks) -> Infallible {
         let first = self.next().await;
         tracing::info!(

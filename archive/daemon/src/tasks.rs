@@ -3,8 +3,8 @@
 //! A task that returns an error, ends although it should live, or panics stops all of them, and is named in what
 //! [`Tasks::join`] returns. The only place that starts tokio tasks.
 //!
-//! Not promised: that a task stops when it is asked to. One that does not see [`Tasks::stop`] is cut off at the
-//! deadline, wherever it stands; blocking code cannot be cut off and ends with the process.
+//! Not promised: that a task stops when it is asked to. A task that does not watch [`Tasks::stop`] is cut off at the
+//! deadline, wherever it is; blocking code cannot be cut off and ends with the process.
 //!
 //! ```
 //! use archive_daemon::{TaskError, Tasks};
@@ -39,9 +39,9 @@ tokio::task_local! {
     static NAME: Arc<str>;
 }
 
-/// The end of a task: `()` where nothing can fail, else a `Result`.
+/// The outcome of a task: `()` where nothing can fail, else a `Result`.
 pub trait Outcome: Send + 'static {
-    /// Returns the error that shall stop all tasks.
+    /// Returns the error, if the outcome is one, which then stops all tasks.
     fn failure(self) -> Option<AnyError>;
 }
 
@@ -78,37 +78,37 @@ struct State {
     failure: Option<TaskError>,
 }
 
-/// The reason why the tasks ended before anybody asked them to, or did not end.
+/// The reason why the tasks ended before they were asked to, or did not end.
 #[derive(Debug, thiserror::Error)]
 pub enum TaskError {
-    /// It returned an error.
+    /// A task returned an error.
     #[error("task `{name}` failed")]
     Failed {
-        /// The task.
+        /// The name of the task.
         name: Arc<str>,
-        /// The error that it returned.
+        /// The error that the task returned.
         source: AnyError,
     },
-    /// It returned although nobody had asked it to stop: a bug.
+    /// A task returned although it had not been asked to stop: a bug.
     #[error("task `{name}` ended by itself")]
     Ended {
-        /// The task.
+        /// The name of the task.
         name: Arc<str>,
     },
-    /// It panicked: a bug.
+    /// A task panicked: a bug.
     #[error("task `{name}` panicked: {reason}")]
     Panicked {
-        /// The task.
+        /// The name of the task.
         name: Arc<str>,
         /// The message of the panic.
         reason: String,
     },
-    /// These still ran when the deadline had passed, and were cut off.
+    /// Tasks still ran when the deadline had passed, and were cut off.
     #[error("still running {after:?} after the stop: {}", .names.join(", "))]
     Stuck {
-        /// The tasks, sorted.
+        /// The names of the tasks, sorted.
         names: Vec<Arc<str>>,
-        /// The deadline.
+        /// The deadline that had passed.
         after: Duration,
     },
 }
@@ -120,7 +120,7 @@ impl Default for Tasks {
 }
 
 impl Tasks {
-    /// No tasks yet.
+    /// Makes an empty set of tasks.
     pub fn new() -> Self {
         Self {
             shared: Arc::default(),
@@ -128,7 +128,7 @@ impl Tasks {
         }
     }
 
-    /// The same tasks; those started through the result are named `part/…`.
+    /// Returns the same tasks; those started through the result are named `part/…`.
     #[must_use]
     pub fn part(&self, part: &str) -> Self {
         Self {
@@ -137,12 +137,12 @@ impl Tasks {
         }
     }
 
-    /// Starts a task that lives until the stop. It watches [`Tasks::stop`] itself. Inside a runtime only.
+    /// Starts a task that lives until the stop, and watches [`Tasks::stop`] itself. Inside a runtime only.
     pub fn spawn(&self, name: &str, future: impl Future<Output = impl Outcome> + Send + 'static) {
         self.start(name, future, Lives::UntilStop);
     }
 
-    /// Starts a task that may end. An error still stops everything. Inside a runtime only.
+    /// Starts a task that may end. An error of it still stops all tasks. Inside a runtime only.
     pub fn spawn_once(
         &self,
         name: &str,
@@ -151,7 +151,7 @@ impl Tasks {
         self.start(name, future, Lives::UntilDone);
     }
 
-    /// Ends all tasks with the error that `failure` gives, once it gives one. It is asked every second.
+    /// Ends all tasks with the error that `failure` returns, once it returns one. It is called every second.
     pub fn spawn_watch<E: Into<AnyError> + Send + 'static>(
         &self,
         name: &str,
@@ -172,7 +172,7 @@ impl Tasks {
         });
     }
 
-    /// Starts blocking code on a thread of its own; it may end. Inside a runtime only.
+    /// Starts blocking code, which may end, on a thread of its own. Inside a runtime only.
     pub fn spawn_blocking<O: Outcome>(
         &self,
         name: &str,
@@ -184,7 +184,7 @@ impl Tasks {
         self.supervise(name, handle, Lives::UntilDone);
     }
 
-    /// A token that is cancelled when the tasks shall stop. Cancelling it stops nobody else.
+    /// Returns a token that is cancelled when the tasks have to stop. Cancelling it stops no other task.
     pub fn stop(&self) -> CancellationToken {
         self.shared.stop.child_token()
     }
@@ -194,8 +194,8 @@ impl Tasks {
         self.shared.stop.cancel();
     }
 
-    /// Waits for the stop, then up to `deadline` for the tasks to end; what still runs is cut off.
-    /// Returns the first failure. To be called once.
+    /// Waits for the stop, then up to `deadline` for the tasks to end; those that still run are cut off. Returns the
+    /// first failure. May be called once.
     ///
     /// # Errors
     ///
@@ -258,7 +258,7 @@ impl Tasks {
                 Ok(None) if early => Some(TaskError::Ended { name }),
                 Ok(None) => None,
                 Ok(Some(source)) => Some(TaskError::Failed { name, source }),
-                // Only `join` cancels, and says so itself.
+                // Only `join` cancels tasks, and reports that itself.
                 Err(error) => reason(error).map(|reason| TaskError::Panicked { name, reason }),
             };
             shared.ended(id, failure);
@@ -275,7 +275,7 @@ enum Lives {
 
 impl Shared {
     fn state(&self) -> MutexGuard<'_, State> {
-        // Nothing panics while it holds the lock, so the state is whole even then.
+        // The holder of the lock never panics, so that its content is valid even when poisoned.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -290,12 +290,12 @@ impl Shared {
     }
 }
 
-/// The name of the task that this is called in.
+/// Returns the name of the task that calls this function.
 pub(crate) fn current() -> Option<Arc<str>> {
     NAME.try_with(Arc::clone).ok()
 }
 
-/// An error and what caused it, in one line.
+/// Returns an error and its causes, in one line.
 pub(crate) fn chain(error: &(dyn Error + 'static)) -> String {
     let causes = std::iter::successors(Some(error), |error| (*error).source());
     causes
@@ -322,13 +322,13 @@ mod tests {
 
     const SOON: Duration = Duration::from_secs(20);
 
-    /// The end, which must come: a test that waits without end does not fail.
+    /// Returns the end, which must come: a test that waits without end does not fail.
     async fn joined(tasks: &Tasks) -> Result<(), TaskError> {
         let end = tokio::time::timeout(SOON * 2, tasks.join(SOON)).await;
         end.expect("an end in time")
     }
 
-    /// A task as it should be.
+    /// A task that ends at the stop, as it should.
     async fn until(stop: CancellationToken) -> io::Result<()> {
         stop.cancelled().await;
         Ok(())

@@ -1,6 +1,6 @@
-//! Logs: what happens, on standard error; for people on a terminal, else one JSON object a line.
+//! Logs on standard error: for people on a terminal, else one JSON object a line.
 //!
-//! Owner of: the one subscriber of the process. Standard output is left to what a command prints.
+//! Owner of: the one subscriber of the process. Standard output is left to the results of a command.
 
 use std::fmt;
 use std::io::{self, IsTerminal};
@@ -17,7 +17,7 @@ use tracing_subscriber::fmt::MakeWriter;
 #[serde(try_from = "String", into = "String")]
 pub struct LogFilter(String);
 
-/// Not a level, nor a list of levels by module.
+/// The error of a text that is neither a level nor a list of levels by module.
 #[derive(Debug, thiserror::Error)]
 #[error(
     "`{0}` is no log filter: write error, warn, info, debug or trace, or levels by module: info,archive_rpc=debug"
@@ -28,16 +28,16 @@ pub struct InvalidLogFilter(String);
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum LogFormat {
-    /// `Human` on a terminal, else `Json`.
+    /// The format `Human` on a terminal, else `Json`.
     #[default]
     Auto,
-    /// One line for people, with colours on a terminal.
+    /// A line for people, with colours on a terminal.
     Human,
-    /// One JSON object.
+    /// A JSON object.
     Json,
 }
 
-/// The process already logs elsewhere.
+/// The error of a process that has a subscriber already.
 #[derive(Debug, thiserror::Error)]
 #[error("logging is already installed in this process; install it once, in `main`")]
 pub struct AlreadyInstalled(#[from] tracing::subscriber::SetGlobalDefaultError);
@@ -68,7 +68,7 @@ impl TryFrom<String> for LogFilter {
     type Error = InvalidLogFilter;
 
     fn try_from(text: String) -> Result<Self, Self::Error> {
-        // The reader of filters cuts between bytes, and panics within a letter that has several.
+        // The reader of filters cuts between bytes, and panics within a letter of several bytes.
         if !text.is_ascii() {
             return Err(InvalidLogFilter(text));
         }
@@ -98,7 +98,7 @@ impl fmt::Display for LogFilter {
     }
 }
 
-/// Sends everything that is logged from now on to standard error. Once a process.
+/// Sends everything that is logged from now on to standard error. To be called once in a process.
 ///
 /// # Errors
 ///
@@ -115,13 +115,13 @@ pub fn install(filter: &LogFilter, format: LogFormat) -> Result<(), InstallError
     Ok(())
 }
 
-/// The reason why nothing is logged.
+/// The reason why logging could not be installed.
 #[derive(Debug, thiserror::Error)]
 pub enum InstallError {
     /// The filter cannot be read.
     #[error(transparent)]
     Filter(#[from] InvalidLogFilter),
-    /// There is a subscriber already.
+    /// The process has a subscriber already.
     #[error(transparent)]
     Twice(#[from] AlreadyInstalled),
 }

@@ -1,12 +1,12 @@
-//! Threads of their own, for what must not wait behind bulk work.
+//! Threads of their own, for work that must not wait behind bulk work.
 //!
-//! The runtime's blocking threads are shared by everything that reads disks and tables. When all of them are taken, work
-//! on them waits; a heartbeat that waits makes its node silent, and a list of revoked certificates that waits lets an
+//! The runtime's blocking threads are shared by all code that reads disks and tables. When all of them are taken, work
+//! for them waits; a heartbeat that waits makes its node silent, and a list of revoked certificates that waits lets an
 //! attacker stay. Such work has an [`OwnThread`].
 //!
 //! # Errors
 //!
-//! [`OwnThread::run`] fails when the thread cannot be started, or when the work panics.
+//! [`OwnThread::run`] fails if the thread cannot be started, or if the work panics.
 
 use std::io;
 use std::sync::mpsc::{Sender, channel};
@@ -17,8 +17,8 @@ use tokio::sync::{Semaphore, oneshot};
 
 type Job = Box<dyn FnOnce() + Send>;
 
-/// A thread that does one thing at a time. It is started when it is first needed, and ends when the last clone of this
-/// is dropped and it has done what it does.
+/// A thread that does one piece of work at a time. It is started when it is first needed, and ends when the last clone
+/// of this handle is dropped and its work is done.
 #[derive(Clone, Debug)]
 pub struct OwnThread {
     shared: Arc<Shared>,
@@ -27,33 +27,32 @@ pub struct OwnThread {
 #[derive(Debug)]
 struct Shared {
     name: &'static str,
-    /// One permit: whether it has nothing to do.
+    /// The permit of the thread, which is free while the thread has nothing to do.
     idle: Arc<Semaphore>,
     jobs: Mutex<Option<Sender<Job>>>,
 }
 
-/// The reason why a thread did not do what it was asked.
+/// The reason why a thread did not do its work.
 #[derive(Debug, thiserror::Error)]
 pub enum ThreadError {
-    /// It is not back from what it was asked before. The work was not begun: nothing piles up behind something that
-    /// hangs.
+    /// The thread is busy with earlier work. The new work was not begun: nothing piles up behind work that hangs.
     #[error("thread `{0}` still does what it was asked before; see whether a disk hangs")]
     Busy(&'static str),
-    /// The system gives no thread.
+    /// The system could not start the thread.
     #[error("thread `{name}` cannot be started")]
     Start {
-        /// Its name.
+        /// The name of the thread.
         name: &'static str,
         /// The error of the system.
         source: io::Error,
     },
-    /// It panicked: a bug.
+    /// The thread panicked: a bug.
     #[error("thread `{0}` has ended; that is a bug, please report it")]
     Ended(&'static str),
 }
 
 impl OwnThread {
-    /// A thread of this name, which the system shows.
+    /// Makes a thread with this name, which the system shows.
     pub fn new(name: &'static str) -> Self {
         Self {
             shared: Arc::new(Shared {
@@ -64,7 +63,8 @@ impl OwnThread {
         }
     }
 
-    /// Does `work` there, unless it is busy. Work that was begun goes on to its end, also when nobody waits for it.
+    /// Does `work` on the thread, unless it is busy. Work that was begun goes on to its end, also when the caller no
+    /// longer waits.
     pub async fn run<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> T + Send + 'static,
@@ -75,7 +75,7 @@ impl OwnThread {
         let (done, result) = oneshot::channel();
         self.begin(move || {
             let outcome = work();
-            // Before the answer: who has it may ask again at once.
+            // The permit is dropped before the answer is sent: the caller may ask again at once.
             drop(permit);
             drop(done.send(outcome));
         })?;

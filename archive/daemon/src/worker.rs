@@ -36,7 +36,7 @@ pub type WorkerError = AnyError;
 
 /// A background job.
 pub trait Worker: Send + 'static {
-    /// Its name in logs and listings.
+    /// The name of the worker in logs and listings.
     const NAME: &'static str;
 
     /// Does one unit of work. Never cancelled midway; keep it under a few seconds.
@@ -46,26 +46,26 @@ pub trait Worker: Send + 'static {
 /// The next wish of a worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// There is more to do.
+    /// The worker has more to do.
     Again,
-    /// There is nothing to do for so long.
+    /// The worker has nothing to do for this time.
     Idle(Duration),
 }
 
 /// The status of a worker.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WorkerStatus {
-    /// Its name, with its part and instance in front and behind: `node-1/scrub/volume-2`.
+    /// The name of the worker, with its part and instance in front and behind: `node-1/scrub/volume-2`.
     pub name: Arc<str>,
-    /// Its state right now.
+    /// The state of the worker right now.
     pub state: WorkerState,
-    /// Its rest after each step, as a multiple of the time that the step took.
+    /// The rest after each step, as a multiple of the time that the step took.
     pub tranquility: u32,
-    /// Steps that succeeded, since the start.
+    /// The number of steps that succeeded since the start.
     pub steps: u64,
-    /// Steps that failed, since the start.
+    /// The number of steps that failed since the start.
     pub errors: u64,
-    /// When the last step ended, either way.
+    /// When the last step ended, with or without an error.
     pub last_step: Option<Timestamp>,
     /// When the last failed step ended, and why it failed.
     pub last_error: Option<(Timestamp, String)>,
@@ -74,24 +74,24 @@ pub struct WorkerStatus {
 /// The states of a worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WorkerState {
-    /// In a step, or about to be.
+    /// The worker is in a step, or about to be.
     Working,
-    /// Between two steps, until then.
+    /// The worker rests between two steps, until this time.
     Resting(Timestamp),
-    /// After an error, until then.
+    /// The worker backs off after an error, until this time.
     BackingOff(Timestamp),
-    /// Paused by a person, until then.
+    /// The worker was paused by a person, until this time.
     Paused(Timestamp),
-    /// Stopped with the process.
+    /// The worker stopped with the process.
     Stopped,
 }
 
-/// No worker of that name: list them.
+/// The error of a name that no worker has: list them.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("there is no worker `{0}`; list the workers for their names")]
 pub struct UnknownWorker(pub String);
 
-/// A second worker of that name: give it an instance of its own.
+/// The error of a second worker of that name: give it an instance of its own.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("there is already a worker `{0}`")]
 pub struct DuplicateWorker(pub Arc<str>);
@@ -108,14 +108,14 @@ pub struct Workers {
 /// The controls that the runner and the registry share about one worker.
 #[derive(Debug)]
 struct Controls {
-    /// Until when it is paused. Every message ends the rest that is under way.
+    /// The time until which the worker is paused. Every message ends the rest that is under way.
     paused: watch::Sender<Option<Instant>>,
     tranquility: AtomicU32,
     status: watch::Sender<WorkerStatus>,
 }
 
 impl Workers {
-    /// No workers yet; they will run as `tasks` and rest by `clock`.
+    /// Makes an empty set of workers, which will run as `tasks` and rest by `clock`.
     pub fn new(clock: Clock, tasks: Tasks) -> Self {
         Self {
             clock,
@@ -125,7 +125,7 @@ impl Workers {
         }
     }
 
-    /// The same workers; those started through the result are named `part/…`.
+    /// Returns the same workers; those started through the result are named `part/…`.
     #[must_use]
     pub fn part(&self, part: &str) -> Self {
         let name = self.full_name(part);
@@ -145,7 +145,7 @@ impl Workers {
         self.start(worker, W::NAME)
     }
 
-    /// Starts one of several like it, as `NAME/instance`. Inside a runtime only.
+    /// Starts one of several workers of a kind, as `NAME/instance`. Inside a runtime only.
     ///
     /// # Errors
     ///
@@ -158,7 +158,7 @@ impl Workers {
         self.start(worker, &format!("{}/{instance}", W::NAME))
     }
 
-    /// All of them, sorted by name.
+    /// Returns the status of all workers, sorted by name.
     pub fn list(&self) -> Vec<WorkerStatus> {
         self.all()
             .values()
@@ -166,7 +166,7 @@ impl Workers {
             .collect()
     }
 
-    /// Pauses one after its current step, for at most [`MAX_PAUSE`]. Returns when the pause ends.
+    /// Pauses a worker after its current step, for at most [`MAX_PAUSE`]. Returns when the pause ends.
     ///
     /// # Errors
     ///
@@ -180,7 +180,7 @@ impl Workers {
         Ok(self.clock.after(duration))
     }
 
-    /// Lets one go on at once, from a pause, a rest or a back-off.
+    /// Lets a worker go on at once, from a pause, a rest or a back-off.
     ///
     /// # Errors
     ///
@@ -190,7 +190,7 @@ impl Workers {
         Ok(())
     }
 
-    /// Lets one rest `tranquility` times as long as each step takes, from the next step on; 0 is full speed.
+    /// Makes a worker rest `tranquility` times as long as each step takes, from the next step on; 0 is full speed.
     ///
     /// # Errors
     ///
@@ -234,7 +234,7 @@ impl Workers {
     }
 
     fn all(&self) -> MutexGuard<'_, BTreeMap<Arc<str>, Arc<Controls>>> {
-        // Nothing panics while it holds the lock, so the map is whole even then.
+        // The holder of the lock never panics, so that its content is valid even when poisoned.
         self.all.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -37,7 +37,7 @@ fn with_variable(name: &str, value: &OsStr, behaviour: &str, set: &[&str]) -> Ch
         .expect("the example; build it with `cargo build --release -p archive-daemon --examples`")
 }
 
-/// Waits until its worker says that it works, so that its signals are taken over.
+/// Waits until the worker prints that it works, so that the signals are taken over.
 fn up(child: &mut Child) {
     let mut line = String::new();
     BufReader::new(child.stdout.take().expect("its output"))

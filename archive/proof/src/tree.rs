@@ -175,8 +175,7 @@ impl Prefix {
 }
 
 impl TreeBuilder<io::Sink> {
-    /// Makes a builder that goes on after the bytes of `prefix`, without a sink: the pairs of those bytes are not
-    /// written again.
+    /// Makes a builder that goes on after `prefix`, without a sink: the pairs of its bytes are not written again.
     pub fn after(prefix: Prefix) -> Self {
         Self {
             size: prefix.size,

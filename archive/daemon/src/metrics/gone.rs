@@ -1,18 +1,18 @@
-//! Values that are shown only while they are known, and the counts of what a server turned away.
+//! Values that are shown only while they are known, and the counts of calls and connections that a server refused.
 
 use super::{AnyFamily, Counter, MetricError, Metrics};
 
-/// The counts of what a server turned away. Cheap to clone.
+/// The counts of calls and connections that a server refused. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Refusals {
-    /// Calls that no rule allows, or of nobody who is known.
+    /// The number of calls that no rule allows, or of unknown callers.
     pub calls: Counter,
-    /// Connections: no handshake, or no certificate that is good.
+    /// The number of connections without a handshake, or without a valid certificate.
     pub connections: Counter,
 }
 
 impl Metrics {
-    /// Shows a value, or takes it off the page while it is not known.
+    /// Shows a value, or removes it from the page while it is not known.
     ///
     /// # Errors
     ///
@@ -36,7 +36,7 @@ impl Metrics {
         Ok(())
     }
 
-    /// The instruments for what a server turns away.
+    /// Returns the instruments for the calls and connections that a server refuses.
     ///
     /// # Errors
     ///

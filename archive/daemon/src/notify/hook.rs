@@ -1,6 +1,6 @@
-//! The command that is told: run without a shell, with the message on its standard input and a minimal environment.
+//! The notification command: run without a shell, with the message on its standard input and a minimal environment.
 //!
-//! One that hangs is ended with everything that it started. Not promised: that it did anything with the message.
+//! A command that hangs is killed with everything that it started. Not promised: that it did anything with the message.
 
 use std::process::Stdio;
 use std::time::Duration;
@@ -10,16 +10,16 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::process::Command;
 use tokio::time::timeout;
 
-/// The search path that a hook is given beside the message.
+/// The search path in the environment of a hook.
 const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
-/// The most of its standard error that is repeated, in bytes.
+/// The most bytes of the command's standard error that are repeated.
 const SAID: usize = 1024;
 
-/// The time that processes it started may keep its standard error open after it has ended.
+/// The time that processes that the command started may keep its standard error open after it has ended.
 const LINGER: Duration = Duration::from_secs(1);
 
-/// A process group that is ended when this is dropped.
+/// A process group, which is killed when this is dropped.
 struct Group(Option<Pid>);
 
 impl Drop for Group {
@@ -32,7 +32,7 @@ impl Drop for Group {
     }
 }
 
-/// Runs it once; why it did not end well, otherwise.
+/// Runs the command once; fails with the reason if it does not end with success.
 pub(super) async fn run(argv: &[String], message: &[u8], limit: Duration) -> Result<(), String> {
     let (program, arguments) = argv.split_first().ok_or("notify.command is empty")?;
     let mut command = Command::new(program);
@@ -56,7 +56,7 @@ pub(super) async fn run(argv: &[String], message: &[u8], limit: Duration) -> Res
         let mut said = Vec::new();
         let mut feeding = Box::pin(async {
             if let Some(mut input) = input {
-                // A hook need not read what it is told.
+                // A hook need not read its message.
                 drop(input.write_all(message).await);
                 drop(input.shutdown().await);
             }
@@ -82,7 +82,7 @@ pub(super) async fn run(argv: &[String], message: &[u8], limit: Duration) -> Res
         format!("{program} had not ended after {seconds} s and was killed")
     })?;
     let status = status.map_err(|error| format!("{program}: {error}"))?;
-    // It has ended by itself; what it left running is its own business.
+    // The command has ended by itself; the processes that it left running are not killed.
     group.0 = None;
     if status.success() {
         return Ok(());
@@ -96,7 +96,7 @@ pub(super) async fn run(argv: &[String], message: &[u8], limit: Duration) -> Res
     Err(format!("{program} ended with {status}: {said}"))
 }
 
-/// Reads to the end, so that nobody is held up, and keeps the beginning.
+/// Reads to the end, so that the command is not blocked, and keeps the beginning.
 async fn listen(errors: Option<impl AsyncRead + Unpin>, said: &mut Vec<u8>) {
     let Some(mut errors) = errors else {
         return;
@@ -139,7 +139,7 @@ mod tests {
         assert!(!said.contains("HOME=") && !said.contains("CARGO"), "{said}");
     }
 
-    /// Whether a process is there and is no zombie.
+    /// Returns whether a process exists and is no zombie.
     fn lives(pid: &str) -> bool {
         let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
         stat.rsplit(')')
@@ -153,7 +153,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("child");
         let script = format!("sleep 1000 & echo $! > {}; sleep 1000", path.display());
-        // On a busy machine the shorter limits end before the child has begun.
+        // On a busy machine the shorter limits pass before the child has begun.
         for limit in [300, 3000, 60_000].map(Duration::from_millis) {
             let error = shell(&script, b"x", limit).await.unwrap_err();
             assert!(error.contains("killed"), "{error}");

@@ -1,11 +1,11 @@
 //! Incidents and the messages about them: one when it lasts, one when it is over, a reminder now and then.
 //!
-//! Pure: times are arguments. What comes and goes within the delay is never told, and what comes back within it was
-//! never over. Of each incident there is a row ([`IncidentRow`]) that goes on over a restart: that it began, that it was told
-//! once somebody has taken the message, that it is over. A restart therefore changes nothing; a message that was lost
-//! with the process is told again.
+//! Pure: times are arguments. A problem that comes and goes within the delay is never told, and one that comes back
+//! within it was never over. Each incident has a row ([`IncidentRow`]) that survives a restart: it says that the
+//! incident began, that it was told once a channel has taken the message, that it is over. A restart therefore changes
+//! nothing; a message that was lost with the process is told again.
 //!
-//! Not promised: that the text and the count of a row are the newest; the next report brings them up to date.
+//! Not promised: that the text and the count of a row are the newest; the next report updates them.
 
 mod row;
 
@@ -16,32 +16,32 @@ use jiff::Timestamp;
 
 pub use row::IncidentRow;
 
-/// The most incidents at once. More are told as one, under [`MORE`].
+/// The most incidents at once. Further ones are told as one, under [`MORE`].
 pub const MOST: usize = 1000;
 
-/// The key under which everything beyond [`MOST`] is told.
+/// The key under which all incidents beyond [`MOST`] are told.
 pub const MORE: &str = "more";
 
 /// The longest text of an incident that is kept, in characters.
 const LONGEST: usize = 2000;
 
-/// When something is told.
+/// The times at which incidents are told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rhythm {
-    /// The time that something must be wrong before it is told, and right before it is told to be over.
+    /// The time that a problem must last before it is told, and be over before its end is told.
     pub delay: Duration,
-    /// The time between two reminders while it lasts.
+    /// The time between two reminders of an incident that lasts.
     pub remind: Duration,
 }
 
-/// Everything that is wrong now.
+/// The open incidents.
 #[derive(Clone, Debug)]
 pub struct Incidents {
     rhythm: Rhythm,
     open: BTreeMap<String, Incident>,
-    /// Told to be over, in messages that nobody has taken yet.
+    /// The incidents that were told to be over, in messages that no channel has taken yet.
     leaving: BTreeMap<String, Incident>,
-    /// The keys whose rows are not as they should be.
+    /// The keys whose rows have to be written.
     changed: BTreeSet<String>,
 }
 
@@ -50,25 +50,25 @@ struct Incident {
     since: Timestamp,
     count: u64,
     text: String,
-    /// When it was last told; none: never.
+    /// When the incident was last told; `None`: never.
     told: Option<Timestamp>,
-    /// When a message about it was last taken; none: never.
+    /// When a message about the incident was last taken; `None`: never.
     taken: Option<Timestamp>,
-    /// Since when it is over; none: it lasts. Only of what was told.
+    /// The time at which the incident ended; `None`: it lasts. Only set for incidents that were told.
     over: Option<Timestamp>,
 }
 
-/// One thing that is wrong, in the words of the part that looks after it.
+/// A problem, in the words of the part that found it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Wrong {
     /// The problem, and what to do.
     pub text: String,
-    /// Since when, where that is known.
+    /// The time since which the problem exists, where that is known.
     pub since: Option<Timestamp>,
 }
 
 impl Wrong {
-    /// Something that is wrong since it is said.
+    /// Makes a problem that exists since it is reported.
     pub fn now(text: impl Into<String>) -> Self {
         Self {
             text: text.into(),
@@ -80,31 +80,31 @@ impl Wrong {
 /// The stage of an incident that is told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IncidentStage {
-    /// It is wrong, and has been for the delay.
+    /// The problem exists, and has for the delay.
     Began,
-    /// It is still wrong.
+    /// The problem still exists.
     Lasts,
-    /// It is over, and has been for the delay.
+    /// The problem is over, and has been for the delay.
     Over,
 }
 
-/// One thing to tell.
+/// The news of an incident: a thing to tell.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct News {
-    /// Which incident.
+    /// The key of the incident.
     pub key: String,
-    /// The stage that it has reached.
+    /// The stage that the incident has reached.
     pub what: IncidentStage,
-    /// Since when it is, or was, wrong.
+    /// The time since which the problem exists, or existed.
     pub since: Timestamp,
-    /// The number of times it was reported as wrong.
+    /// The number of times that the problem was reported.
     pub count: u64,
     /// The text that was reported last.
     pub text: String,
 }
 
 impl IncidentStage {
-    /// In one word.
+    /// Returns the stage in one word.
     pub const fn word(self) -> &'static str {
         match self {
             Self::Began => "began",
@@ -134,7 +134,7 @@ impl Incidents {
             changed: BTreeSet::new(),
         };
         for (key, kept) in kept {
-            // Nobody was told of it, and it is over.
+            // The incident is over, and was never told.
             if kept.told.is_none() && kept.over.is_some() {
                 incidents.changed.insert(key);
             } else {
@@ -144,7 +144,7 @@ impl Incidents {
         incidents
     }
 
-    /// Something is wrong, or still is.
+    /// Reports that a problem exists, or still exists.
     pub fn raise(&mut self, key: &str, wrong: &Wrong, now: Timestamp) {
         let is_one_more = !self.open.contains_key(key) && self.open.len() >= MOST;
         let (key, text) = if is_one_more {
@@ -170,7 +170,7 @@ impl Incidents {
         }
     }
 
-    /// It is right again. What nobody was told of is forgotten.
+    /// Reports that a problem is over. An incident that was never told is forgotten.
     pub fn resolve(&mut self, key: &str, now: Timestamp) {
         if let Some(incident) = self.open.get_mut(key)
             && incident.over.is_none()
@@ -187,8 +187,8 @@ impl Incidents {
         }
     }
 
-    /// All that is wrong within a scope. Everything else in it is right again, except what is within one of `unclear`:
-    /// of that nothing is known now.
+    /// Reports all problems within a scope. All other incidents in it are over, except those within one of `unclear`,
+    /// of which nothing is known now.
     pub fn declare(
         &mut self,
         scope: &str,
@@ -215,7 +215,7 @@ impl Incidents {
         self.open.values().filter(lasts).count()
     }
 
-    /// When there is something to tell next.
+    /// Returns when the next news is due; `None` if there is no incident.
     pub fn due(&self) -> Option<Timestamp> {
         self.open
             .values()
@@ -223,7 +223,8 @@ impl Incidents {
             .min()
     }
 
-    /// Returns the news to tell now; told with that. Once somebody has it, [`Incidents::taken`] is to be called.
+    /// Returns the news to tell now, and notes that they were told. Once a channel has taken them, call
+    /// [`Incidents::taken`].
     pub fn take(&mut self, now: Timestamp) -> Vec<News> {
         let mut news = Vec::new();
         let rhythm = self.rhythm;
@@ -254,7 +255,7 @@ impl Incidents {
         news
     }
 
-    /// Somebody has the message that was made of `news` at that time, or it was given up.
+    /// Notes that a channel has taken the message that was made of `news` at that time, or that it was given up.
     pub fn taken(&mut self, news: &[News], at: Timestamp) {
         for news in news {
             let is_it = |incident: &&mut Incident| incident.since == news.since;
@@ -269,7 +270,7 @@ impl Incidents {
         }
     }
 
-    /// The rows that are to be written before anything else is done; none: it is to be taken away.
+    /// Returns the rows to write before anything else is done; `None` in place of a row to delete.
     pub fn changes(&mut self) -> Vec<(String, Option<IncidentRow>)> {
         let changed = std::mem::take(&mut self.changed);
         let row = |key: String| {
@@ -280,13 +281,13 @@ impl Incidents {
         changed.into_iter().map(row).collect()
     }
 
-    /// The rows of these could not be written.
+    /// Notes that the rows of these keys could not be written.
     pub fn not_written(&mut self, keys: impl IntoIterator<Item = String>) {
         self.changed.extend(keys);
     }
 }
 
-/// Whether a key is a scope, or within it.
+/// Returns whether a key is the scope, or within it.
 fn is_within(key: &str, scope: &str) -> bool {
     key.strip_prefix(scope)
         .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))

@@ -1,20 +1,20 @@
-//! Where the rows of incidents are kept over a restart.
+//! The storage that keeps the rows of incidents over a restart.
 
 use std::fmt;
 
 use super::incident::IncidentRow;
 use crate::tasks::AnyError;
 
-/// Keeps one row for each incident. Blocks: it is called where that is allowed.
+/// A storage of one row for each incident. Its functions may block: they are called where that is allowed.
 pub trait Memory: Send + Sync + fmt::Debug {
-    /// All rows.
+    /// Reads all rows.
     fn load(&self) -> Result<Vec<(String, IncidentRow)>, AnyError>;
 
-    /// Sets rows, and takes away those that are `None`; durable when it returns, all or none.
+    /// Sets rows, and deletes those that are `None`; durable when it returns, all or none.
     fn keep(&self, rows: &[(String, Option<IncidentRow>)]) -> Result<(), AnyError>;
 }
 
-/// Remembers nothing: after a restart everything that is still wrong is told anew.
+/// A memory that keeps nothing: after a restart every problem that still exists is told anew.
 #[derive(Clone, Copy, Debug)]
 pub struct Forgetful;
 

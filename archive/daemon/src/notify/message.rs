@@ -1,6 +1,7 @@
-//! A message as the ways get it: JSON for a command, a mail for people.
+//! A message as the channels get it: JSON for a command, a mail for people.
 //!
-//! Whatever a node, a disk or a file name says is repeated without its control characters, and never at any length.
+//! Text that a node, a disk or a file name brings in is repeated without its control characters, and up to a limit
+//! only.
 
 use jiff::Timestamp;
 use serde::Serialize;
@@ -13,20 +14,20 @@ pub(super) const VERSION: &str = "holdfast-notification/1";
 /// The longest subject, in characters.
 const SUBJECT: usize = 200;
 
-/// The longest mail, in bytes; what does not go into it is counted.
+/// The longest mail, in bytes; items that do not fit are counted.
 const LONGEST_MAIL: usize = 64 << 10;
 
-/// One message; the same one when it is sent again.
+/// A message; the same one when it is sent again.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Message {
     version: &'static str,
-    /// Its permanent name.
+    /// The permanent name of the message.
     pub(super) id: String,
-    /// `digest` or `test`.
+    /// The kind of the message: `digest` or `test`.
     kind: &'static str,
     source: String,
     pub(super) at: Timestamp,
-    /// In one line.
+    /// The subject, in one line.
     pub(super) subject: String,
     items: Vec<Item>,
     #[serde(skip)]
@@ -36,7 +37,7 @@ pub(super) struct Message {
 #[derive(Clone, Debug, Serialize)]
 struct Item {
     key: String,
-    /// `began`, `lasts` or `over`.
+    /// The stage of the incident: `began`, `lasts` or `over`.
     what: &'static str,
     since: Timestamp,
     count: u64,
@@ -44,13 +45,13 @@ struct Item {
 }
 
 impl Message {
-    /// Makes a message of the news.
+    /// Makes a message of news.
     pub(super) fn digest(source: &str, id: String, at: Timestamp, news: Vec<News>) -> Self {
         let subject = subject(&news);
         Self::new("digest", source, id, at, &subject, news)
     }
 
-    /// A test.
+    /// Makes a test message.
     pub(super) fn test(source: &str, id: String, at: Timestamp) -> Self {
         let subject = "a test; nothing is wrong";
         Self::new("test", source, id, at, subject, Vec::new())
@@ -86,7 +87,7 @@ impl Message {
         }
     }
 
-    /// The mail, in lines that end with a line feed.
+    /// Returns the text of the mail, in lines that end with a line feed.
     pub(super) fn mail(&self) -> String {
         let mut mail = format!("{} says at {}:\n", self.source, second(self.at));
         if self.items.is_empty() {
@@ -125,7 +126,7 @@ impl Item {
     }
 }
 
-/// Without what a terminal or a mail programme might obey.
+/// Replaces characters that a terminal or a mail program might interpret.
 pub(super) fn plain(text: &str) -> String {
     let is_direction = |c| matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
     let plain = |c: char| {

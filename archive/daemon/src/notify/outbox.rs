@@ -1,7 +1,7 @@
-//! One way, with what waits for it: sent in order, tried again ever more slowly, never more than a few.
+//! A channel with its waiting messages: sent in order, retried ever more slowly, never more than a few.
 //!
-//! Ways do not wait for each other. A way that fails is logged when it begins to fail and when it is well again, and is
-//! a metric all the time. Not promised: that a message which was cut off came only once.
+//! Channels do not wait for each other. A channel that fails is logged when it begins to fail and when it works again,
+//! and has a metric all the time. Not promised: that a message which was cut off came only once.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -16,7 +16,7 @@ use super::{hook, lock, smtp};
 use crate::clock::Clock;
 use crate::metrics::{Counter, Gauge, MetricError, Metrics};
 
-/// Messages that wait for one way. The oldest go first.
+/// The most messages that wait for one channel. The oldest are dropped first.
 const WAITING: usize = 64;
 
 /// The pause after a message that was not taken; doubled each time.
@@ -28,7 +28,7 @@ pub(super) const LONGEST_PAUSE: Duration = Duration::from_hours(1);
 /// The time that a message under way may still be taken after the stop.
 const LAST: Duration = Duration::from_secs(2);
 
-/// Over which way.
+/// The kind of channel.
 #[derive(Debug)]
 pub(super) enum Way {
     /// A command.
@@ -37,20 +37,20 @@ pub(super) enum Way {
     Smtp(Box<SmtpSettings>),
 }
 
-/// The result of sending a message one way.
+/// The result of sending a message through one channel.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SendOutcome {
-    /// The way: `command` or `smtp`.
+    /// The channel: `command` or `smtp`.
     pub way: &'static str,
-    /// The command, or the server and whom it tells.
+    /// The target of the channel: the command, or the server and the recipients.
     pub target: String,
-    /// Whether somebody has it.
+    /// Whether the channel has taken the message.
     pub is_taken: bool,
-    /// The reason why nobody has it.
+    /// The reason why the channel has not taken the message, or why some recipients did not get it.
     pub failure: Option<String>,
 }
 
-/// One way and its messages.
+/// A channel and its messages.
 #[derive(Debug)]
 pub(super) struct Outbox {
     way: Way,
@@ -108,7 +108,7 @@ impl Outbox {
         })
     }
 
-    /// Adds a message, and gives back those that are given up for it.
+    /// Adds a message, and returns those that are given up for it.
     pub(super) fn put(&self, message: &Arc<Message>) -> Vec<Arc<Message>> {
         let mut waiting = self.waiting();
         waiting.push_back(Arc::clone(message));
@@ -118,7 +118,8 @@ impl Outbox {
         given_up
     }
 
-    /// Sends what waits until the stop, and ends then what it has begun; `taken` is told of each message that somebody has.
+    /// Sends waiting messages until the stop, and then ends the one that it has begun; `taken` is called for each
+    /// message that the channel takes.
     pub(super) async fn run(
         &self,
         clock: &Clock,
@@ -134,7 +135,7 @@ impl Outbox {
                     () = self.filled.notified() => continue,
                 }
             };
-            // A recipient under way may have heard it already. Processes and servers know no clock of ours.
+            // A recipient may have got the message under way already. Processes and servers do not know our clock.
             let stopped = async {
                 stop.cancelled().await;
                 tokio::time::sleep(LAST.min(self.limit)).await;
@@ -145,7 +146,7 @@ impl Outbox {
             };
             if outcome.is_taken {
                 failures = 0;
-                // It may have been given up meanwhile.
+                // The message may have been given up meanwhile.
                 self.waiting().retain(|waiting| waiting.id != message.id);
                 taken(&message);
                 continue;
@@ -159,7 +160,7 @@ impl Outbox {
         }
     }
 
-    /// Sends one message now, and remembers what came of it.
+    /// Sends one message now, and records the outcome.
     pub(super) async fn send(&self, message: &Message) -> SendOutcome {
         let (is_taken, failure) = match &self.way {
             Way::Command(words) => match serde_json::to_vec(message) {
@@ -202,7 +203,7 @@ impl Outbox {
         }
     }
 
-    /// Whether the last message did not get to everybody.
+    /// Returns whether the last message did not reach all recipients.
     #[cfg(test)]
     pub(super) fn is_failing(&self) -> bool {
         self.is_failing.get() != 0

@@ -1,6 +1,7 @@
-//! The section `[notify]`: who is told, in which way, and when.
+//! The section `[notify]`: the recipients, the channels, and the times of notifications.
 //!
-//! Owns what of it goes together. No password stands in settings: they are printed, copied and sent around.
+//! Owns the check that its settings go together. No password stands in settings: they are printed, copied and sent
+//! around.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -36,23 +37,24 @@ pub struct NotifySettings {
 pub struct SmtpSettings {
     /// The name of the mail server, as in its certificate.
     pub server: String,
-    /// Its port. Without it: 465 for `wrapper`, 587 for `starttls`, 25 for `none`.
+    /// The port of the server. Without it: 465 for `wrapper`, 587 for `starttls`, 25 for `none`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub port: Option<u16>,
     /// The encryption of the connection: `wrapper` (from its first byte on), `starttls` (after the greeting; a server
     /// without it is not used), or `none`, for a mail server on this machine only.
     #[serde(default)]
     pub tls: SmtpTls,
-    /// The authorities of which one must have signed its certificate, PEM. Without it: those that this machine trusts.
+    /// The authorities of which one must have signed the certificate of the server, PEM. Without it: those that this
+    /// machine trusts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub authorities: Option<PathBuf>,
-    /// The user who logs in. Without it: nobody does.
+    /// The name of the user to log in. Without it: no login.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user: Option<String>,
-    /// The file whose first line is the password; read for each message, and by nobody else on this machine.
+    /// The file whose first line is the password; read for each message. Not readable by everyone on this machine.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub password_file: Option<PathBuf>,
-    /// In whose name mail is sent: `holdfast@example.org` or `Holdfast <holdfast@example.org>`.
+    /// The sender of the mail: `holdfast@example.org` or `Holdfast <holdfast@example.org>`.
     pub from: MailAddress,
     /// The recipients.
     pub to: Vec<MailAddress>,
@@ -62,12 +64,12 @@ pub struct SmtpSettings {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SmtpTls {
-    /// From the first byte on.
+    /// Encryption from the first byte on.
     #[default]
     Wrapper,
-    /// After a few words in the clear; without it nothing is sent.
+    /// Encryption after a few words in the clear; without it nothing is sent.
     Starttls,
-    /// Not at all.
+    /// No encryption.
     None,
 }
 
@@ -79,10 +81,10 @@ pub struct MailAddress(pub(super) Mailbox);
 /// The reason why a text is not a mail address.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidAddress {
-    /// It has no form that mail has.
+    /// The text does not have the form of a mail address.
     #[error("`{0}` is not a mail address: write `name@example.org` or `Name <name@example.org>`")]
     Form(String),
-    /// Not every mail server takes such.
+    /// The address has characters that not every mail server accepts.
     #[error(
         "`{0}` has other than ASCII characters in the address itself: write its domain as `xn--…`"
     )]
@@ -92,16 +94,16 @@ pub enum InvalidAddress {
 /// Settings that cannot work together.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidNotify {
-    /// Mail to nobody.
+    /// The mail has no recipient.
     #[error("notify.smtp.to names nobody: name at least one address")]
     Nobody,
-    /// Mail, and perhaps a password, for everyone on the way to read.
+    /// The mail, and perhaps a password, could be read by everyone on the way.
     #[error(
         "notify.smtp.tls = \"none\" is for a mail server on this machine only (localhost), and {0} is not: set \
          \"wrapper\" or \"starttls\""
     )]
     Clear(String),
-    /// Half of what a login needs.
+    /// Only one half of the login is set: the user or the password file.
     #[error("notify.smtp.user and notify.smtp.password_file go together: set both or none")]
     Login,
 }
@@ -119,7 +121,7 @@ impl Default for NotifySettings {
 }
 
 impl NotifySettings {
-    /// Whether they can work together.
+    /// Checks whether the settings can work together.
     ///
     /// # Errors
     ///
@@ -142,7 +144,7 @@ impl NotifySettings {
 }
 
 impl SmtpSettings {
-    /// The port that is dialled.
+    /// Returns the port to connect to.
     pub fn port(&self) -> u16 {
         self.port.unwrap_or(match self.tls {
             SmtpTls::Wrapper => 465,
@@ -151,7 +153,8 @@ impl SmtpSettings {
         })
     }
 
-    /// Whether the server is this machine by its name; what the name leads to is looked at when it is dialled.
+    /// Returns whether the name of the server is that of this machine; the address of the name is checked at the
+    /// connection.
     fn is_local(&self) -> bool {
         let address = self.server.parse::<IpAddr>();
         address.is_ok_and(|address| address.is_loopback())

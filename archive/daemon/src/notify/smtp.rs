@@ -1,9 +1,9 @@
 //! Mail: one mail over one connection, within one limit.
 //!
-//! The conversation is `lettre`'s; what a server may do to us is bounded here: it is read line by line and never more
-//! than [`stream::MOST`] bytes, so that nothing said in the clear counts after `STARTTLS`, and a flood ends. One
-//! recipient that is refused does not keep the mail from the others. Not promised: that a mail which was taken is
-//! read by anybody, or came only once where the answer got lost.
+//! The conversation is `lettre`'s; the bounds on the server are ours: it is read line by line and never more than
+//! [`stream::MOST`] bytes, so that nothing said in the clear counts after `STARTTLS`, and a flood ends. One recipient
+//! that is refused does not keep the mail from the others. Not promised: that a mail which was taken is read by
+//! anybody, or came only once where the answer got lost.
 
 mod mail;
 mod stream;
@@ -28,16 +28,16 @@ use super::settings::SmtpSettings;
 /// The longest password or list of authorities, in bytes.
 const FILE: u64 = 1 << 20;
 
-/// The most of an error that is repeated, in characters.
+/// The most characters of an error that are repeated.
 const SAID: usize = 500;
 
-/// Sends a message; whether somebody has it, and why somebody has it not.
+/// Sends a message; returns whether a recipient got it, and the reason why one did not.
 pub(super) async fn send(
     settings: &SmtpSettings,
     message: &Message,
     limit: Duration,
 ) -> (bool, Option<String>) {
-    // What is being done, for when the time is up.
+    // The step under way, for the error when the time is up.
     let step = Mutex::new("looking up its address");
     let whole = async {
         let mail = mail::write(settings, message)?;
@@ -60,11 +60,11 @@ pub(super) async fn send(
     (is_taken, failure)
 }
 
-/// A small file, whole; one that is secret must not be readable by everyone.
+/// Reads a small file, whole; a secret one must not be readable by everyone.
 async fn read(setting: &'static str, path: &Path, is_secret: bool) -> Result<Vec<u8>, String> {
     let (own, shown) = (path.to_owned(), path.display().to_string());
     let read = move || {
-        // A pipe that nobody writes must not hold this up.
+        // A pipe without a writer must not block the read.
         let flags = i32::try_from(OFlags::NONBLOCK.bits()).unwrap_or_default();
         let file = OpenOptions::new()
             .read(true)

@@ -77,7 +77,7 @@ async fn undelivered_message_is_tried_again() {
     eventually("a failure", PATIENCE, async || command.is_failing()).await;
     #[expect(clippy::disallowed_methods, reason = "only a mark")]
     std::fs::write(&open, "").unwrap();
-    // The way waits to try again, and the reminder is not due.
+    // The channel waits to try again, and the reminder is not due.
     hand.advance_sleepers(2, outbox::LONGEST_PAUSE).await;
     let said = lines(&path, 1).await;
     assert_eq!(said[0]["items"][0]["what"], "began");
@@ -166,7 +166,7 @@ async fn a_restart_repeats_nothing_and_forgets_nothing() {
     let told = |kept: &incident::IncidentRow| kept.told.is_some();
     let told: Vec<bool> = lock(&memory.rows).values().map(told).collect();
     assert_eq!(told, [true, true]);
-    // One of them has ended meanwhile, and one is new.
+    // One of the problems has ended meanwhile, and one is new.
     let (notifier, daemon) = begin();
     notifier.declare("a", &wrong(&["a/2", "a/3"]), &BTreeSet::new());
     hand.advance_sleepers(1, Duration::from_mins(5)).await;
@@ -243,7 +243,7 @@ async fn ways_do_not_wait_for_each_other() {
     assert_eq!(lines(&path, 1).await[0]["items"][0]["what"], "began");
     daemon.tasks.stop_all();
     daemon.tasks.join(SOON).await.unwrap();
-    // A test says of each what came of it.
+    // A test message reports the outcome of each channel.
     let settings = NotifySettings {
         limit: crate::settings::Period::from_secs(5),
         ..settings

@@ -1,7 +1,7 @@
-//! The settings as one tree in which every value still knows where it came from.
+//! The settings as one tree in which every value still knows its place in a source.
 //!
-//! Values of the file keep their place in its text. Values of an override bear a place past the end of the text,
-//! one for each override; so the place in an error tells which source to name.
+//! Values of the file keep their place in its text. Values of an override have a place past the end of the text, one
+//! for each override; so the place in an error tells which source to name.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -12,9 +12,9 @@ use toml::de::{DeTable, DeValue, Deserializer};
 
 use super::{Place, SettingsError};
 
-/// One value that stands over the file's.
+/// A value that overrides that of the file.
 pub(super) struct Override {
-    /// Where it was given.
+    /// The place where the override was given.
     pub(super) place: Place,
     /// The dotted key, in pieces. A number picks an element of a list.
     pub(super) path: Vec<String>,
@@ -31,7 +31,7 @@ pub(super) struct Document<'i> {
 }
 
 impl<'i> Document<'i> {
-    /// Reads `text`, then lays the overrides over it in their order: the last one stands.
+    /// Reads `text`, then applies the overrides in their order: the last one counts.
     pub(super) fn new(
         file: Place,
         text: &'i str,
@@ -69,7 +69,7 @@ impl<'i> Document<'i> {
         })
     }
 
-    /// The typed settings. A key that nothing reads is an error, whether or not the type says so itself.
+    /// Returns the typed settings. A key that is not read is an error, whether or not the type refuses it itself.
     pub(super) fn read<T: DeserializeOwned>(&self) -> Result<T, SettingsError> {
         let mut ignored = Vec::new();
         let tree = Deserializer::from(Spanned::new(0..0, self.root.clone()));
@@ -118,7 +118,7 @@ impl<'i> Document<'i> {
         }
     }
 
-    /// The first key or value that is `wanted`, by its path and its span: its path, and where it stands.
+    /// Returns the path and the place of the first key or value for which `wanted` holds, given its path and its span.
     pub(super) fn find(
         &self,
         wanted: impl Fn(&str, &Range<usize>) -> bool,
@@ -127,7 +127,8 @@ impl<'i> Document<'i> {
         Some((path, self.place(&span)))
     }
 
-    /// A path as people know it: an element of a list by its `id`, where it has one, and else by its number.
+    /// Returns a path in the form that people know: an element of a list by its `id`, where it has one, and else by its
+    /// number.
     fn named(&self, path: &str) -> String {
         let mut said: Vec<String> = Vec::new();
         let mut item = self.root_item(path.split('.').next().unwrap_or_default());
@@ -149,7 +150,7 @@ impl<'i> Document<'i> {
         said.join(".")
     }
 
-    /// The `id` of an element of a list, where the file says it.
+    /// Returns the `id` of an element of a list, where the file has it.
     fn id<'v>(&self, item: &'v DeValue<'_>) -> Option<&'v str> {
         let DeValue::Table(table) = item else {
             return None;
@@ -203,7 +204,7 @@ fn element<'v, 'i>(item: &'v DeValue<'i>, piece: &str) -> Option<&'v DeValue<'i>
     }
 }
 
-/// The span that stands for override `number`: past the text, so that no value of the file has it.
+/// Returns the span of override `number`: past the text, so that no value of the file has it.
 pub(super) fn past_end(text: &str, number: usize) -> Range<usize> {
     let start = text.len() + 1 + number;
     start..start + 1
@@ -248,7 +249,7 @@ fn stand_at<'i>(value: DeValue<'i>, span: &Range<usize>) -> Spanned<DeValue<'i>>
     Spanned::new(span.clone(), value)
 }
 
-/// Puts `value` at `path` under `target`, making sections on the way.
+/// Puts `value` at `path` under `target`, and makes missing sections.
 fn lay<'i>(
     target: &mut Spanned<DeValue<'i>>,
     path: &'i [String],
@@ -258,7 +259,7 @@ fn lay<'i>(
         *target = value;
         return Ok(());
     };
-    // A longer span for a section on the way, so that an error tells it from what is in it.
+    // A section on the way gets a longer span, so that an error can be told from one of a value in it.
     let here = value.span().start..value.span().end + rest.len();
     let next = match target.get_mut() {
         DeValue::Table(table) => table
@@ -322,7 +323,7 @@ fn find_at(
     }
 }
 
-/// serde's sentence about an unknown field, shorter, with the nearest key there is.
+/// Returns serde's sentence about an unknown field, shorter, with the nearest known key.
 fn unknown_key(message: &str, path: Option<&str>) -> Option<String> {
     let mut quoted = message
         .strip_prefix("unknown field ")?

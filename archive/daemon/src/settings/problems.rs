@@ -1,8 +1,8 @@
-//! Everything that is wrong with a settings file, not only the first thing.
+//! All problems of a settings file, not only the first.
 //!
-//! A problem is told and then put right in memory, so that the rest of the file is looked at too: an unknown key is
-//! taken away, and in the place of a value that is missing or wrong comes one that is accepted. A file that is no TOML is
-//! not looked at any further.
+//! A problem is noted and then corrected in memory, so that the rest of the file is checked too: an unknown key is
+//! removed, and a missing or wrong value is replaced by one that is accepted. A file that is not TOML is not checked
+//! any further.
 //!
 //! Not promised: that values go together; the parts check that themselves.
 
@@ -15,7 +15,7 @@ use toml::de::{DeTable, DeValue, Deserializer};
 use super::document::{Document, Override, line, past_end, value_of};
 use super::{Place, SettingsError};
 
-/// The most problems that are told.
+/// The most problems that are returned.
 const MOST: usize = 100;
 
 /// The values that are tried in the place of a wrong one, until one is accepted.
@@ -41,7 +41,7 @@ const GUESSES: [&str; 16] = [
 /// The most levels of sections that are filled in.
 const DEEPEST: usize = 4;
 
-/// All problems, in the order in which they were met.
+/// Returns all problems, in the order in which they were met.
 pub(super) fn all<T: DeserializeOwned>(
     file: &Place,
     text: &str,
@@ -80,14 +80,14 @@ pub(super) fn all<T: DeserializeOwned>(
     Ok(found)
 }
 
-/// The names at the top of `text`.
+/// Returns the names at the top of `text`.
 pub(super) fn sections(text: &str) -> Vec<String> {
     let (root, _errors) = DeTable::parse_recoverable(text);
     let names = root.get_ref().iter();
     names.map(|(name, _)| name.get_ref().to_string()).collect()
 }
 
-/// Reads the whole, and says which keys nobody asked for.
+/// Reads the whole document, and returns the keys that were not read.
 fn attempt<T: DeserializeOwned>(document: &Document<'_>) -> Result<Vec<String>, toml::de::Error> {
     let mut ignored = Vec::new();
     let tree = Deserializer::from(Spanned::new(0..0, document.root.clone()));
@@ -105,7 +105,7 @@ fn unknown(document: &Document<'_>, path: &str) -> SettingsError {
     }
 }
 
-/// Puts right what `error` names; says whether that was possible.
+/// Corrects the problem that `error` names; returns whether that was possible.
 fn put_right<T: DeserializeOwned>(document: &mut Document<'_>, error: &toml::de::Error) -> bool {
     let span = error.span().unwrap_or_default();
     let path = if span.is_empty() {
@@ -125,15 +125,15 @@ fn put_right<T: DeserializeOwned>(document: &mut Document<'_>, error: &toml::de:
     !path.is_empty() && fill::<T>(document, &path, 0)
 }
 
-/// The field that serde misses.
+/// Returns the field that serde misses.
 fn missing(message: &str) -> Option<String> {
     let rest = message.strip_prefix("missing field `")?;
     rest.split('`').next().map(str::to_owned)
 }
 
-/// Puts something that is accepted at `path`.
+/// Puts a value that is accepted at `path`.
 fn fill<T: DeserializeOwned>(document: &mut Document<'_>, path: &[String], depth: usize) -> bool {
-    // One place past those of the overrides: an error there is about what was put in.
+    // The place is one past those of the overrides: an error there is about the value that was put in.
     let ours = past_end(document.text, document.overrides.len());
     let is_ours = |error: &toml::de::Error| error.span() == Some(ours.clone());
     for guess in GUESSES {
@@ -166,7 +166,7 @@ fn fill<T: DeserializeOwned>(document: &mut Document<'_>, path: &[String], depth
     false
 }
 
-/// The way to the key or value that is at `span`.
+/// Returns the path to the key or value at `span`.
 fn path_in(table: &DeTable<'_>, span: &Range<usize>) -> Option<Vec<String>> {
     table.iter().find_map(|(key, value)| {
         let rest = if key.span() == *span {
@@ -238,7 +238,7 @@ fn put_at<'i>(
     }
 }
 
-/// Takes away what is at `path`.
+/// Removes the value at `path`.
 fn take(table: &mut DeTable<'_>, path: &[String]) -> bool {
     match path {
         [] => false,

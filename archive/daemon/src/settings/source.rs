@@ -1,4 +1,4 @@
-//! Where settings are read from: a file, the environment, the command line.
+//! The sources of settings: a file, the environment, the command line.
 
 use std::fs::File;
 use std::io::Read;
@@ -7,7 +7,7 @@ use std::path::Path;
 use super::document::Override;
 use super::{MAX_FILE, PREFIX, Place, SettingsError};
 
-/// The variables of this process that are settings, sorted by name. The only place that reads the environment.
+/// Returns the variables of this process that are settings, sorted by name. The only place that reads the environment.
 ///
 /// # Errors
 ///

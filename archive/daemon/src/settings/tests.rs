@@ -289,7 +289,7 @@ fn type_without_deny_unknown_is_read_strictly() {
 fn no_depth_of_brackets_ends_the_process() {
     let text = format!("name = {}1{}", "[".repeat(100_000), "]".repeat(100_000));
     assert!(with(&text, &[], &[]).unwrap_err().starts_with("FILE:1: "));
-    // As an override it is no TOML that anybody reads, and so a text.
+    // The reader of TOML refuses such an override, which therefore is a text.
     let override_too = text.replacen(" = ", "=", 1);
     assert_eq!(
         with("", &[], &[&override_too]).unwrap().name,

@@ -1,4 +1,4 @@
-//! The job that reads files again which were exchanged on disk.
+//! The job that reloads files that were exchanged on disk.
 
 use std::fmt;
 use std::sync::Arc;
@@ -13,8 +13,8 @@ use crate::thread::OwnThread;
 /// The longest time until an exchange is noticed.
 const PERIOD: Duration = Duration::from_mins(1);
 
-/// The job that reloads certificates that were exchanged on disk, and lists of revoked ones. With an error those from
-/// before stay.
+/// The job that reloads exchanged certificates and lists of revoked ones from the disk. After an error the old ones
+/// stay in use.
 pub struct ReloadWorker {
     reload: Arc<dyn Fn(Timestamp) -> Result<(), WorkerError> + Send + Sync>,
     clock: Clock,

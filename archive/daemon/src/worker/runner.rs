@@ -1,4 +1,4 @@
-//! The loop that a worker lives in: step, rest, back off, pause, stop.
+//! The loop in which a worker runs: step, rest, back off, pause, stop.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -45,7 +45,7 @@ impl Runner {
         Ok(())
     }
 
-    /// Writes down how a step ended. Returns how long to rest now.
+    /// Records how a step ended. Returns how long to rest now.
     fn record(
         &self,
         outcome: Result<Step, WorkerError>,
@@ -84,10 +84,10 @@ impl Runner {
         }
     }
 
-    /// Until `rest` has passed, an order comes or all stops.
+    /// Waits until `rest` has passed, an order comes or all stops.
     async fn rest(&mut self, rest: Duration) -> Result<(), watch::error::RecvError> {
         if rest.is_zero() {
-            // A step that never waits would keep the thread from everybody else.
+            // A step that never waits would keep the thread from all other tasks.
             tokio::task::yield_now().await;
             return Ok(());
         }
@@ -119,7 +119,7 @@ mod tests {
     const SECOND: Duration = Duration::from_secs(1);
     const SOON: Duration = Duration::from_secs(20);
 
-    /// Does what it is told: each step waits for the test to say how it ends.
+    /// A worker whose steps wait for the test to say how they end.
     struct ScriptedWorker(mpsc::UnboundedReceiver<Result<Step, WorkerError>>);
 
     impl Worker for ScriptedWorker {
@@ -166,7 +166,7 @@ mod tests {
         }
     }
 
-    /// The end, which must come: a test that waits without end does not fail.
+    /// Returns the end, which must come: a test that waits without end does not fail.
     async fn joined(tasks: &Tasks) -> Result<(), TaskError> {
         let end = tokio::time::timeout(SOON * 2, tasks.join(SOON)).await;
         end.expect("an end in time")
@@ -294,7 +294,7 @@ mod tests {
             .unwrap();
         bench.hand.sleepers(1).await;
         bench.hand.advance(SECOND * 6);
-        // Nothing to do for 20 s is longer than the 6 s of the throttle.
+        // The idle time of 20 s is longer than the 6 s of the throttle.
         seen.wait_for(|status| status.state == WorkerState::Resting(at(18 + 20)))
             .await
             .unwrap();

@@ -8,15 +8,15 @@ use super::Incident;
 /// The row of an incident.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct IncidentRow {
-    /// Since when it is, or was, wrong.
+    /// The time since which the problem exists, or existed.
     pub since: Timestamp,
-    /// The number of times it was reported as wrong.
+    /// The number of times that the problem was reported.
     pub count: u64,
     /// The text that was reported last.
     pub text: String,
-    /// When somebody last took a message about it; none: never.
+    /// When a channel last took a message about the incident; `None`: never.
     pub told: Option<Timestamp>,
-    /// Since when it is over; none: it lasts.
+    /// The time at which the incident ended; `None`: it lasts.
     pub over: Option<Timestamp>,
 }
 

@@ -76,7 +76,7 @@ fn play(acts: &[Act], restarts: u32) -> (ToldMessages, Truth) {
     (told, truth)
 }
 
-/// Whether it was `wrong` during all of the time from `from` to `to`.
+/// Returns whether the problem existed (`wrong`) during all of the time from `from` to `to`.
 fn was(truth: &[(Timestamp, bool)], wrong: bool, from: Timestamp, to: Timestamp) -> bool {
     truth.windows(2).all(|pair| {
         let ((start, state), (end, _)) = (pair[0], pair[1]);
@@ -117,7 +117,7 @@ fn check(acts: &[Act]) {
         }
         before = Some((*at, *what));
     }
-    // Where nothing has changed for the delay, what was told last is what is.
+    // If nothing has changed for the delay, the last message tells the state.
     let (end, wrong) = *truth.last().unwrap();
     let begin = end - RHYTHM.delay;
     let then = truth.iter().rfind(|(at, _)| *at <= begin);
@@ -209,7 +209,7 @@ fn only_unsent_messages_are_repeated_after_restart() {
     let mut incidents = Incidents::new(RHYTHM, rows.clone());
     let news = incidents.take(now);
     assert_eq!((news.len(), news[0].key.as_str()), (1, "lost"));
-    // The same of what is over: the row stays until somebody has the message.
+    // The row of an incident that is over stays, too, until a channel has taken the message.
     incidents.taken(&news, now);
     for key in ["lost", "told"] {
         incidents.resolve(key, now);
@@ -282,7 +282,7 @@ fn declaration_closes_all_unnamed_except_unseen() {
     assert_eq!(incidents.take(now).len(), 5);
     declare(&mut incidents, &[], &["r/one/n/a"], now);
     assert_eq!(lasting(&incidents), ["r/one-more", "r/one/n/a", "r/other"]);
-    // What a restart leaves is declared right as well.
+    // Incidents that are known from before a restart are resolved as well.
     let rows: Vec<_> = incidents
         .changes()
         .into_iter()

@@ -1,4 +1,4 @@
-//! A message as a mail: headers and text as mail has them, in ASCII whatever they say.
+//! A message as a mail: headers and text in the forms of mail, in ASCII for any content.
 
 use std::time::SystemTime;
 
@@ -22,7 +22,7 @@ pub(super) fn write(settings: &SmtpSettings, message: &Message) -> Result<Outgoi
         .subject(message.subject.as_str())
         .date(SystemTime::from(message.at))
         .message_id(Some(id))
-        // Nobody's holiday answers to it (RFC 3834).
+        // Automatic replies are not wanted (RFC 3834).
         .raw_header(HeaderValue::new(
             HeaderName::new_from_ascii_str("Auto-Submitted"),
             "auto-generated".to_owned(),

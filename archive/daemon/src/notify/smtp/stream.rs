@@ -1,7 +1,7 @@
-//! The bytes of a mail server, a line at a time and never more than a bound.
+//! The bytes of a mail server, read a line at a time and never beyond a bound.
 //!
-//! A reader that is given one line cannot keep the next one: what is said in the clear behind the answer to `STARTTLS` is
-//! read by the TLS handshake, which refuses it, and not as an answer from behind the encryption.
+//! A reader that is given one line cannot keep the next one: bytes that come in the clear behind the answer to
+//! `STARTTLS` are read by the TLS handshake, which refuses them, and not as an answer from behind the encryption.
 
 use std::io;
 use std::net::SocketAddr;
@@ -12,17 +12,17 @@ use lettre::transport::smtp::client::AsyncTokioStream;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 
-/// The most that a server may say in one conversation, certificates included, in bytes.
+/// The most bytes that a server may send in one conversation, certificates included.
 pub(super) const MOST: usize = 256 << 10;
 
-/// The number of bytes read at once.
+/// The number of bytes that are read at once.
 const PIECE: usize = 4096;
 
 /// A connection, read line by line.
 #[derive(Debug)]
 pub(super) struct Lines {
     inner: TcpStream,
-    /// Read, and not handed on yet.
+    /// The bytes that were read, and not handed on yet.
     ahead: Vec<u8>,
     left: usize,
 }

@@ -24,10 +24,10 @@ use super::stream::{Lines, Wrapped};
 use super::{lock, read};
 use crate::notify::settings::{SmtpSettings, SmtpTls};
 
-/// The step under way.
+/// The name of the step under way, for errors.
 type Step = Mutex<&'static str>;
 
-/// Hands over a mail; who was refused, and why. Fails where nobody has it.
+/// Hands over a mail; returns the refusals, each with its reason. Fails if no recipient got the mail.
 pub(super) async fn send(
     settings: &SmtpSettings,
     mail: &OutgoingMail,
@@ -45,7 +45,7 @@ pub(super) async fn send(
     let handed = hand_over(settings, &mut connection, mail, step).await;
     if handed.is_ok() {
         *lock(step) = "leaving";
-        // A server that has taken the mail may be rude.
+        // A server that has taken the mail may fail to say good-bye.
         drop(connection.quit().await);
     }
     handed
@@ -69,7 +69,7 @@ async fn connect(settings: &SmtpSettings, step: &Step) -> Result<TcpStream, Stri
     Err(failure)
 }
 
-/// To where the server knows who speaks, and is who it should be.
+/// Connects up to the point where the server knows the sender, and has proven its own name.
 async fn greet(
     settings: &SmtpSettings,
     stream: TcpStream,
@@ -135,7 +135,7 @@ async fn greet(
     Ok(connection)
 }
 
-/// Whom to believe that it is the server.
+/// Returns the authorities that may vouch for the server.
 async fn parameters(settings: &SmtpSettings, step: &Step) -> Result<TlsParameters, String> {
     *lock(step) = "the list of authorities";
     let mut builder = TlsParameters::builder(settings.server.clone());
@@ -147,7 +147,7 @@ async fn parameters(settings: &SmtpSettings, step: &Step) -> Result<TlsParameter
             .certificate_store(CertificateStore::None)
             .add_root_certificate(authorities);
     }
-    // Without a list of ours, that of the machine is read.
+    // Without a list of ours, the list of the machine is read.
     let built = spawn_blocking(move || builder.build_rustls()).await;
     built
         .map_err(|bug| bug.to_string())?
@@ -172,7 +172,7 @@ async fn hand_over(
         let answer = connection.command(Rcpt::new(to.clone(), Vec::new())).await;
         match answer {
             Ok(_accepted) => {}
-            // An answer; anything else is the end of the conversation.
+            // An answer of the server is a refusal; any other error ends the conversation.
             Err(error) if error.status().is_some() => {
                 refused.push(format!("it refuses {to}: {error}"));
             }

@@ -51,7 +51,7 @@ fn message(source: &str, text: &str) -> Message {
     Message::digest(source, "77ab".to_owned(), at, vec![news])
 }
 
-/// A file with these rights.
+/// Makes a file with these permissions.
 fn file(directory: &Path, text: &str, mode: u32) -> std::path::PathBuf {
     let path = directory.join(format!("{mode:o}-{}", text.len()));
     let mut file = OpenOptions::new()
@@ -89,7 +89,7 @@ fn decoded(raw: &str) -> (Vec<(String, String)>, String) {
     (headers, body)
 }
 
-/// RFC 2047, base64 only.
+/// Decodes the words of RFC 2047, base64 only.
 fn words(value: &str) -> String {
     let mut text = String::new();
     for word in value.replace("?= =?", "?==?").split_inclusive("?=") {
@@ -200,7 +200,7 @@ async fn both_ways_of_encryption_with_a_login() {
         assert_eq!(send(&settings, &sent, SOON).await, (true, None), "{kind:?}");
         let mail = server.mail().pop().unwrap();
         assert!(mail.is_encrypted && mail.login == login, "{mail:?}");
-        // Somebody else's certificate, or one for another name: nothing is said to it.
+        // The certificate is of another authority, or for another name: nothing is sent to it.
         let (other, _) = certified("localhost");
         let wrong = file(directory.path(), &format!("{other}\n{kind:?}"), 0o644);
         for (server_name, path) in [("localhost", &wrong), ("127.0.0.1", &authorities)] {
@@ -212,11 +212,11 @@ async fn both_ways_of_encryption_with_a_login() {
                 "{why:?}"
             );
         }
-        // The machine's own authorities do not know it either.
+        // The machine's own authorities do not know the certificate either.
         settings.authorities = None;
         settings.server = "localhost".to_owned();
         assert!(!send(&settings, &sent, SOON).await.0);
-        // A wrong password is told, and not repeated.
+        // A wrong password is reported, and not repeated in the report.
         settings.authorities = Some(authorities.clone());
         let secret = file(
             directory.path(),
@@ -315,7 +315,7 @@ async fn misbehaving_server_is_reported_and_nothing_counts_sent() {
             };
             let server = Server::start(manner).await;
             let settings = settings(server.port, SmtpTls::None);
-            // What is only begun, and never ended, looks like silence.
+            // An answer that is begun, and never ended, looks like silence.
             let limit = Duration::from_millis(200);
             let (is_taken, why) = send(&settings, &message("r", "t"), limit).await;
             let is_harmless = answer.starts_with("354") && !["DATA", "TEXT"].contains(&command);
@@ -362,7 +362,7 @@ async fn silent_server_is_left_and_its_step_reported() {
             assert!(begin.elapsed() < SOON);
         });
     }
-    // In the middle of the encryption, too.
+    // The server falls silent in the middle of the encryption, too.
     let directory = tempfile::tempdir().unwrap();
     let (authority, _) = certified("localhost");
     let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -379,7 +379,7 @@ async fn silent_server_is_left_and_its_step_reported() {
     conversations.join_all().await;
 }
 
-/// One that has taken the mail and does not say good-bye: the mail is taken all the same.
+/// Fails if a mail counts as not taken because the server does not say good-bye.
 #[tokio::test]
 async fn missing_goodbye_still_counts_as_taken() {
     let manner = Manner {

@@ -1,4 +1,4 @@
-//! Servers that flood, push words in, or are not there.
+//! Servers that flood, inject words, or are not there.
 
 use super::*;
 
@@ -30,7 +30,7 @@ async fn a_flood_ends() {
             };
             let begin = Instant::now();
             let (sent, ()) = tokio::join!(flooding, sending);
-            // What the system keeps in between is not ours.
+            // The bytes in the buffers of the system are not ours.
             assert!(sent < 64 << 20, "{sent} bytes were read of {flood:?}");
             assert!(begin.elapsed() < SOON, "{flood:?} {tls:?}");
         }
@@ -44,7 +44,8 @@ async fn absent_or_injected_starttls_sends_nothing() {
     let settings = settings(plain.port, SmtpTls::Starttls);
     let (is_taken, why) = send(&settings, &message("r", "t"), SOON).await;
     assert!(!is_taken && why.unwrap().contains("offers no STARTTLS"));
-    // Somebody between us and the server adds an answer in the clear: it must not be taken for one behind the encryption.
+    // An attacker between us and the server adds an answer in the clear: it must not be taken for one behind the
+    // encryption.
     let (authority, tls) = certified("localhost");
     let manner = Manner {
         tls: Some(tls),
@@ -76,7 +77,7 @@ async fn nobody_at_home_is_told() {
     let (is_taken, why) = send(&settings(free, SmtpTls::None), &message("r", "t"), SOON).await;
     assert!(!is_taken && why.unwrap().contains("refused"));
     let settings = SmtpSettings {
-        // No name at all, so that nobody is asked for it.
+        // The name is too long, so that no resolver is asked for it.
         server: "x".repeat(64),
         ..settings(25, SmtpTls::Wrapper)
     };

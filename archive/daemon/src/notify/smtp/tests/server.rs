@@ -9,34 +9,34 @@ use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader
 use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::TlsAcceptor;
 
-/// A mail that it was given.
+/// A mail that the server was given.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Mail {
     pub(super) from: String,
     pub(super) to: Vec<String>,
-    /// As it came over the wire, up to the last dot.
+    /// The mail as it came over the wire, up to the last dot.
     pub(super) raw: String,
     pub(super) login: String,
     pub(super) is_encrypted: bool,
 }
 
-/// Its behaviour.
+/// The behaviour of a test's mail server.
 #[derive(Clone, Default)]
 pub(super) struct Manner {
     pub(super) tls: Option<Arc<ServerConfig>>,
-    /// Whether it encrypts from the first byte on.
+    /// Whether the server encrypts from the first byte on.
     pub(super) wraps: bool,
-    /// The recipients that it refuses.
+    /// The recipients that the server refuses.
     pub(super) refuses: Vec<&'static str>,
-    /// The user and password that it wants to hear, in base64.
+    /// The user and password that the server expects, in base64.
     pub(super) login: Option<String>,
-    /// The words that it says to this command in place of the right ones.
+    /// A command, and the words with which the server answers it in place of the right ones.
     pub(super) instead: Option<(&'static str, &'static str)>,
-    /// Falls silent at this command.
+    /// The command at which the server falls silent.
     pub(super) hangs: Option<&'static str>,
 }
 
-/// It, as long as the test runs.
+/// A mail server, which runs as long as the test.
 pub(super) struct Server {
     pub(super) port: u16,
     mail: Arc<Mutex<Vec<Mail>>>,
@@ -55,7 +55,7 @@ impl Server {
         #[expect(clippy::disallowed_methods, reason = "it ends with the test's runtime")]
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
-                // One that leaves in the middle is no concern of the others.
+                // A client that leaves in the middle does not concern the others.
                 drop(talk(stream, &manner, &taken).await);
             }
         });
@@ -67,7 +67,7 @@ impl Server {
     }
 }
 
-/// An authority, as PEM, and what a server that it vouches for needs.
+/// Returns an authority, as PEM, and the configuration of a server with a certificate of it.
 pub(super) fn certified(name: &str) -> (String, Arc<ServerConfig>) {
     let mut authority = CertificateParams::new(vec![]).unwrap();
     authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
