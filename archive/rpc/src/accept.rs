@@ -1,8 +1,9 @@
-//! Connections that come in: from TCP to a peer whose certificate is good, and watched for as long as it is open.
+//! Incoming connections: from TCP to a peer with a valid certificate, which is watched for as long as the connection is
+//! open.
 //!
-//! Handshakes run side by side, each with a limit of time, so that a client that connects and says nothing keeps
-//! nobody waiting. When too many are under way the oldest is given up: a genuine one takes milliseconds, so the
-//! oldest is the likeliest never to end.
+//! Handshakes run side by side, each with a limit of time, so that a client that connects and sends nothing keeps no
+//! other waiting. When too many are under way the oldest is dropped: a genuine one takes milliseconds, so the oldest is
+//! the likeliest never to end.
 //!
 //! A peer whose certificate ends or is revoked while it is connected is cut off, with all its calls.
 
@@ -31,7 +32,7 @@ use crate::limits::Limits;
 use crate::refusal::Refused;
 use crate::tls::{Credentials, Loaded};
 
-/// Accepts until nobody takes the connections any more. Then the listener is closed. `cut` ends every connection.
+/// Accepts connections until their receiver is dropped. Then the listener is closed. `cut` ends every connection.
 pub(crate) async fn accept(
     listener: TcpListener,
     credentials: Credentials,
@@ -71,7 +72,7 @@ pub(crate) async fn accept(
                 if live.len() >= limits.connections {
                     live.retain(|peer| !peer.cut.is_cancelled());
                 }
-                // The credentials may have been exchanged while hands were shaken.
+                // The credentials may have been exchanged during the handshake.
                 if Arc::ptr_eq(&shaken.loaded, &current) || shaken.live.is_good(&current) {
                     match Connection::new(&shaken.live, shaken.stream, &room) {
                         Ok(connection) => {
@@ -93,7 +94,7 @@ pub(crate) async fn accept(
     }
 }
 
-/// An open connection of which the certificate was good.
+/// An open connection whose peer has a valid certificate.
 pub(crate) struct Connection {
     stream: TlsStream<TcpStream>,
     peer: Peer,
@@ -102,7 +103,7 @@ pub(crate) struct Connection {
     _permit: OwnedSemaphorePermit,
 }
 
-/// An open connection that is watched over. The token is cancelled when it is closed, too.
+/// An open connection that is watched. The token is cancelled when the connection is closed, too.
 struct Live {
     address: SocketAddr,
     chain: Vec<CertificateDer<'static>>,
@@ -115,10 +116,10 @@ struct Shaken {
     loaded: Arc<Loaded>,
 }
 
-/// No handshake, or no good certificate.
+/// The error of a connection without a handshake, or without a valid certificate.
 struct TurnedAway;
 
-/// `None`: closed before it was done.
+/// Returns `None` if the client closed the connection during the handshake.
 async fn handshake(
     stream: TcpStream,
     address: SocketAddr,
@@ -174,8 +175,8 @@ fn make_place(under_way: &mut VecDeque<AbortHandle>, limit: usize) {
     }
 }
 
-/// Some errors are the client's, and the next connection is as good as any. The others (no more file descriptors)
-/// would come back at once.
+/// Pauses after errors that are not the client's (no more file descriptors), which would come back at once. After an
+/// error of the client the next connection is accepted immediately.
 async fn pause_after(error: &io::Error) {
     let clients = [
         io::ErrorKind::ConnectionAborted,
@@ -193,7 +194,7 @@ fn cut_off(live: &mut Vec<Live>, current: &Loaded) {
 }
 
 impl Live {
-    /// Cuts the connection when it is not.
+    /// Returns whether the certificate is still good; cuts the connection if not.
     fn is_good(&self, current: &Loaded) -> bool {
         let outcome = current.recheck(&self.chain);
         if let Err(error) = &outcome {

@@ -1,13 +1,12 @@
 //! Answers on their way to a caller who may read slowly, or never.
 //!
 //! Owns the patience with such a caller. Waiting for one costs no thread: [`feed`] runs blocking work only while its
-//! answers are taken, and takes the thread away from it as soon as they are not. Each wait for the caller has a limit,
-//! [`UNREAD`].
+//! answers are taken, and takes the thread away from it otherwise. Each wait for the caller has a limit, [`UNREAD`].
 //!
 //! # Errors
 //!
-//! Every function fails when the caller has gone away or has read nothing for the limit; [`feed`] and [`answer_from`] also
-//! when their work does.
+//! Every function fails if the caller has gone away or has read nothing for the limit; [`feed`] and [`answer_from`]
+//! also if their work does.
 
 use std::collections::VecDeque;
 use std::panic::resume_unwind;
@@ -27,13 +26,13 @@ use crate::status::Kind;
 /// The time that a caller may leave an answer unread.
 pub const UNREAD: Duration = Duration::from_mins(2);
 
-/// The time that blocking work keeps its thread while nobody takes what it sends.
+/// The time that blocking work keeps its thread while its answers are not taken.
 const LAG: Duration = Duration::from_millis(20);
 
-/// Where answers go. When the caller is gone, sending fails and the work ends.
+/// The sender of answers. When the caller is gone, sending fails and the work ends.
 pub type Answers<T> = mpsc::Sender<Result<T, Status>>;
 
-/// The other end of [`Answers`], as tonic wants it.
+/// The receiving end of [`Answers`], as tonic needs it.
 pub type AnswerStream<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
 
 /// The number of answers that usually wait to be read.
@@ -59,7 +58,7 @@ where
     (stream, task)
 }
 
-/// Does the same for work that blocks; the task needs a thread that may.
+/// Opens a stream as [`open`] does, for work that blocks; the task needs a thread that may.
 pub fn open_blocking<T: Send + 'static>(
     room: usize,
     work: impl FnOnce(&Answers<T>) -> Result<(), Status> + Send + 'static,
@@ -78,12 +77,12 @@ fn channel<T: Send + 'static>(room: usize) -> (Answers<T>, AnswerStream<T>) {
     (answers, Box::pin(ReceiverStream::new(stream)))
 }
 
-/// Sends one answer. Fails when the caller is gone, or leaves it unread for [`UNREAD`].
+/// Sends one answer. Fails if the caller is gone, or leaves it unread for [`UNREAD`].
 pub async fn send<T>(answers: &Answers<T>, answer: T) -> Result<(), Status> {
     deliver(answers, Ok(answer), UNREAD).await
 }
 
-/// Sends one answer unless the caller leaves it unread for `patience`; then it is given back.
+/// Sends one answer, or returns it if the caller leaves it unread for `patience`.
 pub async fn send_within<T>(
     answers: &Answers<T>,
     answer: T,
@@ -97,12 +96,12 @@ pub async fn send_within<T>(
 }
 
 /// Sends one answer from a thread that may block. The thread waits for the caller, at most for [`UNREAD`]: where many
-/// answers go to callers whom nobody knows, use [`answer_from`].
+/// answers go to unknown callers, use [`answer_from`].
 pub fn send_blocking<T>(answers: &Answers<T>, answer: T) -> Result<(), Status> {
     Handle::current().block_on(send(answers, answer))
 }
 
-/// Sends the error that ends the answers. A caller that is gone, or does not read within [`UNREAD`], needs none.
+/// Sends the error that ends the answers. A caller that is gone, or does not read within [`UNREAD`], does not get it.
 async fn fail<T>(answers: &Answers<T>, error: Status) {
     drop(deliver(answers, Err(error), UNREAD).await);
 }
@@ -127,27 +126,27 @@ fn unread() -> Status {
     Kind::TimedOut.status("the caller does not read; ask again, and read what comes")
 }
 
-/// Whether blocking work has come to its end.
+/// The state of blocking work after a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Progress {
-    /// Everything was sent.
+    /// The work has sent everything.
     Done,
-    /// [`Outlet::send`] returned `false`: the work is called again when what it sent was taken.
+    /// [`Outlet::send`] returned `false`: the work is called again once its messages were taken.
     Paused,
 }
 
-/// Where blocking work sends to while [`feed`] runs it.
+/// The outlet into which blocking work sends while [`feed`] runs it.
 #[derive(Debug)]
 pub struct Outlet<M> {
     to: mpsc::Sender<M>,
     runtime: Handle,
-    /// The message that found no room.
+    /// The messages that found no room.
     parked: VecDeque<M>,
 }
 
 impl<M> Outlet<M> {
-    /// Sends one message; it is never lost while somebody listens. `false`: nobody takes it now. The work should
-    /// remember where it is and return [`Progress::Paused`], so that its thread is free.
+    /// Sends one message, which is never lost while a receiver exists. Returns `false` if it is not taken now. The work
+    /// should then remember its place and return [`Progress::Paused`], so that its thread is free.
     pub fn send(&mut self, message: M) -> bool {
         if !self.parked.is_empty() {
             self.parked.push_back(message);
@@ -172,16 +171,16 @@ impl<M> Outlet<M> {
 /// The end of [`feed`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fed {
-    /// The work is done, and everything it sent was taken.
+    /// The work is done, and all its messages were taken.
     Whole,
-    /// Nobody listens any more.
+    /// The receiver is gone.
     Gone,
-    /// Nobody took a message for as long as was allowed.
+    /// A message was not taken within the limit.
     Unread,
 }
 
-/// Runs `work` on threads that may block, for as long as somebody takes what it sends, and until it is done. While
-/// nobody does, no thread waits. That nobody listens any more is no error: the work is then not called again.
+/// Runs `work` on threads that may block, while its messages are taken, and until it is done. While they are not, no
+/// thread waits. A receiver that is gone is no error: the work is then not called again.
 pub async fn feed<M, E>(
     to: &mpsc::Sender<M>,
     work: impl FnMut(&mut Outlet<M>) -> Result<Progress, E> + Send + 'static,
@@ -193,7 +192,7 @@ where
     feed_within(to, Duration::MAX, work).await.map(drop)
 }
 
-/// Does the same for a caller, who may leave an answer unread for [`UNREAD`].
+/// Runs `work` as [`feed`] does, for a caller, who may leave an answer unread for [`UNREAD`].
 pub async fn answer_from<T>(
     answers: &Answers<T>,
     mut work: impl FnMut(&mut Outlet<Result<T, Status>>) -> Result<Progress, Status> + Send + 'static,
@@ -231,7 +230,7 @@ where
             Ok(turn) => turn,
             Err(error) => match error.try_into_panic() {
                 Ok(panic) => resume_unwind(panic),
-                // The runtime ends, and everybody with it.
+                // The runtime ends, and with it the receiver.
                 Err(_cancelled) => return Ok(Fed::Gone),
             },
         };

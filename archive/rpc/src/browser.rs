@@ -1,11 +1,11 @@
 //! Connections from browsers: TLS without client certificates, where the host that is asked for chooses the certificate.
 //!
-//! [`BrowserAcceptor`] takes an open stream (of a listener, or of a proxy's `CONNECT`) and gives one that is encrypted.
+//! [`BrowserAcceptor`] takes an open stream (of a listener, or of a proxy's `CONNECT`) and returns an encrypted one.
 //! Certificates come from files, and are exchanged without a restart; or from a maker that can make one for any host
 //! ([`MakeCertificate`]). TLS 1.2 and 1.3, one crypto provider (ring), HTTP/1.1 and, where it is offered, HTTP/2.
 //!
-//! Not promised: who the client is. Nobody is asked for a certificate, and no role follows from this door. The caller
-//! bounds how many connections are open; how many handshakes go on at once is bounded here.
+//! Not promised: who the client is. No client is asked for a certificate, and no role follows from this door. The
+//! caller bounds the number of open connections; the number of simultaneous handshakes is bounded here.
 //!
 //! ```no_run
 //! use archive_rpc::browser::{BrowserAcceptor, BrowserOptions, SiteFiles, UnknownHosts};
@@ -51,41 +51,41 @@ use self::sites::SiteCertificates;
 const HTTP_1: &[u8] = b"http/1.1";
 const HTTP_2: &[u8] = b"h2";
 
-/// The certificate of some hosts and its private key, as PEM files.
+/// The certificate of a site and its private key, as PEM files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SiteFiles {
-    /// The certificate and those that lead to its authority. It is used for the hosts that it names.
+    /// The certificate and those that lead to its authority. It is shown for the hosts that it names.
     pub certificate: PathBuf,
-    /// Its private key.
+    /// The private key of the certificate.
     pub key: PathBuf,
 }
 
 /// The answer to a client that names a host without a certificate, or no host at all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UnknownHosts {
-    /// It is refused.
+    /// The client is refused.
     Refused,
-    /// It is shown the certificate of the first site. For addresses: browsers do not name them.
+    /// The client is shown the certificate of the first site, for addresses, which browsers do not name.
     First,
 }
 
-/// The certificate of one host and its private key, as PEM.
+/// The certificate of a host and its private key, as PEM.
 #[derive(Clone)]
 pub struct HostPem {
     /// The certificate and those that lead to its authority.
     pub certificate: String,
-    /// Its private key.
+    /// The private key of the certificate.
     pub key: String,
 }
 
-/// A source of certificates for hosts that are not known before.
+/// A source of certificates for hosts that are not known in advance.
 pub trait MakeCertificate: Send + Sync {
-    /// Makes a certificate for a host: a name in lower case, or an address. It may block, and is asked again for the same
-    /// host after hours; so what it makes must be good for a day at least.
+    /// Makes a certificate for a host: a name in lower case, or an address. May block. Called again for the same host
+    /// after hours; so the certificate must be good for a day at least.
     ///
     /// # Errors
     ///
-    /// The reason why there shall be no certificate for that host. The client is refused then.
+    /// The reason why that host gets no certificate. The client is refused then.
     fn make(&self, host: &str) -> Result<HostPem, Box<dyn Error + Send + Sync>>;
 }
 
@@ -94,7 +94,7 @@ pub trait MakeCertificate: Send + Sync {
 pub struct BrowserOptions {
     /// The longest time from the open stream to the end of the handshake.
     pub handshake: Duration,
-    /// Handshakes at once; others wait, within their time.
+    /// The most handshakes at once; others wait, within their time.
     pub handshakes: usize,
     /// Whether HTTP/2 is offered beside HTTP/1.1.
     pub http2: bool,
@@ -110,7 +110,7 @@ impl Default for BrowserOptions {
     }
 }
 
-/// The reason why certificates of sites are not loaded. Those before stay.
+/// The reason why certificates of sites are not loaded. The earlier ones stay in use.
 #[derive(Debug, thiserror::Error)]
 pub enum SiteError {
     /// No certificate was named.
@@ -119,25 +119,25 @@ pub enum SiteError {
     /// A file cannot be read.
     #[error("{}: {source}", path.display())]
     Read {
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
-        /// The reason of the system.
+        /// The error of the system.
         source: io::Error,
     },
-    /// A file is not the PEM it should be.
+    /// A file is not the PEM that it should be.
     #[error("{}: {reason}", path.display())]
     Pem {
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
-        /// The fault.
+        /// The fault of the file.
         reason: String,
     },
     /// Key and certificate do not belong together, or are of a kind that is not supported.
     #[error("{}: certificate and private key: {reason}", path.display())]
     Key {
-        /// The certificate.
+        /// The path of the certificate.
         path: PathBuf,
-        /// The fault.
+        /// The fault of the key.
         reason: rustls::Error,
     },
     /// A certificate names no host.
@@ -145,27 +145,27 @@ pub enum SiteError {
         "{}: the certificate names no host; browsers want the host as a subject alternative name", path.display()
     )]
     NoHost {
-        /// The certificate.
+        /// The path of the certificate.
         path: PathBuf,
     },
-    /// A certificate is not good now.
+    /// A certificate is not valid now.
     #[error("{}: the certificate is good from {from} to {to} only; renew it", path.display())]
     Term {
-        /// The certificate.
+        /// The path of the certificate.
         path: PathBuf,
-        /// From when on.
+        /// The time from which the certificate is valid.
         from: String,
-        /// Until when.
+        /// The time until which the certificate is valid.
         to: String,
     },
     /// Two certificates name one host.
     #[error("{} and {} are both for {host}; keep one of them", path.display(), other.display())]
     Twice {
-        /// The host.
+        /// The host that both name.
         host: String,
-        /// One certificate.
+        /// The path of one certificate.
         path: PathBuf,
-        /// The other one.
+        /// The path of the other certificate.
         other: PathBuf,
     },
     /// The TLS library cannot be set up: a bug.
@@ -173,32 +173,32 @@ pub enum SiteError {
     Tls(#[from] rustls::Error),
 }
 
-/// The reason why a stream was not accepted. It is closed.
+/// The reason why a stream was not accepted. The stream is closed.
 #[derive(Debug, thiserror::Error)]
 pub enum BrowserError {
-    /// The client did not come to an end in time.
+    /// The client did not end the handshake in time.
     #[error("no handshake within {0:?}")]
     TimedOut(Duration),
-    /// The client names no host, and there is no certificate for that.
+    /// The client names no host, and there is no certificate for such clients.
     #[error("the client names no host")]
     NoHost,
-    /// There is no certificate for this host.
+    /// The host that the client names has no certificate.
     #[error("there is no certificate for {0}")]
     UnknownHost(String),
-    /// No certificate could be made for this host.
+    /// No certificate could be made for the host that the client names.
     #[error("no certificate for {host}: {reason}")]
     NotMade {
-        /// The host.
+        /// The host that the client names.
         host: String,
-        /// The reason of the maker.
+        /// The error of the maker.
         reason: Box<dyn Error + Send + Sync>,
     },
-    /// The client broke off, speaks no TLS, or does not like the certificate.
+    /// The client broke off, speaks no TLS, or does not accept the certificate.
     #[error(transparent)]
     Broken(#[from] io::Error),
 }
 
-/// The door for browsers.
+/// An acceptor of connections from browsers.
 pub struct BrowserAcceptor {
     certificates: Certificates,
     config: ServerConfig,
@@ -213,7 +213,7 @@ enum Certificates {
 }
 
 impl BrowserAcceptor {
-    /// Shows the certificates in these files; `now` decides whether they are good.
+    /// Makes an acceptor that shows the certificates in these files; `now` decides whether they are valid.
     ///
     /// # Errors
     ///
@@ -228,7 +228,7 @@ impl BrowserAcceptor {
         Self::new(Certificates::Sites(sites), options)
     }
 
-    /// Shows certificates that are made for whatever host a client names.
+    /// Makes an acceptor that shows certificates made for any host that a client names.
     ///
     /// # Errors
     ///
@@ -259,7 +259,7 @@ impl BrowserAcceptor {
         })
     }
 
-    /// Reads the files again, or forgets what was made. With an error nothing changes. Connections that are open stay.
+    /// Reads the files again, or drops the made certificates. After an error nothing changes. Open connections stay.
     ///
     /// # Errors
     ///
@@ -274,7 +274,7 @@ impl BrowserAcceptor {
         }
     }
 
-    /// Shakes hands over an open stream.
+    /// Makes the TLS handshake over an open stream.
     ///
     /// # Errors
     ///
@@ -286,12 +286,12 @@ impl BrowserAcceptor {
         self.accept_within(stream, None).await
     }
 
-    /// Shakes hands with a client that has said before which host it means, as in a proxy's `CONNECT`. That counts where
-    /// it names no host in the handshake, as with an address.
+    /// Makes the TLS handshake with a client that has named its host before, as in a proxy's `CONNECT`. That host
+    /// counts if the client names none in the handshake, as with an address.
     ///
     /// # Errors
     ///
-    /// As [`BrowserAcceptor::accept`].
+    /// As those of [`BrowserAcceptor::accept`].
     pub async fn accept_for<S>(
         &self,
         stream: S,
@@ -335,7 +335,7 @@ impl BrowserAcceptor {
         };
         let mut config = self.config.clone();
         config.cert_resolver = Arc::new(Chosen(certificate));
-        // Without a certificate it ends, and the client is told so.
+        // Without a certificate the handshake fails, and the client gets an alert.
         let ended = begun.into_stream(Arc::new(config)).await;
         match (refusal, ended) {
             (Some(refusal), _) => Err(refusal),
@@ -368,17 +368,17 @@ impl ResolvesServerCert for Chosen {
 pub struct BrowserStream<S>(TlsStream<S>);
 
 impl<S> BrowserStream<S> {
-    /// The host that the client named in the handshake.
+    /// Returns the host that the client named in the handshake.
     pub fn host(&self) -> Option<&str> {
         self.0.get_ref().1.server_name()
     }
 
-    /// Whether HTTP/2 was agreed on; else it is HTTP/1.1.
+    /// Returns whether HTTP/2 was agreed on; else the connection speaks HTTP/1.1.
     pub fn is_http2(&self) -> bool {
         self.0.get_ref().1.alpn_protocol() == Some(HTTP_2)
     }
 
-    /// The stream below, for its addresses.
+    /// Returns the stream below, for its addresses.
     pub fn get_ref(&self) -> &S {
         self.0.get_ref().0
     }

@@ -1,7 +1,7 @@
 //! The error of work that could not be done, away from the wire.
 //!
-//! Doors speak in [`Status`]; what lies between them tells by the kind what a caller does next, and reads neither headers
-//! nor sentences for that. A status becomes one of these where it comes in, and one of these a status where it goes out.
+//! Doors speak in [`Status`]; the code between them decides by the kind, and reads neither headers nor sentences for
+//! that. A status becomes a [`CallError`] where it comes in, and a call error a status where it goes out.
 
 use tonic::{Code, Status};
 
@@ -13,12 +13,12 @@ use crate::status::Kind;
 pub struct CallError {
     /// The kind of error, which says what the caller does next.
     pub kind: Kind,
-    /// Why, for people.
+    /// The reason for people.
     pub reason: String,
 }
 
 impl Kind {
-    /// An error of this kind.
+    /// Makes an error of this kind.
     pub fn error(self, reason: impl Into<String>) -> CallError {
         CallError {
             kind: self,
@@ -30,7 +30,7 @@ impl Kind {
 impl From<Status> for CallError {
     fn from(status: Status) -> Self {
         let kind = Kind::of(&status);
-        // Only what the transport says for itself has this code.
+        // Only the transport itself uses this code.
         if status.code() == Code::Unimplemented && kind == Kind::Invalid {
             return kind.error("it is of an older version, which cannot do this; upgrade it");
         }

@@ -1,7 +1,7 @@
 //! The calls that each caller has under way: no caller may keep others from working.
 //!
-//! A caller is what the certificate says, not the connection: one that connects twice is counted once. The parts of the
-//! archive are not limited: what they ask each other was limited where it came in.
+//! A caller is the identity in the certificate, not the connection: one that connects twice is counted once. The
+//! repository, monitors and nodes are not limited: the calls behind theirs were limited where they came in.
 
 use std::collections::HashMap;
 use std::pin::Pin;
@@ -17,7 +17,7 @@ use crate::identity::Identity;
 use crate::role::Role;
 use crate::status::Kind;
 
-/// The setting that says how many.
+/// The setting of the most calls of one caller.
 const SETTING: &str = "rpc.calls_per_caller";
 
 /// The calls under way, by caller.
@@ -27,7 +27,8 @@ pub(crate) struct Callers {
     under_way: Arc<Mutex<HashMap<Arc<str>, usize>>>,
 }
 
-/// One call of a caller; it ends when this is dropped. None is counted for a part of the archive.
+/// The place of a call under way; it is free again when this is dropped. Calls of the repository, monitors and nodes
+/// are not counted.
 #[derive(Debug)]
 pub(crate) struct CallPlace {
     counted: Option<(Callers, Arc<str>)>,
@@ -41,7 +42,7 @@ impl Callers {
         }
     }
 
-    /// Counts one more call of the caller; refuses it where that would be too many.
+    /// Counts one more call of the caller; refuses it if the caller has too many.
     pub(crate) fn enter(&self, caller: &Identity) -> Result<CallPlace, Status> {
         let is_part = [Role::Repository, Role::Monitor, Role::Node]
             .into_iter()
@@ -74,7 +75,7 @@ impl Callers {
 }
 
 impl CallPlace {
-    /// Keeps the place until the answer was sent to its end, or nobody wants it any more.
+    /// Keeps the place until the answer was sent to its end, or is dropped.
     pub(crate) fn until_sent(self, answer: Body) -> Body {
         if self.counted.is_none() {
             return answer;
@@ -101,7 +102,7 @@ impl Drop for CallPlace {
     }
 }
 
-/// An answer that holds a place.
+/// An answer that holds the place of its call.
 struct CountedBody {
     answer: Body,
     _place: CallPlace,

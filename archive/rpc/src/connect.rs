@@ -1,7 +1,8 @@
-//! Channels: from an address to the server one meant, over mutual TLS.
+//! Channels: from an address to the intended server, over mutual TLS.
 //!
 //! A connection counts as made when the server has spoken HTTP/2. In TLS 1.3 a server judges the client's certificate
-//! after the client is done; without waiting for its first word, a refusal would surface as a broken first call.
+//! after the client is done; without waiting for the server's first word, a refusal would surface as a broken first
+//! call.
 //!
 //! A channel connects again by itself, with the credentials of that moment. Not promised: retries of calls.
 
@@ -33,46 +34,46 @@ pub enum ConnectError {
     /// The text is not an address.
     #[error("{0:?} is not an address; write host:port or https://host:port")]
     Address(String),
-    /// Nobody listens there, or there is no such host.
+    /// No server listens at the address, or there is no such host.
     #[error("{address} cannot be reached: {reason}")]
     Unreachable {
-        /// Where.
+        /// The address that was called.
         address: String,
         /// The reason of the operating system.
         reason: String,
     },
-    /// Nobody answered in time.
+    /// The server did not answer in time.
     #[error("{address} did not answer within {limit:?}")]
     TimedOut {
-        /// Where.
+        /// The address that was called.
         address: String,
-        /// The time that was waited.
+        /// The limit that passed.
         limit: Duration,
     },
-    /// The server's certificate is not good, or not that of the server one meant.
+    /// The server's certificate is invalid, or not that of the intended server.
     #[error("{address} is not {expected}: {reason}")]
     WrongServer {
-        /// Where.
+        /// The address that was called.
         address: String,
-        /// The server that was meant.
+        /// The server that was expected.
         expected: Expected,
         /// The problem of the certificate.
         reason: String,
     },
-    /// The server does not take one's own certificate.
+    /// The server does not accept the client's certificate.
     #[error("{address} refuses this certificate: {reason}; issue one with `holdfast pki issue`")]
     Refused {
-        /// Where.
+        /// The address that was called.
         address: String,
-        /// The server's TLS alert.
+        /// The TLS alert of the server.
         reason: String,
     },
     /// The peer does not speak as our servers do, or stopped.
     #[error("{address} broke off: {reason}")]
     Broken {
-        /// Where.
+        /// The address that was called.
         address: String,
-        /// The event that ended it.
+        /// The event that ended the connection.
         reason: String,
     },
 }
@@ -88,14 +89,14 @@ impl ConnectError {
         }
     }
 
-    /// The one among the causes of an error, if there is one: that of a call on a channel without a connection.
+    /// Returns the connection error among the causes of an error, as of a call on a channel without a connection.
     pub fn within<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a Self> {
         let mut causes = std::iter::successors(Some(error), |error| Error::source(*error));
         causes.find_map(|cause| cause.downcast_ref())
     }
 }
 
-/// Connects to `address` (`host:port` or `https://host:port`), and fails when that fails.
+/// Connects to `address` (`host:port` or `https://host:port`), and fails if the connection fails.
 ///
 /// # Errors
 ///
@@ -120,7 +121,7 @@ pub async fn connect(
     })
 }
 
-/// The same, but connects at the first call, so that a part may start before its peer.
+/// Makes a channel that connects at its first call, so that a part may start before its peer.
 ///
 /// # Errors
 ///
@@ -138,7 +139,7 @@ pub fn connect_lazy(
 }
 
 struct Dialler {
-    /// `host:port`.
+    /// The address of the server, `host:port`.
     address: String,
     credentials: Credentials,
     expected: Expected,
@@ -182,7 +183,7 @@ impl Dialler {
 
     fn endpoint(&self) -> Result<Endpoint, ConnectError> {
         let bad = |_| ConnectError::Address(self.address.clone());
-        // The endpoint's own scheme would make tonic look for its own TLS; the origin is what the server sees.
+        // The scheme `https` here would make tonic look for its own TLS; the server sees the origin.
         let endpoint = Endpoint::from_shared(format!("http://{}", self.address)).map_err(bad)?;
         let origin = Uri::try_from(format!("https://{}", self.address));
         let origin = origin.map_err(|_invalid| ConnectError::Address(self.address.clone()))?;
@@ -190,7 +191,7 @@ impl Dialler {
             .origin(origin)
             .initial_stream_window_size(self.limits.stream_window)
             .initial_connection_window_size(self.limits.connection_window)
-            // What still comes of streams that were given up is no attack of a part whose certificate was seen.
+            // Late frames of dropped streams are no attack by a part whose certificate was seen.
             .http2_max_concurrent_reset_streams(self.limits.given_up)
             .http2_max_local_error_reset_streams(None)
             .http2_keep_alive_interval(self.limits.keep_alive)
@@ -223,7 +224,7 @@ impl Dialler {
             .current()
             .client(&self.expected)
             .map_err(|error| self.broken(&error))?;
-        // Neither sent nor looked at: the certificate's role and name decide.
+        // The name is neither sent nor checked: the certificate's role and name decide.
         let nobody = ServerName::IpAddress(IpAddr::V4(Ipv4Addr::from([0, 0, 0, 0])));
         let tls = TlsConnector::from(config)
             .connect(nobody, tcp)
@@ -237,7 +238,7 @@ impl Dialler {
         }
     }
 
-    /// Which end found fault with whom.
+    /// Explains an error of the handshake: which end refused the other, and why.
     fn explain(&self, error: &io::Error) -> ConnectError {
         let address = self.address.clone();
         match error
@@ -274,7 +275,7 @@ impl Dialler {
     }
 }
 
-/// The alerts by which a server says that it does not want our certificate.
+/// The alerts by which a server refuses our certificate.
 const REFUSALS: [AlertDescription; 10] = [
     AlertDescription::NoCertificate,
     AlertDescription::BadCertificate,

@@ -1,7 +1,7 @@
-//! The door of every RPC: who asks is known and may, or no handler sees the call.
+//! The guard of every RPC: no handler sees a call unless the caller is known and allowed.
 //!
-//! Decided by the path, the certificate and how many calls its holder has under way, before any argument is read, so that
-//! a refusal tells nothing about what exists. A handler finds the caller with [`Identity::of`].
+//! The guard decides by the path, the certificate and the calls that the caller has under way, before any argument is
+//! read, so that a refusal tells nothing about what exists. A handler finds the caller with [`Identity::of`].
 
 use std::future::ready;
 use std::net::SocketAddr;
@@ -28,7 +28,7 @@ pub(crate) struct Peer {
     pub(crate) identity: Result<Arc<Identity>, InvalidIdentity>,
 }
 
-/// Puts a [`Guard`] before the services.
+/// The layer that puts a [`Guard`] before the services.
 #[derive(Clone, Debug)]
 pub(crate) struct GuardLayer {
     environment: Arc<str>,
@@ -85,7 +85,7 @@ impl<S> Layer<S> for GuardLayer {
     }
 }
 
-/// Lets calls through to the services, or refuses them.
+/// A guard, which lets calls through to the services, or refuses them.
 #[derive(Clone, Debug)]
 pub(crate) struct Guard<S> {
     guard: GuardLayer,
@@ -138,7 +138,7 @@ mod tests {
     use crate::pki::tests::identity;
     use crate::role::Role;
 
-    /// The status of a call by this peer, and whom the handler saw.
+    /// Returns the status of a call by this peer, and the caller that the handler saw.
     async fn called(peer: Option<Result<Identity, InvalidIdentity>>) -> (Code, String) {
         let rules = Rules::new().allow("/a.B/C", &[Role::Reader]);
         let handler = service_fn(|request: Request<Body>| async move {

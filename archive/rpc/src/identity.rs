@@ -1,7 +1,7 @@
 //! The identity that a certificate gives its holder.
 //!
-//! Owns the reading of the URI names. Not promised: that the certificate is genuine; that was decided before, by the
-//! handshake. A certificate that speaks of two environments or of two persons is nobody's.
+//! Owns the reading of the URI names. Not promised: that the certificate is genuine; the handshake decided that before.
+//! A certificate that names two environments or two persons gives no identity.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -15,7 +15,7 @@ use x509_parser::parse_x509_certificate;
 
 use crate::role::{Grant, InvalidGrant, Role, SCHEME, is_environment, shortened};
 
-/// The holder of a certificate: an environment and what this environment grants.
+/// The holder of a certificate: an environment and the grants of this environment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Identity {
     environment: String,
@@ -24,27 +24,27 @@ pub struct Identity {
     expires: SystemTime,
 }
 
-/// The reason why a certificate is nobody's.
+/// The reason why a certificate gives no identity.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidIdentity {
-    /// It cannot be read at all.
+    /// The certificate cannot be read at all.
     #[error("the certificate cannot be read: {0}")]
     Certificate(String),
-    /// It carries no `spiffe://` name.
+    /// The certificate carries no `spiffe://` name.
     #[error(
         "the certificate carries no `spiffe://environment/role/name`; issue one with `holdfast pki issue`"
     )]
     Nobody,
-    /// A name has not the form `spiffe://environment/role/name`.
+    /// A name does not have the form `spiffe://environment/role/name`.
     #[error("the certificate carries {uri:?}, which is not `spiffe://environment/role/name`")]
     Uri {
-        /// The name.
+        /// The name in the certificate.
         uri: String,
     },
-    /// A name has the form, but its role or name is not one.
+    /// A name has the form, but its role or name is invalid.
     #[error("the certificate carries {uri:?}: {reason}")]
     Grant {
-        /// The name.
+        /// The name in the certificate.
         uri: String,
         /// The problem of the name.
         reason: InvalidGrant,
@@ -58,7 +58,7 @@ pub enum InvalidIdentity {
 }
 
 impl Identity {
-    /// Reads a certificate (DER). Names of other schemes are passed over.
+    /// Reads a certificate (DER). Names of other schemes are skipped.
     ///
     /// # Errors
     ///
@@ -92,7 +92,7 @@ impl Identity {
         })
     }
 
-    /// The caller of an RPC, for a handler of a server made by [`serve`](crate::serve()).
+    /// Returns the caller of an RPC, for a handler of a server made by [`serve`](crate::serve()).
     ///
     /// # Errors
     ///
@@ -103,44 +103,44 @@ impl Identity {
             .get::<Arc<Self>>()
             .cloned()
             .ok_or_else(|| {
-                // Only a server that was put together without the guard gets here.
+                // Only a server without the guard can get here.
                 Status::unauthenticated("the caller of this RPC is not known")
             })
     }
 
-    /// The environment that issued the certificate.
+    /// Returns the environment that issued the certificate.
     pub fn environment(&self) -> &str {
         &self.environment
     }
 
-    /// Everything it grants, sorted.
+    /// Returns the grants of the certificate, sorted.
     pub fn grants(&self) -> &[Grant] {
         &self.grants
     }
 
-    /// SHA-256 of the certificate (DER), in hex.
+    /// Returns the SHA-256 of the certificate (DER), in hex.
     pub fn fingerprint(&self) -> &str {
         &self.fingerprint
     }
 
-    /// When the certificate ends.
+    /// Returns when the certificate ends.
     pub fn expires(&self) -> SystemTime {
         self.expires
     }
 
-    /// Whether the holder may act in `role`, by that role or by one that includes it.
+    /// Returns whether the holder may act in `role`, by that role or by one that includes it.
     pub fn has(&self, role: Role) -> bool {
         self.grants.iter().any(|grant| grant.role().includes(role))
     }
 
-    /// Whether the holder is exactly `name` in exactly `role`: a heartbeat speaks only for its own id.
+    /// Returns whether the holder is exactly `name` in exactly `role`: a heartbeat speaks only for its own id.
     pub fn is(&self, role: Role, name: &str) -> bool {
         self.grants
             .iter()
             .any(|grant| grant.role() == role && grant.name() == name)
     }
 
-    /// The one name of all personal roles; none for a part of the archive.
+    /// Returns the one name of all personal roles; `None` for a part of the archive.
     pub fn person(&self) -> Option<&str> {
         self.grants
             .iter()
@@ -149,7 +149,7 @@ impl Identity {
     }
 }
 
-/// `officer/anna, operator/anna`.
+/// Shows the grants: `officer/anna, operator/anna`.
 impl fmt::Display for Identity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (i, grant) in self.grants.iter().enumerate() {

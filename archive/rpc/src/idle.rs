@@ -1,6 +1,6 @@
-//! A limit on how long a stream may be silent.
+//! A limit on the silence of a stream.
 //!
-//! The limit of a byte stream is an idle limit: a large file may take hours, a silent sender may not. The clock runs
+//! The limit of a byte stream is an idle limit: a large file may take hours, a silent sender may not. The time counts
 //! only while a message is awaited, so that a slow reader never blames the sender.
 
 use std::fmt;
@@ -16,7 +16,7 @@ use crate::status::Kind;
 
 /// A stream that ends with `DEADLINE_EXCEEDED` when no message comes within the limit.
 pub struct Idle<S> {
-    /// Dropped when it stalls, which resets the stream for the sender too.
+    /// The stream, dropped when it stalls, which resets it for the sender too.
     stream: Option<S>,
     limit: Duration,
     alarm: Pin<Box<Sleep>>,
@@ -24,7 +24,7 @@ pub struct Idle<S> {
 }
 
 impl<S> Idle<S> {
-    /// Watches over `stream`. To be made within a runtime.
+    /// Limits the silence of `stream`. To be made within a runtime.
     pub fn new(stream: S, limit: Duration) -> Self {
         Self {
             stream: Some(stream),

@@ -1,4 +1,4 @@
-//! A message from the wire that is not what it should be. It names its field.
+//! The error of an invalid message from the wire, which names the field.
 
 use tonic::Status;
 
@@ -9,19 +9,19 @@ use crate::status::Kind;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("field `{field}`: {reason}")]
 pub struct InvalidMessage {
-    /// The field, as in the `.proto`.
+    /// The name of the field, as in the `.proto`.
     pub field: &'static str,
     /// The problem of the field.
     pub reason: String,
 }
 
 impl InvalidMessage {
-    /// The field has to be there, and is not.
+    /// Makes the error of a required field that is absent.
     pub fn missing(field: &'static str) -> Self {
         Self::invalid(field, "missing")
     }
 
-    /// The field is there, and wrong.
+    /// Makes the error of a field with a wrong value.
     pub fn invalid(field: &'static str, reason: impl Into<String>) -> Self {
         let reason = reason.into();
         Self { field, reason }

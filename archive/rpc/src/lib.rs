@@ -13,7 +13,7 @@
 //! - [`answers`], [`patience`]: answers to callers and browsers that may not read them; [`idle`], [`invalid`], [`text`],
 //!   [`status`]: streams that stall, messages that are wrong, texts fit for people, errors that keep their kind.
 //!
-//! Not promised: anything about the meaning of a call. Of the workspace it knows the model alone; it writes no
+//! Not promised: anything about the meaning of a call. Of the workspace the crate knows the model alone; it writes no
 //! file and starts no detached task of its own.
 //!
 //! ```

@@ -6,42 +6,44 @@ use std::time::Duration;
 /// The number of calls that one caller may have under way, unless the settings say otherwise.
 pub const CALLS_PER_CALLER: NonZeroUsize = NonZeroUsize::new(128).unwrap();
 
-/// The limits of a server or a channel. Both ends read the first five; the others are a server's.
+/// The limits of a server or a channel. Both ends read the first five and `given_up`; the others are a server's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// HTTP/2 receive window of one stream, in bytes. 2 MiB: uploads are five times faster than with the default.
+    /// The HTTP/2 receive window of a stream, in bytes. 2 MiB: uploads are five times faster than with the default.
     pub stream_window: u32,
-    /// HTTP/2 receive window of one connection, in bytes. Over distance: at least bandwidth × round trip.
+    /// The HTTP/2 receive window of a connection, in bytes. Over distance: at least bandwidth × round trip.
     pub connection_window: u32,
-    /// Pause between two keep-alive pings.
+    /// The pause between two keep-alive pings.
     pub keep_alive: Duration,
-    /// A ping without an answer for this long ends the connection.
+    /// The time after which a ping without an answer ends the connection.
     pub keep_alive_timeout: Duration,
-    /// From the TCP connection to the first word of HTTP/2.
+    /// The longest time from the TCP connection to the first word of HTTP/2.
     pub handshake: Duration,
-    /// Handshakes under way at once. One more, and the oldest is given up.
+    /// The most handshakes under way at once. One more, and the oldest is dropped.
     pub handshakes: usize,
-    /// Connections at once, after their handshake.
+    /// The most connections at once, after their handshake.
     pub connections: usize,
-    /// Calls at once on one connection.
+    /// The most calls at once on a connection.
     pub streams: u32,
-    /// Calls on one connection that are given up before they were begun: beyond that the connection is closed, with all
-    /// other calls on it (CVE-2023-44487). A part of the archive gives up many at once, where its own callers go.
+    /// The most calls on a connection that may be cancelled before they were begun: beyond that the connection is
+    /// closed, with all other calls on it (CVE-2023-44487). A part of the archive cancels many at once, when its own
+    /// callers go.
     pub given_up: usize,
-    /// Calls at once of one caller, over all connections.
+    /// The most calls at once of a caller, over all connections.
     pub calls_per_caller: usize,
-    /// A certificate that was valid when the connection began is looked at again after this long, so that one that
-    /// ends or was revoked since does not live on in an open connection.
+    /// The time after which a certificate that was valid when the connection began is checked again, so that one that
+    /// has ended or was revoked does not live on in an open connection.
     pub recheck: Duration,
-    /// From the request to stop until calls still under way are cut.
+    /// The time from the request to stop until calls still under way are cut.
     pub drain: Duration,
 }
 
 impl Limits {
-    /// The same, for a connection of many messages that may be tiny and are read late.
+    /// Returns the limits changed for a connection of many messages that may be tiny and are read late.
     ///
-    /// HTTP/2 as we have it ends a connection on which many small frames wait to be read: each of less than 256 bytes
-    /// counts as what it lacks of them, and all together may be half the connection's window. Little may wait here.
+    /// Our HTTP/2 library ends a connection on which many small frames wait to be read: each of less than 256 bytes
+    /// counts as the bytes it lacks of them, and all together may be half the connection's window. Little may wait
+    /// here.
     #[must_use]
     pub const fn with_small_messages(self) -> Self {
         Self {
@@ -53,9 +55,9 @@ impl Limits {
 }
 
 impl Limits {
-    /// The same, for a connection whose streams are read at different paces, as one on which many callers' bytes pass: a
-    /// few that nobody reads would fill the connection's window, and nothing else could be answered on it. What waits is
-    /// bounded by the windows of the streams.
+    /// Returns the limits changed for a connection whose streams are read at different paces, as one that carries the
+    /// bytes of many callers: a few unread streams would fill the connection's window, and nothing else could be
+    /// answered on it. The bytes that wait are bounded by the windows of the streams.
     #[must_use]
     pub const fn with_independent_streams(self) -> Self {
         Self {
@@ -65,7 +67,7 @@ impl Limits {
     }
 }
 
-// Frames stay at HTTP/2's 16 KiB: it is a TLS record, and larger ones measured erratic.
+// Frames stay at HTTP/2's 16 KiB: a frame is a TLS record, and larger ones measured erratic.
 impl Default for Limits {
     fn default() -> Self {
         Self {

@@ -13,13 +13,13 @@ use tokio::time::{Instant, Sleep};
 pub struct PatientWriter<S> {
     stream: S,
     patience: Duration,
-    /// Set while a write waits.
+    /// The timer that runs while a write waits.
     limit: Pin<Box<Sleep>>,
     is_waiting: bool,
 }
 
 impl<S> PatientWriter<S> {
-    /// The same stream with a limit. To be made within a runtime.
+    /// Returns the stream with a limit on its writes. To be made within a runtime.
     pub fn new(stream: S, patience: Duration) -> Self {
         Self {
             stream,
@@ -29,7 +29,7 @@ impl<S> PatientWriter<S> {
         }
     }
 
-    /// The outcome of a write, unless it has waited for too long.
+    /// Returns the outcome of a write, or an error if it has waited for too long.
     fn bounded<T>(
         &mut self,
         outcome: Poll<io::Result<T>>,

@@ -1,4 +1,4 @@
-//! PEM text, read so that a person learns what is wrong with it.
+//! PEM text, read with errors that tell a person what is wrong with it.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -6,7 +6,7 @@ use std::path::Path;
 
 use rustls::pki_types::pem::{Error, PemObject};
 
-/// No PEM of ours is larger; a path that points to an archive file is noticed.
+/// The largest PEM file that is read: none of ours is larger, so that the path of an archive file is noticed.
 const LARGEST_FILE: u64 = 4 << 20;
 
 /// Reads a file of PEM text.
@@ -22,7 +22,7 @@ pub(crate) fn read(path: &Path) -> io::Result<String> {
     Ok(text)
 }
 
-/// All sections of one kind, and at least one. Sections of other kinds are passed over.
+/// Reads all sections of one kind, and at least one. Sections of other kinds are skipped.
 pub(crate) fn sections<T: PemObject>(text: &str) -> Result<Vec<T>, String> {
     let found = T::pem_slice_iter(text.as_bytes()).collect::<Result<Vec<T>, _>>();
     let found = found.map_err(|error| reason(&error))?;
@@ -33,7 +33,7 @@ pub(crate) fn sections<T: PemObject>(text: &str) -> Result<Vec<T>, String> {
     }
 }
 
-/// The first section of one kind.
+/// Reads the first section of one kind.
 pub(crate) fn first<T: PemObject>(text: &str) -> Result<T, String> {
     T::from_pem_slice(text.as_bytes()).map_err(|error| reason(&error))
 }

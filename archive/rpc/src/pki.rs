@@ -4,8 +4,8 @@
 //! Keys are ECDSA P-256, private keys PKCS#8. Every certificate is good for both ends of a connection. Its serial
 //! number is derived from its fresh key, so that no counter has to be kept.
 //!
-//! Not promised: intermediate authorities, or names of hosts that mean anything to us. Hosts are written into
-//! certificates for other people's tools; our own clients look at the role and the name.
+//! Not promised: intermediate authorities, or names of hosts with a meaning for us. Hosts are written into certificates
+//! for other people's tools; our own clients check the role and the name.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -31,44 +31,44 @@ pub use revoked::Serial;
 pub use validity::Validity;
 use validity::time;
 
-/// The reason why an authority could not be made, read, or do its work.
+/// The reason why an authority could not be made or read, or could not do its work.
 #[derive(Debug, thiserror::Error)]
 pub enum PkiError {
-    /// The environment's name.
+    /// The name of the environment is not allowed.
     #[error(
         "{0:?} names no environment: 1-128 of a-z, 0-9, `.`, `-`, with a letter or digit at both ends, do"
     )]
     Environment(String),
-    /// The times.
+    /// The times of the validity are not allowed.
     #[error(
         "the validity must begin after 1970, end after it began, not after 9999, and not after the authority's own"
     )]
     Validity,
-    /// A certificate without a grant would open nothing.
+    /// No grant was given: the certificate would open nothing.
     #[error("nothing is granted: name at least one role/name")]
     NoGrant,
-    /// The name of a host.
+    /// The name of a host is invalid.
     #[error("{0:?} is neither an IP address nor the name of a host")]
     Host(String),
-    /// The PEM of an authority, a certificate or a list.
+    /// The PEM of an authority, a certificate or a list cannot be read.
     #[error("{what} cannot be read: {reason}")]
     Unreadable {
-        /// The thing that should have been there.
+        /// The kind of PEM that was expected.
         what: &'static str,
-        /// The reason why it is not.
+        /// The reason why it cannot be read.
         reason: String,
     },
-    /// Certificate and key are of two authorities.
+    /// Certificate and key belong to two authorities.
     #[error(
         "the private key is not that of the authority's certificate; give the two files that belong together"
     )]
     OtherKey,
-    /// The list of revoked certificates was signed by somebody else, or is damaged.
+    /// The list of revoked certificates was signed by another authority, or is damaged.
     #[error(
         "the list of revoked certificates is not signed by this authority; restore it from a backup"
     )]
     OtherList,
-    /// A serial number.
+    /// A serial number cannot be read.
     #[error("{0:?} is not a serial number: write it in hexadecimal digits")]
     Serial(String),
     /// Key generation or signing failed.
@@ -76,7 +76,7 @@ pub enum PkiError {
     Signing(#[from] rcgen::Error),
 }
 
-/// The authority of one environment: its certificate and its private key.
+/// The authority of an environment: its certificate and its private key.
 pub struct Authority {
     environment: String,
     certificate: String,
@@ -87,11 +87,11 @@ pub struct Authority {
 pub struct Issued {
     /// The certificate, PEM.
     pub certificate: String,
-    /// The private key, PKCS#8 PEM. To be kept secret.
+    /// The private key, PKCS#8 PEM. It must be kept secret.
     pub key: String,
-    /// Its serial number, by which it can be revoked.
+    /// The serial number of the certificate, by which it can be revoked.
     pub serial: Serial,
-    /// SHA-256 of the certificate (DER), in hex: what the audit trail keeps.
+    /// The SHA-256 of the certificate (DER), in hex, for the audit trail.
     pub fingerprint: String,
 }
 
@@ -124,7 +124,7 @@ impl Authority {
         })
     }
 
-    /// Takes up an authority from what [`certificate`](Self::certificate) and [`key`](Self::key) gave.
+    /// Reads an authority from the texts that [`certificate`](Self::certificate) and [`key`](Self::key) returned.
     ///
     /// # Errors
     ///
@@ -167,17 +167,18 @@ impl Authority {
         })
     }
 
-    /// The environment it is the authority of.
+    /// Returns the environment of the authority.
     pub fn environment(&self) -> &str {
         &self.environment
     }
 
-    /// Its certificate, PEM: what every part trusts.
+    /// Returns the certificate of the authority, PEM, which every part trusts.
     pub fn certificate(&self) -> &str {
         &self.certificate
     }
 
-    /// Its private key, PKCS#8 PEM. To be kept secret, and away from the machines of the archive.
+    /// Returns the private key of the authority, PKCS#8 PEM. It must be kept secret, and away from the machines of the
+    /// archive.
     pub fn key(&self) -> String {
         self.issuer.key().serialize_pem()
     }
@@ -293,7 +294,7 @@ pub(crate) mod tests {
     }
 
     pub(super) const YEAR: u64 = 365 * 24 * 3600;
-    /// 2020 to 2100, or so.
+    /// Returns a validity from 2020 to 2100, approximately.
     pub(super) fn long() -> Validity {
         Validity {
             not_before: at(50 * YEAR),
@@ -305,7 +306,7 @@ pub(crate) mod tests {
         texts.iter().map(|text| text.parse().unwrap()).collect()
     }
 
-    /// The identity of a certificate that was issued with these grants.
+    /// Returns the identity of a certificate that was issued with these grants.
     pub(crate) fn identity(texts: &[&str]) -> Identity {
         identity_in("lab", texts)
     }

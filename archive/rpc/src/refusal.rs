@@ -1,19 +1,19 @@
-//! Refusals of calls and connections, told to the part that counts them.
+//! Refusals of calls and connections, reported to the part that counts them.
 
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
-/// The kind of thing that was turned away.
+/// The kind of refusal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refused {
-    /// A call that no rule allows, or of nobody who is known.
+    /// A call that no rule allows, or of an unknown caller.
     Call,
-    /// A connection: no handshake, or no certificate that is good.
+    /// A connection without a handshake, or without a valid certificate.
     Connection,
 }
 
 impl Refused {
-    /// Returns the one of two values that stands for it, such as its counter.
+    /// Returns the value of two that belongs to this kind, such as its counter.
     pub fn choose<T>(self, call: T, connection: T) -> T {
         match self {
             Self::Call => call,
@@ -24,12 +24,12 @@ impl Refused {
 
 type Hear = Box<dyn Fn(Refused) + Send + Sync>;
 
-/// Tells of refusals. Clones share one listener.
+/// Reports refusals. Clones share one listener.
 #[derive(Clone, Default)]
 pub(crate) struct Refusals(Arc<OnceLock<Hear>>);
 
 impl Refusals {
-    /// From now on `hear` is told; only the first listener is.
+    /// Sets `hear` as the listener; only the first call of this has an effect.
     pub(crate) fn told_to(&self, hear: impl Fn(Refused) + Send + Sync + 'static) {
         self.0.get_or_init(|| Box::new(hear));
     }

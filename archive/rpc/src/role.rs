@@ -1,7 +1,7 @@
 //! Grants: a role, given to a name.
 //!
 //! A grant is written into a certificate as a URI, `spiffe://<environment>/<role>/<name>`, and by people as
-//! `<role>/<name>`. What a role may do is said by [`Rules`](crate::Rules), not here.
+//! `<role>/<name>`. [`Rules`](crate::Rules) decide what a role may do.
 
 use std::fmt;
 use std::str::FromStr;
@@ -18,13 +18,13 @@ pub struct Grant {
 /// The reason why a text is not a grant.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidGrant {
-    /// Not two parts.
+    /// The text does not have two parts.
     #[error("{0:?} is not a grant: write `role/name`")]
     Form(String),
-    /// The first part is no role.
+    /// The first part of the text is no role.
     #[error(transparent)]
     Role(#[from] InvalidRole),
-    /// The second part is no name.
+    /// The second part of the text is no name.
     #[error(
         "{0:?} is no name in a certificate: 1-64 of a-z, 0-9, `.`, `_`, `-`, beginning with a letter or digit, are"
     )]
@@ -54,17 +54,17 @@ impl Grant {
         }
     }
 
-    /// The role.
+    /// Returns the role of the grant.
     pub fn role(&self) -> Role {
         self.role
     }
 
-    /// The name it is given to.
+    /// Returns the name that has the role.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The grant as it stands in a certificate of `environment`.
+    /// Returns the grant in the form that it has in a certificate of `environment`.
     pub fn uri(&self, environment: &str) -> String {
         format!("{SCHEME}{environment}/{self}")
     }
@@ -87,10 +87,10 @@ impl FromStr for Grant {
     }
 }
 
-/// The beginning of every URI that means something to us.
+/// The beginning of every URI that can be a grant.
 pub(crate) const SCHEME: &str = "spiffe://";
 
-/// Whether `text` may name an environment: 1–128 characters of `a–z 0–9 . -`, a letter or digit at both ends.
+/// Returns whether `text` may name an environment: 1–128 characters of `a–z 0–9 . -`, a letter or digit at both ends.
 pub(crate) fn is_environment(text: &str) -> bool {
     (1..=128).contains(&text.len())
         && text

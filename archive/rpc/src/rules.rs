@@ -1,4 +1,4 @@
-//! Which roles may call which RPC. What is not written here is denied.
+//! The rules: which roles may call which RPC. A call without a rule is denied.
 //!
 //! Owns the table and the question [`Rules::check`]. Not promised: a decision about arguments; a rule sees a path and
 //! an identity, and nothing else.
@@ -11,7 +11,7 @@ use prost_types::FileDescriptorSet;
 use crate::identity::Identity;
 use crate::role::{Role, shortened};
 
-/// The table: full path of an RPC (`/package.Service/Method`) → who may call it.
+/// The table of rules: the full path of an RPC (`/package.Service/Method`) → the roles that may call it.
 #[derive(Clone, Debug)]
 pub struct Rules {
     admitted: BTreeMap<String, Admitted>,
@@ -26,27 +26,27 @@ enum Admitted {
 /// The reason why a call was not let through.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
-    /// The identity carries none of the roles.
+    /// The identity carries none of the roles that may.
     #[error("`{}` is for {}; this certificate is {caller}", verb(.path), list(.roles))]
     Role {
-        /// The RPC.
+        /// The path of the RPC.
         path: String,
-        /// The roles that may.
+        /// The roles that may call it.
         roles: Vec<Role>,
-        /// The caller.
+        /// The identity of the caller.
         caller: String,
     },
-    /// No rule speaks of the path.
+    /// No rule names the path.
     #[error("no rule lets anybody call {0}")]
     NoRule(String),
 }
 
-/// The reason why a descriptor set cannot be walked.
+/// The reason why a descriptor set cannot be read.
 #[derive(Debug, thiserror::Error)]
 #[error("the descriptor set cannot be read: {0}")]
 pub struct InvalidDescriptors(#[from] prost::DecodeError);
 
-/// Health and reflection tell nothing about the archive's content.
+/// The calls that any certificate may make: health and reflection tell nothing about the archive's content.
 const OPEN: [&str; 3] = [
     "/grpc.health.v1.Health/Check",
     "/grpc.health.v1.Health/Watch",
@@ -54,7 +54,7 @@ const OPEN: [&str; 3] = [
 ];
 
 impl Rules {
-    /// Nothing but health and reflection, and those for any valid certificate.
+    /// Makes rules that allow only health and reflection, for any valid certificate.
     pub fn new() -> Self {
         Self {
             admitted: OPEN
@@ -64,7 +64,7 @@ impl Rules {
         }
     }
 
-    /// Lets `roles` call `path`. Several calls for one path add up; no role at all means nobody.
+    /// Lets `roles` call `path`. Several calls for one path add up; without any role no caller may.
     #[must_use]
     pub fn allow(mut self, path: &str, roles: &[Role]) -> Self {
         let rule = self
@@ -77,11 +77,11 @@ impl Rules {
         self
     }
 
-    /// Whether `caller` may call `path`.
+    /// Checks whether `caller` may call `path`.
     ///
     /// # Errors
     ///
-    /// [`Refusal`] if no rule speaks of the path, or none of the caller's roles is admitted.
+    /// [`Refusal`] if no rule names the path, or none of the caller's roles is admitted.
     pub fn check(&self, path: &str, caller: &Identity) -> Result<(), Refusal> {
         match self.admitted.get(path) {
             None => Err(Refusal::NoRule(shortened(path))),
@@ -95,7 +95,7 @@ impl Rules {
         }
     }
 
-    /// Those of `paths` that no rule speaks of. A server does not start while there are any.
+    /// Returns those of `paths` that no rule names. A server does not start while there are any.
     pub fn missing(&self, paths: impl IntoIterator<Item = impl AsRef<str>>) -> Vec<String> {
         let missing = |path: &String| !self.admitted.contains_key(path);
         paths
@@ -105,7 +105,7 @@ impl Rules {
             .collect()
     }
 
-    /// Every path a rule speaks of, sorted: a test finds the rules that speak of no RPC.
+    /// Returns every path that a rule names, sorted: a test finds the rules that name no RPC.
     pub fn paths(&self) -> impl Iterator<Item = &str> {
         self.admitted.keys().map(String::as_str)
     }
@@ -117,7 +117,7 @@ impl Default for Rules {
     }
 }
 
-/// The paths of all RPCs in an encoded `FileDescriptorSet`.
+/// Returns the paths of all RPCs in an encoded `FileDescriptorSet`.
 ///
 /// # Errors
 ///
@@ -142,7 +142,7 @@ pub fn rpc_paths(descriptors: &[u8]) -> Result<Vec<String>, InvalidDescriptors> 
     Ok(paths)
 }
 
-/// The verb of an RPC, as people type it: `/holdfast.archive.v1.Preservation/NotifyTest` is `notify test`.
+/// Returns the verb of an RPC, as people type it: `/holdfast.archive.v1.Preservation/NotifyTest` is `notify test`.
 fn verb(path: &str) -> String {
     let (_, method) = path.rsplit_once('/').unwrap_or(("", path));
     let mut verb = String::new();

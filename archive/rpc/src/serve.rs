@@ -1,4 +1,4 @@
-//! A server: one port, mutual TLS, rules before handlers, health and reflection, an end that is graceful and has an end.
+//! A server: one port, mutual TLS, rules before handlers, health and reflection, a graceful end within a limit.
 //!
 //! A server does not start while one of its RPCs has no rule.
 
@@ -24,10 +24,10 @@ use crate::limits::Limits;
 use crate::rules::{InvalidDescriptors, Rules, rpc_paths};
 use crate::tls::Credentials;
 
-/// The services that a server offers, and the callers it offers them to.
+/// The services that a server offers, and the rules of who may call them.
 #[derive(Debug)]
 pub struct Services {
-    /// The services. Health and reflection are added.
+    /// The routes of the services. Health and reflection are added.
     pub routes: Routes,
     /// The roles that may make each call.
     pub rules: Rules,
@@ -38,9 +38,9 @@ pub struct Services {
 /// The end of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Drained {
-    /// Every call under way was finished.
+    /// Every call under way has ended.
     Finished,
-    /// The limit for draining passed; what was still under way was cut.
+    /// The limit for draining passed; calls still under way were cut.
     Cut,
 }
 
@@ -50,12 +50,12 @@ pub enum ServeError {
     /// The address cannot be listened on.
     #[error("cannot listen on {address}: {source}")]
     Bind {
-        /// The address.
+        /// The address in the settings.
         address: String,
-        /// The reason of the system.
+        /// The error of the system.
         source: std::io::Error,
     },
-    /// RPCs that nobody decided about.
+    /// RPCs have no rule.
     #[error("no rule says who may call {}", .0.join(", "))]
     NoRule(Vec<String>),
     /// A descriptor set cannot be decoded.
@@ -69,7 +69,7 @@ pub enum ServeError {
     Transport(#[from] tonic::transport::Error),
 }
 
-/// Listens on `address`; with port 0 the second result says which port it became.
+/// Listens on `address`; returns also the bound address, which has the real port for port 0.
 ///
 /// # Errors
 ///
@@ -85,7 +85,7 @@ pub async fn bind(address: &str) -> Result<(TcpListener, SocketAddr), ServeError
 }
 
 /// Serves until `shutdown` is ready. Then no connection is accepted any more, calls under way go on to their end, and
-/// after [`Limits::drain`] are cut. Dropping the future cuts at once.
+/// are cut after [`Limits::drain`]. Dropping the future cuts at once.
 ///
 /// # Errors
 ///
@@ -133,7 +133,7 @@ pub async fn serve(
         health.stop().await;
         draining.cancel();
     };
-    // Boxed: it is large, and callers keep futures of this function within theirs.
+    // The future is boxed because it is large, and callers keep futures of this function within theirs.
     let mut serving = Box::pin(async {
         tokio::join!(
             server.serve_with_incoming_shutdown(connections, stop),
@@ -170,7 +170,7 @@ pub async fn serve_and_log(
     Ok(())
 }
 
-/// The health of the server as a whole (the empty name) and of each service: they come and go together.
+/// The health of the server as a whole (the empty name) and of each service, which start and end together.
 struct Health {
     reporter: HealthReporter,
     names: BTreeSet<String>,
@@ -210,7 +210,7 @@ impl Health {
         }
     }
 
-    /// Tells those who watch, and ends their watching: they would hold up the drain.
+    /// Reports the end to health watchers, and ends their calls, which would hold up the drain.
     async fn stop(&self) {
         for name in &self.names {
             self.reporter

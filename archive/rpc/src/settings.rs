@@ -1,4 +1,4 @@
-//! The section `[rpc]`, the same in every part's settings: where it listens, and who it is.
+//! The section `[rpc]`, the same in every part's settings: the address, and the identity of the part.
 
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -9,23 +9,23 @@ use serde::{Deserialize, Serialize};
 use crate::limits::{CALLS_PER_CALLER, Limits};
 use crate::tls::{CredentialFiles, Credentials, CredentialsError};
 
-/// Where a part listens and with which certificate.
+/// The address at which a part listens, and its certificate.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RpcSettings {
-    /// `host:port`; port 0 takes any free one.
+    /// The address to listen at, `host:port`; port 0 takes any free one.
     pub listen: String,
-    /// Its certificate chain, PEM.
+    /// The certificate chain of the part, PEM.
     pub certificate: PathBuf,
-    /// Its private key, PEM (PKCS #8).
+    /// The private key of the part, PEM (PKCS #8).
     pub key: PathBuf,
     /// The certificate authorities of the environment, PEM.
     pub authorities: PathBuf,
     /// The list of revoked certificates, PEM.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub revoked: Option<PathBuf>,
-    /// The number of calls that one caller may have under way at once; more are refused. Parts of the archive are not
-    /// limited.
+    /// The number of calls that one caller may have under way at once; more are refused. The repository, monitors and
+    /// nodes are not limited.
     #[serde(default = "calls_per_caller")]
     pub calls_per_caller: NonZeroUsize,
 }
@@ -67,7 +67,7 @@ impl RpcSettings {
         Credentials::from_files(files, now)
     }
 
-    /// The limits of a server with these settings, which ends `drain` after it was asked to.
+    /// Returns the limits of a server with these settings, which ends `drain` after it was asked to.
     pub fn limits(&self, drain: Duration) -> Limits {
         Limits {
             drain,

@@ -15,29 +15,29 @@ use crate::connect::ConnectError;
 /// The kind of an error, by what the caller does next. Stable: the texts are on the wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
-    /// Correct the request.
+    /// The request is wrong: correct it.
     Invalid,
-    /// There is no such thing.
+    /// The archive has no such thing.
     NotFound,
     /// The name is taken by other content.
     Exists,
-    /// Somebody else is at it: ask again later.
+    /// The work is under way for another caller: ask again later.
     Busy,
     /// The bytes are not what was announced: read the source again.
     Mismatch,
-    /// Not yet safe: keep the source, ask again later.
+    /// The file is not safe yet: keep the source, ask again later.
     NotEnoughReplicas,
-    /// Intact nowhere.
+    /// The bytes are intact in no replica.
     Damaged,
-    /// Not with this certificate.
+    /// The certificate does not allow the call.
     Refused,
-    /// Free some room.
+    /// The archive has no room: free some.
     NoSpace,
-    /// Not reachable or not ready: ask again.
+    /// A part is not reachable or not ready: ask again.
     Unavailable,
-    /// A limit passed: ask again.
+    /// A time limit passed: ask again.
     TimedOut,
-    /// The medium failed: an operator must look.
+    /// A disk failed: an operator must look.
     Storage,
     /// A bug, or an error of which nothing more is known.
     Internal,
@@ -48,7 +48,7 @@ pub enum Kind {
 #[error("{0:?} is not a kind of error")]
 pub struct UnknownKind(String);
 
-/// Where the kind stands in a status.
+/// The key of the kind in the metadata of a status.
 const KEY: &str = "holdfast-kind";
 
 impl Kind {
@@ -69,7 +69,7 @@ impl Kind {
         Self::Internal,
     ];
 
-    /// The kind as it stands on the wire.
+    /// Returns the kind as it stands on the wire.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Invalid => "invalid",
@@ -88,7 +88,7 @@ impl Kind {
         }
     }
 
-    /// The gRPC code that goes with it, for clients that know only those.
+    /// Returns the gRPC code of the kind, for clients that know only codes.
     pub const fn code(self) -> Code {
         match self {
             Self::Invalid => Code::InvalidArgument,
@@ -105,12 +105,12 @@ impl Kind {
         }
     }
 
-    /// Whether the same call may succeed later, though nobody does anything about it.
+    /// Returns whether the same call may succeed later without any action.
     pub const fn is_passing(self) -> bool {
         matches!(self, Self::Busy | Self::Unavailable | Self::TimedOut)
     }
 
-    /// A status of this kind.
+    /// Makes a status of this kind.
     pub fn status(self, message: impl Into<String>) -> Status {
         let mut status = Status::new(self.code(), message);
         status
@@ -119,7 +119,8 @@ impl Kind {
         status
     }
 
-    /// The kind of a status: what it says of itself, else what our own connector said, else what its code suggests.
+    /// Returns the kind of a status: the one in its metadata, else the one of our own connector's error, else the one
+    /// that its code suggests.
     pub fn of(status: &Status) -> Self {
         let said = status
             .metadata()
@@ -142,7 +143,7 @@ impl Kind {
             Code::ResourceExhausted => Self::NoSpace,
             Code::Unavailable | Code::Cancelled => Self::Unavailable,
             Code::DeadlineExceeded => Self::TimedOut,
-            // A status from the wire has no source. With one, it was made here, of a connection that broke.
+            // A status from the wire has no source. One with a source was made here, for a connection that broke.
             Code::Internal | Code::Unknown if status.source().is_some() => Self::Unavailable,
             Code::Ok | Code::Internal | Code::Unknown => Self::Internal,
         }

@@ -1,7 +1,7 @@
 //! Helpers of tests: an environment's authority, and certificates of it.
 //!
-//! Owns the years in which they hold, so that no test depends on the day on which it runs. Other crates see it with the
-//! feature `testing`.
+//! Owns the years in which the certificates are valid, so that no test depends on the day on which it runs. Other
+//! crates see it with the feature `testing`.
 
 #![expect(
     clippy::expect_used,
@@ -15,7 +15,7 @@ use crate::pki::{Authority, Validity};
 use crate::role::Grant;
 use crate::tls::{CredentialPem, Credentials};
 
-/// The authority of an environment that exists for one test. What it issues holds from 2000 to 2200.
+/// The authority of an environment that exists for one test. Its certificates are valid from 2000 to 2200.
 ///
 /// ```
 /// use archive_rpc::testing::TestAuthority;
@@ -49,7 +49,7 @@ impl TestAuthority {
         }
     }
 
-    /// Returns such a certificate as it is used in 2026.
+    /// Returns the credentials of such a certificate, as they are used in 2026.
     pub fn credentials(&self, grants: &[&str]) -> Credentials {
         Credentials::from_pem(&self.pem(grants), in_year(2026)).expect("credentials")
     }

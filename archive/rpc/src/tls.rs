@@ -1,12 +1,11 @@
-//! One's own certificate and whom one trusts, for both ends of a connection. Exchanged without a restart.
+//! The own certificate and the trusted authorities, for both ends of a connection. Exchanged without a restart.
 //!
-//! TLS 1.3 only, one crypto provider (ring), HTTP/2 only. No session is resumed: a resumed session would not look at
-//! the peer's certificate again, and connections here live long.
+//! TLS 1.3 only, one crypto provider (ring), HTTP/2 only. No session is resumed: a resumed session would not check the
+//! peer's certificate again, and connections here live long.
 //!
-//! Only credentials that are whole and fit together are loaded: the key is that of the certificate, the
-//! certificate is good by the same authorities and the same list of revoked ones that peers are measured by.
-//!
-//! Not promised: that a connection already open notices an exchange at once. New ones do; open ones at their next call.
+//! Only credentials that are complete and fit together are loaded: the key is that of the certificate, the certificate
+//! is valid by the same authorities and the same list of revoked ones that peers are checked by. Not promised: that an
+//! open connection notices an exchange at once. New ones do; open ones at their next call.
 
 use std::fmt;
 use std::io;
@@ -29,12 +28,12 @@ use crate::pem::{self, first, sections};
 use crate::refusal::{Refusals, Refused};
 use crate::verify::{Expected, ExpectedServer};
 
-/// Where one's own certificate and those one trusts are read from, at start and at each reload.
+/// The files of the own certificate and the trusted authorities, read at start and at each reload.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CredentialFiles {
-    /// One's own certificate, PEM.
+    /// The own certificate, PEM.
     pub certificate: PathBuf,
-    /// Its private key, PEM.
+    /// The private key of that certificate, PEM.
     pub key: PathBuf,
     /// The environment's authority, PEM; two while one replaces the other.
     pub authorities: PathBuf,
@@ -42,12 +41,12 @@ pub struct CredentialFiles {
     pub revoked: Option<PathBuf>,
 }
 
-/// The same as text.
+/// The credentials as text.
 #[derive(Clone)]
 pub struct CredentialPem {
-    /// One's own certificate.
+    /// The own certificate.
     pub certificate: String,
-    /// Its private key.
+    /// The private key of that certificate.
     pub key: String,
     /// The environment's authority, or several.
     pub authorities: String,
@@ -55,29 +54,29 @@ pub struct CredentialPem {
     pub revoked: Option<String>,
 }
 
-/// The reason why credentials are not loaded. Those before stay.
+/// The reason why credentials are not loaded. The earlier ones stay in use.
 #[derive(Debug, thiserror::Error)]
 pub enum CredentialsError {
     /// A file cannot be read.
     #[error("{}: {source}", path.display())]
     Read {
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
-        /// The reason of the system.
+        /// The error of the system.
         source: io::Error,
     },
-    /// A text is not the PEM it should be.
+    /// A text is not the PEM that it should be.
     #[error("{what}: {reason}")]
     Pem {
-        /// Which of the texts.
+        /// The kind of the text.
         what: &'static str,
-        /// The problem of the file.
+        /// The problem of the text.
         reason: String,
     },
-    /// One's own certificate is nobody's.
+    /// The own certificate gives no identity.
     #[error(transparent)]
     Identity(#[from] InvalidIdentity),
-    /// One's own certificate would be refused by every peer.
+    /// The own certificate would be refused by every peer.
     #[error("one's own certificate is not good: {0}; issue one with `holdfast pki issue`")]
     NotGood(rustls::Error),
     /// Key and certificate do not belong together, or are of a kind that is not supported.
@@ -88,7 +87,7 @@ pub enum CredentialsError {
     Trust(String),
 }
 
-/// One's own identity and whom one trusts. Clones share one state.
+/// The own identity and the trusted authorities. Clones share one state.
 #[derive(Clone)]
 pub struct Credentials {
     files: Option<CredentialFiles>,
@@ -105,11 +104,11 @@ pub(crate) struct Loaded {
 }
 
 impl Credentials {
-    /// Reads the files. `now` decides whether one's own certificate is still good.
+    /// Reads the files. `now` decides whether the own certificate is still valid.
     ///
     /// # Errors
     ///
-    /// [`CredentialsError`] if a file cannot be read, or they do not fit together.
+    /// [`CredentialsError`] if a file cannot be read, or the files do not fit together.
     pub fn from_files(files: CredentialFiles, now: SystemTime) -> Result<Self, CredentialsError> {
         let loaded = Loaded::new(&files.read()?, now)?;
         Ok(Self {
@@ -119,11 +118,11 @@ impl Credentials {
         })
     }
 
-    /// Takes the texts.
+    /// Reads the credentials from texts.
     ///
     /// # Errors
     ///
-    /// [`CredentialsError`] if a text cannot be read, or they do not fit together.
+    /// [`CredentialsError`] if a text cannot be read, or the texts do not fit together.
     pub fn from_pem(pem: &CredentialPem, now: SystemTime) -> Result<Self, CredentialsError> {
         Ok(Self {
             files: None,
@@ -132,11 +131,11 @@ impl Credentials {
         })
     }
 
-    /// Reads the files again. With an error nothing changes. Without files there is nothing to do.
+    /// Reads the files again. After an error nothing changes. Does nothing for credentials without files.
     ///
     /// # Errors
     ///
-    /// [`CredentialsError`] if a file cannot be read, or they do not fit together.
+    /// [`CredentialsError`] if a file cannot be read, or the files do not fit together.
     pub fn reload(&self, now: SystemTime) -> Result<(), CredentialsError> {
         match &self.files {
             Some(files) => self.replace(&files.read()?, now),
@@ -144,23 +143,24 @@ impl Credentials {
         }
     }
 
-    /// Takes other texts. With an error nothing changes.
+    /// Replaces the credentials by other texts. After an error nothing changes.
     ///
     /// # Errors
     ///
-    /// [`CredentialsError`] if a text cannot be read, or they do not fit together.
+    /// [`CredentialsError`] if a text cannot be read, or the texts do not fit together.
     pub fn replace(&self, pem: &CredentialPem, now: SystemTime) -> Result<(), CredentialsError> {
         let loaded = Loaded::new(pem, now)?;
         drop(self.current.send_replace(Arc::new(loaded)));
         Ok(())
     }
 
-    /// Returns one's own identity.
+    /// Returns the own identity.
     pub fn identity(&self) -> Arc<Identity> {
         Arc::clone(&self.current().identity)
     }
 
-    /// From now on `hear` is told of whatever a server with these credentials turns away; only the first is.
+    /// Sets `hear` as the listener of every refusal by a server with these credentials; only the first call has an
+    /// effect.
     pub fn on_refusal(&self, hear: impl Fn(Refused) + Send + Sync + 'static) {
         self.refusals.told_to(hear);
     }
@@ -169,7 +169,7 @@ impl Credentials {
         &self.refusals
     }
 
-    /// Says when they were exchanged.
+    /// Returns a receiver that is told when the credentials were exchanged.
     pub(crate) fn subscribe(&self) -> watch::Receiver<Arc<Loaded>> {
         self.current.subscribe()
     }
@@ -218,12 +218,12 @@ impl Loaded {
         })
     }
 
-    /// For connections that come in: a client certificate is demanded.
+    /// Returns the configuration of a server, which demands a client certificate.
     pub(crate) fn server(&self) -> Arc<ServerConfig> {
         Arc::clone(&self.server)
     }
 
-    /// For a connection that goes out to `expected`.
+    /// Returns the configuration of a client that connects to `expected`.
     pub(crate) fn client(
         self: &Arc<Self>,
         expected: &Expected,
@@ -241,14 +241,14 @@ impl Loaded {
         Ok(Arc::new(client))
     }
 
-    /// Returns the check of any certificate of the environment, whichever end shows it: they are all good for both.
+    /// Returns the check of any certificate of the environment, for both ends: a certificate is valid for both.
     pub(crate) fn verifier(&self) -> &dyn ClientCertVerifier {
         self.verifier.as_ref()
     }
 
-    /// Whether a peer's certificate is still good.
+    /// Checks whether a peer's certificate is still valid.
     pub(crate) fn recheck(&self, chain: &[CertificateDer<'_>]) -> Result<(), rustls::Error> {
-        // The same clock as in a handshake.
+        // The time is that of the machine, as in a handshake.
         check(self.verifier(), chain, UnixTime::now()).map(drop)
     }
 }
@@ -278,7 +278,7 @@ fn verifier(
         .map_err(|e: VerifierBuilderError| CredentialsError::Trust(e.to_string()))
 }
 
-/// The chain is good at `now`; the inner result is whose it is.
+/// Checks that the chain is valid at `now`; the inner result is the identity in it.
 fn check(
     verifier: &dyn ClientCertVerifier,
     chain: &[CertificateDer<'_>],
@@ -292,7 +292,7 @@ fn check(
 }
 
 fn unix(now: SystemTime) -> UnixTime {
-    // Before 1970 no certificate is good, at 1970 neither.
+    // No certificate is valid before 1970, and none at 1970.
     UnixTime::since_unix_epoch(
         now.duration_since(SystemTime::UNIX_EPOCH)
             .unwrap_or(Duration::ZERO),

@@ -1,4 +1,4 @@
-//! The server one meant to reach, by its role and name; the name of its host does not matter.
+//! The server that a client means to reach, by its role and name; the name of its host does not matter.
 //!
 //! A server at the address of the repository that does not hold its certificate is not the repository. Nodes move
 //! between machines, so hosts prove nothing.
@@ -14,31 +14,31 @@ use crate::identity::{Identity, InvalidIdentity};
 use crate::role::{Grant, Role};
 use crate::tls::Loaded;
 
-/// Whom a connection is meant for.
+/// The server that a connection is meant for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Expected {
     role: Role,
     name: Option<String>,
 }
 
-/// The reason why a genuine certificate is not that of the server one meant.
+/// The reason why a genuine certificate is not that of the expected server.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum WrongServer {
-    /// It is nobody's.
+    /// The certificate gives no identity.
     #[error(transparent)]
     Nobody(#[from] InvalidIdentity),
-    /// It is of another environment.
+    /// The certificate is of another environment.
     #[error("it is of environment {found:?}, not {own:?}")]
     Environment {
-        /// One's own.
+        /// The own environment.
         own: String,
-        /// The server's.
+        /// The environment of the server.
         found: String,
     },
-    /// It is somebody else's.
+    /// The certificate is of another part or person.
     #[error("it is {found}, not {expected}")]
     Somebody {
-        /// The server that was meant.
+        /// The server that was expected.
         expected: Expected,
         /// The server that answered.
         found: String,
@@ -46,12 +46,12 @@ pub enum WrongServer {
 }
 
 impl Expected {
-    /// Anyone in this role: the repository, whatever its name.
+    /// Expects any server in this role: the repository, whatever its name.
     pub fn role(role: Role) -> Self {
         Self { role, name: None }
     }
 
-    /// Exactly this one: `node/kb-3`.
+    /// Expects exactly this server: `node/kb-3`.
     pub fn named(grant: &Grant) -> Self {
         Self {
             role: grant.role(),
@@ -70,7 +70,7 @@ impl fmt::Display for Expected {
     }
 }
 
-/// Chain, revocation and time as for any peer; then the environment; then role and name.
+/// The verifier of a server: chain, revocation and time as for any peer; then the environment; then role and name.
 #[derive(Debug)]
 pub(crate) struct ExpectedServer {
     own: Arc<Loaded>,

@@ -1,4 +1,4 @@
-//! Certificates that somebody makes for hosts as clients name them, kept for a while.
+//! Certificates that are made for the hosts that clients name, kept for a while.
 
 use std::collections::{HashMap, VecDeque};
 use std::error::Error;
@@ -19,10 +19,10 @@ use crate::pem::{first, sections};
 /// The most certificates that are kept.
 const MOST: usize = 1024;
 
-/// The time for which each is shown: shorter than any is good.
+/// The time for which a certificate is shown: shorter than its validity.
 const AGE: Duration = Duration::from_hours(12);
 
-/// Certificates as they are made.
+/// The certificates that were made.
 pub(super) struct MadeCertificates {
     maker: Arc<dyn MakeCertificate>,
     kept: Mutex<CertificateCache>,
@@ -51,7 +51,7 @@ impl MadeCertificates {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The certificate for a host in lower case.
+    /// Returns the certificate for a host in lower case.
     pub(super) async fn choose(&self, host: String) -> Result<Arc<CertifiedKey>, BrowserError> {
         let now = Instant::now();
         if let Some(key) = self.kept().find(&host, now) {
@@ -91,7 +91,7 @@ impl CertificateCache {
     }
 }
 
-/// Has a certificate made, and looks whether it is one for that host.
+/// Has a certificate made, and checks that it is for that host.
 fn make(
     maker: &dyn MakeCertificate,
     host: &str,

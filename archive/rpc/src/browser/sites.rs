@@ -1,7 +1,7 @@
-//! Certificates of sites, read from files: which host has which one.
+//! Certificates of sites, read from files, by the hosts that they name.
 //!
-//! Certificates are taken up as a whole or not at all: the keys are those of the certificates, each certificate is good
-//! now and names a host, and no host has two.
+//! Certificates are loaded as a whole or not at all: each key is that of its certificate, each certificate is valid now
+//! and names a host, and no host has two.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -25,11 +25,11 @@ pub(super) struct SiteCertificates {
     current: Mutex<Arc<Sites>>,
 }
 
-/// The certificates that were taken up last.
+/// The certificates that were loaded last.
 #[derive(Default)]
 struct Sites {
     first: Option<Arc<CertifiedKey>>,
-    /// By host; that of `*.example.org` by `.example.org`.
+    /// The certificates by host; that of `*.example.org` under `.example.org`.
     hosts: BTreeMap<String, (usize, Arc<CertifiedKey>)>,
 }
 
@@ -53,7 +53,7 @@ impl SiteCertificates {
         Ok(())
     }
 
-    /// The certificate for a host in lower case.
+    /// Returns the certificate for a host in lower case.
     pub(super) fn choose(&self, host: Option<String>) -> Result<Arc<CertifiedKey>, BrowserError> {
         let sites = Arc::clone(&self.current.lock().unwrap_or_else(PoisonError::into_inner));
         if let Some(key) = host.as_deref().and_then(|host| sites.find(host)) {
@@ -124,7 +124,7 @@ impl SiteFiles {
         })
     }
 
-    /// The hosts that the certificate names.
+    /// Returns the hosts that the certificate names.
     fn hosts(&self, key: &CertifiedKey, now: SystemTime) -> Result<Vec<String>, SiteError> {
         let path = || self.certificate.clone();
         let own = key.cert.first().map(AsRef::as_ref).unwrap_or_default();
@@ -154,7 +154,7 @@ impl SiteFiles {
     }
 }
 
-/// Whether it is good now.
+/// Returns whether the certificate is valid now.
 fn is_good(certificate: &X509Certificate<'_>, now: SystemTime) -> bool {
     let now = now.duration_since(SystemTime::UNIX_EPOCH);
     let now = now.unwrap_or(Duration::ZERO).as_secs();
@@ -163,11 +163,11 @@ fn is_good(certificate: &X509Certificate<'_>, now: SystemTime) -> bool {
     (term.not_before.timestamp()..=term.not_after.timestamp()).contains(&now)
 }
 
-/// A name as hosts are looked up by.
+/// Returns the name in the form in which hosts are looked up.
 fn host(name: &GeneralName<'_>) -> Option<String> {
     if let GeneralName::DNSName(name) = name {
         let name = name.to_ascii_lowercase();
-        // A certificate of all hosts of a domain is not one of the domain itself.
+        // The certificate of all hosts of a domain is not one of the domain itself.
         let name = name.strip_prefix('*').unwrap_or(&name);
         let is_whole = !name.contains('*') && !name.is_empty();
         return is_whole.then(|| name.to_owned());
@@ -181,7 +181,7 @@ fn host(name: &GeneralName<'_>) -> Option<String> {
     address.map(|address| address.to_string())
 }
 
-/// Certificate and key, if they belong together.
+/// Returns certificate and key as one, if they belong together.
 pub(super) fn certified(
     chain: Vec<CertificateDer<'static>>,
     key: PrivateKeyDer<'static>,

@@ -1,7 +1,7 @@
 //! Serial numbers and lists of revoked certificates.
 //!
-//! A list is always the whole of it: what the list before revoked stays revoked. A list that is damaged or was signed
-//! by somebody else is an error, never a list that forgets.
+//! A list is always complete: certificates that an earlier list revoked stay revoked. A list that is damaged or was
+//! signed by another authority is an error, never a list that forgets.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -24,9 +24,9 @@ use crate::role::shortened;
 pub struct Serial(Vec<u8>);
 
 impl Authority {
-    /// The list of revoked certificates, PEM: those of `previous` and those of `revoke`. `now` is the time of this
-    /// list and of the new revocations, `next` the time by which the next list is announced (nobody enforces it: a
-    /// list that is out of date still revokes).
+    /// Makes the list of revoked certificates, PEM: those of `previous` and those of `revoke`. `now` is the time of
+    /// this list and of the new revocations, `next` the time by which the next list is announced (no peer enforces it:
+    /// a list that is out of date still revokes).
     ///
     /// # Errors
     ///
@@ -48,7 +48,7 @@ impl Authority {
         let params = CertificateRevocationListParams {
             this_update: date_time_ymd(1970, 1, 1) + since_1970(now)?,
             next_update: date_time_ymd(1970, 1, 1) + since_1970(next)?,
-            // Grows with every list without a counter: no two lists are made in one second.
+            // The number grows with every list without a counter: no two lists are made in one second.
             crl_number: SerialNumber::from(since_1970(now)?.as_secs()),
             issuing_distribution_point: None,
             revoked_certs: revoked
@@ -67,7 +67,7 @@ impl Authority {
         Ok(params.signed_by(&self.issuer)?.pem()?)
     }
 
-    /// Returns the serial numbers that a list of this authority revokes, and since when.
+    /// Returns the serial numbers that a list of this authority revokes, each with its time.
     ///
     /// # Errors
     ///
@@ -94,7 +94,7 @@ impl Authority {
 }
 
 impl Serial {
-    /// The serial number of a certificate (PEM).
+    /// Reads the serial number of a certificate (PEM).
     ///
     /// # Errors
     ///
@@ -105,7 +105,7 @@ impl Serial {
         Ok(Self::new(parsed(&der, what)?.raw_serial()))
     }
 
-    /// Leading zeros are DER's, not the number's.
+    /// Makes a serial number of DER bytes, whose leading zeros are not part of the number.
     pub(super) fn new(bytes: &[u8]) -> Self {
         Self(
             bytes
@@ -197,7 +197,7 @@ mod tests {
                 "-----BEGIN X509 CRL-----\n{}\n-----END X509 CRL-----\n",
                 STANDARD.encode(&flipped)
             );
-            // A few bits outside of what is signed mean nothing.
+            // A few bits outside of the signed bytes mean nothing.
             match authority.revoked_in(&pem) {
                 Ok(revoked) => assert_eq!(revoked, whole, "bit flipped in byte {position}"),
                 Err(_) => noticed += 1,

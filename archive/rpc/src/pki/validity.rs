@@ -6,12 +6,12 @@ use rcgen::{CertificateParams, DistinguishedName, date_time_ymd};
 
 use super::PkiError;
 
-/// From when to when a certificate is good. Whole seconds; from 1970 to 9999.
+/// The times from and to which a certificate is valid. Whole seconds; from 1970 to 9999.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Validity {
-    /// The first moment.
+    /// The first moment of the validity.
     pub not_before: SystemTime,
-    /// The last moment.
+    /// The last moment of the validity.
     pub not_after: SystemTime,
 }
 
@@ -28,10 +28,10 @@ impl Validity {
     }
 }
 
-/// 9999-12-31T23:59:59Z, the last moment X.509 can name.
+/// 9999-12-31T23:59:59Z, the last moment that X.509 can express.
 pub(super) const LAST_SECOND: u64 = 253_402_300_799;
 
-/// `date_time_ymd(1970, 1, 1)` plus this is a time as rcgen wants it.
+/// Returns the time since 1970, which rcgen needs beside `date_time_ymd(1970, 1, 1)`.
 pub(super) fn since_1970(time: SystemTime) -> Result<Duration, PkiError> {
     let seconds = time
         .duration_since(SystemTime::UNIX_EPOCH)

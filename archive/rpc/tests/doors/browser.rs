@@ -1,4 +1,4 @@
-//! Browsers at the door that asks nobody for a certificate: which one they are shown, and who is turned away.
+//! Browsers at the door without client certificates: which certificate they are shown, and who is refused.
 
 mod made;
 
@@ -27,7 +27,7 @@ use crate::environment::{TestEnvironment, now};
 
 const ANSWER: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 6\r\nConnection: close\r\n\r\nhello\n";
 
-/// Whether it is the error that is meant.
+/// A function that tells whether an error is the expected one.
 type Expected = fn(&SiteError) -> bool;
 
 /// The time that the impatient doors of these tests wait.
@@ -51,7 +51,7 @@ impl Folder {
         self.directory.path().join(name)
     }
 
-    /// A certificate as others issue them: our own authority knows no wildcards.
+    /// Issues a certificate as other authorities do: our own makes no wildcards.
     fn issue(&self, hosts: &[&str], from: i32, to: i32) -> HostPem {
         let authority = &self.world.authority;
         let signer = KeyPair::from_pem(&authority.key()).expect("a key");
@@ -97,7 +97,7 @@ impl Folder {
         BrowserAcceptor::for_sites(sites, unknown, options, now()).expect("acceptor")
     }
 
-    /// A browser that trusts the authority.
+    /// Returns a browser that trusts the authority.
     fn browser(&self) -> ClientConfig {
         let mut roots = RootCertStore::empty();
         let authority = self.world.authority.certificate();
@@ -199,7 +199,7 @@ async fn host_chooses_the_certificate() {
     let mut site = Site::start(Arc::new(acceptor)).await;
     let browser = folder.browser();
     for host in ["a.example", "b.example", "www.b.example", "WWW.B.EXAMPLE"] {
-        // It looks itself whether the certificate is for that host.
+        // The browser checks itself whether the certificate is for that host.
         site.visit(&browser, host).await.expect(host);
         let (named, is_http2) = site.outcome().await.expect(host);
         let named = named.map(|named| named.to_ascii_lowercase());

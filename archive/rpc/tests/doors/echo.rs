@@ -24,9 +24,9 @@ use tower::Service;
 /// stream. `Give` streams without end.
 #[derive(Clone)]
 pub(crate) struct Echo {
-    /// One permit for each call of `Wait` that may end.
+    /// The permits for calls of `Wait` to end, one for each.
     pub(crate) open: Arc<Semaphore>,
-    /// One permit for each call of `Wait` or `Take` that has begun.
+    /// The permits of calls of `Wait` or `Take` that have begun, one for each.
     pub(crate) begun: Arc<Semaphore>,
     /// The number of calls of `Wait` that have ended without an answer.
     pub(crate) dropped: Arc<AtomicUsize>,
@@ -165,7 +165,7 @@ async fn client(channel: &Channel) -> Result<Grpc<Channel>, Status> {
     Ok(client)
 }
 
-/// One unary call.
+/// Makes a unary call.
 pub(crate) async fn call(channel: &Channel, method: &str) -> Result<String, Status> {
     let path = PathAndQuery::try_from(format!("/test.Echo/{method}")).expect("path");
     let codec = ProstCodec::<String, String>::default();

@@ -1,4 +1,4 @@
-//! An environment with its authority, servers in it, and a hand for calls.
+//! An environment with its authority and servers, and helpers for calls.
 
 use std::net::SocketAddr;
 use std::time::{Duration, SystemTime};
@@ -152,7 +152,7 @@ impl Running {
     }
 }
 
-/// One health check on a channel.
+/// Makes a health check on a channel.
 pub(crate) async fn health(channel: &Channel) -> Result<i32, Status> {
     let mut client = HealthClient::new(channel.clone());
     let check = client.check(HealthCheckRequest {

@@ -1,4 +1,4 @@
-//! Clients that say nothing, or the wrong thing, or too much.
+//! Clients that send nothing, or the wrong thing, or too much.
 
 use std::time::Duration;
 
@@ -37,7 +37,7 @@ async fn silent_clients_block_nobody_and_are_turned_away() {
         .await
         .expect("connected");
     assert_eq!(health(&channel).await.expect("healthy"), SERVING);
-    // The oldest had to make place, long before the hour of a handshake.
+    // The oldest connection had to make room, long before the hour of a handshake.
     let closed = in_time(silent[0].read(&mut [0; 1])).await;
     assert!(matches!(closed, Ok(0) | Err(_)), "{closed:?}");
 }
@@ -116,7 +116,7 @@ async fn client_error_says_what_the_peer_lacks() {
     let expected = Expected::role(Role::Repository);
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("bind");
     let address = listener.local_addr().expect("address").to_string();
-    // Listens, never answers.
+    // The listener never answers.
     let error = connect(&address, &ben, &expected, &quick())
         .await
         .expect_err("no answer");
@@ -128,7 +128,7 @@ async fn client_error_says_what_the_peer_lacks() {
         }
     );
     assert_eq!(error.kind(), Kind::TimedOut);
-    // Answers, but not TLS.
+    // The server answers, but not with TLS.
     let mut impostor = JoinSet::new();
     impostor.spawn(async move {
         loop {
@@ -143,7 +143,7 @@ async fn client_error_says_what_the_peer_lacks() {
         .await
         .expect_err("not TLS");
     assert!(matches!(error, ConnectError::Broken { .. }), "{error}");
-    // Nobody there at all.
+    // No server listens at the address.
     impostor.shutdown().await;
     let error = connect(&address, &ben, &expected, &Limits::default())
         .await
@@ -225,7 +225,7 @@ async fn unread_streams_delay_no_other_call() {
     for _ in 0..5 {
         unread.push(give(&channel).await.expect("given"));
     }
-    // As long as it takes to send what may be sent unread.
+    // The calls last until everything was sent that may be sent unread.
     for _ in 0..500 {
         let who = in_time(call(&channel, "Who")).await;
         assert_eq!(who.expect("answered"), "reader/anna");
@@ -245,7 +245,7 @@ async fn caller_with_too_many_calls_is_refused() {
         world.credentials(&["reader/anna"]),
         world.credentials(&["reader/ben"]),
     );
-    // Over two connections: it is the caller that counts.
+    // The calls go over two connections: only the caller counts.
     let mut channels = Vec::new();
     for _ in 0..2 {
         channels.push(server.channel(&anna).await.expect("connected"));
@@ -278,7 +278,7 @@ async fn calls_given_up_together_harm_no_other() {
     let server = world.server(Limits::default()).await;
     let anna = world.credentials(&["reader/anna"]);
     let channel = server.channel(&anna).await.expect("connected");
-    // Given up at any moment: before they are sent, on their way, or when they are answered.
+    // Calls are cancelled at any moment: before they are sent, on their way, or when they are answered.
     for moment in 0..60 {
         let mut calls = JoinSet::new();
         for _ in 0..100 {
@@ -307,7 +307,7 @@ async fn streams_given_up_together_harm_no_other() {
     let channel = connect(&address, &anna, &expected, &limits)
         .await
         .expect("connected");
-    // More in all than a caller notes down as given up, or forgives as mistakes, unless it is told to.
+    // The calls are more in all than a caller remembers as cancelled, or forgives as mistakes, by default.
     for round in 0..12 {
         let mut streams = Vec::new();
         for _ in 0..100 {
@@ -320,7 +320,7 @@ async fn streams_given_up_together_harm_no_other() {
         for _ in 0..200 {
             tokio::task::yield_now().await;
         }
-        // Bytes of all of them are on their way.
+        // Bytes of all streams are on their way.
         drop(readers);
         let who = in_time(call(&channel, "Who")).await;
         assert_eq!(who.expect("answered"), "reader/anna", "{round}");

@@ -1,4 +1,4 @@
-//! Callers who get in, callers who do not, and what they are told.
+//! Callers that are admitted, callers that are not, and the errors that they get.
 
 use std::sync::Arc;
 
@@ -72,7 +72,7 @@ async fn path_without_rule_is_denied_to_all() {
         let told = refused(call(&channel, path).await, Code::PermissionDenied);
         assert!(told.contains("no rule"), "{path}: {told}");
     }
-    // What follows a question mark is no part of the path.
+    // The text behind a question mark is no part of the path.
     call(&channel, "Who?x=/test.Echo/Wait")
         .await
         .expect("answered");
@@ -133,7 +133,7 @@ async fn an_expired_certificate_is_refused() {
     let world = TestEnvironment::new("lab");
     let server = world.server(Limits::default()).await;
     let old = world.issue(&["officer/anna"], years(2000, 2001));
-    // It was good when it was taken up.
+    // The certificate was valid when it was loaded.
     let old = Credentials::from_pem(&world.pem(&old, None), years(2000, 2001).not_before)
         .expect("credentials");
     assert!(alert(&server, &old).await.contains("CertificateExpired"));
@@ -167,7 +167,7 @@ async fn only_the_revoked_certificate_is_refused() {
 
 #[tokio::test]
 async fn certificate_of_foreign_authority_is_refused_both_ways() {
-    // The same environment by name.
+    // The other environment has the same name.
     let (world, impostor) = (TestEnvironment::new("lab"), TestEnvironment::new("lab"));
     let server = world.server(Limits::default()).await;
     let foreign = impostor.credentials(&["officer/anna"]);
@@ -175,7 +175,7 @@ async fn certificate_of_foreign_authority_is_refused_both_ways() {
         Err(error @ ConnectError::WrongServer { .. }) => assert_eq!(error.kind(), Kind::Refused),
         other => panic!("not refused: {other:?}"),
     }
-    // One that trusts the server, and is not trusted.
+    // The client trusts the server, and is not trusted.
     let issued = impostor.issue(&["officer/anna"], years(2000, 2200));
     let mut pem = impostor.pem(&issued, None);
     pem.authorities.push_str(world.authority.certificate());
@@ -189,7 +189,7 @@ async fn certificate_of_foreign_authority_is_refused_both_ways() {
 
 #[tokio::test]
 async fn server_of_another_environment_is_refused_despite_trust() {
-    // Both trust both authorities, as when somebody reuses a bundle.
+    // Both trust both authorities, as when a bundle is reused.
     let (lab, field) = (TestEnvironment::new("lab"), TestEnvironment::new("field"));
     let both = format!(
         "{}{}",
@@ -243,7 +243,7 @@ async fn only_the_server_one_meant_will_do() {
 async fn server_with_rpc_lacking_rule_does_not_start() {
     let world = TestEnvironment::new("lab");
     let (listener, _) = bind("127.0.0.1:0").await.expect("bind");
-    // google.protobuf.compiler has no service; a descriptor set by hand has one.
+    // The package google.protobuf.compiler has no service; a hand-made descriptor set has one.
     let method = prost_types::MethodDescriptorProto {
         name: Some("Burn".into()),
         ..Default::default()

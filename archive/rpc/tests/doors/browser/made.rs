@@ -1,4 +1,4 @@
-//! Certificates that are made for hosts as clients name them, and a client that we have not written.
+//! Certificates that are made for the hosts that clients name, and a client that we have not written.
 
 use std::error::Error;
 use std::process::{Command, Stdio};
