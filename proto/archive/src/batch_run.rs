@@ -20,23 +20,23 @@ const LONGEST_ARGUMENTS: usize = 64 * 1024;
 /// The largest component, in bytes.
 const LARGEST_COMPONENT: u64 = 64 << 20;
 
-/// The longest time that a job is given at once; a job that asks for more is given this.
+/// The longest time that a job may take; a job that asks for more gets this time.
 const LONGEST_TIME: Duration = Duration::from_hours(366 * 24);
 
 /// A run of a batch job on one node, or its reduce step there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JobRun {
-    /// The job.
+    /// The id of the job.
     pub id: JobId,
-    /// The program, its files and its limits.
+    /// The program of the job, its files and its limits.
     pub spec: JobSpec,
-    /// The size of its component in bytes; 0 for a built-in job.
+    /// The size of the component in bytes; 0 for a built-in job.
     pub component_size: u64,
-    /// Only files after this name are read.
+    /// The name behind which files are read; `None`: all.
     pub after: Option<FileName>,
-    /// The time that it may still take.
+    /// The time that the job may still take.
     pub left: Duration,
-    /// The lane in which it has its place.
+    /// The lane in which the job has its place.
     pub lane: JobLane,
 }
 
@@ -62,7 +62,7 @@ impl JobRun {
     /// Reads the message that begins a reduce step.
     ///
     /// # Errors
-    /// The first field that is missing or invalid, as of [`JobRun::read`].
+    /// The first field that is missing or invalid, as for [`JobRun::read`].
     pub fn read_reduce(open: wire::batch_reduce_request::Open) -> Result<Self, InvalidMessage> {
         Self::of(&open.id, open.spec, open.left_ms)
     }

@@ -1,6 +1,6 @@
 //! Conversions between the wire and the model.
 //!
-//! From the wire a value must pass the model's own rules; the error names the field. To the wire nothing can fail.
+//! A value from the wire must pass the model's own rules; the error names the field. Writing a value cannot fail.
 //!
 //! # Errors
 //!
@@ -59,7 +59,7 @@ fn text<T: std::str::FromStr<Err: std::fmt::Display>>(
         .map_err(|error: T::Err| InvalidMessage::invalid(field, error.to_string()))
 }
 
-/// Reads a field that is absent if it is empty.
+/// Reads a field that may be empty: `None` then.
 fn optional<T: std::str::FromStr<Err: std::fmt::Display>>(
     field: &'static str,
     value: &str,
@@ -76,7 +76,7 @@ pub fn file_name(field: &'static str, value: &str) -> Result<FileName, InvalidMe
     text(field, value)
 }
 
-/// Reads the expression that whole names must match; every name does if it is empty.
+/// Reads the expression that whole names must match; an empty one matches every name.
 pub fn name_pattern(field: &'static str, value: &str) -> Result<NamePattern, InvalidMessage> {
     NamePattern::parse(value).map_err(|error| InvalidMessage::invalid(field, error.to_string()))
 }
@@ -93,7 +93,7 @@ pub fn name_list(
         return Ok(None);
     }
     let invalid = |reason: String| InvalidMessage::invalid(field, reason);
-    // Too many names are not even read.
+    // Too many names are not even parsed.
     if values.len() > NameList::MOST {
         return Err(invalid(InvalidNameList::Many(values.len()).to_string()));
     }
@@ -160,7 +160,7 @@ pub fn optional_root(field: &'static str, value: &[u8]) -> Result<Option<Root>, 
     }
 }
 
-/// Reads a text for people that is absent when it is empty.
+/// Reads a text for people; `None` if it is empty.
 fn plain_text(value: &str) -> Option<String> {
     (!value.is_empty()).then(|| plain(value))
 }
@@ -170,7 +170,7 @@ fn text_of(value: Option<impl ToString>) -> String {
     value.map(|value| value.to_string()).unwrap_or_default()
 }
 
-/// Reads the approval of an act; `None` if it was not decided by two persons.
+/// Reads the approval of an act; `None` if no two persons decided it.
 pub fn approval(value: Option<wire::Approval>) -> Result<Option<Approval>, InvalidMessage> {
     let field = |name, text: String| match text.len() {
         0 => Err(InvalidMessage::missing(name)),

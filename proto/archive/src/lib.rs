@@ -1,8 +1,8 @@
 //! The archive's language on the wire.
 //!
-//! Owns `holdfast.archive.v1`: the `.proto` files in `archive/v1` are the manual of the API, [`wire`] is what is
-//! generated from them, [`convert`] the only way from it to the model and back. A message that breaks a rule is refused
-//! with the name of its field.
+//! Owns `holdfast.archive.v1`: the `.proto` files in `archive/v1` are the manual of the API, [`wire`] is generated from
+//! them, and [`convert`] is the only way from it to the model and back. A message that breaks a rule is refused with
+//! the name of its field.
 //!
 //! Not promised: that a message that converts makes sense; the parts decide that.
 

@@ -5,7 +5,7 @@
 
 use archive_rpc::{Role, Rules};
 
-/// The rules of `holdfast.archive.v1`.
+/// Returns the rules of `holdfast.archive.v1`.
 ///
 /// A role that includes another (an officer is a reader) need not be named beside it.
 pub fn rules() -> Rules {
@@ -92,7 +92,7 @@ pub fn rules() -> Rules {
             "/holdfast.archive.v1.Preservation/Restore",
             &[Role::Officer],
         )
-        // Which act a role may ask for, and approve, is decided for each act.
+        // The repository decides for each act which roles may ask for it, and approve it.
         .allow(
             "/holdfast.archive.v1.Preservation/Ask",
             &[Role::Custodian, Role::Officer, Role::Operator],

@@ -1,4 +1,4 @@
-//! The generated code, and nothing else. Where it may be named, `ARCHITECTURE.md` says (*What is absent*).
+//! The generated code, and nothing else. `ARCHITECTURE.md` says where it may be named (*What is absent*).
 #![allow(
     clippy::all,
     clippy::pedantic,

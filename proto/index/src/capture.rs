@@ -45,7 +45,7 @@ pub fn write(capture: Capture) -> wire::Capture {
 ///
 /// # Errors
 ///
-/// Fails with the name of the field that is missing, too long or no such value.
+/// Fails with the name of the field that is missing, too long or invalid.
 pub fn read(message: wire::Capture) -> Result<Capture, InvalidMessage> {
     if message.key.is_empty() {
         return Err(InvalidMessage::missing("key"));

@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use archive_rpc::InvalidMessage;
 
-/// Parses a field that must be there.
+/// Parses a required field.
 pub(crate) fn parsed<T: FromStr<Err: Display>>(
     field: &'static str,
     text: &str,

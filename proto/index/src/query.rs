@@ -57,7 +57,7 @@ pub fn write(query: &CaptureQuery) -> wire::QueryRequest {
     }
 }
 
-/// Returns a part of the source of a cursor; empty: it has none.
+/// Returns a part of the source of a cursor; an empty text if the cursor has no source.
 fn source(cursor: &Cursor, part: impl Fn(&CursorSource) -> &String) -> String {
     let source = cursor.source.as_deref();
     source.map(part).cloned().unwrap_or_default()
@@ -81,7 +81,7 @@ pub fn read(message: wire::QueryRequest) -> Result<CaptureQuery, InvalidMessage>
         }),
         None => return Err(InvalidMessage::missing("keys")),
     };
-    // Before anything is compiled.
+    // The number is checked before anything is compiled.
     if message.filters.len() > MAX_FILTERS {
         let reason = format!(
             "has {} filters, more than {MAX_FILTERS}",

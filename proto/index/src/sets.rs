@@ -1,4 +1,4 @@
-//! Sets of imported captures, and what comes of an import.
+//! Sets of imported captures, and the outcome of an import.
 
 use std::fmt;
 use std::str::FromStr;
@@ -91,9 +91,9 @@ impl FromStr for SetName {
 pub struct ImportOutcome {
     /// The number of captures that were taken.
     pub captures: u64,
-    /// The number of lines that were not.
+    /// The number of lines that were not taken.
     pub bad_lines: u64,
-    /// The first of them, at most [`MOST_BAD_LINES`].
+    /// The first lines that were not taken, at most [`MOST_BAD_LINES`].
     pub bad: Vec<ImportFault>,
     /// The number of captures that the set had before, if there was one.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -107,9 +107,9 @@ pub struct ImportFault {
     pub input: String,
     /// The number of the line, counted from 1.
     pub number: u64,
-    /// Its offset in the file.
+    /// The offset of the line in the file.
     pub offset: u64,
-    /// The fault.
+    /// The reason why the line was not imported.
     pub reason: String,
 }
 

@@ -17,11 +17,11 @@ pub const MOST_PARKED: usize = 1000;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FollowState {
-    /// The archive has not answered since the start.
+    /// The archive has not answered since the index started.
     Starting,
-    /// A full listing is compared with the index.
+    /// The index compares a full listing with what it has.
     Listing,
-    /// Changes are taken as they come.
+    /// The index takes changes as they come.
     Following,
     /// The archive does not answer.
     Waiting,
@@ -42,9 +42,9 @@ impl FollowState {
 /// The status of an index.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct IndexStatus {
-    /// The way in which it follows the archive.
+    /// The way in which the index follows the archive.
     pub state: FollowState,
-    /// The reason why it does not, or not yet.
+    /// The reason why the index does not follow the archive, or not yet.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
     /// The number of the last change of the archive that was taken.
@@ -54,13 +54,13 @@ pub struct IndexStatus {
     pub captures: u64,
     /// The number of files whose captures are in the index.
     pub indexed: u64,
-    /// The number of files that wait or are being read.
+    /// The number of files that wait to be read, or are being read.
     pub behind: u64,
     /// The number of files that are not tried any more.
     pub parked_files: u64,
     /// The imported sets.
     pub sets: Vec<SetStatus>,
-    /// The sets that went with a damaged database, and were not imported again.
+    /// The sets that were lost with a damaged database, and were not imported again.
     pub lost_sets: Vec<SetName>,
     /// Parked files, sorted by name; at most [`MOST_PARKED`].
     pub parked: Vec<ParkedFile>,
@@ -69,47 +69,47 @@ pub struct IndexStatus {
     pub comparison: Option<Comparison>,
     /// The number of files that were compared since the start.
     pub compared: u64,
-    /// The number of those that differed.
+    /// The number of compared files that differed.
     pub differed: u64,
     /// The reason why the database of captures was begun anew at the start.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rebuilt: Option<String>,
-    /// The version of the programme.
+    /// The version of the program.
     pub version: String,
 }
 
 /// An imported set.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct SetStatus {
-    /// Its name.
+    /// The name of the set.
     pub name: SetName,
-    /// The number of its captures.
+    /// The number of captures of the set.
     pub captures: u64,
 }
 
-/// A file that is not tried any more until an operator says so.
+/// A file that is not tried any more until an operator asks for it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ParkedFile {
-    /// The file.
+    /// The name of the file.
     pub name: FileName,
     /// The reason why its last attempt failed.
     pub reason: String,
     /// The number of attempts that failed.
     pub failures: u32,
-    /// The time at which it was parked.
+    /// The time at which the file was parked.
     pub since: Timestamp,
 }
 
-/// A file that was read again, beside what the index had of it.
+/// A comparison of a file, which was read again, with the captures that the index had of it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Comparison {
     /// The time of the comparison.
     pub time: Timestamp,
-    /// The file.
+    /// The name of the file.
     pub name: FileName,
-    /// The number of its captures.
+    /// The number of captures of the file.
     pub captures: u64,
-    /// The number of captures that the index had otherwise, lacked, or had too many.
+    /// The number of captures that differed in the index, were missing from it, or were too many.
     pub differences: u64,
 }
 
@@ -250,7 +250,7 @@ pub fn optional_name(field: &'static str, text: &str) -> Result<Option<FileName>
 ///
 /// # Errors
 ///
-/// Fails when one of them is no name of an archive file.
+/// Fails if a text is not the name of an archive file.
 pub fn names(field: &'static str, texts: &[String]) -> Result<Vec<FileName>, InvalidMessage> {
     texts.iter().map(|text| parsed(field, text)).collect()
 }

@@ -1,4 +1,4 @@
-//! Runs that are whole, and each field that is wrong.
+//! Valid runs, and runs with an invalid value in each field.
 
 use super::*;
 

@@ -10,13 +10,13 @@ use crate::wire::ask_request::{
     RetireReplica, RetireVolume,
 };
 
-/// The longest id of an anomaly or of something in an attic, in bytes.
+/// The longest id of an anomaly or of an attic item, in bytes.
 const LONGEST_ID: usize = 255;
 
-/// Reads the id of an anomaly or of something in an attic.
+/// Reads the id of an anomaly or of an attic item.
 ///
 /// # Errors
-/// It is missing, or too long.
+/// The id is missing, or too long.
 pub fn item_id(id: String) -> Result<String, InvalidMessage> {
     match id.len() {
         0 => Err(InvalidMessage::missing("id")),
@@ -190,7 +190,7 @@ pub fn ask_request(act: &Act, reason: &str) -> wire::AskRequest {
     }
 }
 
-/// Writes an id that may be absent.
+/// Writes an id, or an empty text if it is absent.
 pub fn or_empty(id: Option<&impl ToString>) -> String {
     id.map(ToString::to_string).unwrap_or_default()
 }

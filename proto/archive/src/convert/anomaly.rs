@@ -12,7 +12,7 @@ use crate::wire;
 /// Reads an anomaly.
 ///
 /// # Errors
-/// The first field that is missing, or is not what it must be.
+/// The first field that is missing or invalid.
 pub fn filed_anomaly(message: &wire::AnomalyState) -> Result<FiledAnomaly, InvalidMessage> {
     Ok(FiledAnomaly {
         id: typed_id("id", &message.id)?,

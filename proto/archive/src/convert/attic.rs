@@ -10,10 +10,10 @@ use super::{
 };
 use crate::wire;
 
-/// Reads an id that people type again: visible characters, no space among them.
+/// Reads an id that people type again: visible characters without spaces.
 ///
 /// # Errors
-/// It is missing, or has other characters.
+/// The id is missing, or has other characters.
 pub fn typed_id(field: &'static str, text: &str) -> Result<String, InvalidMessage> {
     if text.is_empty() {
         return Err(InvalidMessage::missing(field));
@@ -29,12 +29,12 @@ pub fn typed_id(field: &'static str, text: &str) -> Result<String, InvalidMessag
 /// Reads an item of `replica`.
 ///
 /// # Errors
-/// The first field that is missing, or is not what it must be. What cannot be read of an item that has rotted is absent,
-/// which is no error.
+/// The first field that is missing or invalid. Fields that cannot be read of a rotten item are absent, which is no
+/// error.
 pub fn attic_item(replica: &ReplicaId, item: wire::AtticItem) -> Result<AtticItem, InvalidMessage> {
     let kind = attic_kind("kind", item.kind)?;
     let id = match kind {
-        // It lies in no attic, so nobody names it.
+        // A row lies in no attic, so it needs no id.
         AtticKind::Row => String::new(),
         AtticKind::File | AtticKind::Groups | AtticKind::Leftover => typed_id("id", &item.id)?,
     };
@@ -56,7 +56,7 @@ pub fn attic_item(replica: &ReplicaId, item: wire::AtticItem) -> Result<AtticIte
     })
 }
 
-/// Writes an item; its replica is left to the context.
+/// Writes an item without its replica, which the context names.
 pub fn attic_item_message(item: AtticItem) -> wire::AtticItem {
     wire::AtticItem {
         node: item.place.node.into(),

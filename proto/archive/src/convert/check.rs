@@ -13,7 +13,7 @@ use crate::wire::check_response::{Progress, Report, Step};
 /// Reads an event of a check.
 ///
 /// # Errors
-/// It is of a kind that this build does not know, or a field of it is not what it should be.
+/// The event is of a kind that this build does not know, or a field of it is invalid.
 pub fn check_step(message: wire::CheckResponse) -> Result<CheckStep, InvalidMessage> {
     let step = message
         .step

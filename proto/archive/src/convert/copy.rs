@@ -12,7 +12,7 @@ use crate::wire;
 /// Reads a copy.
 ///
 /// # Errors
-/// The first field that is missing, or is not what it must be.
+/// The first field that is missing or invalid.
 pub fn file_copy(entry: &wire::FileEntry) -> Result<FileCopy, InvalidMessage> {
     Ok(FileCopy {
         name: file_name("name", &entry.name)?,

@@ -9,21 +9,21 @@ use crate::wire;
 /// Reads a gap.
 ///
 /// # Errors
-/// The replica or the node is no id.
+/// The replica or the node is not an id.
 pub fn gap(message: &wire::Gap) -> Result<Gap, InvalidMessage> {
     gap_within(replica_id(&message.replica)?, message)
 }
 
-/// Reads a gap that a part of `replica` names: it can only be in there, whatever it says.
+/// Reads a gap that a part of `replica` names: the gap can only be in that replica, whatever the message says.
 ///
 /// # Errors
-/// The node is no id.
+/// The node is not an id.
 pub fn gap_within(replica: ReplicaId, message: &wire::Gap) -> Result<Gap, InvalidMessage> {
     let volume = message.volume.as_str();
     Ok(Gap {
         replica,
         node: optional("node", &message.node)?,
-        // A disk that bears no id is named by its path: that is no reason to refuse the whole answer.
+        // A disk that bears no id is named by its path, which is no reason to refuse the whole answer.
         volume: (!volume.is_empty()).then(|| VolumeName::new(&plain(volume))),
         reason: plain(&message.reason),
     })

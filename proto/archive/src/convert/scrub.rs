@@ -1,4 +1,4 @@
-//! Orders to scrubbing, and its state on a node, in both directions.
+//! Orders to scrubs, and the state of scrubs, in both directions.
 
 use std::time::Duration;
 
@@ -28,7 +28,7 @@ pub fn scrub_order(request: &wire::ScrubRequest) -> Result<ScrubOrder, InvalidMe
 pub fn scrub_request(order: ScrubOrder) -> wire::ScrubRequest {
     let (order, pause_seconds, bytes_per_second) = match order {
         ScrubOrder::Tell => (Order::Unspecified, 0, 0),
-        // 0 would mean as long as is allowed.
+        // 0 would mean a pause as long as is allowed.
         ScrubOrder::Pause(length) => {
             let seconds = length.map_or(0, |length| length.as_secs().max(1));
             (Order::Pause, seconds, 0)
@@ -46,7 +46,7 @@ pub fn scrub_request(order: ScrubOrder) -> wire::ScrubRequest {
 /// Reads the state of a node of `replica`.
 ///
 /// # Errors
-/// The first field that is missing, or is not what it must be.
+/// The first field that is missing or invalid.
 pub fn node_scrub(
     replica: ReplicaId,
     state: &wire::ScrubState,
@@ -68,7 +68,7 @@ pub fn node_scrub(
     })
 }
 
-/// Writes the state of a node; its replica is left to the context.
+/// Writes the state of a node without its replica, which the context names.
 pub fn scrub_state(scrub: NodeScrub) -> wire::ScrubState {
     wire::ScrubState {
         node: scrub.node.into(),
