@@ -20,7 +20,8 @@
 //! key = "pki/custodian-1.key"
 //! ```
 //!
-//! Owns its shape and what is done with it. Paths in it are relative to it. Does not read the file: callers do ([`ClientFile`] refuses unknown keys).
+//! Owns the form of the client file and its use. Paths in the file are relative to it. Does not read the file: callers
+//! do ([`ClientFile`] refuses unknown keys).
 //!
 //! # Errors
 //!

@@ -1,4 +1,4 @@
-//! The reasons why the archive did not do what was asked, by what the caller does next.
+//! The reasons why the archive refused or failed a request, by what the caller does next.
 
 use std::io;
 

@@ -5,13 +5,13 @@
 //! signed with a real key and proves itself. At its door for deposits stands a harvester ([`FakeArchive::depositing_as`]),
 //! at its door for readers a reader.
 //!
-//! Time is an argument elsewhere; here it stands still, and every signature is a second later than the one before. The key
-//! is made of a seed that everybody knows.
+//! Time is an argument elsewhere; here it stands still, and every signature is a second later than the one before. The
+//! key is made of a well-known seed.
 //!
-//! Not promised: what only disks and machines have. Every byte stays in memory, nothing is ever damaged, missing or
-//! silent, and nobody is refused for a role. Files are withdrawn and brought back by one call
-//! ([`FakeArchive::withdraw`]), so that the feed can tell of it. It is no [`Preservation`](crate::Preservation): volumes,
-//! attics, repairs and second persons that are only played would prove nothing to those who hold one.
+//! Not promised: faults of disks and machines. Every byte stays in memory, nothing is ever damaged, missing or silent,
+//! and no caller is refused for its role. Files are withdrawn and brought back by one call ([`FakeArchive::withdraw`]),
+//! so that the feed can tell of it. The fake is no [`Preservation`](crate::Preservation): volumes, attics, repairs and
+//! second persons that are only played would prove nothing to those who hold one.
 
 mod feed;
 mod reading;

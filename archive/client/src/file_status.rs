@@ -1,4 +1,4 @@
-//! The status of one file, and how far it has come into each replica.
+//! The status of a file, with its progress into each replica.
 
 use archive_model::{
     CopyDoubt, CopyStanding, Digests, FileName, NodeId, ReplicaId, Root, VolumeId,

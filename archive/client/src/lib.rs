@@ -1,20 +1,20 @@
 //! The archive as its users see it.
 //!
-//! Owns this end of the services `Ingest`, `Access`, `Preservation` and `Batch`, and the file that says where the archive is and
-//! who one is ([`ClientFile`]). Harvesters hold an [`Ingest`], everyone who reads holds an [`Access`], who looks after the
-//! archive holds a [`Preservation`], who runs jobs over it a [`Batch`]; [`Depositor`], [`Reader`], [`Keeper`] and
-//! [`Researcher`] are these over gRPC.
+//! Owns this end of the services `Ingest`, `Access`, `Preservation` and `Batch`, and the file with the addresses of the
+//! archive and the identities of the client ([`ClientFile`]). Harvesters hold an [`Ingest`], readers an [`Access`],
+//! those who look after the archive a [`Preservation`], those who run jobs over it a [`Batch`]; [`Depositor`],
+//! [`Reader`], [`Keeper`] and [`Researcher`] are these traits over gRPC.
 //!
 //! Invariants:
 //! - a store is a success only with a receipt that a trusted key signed, for this name, size and content;
 //! - a byte is handed out only after it was proven against an admission that a trusted key signed, for this name;
-//! - a listing, check or trail that was cut is an error, and what it lacks is said;
+//! - a listing, check or trail that was cut is an error, and an incomplete answer names its gaps;
 //! - every wait has a limit, and every answer a bounded size.
 //!
-//! With the feature `fake`, it has an archive in memory for the tests of those who hold these traits.
+//! With the feature `fake`, the crate has an archive in memory for the tests of those who hold these traits.
 //!
-//! Not promised: anything about an answer that is no content (a status, a listing): it is as true as the repository,
-//! whose certificate was looked at. Nothing is written here; receipts and files are handed to the caller.
+//! Not promised: anything about an answer without content (a status, a listing): it is as true as the repository, whose
+//! certificate was checked. The crate writes no files; receipts and files are handed to the caller.
 //!
 //! The rooms in reading order:
 //!

@@ -4,7 +4,8 @@
 //! that begins before the hole, and the next record behind it. The file is read from its beginning up to the last
 //! damaged byte, proven as every read is, out of every replica that has intact bytes.
 //!
-//! Not promised: the name of a record whose header is lost. The bytes in which such records lie are said to be unknown.
+//! Not promised: the name of a record whose header is lost. The bytes in which such records lie are reported as
+//! unknown.
 
 mod stretches;
 mod walk;

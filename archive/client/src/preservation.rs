@@ -1,5 +1,5 @@
-//! The archive as officers, custodians and operators see it: whether everything is in it and intact, and the acts on
-//! what is not.
+//! The archive as officers, custodians and operators see it: whether everything is in it and intact, and the acts that
+//! mend it.
 
 mod anomaly;
 mod attic;

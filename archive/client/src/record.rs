@@ -2,7 +2,7 @@
 //!
 //! The caller need not know the length of the record: the file is read from the offset on, in ranges that grow, until
 //! the record ends. A caller who was told a length gets a record of up to 1 MiB in one range, and no more than it.
-//! Every byte is proven before it is looked at. What is handed out are the bytes as they are archived: of a gzip member,
+//! Every byte is proven before it is read as a record. The bytes are handed out as they are archived: of a gzip member,
 //! the compressed ones.
 //!
 //! Not promised: that the record is valid. Only its end is looked for.

@@ -1,4 +1,4 @@
-//! Databases whose batches are written without a sync: what is left after a crash is a prefix of what was written.
+//! Databases whose batches are written without a sync: after a crash they have a prefix of the writes.
 
 use std::fs::OpenOptions;
 use std::io::{Seek as _, SeekFrom, Write as _};

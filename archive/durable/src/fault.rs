@@ -1,6 +1,6 @@
 //! Makes the nth system call of this crate fail, or the process die there (feature `faults`, tests only).
 //!
-//! The plan is one per process: crash tests run what they test in a child process of their own.
+//! The plan is one per process: crash tests run the code under test in a child process.
 
 use std::io;
 use std::ops::Range;

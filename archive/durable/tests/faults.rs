@@ -1,6 +1,6 @@
 //! A damaged copy is repaired while the disk stops at every system call in turn, also in the middle of a write.
 //!
-//! A disk on which every call fails from one on holds what a process that died there would have left.
+//! A disk on which every call from some call on fails has the same bytes as one whose process died at that call.
 #![expect(
     clippy::disallowed_methods,
     clippy::expect_used,

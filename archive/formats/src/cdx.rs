@@ -1,9 +1,9 @@
 //! CDX: a line for each capture, in all the forms that indexes and tools use.
 //!
-//! Owns [`Capture`] and what its lines look like: CDX with 9, 11 and 14 fields or any legend, CDXJ, and the 7 or 8 fields of
-//! NetarchiveSuite. What is written reads back, and what is read is written as it was, except for blanks in a CDX field,
-//! which are escaped. A line that cannot be read is an error with its place; the lines after it are read.
-//! Does not make captures out of records, and does not know what is in an index.
+//! Owns [`Capture`] and the form of its lines: CDX with 9, 11 and 14 fields or any legend, CDXJ, and the 7 or 8 fields
+//! of NetarchiveSuite. A written line reads back, and a line that was read is written as it was, except for blanks in a
+//! CDX field, which are escaped. A line that cannot be read is an error with its place; the lines after it are read.
+//! Does not make captures out of records, and does not know the content of an index.
 
 mod exchange;
 mod extract;

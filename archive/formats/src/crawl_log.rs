@@ -1,8 +1,8 @@
 //! The crawl log of Heritrix: one line of 12 fields for each URI that a crawl has finished.
 //!
-//! Owns how a line is written, byte for byte as Heritrix writes it, and how it is read back, from its logs and from those of
-//! NetarchiveSuite's jobs since 2005: fewer fields, runs of blanks, both spellings of a duplicate's origin. Does not know what
-//! a status means.
+//! Owns how a line is written, byte for byte as Heritrix writes it, and how it is read back, from its logs and from
+//! those of NetarchiveSuite's jobs since 2005: fewer fields, runs of blanks, both spellings of a duplicate's origin.
+//! Does not know the meaning of a status.
 //!
 //! ```
 //! use archive_formats::crawl_log::CrawlLogLine;

@@ -1,7 +1,7 @@
 //! Points in time as archives write them: `WARC-Date`, 14- and 17-digit timestamps, the dates of ARC files.
 //!
-//! Owns how they are read and written. A [`WarcDate`] keeps the exact text and says how precise it was; a [`Stamp`] is
-//! what indexes order by. Both are UTC. Does not read a clock, and does not guess: what is no date is an error.
+//! Owns how dates are read and written. A [`WarcDate`] keeps the exact text and its precision; a [`Stamp`] is the time
+//! by which indexes order. Both are UTC. Does not read a clock, and does not guess: a text that is no date is an error.
 
 mod stamp;
 

@@ -1,7 +1,7 @@
 //! Gzip members: one member for each record, and the exact beginning and end of each.
 //!
 //! Owns the framing (RFC 1952) around raw deflate, so that the end of a member is exact and a wrong checksum is told
-//! from a wrong length. Does not know what is in a member.
+//! from a wrong length. Does not know the content of a member.
 
 use flate2::{Crc, Decompress, FlushDecompress, Status};
 

@@ -1,8 +1,9 @@
 //! HTTP/1 messages as records hold them.
 //!
-//! Owns the head ([`Head`]: any shape that servers send), the body ([`Body`]: chunks and content encodings undone, within
-//! limits), where a response ends on the wire ([`ResponseFramer`]), the media type, and both readings of payload digests. What is odd is read and noted; what is cut, broken or too
-//! large is an error behind the bytes that could be had. Does not speak HTTP to anyone.
+//! Owns the head ([`Head`]: any shape that servers send), the body ([`Body`]: chunks and content encodings undone,
+//! within limits), the end of a response on the wire ([`ResponseFramer`]), the media type, and both readings of payload
+//! digests. Oddities are read and noted; a body that is cut, broken or too large is an error behind its readable bytes.
+//! Does not speak HTTP to anyone.
 
 mod body;
 mod chunked;

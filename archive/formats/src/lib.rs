@@ -1,9 +1,9 @@
 //! Bytes and records: WARC, ARC, HTTP, CDX, SURT and crawl logs, read and written over `std::io`.
 //!
-//! Owns what the formats of web archives mean. Knows no network, no async and no archive.
+//! Owns the meaning of the formats of web archives. Knows no network, no async and no archive.
 //!
-//! Broken files are the daily bread of an archive: readers here say where and what ([`defect`]), and go on with the next
-//! record. Memory is bounded at any size of a file, a record, a header or a line.
+//! Broken files are the daily bread of an archive: readers here report each defect with its place ([`defect`]), and go
+//! on with the next record. Memory is bounded at any size of a file, a record, a header or a line.
 //!
 //! The rooms in reading order:
 //!

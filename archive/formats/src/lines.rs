@@ -1,6 +1,7 @@
 //! Lines of any length, read with bounded memory.
 //!
-//! Owns where a line begins and ends, and how much of it is held. Does not know what is in a line, or in which encoding.
+//! Owns where a line begins and ends, and how much of it is held. Does not know the content of a line, nor its
+//! encoding.
 
 use std::io::{self, BufRead, Read as _};
 

@@ -3,9 +3,10 @@
 //! Owns one dialect, the Internet Archive's, as the Python package `surt`, pywb and cdxj-indexer have it. Never fails: any
 //! bytes give a key. Does not say that two URLs with one key are one resource, and loses the URL: keep the original beside it.
 //!
-//! In order: blanks around and tabs and line ends within go, the fragment goes, escapes are undone until none is left and
-//! what has to be escaped is escaped once; hosts become small, Punycode and dotted decimals, without user, default port and
-//! `www1.`; paths lose empty and dot segments and the last slash; session ids go; queries are sorted; all becomes small.
+//! In order: blanks around and tabs and line ends within go, the fragment goes, escapes are undone until no more are
+//! left and then made once where needed; hosts become small, Punycode and dotted decimals, without user, default port
+//! and `www1.`; paths lose empty and dot segments and the last slash; session ids go; queries are sorted; all becomes
+//! small.
 //!
 //! Where it differs from `surt` 0.3.1, on purpose:
 //!

@@ -1,6 +1,6 @@
 //! WARC records, and ARC records as a dialect of them: read, built and written.
 //!
-//! Owns ISO 28500. What is inside a block is the business of other modules.
+//! Owns ISO 28500. The content of a block is the business of other modules.
 
 pub mod build;
 pub mod header;

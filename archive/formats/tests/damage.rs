@@ -1,4 +1,5 @@
-//! Files cut at every byte, and with bits flipped: never a panic, never an endless loop, and what is whole is found.
+//! Files cut at every byte, and with bits flipped: never a panic, never an endless loop, and every whole record is
+//! found.
 
 use archive_formats::defect::Class;
 

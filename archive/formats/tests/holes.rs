@@ -1,4 +1,4 @@
-//! Files with bytes that cannot be read: what is whole before and behind them is found, each record once.
+//! Files with bytes that cannot be read: every whole record before and behind them is found, each once.
 
 use std::io::{self, Read};
 

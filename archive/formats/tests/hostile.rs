@@ -1,4 +1,4 @@
-//! Files made to hurt a reader: what is whole in them is found, and it costs no more than their length.
+//! Files made to hurt a reader: every whole record in them is found, at a cost no larger than their length.
 
 use std::time::Instant;
 

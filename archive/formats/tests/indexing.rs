@@ -1,4 +1,4 @@
-//! The entries of an index for records: lengths that cut them out, and keys of what was posted.
+//! The entries of an index for records: lengths that cut them out, and keys of posted bodies.
 
 use archive_formats::cdx::{Capture, Exchanges, extract};
 use archive_formats::warc::{Builder, Kind, Reader, Writer};

@@ -1,6 +1,7 @@
-//! The acts that want a second person: what each is about.
+//! The acts that need a second person, with the things that each is about.
 //!
-//! Not promised: that what an act names is there, or names one thing only. The repository looks when somebody asks.
+//! Not promised: that a named thing exists, or that a name fits one thing only. The repository checks that when an act
+//! is requested.
 
 use std::fmt;
 

@@ -1,8 +1,8 @@
 //! A batch job, and its outcome, as every part speaks of it.
 //!
-//! A job is one program over many files of one replica. It sees one file at a time; what it writes about a file is kept
-//! in the order of the names, so that its output does not depend on how many nodes there are or which was faster. What
-//! spans files is its reduce step.
+//! A job is a program over many files of one replica. It sees one file at a time; its output about a file is kept in
+//! the order of the names, so that it does not depend on the number or speed of nodes. A reduce step joins the outputs
+//! of all files.
 
 use std::fmt;
 use std::time::Duration;

@@ -1,5 +1,5 @@
-//! A check as it goes: its progress, the anomalies that it meets, and a report of every replica. The JSON is what
-//! `holdfast check --json` prints.
+//! A check as it goes: its progress, the anomalies that it meets, and a report of every replica. The JSON is that of
+//! `holdfast check --json`.
 
 use std::collections::BTreeMap;
 

@@ -1,7 +1,8 @@
 //! Checksums of whole archive files.
 //!
 //! [`Root`] decides: it is the BLAKE3 hash of the file and at the same time the root of the tree that locates damage.
-//! [`Digests`] carries what the field's other tools compare (SHA-256, MD5); they are recorded, never believed over the root.
+//! [`Digests`] carries the digests that the field's other tools compare (SHA-256, MD5); they are recorded, never
+//! believed over the root.
 
 use std::fmt;
 use std::str::FromStr;

@@ -1,7 +1,7 @@
-//! A copy of a file in a replica: the place where it lies, how it is there, and why it does not count. The JSON is what
-//! `holdfast list --replica --json` prints.
+//! A copy of a file in a replica: its place, its condition, and the reason why it does not count. The JSON is that of
+//! `holdfast list --replica --json`.
 //!
-//! Not promised: that a copy is still so. Its condition is as old as the last look of its node.
+//! Not promised: that a copy is still in its condition, which is as old as the last look of its node.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! The feed of the archive: what can change about which files it has, and how far a reader of that is.
+//! The feed of the archive: the changes of which files it has, and the position of a reader in them.
 
 use std::fmt;
 

@@ -1,5 +1,5 @@
-//! A part of the archive that an answer lacks, and why. An answer without gaps is complete. The JSON is what the commands
-//! print under `gaps`.
+//! A part of the archive that an answer lacks, and why. An answer without gaps is complete. The JSON is that of `gaps`
+//! in the output of commands.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! Which 16 KiB groups of a file: the unit in which damage is located, proven and repaired.
+//! Sets of groups of a file: 16 KiB each, the unit in which damage is located, proven and repaired.
 
 use std::ops::Range;
 

@@ -1,8 +1,8 @@
 //! The nouns of the archive.
 //!
-//! Owns the types that every part of the archive speaks of: names, checksums, replicas, states, damage.
-//! They are plain values: nothing here opens a file, reads a clock, or can await. What is valid is decided
-//! once, in the constructor, so that a [`FileName`] in hand is a name that may be archived.
+//! Owns the types that every part of the archive speaks of: names, checksums, replicas, states, damage. They are plain
+//! values: nothing here opens a file, reads a clock, or can await. Each constructor checks its value, so that a
+//! [`FileName`] in hand is a name that may be archived.
 //!
 //! Not promised: a wire or disk format. Those live in `proto-archive` and beside the code that writes a file.
 //!

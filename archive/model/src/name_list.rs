@@ -1,7 +1,7 @@
-//! Files that are meant one by one: a list of names, sorted, each once.
+//! A list of names of files, sorted, each once.
 //!
-//! Owns how many names such a list may have and how long they may be together: the same at every door. It is never empty,
-//! because a list of no names is too easily taken for every file.
+//! Owns how many names such a list may have and how long they may be together: the same at every door. A list is never
+//! empty, because a list of no names is too easily taken for every file.
 
 use std::sync::Arc;
 

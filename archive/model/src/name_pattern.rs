@@ -1,6 +1,6 @@
-//! Which names are meant: a regular expression that a whole name must match.
+//! A pattern of names: a regular expression that a whole name must match.
 //!
-//! Owns what such an expression may be, how long, and how it is refused: the same at every door.
+//! Owns which expressions are accepted, how long they may be, and how they are refused: the same at every door.
 
 use std::fmt;
 use std::str::FromStr;

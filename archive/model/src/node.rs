@@ -1,5 +1,5 @@
-//! Nodes and their volumes: as a node says they are, as its monitor knows them, as the repository decides on them, and as
-//! people are shown them. The JSON is what `holdfast status --json` prints.
+//! Nodes and their volumes: as a node reports them, as its monitor knows them, as the repository decides on them, and
+//! as people are shown them. The JSON is that of `holdfast status --json`.
 //!
 //! Not promised: that a node is still in its state, which is as old as its last sign of life.
 

@@ -1,6 +1,6 @@
 //! Numbers with a unit, as people write them in settings: `"10 GB"`, `"30 d"`.
 //!
-//! Whole numbers only, one unit each: what is written is exactly what is meant. What is printed is read back equal.
+//! Whole numbers only, one unit each: a text means exactly the number that it says, and a printed one reads back equal.
 
 use std::fmt;
 use std::str::FromStr;

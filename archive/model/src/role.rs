@@ -1,6 +1,6 @@
-//! Roles: what a person or a part of the archive may be.
+//! Roles of persons and of parts of the archive.
 //!
-//! Not promised: what a role may do. The doors say it, with `archive_rpc::Rules`, and an act says who may ask for it.
+//! Not promised: the rights of a role. The doors decide them, with `archive_rpc::Rules`, and for an act the act itself.
 
 use std::fmt;
 use std::str::FromStr;

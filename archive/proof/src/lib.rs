@@ -1,10 +1,10 @@
 //! Statements about bytes that can be proven: roots, trees, proofs, signed admissions. The crate uses only `Read` and
 //! `Write`.
 //!
-//! Owns the outboard's format and everything that is said with it: building a tree while bytes pass ([`TreeBuilder`]),
-//! judging one copy ([`walk()`]), proving ranges to someone else ([`encode`], [`decode`]); and the signed documents that
-//! bind a root to a name: [`Admission`] and [`Receipt`], in DSSE [`Envelope`]s, held against a [`TrustFile`]; and the file
-//! that proves a part of an archived file to anyone, offline ([`record_proof`]).
+//! Owns the outboard's format and everything that is done with it: building a tree while bytes pass ([`TreeBuilder`]),
+//! judging one copy ([`walk()`]), proving ranges to someone else ([`encode`], [`decode`]); and the signed documents
+//! that bind a root to a name: [`Admission`] and [`Receipt`], in DSSE [`Envelope`]s, verified with a [`TrustFile`]; and
+//! the file that proves a part of an archived file to anyone, offline ([`record_proof`]).
 //!
 //! Invariants:
 //! - a byte that is called good, or handed out by [`decode`], hashes to the root that the caller gave;
@@ -24,8 +24,8 @@
 //! - [`key`], [`envelope`], [`trust`] (who signs, and whose signatures count), [`admission`], [`receipt`] (what is signed),
 //!   [`version`] (how each document begins).
 //!
-//! Not promised: durability (the caller syncs), secrecy (the caller guards its keys), or a root that is the right one
-//! (that is what the admission is for).
+//! Not promised: durability (the caller syncs), secrecy (the caller guards its keys), or that a root is the right one
+//! (the admission tells that).
 //!
 //! ```
 //! use std::ops::ControlFlow;

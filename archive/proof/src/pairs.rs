@@ -1,8 +1,8 @@
 //! The pairs of an outboard, read in blocks.
 //!
 //! Owns how an outboard is read during a walk: the pairs of a subtree lie together, so the pairs of a subtree of up to
-//! 1024 groups are read at once (64 KiB), those above one by one. What is absent, cut off or unreadable reads as zeros,
-//! which hash to no value above them.
+//! 1024 groups are read at once (64 KiB), those above one by one. Absent, cut or unreadable pairs read as zeros, which
+//! hash to no value above them.
 //!
 //! Not promised: that a pair is right. The caller compares it with the value above.
 

@@ -1,8 +1,8 @@
 //! Ranges of a file with their proof: encoded where the file is, checked where they arrive.
 //!
-//! Owns what is promised of the stream; its format is `bao-tree`'s: pairs and data in pre-order, only the parts of the
-//! tree that the ranges need, full 16 KiB groups without inner pairs, no header. Both ends must name the same root, size
-//! and ranges. Both work on one group at a time, whatever the size of the file.
+//! Owns the promises about the stream; its format is `bao-tree`'s: pairs and data in pre-order, only the parts of the
+//! tree that the ranges need, full 16 KiB groups without inner pairs, no header. Both ends must name the same root,
+//! size and ranges. Both work on one group at a time, whatever the size of the file.
 //!
 //! Not promised: that `size` is right. A range in the middle of a file proves its bytes and their place, and no more; it
 //! can decode under a wrong size. Take the size from the signed admission, or have it proven: [`ranges_with_last`].

@@ -1,15 +1,16 @@
 //! A file read in any order, each byte proven before it is handed out.
 //!
-//! Owns the window: up to 1 MiB that is read once, held against its value in the tree, and then copied from. Only what
-//! is in memory when it is proven is handed out, so a disk that answers otherwise the next time deceives nobody.
+//! Owns the window: up to 1 MiB that is read once, compared with its value in the tree, and then copied from. Only
+//! bytes that are in memory when they are proven are handed out, so a disk that returns other bytes the next time
+//! deceives nobody.
 //!
 //! As in the [walk](crate::walk()), the tree is believed from the root downward and only as far as it hashes. Where a
 //! pair of the outboard does not, the values are looked for in the pairs below it and in the data, for which the whole
 //! file is read once: a rotten or absent outboard costs that time, and blames no good data. Only where both are damaged
 //! can a part be impossible to prove.
 //!
-//! Not promised: anything about bytes that nobody asked for. Memory: a window, a path of the tree, a block of pairs; 32
-//! bytes for each MiB where the outboard is rotten.
+//! Not promised: anything about bytes that were not asked for. Memory: a window, a path of the tree, a block of pairs;
+//! 32 bytes for each MiB where the outboard is rotten.
 
 use std::fmt;
 use std::ops::{ControlFlow, Range};

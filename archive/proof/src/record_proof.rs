@@ -33,7 +33,7 @@
 //! file, and its hash is `root`. After the last group the file must end. The bytes from `start` to `end` are then those of
 //! the archived file. Other tools: the slice is what the Rust crate `bao-tree` encodes with a block size of 2⁴ chunks.
 //!
-//! Not promised: that the range is one record, or a whole one: that the bytes show themselves. Nor that copies exist.
+//! Not promised: that the range is one record, or a whole one: the bytes themselves show that. Nor that copies exist.
 
 use std::io::{self, BufRead, Read, Write};
 use std::ops::Range;

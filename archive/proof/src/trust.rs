@@ -10,8 +10,8 @@
 //!
 //! It is read strictly: an unknown field, a key id that is not the key's, or a key listed twice is refused.
 //!
-//! Not promised: protection from a stolen key within its term. The time that is held against the term is the one in the
-//! payload, which its signer wrote.
+//! Not promised: protection from a stolen key within its term. The time that is compared with the term is the one in
+//! the payload, which its signer wrote.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};

@@ -1,4 +1,4 @@
-//! The preservation service of an archive in memory: it answers what a test wrote, and keeps what it was asked.
+//! The preservation service of an archive in memory: it sends the answers of a test, and keeps the requests.
 
 use std::pin::Pin;
 

@@ -1,4 +1,4 @@
-//! The precedence of sources, and the words for what is wrong.
+//! The precedence of sources, and the words of the errors.
 
 use std::collections::BTreeMap;
 use std::io::Write;

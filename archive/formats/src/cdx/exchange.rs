@@ -1,10 +1,10 @@
 //! Captures of requests that had a body: a response and the request beside it are indexed under one key.
 //!
-//! Owns which records are of one exchange, as cdxj-indexer has it: neighbours in the file with one URL, of which one
-//! names the other in WARC-Concurrent-To. The key of the response to a POST or PUT is made from what was posted
-//! ([`post`](crate::post)); all other captures are as without. Where it differs from cdxj-indexer 1.5.0, on purpose: either
-//! may name the other, and the first value does not hide the further ones; a revisit is an answer, too.
-//! Holds one capture back, until the record behind it is read; does not look further than that.
+//! Owns which records belong to one exchange, as cdxj-indexer has it: neighbours in the file with one URL, of which one
+//! names the other in WARC-Concurrent-To. The key of the response to a POST or PUT is made from the posted body
+//! ([`post`](crate::post)); all other captures are as without. Differs from cdxj-indexer 1.5.0 on purpose: either
+//! record may name the other, and the first value does not hide the further ones; a revisit is a response, too. Holds
+//! one capture back, until the record behind it is read; does not look further than that.
 
 use std::io::Read;
 

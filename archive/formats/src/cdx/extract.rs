@@ -1,11 +1,12 @@
 //! The capture that an index has of a record.
 //!
-//! Owns which records are captures, and what is said of them: what cdxj-indexer says unless it is told otherwise, so that
-//! the two can be held against each other. Does not resolve revisits, and does not join requests with responses: [`Exchanges`](super::Exchanges) does.
+//! Owns which records are captures, and the fields of their captures: those that cdxj-indexer writes by default, so
+//! that the two can be compared. Does not resolve revisits, and does not join requests with responses:
+//! [`Exchanges`](super::Exchanges) does.
 //!
-//! Captures are responses, revisits, and resources and metadata that are not `application/warc-fields`. Where it differs
-//! from cdxj-indexer 1.5.0, on purpose: the media type is in small letters; a response that is not HTTP has the type of
-//! its record; a record without a digest gets one only if it is whole; where an answer redirects is told.
+//! Captures are responses, revisits, and resources and metadata that are not `application/warc-fields`. They differ
+//! from those of cdxj-indexer 1.5.0 on purpose: the media type is in small letters; a response that is not HTTP has the
+//! type of its record; a record without a digest gets one only if it is whole; the target of a redirect is a field.
 
 use std::io::{self, BufRead, Read};
 

@@ -4,8 +4,8 @@
 //! [`CaptureQuery`], and the pure adapters that filter ([`CaptureQuery::accepts`]) and thin out ([`Thinned`]) any
 //! sequence of captures. Does not know how an index is laid out, and knows no dialect of a CDX server.
 //!
-//! An index orders captures by key (bytewise), then time, then by its own order of files, then offset. What it stores with
-//! milliseconds belongs to its second: a bound of 14 digits includes the whole second.
+//! An index orders captures by key (bytewise), then time, then by its own order of files, then offset. A capture that
+//! is stored with milliseconds belongs to its second: a bound of 14 digits includes the whole second.
 
 mod cursor;
 mod field;

@@ -1,9 +1,9 @@
 //! The target of a redirect: the `Location` of a response, as a URL of its own.
 //!
-//! Owns what is taken for one: an answer of 3xx that is not 304, whose first `Location` is, or together with the URL of
-//! the record becomes, an absolute `http` or `https` URL. It is resolved as browsers do it (the URL Standard), so that
-//! the result is ASCII without blanks and line ends, whatever the server sent. Anything else is no redirect: what is
-//! guessed here would be a link to nowhere in every index.
+//! Owns which responses are redirects: a 3xx that is not 304, whose first `Location` is, or together with the URL of
+//! the record becomes, an absolute `http` or `https` URL. The `Location` is resolved as browsers do it (the URL
+//! Standard), so that the result is ASCII without blanks and line ends, whatever the server sent. Anything else is no
+//! redirect: a guess would be a link to nowhere in every index.
 
 use std::fmt::Write as _;
 

@@ -1,4 +1,4 @@
-//! Lines of every form, there and back; bad ones, and where they are.
+//! Lines of every form, read and written; bad lines, with their places.
 
 use super::*;
 

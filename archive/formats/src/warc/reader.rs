@@ -84,7 +84,7 @@ pub struct Reader<R> {
     current: Option<Current>,
     /// The number of records begun so far.
     found: u64,
-    /// The offset in the decompressed bytes up to which garbage was reported.
+    /// The offset in the decompressed bytes up to which bytes without a record were reported.
     told: u64,
     /// The member of which it was reported that it has several records.
     shared: Option<u64>,

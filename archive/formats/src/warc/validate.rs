@@ -1,8 +1,8 @@
-//! ISO 28500 to the letter: what a record must have, must not have, and how it must be written.
+//! ISO 28500 to the letter: the fields that a record must have and must not have, and the form of each.
 //!
-//! Owns the rules of the standard, each with its clause. [`validate`] is a pure function over what reading has shown of one
-//! record; [`Validator`] reads the records of a file, and compares digests, identifiers and segments. ARC has no such
-//! standard: only lengths that do not fit are wrong there.
+//! Owns the rules of the standard, each with its clause. [`validate`] is a pure function over the facts that reading
+//! has shown of one record; [`Validator`] reads the records of a file, and compares digests, identifiers and segments.
+//! ARC has no such standard: only wrong lengths are violations there.
 
 mod digests;
 mod fields;

@@ -1,4 +1,4 @@
-//! Reading what is whole, damaged, cut, and without an outboard that can be believed.
+//! Reading files that are whole, damaged or cut, and files without a usable outboard.
 
 use std::io;
 

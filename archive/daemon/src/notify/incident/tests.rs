@@ -1,4 +1,4 @@
-//! Every short life of an incident, with restarts at any point, and what floods and liars do.
+//! Every short life of an incident, with restarts at any point, and floods and contradictory reports.
 
 use super::*;
 

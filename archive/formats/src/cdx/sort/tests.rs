@@ -1,4 +1,4 @@
-//! Any memory and any lines, and everybody who may end the sorting.
+//! Sorting with any memory and any lines, and every way in which it can be ended.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

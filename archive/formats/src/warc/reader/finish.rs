@@ -97,7 +97,7 @@ impl<R: Read> Reader<R> {
         Ok((follows, follows && self.at_start()?))
     }
 
-    /// Closes the record.
+    /// Closes the record, and returns the facts about it.
     fn close(&mut self, complete: bool) -> Option<End> {
         let mut current = self.current.take()?;
         let end = &mut current.end;
