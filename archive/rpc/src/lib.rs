@@ -7,7 +7,7 @@
 //!
 //! - [`pki`] makes an environment's authority, its certificates and its list of revoked ones.
 //! - [`role`], [`identity`]: who the peer is; [`rules`]: what that peer may call.
-//! - [`tls`]: the own certificate, exchanged without a restart; [`verify`]: the server that a client means to reach.
+//! - [`tls`]: the certificate of this end, exchanged without a restart; [`verify`]: the server that a client wants.
 //! - [`mod@serve`], [`mod@connect`], [`limits`]: servers and channels; nothing waits without end.
 //! - [`browser`]: the one door without client certificates, for browsers; its certificates are chosen by host.
 //! - [`answers`], [`patience`]: answers to callers and browsers that may not read them; [`idle`], [`invalid`], [`text`],

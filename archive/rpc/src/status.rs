@@ -1,7 +1,8 @@
 //! The kind of an error, carried over the wire in a [`Status`].
 //!
 //! A gRPC code is too coarse to tell what a caller does next, so the kind travels beside it as metadata
-//! `holdfast-kind`. Not promised: the fields of an error. `proto-archive` carries those.
+//! `holdfast-kind`.
+//! Not promised: the fields of an error. `proto-archive` carries those.
 
 use std::error::Error;
 use std::fmt;
