@@ -29,8 +29,8 @@ const LEAST_FILE: usize = 1 << 20;
 /// nothing else.
 const MOST_UNDIGESTED: u64 = 12;
 
-/// The share of rows, one in this number, that may sort before the last row of the previous file, while the others still
-/// become a file of their own.
+/// The share of rows, one in this number, that may sort before the last row of the previous file, while the others
+/// still become a file of their own.
 const LATE_OF: usize = 8;
 
 /// A batch of late or few rows is written when it has this many bytes.

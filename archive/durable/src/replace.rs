@@ -1,6 +1,6 @@
 //! Small state files that are replaced as a whole: after a crash they are old or new, never absent.
 //!
-//! Only this module, and `exchange` for an outboard, rename a file over a name, which is never that of an archived file.
+//! Only this module, and `exchange` for an outboard, rename a file over a name, never one of an archived file.
 //!
 //! # Errors
 //!

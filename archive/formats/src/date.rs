@@ -102,7 +102,7 @@ pub enum Precision {
 pub enum Reading {
     /// W3CDTF in UTC, as ISO 28500 says: date parts, or date and time with `Z`.
     Strict,
-    /// Also the forms found in files: offsets, a missing or small `Z`, small `t`, a blank instead of it, 12, 14 or 17 digits.
+    /// Also the forms found in files: offsets, a missing or small `Z`, small `t`, a blank for it, 12, 14 or 17 digits.
     Lenient,
 }
 

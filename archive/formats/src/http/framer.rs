@@ -247,8 +247,8 @@ impl ResponseFramer {
         matches!(self.state, State::Done | State::HeadTooLong)
     }
 
-    /// Returns the head of the final response, once its empty line has come. `None` permanently if the connection begins
-    /// with no status line (HTTP/0.9): everything is body.
+    /// Returns the head of the final response, once its empty line has come. `None` permanently if the connection
+    /// begins with no status line (HTTP/0.9): everything is body.
     pub fn head(&self) -> Option<&Head> {
         self.head.as_ref()
     }

@@ -120,8 +120,8 @@ impl Thinner {
         self
     }
 
-    /// Leaves out captures that do not pass these filters. With [`Thinner::whole_runs`] each counts as skipped in the run
-    /// that it comes in.
+    /// Leaves out captures that do not pass these filters. With [`Thinner::whole_runs`] each counts as skipped in the
+    /// run that it comes in.
     #[must_use]
     pub fn filtering(mut self, filters: Vec<Filter>) -> Self {
         self.filters = filters;
