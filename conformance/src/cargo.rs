@@ -22,11 +22,11 @@ pub struct Metadata(Value);
 /// A package somewhere in the resolved graph.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Package {
-    /// Its name.
+    /// The name of the package.
     pub name: String,
-    /// Its version.
+    /// The version of the package.
     pub version: String,
-    /// Its licence expression, if it states one.
+    /// The licence expression of the package, if it states one.
     pub license: Option<String>,
 }
 
@@ -49,7 +49,7 @@ impl Metadata {
         Ok(Self(serde_json::from_str(&json)?))
     }
 
-    /// The crates of the workspace.
+    /// Returns the crates of the workspace.
     pub fn members(&self) -> Result<BTreeSet<String>> {
         let ids = strings(&self.0, "workspace_members")?;
         Ok(self
@@ -80,7 +80,7 @@ impl Metadata {
         Ok(graph)
     }
 
-    /// Every package that ends up in `member`, through normal dependencies of any depth, as resolved here.
+    /// Returns every package that ends up in `member`, through normal dependencies of any depth, as resolved here.
     pub fn closure(&self, member: &str) -> Result<BTreeSet<String>> {
         let packages = self.packages()?;
         let resolve = self.0.get("resolve").context("no `resolve`")?;
@@ -115,7 +115,7 @@ impl Metadata {
             .collect())
     }
 
-    /// Every package that is compiled for this platform, those of build scripts and tests included.
+    /// Returns every package that is compiled for this platform, those of build scripts and tests included.
     pub fn resolved(&self) -> Result<BTreeSet<Package>> {
         let resolve = self.0.get("resolve").context("no `resolve`")?;
         let ids: BTreeSet<String> = array(resolve, "nodes")?
@@ -149,8 +149,8 @@ impl Metadata {
     }
 }
 
-/// The features with which everything that compiles `package` is compiled, when `selection` (such as `-p`, a name)
-/// is built: for each package under it, its features.
+/// Returns the features with which everything that compiles `package` is compiled, when `selection` (such as `-p`, a
+/// name) is built: for each package under it, its features.
 pub fn features_under(package: &str, selection: &[&str]) -> Result<Graph> {
     let shape = [
         "-e",

@@ -33,7 +33,7 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// The machine in `directory`, as it was left.
+    /// Returns the machine in `directory`, as it was left.
     pub fn at(directory: &Path) -> Self {
         Self {
             directory: directory.to_owned(),
@@ -51,17 +51,17 @@ impl Machine {
         Ok(machine)
     }
 
-    /// Where the machine is.
+    /// Returns the directory of the machine.
     pub fn directory(&self) -> &Path {
         &self.directory
     }
 
-    /// Where its volume is.
+    /// Returns the directory of the volume.
     pub fn disk(&self) -> PathBuf {
         self.directory.join("disk")
     }
 
-    /// Where its node keeps what is not on the volume.
+    /// Returns the directory in which the node keeps what is not on the volume.
     pub fn data(&self) -> PathBuf {
         self.directory.join("data")
     }
@@ -71,7 +71,7 @@ impl Machine {
         self.start_with(now, 0)
     }
 
-    /// The same, with a reserve on its volume, in bytes: with a large one there is no room for a second copy.
+    /// Starts the node with a reserve on its volume, in bytes: with a large one there is no room for a second copy.
     pub fn start_with(&self, now: i64, reserve: u64) -> Result<Node> {
         let options = NodeOptions {
             node: NodeId::new("n1")?,
@@ -89,7 +89,7 @@ impl Machine {
         Ok(node)
     }
 
-    /// The files that bear a final name on the disk, manifests apart, with what is in them.
+    /// Returns the files that bear a final name on the disk, manifests apart, with what is in them.
     pub fn files(&self) -> Result<Vec<(FileName, Vec<u8>)>> {
         let mut found = Vec::new();
         for (path, name) in self.list()? {
@@ -101,7 +101,7 @@ impl Machine {
         Ok(found)
     }
 
-    /// The lines of all manifests, sorted.
+    /// Returns the lines of all manifests, sorted.
     pub fn manifest_lines(&self) -> Result<Vec<String>> {
         let mut lines = Vec::new();
         for (path, name) in self.list()? {
@@ -205,12 +205,12 @@ pub fn poison(node: &Node) -> Option<String> {
         .map(|problem| problem.to_string())
 }
 
-/// The only volume of a machine.
+/// Returns the only volume of a machine.
 pub fn volume() -> Result<VolumeId> {
     Ok(VolumeId::new("v1")?)
 }
 
-/// The bytes of the file that `name` stands for.
+/// Returns the bytes of the file that `name` stands for.
 pub fn content(name: &FileName) -> Result<Vec<u8>> {
     let size = name.as_str().rsplit('-').next().unwrap_or_default();
     let size = size
@@ -224,7 +224,7 @@ pub fn content(name: &FileName) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// The root of `bytes`, computed by another way than the node's.
+/// Returns the root of `bytes`, computed by another way than the node's.
 pub fn root(bytes: &[u8]) -> Root {
     Root::from_bytes(*blake3::hash(bytes).as_bytes())
 }

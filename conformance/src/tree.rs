@@ -12,13 +12,13 @@ use anyhow::{Context, Result};
 /// Folders that are made by building and running, never checked in.
 const MADE: [&str; 3] = ["target", ".git", "holdfast-data"];
 
-/// The root of the workspace.
+/// Returns the root of the workspace.
 pub fn root() -> &'static Path {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     here.parent().unwrap_or(here)
 }
 
-/// The text of a file, by its path from the root.
+/// Returns the text of a file, by its path from the root.
 pub fn read(path: &str) -> Result<String> {
     let path = root().join(path);
     fs::read_to_string(&path).with_context(|| format!("{}", path.display()))
@@ -27,21 +27,21 @@ pub fn read(path: &str) -> Result<String> {
 /// A file of the source tree.
 #[derive(Debug)]
 pub struct File {
-    /// Its path from the root, with `/` between the parts.
+    /// The path of the file from the root, with `/` between the parts.
     pub path: String,
-    /// Its content; bytes that are not UTF-8 are replaced.
+    /// The content of the file; bytes that are not UTF-8 are replaced.
     pub text: String,
 }
 
 impl File {
-    /// Whether its name ends so.
+    /// Returns whether the name of the file has this extension.
     pub fn is(&self, kind: &str) -> bool {
         Path::new(&self.path)
             .extension()
             .is_some_and(|found| found == kind)
     }
 
-    /// The numbers, from 1, of the lines that `matches`.
+    /// Returns the numbers, from 1, of the lines that `matches`.
     pub fn lines_where(&self, matches: impl Fn(&str) -> bool) -> Vec<usize> {
         self.text
             .lines()
@@ -51,7 +51,7 @@ impl File {
             .collect()
     }
 
-    /// The same as `path:line`, to click on.
+    /// Returns the lines that `matches`, each as `path:line`, to click on.
     pub fn places_where(&self, matches: impl Fn(&str) -> bool) -> Vec<String> {
         self.lines_where(matches)
             .into_iter()
@@ -60,7 +60,7 @@ impl File {
     }
 }
 
-/// All files of the tree, sorted by path.
+/// Returns all files of the tree, sorted by path.
 pub fn files() -> Result<Vec<File>> {
     let mut files = Vec::new();
     let mut folders = vec![PathBuf::new()];

@@ -63,7 +63,7 @@ fn block(info: &str) -> Graph {
     cargo::read_block(&tree::read("ARCHITECTURE.md").unwrap(), info).unwrap()
 }
 
-/// The arrows that there are: between crates of the workspace, this one apart.
+/// Returns the arrows between the crates of the workspace, without those of this crate.
 fn arrows() -> Graph {
     let metadata = Metadata::read().unwrap();
     let members = metadata.members().unwrap();
@@ -246,7 +246,8 @@ fn replicas_show_no_wire_types() {
     );
 }
 
-/// The functions, fields and enumerations of a file that others can name, each with the number of its first line.
+/// Returns the functions, fields and enumerations of a file that others can name, each with the number of its first
+/// line.
 fn public_signatures(text: &str) -> Vec<(usize, String)> {
     let (code, _tests) = text.split_once("#[cfg(test)]").unwrap_or((text, ""));
     let mut lines = code.lines().map(str::trim).zip(1..);

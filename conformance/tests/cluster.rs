@@ -49,10 +49,10 @@ const SIZE: usize = 1024 * 1024 + 7;
 
 const SOON: Duration = Duration::from_secs(15);
 
-/// Every listing that there is.
+/// The listings: that of the archive, and that of each replica.
 const EVERYWHERE: [Option<&str>; 4] = [None, Some("one"), Some("two"), Some("three")];
 
-/// In how many replicas a file is.
+/// Returns the number of replicas that have a file.
 fn completed(status: &FileStatus) -> usize {
     let is_there = |progress| progress == Progress::UploadCompleted;
     let replicas = status.replicas.iter();
@@ -282,7 +282,7 @@ struct Waiting {
     go_on: Mutex<mpsc::Receiver<()>>,
 }
 
-/// A deposit of `bytes`; who hears that the middle is reached; who says go on.
+/// Returns a deposit of `bytes` that waits in its middle, with the end that hears of it and the end that says go on.
 fn waiting(name: &FileName, bytes: &[u8]) -> (Deposit, UnboundedReceiver<()>, mpsc::Sender<()>) {
     let (reached, is_reached) = unbounded_channel();
     let (go, go_on) = mpsc::channel();

@@ -61,7 +61,7 @@ fn name(text: &str) -> FileName {
     FileName::new(text).unwrap()
 }
 
-/// A place for machines: in memory, where there is one. The work there is done as an ordinary user.
+/// Returns a place for machines: in memory, where there is one. The work there is done as an ordinary user.
 fn scratch() -> TempDir {
     machine::give_up_override().unwrap();
     tempfile::tempdir_in("/dev/shm").unwrap_or_else(|_| tempfile::tempdir().unwrap())
@@ -93,7 +93,7 @@ impl Base {
         Self { place }
     }
 
-    /// A machine of its own for one case.
+    /// Makes a machine of its own for one case.
     fn copy(&self) -> (TempDir, Machine) {
         let place = tempfile::tempdir_in(self.place.path()).unwrap();
         let directory = place.path().join("machine");
@@ -168,7 +168,7 @@ fn relocate(machine: &Machine, from: &Path) {
     archive_durable::replace(&memory, moved.as_bytes()).unwrap();
 }
 
-/// One run of the child, and what it left.
+/// A run of the child, with its outcome.
 struct Case<'a> {
     what: String,
     operation: &'static str,

@@ -9,7 +9,7 @@ use archive_durable::{directory, replace};
 use conformance::tree;
 use tempfile::TempDir;
 
-/// One test of each kind: passes, fails always, fails the first time.
+/// A library with a test of each kind: the first passes, the second fails always, the third fails the first time.
 const LIBRARY: &str = r#"//! Tests of three kinds.
 #[cfg(test)]
 mod tests {

@@ -32,7 +32,7 @@ impl Dice {
         mixed ^ (mixed >> 31)
     }
 
-    /// A number below `limit`; 0 if `limit` is 0.
+    /// Returns a number below `limit`; 0 if `limit` is 0.
     fn below(&mut self, limit: usize) -> usize {
         let limit = u64::try_from(limit).unwrap().max(1);
         usize::try_from(self.roll() % limit).unwrap()
@@ -131,7 +131,7 @@ fn torment(target: &'static Target, mutations: u64) {
     );
 }
 
-/// Where it lies what fuzzing has learnt.
+/// Returns the directory with the inputs that fuzzing has found.
 fn corpus() -> PathBuf {
     tree::root().join("conformance/fuzz/corpus")
 }
@@ -168,7 +168,7 @@ fn hostile_input_from_outside_is_no_panic() {
 
 #[test]
 fn hostile_bytes_on_disk_are_no_panic() {
-    // These write, and sync what they write.
+    // The targets of a node write, and sync what they write.
     for target in node::NODE {
         torment(target, MUTATIONS / 5);
     }

@@ -80,7 +80,7 @@ fn covers(list: &[&str], path: &str) -> bool {
     })
 }
 
-/// The covered lines that break a rule, as `path:line`.
+/// Returns the covered lines that break a rule, as `path:line`.
 fn places(breaks: impl Fn(&str) -> bool) -> Vec<String> {
     covered()
         .iter()
@@ -105,7 +105,7 @@ fn has_banned_phrase(line: &str) -> bool {
     BANNED.iter().any(|phrase| has_words(&line, phrase))
 }
 
-/// Whether `phrase` stands in `line` as whole words, and not only within longer ones.
+/// Returns whether `phrase` stands in `line` as whole words, and not only within longer ones.
 fn has_words(line: &str, phrase: &str) -> bool {
     let is_word = |c: char| c.is_alphanumeric() || c == '_';
     line.match_indices(phrase).any(|(start, phrase)| {
@@ -121,7 +121,7 @@ fn has_headless_doc(line: &str) -> bool {
     doc.is_some_and(|doc| HEADLESS.iter().any(|opening| doc.starts_with(opening)))
 }
 
-/// The name that this line declares after one of `keywords`.
+/// Returns the name that a line declares after one of `keywords`.
 fn declared<'a>(line: &'a str, keywords: &[&str]) -> Option<&'a str> {
     let code = line.split("//").next()?;
     let mut words = code.split_whitespace();
@@ -136,7 +136,7 @@ fn has_empty_name(line: &str) -> bool {
         .is_some_and(|name| EMPTY_NAMES.contains(&name))
 }
 
-/// The names of tests with too many words, as `path:line name`.
+/// Returns the names of tests with too many words, as `path:line name`.
 fn long_test_names(file: &File) -> Vec<String> {
     let mut is_test = false;
     let mut found = Vec::new();
@@ -154,7 +154,7 @@ fn long_test_names(file: &File) -> Vec<String> {
     found
 }
 
-/// The public functions that return a `Result` and do not say when they fail, as `path:line`.
+/// Returns the public functions that return a `Result` and do not say when they fail, as `path:line`.
 fn silent_errors(file: &File) -> Vec<String> {
     let lines: Vec<&str> = file.text.lines().collect();
     let module = lines.iter().take_while(|line| line.starts_with("//!"));

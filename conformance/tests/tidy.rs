@@ -37,7 +37,7 @@ fn rust() -> impl Iterator<Item = File> {
     files().into_iter().filter(|file| file.is("rs"))
 }
 
-/// Whether `word` stands in `text` with nothing of a name beside it.
+/// Returns whether `word` stands in `text` with nothing of a name beside it.
 fn has_word(text: &str, word: &str) -> bool {
     let is_name = |c: char| c.is_alphanumeric() || c == '_';
     text.match_indices(word).any(|(at, _)| {
@@ -131,7 +131,7 @@ fn what_is_left_to_do_has_an_issue() {
     );
 }
 
-/// Whether generated types may be named in this file: where the wire meets the house.
+/// Returns whether generated types may be named in this file: where the wire meets the house.
 pub(crate) fn is_door(path: &str) -> bool {
     let parts: Vec<&str> = path.split('/').collect();
     match parts.as_slice() {

@@ -6,7 +6,7 @@ use conformance::tree;
 
 use crate::assert_none;
 
-/// The walks of `ARCHITECTURE.md`: each drawing as one line.
+/// Returns the walks of `ARCHITECTURE.md`: each drawing as one line.
 fn walks() -> Vec<String> {
     let text = tree::read("ARCHITECTURE.md").unwrap();
     let begin = text.find("## Walks").unwrap();
@@ -20,7 +20,7 @@ fn walks() -> Vec<String> {
         .collect()
 }
 
-/// A name in a walk, without what stands around it.
+/// Returns a name in a walk, without what stands around it.
 fn name_in_walk(word: &str) -> &str {
     word.trim_matches(|c: char| !c.is_ascii_alphanumeric() && c != '_')
 }

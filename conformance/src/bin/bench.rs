@@ -33,7 +33,7 @@ enum Arguments {
     },
     /// Proves a file against its root on one core, three times; prints the best rate in MiB/s.
     Walk {
-        /// The file.
+        /// The file that is proven.
         file: PathBuf,
     },
     /// Fills a catalog; prints rows, seconds, peak memory and the seconds of one scan at each tenth.
@@ -153,7 +153,7 @@ fn fill_catalog(directory: &Path, rows: u64) -> Result<()> {
     Ok(())
 }
 
-/// The most memory this process has had, in KiB.
+/// Returns the most memory this process has had, in KiB.
 fn peak_memory() -> Result<u64> {
     let status = std::fs::read_to_string("/proc/self/status")?;
     let line = status

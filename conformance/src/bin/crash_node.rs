@@ -44,7 +44,7 @@ struct Arguments {
     /// Mends, puts aside, takes back and adopts, with files named so, until it is killed or refused.
     #[arg(long)]
     acts: Option<String>,
-    /// There is no room for second copies: it mends in place.
+    /// Leaves no room for second copies, so that the node mends in place.
     #[arg(long)]
     in_place: bool,
     /// Files to store; what is refused is tried once more, and begun once more.
@@ -189,7 +189,7 @@ fn store(node: &Node, name: &FileName, now: i64) -> Result<bool> {
     Ok(result.is_ok())
 }
 
-/// One line, out at once: what is on its way may not die with the process.
+/// Prints a line at once: a line that waits in a buffer would die with the process.
 fn say(line: &str) -> Result<()> {
     let mut out = io::stdout().lock();
     out.write_all(format!("{line}\n").as_bytes())?;

@@ -402,7 +402,7 @@ impl Doors<'_> {
         self.read_all(&wanted).await
     }
 
-    /// Which bytes come, and the bytes.
+    /// Reads a range. Returns the range that comes, and its bytes.
     async fn read_all(&self, wanted: &FileRange) -> Result<(Range<u64>, Vec<u8>), ClientError> {
         let mut reading = self.reader.get(wanted).await?;
         let mut bytes = Vec::new();
@@ -432,7 +432,7 @@ impl Doors<'_> {
         }
     }
 
-    /// Every replica, and what it keeps.
+    /// Returns every replica with its kind.
     async fn replicas(&self) -> Result<BTreeMap<ReplicaId, ReplicaKind>> {
         let status = self.reader.status().await?;
         let replicas = status.replicas.into_iter();

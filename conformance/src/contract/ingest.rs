@@ -22,7 +22,7 @@ const SIZE: usize = 600_007;
 /// Bytes whose digests are in every textbook.
 const ABC: &[u8] = b"abc";
 
-/// Their SHA-256 (FIPS 180-2) and MD5 (RFC 1321).
+/// The SHA-256 (FIPS 180-2) and the MD5 (RFC 1321) of `ABC`.
 const SHA256: &str = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
 const MD5: [u8; 16] = [
     0x90, 0x01, 0x50, 0x98, 0x3c, 0xd2, 0x4f, 0xb0, 0xd6, 0x96, 0x3f, 0x7d, 0x28, 0xe1, 0x7f, 0x72,

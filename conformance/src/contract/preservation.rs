@@ -21,11 +21,11 @@ use super::{Outcome, name, noise, refusal, store};
 pub struct People<'a> {
     /// The depositor of the files that are looked after.
     pub depositor: &'a dyn Ingest,
-    /// An officer.
+    /// The door of an officer.
     pub officer: &'a dyn Preservation,
-    /// A custodian.
+    /// The door of a custodian.
     pub custodian: &'a dyn Preservation,
-    /// Another person, who is a custodian too.
+    /// The door of a second custodian, who is another person.
     pub second: &'a dyn Preservation,
 }
 
@@ -161,7 +161,7 @@ impl People<'_> {
     }
 }
 
-/// All steps, if they are whole.
+/// Returns all steps, if they are whole.
 async fn whole<T>(mut steps: Steps<T>) -> Result<Vec<T>> {
     let mut all = Vec::new();
     while let Some(step) = steps.next().await? {

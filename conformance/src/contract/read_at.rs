@@ -111,7 +111,7 @@ pub fn all_or_an_error_is_read_exactly(source: &dyn ReadAt, bytes: &[u8]) -> Res
     Ok(())
 }
 
-/// Where one read ended is nothing to the next.
+/// Where a read ended is nothing to the next read.
 pub fn reads_share_no_position(source: &dyn ReadAt, bytes: &[u8]) -> Result<()> {
     for offset in offsets(bytes).into_iter().rev() {
         let mut one = [0];

@@ -25,13 +25,13 @@ use super::Outcome;
 /// The part that answers for a replica in which nothing is wrong.
 #[derive(Clone, Debug)]
 pub struct Foreman<'a> {
-    /// At its door, as the repository.
+    /// The client at the door of the part, as the repository.
     pub repository: ReplicaClient<Channel>,
-    /// At its door, as a node of the replica.
+    /// The client at the door of the part, as a node of the replica.
     pub node: ReplicaClient<Channel>,
-    /// The replica.
+    /// The replica that the part answers for.
     pub replica: ReplicaId,
-    /// Files that it has, among others.
+    /// Files that the replica has, among others.
     pub files: &'a [Admission],
 }
 

@@ -40,7 +40,7 @@ pub trait Say: Sync {
     fn say(&self, line: &str) -> Result<()>;
 }
 
-/// The groups of [`MENDED`] that are damaged.
+/// Returns the groups of [`MENDED`] that are damaged.
 pub fn damaged_groups() -> Groups {
     let mut groups = Groups::none();
     for group in DAMAGED {
@@ -49,7 +49,7 @@ pub fn damaged_groups() -> Groups {
     groups
 }
 
-/// Every byte of the damaged groups is other than it was.
+/// Returns the content of [`MENDED`], with every byte of the damaged groups other than it was.
 pub fn damaged_content() -> Result<Vec<u8>> {
     let mut bytes = content(&FileName::new(MENDED)?)?;
     for range in byte_ranges() {
@@ -61,7 +61,7 @@ pub fn damaged_content() -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// The bytes of the damaged groups.
+/// Returns the ranges of the damaged groups in bytes.
 pub fn byte_ranges() -> impl Iterator<Item = Range<usize>> {
     let size = 100_000;
     DAMAGED

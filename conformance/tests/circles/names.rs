@@ -11,11 +11,11 @@ pub(super) type ModulePath = Vec<String>;
 /// The names in a file.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct FileNames {
-    /// The paths that it names, from the root of the crate.
+    /// The paths that the file names, from the root of the crate.
     pub(super) paths: BTreeSet<ModulePath>,
     /// The paths of the names that `use` brings in.
     pub(super) imports: BTreeMap<String, ModulePath>,
-    /// The modules of tests that it declares.
+    /// The modules of tests that the file declares.
     pub(super) tests: BTreeSet<ModulePath>,
 }
 

@@ -40,7 +40,7 @@ pub(super) fn job(id: &str, program: &str) -> Submission {
     }
 }
 
-/// A component, from its text.
+/// Returns the submission of a component, from its text.
 pub(super) fn component(id: &str, text: &[u8]) -> Submission {
     bytes(id, &archive_component::to_binary(text).unwrap())
 }
@@ -92,7 +92,7 @@ async fn lines(cluster: &Cluster, id: &JobId, what: JobOutput) -> Vec<Value> {
         .collect()
 }
 
-/// An archive file of some pages, some hundred bytes to some tens of kilobytes each.
+/// Returns an archive file of some pages, some hundred bytes to some tens of kilobytes each.
 pub(super) fn pages(file: u64, count: u64) -> Vec<u8> {
     let mut writer = Writer::gzip(Vec::new(), 6);
     for page in 0..count {
@@ -114,7 +114,7 @@ pub(super) fn pages(file: u64, count: u64) -> Vec<u8> {
     writer.into_inner()
 }
 
-/// The lines that one machine makes of the same files.
+/// Returns the lines that one machine makes of the same files.
 pub(super) fn index(files: &[(FileName, Vec<u8>)]) -> String {
     let mut lines = Vec::new();
     for (name, bytes) in files {
@@ -377,7 +377,7 @@ fn component_runs_on_every_node_until_cancelled() {
             (!status.nodes.is_empty()).then_some(()).ok_or(status)
         })
         .await;
-        // It computes at every node, for as long as it may; others go on beside it.
+        // The endless job computes at every node, for as long as it may; other jobs go on beside it.
         let beside = run(cluster, &super::batch::job("beside", "file-list")).await;
         assert!(beside.is_whole(), "{beside:?}");
 

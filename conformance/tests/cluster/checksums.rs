@@ -52,7 +52,7 @@ fn checksum_replica_acts_like_others_without_bytes() {
         };
         assert!(node.alive && node.node.as_str() == "three-1", "{node:?}");
 
-        // What it was given outlives it.
+        // The checksums outlive the process of the checksum replica.
         cluster.stop(CHECKSUMS).await;
         cluster.start(CHECKSUMS).await;
         let (entries, end) = list(&cluster.reader(), Some("three")).await.unwrap();

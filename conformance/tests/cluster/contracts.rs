@@ -166,7 +166,7 @@ fn every_promise_of_a_suite_is_run() {
         });
         for promise in public.filter(|promise| *promise != "all") {
             count += 1;
-            // Its suite is in the file beside, or above.
+            // The suite that calls the promise is in the file beside, or above.
             let call = format!("{promise}(");
             let calls = suites.iter().flat_map(|file| file.text.lines());
             let calls = calls.filter(|line| line.starts_with(' ') && line.contains(&call));

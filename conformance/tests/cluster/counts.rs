@@ -7,7 +7,7 @@ use tokio::net::TcpStream;
 use super::visits::{deposit, get, name, noise, store};
 use super::world::{CHECKSUMS, Cluster, LONG, NODES, REPOSITORY, eventually, on_a_cluster};
 
-/// The value of a series, if it is on the page.
+/// Returns the value of a series, if it is on the page.
 fn value(cluster: &Cluster, part: &str, series: &str) -> Option<i64> {
     let page = cluster.page(part);
     let line = page.lines().find_map(|line| line.strip_prefix(series));

@@ -28,7 +28,7 @@ use super::world::{Cluster, MONITORS, NODES, REPOSITORY, foreign_authority, issu
 
 pub(super) const SOON: Duration = Duration::from_secs(20);
 
-/// The part that serves a path, and how a caller knows it.
+/// Returns the part that serves a path, and how a caller knows it.
 fn server(path: &str) -> (&'static str, Role) {
     if path.contains(".Node/") {
         (NODES[0], Role::Node)
@@ -41,7 +41,7 @@ fn server(path: &str) -> (&'static str, Role) {
     }
 }
 
-/// A name in that role which the parts of the cluster know.
+/// Returns a name in that role which the parts of the cluster know.
 pub(super) fn grant(role: Role) -> String {
     let name = match role {
         Role::Node => "one-1",
@@ -152,7 +152,7 @@ fn caller_without_certificate_of_environment_is_refused() {
         start_index(cluster).await;
         let now = cluster.now();
         let foreign = issue(&foreign_authority(now), "officer/anna", now);
-        // It trusts both, so that only the server can find fault.
+        // The caller trusts both authorities, so that only the server can find fault.
         let both = CredentialPem {
             authorities: format!(
                 "{}{}",

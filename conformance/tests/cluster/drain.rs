@@ -31,7 +31,8 @@ fn at(cluster: &Cluster, node: &str, name: &FileName) -> PathBuf {
     Layout::new(&volume).target(name).file
 }
 
-/// Whether the replica has a whole copy. The old place is looked at first: what is not there any more is in the new one.
+/// Returns whether the replica has a whole copy. The old place is looked at first: what is not there any more is in the
+/// new one.
 fn has_whole(cluster: &Cluster, places: [&str; 2], name: &FileName, bytes: &[u8]) -> bool {
     let is_whole = |node: &&str| {
         let read = std::fs::read(at(cluster, node, name));

@@ -16,7 +16,7 @@ use super::people::{approve, ask, people};
 use super::visits::{deposit, name, noise, root, store};
 use super::world::{Cluster, LONG, NODES, REPOSITORY, flip, on_a_cluster};
 
-/// A follower, and what it knows.
+/// A follower of the feed, with the files and changes that it has heard of.
 struct Follower {
     steps: Steps<FeedStep>,
     position: Option<FeedPosition>,
@@ -68,7 +68,7 @@ impl Follower {
         }
     }
 
-    /// The next change, whenever it comes.
+    /// Returns the next change, whenever it comes.
     async fn next(&mut self) -> FeedChange {
         let count = self.changes.len();
         while self.changes.len() == count {
@@ -79,7 +79,7 @@ impl Follower {
     }
 }
 
-/// The position behind the newest change.
+/// Returns the position behind the newest change.
 async fn newest(cluster: &Cluster) -> FeedPosition {
     follow(cluster, None).await.catch_up().await.unwrap()
 }

@@ -11,7 +11,7 @@ use super::batch::{ENDLESS, component, ended, files_on_two_nodes, index, job, re
 use super::visits::{limits, name};
 use super::world::{Cluster, LONG, eventually, on_a_cluster};
 
-/// The job that the index runs over files that were stored just now.
+/// Returns the job that the index runs over files that were stored just now.
 fn cdx(id: &str, names: &[&FileName]) -> Submission {
     let names = names.iter().map(|name| (*name).clone()).collect();
     Submission {

@@ -34,7 +34,8 @@ fn open(name: &str, bytes: &[u8]) -> Open {
     }
 }
 
-/// A store by hand: what was said last, after `open`, then `data` as often as `pieces` says, then `close`.
+/// Stores a file message by message: `open`, then `data` as often as `pieces` says, then `close`. Returns the last
+/// answer.
 async fn by_hand(
     cluster: &Cluster,
     open: Open,

@@ -26,15 +26,15 @@ const SOON: Duration = Duration::from_mins(1);
 
 /// The lines of replica two.
 struct Lines {
-    /// From the repository to its monitor.
+    /// The line from the repository to the monitor of the replica.
     monitor: Wire,
-    /// From its node to its monitor.
+    /// The line from the node of the replica to its monitor.
     heartbeat: Wire,
-    /// From the repository and the monitor to its node.
+    /// The line from the repository and the monitor to the node of the replica.
     node: Wire,
 }
 
-/// Lays them; with more settings of the repository.
+/// Lays the lines of replica two, and restarts the parts at their ends. `settings`: further settings of the repository.
 async fn lay(cluster: &mut Cluster, settings: &str) -> Lines {
     let (monitor, node) = (MONITORS[1], NODES[1]);
     let lines = Lines {
@@ -64,7 +64,7 @@ async fn lay(cluster: &mut Cluster, settings: &str) -> Lines {
     lines
 }
 
-/// In how many replicas a file is now.
+/// Returns the number of replicas that have a file now.
 async fn copies(cluster: &Cluster, name: &FileName) -> usize {
     let status = cluster.depositor().stat(name).await;
     status.map_or(0, |status| completed(&status))

@@ -61,7 +61,7 @@ async fn turn(cluster: &Cluster, part: &str, worker: &str) {
 async fn multiply(cluster: &mut Cluster, of: &str, count: usize) {
     cluster.stop(REPOSITORY).await;
     let path = cluster.path("repository");
-    // Its tasks have ended; a call that it had begun on a blocking thread may hold the table for a moment longer.
+    // The tasks of the repository have ended; a call on a blocking thread may hold the table for a moment longer.
     let opened = eventually("the table is free", LONG, async || {
         match Admin::open(&path) {
             Err(AdminError::Database(busy @ DbError::Busy { .. })) => Err(busy.to_string()),

@@ -58,7 +58,7 @@ pub(crate) async fn decide(cluster: &Cluster, act: Act) -> RequestState {
     approve(cluster, "officer/olga", &asked.id).await.unwrap()
 }
 
-/// Of a repository that has just started: once it has counted its files.
+/// Returns the status of the archive; of a repository that has just started, once it has counted its files.
 pub(crate) async fn status(cluster: &Cluster) -> StatusResponse {
     eventually("the files are counted", LONG, async || {
         let mut client = AccessClient::new(cluster.channel("operator/otto"));
@@ -75,7 +75,7 @@ pub(crate) async fn stat(cluster: &Cluster, name: &FileName) -> FileStatus {
     cluster.depositor().stat(name).await.unwrap()
 }
 
-/// Where a replica has a file, if it has.
+/// Returns the node on which a replica has a file, if the replica has it.
 pub(crate) fn node_of(status: &FileStatus, replica: &str) -> Option<String> {
     let mut replicas = status.replicas.iter();
     let copy = replicas.find(|copy| copy.replica.as_str() == replica)?;

@@ -34,7 +34,7 @@ impl Checked {
         reports.find(|report| report.replica == replica).unwrap()
     }
 
-    /// `replica kind file`, sorted.
+    /// Returns the findings as `replica kind file`, sorted.
     pub(crate) fn found(&self) -> Vec<String> {
         let mut found: Vec<_> = self.anomalies.iter().map(said).collect();
         found.sort();
@@ -42,7 +42,7 @@ impl Checked {
     }
 }
 
-/// The kind in one word.
+/// Returns the kind in one word.
 pub(crate) fn kind(anomaly: &wire::AnomalyState) -> AnomalyClass {
     convert::anomaly_class("kind", anomaly.kind).unwrap()
 }
@@ -208,7 +208,7 @@ fn silence_is_never_absence_and_absence_is_mended() {
             ["two missing f-3"]
         );
         assert_eq!(open[0].state(), State::Open);
-        // Its node has found it, too, when it started.
+        // The node of the missing copy has found it, too, when it started.
         assert!(
             [Finder::Check, Finder::Scrub].contains(&open[0].found_by()),
             "{open:?}"

@@ -100,7 +100,7 @@ const TABLES: [(&str, RoleTable); 2] = [
     ("/holdfast.index.v1.", OF_INDEX),
 ];
 
-/// Whether a role may call a path; none: nobody has written down who may.
+/// Returns whether a role may call a path; `None` if nobody has written down who may.
 pub(super) fn may(role: Role, path: &str) -> Option<bool> {
     let mut tables = TABLES.iter();
     let (rpc, table) =
@@ -110,7 +110,7 @@ pub(super) fn may(role: Role, path: &str) -> Option<bool> {
     Some(roles.contains(&role))
 }
 
-/// Every path in the tables.
+/// Returns every path in the tables.
 pub(super) fn paths() -> impl Iterator<Item = String> {
     TABLES.iter().flat_map(|(begin, table)| {
         let rows = table.iter();

@@ -10,7 +10,7 @@ use super::world::{Cluster, NODES, flip, on_a_cluster};
 
 const SIZE: usize = 64 * 16384 + 7;
 
-/// Every byte that came, and the holes, of a salvage.
+/// Returns every byte that came, and the holes, of a salvage.
 async fn salvage(cluster: &Cluster, name: &FileName, bytes: &[u8]) -> (u64, Vec<(u64, u64, bool)>) {
     let request = wire::GetRequest {
         name: name.to_string(),

@@ -10,7 +10,7 @@ pub(crate) use testing::noise;
 
 use super::world::Cluster;
 
-/// Patient enough for a machine that is busy; a wait that never ends still fails.
+/// Returns limits that are patient enough for a machine that is busy; a wait that never ends still fails.
 pub(crate) fn limits() -> ClientLimits {
     ClientLimits {
         answer_seconds: 20,
@@ -39,7 +39,7 @@ pub(crate) async fn store(
         .await
 }
 
-/// The bytes that came, and whether there was an error after them.
+/// Returns the bytes that came, and whether there was an error after them.
 pub(crate) async fn get(
     cluster: &Cluster,
     wanted: &FileRange,

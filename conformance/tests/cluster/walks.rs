@@ -33,8 +33,8 @@ async fn restart(cluster: &mut Cluster, settings: &str) {
     cluster.start(REPOSITORY).await;
 }
 
-/// Their node is silent: nobody can look at them a second time, and they come first by name, as many as are done at
-/// once.
+/// Fails if files that cannot be confirmed keep others waiting. Their node is silent, so that nobody can look at them a
+/// second time; they come first by name, as many as are done at once.
 #[test]
 fn what_cannot_be_confirmed_keeps_nothing_else_waiting() {
     on_a_cluster(async |cluster: &mut Cluster| {

@@ -22,7 +22,7 @@ pub(crate) const MARK: &[u8; 16] = b"~holdfast-mark~!";
 /// Never, of a number that is counted down.
 const NEVER: i64 = i64::MAX;
 
-/// As fast as it can.
+/// The number of bytes in each turn without a limit.
 const FAST: usize = usize::MAX;
 
 /// The time between two moments in which a slow wire lets something pass.
@@ -31,14 +31,14 @@ const TURN: Duration = Duration::from_millis(50);
 /// The number of turns in a second.
 const TURNS: usize = 20;
 
-/// Which way nothing passes.
+/// The ways of a wire in which nothing passes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Silence {
-    /// Neither way.
+    /// Nothing passes either way.
     Both,
-    /// The bytes of the caller; those of the called pass.
+    /// The bytes of the caller do not pass; those of the called do.
     Requests,
-    /// The bytes of the called; it hears everything.
+    /// The bytes of the called do not pass; it hears everything.
     Answers,
 }
 

@@ -61,17 +61,18 @@ pub(crate) struct Cluster {
     /// The time of all parts: it goes on as that of the machine does, and a test can move it.
     hand: ManualClock,
     clock: Clock,
-    /// After how long monitors take a node for silent.
+    /// The time after which monitors take a node for silent.
     pub(super) silent_after: &'static str,
     pub(crate) running: BTreeMap<String, Daemon>,
     addresses: BTreeMap<String, SocketAddr>,
     /// The replicas in the repository's settings.
     replicas: Vec<String>,
-    /// Those of them that no answer waits for.
+    /// The replicas in the repository's settings that no answer waits for.
     pub(crate) optional: Vec<String>,
-    /// Where nodes say that they are reached, from their next start on; else where they listen.
+    /// The addresses at which nodes say that they are reached, from their next start on; else where they listen.
     pub(crate) endpoints: BTreeMap<String, String>,
-    /// Where a part finds another one, by their names, from its next start on; else where that listens.
+    /// The address at which a part finds another one, by their names, from its next start on; else where that one
+    /// listens.
     pub(crate) detours: BTreeMap<(String, String), String>,
     /// More lines of the repository's own settings, from its next start on.
     pub(crate) extra: String,
@@ -189,7 +190,7 @@ impl Cluster {
         init_volume(&self.path(replica), replica, replica);
     }
 
-    /// A daemon of this archive's time, for a part that the cluster does not know.
+    /// Returns a daemon of this archive's time, for a part that the cluster does not know.
     pub(crate) fn daemon(&self, chance: Chance) -> Daemon {
         Daemon::new(self.clock.clone(), chance)
     }
@@ -253,18 +254,18 @@ impl Cluster {
         address.to_string()
     }
 
-    /// Where one part finds another.
+    /// Returns the address at which one part finds another.
     fn way(&self, from: &str, to: &str) -> String {
         let detour = self.detours.get(&(from.to_owned(), to.to_owned()));
         detour.cloned().unwrap_or_else(|| self.address(to))
     }
 
-    /// Where the copy of a file lies.
+    /// Returns the path of the copy of a file.
     pub(crate) fn copy(&self, replica: &str, name: &FileName) -> PathBuf {
         self.layout(replica).target(name).file
     }
 
-    /// Where uploads into a replica are received.
+    /// Returns the directory in which uploads into a replica are received.
     pub(crate) fn incoming(&self, replica: &str) -> PathBuf {
         self.layout(replica).incoming()
     }
@@ -277,7 +278,7 @@ impl Cluster {
         self.clock.now()
     }
 
-    /// A certificate that carries `grant`.
+    /// Returns a certificate that carries `grant`.
     pub(crate) fn pem(&self, grant: &str) -> CredentialPem {
         issue(&self.authority, grant, self.clock.now())
     }
@@ -286,7 +287,7 @@ impl Cluster {
         Credentials::from_pem(&self.pem(grant), self.now().into()).unwrap()
     }
 
-    /// A channel to the repository, with a certificate that carries `grant`.
+    /// Returns a channel to the repository, with a certificate that carries `grant`.
     pub(crate) fn channel(&self, grant: &str) -> Channel {
         connect_lazy(
             &self.address(REPOSITORY),
@@ -318,7 +319,7 @@ impl Cluster {
         &self.trust
     }
 
-    /// A depositor that reaches the repository at this address.
+    /// Returns a depositor that reaches the repository at this address.
     pub(crate) fn depositor_at(&self, address: &str, grant: &str) -> Depositor {
         let (credentials, expected) = (self.credentials(grant), Expected::role(Role::Repository));
         let channel = connect_lazy(address, &credentials, &expected, &Limits::default());
@@ -344,7 +345,7 @@ impl Cluster {
         self.directory.path().join(name)
     }
 
-    /// The settings file of a part.
+    /// Returns the settings file of a part.
     pub(crate) fn settings(&self, part: &str) -> String {
         let at = self.directory.path().display();
         let own = self.address(part);
@@ -422,7 +423,7 @@ fn init_volume(directory: &Path, replica: &str, own: &str) {
     volumes.init(&volume, &id).unwrap();
 }
 
-/// From an hour ago, for that number of hours.
+/// Returns the validity from an hour ago, for that number of hours.
 fn validity(now: Timestamp, hours: u64) -> Validity {
     let not_before = SystemTime::from(now) - Duration::from_hours(1);
     Validity {
@@ -431,12 +432,12 @@ fn validity(now: Timestamp, hours: u64) -> Validity {
     }
 }
 
-/// A certificate of `authority` that carries `grant`.
+/// Returns a certificate of `authority` that carries `grant`.
 pub(crate) fn issue(authority: &Authority, grant: &str, now: Timestamp) -> CredentialPem {
     issue_all(authority, &[grant], now)
 }
 
-/// The same with several grants.
+/// Returns a certificate of `authority` that carries several grants.
 fn issue_all(authority: &Authority, grants: &[&str], now: Timestamp) -> CredentialPem {
     let grants: Vec<Grant> = grants.iter().map(|grant| grant.parse().unwrap()).collect();
     let issued = authority
@@ -450,7 +451,7 @@ fn issue_all(authority: &Authority, grants: &[&str], now: Timestamp) -> Credenti
     }
 }
 
-/// Another authority that calls its environment the same.
+/// Makes a second authority, whose environment has the name of the cluster's.
 pub(crate) fn foreign_authority(now: Timestamp) -> Authority {
     Authority::create("archive.example", validity(now, 4)).unwrap()
 }

@@ -21,11 +21,11 @@ pub(super) struct Child {
 pub(super) struct Outcome {
     /// The files that were acknowledged, with their roots.
     pub(super) acknowledged: BTreeMap<FileName, String>,
-    /// Its acts, in order: `doing ACT` or `did ACT`.
+    /// The acts of the run, in order: `doing ACT` or `did ACT`.
     pub(super) acts: Vec<String>,
-    /// The reasons why others were refused.
+    /// The reasons why files were refused.
     pub(super) refused: Vec<String>,
-    /// The number of calls that were counted; `None` if it did not come to its end.
+    /// The number of calls that were counted; `None` if the run did not come to its end.
     pub(super) calls: Option<u64>,
     /// The reason why the volume was taken offline.
     pub(super) poisoned: Option<String>,
@@ -102,7 +102,8 @@ pub(super) struct Running {
 }
 
 impl Running {
-    /// Waits until it has said a line that begins so, this many times from now; `false`: it ended before.
+    /// Waits until the run has said a line with this beginning, this many times from now. Returns `false` if it ended
+    /// before.
     pub(super) fn heard(&mut self, beginning: &str, times: usize) -> bool {
         let mut heard = 0;
         while heard < times {
@@ -120,7 +121,7 @@ impl Running {
         self.process.kill().unwrap();
     }
 
-    /// Hears it to its end.
+    /// Reads what the run says up to its end, and returns its output.
     pub(super) fn wait(mut self) -> Outcome {
         while self.heard("", 1) {}
         let mut outcome = Outcome {
@@ -159,12 +160,12 @@ impl Drop for Running {
 }
 
 impl Outcome {
-    /// Whether it died at the fault.
+    /// Returns whether the run died at the fault.
     pub(super) fn aborted(&self) -> bool {
         self.status.signal() == Some(ABORTED)
     }
 
-    /// Whether it came to its end.
+    /// Returns whether the run came to its end.
     pub(super) fn ended(&self) -> bool {
         self.status.success() && self.calls.is_some()
     }

@@ -41,7 +41,7 @@ impl Image {
         image
     }
 
-    /// A place that stays well when the disk fails.
+    /// Returns a place that stays well when the disk fails.
     pub(crate) fn elsewhere(&self) -> PathBuf {
         self.place.path().join("machine")
     }

@@ -18,7 +18,7 @@ const KILLS: i64 = 100;
 /// Longest time from a beginning to a kill, in microseconds.
 const LONGEST: u64 = 120_000;
 
-/// A number below `limit` that looks random and is the same in every run.
+/// Returns a number below `limit` that looks random and is the same in every run.
 pub(super) fn chance(of: i64, limit: u64) -> u64 {
     let hash = blake3::hash(format!("kill {of}").as_bytes());
     u64::from_le_bytes(hash.as_bytes()[..8].try_into().unwrap()) % limit
@@ -70,7 +70,7 @@ fn repeatedly_killed_node_keeps_all_acknowledged_files() {
     assert!(acknowledged.keys().all(|name| there.contains_key(name)));
 }
 
-/// The files whose uploads the last kill cut: those listed as missing, and those of which there is only a part.
+/// Returns the files whose uploads the last kill cut: those listed as missing, and those of which there is only a part.
 fn missing_or_unfinished(machine: &Machine, listed: &BTreeMap<FileName, Entry>) -> Vec<FileName> {
     let cut = machine.incoming().unwrap();
     let cut = cut

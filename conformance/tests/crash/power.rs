@@ -32,12 +32,12 @@ fn has_own_mounts(test: &str) -> bool {
     has
 }
 
-/// A machine with everything on this file system.
+/// Returns a machine with everything on this file system.
 fn machine_on(image: &Image) -> Machine {
     Machine::prepare(&image.mounted().join("machine")).unwrap()
 }
 
-/// A machine with its volume on this file system, and what else its node keeps in a place that stays well.
+/// Makes a machine whose volume is on this file system; its node keeps everything else in a place that stays well.
 fn machine_with_data_elsewhere(image: &mut Image) -> Machine {
     let directory = image.elsewhere();
     image.show_disk_at(directory.join("disk"));

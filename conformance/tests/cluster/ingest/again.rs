@@ -32,7 +32,7 @@ impl ReadAt for Cut {
     }
 }
 
-/// Every tenth has more bytes than one point to go on from.
+/// Returns the bytes of a deposit. Every tenth deposit has more bytes than one point to go on from.
 fn bytes_of(time: u64) -> Vec<u8> {
     noise(if time.is_multiple_of(10) { SIZE } else { 3000 }, time)
 }

@@ -21,7 +21,7 @@ use super::super::world::{
 };
 use super::open;
 
-/// A source that counts what is read of it.
+/// A source that counts the bytes that are read of it.
 struct Counting {
     bytes: Vec<u8>,
     read: Arc<AtomicU64>,

@@ -31,7 +31,7 @@ async fn put_before(cluster: &mut Cluster, node: &str, wire: &Wire) {
     .await;
 }
 
-/// Bytes with marks in them.
+/// Returns bytes with marks in them.
 fn marked(size: usize, seed: u64) -> Vec<u8> {
     let mut bytes = noise(size, seed);
     for part in bytes.chunks_exact_mut(500) {

@@ -12,11 +12,11 @@ use super::*;
 /// The number of files that a node lets go within an hour here.
 const AN_HOUR: usize = 25;
 
-/// Files that there are, and names that nobody has.
+/// The number of files that are stored, and the number of names that nobody has.
 const FILES: usize = 60;
 const NOBODYS: usize = 10_000;
 
-/// So much at once.
+/// The number of lanes that act at once.
 const LANES: usize = 16;
 
 fn file(number: usize) -> FileName {
@@ -36,7 +36,7 @@ fn removal(name: &FileName, replica: &str, content: &[u8], last_copies: bool) ->
     })
 }
 
-/// The checksum of a file, as a purge names it.
+/// Returns the checksum of a file, as a purge names it.
 fn root_of(file: &str) -> bytes::Bytes {
     let number = file.strip_prefix("f-").unwrap().parse().unwrap();
     root(&bytes(number)).as_bytes().to_vec().into()

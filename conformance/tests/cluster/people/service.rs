@@ -157,7 +157,8 @@ fn a_replica_that_lost_everything_is_filled_again() {
     });
 }
 
-/// Its files are missing only from then on, and are brought to the other node of the replica.
+/// Fails if files of a silent node count as missing before it is retired, or are not brought to the other node
+/// afterwards.
 #[test]
 fn permanently_dead_node_is_retired() {
     on_a_cluster(async |cluster: &mut Cluster| {
@@ -227,7 +228,7 @@ fn permanently_dead_node_is_retired() {
         );
         assert_eq!(status(cluster).await.below_required, 0);
 
-        // One that lives on is shown as what it is, and nothing is asked of it: also after a restart of everybody.
+        // A retired node that lives on is shown as retired, and asked for nothing: also after a restart of everybody.
         cluster.start(NODES[1]).await;
         cluster.stop(REPOSITORY).await;
         cluster.start(REPOSITORY).await;
@@ -250,7 +251,8 @@ fn permanently_dead_node_is_retired() {
     });
 }
 
-/// The node and its disk are permanently dead: the admin data still knows the volume.
+/// Fails if a volume cannot be retired when its node and disk are permanently dead: the admin data still knows the
+/// volume.
 #[test]
 fn a_volume_of_a_dead_node_is_retired() {
     on_a_cluster(async |cluster: &mut Cluster| {

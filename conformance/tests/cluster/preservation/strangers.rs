@@ -9,7 +9,7 @@ use proto_archive::wire::request_state::State as RequestStage;
 use super::super::visits::root;
 use super::*;
 
-/// Where the sidecar of a copy lies.
+/// Returns the path of the sidecar of a copy.
 fn sidecar(cluster: &Cluster, replica: &str, name: &FileName) -> PathBuf {
     let file = cluster.copy(replica, name);
     let shelf = file.parent().unwrap();
@@ -44,7 +44,7 @@ async fn ask(cluster: &Cluster, act: Act) -> Result<wire::RequestState, Status> 
     Ok(anna.ask(request).await?.into_inner())
 }
 
-/// Asks, and has it approved by somebody else; what came of it.
+/// Asks for an act, and has it approved by a second person. Returns the state of the request.
 async fn decide(cluster: &Cluster, act: Act) -> wire::RequestState {
     let id = ask(cluster, act).await.unwrap().id;
     let mut bert = PreservationClient::new(cluster.channel("custodian/bert"));
@@ -82,7 +82,7 @@ fn a_sidecar_that_rotted_is_written_anew() {
             flip(&cluster.copy("one", &bad), 9);
         })
         .await;
-        // Its node sees it when it reads the copies again; what is wrong with the bytes comes first.
+        // The node sees the rotten sidecars when it reads the copies again; what is wrong with the bytes comes first.
         let seen = found(cluster, Kind::Checksums).await;
         assert_eq!(seen, ["one corrupt bad", "one unexpected good"]);
         let done = repair(cluster, everything()).await.unwrap();
@@ -126,7 +126,7 @@ fn a_stranger_is_removed_by_its_own_checksum() {
             let asked = ask(cluster, remove(&name, root(&bytes), false)).await;
             asked.ok()
         };
-        // Its node hashes it in the background.
+        // The node hashes the copy in the background.
         let asked = eventually("it is hashed", LONG, async || hashed().await).await;
         let mut bert = PreservationClient::new(cluster.channel("custodian/bert"));
         let ended = bert.approve(wire::RequestRef { id: asked.id }).await;

@@ -183,7 +183,7 @@ fn moved(machine: &Machine, node: &Node, now: i64, last: &str, what: &str) {
     assert!(std::fs::read(&target.file).unwrap() == machine::content(&file).unwrap());
 }
 
-/// Asserts that an adopted file is there, and that one that was not adopted can be.
+/// Asserts that each adopted file is there, and that each file that was not adopted can be.
 fn adopted(node: &Node, now: i64, said: &[String], what: &str) {
     let names = |beginning: &str| -> Vec<FileName> {
         said.iter()
