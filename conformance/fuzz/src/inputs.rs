@@ -33,9 +33,9 @@ pub(crate) mod words;
 /// Something that takes bytes from outside.
 #[derive(Clone, Copy, Debug)]
 pub struct Target {
-    /// Its name, and the name of its file in `fuzz_targets/`.
+    /// The name of the target, which is also that of its file in `fuzz_targets/`.
     pub name: &'static str,
-    /// Good input, to begin with.
+    /// Returns good input, to begin with.
     pub seeds: fn() -> Vec<Vec<u8>>,
     /// Takes any input; panics where a promise is broken.
     pub run: fn(&[u8]),

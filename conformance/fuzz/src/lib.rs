@@ -17,7 +17,7 @@ use node::NODE;
 #[cfg(not(feature = "node"))]
 const NODE: &[Target] = &[];
 
-/// Every target.
+/// Returns every target.
 pub fn all() -> impl Iterator<Item = &'static Target> {
     inputs::LIGHT.iter().chain(NODE)
 }

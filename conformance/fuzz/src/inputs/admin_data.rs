@@ -64,7 +64,7 @@ pub(super) fn audit_log_seeds() -> Vec<Vec<u8>> {
     ]
 }
 
-/// A log as it stands (0), or what lines say that are written first (1).
+/// Takes an input whose first byte selects: a log as it stands (0), or the lines of a log that is written first (1).
 pub(super) fn audit_log(input: &[u8]) {
     match input.split_first() {
         Some((kind, body)) if kind & 1 == 0 => any_log(body),
@@ -212,7 +212,7 @@ fn drain_row() -> DrainRow {
     }
 }
 
-/// An export with a line of every kind.
+/// Returns an export with a line of every kind.
 fn export_text() -> Vec<u8> {
     let (log, head) = chained(&trail());
     let log = log
@@ -428,7 +428,7 @@ pub(super) fn table_rows_seeds() -> Vec<Vec<u8>> {
     seeds.collect()
 }
 
-/// One byte that says of which table, and a row, its version first, or a key.
+/// Takes an input whose first byte selects the table; behind it is a row, its version first, or a key.
 pub(super) fn table_rows(input: &[u8]) {
     thread_local! {
         static TABLES: Vec<fn(&[u8])> = tables().into_iter().map(|(run, _)| run).collect();

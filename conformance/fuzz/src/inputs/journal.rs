@@ -19,13 +19,13 @@ fn change(size: u64, pairs: &[(u64, u64)]) -> Replacement {
     }
 }
 
-/// Returns the number of bytes that it replaces.
+/// Returns the number of bytes that a change replaces.
 fn length(change: &Replacement) -> u64 {
     let ranges = change.groups.byte_ranges(change.size);
     ranges.map(|range| range.end - range.start).sum()
 }
 
-/// A whole journal.
+/// Returns a whole journal.
 fn written(change: &Replacement) -> Vec<u8> {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("journal");
@@ -48,7 +48,8 @@ pub(super) fn journal_seeds() -> Vec<Vec<u8>> {
     ]
 }
 
-/// A journal as it stands (0), or one that the hash is added to (1): a fuzzer finds no hash.
+/// Takes an input whose first byte selects: a journal as it stands (0), or one that the hash is added to (1), because a
+/// fuzzer finds no hash.
 pub(super) fn journal(input: &[u8]) {
     let Some((kind, body)) = input.split_first() else {
         return;

@@ -11,7 +11,7 @@ use data_encoding::BASE64;
 /// The most of one target: a test goes through all of them, and a person has to fetch them.
 const MOST: usize = 256 * 1024;
 
-/// The inputs that are kept of a target; none where nobody has searched yet.
+/// Returns the inputs that are kept of a target; an empty list where nobody has searched yet.
 ///
 /// # Errors
 ///
@@ -26,7 +26,7 @@ pub fn kept(corpus: &Path, target: &str) -> io::Result<Vec<Vec<u8>>> {
     lines.collect::<Result<_, _>>().map_err(io::Error::other)
 }
 
-/// The lines of a file for these inputs: the smallest of them first, as many as there is room for.
+/// Returns the lines of a file for these inputs: the smallest of them first, as many as there is room for.
 pub fn lines(mut inputs: Vec<Vec<u8>>) -> String {
     inputs.sort_by(|a, b| (a.len(), a).cmp(&(b.len(), b)));
     inputs.dedup();

@@ -13,7 +13,7 @@ const LIMITS: ExtractionLimits = ExtractionLimits {
     memory: 1 << 16,
 };
 
-/// A head and a body for each kind of document.
+/// Returns a head and a body for each kind of document.
 pub(super) fn links_seeds() -> Vec<Vec<u8>> {
     [
         (

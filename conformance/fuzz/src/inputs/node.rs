@@ -114,7 +114,7 @@ fn part_settings_seeds() -> Vec<Vec<u8>> {
         .collect()
 }
 
-/// One byte that says of which part, and its settings.
+/// Takes an input whose first byte selects the part; behind it are the settings of that part.
 fn part_settings(input: &[u8]) {
     let Some((kind, input)) = input.split_first() else {
         return;

@@ -66,19 +66,19 @@ pub(super) fn node_state_seeds() -> Vec<Vec<u8>> {
     seeds.collect()
 }
 
-/// One byte that says which file, and what is in it.
+/// Takes an input whose first byte selects the file; behind it is the content.
 pub(super) fn node_state(input: &[u8]) {
     if let Some((kind, text)) = input.split_first() {
         FORMATS[usize::from(*kind) % FORMATS.len()].0(text);
     }
 }
 
-/// A time at which everything in the seeds has just been.
+/// Returns a time at which everything in the seeds has just been.
 fn now() -> Timestamp {
     "2026-01-02T00:30:00Z".parse().unwrap()
 }
 
-/// A document without its end.
+/// Returns a document without its end.
 fn cut(text: &[u8]) -> &[u8] {
     let text = text.trim_ascii_end();
     &text[..text.len().saturating_sub(1)]
@@ -178,7 +178,7 @@ fn label(text: &[u8]) {
     });
 }
 
-/// The lines that can be read, each in its place.
+/// Returns the lines that can be read, each in its place.
 fn lines(directory: &Path) -> Vec<Option<RemovedRow>> {
     let lines = removed_lines(directory).unwrap();
     lines.map(Result::ok).collect()

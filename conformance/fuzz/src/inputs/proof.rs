@@ -38,7 +38,7 @@ fn example() -> &'static Example {
     })
 }
 
-/// A signed admission.
+/// Returns a signed admission.
 pub(crate) fn admitted() -> (&'static Admission, &'static Envelope) {
     (&example().admission, &example().envelope)
 }
@@ -48,7 +48,7 @@ pub(crate) fn trust() -> &'static TrustFile {
     &example().trust
 }
 
-/// The text of a payload, for a fuzzer that cannot sign.
+/// Returns the text of a payload, for a fuzzer that cannot sign.
 fn payload(envelope: &Envelope, kind: &str) -> Vec<u8> {
     let verified = example().trust.verify(envelope, kind).unwrap();
     verified.payload.to_vec()
@@ -198,7 +198,7 @@ pub(super) fn ranges_seeds() -> Vec<Vec<u8>> {
         .collect()
 }
 
-/// Size, first byte, one past the last, and the stream.
+/// Takes a size, a first byte, the byte behind the last one, and the stream.
 pub(super) fn ranges(mut input: &[u8]) {
     let Example { bytes, tree, .. } = example();
     let (size, start, end) = (number(&mut input), number(&mut input), number(&mut input));
@@ -230,7 +230,7 @@ pub(super) fn outboard_seeds() -> Vec<Vec<u8>> {
         .collect()
 }
 
-/// One byte that says against which root, the outboard of the example's size, and data.
+/// Takes an input whose first byte selects the root; behind it are an outboard of the example's size, and data.
 pub(super) fn outboard(input: &[u8]) {
     let Example { tree, .. } = example();
     let Some((kind, rest)) = input.split_first() else {

@@ -51,13 +51,13 @@ pub(super) fn proxy_request(input: &[u8]) {
     }
 }
 
-/// A head, and what follows its empty line.
+/// Returns a head, and what follows its empty line.
 fn split_head(bytes: &[u8]) -> (&[u8], &[u8]) {
     let end = bytes.windows(4).position(|at| at == b"\r\n\r\n");
     end.map_or((bytes, &[][..]), |end| (&bytes[..end], &bytes[end + 4..]))
 }
 
-/// The head that HTTP reads in some lines, if it reads one.
+/// Returns the head that HTTP reads in some lines, if it reads one.
 fn parse_head(bytes: &[u8]) -> Option<RequestHead> {
     let mut lines = bytes.split(|byte| *byte == b'\n');
     let mut first = lines.next()?.split(|byte| *byte == b' ');
@@ -108,7 +108,7 @@ fn check_tunnel(to: &HostAndPort) {
     assert_eq!(found, Ok(ProxyRequest::OpenTunnel(to.clone())));
 }
 
-/// A URL is that of its own parts, at the host of its tunnel, and is read from itself.
+/// Asserts that a URL is that of its own parts, at the host of its tunnel, and is read from itself.
 fn check_site(channel: &RequestChannel, site: &SiteUrl) {
     assert_eq!(site.url, format!("{}{}", site.origin, site.path));
     assert!(site.path.starts_with('/'), "{}", site.path);

@@ -62,7 +62,7 @@ fn file(mut writer: Writer<Vec<u8>>) -> Vec<u8> {
     writer.into_inner()
 }
 
-/// Files of every compression, good and with what is seen in bad ones.
+/// Returns files of every compression, good ones and some with the damage that bad ones have.
 pub(super) fn warc_seeds() -> Vec<Vec<u8>> {
     let (plain, gzip) = (
         file(Writer::plain(Vec::new())),

@@ -65,7 +65,7 @@ pub(super) fn replay_request(input: &[u8]) {
     }
 }
 
-/// Rule files with every field.
+/// Returns rule files with every field.
 pub(super) fn access_rules_seeds() -> Vec<Vec<u8>> {
     [
         "com,a)/x### - {\"access\": \"allow\", \"user\": \"staff\", \"url\": \"http://a.com/x\"}\ncom,a)/ - {\"access\": \"block\", \"before\": \"2010\", \"after\": 2001}\n",

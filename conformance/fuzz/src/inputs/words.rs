@@ -53,7 +53,7 @@ pub(super) fn words_seeds() -> Vec<Vec<u8>> {
         .collect()
 }
 
-/// One byte that says which, and the text.
+/// Takes an input whose first byte selects the kind of word; behind it is the text.
 pub(super) fn words(input: &[u8]) {
     if let Some((kind, text)) = input.split_first()
         && let Ok(text) = str::from_utf8(text)
@@ -80,7 +80,7 @@ pub(super) fn certificate_seeds() -> Vec<Vec<u8>> {
     ]
 }
 
-/// The bytes of a certificate in PEM.
+/// Returns the bytes of a certificate in PEM.
 fn der(pem: &str) -> Vec<u8> {
     let digit = |byte: u8| match byte {
         b'A'..=b'Z' => Some(byte - b'A'),
