@@ -44,7 +44,7 @@ const LONGEST_NAME: usize = 200;
 struct SeenFile {
     size: u64,
     changed: i64,
-    /// The moment since which it has not changed.
+    /// The moment since which the file has not changed.
     since: Instant,
 }
 
@@ -106,7 +106,7 @@ impl<'a> ActionWatch<'a> {
                 return Ok(());
             }
             match read_small(&path, MAX_REQUEST) {
-                // It was taken away meanwhile.
+                // The file was taken away meanwhile.
                 Ok(None) => return Ok(()),
                 Ok(Some(bytes)) if !ends_with_line(&bytes) && quiet < UNENDED => return Ok(()),
                 Ok(Some(bytes)) => parse::parse_lines(&name, &bytes),

@@ -55,18 +55,18 @@ pub(crate) const MAX_REQUEST: u64 = 64 << 20;
 /// The reason why the directory of a job cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum JobDirectoryError {
-    /// The disk.
+    /// The disk fails.
     #[error(transparent)]
     Disk(#[from] DiskError),
-    /// There is no job in it.
+    /// The directory has no job.
     #[error("{0} is not the directory of a job: it has no job.toml")]
     NoJob(PathBuf),
-    /// Its job cannot be read.
+    /// The job of the directory cannot be read.
     #[error("cannot read the job in {path}: {source}")]
     Job {
-        /// The file.
+        /// The file that has the job.
         path: PathBuf,
-        /// The reason.
+        /// The fault of the job in that file.
         source: InvalidOrder,
     },
     /// The job cannot be written as TOML.
@@ -78,17 +78,17 @@ pub enum JobDirectoryError {
     /// A file cannot be read.
     #[error("cannot read {path}: {source}")]
     Read {
-        /// The file.
+        /// The file that cannot be read.
         path: PathBuf,
-        /// The reason.
+        /// The error of the system.
         source: io::Error,
     },
     /// The description of an archive file, or another fact of the job, is damaged.
     #[error("cannot read {path}: {source}; see what has damaged it, or begin another job")]
     Entry {
-        /// The file.
+        /// The file that is damaged.
         path: PathBuf,
-        /// The reason.
+        /// The fault of the JSON in that file.
         source: serde_json::Error,
     },
 }
@@ -96,11 +96,11 @@ pub enum JobDirectoryError {
 /// An archive file that the crawl has closed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileEntry {
-    /// Its name.
+    /// The name of the file.
     pub name: String,
-    /// Its size in bytes.
+    /// The size of the file in bytes.
     pub size: u64,
-    /// The time at which it was closed.
+    /// The time at which the file was closed.
     pub closed: Timestamp,
 }
 

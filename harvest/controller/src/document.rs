@@ -39,27 +39,27 @@ use crate::requests_log::{self, requests_log};
 /// The reason why a crawl cannot be documented.
 #[derive(Debug, thiserror::Error)]
 pub enum DocumentError {
-    /// The directory of the job.
+    /// The directory of the job cannot be used.
     #[error(transparent)]
     Directory(#[from] JobDirectoryError),
-    /// The list of public suffixes.
+    /// The list of public suffixes cannot be used.
     #[error(transparent)]
     Suffixes(#[from] SuffixListError),
-    /// The disk.
+    /// The disk fails.
     #[error(transparent)]
     Disk(#[from] DiskError),
-    /// A log.
+    /// A log of the crawl cannot be read.
     #[error("cannot read {path}: {source}")]
     Log {
-        /// The log.
+        /// The path of the log.
         path: PathBuf,
-        /// The reason.
+        /// The error of the system.
         source: io::Error,
     },
-    /// The frontier.
+    /// The frontier of the crawl cannot be read.
     #[error(transparent)]
     Frontier(#[from] RecorderError),
-    /// The metadata file.
+    /// The metadata file cannot be written.
     #[error(transparent)]
     Metadata(#[from] MetadataError),
     /// The metadata file cannot be ended.
@@ -191,7 +191,7 @@ fn frontier_reports(
         limits: order.queue_rules(),
         cost: order.queues.cost,
         connections: order.queues.connections.get().into(),
-        // It is for a frontier that is begun, which this one was.
+        // The key is for a frontier that is begun now, and this one was begun before.
         fresh_key: [0; 32],
         begin: time,
     };

@@ -16,13 +16,13 @@ use crate::document::{DocumentError, log_error};
 /// The harvest of a domain.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct DomainOutcome {
-    /// The domain.
+    /// The name of the domain.
     pub domain: String,
-    /// Its objects.
+    /// The number of objects that were fetched of the domain.
     pub objects: u64,
-    /// Their bytes.
+    /// The number of bytes of those objects.
     pub bytes: u64,
-    /// The reason why it stopped, in the words of NetarchiveSuite.
+    /// The reason why the harvest of the domain stopped, in words that NetarchiveSuite uses.
     pub stop_reason: &'static str,
 }
 
@@ -42,7 +42,7 @@ pub(crate) fn domains(job: &JobDirectory) -> Result<Vec<DomainOutcome>, Document
             LogEntry::Line(line) => {
                 report.add(&line, |host| Some(suffixes.domain(host).to_owned()));
             }
-            // It is counted in crawl-report.txt.
+            // Unreadable lines are counted in crawl-report.txt.
             LogEntry::Unreadable(_) => {}
         }
     }

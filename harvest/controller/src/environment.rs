@@ -10,7 +10,7 @@ use archive_daemon::clock::{Chance, Clock};
 /// The surroundings of a job.
 #[derive(Clone)]
 pub struct JobEnvironment {
-    /// The time.
+    /// The clock of the job.
     pub clock: Clock,
     /// Randomness.
     pub chance: Chance,

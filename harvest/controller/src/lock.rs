@@ -12,13 +12,13 @@ use crate::directory::JobDirectory;
 /// The reason why a job cannot be locked.
 #[derive(Debug, thiserror::Error)]
 pub enum LockError {
-    /// Another process works on it.
+    /// A second process works on the job.
     #[error(
         "another process works on the job in {}; wait for its end, or end it by Ctrl-C or a file `terminate` in its directory `action`",
         .0.display()
     )]
     Busy(PathBuf),
-    /// The disk.
+    /// The disk fails.
     #[error(transparent)]
     Disk(#[from] DiskError),
 }

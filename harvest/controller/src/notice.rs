@@ -16,19 +16,19 @@ pub enum JobNotice<'a> {
         name: &'a str,
         /// The answer of the archive.
         error: &'a ClientError,
-        /// The time until it is asked again.
+        /// The time until the archive is asked again.
         pause: Duration,
     },
     /// A file is not stored.
     NotStored {
         /// The name of the file.
         name: &'a str,
-        /// The reason.
+        /// The reason why the file is not stored.
         why: &'a str,
     },
     /// A request was carried out.
     Action {
-        /// The name of its file.
+        /// The name of the file of the request.
         name: &'a str,
         /// The effect, in words.
         done: &'a str,
@@ -37,9 +37,9 @@ pub enum JobNotice<'a> {
     Crawl(&'a CrawlNotice),
     /// A request cannot be taken.
     ActionRefused {
-        /// The name of its file.
+        /// The name of the file of the request.
         name: &'a str,
-        /// The reason.
+        /// The reason why the request cannot be taken.
         why: &'a str,
     },
     /// Outcomes whose records had not reached the disk were taken back; their URIs are fetched again.
@@ -48,7 +48,7 @@ pub enum JobNotice<'a> {
     Salvaged {
         /// The name of the file.
         name: &'a str,
-        /// The effect on it, in words.
+        /// The effect on the file, in words.
         what: &'a str,
     },
     /// The crawl has written no archive file.

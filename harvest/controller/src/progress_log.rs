@@ -28,7 +28,7 @@ pub(crate) struct ProgressLog {
     clock: Clock,
     /// The moment and the progress of the first line: a crawl that is resumed has fetched before.
     first: Option<(Instant, CrawlProgress)>,
-    /// Those of the last line.
+    /// The moment and the progress of the last line.
     last: Option<(Instant, CrawlProgress)>,
 }
 

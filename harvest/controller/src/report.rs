@@ -19,24 +19,24 @@ use crate::unanswered::{UnansweredSeed, unanswered_seeds};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum JobStatus {
-    /// Crawled, documented, and stored as far as it is to be.
+    /// The job was crawled, documented, and stored as far as it is to be.
     Done,
     /// A file is not stored, or the crawl broke off.
     Failed,
-    /// It is to be resumed.
+    /// The job is to be resumed.
     Suspended,
 }
 
 /// A file of a job.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct FileOutcome {
-    /// Its name.
+    /// The name of the file.
     pub name: String,
-    /// Its size in bytes.
+    /// The size of the file in bytes.
     pub size: u64,
-    /// Whether the archive has it, and its receipt is kept.
+    /// Whether the archive has the file, and the receipt is kept.
     pub stored: bool,
-    /// The reason why it is not stored.
+    /// The reason why the file is not stored.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
 }
@@ -46,19 +46,19 @@ pub struct FileOutcome {
 pub struct JobReport {
     /// The number of the job.
     pub job: u64,
-    /// Its directory.
+    /// The directory of the job.
     pub directory: String,
-    /// The way in which it ended.
+    /// The way in which the job ended.
     pub status: JobStatus,
     /// The reason why the crawl ended, in Heritrix' words.
     pub stop_reason: String,
-    /// The URIs that were fetched.
+    /// The number of URIs that were fetched.
     pub objects: u64,
-    /// The bytes of their records.
+    /// The number of bytes in the records of those URIs.
     pub bytes: u64,
     /// The files: archive files in their order, and the metadata file last.
     pub files: Vec<FileOutcome>,
-    /// The domains.
+    /// The harvest of each domain.
     pub domains: Vec<DomainOutcome>,
     /// The patterns of URIs under quarantine.
     pub quarantined: Vec<QuarantinedPattern>,
@@ -72,7 +72,7 @@ pub struct JobReport {
 pub struct QuarantinedPattern {
     /// The pattern, by which a person frees it.
     pub pattern: String,
-    /// The number of its URIs that are held back.
+    /// The number of URIs with the pattern that are held back.
     pub uris: u64,
 }
 

@@ -30,7 +30,7 @@ use crate::progress_log::{ProgressLog, cut_to_whole_lines};
 /// The reason why files cannot be salvaged.
 #[derive(Debug, thiserror::Error)]
 pub enum SalvageError {
-    /// The disk.
+    /// The disk fails.
     #[error(transparent)]
     Disk(#[from] DiskError),
     /// The directory of the job.
@@ -39,17 +39,17 @@ pub enum SalvageError {
     /// A file cannot be read.
     #[error("cannot read {path}, which an earlier process of the job has left: {source}")]
     Read {
-        /// The file.
+        /// The file that cannot be read.
         path: PathBuf,
-        /// The reason.
+        /// The error of the system.
         source: io::Error,
     },
     /// An archive file cannot be read.
     #[error("cannot read {path}, which an earlier process of the job has left: {source}")]
     Archive {
-        /// The file.
+        /// The archive file that cannot be read.
         path: PathBuf,
-        /// The reason.
+        /// The error of the reader.
         source: ReadError,
     },
 }

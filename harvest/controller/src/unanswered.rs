@@ -21,16 +21,16 @@ const MOST: usize = 1000;
 /// A seed that was not fetched.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct UnansweredSeed {
-    /// The seed.
+    /// The URI of the seed.
     pub seed: String,
-    /// The status of its last try, as in the crawl log; 0: it was not tried.
+    /// The status of the last try of the seed, as in the crawl log; 0: it was not tried.
     pub status: i32,
-    /// The same in words.
+    /// The status in words.
     pub reason: &'static str,
 }
 
 impl UnansweredSeed {
-    /// Returns whether it was tried, and its host could not be reached.
+    /// Returns whether the seed was tried, and its host could not be reached.
     pub const fn is_unreachable(&self) -> bool {
         FetchStatus::from_number(self.status).is_failure()
     }

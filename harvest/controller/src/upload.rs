@@ -30,59 +30,59 @@ const LONGEST_PAUSE: Duration = Duration::from_mins(5);
 /// The reason why a file is not in the archive.
 #[derive(Debug, thiserror::Error)]
 enum UploadError {
-    /// No file of the archive may have its name.
+    /// The name of the file is not allowed for a file of the archive.
     #[error("{name}: {source}; store it under another name by `holdfast store`")]
     Name {
-        /// The name.
+        /// The name of the file.
         name: String,
-        /// The reason.
+        /// The rule that the name breaks.
         source: InvalidFileName,
     },
-    /// The local disk.
+    /// The local disk fails.
     #[error(transparent)]
     Disk(#[from] DiskError),
-    /// The archive refuses it.
+    /// The archive refuses the file.
     #[error("{name}: {source}; the file stays where it is")]
     Archive {
-        /// The name.
+        /// The name of the file.
         name: String,
-        /// The reason.
+        /// The answer of the archive.
         source: ClientError,
     },
     /// The archive has taken no file for too long.
     #[error("{name}: {source}; waited {waited:?} for the archive, and the file stays where it is")]
     Patience {
-        /// The name.
+        /// The name of the file.
         name: String,
         /// The time that was waited.
         waited: Duration,
         /// The last answer.
         source: ClientError,
     },
-    /// The receipt is for something else.
+    /// The receipt is for another file.
     #[error(
         "{name}: the receipt of the archive is for {other}; the file stays where it is, ask the operators of the archive"
     )]
     OtherReceipt {
-        /// The name.
+        /// The name of the file that was stored.
         name: String,
         /// The file that the receipt is for.
         other: String,
     },
-    /// It is gone, though no receipt is kept.
+    /// The file is gone, though no receipt is kept.
     #[error(
         "{name}: is not here, and its receipt cannot be read; get it again by `holdfast receipt {name}`"
     )]
     Gone {
-        /// The name.
+        /// The name of the file.
         name: String,
     },
-    /// The task that reads the file.
+    /// The task that reads the file broke off.
     #[error("cannot read {name}: {source}; the file stays where it is")]
     Task {
-        /// The name.
+        /// The name of the file.
         name: String,
-        /// The reason.
+        /// The reason why the task ended.
         source: tokio::task::JoinError,
     },
 }
@@ -98,18 +98,18 @@ pub(crate) struct FileDigest {
 #[derive(Clone, Debug)]
 pub(crate) struct WholeFile {
     pub(crate) file: ClosedFile,
-    /// Its digest, if it was read past the page cache since it was closed.
+    /// The digest of the file, if its bytes were read past the page cache since it was closed.
     pub(crate) digest: Option<FileDigest>,
 }
 
 /// The end of an attempt to store a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum UploadAttempt {
-    /// It is stored.
+    /// The file is stored.
     Stored,
-    /// The archive takes no file for now.
+    /// The archive takes no file for now: the file is tried again after the next one that is stored.
     GivenUp,
-    /// Another attempt would end as this one.
+    /// The file cannot be stored: another attempt would end as this one.
     Refused,
 }
 
@@ -170,7 +170,7 @@ impl<'a> Uploader<'a> {
             }
         };
         tokio::select! {
-            // What is under way is given up: it is stored from its start when the job goes on.
+            // An upload under way is given up: the file is stored from its start when the job goes on.
             () = wait_until_set(suspended) => {}
             () = uploading => {}
         }

@@ -17,11 +17,11 @@ const PIECE: usize = 256 << 10;
 /// The outcome of indexing an archive file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum IndexedFile {
-    /// It had an index, and was not read.
+    /// The file had an index, and was not read.
     Known,
-    /// It was read to the end of its last record, and has an index now.
+    /// The file was read to the end of its last record, and has an index now.
     New,
-    /// It is damaged; the first damage.
+    /// The file is damaged, first by this; it gets no index.
     Damaged(String),
 }
 

@@ -6,7 +6,8 @@ use archive_formats::warc::{Builder, Kind, Writer};
 
 use super::*;
 
-/// Where each of five records begins, and the whole file: the first says what the file is.
+/// Returns the place at which each of five records begins, and the end, with the whole file: the first record says what
+/// the file is.
 fn archive_file() -> (Vec<usize>, Vec<u8>) {
     let mut writer = Writer::gzip(Vec::new(), 6);
     let mut begins = Vec::new();

@@ -167,7 +167,7 @@ async fn requests_in_the_action_directory_are_taken() {
     let manual = ManualClock::new("2026-11-23T00:00:00Z".parse().unwrap());
     let environment = environment(None, manual.clock());
     let (control, requests) = mpsc::unbounded_channel();
-    // It pauses from the start, so that the requests come in time.
+    // The crawl pauses from the start, so that the requests come in time.
     control.send(CrawlCommand::Pause).unwrap();
     let (progress, mut watched) = watch::channel(CrawlProgress::default());
     let taken = AtomicU32::new(0);

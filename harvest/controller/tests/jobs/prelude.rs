@@ -101,11 +101,11 @@ async fn answer(mut stream: TcpStream, asked: Arc<AtomicU32>) {
 /// An archive with moods, which keeps what it has stored where a test can read it.
 pub(crate) struct UnreliableArchive {
     pub(crate) archive: FakeArchive,
-    /// The number of calls for which it cannot be reached.
+    /// The number of calls for which the archive cannot be reached.
     pub(crate) refusals: AtomicU32,
-    /// The names that it refuses, by a part of them.
+    /// A part of the names that the archive refuses.
     pub(crate) refused: Option<&'static str>,
-    /// Whether its receipts are for other bytes.
+    /// Whether the receipts are for other bytes.
     pub(crate) lies: bool,
     /// The directory of the job.
     pub(crate) job: PathBuf,

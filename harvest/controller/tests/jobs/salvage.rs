@@ -92,7 +92,7 @@ async fn lost_frontier_ends_job_with_what_it_has() {
     let mut logged: Vec<&str> = logged.filter(|uri| uri.starts_with("http")).collect();
     logged.sort_unstable();
     assert_eq!(unreliable.responses(), logged);
-    // It stays ended.
+    // The job stays ended.
     let again = run(&reopened(&directory), &environment).await;
     assert_eq!(again, report);
 }

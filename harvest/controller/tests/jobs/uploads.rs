@@ -103,7 +103,7 @@ async fn taken_name_fails_and_file_stays() {
         &environment(Some(Arc::new(archive.clone())), Clock::system()),
     )
     .await;
-    // Another job that says it is the same one.
+    // A second job that says it is the first one.
     let second = create(&two, seed, "");
     let report = run(
         &second,
