@@ -78,7 +78,7 @@ fn open(directory: &Path) -> Result<Frontier, Box<dyn std::error::Error>> {
     Ok(frontier)
 }
 
-/// The URI of a number. Half of all are in one queue of a thousand.
+/// Returns the URI of a number. Half of all are in one queue of a thousand.
 fn candidate(frontier: &Frontier, number: u64, queues: u64) -> CandidateUri {
     let queue = if number.is_multiple_of(2) {
         number / 2 % queues.div_ceil(1000)

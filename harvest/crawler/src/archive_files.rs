@@ -39,7 +39,7 @@ pub enum ArchiveFileError {
     Warcinfo {
         /// The name of the file.
         file: String,
-        /// The reason.
+        /// The fault of the record.
         source: BuildError,
     },
     /// The `warcinfo` record cannot be deflated.
@@ -53,7 +53,7 @@ pub enum ArchiveFileError {
 /// The settings of the archive files of a job.
 #[derive(Clone, Debug)]
 pub struct ArchiveFileSettings {
-    /// The directory that they are in.
+    /// The directory of the archive files.
     pub directory: PathBuf,
     /// The begin of each name: `12-34` for the 12th job of the 34th harvest.
     pub prefix: String,
@@ -70,13 +70,13 @@ pub struct ArchiveFileSettings {
 /// An archive file that is closed: whole, durable, under its final name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClosedFile {
-    /// Its name.
+    /// The name of the file.
     pub name: String,
-    /// The path at which it lies.
+    /// The path of the file.
     pub path: PathBuf,
-    /// Its length in bytes.
+    /// The length of the file in bytes.
     pub size: u64,
-    /// The time at which it was closed.
+    /// The time at which the file was closed.
     pub closed: Timestamp,
 }
 
@@ -314,7 +314,7 @@ fn has_whole_records(mut file: File, begin: u64, end: u64) -> io::Result<bool> {
     if file.metadata()?.len() < end {
         return Ok(false);
     }
-    // It is believed to be there for good.
+    // What is read is believed to be durable.
     file.sync_all()?;
     file.seek(SeekFrom::Start(begin))?;
     let mut reader = Reader::new(file.take(end.saturating_sub(begin)));

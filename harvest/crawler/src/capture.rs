@@ -43,22 +43,22 @@ pub enum CaptureError {
 /// An earlier capture with the same payload.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EarlierCapture {
-    /// Its URI.
+    /// The URI of the earlier capture.
     pub uri: String,
-    /// The time at which it was made.
+    /// The time of the earlier capture.
     pub time: Timestamp,
-    /// The id of its record, if it is known.
+    /// The id of the record of the earlier capture, if it is known.
     pub record_id: Option<String>,
 }
 
 /// The body of the response, compared with what was captured before.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Novelty {
-    /// It was never captured: a `response` record.
+    /// The payload was never captured: the response becomes a `response` record.
     New,
-    /// Its payload was captured before: a `revisit` record with the head of the response.
+    /// The payload was captured before: the head of the response becomes a `revisit` record.
     SamePayload(EarlierCapture),
-    /// The host says that nothing has changed (304): a `revisit` record with the response as it came.
+    /// The host says that nothing has changed (304): the response as it came becomes a `revisit` record.
     NotModified(EarlierCapture),
 }
 
@@ -75,9 +75,9 @@ pub struct CapturedExchange<'a> {
     pub request: &'a [u8],
     /// The response as it came in.
     pub response: &'a mut HttpResponse,
-    /// The protocol by which it came.
+    /// The protocol by which the response came.
     pub protocol: HttpProtocol,
-    /// Whether it is new.
+    /// Whether the body of the response is new.
     pub novelty: Novelty,
     /// The lines of the `metadata` record, as name and value.
     pub metadata: &'a [(String, String)],
@@ -99,7 +99,7 @@ pub struct MemberPlace {
 pub struct RecordGroup {
     /// The members, from the first byte.
     pub bytes: SpooledTempFile,
-    /// Their length.
+    /// The length of the members in bytes.
     pub length: u64,
     /// The place of the response or revisit.
     pub response: MemberPlace,
@@ -182,22 +182,22 @@ pub fn record_id(mut random: [u8; 16]) -> String {
 /// ```
 #[derive(Clone, Copy, Debug)]
 pub struct ResourceBlock<'a> {
-    /// Its URI.
+    /// The URI of the record.
     pub uri: &'a str,
-    /// The time at which it was made.
+    /// The time at which the block was made.
     pub time: Timestamp,
-    /// The address that it came from.
+    /// The address that the block came from.
     pub address: Option<IpAddr>,
-    /// Its media type.
+    /// The media type of the block.
     pub media_type: &'a str,
-    /// The id of its record.
+    /// The id of the record.
     pub record_id: &'a str,
-    /// The block.
+    /// The bytes of the block.
     pub block: &'a [u8],
 }
 
 impl ResourceBlock<'_> {
-    /// Makes its `resource` record.
+    /// Makes the `resource` record of the block.
     ///
     /// # Errors
     ///

@@ -69,9 +69,9 @@ pub enum CrawlError {
     /// A fetched URI cannot be processed.
     #[error("cannot process the response of {uri}: {source}")]
     Process {
-        /// The URI.
+        /// The URI that was fetched.
         uri: String,
-        /// The reason.
+        /// The reason why the response cannot be processed.
         source: ProcessError,
     },
     /// The settings of name servers.
@@ -114,7 +114,7 @@ impl CrawlError {
     }
 }
 
-/// A crawl that goes on, as its job sees it.
+/// A crawl, as the job that runs it sees it.
 #[derive(Debug)]
 pub struct Crawl {
     settings: CrawlSettings,
@@ -142,7 +142,7 @@ pub struct CrawlHandle {
     pub opened: watch::Receiver<bool>,
     /// The archive files, each as soon as it is closed.
     pub closed: mpsc::UnboundedReceiver<ClosedFile>,
-    /// The progress.
+    /// The progress of the crawl.
     pub progress: watch::Receiver<CrawlProgress>,
 }
 

@@ -45,9 +45,9 @@ pub enum DnsError {
     /// The name server cannot be reached, or fails.
     #[error("cannot ask for the address of {host}: {source}")]
     Failed {
-        /// The host.
+        /// The host whose address was asked for.
         host: String,
-        /// The reason.
+        /// The error of the resolver.
         source: NetError,
     },
 }
@@ -122,7 +122,7 @@ impl DnsResolver {
                 Ok(_) => {}
                 Err(source) => match absence(&source) {
                     Some(ResponseCode::NoError) => {}
-                    // There is no such name, whatever is asked of it.
+                    // The name does not exist, whatever is asked of it.
                     Some(_) => break,
                     None => failure = failure.or(Some(source)),
                 },

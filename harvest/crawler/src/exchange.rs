@@ -63,25 +63,25 @@ pub enum ExchangeError {
     /// No connection could be made.
     #[error("cannot connect to {address}: {source}")]
     Connect {
-        /// The address.
+        /// The address of the host.
         address: SocketAddr,
-        /// The reason.
+        /// The error of the system.
         source: io::Error,
     },
     /// The connection was made, but no TLS session on it.
     #[error("cannot agree on TLS with {address}: {source}")]
     Tls {
-        /// The address.
+        /// The address of the host.
         address: SocketAddr,
-        /// The reason.
+        /// The error of the handshake.
         source: io::Error,
     },
     /// HTTP/2 cannot be spoken on the connection.
     #[error("cannot speak HTTP/2 with {address}: {source}")]
     Http2 {
-        /// The address.
+        /// The address of the host.
         address: SocketAddr,
-        /// The reason.
+        /// The error of the protocol.
         source: h2::Error,
     },
     /// A URI or a header field that HTTP/2 has no form for.
@@ -92,13 +92,13 @@ pub enum ExchangeError {
     /// The host ended the connection before the first byte of a response.
     #[error("the connection to {address} ended without a response")]
     NoResponse {
-        /// The address.
+        /// The address of the host.
         address: SocketAddr,
     },
     /// The host took too long for the first byte of its response.
     #[error("{address} has not answered within {limit:?}")]
     Timeout {
-        /// The address.
+        /// The address of the host.
         address: SocketAddr,
         /// The time that was waited.
         limit: Duration,
@@ -175,7 +175,7 @@ pub struct Exchange {
     pub duration: Duration,
     /// The address that was connected to.
     pub address: SocketAddr,
-    /// The protocol.
+    /// The protocol by which the exchange went.
     pub protocol: HttpProtocol,
     /// The response as it came in.
     pub response: HttpResponse,

@@ -43,7 +43,7 @@ pub enum FetchError {
     /// No randomness to sign a request.
     #[error(transparent)]
     Chance(#[from] NoChance),
-    /// The exchange.
+    /// The exchange with the host failed.
     #[error(transparent)]
     Exchange(#[from] ExchangeError),
 }
@@ -51,11 +51,11 @@ pub enum FetchError {
 /// A request to be sent.
 #[derive(Clone, Debug)]
 pub struct FetchRequest {
-    /// The URI.
+    /// The URI that is asked for.
     pub url: Url,
-    /// The address of its host.
+    /// The address of the host.
     pub address: IpAddr,
-    /// The page that led to it.
+    /// The page that led to the URI.
     pub referer: Option<String>,
     /// Further header fields.
     pub fields: Vec<(String, String)>,
@@ -87,7 +87,7 @@ impl fmt::Debug for FilledForm {
 pub struct FetchExchange {
     /// The request as it was sent.
     pub request: HttpRequest,
-    /// The exchange.
+    /// The exchange with the host.
     pub exchange: Exchange,
     /// The terms of the TLS session, with `https`.
     pub tls: Option<TlsSession>,
@@ -178,7 +178,7 @@ impl Fetcher {
                 continue;
             }
             match self.exchange(&mut connection, &request, fetch).await {
-                // It says that the host has waited too long for a request: for this one, which it has not seen, or for none.
+                // A 408 says that the host has waited too long: for this request, which it has not seen, or for none.
                 Ok(exchange) if is_request_timeout(&exchange) => {}
                 Ok(exchange) => return Ok(self.finish(connection, endpoint, request, exchange)),
                 Err(ExchangeError::NoResponse { .. }) => {}

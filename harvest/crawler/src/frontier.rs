@@ -59,22 +59,23 @@ pub type SeenKey = [u8; 16];
 /// A URI that was found and belongs to the crawl.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CandidateUri {
-    /// The URI.
+    /// The URI that was found.
     pub uri: FrontierUri,
-    /// Its canonical form, hashed.
+    /// The hash of the canonical form of the URI.
     pub key: SeenKey,
-    /// The name of its queue.
+    /// The name of the queue of the URI.
     pub queue: String,
-    /// Its place among those that are as urgent, by its cost or its hops: the larger, the later.
+    /// The place of the URI among those of its queue that are as urgent, by its cost or its hops: the larger, the
+    /// later.
     pub cost: u8,
 }
 
 /// A URI that was leased.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UriLease {
-    /// Its queue.
+    /// The queue of the URI.
     pub queue: QueueNumber,
-    /// The URI.
+    /// The URI that is to be fetched.
     pub uri: FrontierUri,
     key: UriKey,
 }
@@ -82,13 +83,13 @@ pub struct UriLease {
 /// The answer to the question what to fetch next.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NextUri {
-    /// This URI.
+    /// Fetch this URI.
     Fetch(Box<UriLease>),
-    /// None before this moment, unless a fetch ends first.
+    /// Fetch none before this moment, unless a fetch ends first.
     Later(Moment),
-    /// None before a fetch ends.
+    /// Fetch none before a fetch ends.
     Waiting,
-    /// None: the crawl is over.
+    /// Fetch none: the crawl is over.
     Over,
 }
 
@@ -97,11 +98,11 @@ pub enum NextUri {
 pub struct LeaseOutcome {
     /// The status with which the try ended.
     pub status: FetchStatus,
-    /// The bytes of its records.
+    /// The number of bytes in the records of the try.
     pub bytes: u64,
     /// Whether the URI goes back to its queue.
     pub goes_back: bool,
-    /// The moment until which its queue rests.
+    /// The moment until which the queue of the URI rests.
     pub rests_until: Moment,
 }
 
@@ -109,18 +110,18 @@ pub struct LeaseOutcome {
 #[derive(Debug, Default)]
 struct Queue {
     name: String,
-    /// Its limits by the order.
+    /// The limits that the order sets for the queue.
     limits: QueueLimits,
     account: QueueAccount,
     is_retired: bool,
     /// The lanes that have URIs which nobody fetches: their count, and the number from which they are read.
     lanes: BTreeMap<Lane, (u64, u64)>,
     in_flight: u64,
-    /// The URIs that were ever put there.
+    /// The number of URIs that were ever put into the queue.
     enqueued: u64,
-    /// Whether its last try failed, and is repeated after a rest.
+    /// Whether the last try of the queue failed, and is repeated after a rest.
     waits_for_retry: bool,
-    /// The moment at which this process last took a URI out.
+    /// The moment at which this process last took a URI out of the queue.
     last_taken: Option<Moment>,
 }
 
@@ -274,7 +275,7 @@ impl Frontier {
         let mut rows = self.uris.range(lane_of(from)..=lane_of(u64::MAX))?;
         let (key, uri) = loop {
             match rows.next().transpose()? {
-                // It stands there until its outcome is committed.
+                // The row of a leased URI stays until its outcome is committed.
                 Some((key, _)) if self.leased.contains(&key) => {}
                 Some(row) => break row,
                 None => return Err(self.damage_error(number)),

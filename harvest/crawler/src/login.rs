@@ -116,7 +116,7 @@ impl CrawlLogins {
         let Some(challenge) = strongest(answerable.collect()) else {
             return Ok(false);
         };
-        // Its nonce was too old, which says nothing of the password.
+        // The nonce of a stale challenge was too old, which says nothing of the password.
         let is_stale = matches!(&challenge, Challenge::Digest(challenge) if challenge.is_stale);
         if self.sign(&challenge, 1, url)?.is_none() {
             return Ok(false);

@@ -39,7 +39,7 @@ mod novelty;
 /// The reason why a fetch cannot be processed.
 #[derive(Debug, thiserror::Error)]
 pub enum ProcessError {
-    /// The records.
+    /// The records of the exchange cannot be made.
     #[error(transparent)]
     Capture(#[from] CaptureError),
     /// The temporary file of the response.
@@ -88,13 +88,13 @@ pub enum FetchPurpose {
 pub struct FetchedUri {
     /// The URI, as the frontier has it.
     pub uri: FrontierUri,
-    /// The same, parsed.
+    /// The URI, parsed.
     pub url: Url,
     /// The number of the connection, for the crawl log.
     pub connection: u32,
-    /// The exchange.
+    /// The exchange with the host.
     pub fetched: FetchExchange,
-    /// The moment at which it ended.
+    /// The moment at which the exchange ended.
     pub ended: Instant,
     /// The capture that the request was conditional on.
     pub condition: Option<EarlierCapture>,
@@ -107,15 +107,15 @@ pub struct FetchedUri {
 pub struct ProcessedUri {
     /// The status of the try.
     pub status: FetchStatus,
-    /// Whether it is tried again, and when.
+    /// Whether the URI is tried again, and when.
     pub after: TryDecision,
     /// Whether another try would end as this one, because the host cannot be asked in any way that this crawl has.
     pub is_lasting: bool,
-    /// Its records; none if it is tried again because it has failed.
+    /// The records of the try; empty if the URI is tried again because the try has failed.
     pub records: Vec<RecordGroup>,
-    /// Its lines in the crawl log; none if it is tried again because it has failed.
+    /// The lines of the try in the crawl log; empty if the URI is tried again because the try has failed.
     pub lines: Vec<CrawlLogLine>,
-    /// The URIs that it leads to and that belong to the crawl.
+    /// The URIs that the response leads to and that belong to the crawl.
     pub candidates: Vec<CandidateUri>,
     /// A URI that counts as a seed from now on, because a seed leads to it by redirects.
     pub seed: Option<Url>,
@@ -123,7 +123,7 @@ pub struct ProcessedUri {
     pub content: Option<ResponseContent>,
     /// The duration of the exchange.
     pub duration: Duration,
-    /// The moment at which it ended.
+    /// The moment at which the exchange ended.
     pub ended: Instant,
     /// The bytes of the response as it is recorded.
     pub bytes: u64,

@@ -44,7 +44,7 @@ pub const CRAWL_LOG: &str = "crawl.log";
 /// The reason why a crawl cannot be recorded.
 #[derive(Debug, thiserror::Error)]
 pub enum RecorderError {
-    /// The frontier.
+    /// The frontier cannot be read or written.
     #[error("cannot use the frontier of the crawl: {0}")]
     Frontier(#[from] DbError),
     /// The archive files.
@@ -56,9 +56,9 @@ pub enum RecorderError {
     /// A file of the crawl is not what the frontier says. Nothing was changed.
     #[error("{path}: {what}", path = path.display())]
     Damaged {
-        /// The file.
+        /// The file of the crawl.
         path: PathBuf,
-        /// The contradiction.
+        /// The contradiction between the file and the frontier.
         what: String,
     },
     /// The rules by which URIs are rejected.
@@ -71,9 +71,9 @@ pub enum RecorderError {
 pub enum TrySubject {
     /// A URI of the frontier.
     Uri {
-        /// The URI.
+        /// The lease of the URI.
         lease: UriLease,
-        /// The outcome of its try for its queue.
+        /// The outcome of the try for the queue of the URI.
         outcome: LeaseOutcome,
     },
     /// A question to a host that goes before its URIs.
@@ -88,13 +88,13 @@ pub enum TrySubject {
 /// A try that is over, with everything that is to be written of it.
 #[derive(Debug)]
 pub struct FinishedTry {
-    /// Its URI.
+    /// The URI that was tried.
     pub subject: TrySubject,
-    /// Its records, if there was an exchange.
+    /// The records of the try; empty if there was no exchange.
     pub records: Vec<RecordGroup>,
-    /// Its lines in the crawl log; the time of each is that of writing.
+    /// The lines of the try in the crawl log; the time of each is that of writing.
     pub lines: Vec<CrawlLogLine>,
-    /// The URIs that it led to.
+    /// The URIs that the response led to.
     pub candidates: Vec<CandidateUri>,
     /// The content of a page, as far as it says whether its pattern makes more of itself.
     pub content: Option<(Url, ResponseContent)>,
@@ -109,7 +109,7 @@ pub struct RecorderSettings {
     pub logs: PathBuf,
     /// The archive files.
     pub files: ArchiveFileSettings,
-    /// The frontier.
+    /// The settings of the frontier.
     pub frontier: FrontierSettings,
     /// The quarantine, without patterns.
     pub quarantine: Quarantine,
@@ -154,7 +154,7 @@ impl CrawlRecorder {
         let mut log = AppendFile::open(&log_path)?;
         log.cut(resume.place.log_length)?;
         if resume.place.log_length == 0 {
-            // Its lines are made durable, and so is its name.
+            // The name of the log is made durable, as its lines are.
             directory::sync(&settings.logs)?;
         }
         let mut quarantine = settings.quarantine;
@@ -415,7 +415,7 @@ fn has_lines(path: &Path, from: u64, to: u64) -> bool {
     }
     let read = || -> io::Result<Vec<u8>> {
         let mut file = File::open(path)?;
-        // It is believed to be there for good.
+        // What is read is believed to be durable.
         file.sync_all()?;
         file.seek(SeekFrom::Start(from))?;
         let mut bytes = Vec::new();

@@ -14,20 +14,20 @@ const MAX_LIST: u64 = 16 << 20;
 /// The reason why a list of public suffixes cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum SuffixListError {
-    /// It is not there.
+    /// The file of the list is not there.
     #[error(
         "`queues.public_suffixes`: there is no file {0}; leave the key out for the list that is built in"
     )]
     Absent(PathBuf),
-    /// It cannot be read.
+    /// The file of the list cannot be read.
     #[error("`queues.public_suffixes`: {0}")]
     Disk(#[from] DiskError),
-    /// It is no such list.
+    /// The file is no list of public suffixes.
     #[error("`queues.public_suffixes`: {path}: {source}")]
     Invalid {
-        /// The file.
+        /// The file that should be a list.
         path: PathBuf,
-        /// The mistake in it.
+        /// The mistake in the list.
         source: InvalidSuffixList,
     },
 }

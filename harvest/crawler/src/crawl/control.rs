@@ -11,15 +11,15 @@ use url::Url;
 /// A request to a crawl that goes on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CrawlCommand {
-    /// No new fetch begins.
+    /// The crawl begins no new fetch.
     Pause,
-    /// Fetches begin again.
+    /// The crawl begins fetches again.
     Resume,
-    /// It ends, and what is under way is recorded if it comes soon.
+    /// The crawl ends, and records the fetches under way that end soon.
     Terminate,
-    /// It ends, to be resumed later.
+    /// The crawl ends, to be resumed later.
     Suspend,
-    /// Further seeds.
+    /// Further seeds for the crawl.
     AddSeeds(Vec<Url>),
     /// URIs that are not fetched any more.
     Reject(Vec<RejectionRule>),
@@ -35,7 +35,7 @@ pub type ControlAnswer = Result<String, String>;
 /// A request that somebody waits for.
 #[derive(Debug)]
 pub struct ControlRequest {
-    /// The request.
+    /// The request to the crawl.
     pub control: CrawlCommand,
     /// The way for the answer, once what was done is durable. A crawl that has ended drops it.
     pub answer: oneshot::Sender<ControlAnswer>,
@@ -44,13 +44,13 @@ pub struct ControlRequest {
 /// An event that people should know of while a crawl goes on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CrawlNotice {
-    /// It goes on where an earlier process has ended.
+    /// The crawl goes on where an earlier process has ended.
     Resumed {
         /// The URIs that were fetched.
         fetched: u64,
         /// The URIs that wait.
         queued: u64,
-        /// The time for which it has run.
+        /// The time for which the crawl has run.
         running: Duration,
         /// Whether a person has paused it: nothing is fetched until it is told to go on.
         is_paused: bool,
@@ -59,11 +59,11 @@ pub enum CrawlNotice {
     Quarantined(String),
     /// A seed could not be fetched.
     SeedFailed {
-        /// The seed.
+        /// The URI of the seed.
         seed: String,
-        /// The reason.
+        /// The status that the try ended with.
         status: FetchStatus,
-        /// The time until it is tried again, and the most tries; `None`: it was the last try.
+        /// The time until the seed is tried again, and the most tries; `None`: it was the last try.
         again: Option<(Duration, u32)>,
         /// The time without any progress after which the crawl ends.
         idle: Duration,

@@ -12,19 +12,19 @@ use crate::frontier::QueueLengths;
 pub enum CrawlEnd {
     /// No URI is left that may be fetched.
     Finished,
-    /// A person has ended it.
+    /// A person has ended the crawl.
     Terminated,
-    /// It is to be resumed later.
+    /// The crawl is to be resumed later.
     Suspended,
-    /// Its time is over.
+    /// The crawl has run for its longest time.
     TimeLimit,
-    /// It has as many bytes as it may have.
+    /// The crawl has as many bytes as it may have.
     DataLimit,
-    /// It has as many URIs as it may have.
+    /// The crawl has as many URIs as it may have.
     ObjectLimit,
     /// Nothing was finished for too long, and only tries that failed before are left.
     Idle,
-    /// Its frontier is lost: it cannot go on, and what it has recorded is all there is.
+    /// The frontier is lost: the crawl cannot go on, and has only what was recorded so far.
     Broken,
 }
 
@@ -32,40 +32,40 @@ pub enum CrawlEnd {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct CrawlProgress {
-    /// The URIs that were fetched, with any status of their host.
+    /// The number of URIs that were fetched, with any status of their host.
     pub fetched: u64,
-    /// The bytes of their records.
+    /// The number of bytes in the records of those URIs.
     pub bytes: u64,
-    /// The URIs that could not be fetched, however often they were tried.
+    /// The number of URIs that could not be fetched, however often they were tried.
     pub failed: u64,
-    /// The URIs that wait.
+    /// The number of URIs that wait.
     pub queued: u64,
-    /// The fetches under way.
+    /// The number of fetches under way.
     pub under_way: u64,
-    /// The queues that have their turns.
+    /// The number of queues that have their turns.
     pub active_queues: u64,
-    /// The queues that have URIs and are out of budget.
+    /// The number of queues that have URIs and are out of budget.
     pub retired_queues: u64,
-    /// Returns the lengths of the queues.
+    /// The lengths of the queues.
     pub queues: QueueLengths,
-    /// The patterns under quarantine.
+    /// The number of patterns under quarantine.
     pub quarantined: u64,
-    /// Whether it pauses.
+    /// Whether the crawl pauses.
     pub is_paused: bool,
-    /// Whether it waits for room on the disk: less than [`super::MIN_FREE`] is left.
+    /// Whether the crawl waits for room on the disk: less than [`super::MIN_FREE`] is left.
     pub lacks_space: bool,
 }
 
 /// The outcome of a crawl.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CrawlOutcome {
-    /// The reason why it has ended.
+    /// The reason why the crawl has ended.
     pub end: CrawlEnd,
-    /// Its last progress.
+    /// The last progress of the crawl.
     pub progress: CrawlProgress,
-    /// The number of outcomes that were taken back when it was resumed.
+    /// The number of outcomes that were taken back when the crawl was resumed.
     pub taken_back: u64,
-    /// The time for which it went on, in all processes together and without pauses.
+    /// The time for which the crawl went on, in all processes together and without pauses.
     pub duration: Duration,
     /// The number of URIs that were not fetched, by host.
     pub remaining: BTreeMap<String, u64>,
@@ -74,7 +74,7 @@ pub struct CrawlOutcome {
     /// Seeds that failed, each with the reason by the number of a status; the first thousand.
     #[serde(default)]
     pub failing_seeds: Vec<(String, i32)>,
-    /// The connections at its end.
+    /// The connections at the end of the crawl.
     #[serde(default)]
     pub connections: Vec<ConnectionSnapshot>,
 }
@@ -82,10 +82,10 @@ pub struct CrawlOutcome {
 /// A connection, by its number in the crawl log.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ConnectionSnapshot {
-    /// The number.
+    /// The number of the connection.
     pub number: u32,
-    /// The URI that it fetches; `None`: it waits for one.
+    /// The URI that the connection fetches; `None` if it waits for one.
     pub uri: Option<String>,
-    /// The time for which it has fetched it.
+    /// The time since the fetch of that URI began.
     pub elapsed: Duration,
 }

@@ -63,9 +63,9 @@ struct InFlightUri {
     subject: InFlightSubject,
     uri: FrontierUri,
     url: Url,
-    /// Its connection, while it is being fetched.
+    /// The connection that fetches the URI; `None` before and after its fetch.
     fetching: Option<FetchConnection>,
-    /// Whether it has waited for robots.txt: it does not make way any more.
+    /// Whether the URI has waited for robots.txt: then it is not put back while others wait for its address.
     has_waited: bool,
 }
 
@@ -73,7 +73,7 @@ struct InFlightUri {
 #[derive(Clone, Copy, Debug)]
 struct FetchConnection {
     address: IpAddr,
-    /// Its number in the crawl log.
+    /// The number of the connection in the crawl log.
     connection: u32,
     since: Moment,
 }
@@ -125,7 +125,7 @@ pub(super) struct CrawlOwner {
     later: Option<Moment>,
     is_exhausted: bool,
     end: Option<CrawlEnd>,
-    /// The moment at which it was decided to end.
+    /// The moment at which the end of the crawl was decided.
     ending_since: Option<Moment>,
     progress: CrawlProgress,
     running: RunningTime,

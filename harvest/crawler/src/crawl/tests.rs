@@ -222,7 +222,7 @@ async fn suspended_crawl_goes_on_where_it_was() {
         let control = handle.control.clone();
         let running = tokio::task::spawn(crawl.run());
         let fetched = handle.progress.borrow().fetched;
-        // It ends with the next page, or because no page is left.
+        // The crawl is suspended at the next page, or ends because no page is left.
         let next = handle
             .progress
             .wait_for(|progress| progress.fetched > fetched);

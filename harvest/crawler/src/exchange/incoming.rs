@@ -31,9 +31,9 @@ pub(super) struct IncomingResponse {
     pub(super) receiver: ResponseReceiver,
     /// The moment at which the last bytes came.
     pub(super) last: Instant,
-    /// The reason why the rest of it was not waited for, or cannot come.
+    /// The reason why the rest of the response was not waited for, or cannot come.
     pub(super) cut: Option<Truncation>,
-    /// Whether its end was said, other than by the end of the connection.
+    /// Whether the response said its end, other than by the end of the connection.
     pub(super) has_ended: bool,
 }
 

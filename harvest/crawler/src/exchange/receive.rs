@@ -75,7 +75,7 @@ pub struct HttpResponse {
     pub payload_length: u64,
     /// The way in which the response ended on the wire.
     pub ending: Ending,
-    /// The reason why it is not whole.
+    /// The reason why the response is not whole.
     pub truncation: Option<Truncation>,
     /// Whether the connection may carry another request.
     pub is_reusable: bool,

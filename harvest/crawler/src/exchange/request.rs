@@ -177,7 +177,7 @@ impl HttpRequest {
         &self.bytes
     }
 
-    /// Returns the block of its `request` record: the bytes that are sent, but for secrets.
+    /// Returns the block of the `request` record: the bytes that are sent, but for secrets.
     pub fn recorded_bytes(&self) -> Vec<u8> {
         let mut recorded = Vec::with_capacity(self.bytes.len());
         let mut from = 0;
@@ -208,7 +208,7 @@ impl HttpRequest {
 fn without_private_parts(url: &Url) -> Url {
     let mut url = url.clone();
     url.set_fragment(None);
-    // They fail for a URI without a host, which has neither.
+    // Both fail for a URI without a host, which has no user and no password.
     let _has_none = url.set_username("").is_err() || url.set_password(None).is_err();
     url
 }

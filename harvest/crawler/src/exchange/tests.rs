@@ -96,7 +96,7 @@ async fn kept_connection_carries_one_response_each() {
     );
 }
 
-/// A connection to a host that has sent its answer before it was asked, and the other end of it.
+/// Returns a connection to a host that has sent its answer before it was asked, and the other end of it.
 async fn answered(answer: &str) -> (HostConnection, DuplexStream) {
     let (wire, mut host) = tokio::io::duplex(1 << 16);
     host.write_all(answer.as_bytes()).await.unwrap();

@@ -39,19 +39,19 @@ pub enum ProtocolOffer {
 pub enum CertificateVerdict {
     /// An authority that is known vouches for this host now.
     Good,
-    /// Its time is over.
+    /// The certificate has expired.
     Expired,
-    /// Its time has not come.
+    /// The certificate is not valid yet.
     NotYetValid,
-    /// No authority that is known has issued it, or none is known at all.
+    /// No authority that is known has issued the certificate, or none is known at all.
     UnknownIssuer,
-    /// It was issued by itself, and is no authority that is known.
+    /// The certificate was issued by itself, and is no authority that is known.
     SelfSigned,
-    /// It names other hosts.
+    /// The certificate names other hosts.
     WrongName,
     /// The signature of an issuer, or that of the host in the handshake, is another one than its key makes.
     BadSignature,
-    /// It is wrong in another way, in the words of the library.
+    /// The certificate is wrong in another way, in the words of the library.
     Invalid(String),
 }
 
@@ -74,7 +74,7 @@ impl CertificateVerdict {
 /// The terms of a TLS session with a host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TlsSession {
-    /// The worth of its certificate.
+    /// The worth of the host's certificate.
     pub verdict: CertificateVerdict,
     /// The version: `TLSv1_3`.
     pub version: String,
@@ -170,7 +170,7 @@ impl TlsClient {
         let Error::InvalidCertificate(why) = &error else {
             return CertificateVerdict::Invalid(error.to_string());
         };
-        // One that may issue others is refused as the certificate of a host before its issuer is looked for.
+        // A certificate that may issue others is refused as that of a host before its issuer is looked for.
         let has_no_issuer = *why == E::UnknownIssuer || matches!(why, E::Other(_));
         if has_no_issuer && is_self_issued(own) {
             return CertificateVerdict::SelfSigned;
@@ -232,7 +232,7 @@ impl TlsAttempt<'_> {
 /// Returns the authorities that this machine knows. None that can be read: every certificate is one of an unknown issuer.
 pub fn system_authorities() -> RootCertStore {
     let mut authorities = RootCertStore::empty();
-    // One that cannot be read vouches for nobody; the others do.
+    // An authority that cannot be read vouches for nobody; the others do.
     authorities.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
     authorities
 }
@@ -362,7 +362,7 @@ mod tests {
             for byte in [0x00, 0x7f, 0x80, 0x84, 0xff] {
                 let mut damaged = own.to_vec();
                 damaged[at] = byte;
-                // It has an answer.
+                // Any answer is right; a panic is not.
                 let _answer = is_self_issued(&damaged);
             }
         }

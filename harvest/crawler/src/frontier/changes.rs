@@ -275,7 +275,7 @@ impl Frontier {
             let (status, bytes) = (outcome.status, outcome.bytes);
             queue.account.charge(status, bytes, cost, &limits);
             if outcome.goes_back {
-                // It costs a try, and is no object: a failure, or a demand for a user that the next try answers.
+                // The outcome costs a try and is no object: a failure, or a demand for a user that a later try answers.
                 queue.account.successes = before.successes;
                 queue.account.bytes = before.bytes;
             }

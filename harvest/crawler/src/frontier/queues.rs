@@ -13,39 +13,39 @@ use url::Url;
 
 use super::Frontier;
 
-/// One queue at a moment.
+/// A queue at one moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QueueSnapshot {
-    /// Its name.
+    /// The name of the queue.
     pub name: String,
-    /// Its state.
+    /// The state of the queue.
     pub state: QueueState,
-    /// Its precedence: the smaller, the sooner.
+    /// The precedence of the queue: the smaller, the sooner.
     pub precedence: u8,
-    /// The URIs in it that nobody fetches.
+    /// The number of URIs in the queue that nobody fetches.
     pub size: u64,
-    /// The URIs that were ever put into it.
+    /// The number of URIs that were ever put into the queue.
     pub enqueued: u64,
-    /// The sums that it has spent and received.
+    /// The sums that the queue has spent and received.
     pub account: QueueAccount,
-    /// Its limits.
+    /// The limits of the queue.
     pub limits: QueueLimits,
-    /// The time at which a URI was last taken out of it.
+    /// The time at which a URI was last taken out of the queue.
     pub last_taken: Option<Timestamp>,
-    /// The URI that it would give next.
+    /// The URI that the queue would give next.
     pub next: Option<String>,
 }
 
 /// The lengths of the queues of a crawl, and how many of them wait for a turn.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct QueueLengths {
-    /// The most URIs in one queue.
+    /// The number of URIs in the longest queue.
     pub longest: u64,
-    /// The queues that have URIs.
+    /// The number of queues that have URIs.
     pub not_empty: u64,
-    /// The queues that have URIs, and may go on.
+    /// The number of queues that have URIs, and may go on.
     pub wanting: u64,
-    /// Those of them that have a fetch under way, or rest after one.
+    /// The number of queues counted in `wanting` that have a fetch under way, or rest after one.
     pub served: u64,
 }
 
@@ -132,7 +132,7 @@ impl Frontier {
         for (number, queue) in (0..).map(QueueNumber).zip(&self.queues) {
             let rests_until = self.turns.rests_until(number);
             let state = match self.turns.state(number) {
-                // It was put off before this process began, and has not asked for its turn.
+                // The queue was put off before this process began, and has not asked for its turn.
                 Some(QueueState::Inactive) if rests_until > Moment::ZERO => {
                     QueueState::Snoozed(rests_until)
                 }

@@ -16,22 +16,22 @@ pub enum Urgency {
     High,
     /// Redirects, and the parts of a page that was just fetched.
     Medium,
-    /// All others.
+    /// All other URIs.
     Normal,
 }
 
 /// A URI to be fetched.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FrontierUri {
-    /// The URI.
+    /// The URI as text.
     pub uri: String,
-    /// The letters of the hops from its seed.
+    /// The letters of the hops from the seed.
     pub hops: String,
-    /// The URI that led here.
+    /// The URI that led to this one.
     pub via: Option<String>,
-    /// The seed that all of it began with.
+    /// The seed that the way to this URI began with.
     pub source: Option<String>,
-    /// The urgency.
+    /// The urgency of the URI within its queue.
     pub urgency: Urgency,
     /// The number of tries so far.
     pub tries: u32,
@@ -121,7 +121,7 @@ pub enum PrerequisiteRow {
     },
     /// The robots.txt of a host, from its URI.
     Robots {
-        /// The status of its response; `None`: the host could not be reached.
+        /// The status of the response; `None`: the host could not be reached.
         status: Option<u16>,
         /// The file, as much of it as is read.
         file: Vec<u8>,
@@ -145,7 +145,7 @@ impl Value for HeldUriRow {}
 /// An outcome that a power cut may take back.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct PendingOutcomeRow {
-    /// The place behind its records and its line.
+    /// The place behind the records and the line of the outcome.
     pub(super) place: RecordedPlace,
     pub(super) undo: UndoRow,
 }
@@ -159,7 +159,7 @@ pub(super) enum UndoRow {
     Uri {
         key: (u32, u8, u8, u64),
         uri: FrontierUri,
-        /// The place that it went back to by itself.
+        /// The place that the URI went back to by itself.
         requeued: Option<(u32, u8, u8, u64)>,
         account: AccountRow,
     },

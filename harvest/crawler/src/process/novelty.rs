@@ -19,7 +19,7 @@ const WITH_LINKS: [&str; 7] = ["html", "xml", "css", "javascript", "json", "pdf"
 /// The captures of earlier jobs.
 #[derive(Debug)]
 pub struct KnownCaptures {
-    /// The index.
+    /// The index of the captures.
     pub index: DedupIndex,
     /// Whether text is looked up, too.
     pub with_text: bool,

@@ -23,7 +23,7 @@ use crate::recorder::{FinishedTry, RecorderError, TrySubject};
 /// The most redirects from a robots.txt (RFC 9309 §2.3.1.2).
 const MOST_ROBOTS_REDIRECTS: u8 = 5;
 
-/// The seconds for which it holds that a host has no address.
+/// The seconds after which the name server is asked again for a host without an address.
 const NO_ADDRESS_SECONDS: i64 = 3600;
 
 impl CrawlOwner {

@@ -23,7 +23,7 @@ use crate::recorder::{FinishedTry, RecorderError, TrySubject};
 /// The most requests that wait for one address; further ones wait in their queues.
 const MOST_WAITING: usize = 16;
 
-/// The shortest time for which one of those that wait is expected to take its turn.
+/// The shortest time that each request which waits for an address is expected to take.
 const SHORTEST_WAY: Duration = Duration::from_millis(100);
 
 impl CrawlOwner {
@@ -52,7 +52,7 @@ impl CrawlOwner {
         let permitted = addresses.iter().copied();
         let permitted = permitted.filter(|address| decide(*address, &self.allowed).is_ok());
         let permitted: Vec<IpAddr> = permitted.collect();
-        // Another of its addresses with each try. Where none is permitted, the first one says why.
+        // Each try takes another address of the host. Where none is permitted, the first address says why.
         let address = permitted.get(try_number % permitted.len().max(1));
         let Some(address) = address.or(addresses.first()).copied() else {
             let status = if url.has_host() && matches!(url.scheme(), "http" | "https") {
@@ -100,7 +100,7 @@ impl CrawlOwner {
         if may_wait || waiting < MOST_WAITING {
             return false;
         }
-        // About the time that those take who wait already.
+        // About the time that the requests take which wait already.
         let pause = self
             .job
             .order

@@ -36,7 +36,7 @@ async fn cookies_go_back_to_their_host() {
             has_cookie,
             "{sent}"
         );
-        // It went over the wire: it is recorded.
+        // The request went over the wire with its cookie, and is recorded so.
         let recorded = blocks(directory.path(), Kind::Request);
         assert_eq!(&recorded[&format!("{base}members/")], sent);
     }

@@ -16,13 +16,13 @@ const PAGE: &str = "<a href=/a>a</a>\n";
 /// The protocols of a host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ServerProtocol {
-    /// It selects one of these protocols, or refuses the connection.
+    /// The host selects one of these protocols, or refuses the connection.
     Selects(&'static [&'static str]),
-    /// It selects HTTP/2, or else nothing, and speaks HTTP/2 whatever was agreed on.
+    /// The host selects HTTP/2, or else nothing, and speaks HTTP/2 whatever was agreed on.
     InsistsOnHttp2,
-    /// It selects HTTP/2, or else nothing, and closes the connection then.
+    /// The host selects HTTP/2, or else nothing, and closes the connection then.
     ClosesOtherwise,
-    /// It has never heard of a selection.
+    /// The host selects no protocol, and knows HTTP/1.1 only.
     Old,
 }
 
@@ -105,7 +105,7 @@ fn first_argument<S, A: Default, B, R>(_: fn(&mut S, A, B) -> R) -> A {
 }
 
 async fn speak_frames(stream: impl AsyncRead + AsyncWrite + Unpin) {
-    // One that speaks another protocol is sent away with frames that it cannot read.
+    // A client that speaks another protocol is sent away with frames that it cannot read.
     let Ok(mut connection) = h2::server::handshake(stream).await else {
         return;
     };

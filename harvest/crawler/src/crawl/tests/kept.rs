@@ -6,17 +6,17 @@ use super::*;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ConnectionHabit {
     Keeps,
-    /// It says so.
+    /// The host says that it closes the connection, and closes it.
     ClosesAloud,
-    /// It says nothing.
+    /// The host closes the connection without saying so.
     Closes,
-    /// It has an old version.
+    /// The host answers in HTTP/1.0, and closes the connection.
     IsOld,
-    /// It sends a page that nobody has asked for.
+    /// The host sends a page that nobody has asked for.
     SendsMore,
-    /// It complains that no request has come, and closes.
+    /// The host complains that no request has come, and closes the connection.
     Complains,
-    /// It complains when the next request comes.
+    /// The host complains when the next request comes, and closes the connection.
     ComplainsLate,
 }
 

@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// The bytes that a host got, and those that it sent, by message.
+/// The bytes of each message that a host got or sent.
 type RequestBytes = Arc<Mutex<BTreeSet<Vec<u8>>>>;
 
 /// A response with chunks, an interim response before it, and fields that a parser would write otherwise.
@@ -48,7 +48,7 @@ async fn talk(mut stream: TcpStream, messages: RequestBytes) {
             .unwrap()
             .extend([head.clone().into_bytes(), response.to_vec()]);
         if head.starts_with("GET / ") {
-            // It is no part of the response.
+            // An interim response is no part of the response.
             stream
                 .write_all(b"HTTP/1.1 103 Early Hints\r\nLink: </3>\r\n\r\n")
                 .await

@@ -17,7 +17,7 @@ fn contents(directory: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     found
 }
 
-/// A crawl that was ended in order, with two of five URIs recorded.
+/// Returns a crawl that was ended in order, with two of five URIs recorded.
 fn begun() -> tempfile::TempDir {
     let directory = tempfile::tempdir().unwrap();
     let (mut recorder, _) = open(directory.path());
