@@ -22,9 +22,9 @@ pub(crate) fn links(text: &str, outlinks: &mut Outlinks<'_>) {
 /// The rule that a token belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum CssRule {
-    /// Its string is a URL.
+    /// An `@import`: its string is a URL.
     Import,
-    /// Its URL is a name, and nothing is there.
+    /// An `@namespace`: its URL is a name, and nothing is there.
     Namespace,
     Other,
 }

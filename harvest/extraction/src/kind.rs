@@ -37,7 +37,7 @@ impl DocumentKind {
         }
     }
 
-    /// Returns whether it has characters.
+    /// Returns whether documents of this kind have characters.
     pub(crate) const fn is_text(self) -> bool {
         !matches!(self, Self::Pdf | Self::Other)
     }

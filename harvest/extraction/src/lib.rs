@@ -61,13 +61,13 @@ use source::{BoundedReader, ReadEnd};
 /// A document that was fetched.
 #[derive(Clone, Copy, Debug)]
 pub struct FetchedDocument<'a> {
-    /// Its own URL: links are relative to it, unless the document says otherwise.
+    /// The URL of the document: links are relative to it, unless the document says otherwise.
     pub url: &'a Url,
     /// The head of the response, if there was one.
     pub head: Option<&'a Head>,
     /// The URL of the document that led here. The strings of a script are relative to it, because a script runs there.
     pub via: Option<&'a Url>,
-    /// Whether it was reached as a sitemap: a list of URLs, or XML in gzip, is then read too.
+    /// Whether the document was reached as a sitemap: a list of URLs, or XML in gzip, is then read too.
     pub is_manifest: bool,
 }
 
@@ -118,9 +118,10 @@ impl Default for ExtractionLimits {
 pub struct Link {
     /// The URL, absolute and without a fragment; its scheme is `http`, `https` or `ftp`.
     pub url: Url,
-    /// The hop by which the document leads to it.
+    /// The hop by which the document leads to the URL.
     pub hop: Hop,
-    /// The place where it stands, as Heritrix writes it into `outlink` fields: `a/@href`, `=JS_MISC`, `Location:`.
+    /// The place where the link stands, as Heritrix writes it into `outlink` fields: `a/@href`, `=JS_MISC`,
+    /// `Location:`.
     pub context: &'static str,
 }
 

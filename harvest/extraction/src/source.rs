@@ -11,18 +11,18 @@ const START: u64 = 16 << 10;
 /// The reason why a document was not read to its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ReadEnd {
-    /// It has more bytes than are read.
+    /// The document has more bytes than are read.
     Length,
-    /// A part of it is larger than may be held.
+    /// A part of the document is larger than may be held.
     Memory,
-    /// Its bytes are cut or damaged.
+    /// The bytes of the document are cut or damaged.
     Body,
-    /// It is not what it seems to be.
+    /// The document breaks the syntax of its kind.
     Syntax,
 }
 
 impl ReadEnd {
-    /// Returns the word of it in an annotation.
+    /// Returns the word for the reason in an annotation.
     pub(crate) const fn label(self) -> &'static str {
         match self {
             Self::Length => "length",

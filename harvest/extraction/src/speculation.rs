@@ -57,8 +57,8 @@ pub(crate) fn looks_like_url(text: &str) -> bool {
     }
 }
 
-/// Returns whether it may stand in a lazy attribute in place of a URL: such a value is one, unless it is a word, a number or a
-/// template.
+/// Returns whether a text may stand in a lazy attribute in place of a URL: such a value is one, unless it is a word, a
+/// number or a template.
 pub(crate) fn may_be_reference(text: &str) -> bool {
     let text = text.trim();
     text.contains(['.', '/'])
@@ -107,7 +107,7 @@ fn is_absolute_path(path: &str, has_query: bool) -> bool {
         && !path.contains(['!', ',', ';'])
 }
 
-/// Returns whether it is a path to a file of a known extension.
+/// Returns whether a text is a path to a file of a known extension.
 fn is_relative_path(path: &str) -> bool {
     let mut rest = path.strip_prefix("./").unwrap_or(path);
     while let Some(above) = rest.strip_prefix("../") {
