@@ -20,27 +20,27 @@ use crate::{CrawlOrder, InvalidOrder};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct HarvestJob {
-    /// Its number, which no other job of the institution has.
+    /// The number of the job, which no other job of the institution has.
     pub id: u64,
-    /// The number of the harvest definition that it belongs to.
+    /// The number of the harvest definition that the job belongs to.
     pub harvest_id: u64,
-    /// The number of the run of that harvest that it belongs to, from 0.
+    /// The number of the run of that harvest that the job belongs to, from 0.
     #[serde(default)]
     pub harvest_number: u32,
-    /// The collection that its archive files are named after.
+    /// The collection that the archive files of the job are named after.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub collection: Option<Collection>,
-    /// The kind of harvester that it is for.
+    /// The kind of harvester that the job is for.
     #[serde(default = "default_channel")]
     pub channel: String,
-    /// The time at which it was submitted.
+    /// The time at which the job was submitted.
     pub submitted: Timestamp,
     /// The words of people about the harvest.
     #[serde(default)]
     pub harvest: HarvestDescription,
-    /// The URIs that it begins with, each once.
+    /// The URIs that the job begins with, each once.
     pub seeds: Vec<Url>,
-    /// The order by which it is harvested.
+    /// The order by which the job is harvested.
     #[serde(default)]
     pub order: CrawlOrder,
 }
@@ -56,9 +56,9 @@ fn default_channel() -> String {
 pub struct HarvestDescription {
     /// The name of the harvest definition.
     pub name: String,
-    /// The comments on it.
+    /// The comments on the harvest definition.
     pub comments: String,
-    /// The name of its schedule.
+    /// The name of the schedule.
     pub schedule: String,
     /// The name of the template of the order.
     pub template: String,

@@ -43,9 +43,9 @@ pub struct CrawlOrder {
     pub queues: QueueSettings,
     /// The limits of the whole job and of each fetch.
     pub limits: LimitSettings,
-    /// Failures that pass.
+    /// The tries after failures that may pass.
     pub retry: RetrySettings,
-    /// The requests.
+    /// The requests to hosts.
     pub http: HttpSettings,
     /// The links in what was fetched.
     pub extraction: ExtractionSettings,

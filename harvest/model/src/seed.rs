@@ -9,21 +9,21 @@ use url::Url;
 /// A text that is no seed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidSeed {
-    /// It is no URI.
+    /// The text is no URI.
     #[error("`{text}` is no seed: {why}; write for example `https://www.example.dk/`")]
     Syntax {
-        /// The text.
+        /// The text of the seed.
         text: String,
         /// The mistake in the syntax.
         why: url::ParseError,
     },
-    /// It is a URI that is not fetched by HTTP.
+    /// The text is a URI that is not fetched by HTTP.
     #[error("`{0}` is no seed: only `http` and `https` are harvested")]
     Scheme(String),
-    /// It has a user or a password, which would be documented. They are not repeated here.
+    /// The URI has a user or a password, which would be documented. They are not repeated here.
     #[error("a seed on {host} has a user or a password in it; write a [[credential]] in the order")]
     User {
-        /// The host.
+        /// The host of the seed.
         host: String,
     },
 }
@@ -34,7 +34,7 @@ pub enum InvalidSeed {
 pub struct InvalidSeedLine {
     /// The number of the line, from 1.
     pub line: usize,
-    /// The mistake in it.
+    /// The mistake in the line.
     pub why: InvalidSeed,
 }
 

@@ -67,13 +67,14 @@ entry! {
 }
 
 impl Credential {
-    /// Returns whether it may be sent with a request for a URI: the host is the same, whatever its case.
+    /// Returns whether the credential may be sent with a request for a URI: the host is the same, whatever its case.
     pub fn is_for(&self, url: &Url) -> bool {
         url.host_str()
             .is_some_and(|host| host.eq_ignore_ascii_case(&self.host))
     }
 
-    /// Returns whether it answers a realm of its host: it names this realm or none, and is for no login page.
+    /// Returns whether the credential answers a realm of its host: it names this realm or none, and is for no login
+    /// page.
     pub fn answers(&self, realm: &str) -> bool {
         self.form.is_none() && self.realm.as_ref().is_none_or(|own| own == realm)
     }

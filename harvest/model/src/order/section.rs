@@ -9,7 +9,7 @@ pub(crate) type Keys = &'static [(&'static str, &'static [&'static str])];
 pub(crate) trait DocumentedSection {
     /// The lines of the comment of the section.
     const ABOUT: &'static [&'static str];
-    /// Its keys.
+    /// The keys of the section.
     const KEYS: Keys;
 }
 

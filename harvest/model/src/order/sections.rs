@@ -35,7 +35,7 @@ pub enum ScopeKind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum RobotsPolicy {
-    /// They are kept (RFC 9309).
+    /// The rules are kept (RFC 9309).
     Obey,
     /// The file is fetched and documented, and excludes nothing.
     Ignore,
