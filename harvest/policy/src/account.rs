@@ -8,9 +8,9 @@ use crate::status::FetchStatus;
 /// The limits of one queue, and its rank among others. `None` is no limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QueueLimits {
-    /// Its precedence: a queue waits for those of a smaller one.
+    /// The precedence of the queue: it waits for queues of a smaller one.
     pub precedence: u8,
-    /// The cost that a queue may run up before another one has its turn.
+    /// The cost that the queue may run up before another one has its turn.
     pub session: u64,
     /// The cost of a failure on top of that of a URI.
     pub error_penalty: u64,
@@ -95,13 +95,13 @@ impl Quota {
 /// The answer to the question whether a queue may go on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum QueueStanding {
-    /// Its next URI may be fetched.
+    /// The next URI of the queue may be fetched.
     Open,
-    /// Others have their turn first.
+    /// Other queues have their turn first.
     SessionSpent,
-    /// Its total budget is used up: it is retired.
+    /// The total budget of the queue is used up: it is retired.
     BudgetSpent,
-    /// A quota is used up: it is retired, and its URIs are logged with the annotation.
+    /// A quota of the queue is used up: it is retired, and its URIs are logged with the annotation.
     QuotaReached(Quota),
 }
 

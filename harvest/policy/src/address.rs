@@ -38,12 +38,12 @@ pub enum SpecialPurpose {
     Documentation,
     /// Measurements of devices (RFC 2544).
     Benchmarking,
-    /// A protocol of its own, or no use yet.
+    /// Protocols of their own, or no use yet.
     Reserved,
 }
 
 impl SpecialPurpose {
-    /// Returns the adjective for it in a sentence.
+    /// Returns the adjective for the purpose in a sentence.
     const fn adjective(self) -> &'static str {
         match self {
             Self::Unspecified => "an unspecified",
@@ -67,9 +67,9 @@ impl SpecialPurpose {
     .purpose.adjective()
 )]
 pub struct ForbiddenAddress {
-    /// The address.
+    /// The address that is not connected to.
     pub address: IpAddr,
-    /// The reason.
+    /// The purpose that forbids the address.
     pub purpose: SpecialPurpose,
 }
 
@@ -193,7 +193,7 @@ pub enum InvalidNetwork {
     /// The text behind the slash is no number, or too large a one.
     #[error("`{text}` is no network; write a number from 0 to {most} behind the slash")]
     Length {
-        /// The text.
+        /// The text that should be a network.
         text: String,
         /// The most bits of a prefix.
         most: u8,
@@ -201,9 +201,9 @@ pub enum InvalidNetwork {
     /// Bits are set behind the prefix: it is not clear which network is meant.
     #[error("`{text}` is an address in a network, and not the network; write `{network}`")]
     HostBits {
-        /// The text.
+        /// The text that should be a network.
         text: String,
-        /// The network that has this address.
+        /// The network that this address belongs to.
         network: Network,
     },
 }

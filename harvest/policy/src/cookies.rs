@@ -46,9 +46,9 @@ const MAX_YOUNG: usize = 8 << 20;
 struct StoredCookie {
     name: String,
     value: String,
-    /// The host that has set it, or the domain that it named.
+    /// The host that has set the cookie, or the domain that it named.
     domain: String,
-    /// Whether only the host that has set it gets it.
+    /// Whether the cookie is sent to the host that has set it only, and not to others of its domain.
     is_host_only: bool,
     path: String,
     is_secure: bool,
@@ -71,7 +71,7 @@ impl StoredCookie {
         (&self.name, &self.domain, &self.path) == (&other.name, &other.domain, &other.path)
     }
 
-    /// Returns whether it goes with a request (RFC 6265 §5.4).
+    /// Returns whether the cookie goes with a request (RFC 6265 §5.4).
     fn goes_to(&self, host: &str, url: &Url) -> bool {
         let is_host = if self.is_host_only {
             host == self.domain

@@ -8,11 +8,11 @@ use crate::hops::HopPath;
 /// The cost of a URI for the budgets of its queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CostPolicy {
-    /// One (Heritrix' `UnitCostAssignmentPolicy`).
+    /// Every URI costs one (Heritrix' `UnitCostAssignmentPolicy`).
     #[default]
     Unit,
-    /// One, one more with a query, and another one if the page that led to it differs by its query only (Heritrix'
-    /// `WagCostAssignmentPolicy`): what a script makes up uses up its budget sooner.
+    /// A URI costs one, one more with a query, and another one if the page that led to it differs by its query only
+    /// (Heritrix' `WagCostAssignmentPolicy`): what a script makes up uses up its budget sooner.
     Surplus,
 }
 
@@ -32,10 +32,11 @@ impl CostPolicy {
 /// The order of the URIs of a queue that are equally urgent. Equal ones come in the order in which they were found.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum UriOrder {
-    /// The cheap ones (Heritrix' `CostUriPrecedencePolicy`).
+    /// The cheap URIs come first (Heritrix' `CostUriPrecedencePolicy`).
     #[default]
     Cost,
-    /// Those that few hops led to (Heritrix' `HopsUriPrecedencePolicy`): a site is crawled in its breadth.
+    /// The URIs that few hops led to come first (Heritrix' `HopsUriPrecedencePolicy`): a site is crawled in its
+    /// breadth.
     Hops,
 }
 

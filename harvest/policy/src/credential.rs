@@ -61,7 +61,7 @@ pub enum Challenge {
 /// An algorithm of the Digest scheme.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DigestAlgorithm {
-    /// Its name as the host wrote it; `None` if it named none, which means MD5.
+    /// The name of the algorithm as the host wrote it; `None` if it named none, which means MD5.
     pub name: Option<String>,
     /// The hash function.
     pub hash: DigestHash,
@@ -115,9 +115,9 @@ pub fn strongest(challenges: Vec<Challenge>) -> Option<Challenge> {
 /// A user and a password.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Login<'a> {
-    /// The user.
+    /// The name of the user.
     pub user: &'a str,
-    /// The password.
+    /// The password of the user.
     pub password: &'a str,
 }
 
@@ -133,7 +133,7 @@ impl fmt::Debug for Login<'_> {
 /// The request that an answer is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SignedRequest<'a> {
-    /// The method.
+    /// The method of the request.
     pub method: &'a str,
     /// The target as the request line has it: path and query.
     pub target: &'a str,

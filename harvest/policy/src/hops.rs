@@ -19,7 +19,7 @@ pub enum Hop {
     Link,
     /// A part of the page: an image, a style sheet, a script.
     Embed,
-    /// A redirect.
+    /// A redirect by the host.
     Redirect,
     /// A string in a script that looks like a URI.
     Speculative,
@@ -45,7 +45,7 @@ impl Hop {
         Self::Submit,
     ];
 
-    /// Returns its letter in the crawl log.
+    /// Returns the letter of the hop in the crawl log.
     pub const fn letter(self) -> char {
         match self {
             Self::Link => 'L',
@@ -91,7 +91,7 @@ impl HopPath {
         Self(self.0.iter().copied().chain([hop]).collect())
     }
 
-    /// Returns whether it is the path to a seed.
+    /// Returns whether the path is that of a seed.
     pub fn is_seed(&self) -> bool {
         self.0.is_empty()
     }
@@ -111,7 +111,7 @@ impl HopPath {
         self.0.last().copied()
     }
 
-    /// Returns whether it is a seed or was reached from one by redirects alone.
+    /// Returns whether the path is that of a seed, or of a URI that was reached from one by redirects alone.
     pub fn is_redirected_seed(&self) -> bool {
         self.0.iter().all(|hop| *hop == Hop::Redirect)
     }

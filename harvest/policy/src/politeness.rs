@@ -35,9 +35,9 @@ impl Default for Politeness {
 /// The finished fetch that a pause follows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FinishedFetch {
-    /// The time from its first byte out to its last byte in.
+    /// The time from the first byte of the request to the last byte of the response.
     pub duration: Duration,
-    /// The bytes that came in.
+    /// The number of bytes that came in.
     pub bytes: u64,
     /// The `Crawl-delay` of the host, if it names one.
     pub crawl_delay: Option<Duration>,

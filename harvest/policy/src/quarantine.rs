@@ -61,11 +61,11 @@ const CONTENTS: usize = 1 << 19;
 /// The counts of one pattern.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct PatternCounts {
-    /// The points against it.
+    /// The points against the pattern.
     suspicion: u32,
-    /// The URIs of it that were vouched for and not fetched yet.
+    /// The number of URIs of the pattern that were vouched for and not fetched yet.
     vouchers: u32,
-    /// Responses that repeated content or failed, less those with new content.
+    /// The number of responses that repeated content or failed, less those with new content.
     repeats: u8,
 }
 

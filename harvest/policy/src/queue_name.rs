@@ -25,12 +25,12 @@ use crate::suffixes::SuffixList;
 /// The part of a URI, or of the seed that it was found from, that names its queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum QueueKind {
-    /// The domain of its host.
+    /// The domain of the URI's host.
     #[default]
     Domain,
     /// The domain of the seed: what a page takes from elsewhere counts against the site that has the page.
     Seed,
-    /// Its host.
+    /// The host of the URI.
     Host,
 }
 

@@ -31,19 +31,19 @@ const WILD: [char; 5] = ['*', '+', '?', '[', '\\'];
 /// A rule by which URIs are rejected. Its text can be read again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RejectionRule {
-    /// All URIs that begin so.
+    /// All URIs that begin with a prefix in SURT form.
     Prefix(SurtPrefix),
-    /// All URIs that match as a whole.
+    /// All URIs that match an expression as a whole.
     Expression(TrapExpression),
 }
 
 /// The reason why a text is no rule.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidRejection {
-    /// It is no expression either.
+    /// The text is no prefix, and no expression either.
     #[error(transparent)]
     Expression(#[from] InvalidTrapExpression),
-    /// It is neither a URI nor a prefix, and as an expression it would match nothing.
+    /// The text is neither a URI nor a prefix, and as an expression it would match nothing.
     #[error(
         "`{0}` would match no URI; write a URI with `http://` or `https://`, a prefix in SURT form such as \
          `http://(dk,example,`, or an expression for whole URIs such as `.*/calendar/.*`"

@@ -24,9 +24,9 @@ const MAX_DELAY: Duration = Duration::from_hours(24);
 /// The answer of a host to the request for its robots.txt, after redirects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RobotsAnswer {
-    /// The file: its rules hold (RFC 9309 §2.3.1.1).
+    /// The host has the file: its rules hold (RFC 9309 §2.3.1.1).
     File,
-    /// There is no file (400 to 499, or a sixth redirect): everything may be fetched (§2.3.1.3, §2.3.1.2).
+    /// The host has no file (400 to 499, or a sixth redirect): everything may be fetched (§2.3.1.3, §2.3.1.2).
     Absent,
     /// The host cannot say (500 to 599, 429, no answer): nothing may be fetched for now (§2.3.1.4).
     Unreachable,
@@ -197,8 +197,8 @@ impl PathPattern {
         })
     }
 
-    /// Returns whether it matches a path in the form of [`normal_path`]. Each piece is taken where it first occurs, which leaves
-    /// the most bytes to the others; so no place is looked at twice.
+    /// Returns whether the pattern matches a path in the form of [`normal_path`]. Each piece is taken where it first
+    /// occurs, which leaves the most bytes to the others; so no place is looked at twice.
     fn matches(&self, path: &[u8]) -> bool {
         let Some((first, others)) = self.pieces.split_first() else {
             return false;

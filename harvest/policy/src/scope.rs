@@ -101,7 +101,7 @@ pub struct Scope {
 /// Other limits of the scope for what a prefix covers. `None`: as below it.
 #[derive(Clone, Debug)]
 pub struct ScopeOverlay {
-    /// The prefix.
+    /// The prefix of the URIs that the limits hold for.
     pub prefix: SurtPrefix,
     /// Further crawler traps.
     pub traps: TrapList,

@@ -116,7 +116,7 @@ impl FetchStatus {
         }
     }
 
-    /// Returns whether it counts as a failure of the URI.
+    /// Returns whether the status counts as a failure of the URI.
     pub const fn is_failure(self) -> bool {
         self.0 < 0 && !self.is_disregarded() && !matches!(self, Self::DEFERRED)
     }
@@ -153,11 +153,11 @@ impl Default for RetryRules {
 /// The way of a URI after a try.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TryDecision {
-    /// It is finished with this status.
+    /// The URI is finished with this status.
     Finished(FetchStatus),
-    /// It goes back to its queue at once, because something else has to be fetched first. That is no try.
+    /// The URI goes back to its queue at once, because something else has to be fetched first. That is no try.
     Deferred,
-    /// It goes back to its queue, which rests for this time.
+    /// The URI goes back to its queue, which rests for this time.
     RetryAfter(Duration),
 }
 

@@ -31,22 +31,22 @@ const VERSION: &str = "VERSION:";
 /// The reason why a file is no list of public suffixes.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidSuffixList {
-    /// It is no text.
+    /// The file is no text in UTF-8.
     #[error(
         "it is not UTF-8; take the file of https://publicsuffix.org/list/public_suffix_list.dat"
     )]
     NoText,
-    /// A line is no rule.
+    /// A line of the file is no rule.
     #[error(
         "line {line}: `{rule}` is no rule; write a name such as `co.uk`, `*.ck`, or `!www.ck` for an exception"
     )]
     Rule {
         /// The number of the line, from 1.
         line: usize,
-        /// The text.
+        /// The text of the line.
         rule: String,
     },
-    /// It has no rule.
+    /// The file has no rule.
     #[error(
         "there is no rule in it; take the file of https://publicsuffix.org/list/public_suffix_list.dat"
     )]

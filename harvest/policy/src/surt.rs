@@ -53,14 +53,14 @@ pub struct SurtPrefix(String);
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{text}` is no prefix in SURT form; write {suggestion}")]
 pub struct InvalidSurtPrefix {
-    /// The text.
+    /// The text that should be a prefix.
     pub text: String,
     /// The form that was probably meant, or an example.
     pub suggestion: String,
 }
 
 impl SurtPrefix {
-    /// Returns whether it covers a URI in SURT form, as [`surt`] makes it.
+    /// Returns whether the prefix covers a URI in SURT form, as [`surt`] makes it.
     pub fn covers(&self, surt: &str) -> bool {
         surt.starts_with(&self.0)
     }
@@ -155,7 +155,8 @@ fn suggestion(text: &str) -> String {
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SurtPrefixes {
-    /// No one of them begins with another, so that the one before a URI in their order is the only one that can cover it.
+    /// The prefixes, none of which begins with another: the one before a URI in their order is the only one that can
+    /// cover it.
     prefixes: BTreeSet<String>,
 }
 
@@ -198,7 +199,7 @@ impl SurtPrefixes {
         }
     }
 
-    /// Returns whether it covers a URI.
+    /// Returns whether one of the prefixes covers a URI.
     pub fn covers(&self, url: &Url) -> bool {
         surt(url).is_some_and(|surt| self.covers_surt(&surt))
     }

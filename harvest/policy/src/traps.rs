@@ -22,18 +22,18 @@ pub struct TrapExpression(String);
 /// The reason why an expression is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidTrapExpression {
-    /// It breaks the syntax.
+    /// The expression breaks the syntax.
     #[error("`{text}` is no regular expression that can be matched in linear time: {why}")]
     Syntax {
-        /// The text.
+        /// The text of the expression.
         text: String,
         /// The mistake in the syntax.
         why: String,
     },
-    /// It is longer than an expression may be.
+    /// The expression is longer than it may be: the number of its characters.
     #[error("an expression of {0} characters is too long, at most {LONGEST} are allowed")]
     Long(usize),
-    /// It is empty, or more than one line.
+    /// The expression is empty, or has more than one line.
     #[error("an expression is one line with something in it")]
     Lines,
 }
@@ -81,10 +81,10 @@ pub enum InvalidTrap {
     Expression {
         /// The number of the line, from 1.
         line: usize,
-        /// The mistake in it.
+        /// The mistake in the line.
         why: InvalidTrapExpression,
     },
-    /// All of them together need too much memory.
+    /// All expressions together need too much memory.
     #[error("the expressions need more than {} MiB when they are compiled; repeat less in them", LARGEST >> 20)]
     Large,
 }

@@ -19,30 +19,30 @@ pub type Moment = Duration;
 /// The state of a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum QueueState {
-    /// Active, and its next URI may be fetched.
+    /// The queue is active, and its next URI may be fetched.
     Ready,
-    /// Active, and resting until a moment.
+    /// The queue is active, and rests until a moment.
     Snoozed(Moment),
-    /// Active, and as many of its URIs are being fetched as it may have connections.
+    /// The queue is active, and as many of its URIs are being fetched as it may have connections.
     InProcess,
-    /// Waiting to become active.
+    /// The queue waits to become active.
     Inactive,
-    /// Out of budget: it has URIs, and they are not fetched.
+    /// The queue is out of budget: it has URIs, and they are not fetched.
     Retired,
-    /// Without URIs.
+    /// The queue has no URIs.
     Exhausted,
 }
 
 /// The answer to the question whose turn it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum QueueTurn {
-    /// This queue's. It counts as in process.
+    /// The turn of this queue, which counts as in process from now on.
     Of(QueueNumber),
-    /// Nobody's before this moment, unless a fetch ends or a URI comes first.
+    /// Nobody's turn before this moment, unless a fetch ends or a URI comes first.
     Later(Moment),
-    /// Nobody's, before a fetch ends or a URI comes.
+    /// Nobody's turn before a fetch ends or a URI comes.
     Waiting,
-    /// Nobody's: no fetch is under way, and no queue has a URI that may be fetched.
+    /// Nobody's turn: no fetch is under way, and no queue has a URI that may be fetched.
     Over,
 }
 
@@ -50,10 +50,10 @@ pub enum QueueTurn {
 struct Queue {
     state: QueueState,
     precedence: u8,
-    /// Not before this moment, whatever its state is.
+    /// The moment before which the queue has no turn, whatever its state is.
     rests_until: Moment,
     in_process: u32,
-    /// Whether it has URIs that nobody fetches yet.
+    /// Whether the queue has URIs that nobody fetches yet.
     has_more: bool,
 }
 
@@ -94,7 +94,7 @@ impl QueueTurns {
         }
         match queue.state {
             QueueState::Exhausted if queue.in_process == 0 => self.wait_behind(number),
-            // It is active still: its last URIs are being fetched.
+            // The queue is active still: its last URIs are being fetched.
             QueueState::Exhausted | QueueState::InProcess => self.update_state(number),
             QueueState::Ready
             | QueueState::Snoozed(_)
@@ -228,9 +228,9 @@ impl QueueTurns {
         self.ready.len() + self.snoozed.len() + self.in_process
     }
 
-    /// Counts the queues that want a turn, and those of them that have one: a fetch of theirs is under way, or they rest. A queue
-    /// with several fetches counts once. The quotient says how much longer a crawl takes than one with a turn for each queue
-    /// (Heritrix' congestion).
+    /// Returns the number of queues that want a turn, and the number of those that have one, because a fetch of theirs
+    /// is under way or they rest. A queue with several fetches counts once. The quotient says how much longer a crawl
+    /// takes than one with a turn for each queue (Heritrix' congestion).
     pub fn congestion(&self) -> (usize, usize) {
         let (mut wanting, mut served) = (0, 0);
         for queue in self.queues.values() {

@@ -36,7 +36,7 @@ pub fn words(text: &[u8]) -> u64 {
 #[derive(Clone, Copy)]
 enum ByteRole {
     Letter,
-    /// The run that it stands in is no word.
+    /// A run of letters with this byte in it is no word.
     Digit,
     Separator,
 }
