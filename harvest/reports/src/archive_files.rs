@@ -13,11 +13,11 @@ pub const FILE_NAME: &str = "archivefiles-report.txt";
 /// An archive file of a crawl.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ArchiveFileReport {
-    /// Its name, without folders.
+    /// The name of the file, without folders.
     pub name: String,
-    /// The time at which it was closed, written to the millisecond.
+    /// The time at which the file was closed, written to the millisecond.
     pub closed: Timestamp,
-    /// Its size in bytes.
+    /// The size of the file in bytes.
     pub size: u64,
 }
 

@@ -27,33 +27,33 @@ const LEGEND: &str = "queue precedence currentSize totalEnqueues sessionBalance 
 /// A queue of the frontier.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QueueReport {
-    /// Its name: a domain or a host.
+    /// The name of the queue: a domain or a host.
     pub name: String,
-    /// Its state.
+    /// The state of the queue.
     pub state: QueueState,
-    /// Its precedence: the smaller, the sooner.
+    /// The precedence of the queue: the smaller, the sooner.
     pub precedence: u8,
-    /// The number of URIs in it.
+    /// The number of URIs in the queue.
     pub current_size: u64,
-    /// The number of URIs that were ever put into it, where it is known.
+    /// The number of URIs that were ever put into the queue, where it is known.
     pub total_enqueues: Option<u64>,
-    /// The cost that is left to its session; below zero if it has spent more.
+    /// The cost that is left to the session of the queue; below zero if it has spent more.
     pub session_balance: i64,
-    /// The cost of its last URI.
+    /// The cost of the last URI.
     pub last_cost: u64,
-    /// The average cost of its URIs.
+    /// The average cost of the URIs.
     pub average_cost: Hundredths,
-    /// The time at which a URI was last taken out of it.
+    /// The time at which a URI was last taken out of the queue.
     pub last_dequeue: Option<Timestamp>,
-    /// The cost of all its URIs.
+    /// The cost of all URIs of the queue.
     pub total_spend: u64,
-    /// The most that all its URIs may cost; `None` is no limit, and written as -1.
+    /// The most that all URIs of the queue may cost; `None` is no limit, and written as -1.
     pub total_budget: Option<u64>,
     /// The number of tries that failed.
     pub error_count: u64,
-    /// The URI that it would give next, when it was last asked.
+    /// The URI that the queue would give next, when it was last asked.
     pub last_peeked: Option<String>,
-    /// The URI that was last put into it.
+    /// The URI that was last put into the queue.
     pub last_queued: Option<String>,
 }
 

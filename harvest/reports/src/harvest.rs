@@ -86,9 +86,9 @@ impl StopReason {
 pub struct DomainReport {
     /// The number of URIs with a status of zero or more.
     pub objects: u64,
-    /// The bytes of their records (annotation `content-size:N`).
+    /// The number of bytes in the records of those URIs (annotation `content-size:N`).
     pub bytes: u64,
-    /// The reason why it stopped.
+    /// The reason why the harvest of the domain stopped.
     pub stop_reason: StopReason,
 }
 

@@ -36,15 +36,15 @@ const MAX_NAMED: usize = 100;
 /// The reason why an archive file has no index.
 #[derive(Debug, Error)]
 pub enum IndexError {
-    /// The archive file.
+    /// The archive file cannot be read.
     #[error("cannot read the archive file {file}: {source}")]
     Read {
-        /// Its name.
+        /// The name of the archive file.
         file: String,
         /// The error of the reader.
         source: ReadError,
     },
-    /// The temporary files.
+    /// The temporary files of the sort cannot be used.
     #[error("cannot sort the index of {file}: {source}; see to the disk of this machine")]
     Sort {
         /// The name of the archive file.
@@ -59,7 +59,7 @@ pub enum IndexError {
 pub struct IndexLines {
     /// The lines, from the first byte.
     pub lines: File,
-    /// Their number.
+    /// The number of lines.
     pub count: u64,
 }
 

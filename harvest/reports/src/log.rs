@@ -21,7 +21,7 @@ const MAX_NAMED: usize = 100;
 /// An entry of a crawl log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LogEntry {
-    /// A line.
+    /// A line that was read.
     Line(CrawlLogLine),
     /// A line that cannot be read.
     Unreadable(UnreadableLine),
@@ -30,11 +30,11 @@ pub enum LogEntry {
 /// A line of a crawl log that cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnreadableLine {
-    /// Its number, counted from 1.
+    /// The number of the line, counted from 1.
     pub number: u64,
-    /// The place where it begins in the log, in bytes.
+    /// The place where the line begins in the log, in bytes.
     pub offset: u64,
-    /// The reason why it cannot be read, in one line.
+    /// The reason why the line cannot be read, in one line.
     pub reason: String,
 }
 

@@ -60,7 +60,7 @@ pub enum MetadataError {
         /// The error of the writer.
         source: WriteError,
     },
-    /// A record that belongs before one that was written.
+    /// A record was given after one that it belongs before.
     #[error(
         "the record {uri} belongs before one that is in the metadata file; write the records in their order"
     )]
@@ -86,11 +86,11 @@ impl<T: Read + Seek> RecordContent for T {}
 
 /// A file of the crawl.
 pub struct MetadataDocument<'a> {
-    /// The section that it belongs to.
+    /// The section that the file belongs to.
     pub section: MetadataSection,
-    /// Its name, without folders.
+    /// The name of the file, without folders.
     pub name: String,
-    /// Its bytes, from the first one.
+    /// The bytes of the file, from the first one.
     pub content: Box<dyn RecordContent + 'a>,
 }
 

@@ -41,11 +41,11 @@ impl ProcessorChain {
 /// A stage of the crawler and its counters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StageReport {
-    /// The chain that it is part of.
+    /// The chain that the stage is part of.
     pub chain: ProcessorChain,
-    /// Its name.
+    /// The name of the stage.
     pub name: String,
-    /// Its counters, in the order in which they are written.
+    /// The counters of the stage, in the order in which they are written.
     pub counters: Vec<(String, u64)>,
 }
 

@@ -49,7 +49,7 @@ pub struct ProgressRate {
 /// A line of numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ProgressLine {
-    /// The time at which it is written, to the second.
+    /// The time at which the line is written, to the second.
     pub time: Timestamp,
     /// The number of URIs that were discovered.
     pub discovered: u64,
@@ -144,7 +144,7 @@ pub enum EndMessage {
 }
 
 impl EndMessage {
-    /// All messages.
+    /// All messages, in the order of their declaration.
     pub const ALL: [Self; 6] = [
         Self::Finished,
         Self::EndedByOperator,
@@ -176,19 +176,19 @@ impl fmt::Display for EndMessage {
 /// A state of a crawl that the log notes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CrawlState {
-    /// It begins, or goes on.
+    /// The crawl begins, or goes on.
     Running,
-    /// It is to pause, and waits for the fetches that are under way.
+    /// The crawl is to pause, and waits for the fetches that are under way.
     Waiting,
-    /// It pauses.
+    /// The crawl pauses.
     Paused,
-    /// It has stopped, to be resumed later from what is on the disk.
+    /// The crawl has stopped, to be resumed later from what is on the disk.
     Checkpointed,
-    /// No URI is left, and it waits for new ones.
+    /// No URI is left, and the crawl waits for new ones.
     Empty,
-    /// It ends, and waits for the fetches that are under way.
+    /// The crawl ends, and waits for the fetches that are under way.
     Ending(EndMessage),
-    /// It has ended.
+    /// The crawl has ended.
     Ended(EndMessage),
 }
 
@@ -197,7 +197,7 @@ pub enum CrawlState {
 pub struct StateNote {
     /// The time at which the state began, to the second.
     pub time: Timestamp,
-    /// The state.
+    /// The state of the crawl.
     pub state: CrawlState,
 }
 

@@ -59,12 +59,12 @@ const OTHERS: &str = "(others)";
 /// The host of `dns:` URIs that were answered.
 const DNS: &str = "dns:";
 
-/// A number of URIs and their bytes.
+/// A number of URIs, and of the bytes in their records.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct UriAmount {
     /// The number of URIs.
     pub uris: u64,
-    /// The bytes of their records.
+    /// The number of bytes in the records of those URIs.
     pub bytes: u64,
 }
 
@@ -116,9 +116,9 @@ struct HostSums {
 struct SeedOutcome {
     /// The seed as it was given.
     seed: String,
-    /// The status of its last line; 0 without a line.
+    /// The status of the last line of the seed; 0 without a line.
     status: i32,
-    /// The target of its redirect.
+    /// The target of the redirect of the seed.
     redirect: Option<String>,
 }
 

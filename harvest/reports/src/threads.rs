@@ -16,9 +16,9 @@ pub const FILE_NAME: &str = "threads-report.txt";
 /// A connection and its work.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ThreadReport {
-    /// Its number in the crawl log.
+    /// The number of the connection in the crawl log.
     pub number: u32,
-    /// The URI that it fetches; `None` if it waits for one.
+    /// The URI that the connection fetches; `None` if it waits for one.
     pub uri: Option<String>,
     /// The step of the work, a word such as `fetch`.
     pub step: String,

@@ -31,9 +31,9 @@ pub struct Warcinfo {
     pub hostname: Option<String>,
     /// The person or institution that runs the crawl.
     pub operator: Option<String>,
-    /// The institution that publishes it.
+    /// The institution that publishes the crawl.
     pub publisher: Option<String>,
-    /// The people for whom it was made.
+    /// The people for whom the crawl was made.
     pub audience: Option<String>,
     /// The name of the crawl or the number of the job.
     pub is_part_of: Option<String>,

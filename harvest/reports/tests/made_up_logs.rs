@@ -169,7 +169,7 @@ impl LogFields {
         self.content_size().or_else(size).unwrap_or(0)
     }
 
-    /// 0: new, 1: by its digest, 2: by the answer of its host.
+    /// Returns how the payload is known: 0: new, 1: by its digest, 2: by the answer of its host.
     fn novelty(&self) -> usize {
         let annotations = &self.0[11];
         if annotations.contains("server-not-modified") {

@@ -18,9 +18,9 @@ use crate::text::{ByteCount, DurationText, Hundredths, ReportText};
 pub struct CrawlSummary {
     /// The name of the crawl.
     pub name: String,
-    /// The way in which it ended.
+    /// The way in which the crawl ended.
     pub end: EndMessage,
-    /// The time for which it ran, without pauses.
+    /// The time for which the crawl ran, without pauses.
     pub duration: Duration,
 }
 
