@@ -245,7 +245,7 @@ struct Group {
     key: String,
     timestamp: archive_formats::date::Stamp,
     first: String,
-    /// All of them, if there are several.
+    /// The sorter with all lines of the group, if there are several.
     others: Option<Sorter>,
 }
 

@@ -13,11 +13,11 @@ use crate::rows::{FileRow, FollowRow, PARKED, PENDING};
 /// A file of the archive, as the index knows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileEntry {
-    /// Its name.
+    /// The name of the file.
     pub name: String,
-    /// Its progress.
+    /// The progress of the file on its way into the index.
     pub progress: FileProgress,
-    /// Whether the archive has withdrawn it: its captures are kept and not shown.
+    /// Whether the archive has withdrawn the file: its captures are kept and not shown.
     pub is_withdrawn: bool,
     /// The number of captures that the index has of it, those of a withdrawn file included. A pending file may have
     /// captures of an earlier reading, which are shown until they are replaced.
@@ -41,7 +41,7 @@ impl FileEntry {
 /// An imported set.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SetEntry {
-    /// Its name.
+    /// The name of the set.
     pub name: String,
     /// The number of captures that were imported; lines that name one record twice count twice.
     pub captures: u64,

@@ -49,11 +49,11 @@ pub struct DamagedLine {
 pub struct ImportReport {
     /// The number of captures that were read; those that name one record of one URL and time twice stand in the index once.
     pub captures: u64,
-    /// The number of those that have no URL, and keep the key that they had.
+    /// The number of captures that have no URL, and keep the key that they had.
     pub without_url: u64,
     /// The number of lines that could not be read.
     pub damaged: u64,
-    /// The first of them.
+    /// The first of the lines that could not be read.
     pub damaged_lines: Vec<DamagedLine>,
     /// The number of captures that the set had before, if there was one.
     pub replaced: Option<u64>,
@@ -207,7 +207,7 @@ impl Importer {
         })
     }
 
-    /// Adds one capture. Its key is made again from its URL.
+    /// Adds one capture. Its key is made again from its URL; a capture without a URL keeps its key.
     ///
     /// # Errors
     ///
@@ -253,7 +253,7 @@ impl Importer {
         Ok(())
     }
 
-    /// Writes what there is: first of which files the captures are, so that a sweep finds those of an import that is cut off.
+    /// Writes the gathered rows, after the numbers of their files: a sweep finds the rows of an import that is cut off.
     fn flush(&mut self) -> Result<(), DbError> {
         self.captures.shared.flush(&mut self.batch)?;
         self.rows.write()
@@ -338,25 +338,25 @@ impl Importer {
 /// Captures whose keys are made and whose fields are packed, in a few allocations that go from one thread to the other.
 #[derive(Debug, Default)]
 struct PreparedChunk {
-    /// The key and the packed fields of one row after the other.
+    /// The keys of the rows, one after the other; `packed` has the packed fields in the same way.
     keys: String,
     packed: Vec<u8>,
     rows: Vec<PreparedRow>,
     /// The files of the rows, each as often as it follows another one.
     files: Vec<String>,
-    /// The number of bytes of their names.
+    /// The number of bytes of the names of those files.
     names: usize,
 }
 
 /// A row of a [`PreparedChunk`].
 #[derive(Debug)]
 struct PreparedRow {
-    /// The ends of its key and of its fields.
+    /// The ends of the key and of the fields of this row.
     ends: (usize, usize),
     time: Moment,
-    /// Its place among the files.
+    /// The place of the capture's file in the list of files.
     file: usize,
-    /// The offset of its record in its file; `None` if one of them is not known.
+    /// The offset of the record in its file; `None` if one of them is not known.
     offset: Option<u64>,
     is_without_url: bool,
 }

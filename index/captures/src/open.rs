@@ -71,39 +71,39 @@ impl OpenOptions {
 /// An index that was opened, and what was done to it.
 #[derive(Clone, Debug)]
 pub struct OpenedIndex {
-    /// The index.
+    /// The index that was opened.
     pub captures: Captures,
-    /// Whether it was made: there was none.
+    /// Whether the index was made now, because the directory had none.
     pub is_new: bool,
-    /// The change of its keys, if they were made by other rules than those of this build.
+    /// The change of the keys, if they were made by other rules than those of this build.
     pub rekeyed: Option<KeyChange>,
 }
 
 /// The reason why an index was not opened.
 #[derive(Debug, Error)]
 pub enum OpenError {
-    /// Its files contradict each other, or a part of them is gone.
+    /// The files of the database contradict each other, or a part of them is gone.
     #[error(
         "the index of captures in {} is damaged: {source}; delete that directory: what is in the archive is indexed again by \
          itself, and imported sets have to be imported again",
         path.display()
     )]
     Damaged {
-        /// Its directory.
+        /// The directory of the database.
         path: PathBuf,
-        /// The damage.
+        /// The damage, as the database tells it.
         source: Box<DbError>,
     },
-    /// Another build made it, in a form that this one does not know, or it is no index of captures.
+    /// The database was made by another build in a form that this one does not know, or it is no index of captures.
     #[error(
         "the index of captures in {} cannot be read by this build: {source}; use the build that made it, or delete that \
          directory: what is in the archive is indexed again by itself, and imported sets have to be imported again",
         path.display()
     )]
     Format {
-        /// Its directory.
+        /// The directory of the database.
         path: PathBuf,
-        /// Its form, and the one that this build reads.
+        /// The error, which names the form of the database and the one that this build reads.
         source: Box<DbError>,
     },
     /// The database refuses for another reason: another process has it open, or the disk fails.

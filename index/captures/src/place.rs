@@ -17,18 +17,18 @@ pub(crate) struct Place {
     pub(crate) key: String,
     /// The time of the capture.
     pub(crate) time: Moment,
-    /// The number of its file.
+    /// The number of the capture's file.
     pub(crate) file: u32,
-    /// Its position in the file.
+    /// The position of the capture in that file.
     pub(crate) position: Position,
 }
 
 /// The position of a capture in its file, or in the input of an import.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Position {
-    /// The offset of its record.
+    /// The offset of the capture's record.
     Offset(u64),
-    /// The number of its line: it names no file or no offset.
+    /// The number of the line in the input: the line names no file or no offset.
     Line(u64),
 }
 

@@ -5,18 +5,18 @@ use crate::rows::{FileRow, ProgressRow};
 /// The progress of a file of the archive on its way into the index.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FileProgress {
-    /// Its captures have to be extracted, for the first time or again.
+    /// The captures of the file have to be extracted, for the first time or again.
     Pending {
         /// The number of attempts that have failed.
         attempts: u32,
         /// The reason of the last failure.
         reason: Option<String>,
     },
-    /// Its captures are in the index.
+    /// The captures of the file are in the index.
     Indexed,
-    /// It was read and has no capture, or is no file with captures.
+    /// The file was read and has no capture, or is no file with captures.
     NothingToIndex,
-    /// It failed too often, and waits for a person.
+    /// The file failed too often, and waits for a person.
     Parked {
         /// The number of attempts that have failed.
         attempts: u32,
@@ -33,14 +33,15 @@ impl FileProgress {
     };
 }
 
-/// One change of one file.
+/// A change of what the index keeps of one file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum FileChange {
     Progress(FileProgress),
     Note(Option<String>),
     Withdrawn(bool),
     Delete,
-    /// Its captures were written under this number.
+    /// The number under which the captures of the file were written, and how many they are; 0 is a file without
+    /// captures.
     Captures(u32, u64),
 }
 

@@ -15,11 +15,11 @@ use crate::rows::{self, AboutRow, BATCH, PackedCapture};
 pub struct KeyChange {
     /// The version of the rules that the keys were made by.
     pub from: u16,
-    /// The version that they are made by now.
+    /// The version of the rules that the keys are made by now.
     pub to: u16,
     /// The number of captures that were written again.
     pub captures: u64,
-    /// The number of those that have another key than before.
+    /// The number of captures that have another key than before.
     pub changed: u64,
 }
 

@@ -18,7 +18,7 @@ pub(crate) const IMPORT_FILES: &str = "import-files";
 pub(crate) const FOLLOW: &str = "follow";
 pub(crate) const ABOUT: &str = "about";
 
-/// All tables.
+/// The names of all tables.
 pub(crate) const ALL: [&str; 11] = [
     CAPTURES[0],
     CAPTURES[1],
@@ -80,7 +80,7 @@ impl Tables {
     }
 }
 
-/// Returns a number of a file, from its row in the table of the files of imports.
+/// Returns the number of a file, from its row in the table of the files of imports.
 pub(crate) fn file_number(number: u64) -> u32 {
     u32::try_from(number).unwrap_or(u32::MAX)
 }
@@ -120,7 +120,7 @@ impl<'de> Deserialize<'de> for PackedCapture {
 pub(crate) struct FileRow {
     pub(crate) progress: ProgressRow,
     pub(crate) is_withdrawn: bool,
-    /// The number under which its captures stand, and how many there are.
+    /// The number under which the captures of the file stand, and how many there are.
     pub(crate) captures: Option<(u32, u64)>,
     pub(crate) note: Option<String>,
 }
@@ -141,7 +141,7 @@ impl FileRow {
         }
     }
 
-    /// Returns the queue that it waits in.
+    /// Returns the queue that the file waits in; `None` if it waits in none.
     pub(crate) const fn queue(&self) -> Option<u8> {
         match self.progress {
             _ if self.is_withdrawn => None,
@@ -178,9 +178,9 @@ pub(crate) enum ProgressRow {
 /// The meaning of the number of a file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct NumberRow {
-    /// The set that it was imported with; `None` for a file of the archive.
+    /// The set that the file was imported with; `None` for a file of the archive.
     pub(crate) set: Option<String>,
-    /// The name; empty: the lines of an import name no file.
+    /// The name of the file; empty: the lines of an import name no file.
     pub(crate) name: String,
 }
 
@@ -189,7 +189,7 @@ impl Value for NumberRow {}
 /// An imported set.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct SetRow {
-    /// The import that it is made of.
+    /// The import that the set is made of.
     pub(crate) import: u32,
     pub(crate) captures: u64,
 }

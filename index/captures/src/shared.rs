@@ -60,7 +60,7 @@ pub(crate) struct Sweep {
     pub(crate) imports: Vec<u32>,
     /// The last row that was read; `None` before the first one.
     pub(crate) last: Option<Place>,
-    /// The view when it began: queries of earlier ones may still see what goes.
+    /// The generation of the view when the sweep began: queries with an earlier view may still see what goes.
     pub(crate) generation: u64,
     pub(crate) has_read_all: bool,
 }

@@ -13,7 +13,7 @@ use archive_formats::surt::UrlKey;
 
 use crate::{Captures, Memory, OpenOptions};
 
-/// An index in memory, and the place that it can be opened in again.
+/// Returns an index in memory, and the place that it can be opened in again.
 pub(crate) fn empty() -> (Memory, Captures) {
     let memory = Memory::new().unwrap();
     let captures = open(&memory);
@@ -25,7 +25,7 @@ pub(crate) fn open(memory: &Memory) -> Captures {
     Captures::open_in_memory(memory, &options).unwrap().captures
 }
 
-/// A capture of a URL.
+/// Returns a capture of a URL.
 pub(crate) fn capture(url: &str, time: &str, offset: u64) -> Capture {
     let mut capture = Capture::new(UrlKey::of(url).as_str(), time.parse().unwrap());
     capture.original = Some(url.to_owned());
@@ -36,7 +36,7 @@ pub(crate) fn capture(url: &str, time: &str, offset: u64) -> Capture {
     capture
 }
 
-/// The captures of file `name`, as they come out of the index.
+/// Returns the captures of file `name`, as they come out of the index.
 pub(crate) fn of_file(name: &str, count: u64) -> Vec<Capture> {
     let in_file = |number: u64| {
         let mut capture = capture(
@@ -64,19 +64,19 @@ pub(crate) fn of_url(url: &str) -> CaptureQuery {
     CaptureQuery::new(KeyMatch::Exact(UrlKey::of(url)))
 }
 
-/// Asks for all captures.
+/// Returns the query for all captures.
 pub(crate) fn of_all() -> CaptureQuery {
     CaptureQuery::new(KeyMatch::Within(KeyRange::all()))
 }
 
-/// All captures that a query gives, as it gives them.
+/// Returns all captures that a query gives, in the order of the answer.
 #[track_caller]
 pub(crate) fn answer_with_sources(captures: &Captures, query: &CaptureQuery) -> Vec<Capture> {
     let matches = captures.query(query).unwrap();
     matches.map(|found| found.unwrap()).collect()
 }
 
-/// All captures that a query gives, as they were given to the index.
+/// Returns all captures that a query gives, as they were given to the index.
 #[track_caller]
 pub(crate) fn answer(captures: &Captures, query: &CaptureQuery) -> Vec<Capture> {
     let mut all = answer_with_sources(captures, query);
@@ -87,13 +87,13 @@ pub(crate) fn answer(captures: &Captures, query: &CaptureQuery) -> Vec<Capture> 
     all
 }
 
-/// Everything that is shown.
+/// Returns everything that is shown.
 #[track_caller]
 pub(crate) fn everything(captures: &Captures) -> Vec<Capture> {
     answer(captures, &of_all())
 }
 
-/// Captures in the order of an index that read the files in the order of their names.
+/// Sorts captures into the order of an index that read the files in the order of their names.
 pub(crate) fn sorted(mut all: Vec<Capture>) -> Vec<Capture> {
     all.sort_by_key(|c| (c.key.clone(), c.timestamp, c.file.clone(), c.offset));
     all

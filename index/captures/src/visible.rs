@@ -14,7 +14,7 @@ pub(crate) struct NumberSet {
 }
 
 impl NumberSet {
-    /// Returns whether a number is in it.
+    /// Returns whether a number is in the set.
     pub(crate) fn has(&self, number: u32) -> bool {
         let (page, word, bit) = split(number);
         let page = self.pages.get(page).and_then(Option::as_deref);

@@ -10,13 +10,13 @@ const DERIVED: u8 = 0x10;
 /// The first of the numbers for a URL whose scheme and host are made from its key; the text from the path on follows.
 const HOST: u8 = 0x20;
 
-/// It begins with `https://`, and else with `http://`.
+/// The mark of a URL that begins with `https://`; without it, the URL begins with `http://`.
 const HTTPS: u8 = 1;
-/// The host begins with `www.`, which the key has lost.
+/// The mark of a host that begins with `www.`, which the key has lost.
 const WWW: u8 = 2;
-/// It ends with a slash that the key has lost.
+/// The mark of a URL that ends with a slash which the key has lost.
 const SLASH: u8 = 4;
-/// It has no path, and the key has a slash in its place.
+/// The mark of a URL without a path, in whose place the key has a slash.
 const BARE: u8 = 8;
 
 /// Writes a URL that has this key.

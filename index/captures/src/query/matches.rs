@@ -41,7 +41,7 @@ pub struct Matches<'a>(Answer<'a>);
 
 #[derive(Debug)]
 enum Answer<'a> {
-    /// Read as they are asked for.
+    /// The captures, which are read as they are asked for.
     Read(Box<Thinned<MatchingRows<'a>>>),
     /// The last captures, which were read from the end.
     Last(vec::IntoIter<Capture>),

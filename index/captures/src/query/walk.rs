@@ -23,12 +23,12 @@ pub(crate) enum Direction {
 /// Rows in the order of a query.
 #[derive(Debug)]
 pub(crate) enum Walk<'a> {
-    /// In one direction.
+    /// Rows in one direction.
     Straight {
         rows: Rows<'a, Place, PackedCapture>,
         direction: Direction,
     },
-    /// Outwards from a time.
+    /// Rows outwards from a time.
     Closest(Box<Closest<'a>>),
 }
 

@@ -58,7 +58,7 @@ fn resume_key_leads_through_one_second() {
         seen.sort_unstable();
         assert_eq!(seen, (0..9).collect::<Vec<_>>());
 
-        // One that is gone by then: its second is read again.
+        // A cursor of a capture that is gone by then: its second is read again.
         let mut gone = Cursor::of(&whole[5]);
         gone.file = "gone".to_owned();
         query.cursor = Some(gone);

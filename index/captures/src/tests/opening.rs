@@ -94,7 +94,7 @@ fn cut_off_change_of_keys_begins_anew() {
     assert!(all.len() == 20 && all.iter().all(|c| c.key.starts_with("plain:")));
 }
 
-/// A closed index on disk with its captures in tables.
+/// Returns a closed index on disk with its captures in tables.
 fn on_disk(directory: &Path) -> PathBuf {
     let path = directory.join("captures");
     let captures = Captures::open(&path, &OpenOptions::default().memory(8 << 20))

@@ -60,7 +60,7 @@ fn cases() -> Vec<Case> {
     ]
 }
 
-/// An index of some files, one of which is withdrawn and one deleted; and what it shows, in order.
+/// Returns an index of some files, one of which is withdrawn and one deleted; and what it shows, in order.
 fn filled(random: &mut Random) -> (crate::Memory, Captures, Vec<Capture>) {
     let (memory, captures) = empty();
     let mut shown = Vec::new();
@@ -87,13 +87,13 @@ fn filled(random: &mut Random) -> (crate::Memory, Captures, Vec<Capture>) {
     (memory, captures, sorted(shown))
 }
 
-/// The digits of a time, filled up to 17.
+/// Returns the digits of a time, filled up to 17.
 fn millis(stamp: Stamp) -> String {
     let digits = format!("{:0<17}", stamp.to_string());
     format!("{digits}{}", u8::from(stamp.has_millis()))
 }
 
-/// Those of the list that a query asks for, before order and limit.
+/// Returns the captures of a list that a query asks for, before order and limit.
 fn chosen(list: &[Capture], has: fn(&str) -> bool, from: &str, to: &str) -> Vec<Capture> {
     let chosen = list.iter().filter(|capture| has(&capture.key));
     let time = |capture: &&Capture| {
@@ -149,7 +149,7 @@ fn check_orders(
     }
 }
 
-/// Every limit gives a part of the whole, and pages put together give the whole.
+/// Asserts that every limit gives a part of the whole, and that pages put together give the whole.
 fn check_limits(captures: &Captures, query: &CaptureQuery, whole: &[Capture], random: &mut Random) {
     let length = whole.len() as u64;
     for count in [0, 1, random.below(length + 1), length, length + 5] {
@@ -165,7 +165,7 @@ fn check_limits(captures: &Captures, query: &CaptureQuery, whole: &[Capture], ra
     assert_eq!(paged(captures, &query), whole, "{query:?}");
 }
 
-/// All pages of a query, each resumed at the last capture of the one before it.
+/// Returns all pages of a query, each resumed at the last capture of the one before it.
 fn paged(captures: &Captures, query: &CaptureQuery) -> Vec<Capture> {
     let mut query = query.clone();
     let mut all = Vec::new();
