@@ -327,7 +327,7 @@ where
     Err(IndexError::silent(stall))
 }
 
-/// Sends one step; `false`: the call has ended, and its answer says why.
+/// Sends one step of an import. Returns `false` if the call has ended: its answer then says why.
 async fn send(
     sender: &mpsc::Sender<wire::ImportRequest>,
     step: Step,
