@@ -26,7 +26,7 @@ pub enum BuildError {
     /// The temporary files cannot be written or read.
     #[error("cannot use temporary files in {}: {source}", directory.display())]
     Temporary {
-        /// Their directory.
+        /// The directory of the temporary files.
         directory: PathBuf,
         /// The error of the system.
         source: io::Error,
@@ -42,7 +42,8 @@ pub enum BuildError {
 /// The means of a builder.
 #[derive(Clone, Copy, Debug)]
 pub struct Workspace<'a> {
-    /// The directory of its temporary files, which may become as large as all logs together, a few times over.
+    /// The directory of the builder's temporary files, which may become as large as all logs together, a few times
+    /// over.
     pub directory: &'a Path,
     /// About how many bytes of memory are used for sorting. Each of up to 64 runs that are merged has a buffer besides.
     pub memory: usize,

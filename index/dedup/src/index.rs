@@ -24,7 +24,7 @@ pub enum DedupError {
     /// The file cannot be read.
     #[error("cannot read the dedup index {}: {source}", path.display())]
     Io {
-        /// The file.
+        /// The file of the index.
         path: PathBuf,
         /// The error of the system.
         source: io::Error,
@@ -35,7 +35,7 @@ pub enum DedupError {
         path.display()
     )]
     Foreign {
-        /// The file.
+        /// The file that should be an index.
         path: PathBuf,
     },
     /// The file has another version.
@@ -44,15 +44,15 @@ pub enum DedupError {
         path.display()
     )]
     Version {
-        /// The file.
+        /// The file of the index.
         path: PathBuf,
-        /// The version that its first line names.
+        /// The version that the first line of the file names.
         version: String,
     },
     /// The file is cut or changed.
     #[error("the dedup index {} is damaged: {problem}; build it again with `holdfast index dedup`", path.display())]
     Damaged {
-        /// The file.
+        /// The file of the index.
         path: PathBuf,
         /// The damage, and where it is known its offset.
         problem: String,

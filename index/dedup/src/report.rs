@@ -30,19 +30,19 @@ pub(crate) fn printable(text: &str) -> String {
 /// The result of a builder.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BuildReport {
-    /// The metadata files that were read.
+    /// The number of metadata files that were read.
     pub files: u64,
-    /// The lines of their crawl logs and indexes.
+    /// The number of lines in the crawl logs and indexes of those files.
     pub lines: u64,
-    /// The lines of the section by URL.
+    /// The number of lines in the section by URL.
     pub captures: u64,
-    /// The duplicates in crawl logs that led to their first captures.
+    /// The number of duplicates in crawl logs that led to their first captures.
     pub duplicates: u64,
-    /// The responses in crawl logs of which no index has the record: those that were not written.
+    /// The number of responses in crawl logs of which no index has the record: those that were not written.
     pub without_record: u64,
-    /// The problems.
+    /// The number of problems.
     pub problem_count: u64,
-    /// The first thousand of them.
+    /// The first thousand problems.
     pub problems: Vec<BuildProblem>,
 }
 
@@ -81,7 +81,7 @@ pub enum BuildProblem {
         offset: u64,
         /// The number of the line in the record, from 1.
         number: u64,
-        /// The reason.
+        /// The reason why the line was left out.
         problem: String,
     },
     /// A duplicate whose origin is in no metadata file that was given, so that nobody knows whether it is a first capture.
@@ -102,12 +102,12 @@ pub enum BuildProblem {
         uri: String,
         /// The archive file of the origin.
         file: String,
-        /// The offset of its record.
+        /// The offset of the origin's record.
         offset: u64,
     },
     /// A capture whose line would be longer than [`MAX_LINE`](crate::MAX_LINE).
     LongLine {
-        /// Its URI.
+        /// The URI of the capture.
         uri: String,
     },
 }

@@ -18,7 +18,7 @@ use crate::{BuildProblem, BuildReport, DedupIndex, Workspace, build};
 
 const ID: &str = "urn:uuid:6f6e9f5e-0d2b-4a0b-8f6c-7a1b2c3d4e5f";
 
-/// The SHA-1 of a text, as a crawl log has it.
+/// Returns the SHA-1 of a text, as a crawl log has it.
 fn sha1(text: &str) -> Value {
     digest(Algorithm::Sha1, text.as_bytes())
 }
@@ -89,7 +89,7 @@ impl Metadata {
     }
 }
 
-/// A line of a crawl log of a response at a second of 2026-01-02, 03 o'clock.
+/// Returns a line of a crawl log of a response at a second of 2026-01-02, 03 o'clock.
 fn log_line(url: &str, second: u32, payload: &str, annotations: &str) -> String {
     let (minute, second) = (second / 60, second % 60);
     format!(
@@ -99,7 +99,7 @@ fn log_line(url: &str, second: u32, payload: &str, annotations: &str) -> String 
     )
 }
 
-/// A line of the CDX of NetarchiveSuite.
+/// Returns a line of the CDX of NetarchiveSuite.
 fn cdx_line(url: &str, second: u32, file: &str, offset: u64) -> String {
     let (minute, second) = (second / 60, second % 60);
     format!(
@@ -107,7 +107,7 @@ fn cdx_line(url: &str, second: u32, file: &str, offset: u64) -> String {
     )
 }
 
-/// The annotation of a duplicate.
+/// Returns the annotation of a duplicate.
 fn duplicate(file: &str, offset: u64, second: u32) -> String {
     let (minute, second) = (second / 60, second % 60);
     format!("duplicate:\"{file},{offset},2026010203{minute:02}{second:02}000\",content-size:99")
@@ -156,13 +156,13 @@ impl BuiltIndex {
         index
     }
 
-    /// The place that a payload under a URL leads to.
+    /// Returns the place that a payload under a URL leads to.
     fn place(&self, url: &str, payload: &str) -> Option<(String, u64)> {
         let found = self.index().by_url_and_digest(url, &sha1(payload)).unwrap();
         found.map(|earlier| (earlier.file, earlier.offset))
     }
 
-    /// The problems, as they are said.
+    /// Returns the problems, as they are said.
     fn problems(&self) -> Vec<String> {
         self.report
             .problems

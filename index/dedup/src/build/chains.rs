@@ -101,9 +101,9 @@ impl Node {
 /// A duplicate on its way to its first capture.
 #[derive(Clone, Debug)]
 pub(super) struct Duplicate {
-    /// The name of the capture that it leads to.
+    /// The name of the capture that the duplicate leads to.
     name: String,
-    /// The name to look for if no capture has that one.
+    /// The name to look for if no capture has that name.
     otherwise: Option<String>,
     steps: u32,
     /// The duplicate, with the origin that was found last.
@@ -132,7 +132,7 @@ impl Duplicate {
         self.otherwise = names.next();
     }
 
-    /// Returns its line.
+    /// Returns the line of this duplicate.
     pub(super) fn write(&self) -> String {
         let capture = Format::Cdxj.write(&self.capture);
         let otherwise = self.otherwise.as_deref().unwrap_or_default();

@@ -72,7 +72,7 @@ pub(super) struct Fact {
     pub(super) job: String,
     /// The kind of the line.
     pub(super) kind: FactKind,
-    /// The number of the record that it stood in.
+    /// The number of the record that the line stood in.
     pub(super) record: u64,
     /// The capture. Its key is that of its URL.
     pub(super) capture: Capture,
@@ -148,9 +148,9 @@ fn is_web(url: &str) -> bool {
 /// The reason why a line gives no capture.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum NoCapture {
-    /// It is about something that is never deduplicated.
+    /// The line is a heading, or of something that is never deduplicated.
     Other,
-    /// It is wrong.
+    /// The line cannot be used, for this reason.
     Bad(String),
 }
 

@@ -13,9 +13,9 @@ use crate::layout::MAX_LINE;
 pub(super) enum BlockLine {
     /// The text, without its line end.
     Text {
-        /// The text.
+        /// The text, without its line end.
         text: String,
-        /// Whether it has a line end: the last line of a cut block has none.
+        /// Whether the text has a line end: the last line of a cut block has none.
         has_end: bool,
     },
     /// A line that cannot be used, and why.

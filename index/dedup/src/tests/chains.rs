@@ -4,7 +4,7 @@ use super::*;
 
 const URL: &str = "http://a.dk/";
 
-/// The job in which the content was captured first.
+/// Returns the job in which the content was captured first.
 fn first() -> Metadata {
     Metadata::job(1)
         .log(&[log_line(URL, 1, "one", "-")])

@@ -38,7 +38,7 @@ fn url(random: &mut Random) -> String {
     letters.fold(host, |url, letter| url + letter)
 }
 
-/// A line of our captures.
+/// Returns a line of our captures.
 fn line(url: &str, second: u64, payload: &str, offset: u64) -> String {
     let url = url
         .replace('\\', "\\\\")

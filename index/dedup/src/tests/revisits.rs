@@ -4,12 +4,12 @@ use super::*;
 
 const URL: &str = "http://a.dk/";
 
-/// The time of a second, as a record has it.
+/// Returns the time of a second, as a record has it.
 fn date(second: u32) -> String {
     format!("2026-01-02T03:00:{second:02}Z")
 }
 
-/// A line of our index of captures.
+/// Returns a line of our index of captures.
 fn captured(url: &str, second: u32, payload: &str, offset: u64) -> String {
     format!(
         r#"dk,a)/ 202601020300{second:02} {{"url": "{url}", "mime": "text/html", "status": "200", "digest": "{}", "offset": "{offset}", "filename": "{second}.warc.gz", "recordId": "urn:uuid:{second}"}}"#,
@@ -17,7 +17,7 @@ fn captured(url: &str, second: u32, payload: &str, offset: u64) -> String {
     )
 }
 
-/// A line of a revisit that refers to the record of a second, by the fields that are given.
+/// Returns a line of a revisit that refers to the record of a second, by the fields that are given.
 fn revisit(url: &str, second: u32, payload: &str, refers_to: &[(&str, &str)]) -> String {
     let refers_to = refers_to
         .iter()
