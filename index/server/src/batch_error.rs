@@ -12,7 +12,7 @@ pub(crate) enum BatchError {
     /// The database fails: the part ends.
     #[error(transparent)]
     Database(#[from] DbError),
-    /// There is no randomness, or no thread.
+    /// A job cannot be described (its name needs random bytes), or the thread that writes captures has failed.
     #[error("cannot start a job: {0}")]
     System(String),
 }

@@ -10,7 +10,7 @@ pub(crate) struct StatusBoard {
     notes: Mutex<WorkStatus>,
 }
 
-/// One state of the board.
+/// The state of the work at one moment.
 #[derive(Clone, Debug)]
 pub(crate) struct WorkStatus {
     /// The way in which the archive is followed.
@@ -23,7 +23,7 @@ pub(crate) struct WorkStatus {
     pub(crate) comparison: Option<Comparison>,
     /// The number of files that were compared since the start.
     pub(crate) compared: u64,
-    /// The number of those that differed.
+    /// The number of files whose comparison showed a difference.
     pub(crate) differed: u64,
     /// The reason why the database was begun anew.
     pub(crate) rebuilt: Option<String>,

@@ -8,18 +8,18 @@ use archive_model::{ChangeKind, FeedFile, Root};
 /// The content that a name stands for: kept with each file, so that other content is noticed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FileContent {
-    /// Its size in bytes.
+    /// The size of the file in bytes.
     pub(crate) size: u64,
-    /// Its BLAKE3 root.
+    /// The BLAKE3 root of the file.
     pub(crate) root: Root,
 }
 
 /// A file that the index knows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct KnownFile {
-    /// Its content; absent if that was not kept.
+    /// The content of which the index has the captures; `None` if that was not kept.
     pub(crate) content: Option<FileContent>,
-    /// Whether its captures are hidden.
+    /// Whether the captures of the file are hidden.
     pub(crate) is_withdrawn: bool,
 }
 
@@ -28,13 +28,13 @@ pub(crate) struct KnownFile {
 pub(crate) enum FileAction {
     /// The index is right already.
     Nothing,
-    /// It is new: its captures are extracted.
+    /// The file is new: its captures are extracted.
     Index,
-    /// Its captures are of other content: they go, and are extracted again.
+    /// The captures are of other content than the file has: they are deleted, and extracted again.
     IndexAnew,
-    /// Its captures are hidden.
+    /// The captures of the file are hidden.
     Withdraw,
-    /// Its captures are shown again.
+    /// The captures of the file are shown again.
     Reinstate,
 }
 
@@ -60,9 +60,9 @@ pub(crate) fn on_change(
 pub(crate) fn on_listing(known: Option<KnownFile>, listed: Option<FileContent>) -> FileAction {
     match (known, listed) {
         (known, Some(content)) => stands(known, content),
-        // It stays hidden, and comes back at once if it is brought back.
+        // The file stays hidden, and comes back at once if it is brought back.
         (Some(known), None) if known.is_withdrawn => FileAction::Nothing,
-        // It was withdrawn when nobody listened: its name is kept, because an imported set may name it.
+        // The file was withdrawn when nobody listened: its name is kept, because an imported set may name it.
         (Some(_), None) => FileAction::Withdraw,
         (None, None) => FileAction::Nothing,
     }
@@ -111,7 +111,7 @@ impl From<&FeedFile> for FileContent {
     }
 }
 
-/// The form in which it is kept with a file: `SIZE ROOT`.
+/// The form in which the content is kept with a file: `SIZE ROOT`.
 impl fmt::Display for FileContent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {}", self.size, self.root)

@@ -29,7 +29,7 @@ use crate::metrics::Instruments;
 use crate::queue::FileBatch;
 use write::{Extraction, LineStep, UnsettledFiles};
 
-/// Lines on their way from the network to the database.
+/// The most steps, each of many lines, that wait on their way from the network to the database.
 const LINES: usize = 64;
 
 /// The most lines that are handed over at once.
@@ -50,7 +50,7 @@ pub(crate) struct Extractor {
 struct EndedJob {
     status: JobStatus,
     reports: BTreeMap<FileName, FileReport>,
-    /// The reason why it has no result.
+    /// The reason why the job has no result.
     problem: Option<String>,
 }
 
@@ -254,7 +254,7 @@ async fn send_lines(mut lines: Lines, sender: &mpsc::Sender<LineStep>) -> Result
 /// A line of a result: a capture, and the file that it came from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ResultLine {
-    /// The file that has its record, or only tells of it in a log.
+    /// The file that has the record of the capture, or only tells of it in a log.
     pub(crate) file: String,
     pub(crate) capture: Capture,
 }
@@ -285,7 +285,8 @@ pub(crate) fn read_line(line: &[u8]) -> Result<ResultLine, ClientError> {
 }
 
 impl ResultLine {
-    /// Returns whether it belongs into the index. Crawls that wrote WARC files wrote a record of each duplicate, too.
+    /// Returns whether the capture belongs into the index. Crawls that wrote WARC files wrote a record of each
+    /// duplicate, too.
     pub(crate) fn is_indexed(&self) -> bool {
         let record = self.capture.original_record.as_ref();
         let told_of = record.filter(|_| self.capture.offset.is_none());

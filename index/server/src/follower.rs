@@ -47,11 +47,11 @@ struct FollowerState {
 /// The outcome of an attempt to read a file.
 #[derive(Debug)]
 pub(crate) enum FileOutcome {
-    /// Its captures were written.
+    /// The captures of the file were written.
     Extracted(FileWriter),
-    /// No node has read it whole, and why. It waits, and has not failed.
+    /// No node has read the file whole, for this reason. The file waits, and has not failed.
     Unread(String),
-    /// It has failed, and why; the captures that could be read, if there are any.
+    /// The file has failed, for this reason; with the captures that could be read, if there are any.
     Failed(String, Option<FileWriter>),
 }
 

@@ -29,13 +29,13 @@ pub(crate) struct DamagedDatabase(String);
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 struct DatabaseRecord {
-    /// The sequence that it had reached at least.
+    /// The sequence that the database had reached at least.
     sequence: u64,
-    /// The sets that it has.
+    /// The sets that the database has.
     sets: BTreeSet<String>,
     /// Sets that went with an earlier database, and were not imported again.
     lost_sets: BTreeSet<String>,
-    /// The reason why it cannot be used any more.
+    /// The reason why the database cannot be used any more.
     #[serde(skip_serializing_if = "Option::is_none")]
     damage: Option<String>,
 }
@@ -52,7 +52,7 @@ pub(crate) struct Health {
 pub(crate) struct OpenedDatabase {
     pub(crate) captures: Captures,
     pub(crate) health: Health,
-    /// The reason why it was begun anew, if it was.
+    /// The reason why the database was begun anew, if it was.
     pub(crate) rebuilt: Option<String>,
 }
 
@@ -159,7 +159,7 @@ impl Health {
         self.ends.cancel();
     }
 
-    /// Returns whether it was found damaged.
+    /// Returns whether the database was found damaged.
     pub(crate) fn is_damaged(&self) -> bool {
         self.ends.is_cancelled()
     }
@@ -181,7 +181,7 @@ impl Health {
     }
 }
 
-/// The reason why it was not noted how far the database has come.
+/// The reason why the progress of the database was not noted.
 #[derive(Debug, thiserror::Error)]
 pub enum NoteError {
     /// The database fails.

@@ -78,7 +78,7 @@ impl SlowReplicas {
         all.insert(replica, now + AVOID);
     }
 
-    /// Returns those that are avoided now.
+    /// Returns the replicas that are avoided now.
     fn at(&self, now: Instant) -> BTreeSet<ReplicaId> {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         all.retain(|_, until| *until > now);
@@ -110,7 +110,7 @@ impl Jobs {
             avoided.insert(replica.clone());
             let other = self.submit(kind, names, &avoided).await?;
             if other.spec.replica == *replica {
-                // There is no other one: it stays where it has begun.
+                // No other replica is left: the job stays where it has begun.
                 self.cancel(&other.id).await;
                 break;
             }

@@ -13,11 +13,11 @@ use crate::decide::is_archive_name;
 pub(crate) struct FileReport {
     /// The root of the bytes that were read; absent: no node has read the file.
     pub(crate) root: Option<Root>,
-    /// The reason why no node has read it whole.
+    /// The reason why no node has read the file whole.
     pub(crate) unread: Option<String>,
-    /// The first damage in its bytes.
+    /// The first damage in the bytes of the file.
     pub(crate) damaged: Option<String>,
-    /// The reason why it is not an archive file.
+    /// The reason why the file is not an archive file.
     pub(crate) foreign: Option<String>,
     /// The number of records, or parts of the file, that were left out.
     pub(crate) defects: u64,
@@ -26,16 +26,17 @@ pub(crate) struct FileReport {
 /// The decision about one file of a job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Judgement {
-    /// Its captures are those that came.
+    /// The file was read: its captures are those that came.
     Extracted {
-        /// The number of records, or parts of it, that were left out.
+        /// The number of records, or parts of the file, that were left out.
         defects: u64,
     },
-    /// No node has read it whole, and why. It has not failed.
+    /// No node has read the file whole, for this reason. It has not failed.
     Unread(String),
-    /// Its bytes are damaged, or the job that read it failed, and how; another replica may have it whole.
+    /// The bytes of the file are damaged, or the job that read it failed, for this reason; another replica may have it
+    /// whole.
     Damaged(String),
-    /// It failed, and why.
+    /// The file has a name of an archive file and cannot be read as one, for this reason.
     Failed(String),
 }
 

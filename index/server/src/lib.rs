@@ -83,7 +83,7 @@ pub enum StartError {
     /// The database, or the file beside it, cannot be written.
     #[error(transparent)]
     Note(#[from] NoteError),
-    /// Its address cannot be listened on.
+    /// The address of the index cannot be listened on.
     #[error(transparent)]
     Bind(#[from] ServeError),
     /// An instrument of that name is taken.

@@ -41,9 +41,9 @@ pub struct BatchNumber(pub u64);
 /// A file that waits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WaitingFile {
-    /// The file.
+    /// The name of the file.
     pub name: FileName,
-    /// Its size in bytes.
+    /// The size of the file in bytes.
     pub size: u64,
     /// The number of attempts that have failed.
     pub failures: u32,
@@ -61,44 +61,44 @@ pub struct FileBatch {
 /// The end of an attempt to read a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Attempt {
-    /// Its captures are in the database.
+    /// The captures of the file are in the database.
     Extracted,
-    /// No node has read it, and why: that does not count as a failure.
+    /// No node has read the file, for this reason; that does not count as a failure.
     Unread(String),
-    /// It failed, and why.
+    /// The attempt failed, for this reason.
     Failed(String),
 }
 
 /// The state of a file after an attempt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// It is indexed.
+    /// The file is indexed.
     Indexed,
-    /// It waits for its next attempt.
+    /// The file waits for its next attempt.
     Retry {
         /// The number of attempts that have failed.
         failures: u32,
-        /// The reason of the last one, or the reason why it could not be made.
+        /// The reason of the last failure, or the reason why the attempt could not be made.
         reason: String,
     },
-    /// It waits until an operator lets it be tried again.
+    /// The file waits until an operator lets it be tried again.
     Parked {
         /// The number of attempts that have failed.
         failures: u32,
         /// The reason of the last one.
         reason: String,
     },
-    /// It is no business of that attempt any more: nothing is recorded.
+    /// The file was dropped from the queue while it was read: nothing is recorded.
     Stale,
 }
 
-/// The queue.
+/// A queue of the files that have to be read, in memory only.
 #[derive(Clone, Debug)]
 pub struct Queue {
     limits: QueueLimits,
     /// Files that may be read from that moment on.
     waiting: BTreeMap<FileName, WaitingEntry>,
-    /// The order of their turns.
+    /// The waiting files in the order of their turns.
     turns: BTreeSet<(Duration, FileName)>,
     reading: BTreeMap<BatchNumber, BTreeMap<FileName, ReadingEntry>>,
     next: u64,

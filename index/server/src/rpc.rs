@@ -34,7 +34,7 @@ const MESSAGE_SIZE: usize = 256 << 10;
 /// Imports and exports at once.
 const BULK: usize = 2;
 
-/// The service.
+/// The service of the index, as the wire calls it.
 pub(crate) struct Door {
     pub(crate) follower: Arc<Follower>,
     pub(crate) board: Arc<StatusBoard>,

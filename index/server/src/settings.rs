@@ -18,7 +18,7 @@ pub struct Settings {
     /// Logs, metrics, stop.
     #[serde(default)]
     pub daemon: DaemonSettings,
-    /// The address that it listens on, and its certificate: `index/<name>`.
+    /// The address that the index listens on, and its certificate: `index/<name>`.
     pub rpc: RpcSettings,
     /// The index itself.
     pub index: IndexSettings,
@@ -28,7 +28,7 @@ pub struct Settings {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct IndexSettings {
-    /// The directory of its database. All of it but imported sets comes back from the archive by itself.
+    /// The directory of the database. All of it but imported sets comes back from the archive by itself.
     pub data: PathBuf,
     /// The address of the repository, `host:port`.
     pub repository: String,

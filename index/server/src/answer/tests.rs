@@ -22,7 +22,7 @@ fn capture(url: &str, time: &str, file: &str, offset: u64) -> Capture {
     capture
 }
 
-/// Captures of several URLs and times, some of one second in two files, in the order of the index.
+/// Returns captures of several URLs and times, some of one second in two files, in the order of the index.
 fn all() -> Vec<Capture> {
     let urls = [
         "http://a.example/",

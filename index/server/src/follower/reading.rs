@@ -279,7 +279,7 @@ impl FileChanges {
         }
     }
 
-    /// Returns the file as it will be, if a change is about it; `Err`: no change is.
+    /// Returns the file as it will be after the changes; `Err` if no change is about it.
     fn known(&self, name: &str) -> Result<Option<KnownFile>, UnplannedFile> {
         let last = self
             .all

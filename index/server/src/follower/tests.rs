@@ -74,7 +74,7 @@ impl TestFollower {
         let listed = files.iter();
         steps.extend(listed.map(|(file, content)| FeedStep::File(feed_file(file, *content))));
         steps.push(FeedStep::Listed(self.position()));
-        // One by one, as they may come.
+        // The steps are applied one by one, as they may come.
         let (mut reading, _) = self.follower.begin_reading().unwrap();
         for step in steps {
             assert!(self.follower.apply(vec![step], &mut reading).unwrap());

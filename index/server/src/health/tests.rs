@@ -69,7 +69,7 @@ fn flip(path: &Path, at: u64) {
     file.write_all_at(&[byte[0] ^ 0x55], at).unwrap();
 }
 
-/// A directory whose database was closed with its rows in files of their own.
+/// Returns a directory whose database was closed with its rows in files of their own.
 fn filled(directory: &Path) -> PathBuf {
     let data = directory.join("captures");
     fill(&data);

@@ -120,7 +120,7 @@ fn unread_file_waits_without_failures() {
     }
 }
 
-/// One event about a file of the exhaustive walk.
+/// An event of the exhaustive walk, about one file.
 #[derive(Clone, Copy, Debug)]
 enum Step {
     Put,
@@ -268,7 +268,7 @@ fn walk(steps: &[Step]) {
     }
 }
 
-/// Whether the queue could begin another batch before it was asked.
+/// Returns whether the queue could begin another batch before it was asked.
 fn batch_room(queue: &Queue, begun: Option<&FileBatch>) -> bool {
     queue.batches() - usize::from(begun.is_some()) < LIMITS.batches
 }

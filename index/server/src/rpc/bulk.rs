@@ -20,7 +20,7 @@ use tonic::{Status, Streaming};
 /// The longest time that the sender of an import may be silent.
 const SILENCE: std::time::Duration = std::time::Duration::from_mins(2);
 
-/// Steps on their way from the wire to the database.
+/// The most steps that wait on their way from the wire to the database.
 const STEPS: usize = 4;
 
 /// The longest name of an input, in characters.
