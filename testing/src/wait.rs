@@ -125,7 +125,7 @@ pub fn in_time<F: Future>(future: F) -> impl Future<Output = F::Output> {
     }
 }
 
-/// One wait: since when, and what was seen last.
+/// The state of a wait: since when it lasts, and the state that was seen last.
 struct Wait<'a> {
     what: &'a str,
     limit: Duration,
@@ -195,7 +195,7 @@ mod tests {
 
     const SHORT: Duration = Duration::from_millis(40);
 
-    /// The message of a panic.
+    /// Returns the message of a panic.
     fn panicked(test: impl FnOnce()) -> String {
         let payload = catch_unwind(AssertUnwindSafe(test)).unwrap_err();
         *payload.downcast::<String>().unwrap()
