@@ -1,11 +1,11 @@
-//! Several progress bars on stderr, one a replica, for who watches: nothing when stderr is no terminal.
+//! Progress bars on stderr, one for each replica, for a person who watches: nothing when stderr is no terminal.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-/// Bars by what they are of.
+/// The bars, each by the name of what it measures.
 #[derive(Debug)]
 pub(crate) struct Bars {
     all: MultiProgress,
@@ -76,7 +76,7 @@ impl Bars {
         self.all.suspend(write)
     }
 
-    /// Takes all of them away.
+    /// Takes all bars away.
     pub(crate) fn finish(&mut self) {
         while let Some((_, bar)) = self.bars.pop_first() {
             bar.finish_and_clear();
@@ -84,7 +84,7 @@ impl Bars {
     }
 }
 
-/// A template of ours that does not parse is seen at once; the plain bar does as well.
+/// Returns the style of a template. One of ours that does not parse is seen at once; the plain bar does as well.
 fn style(template: &str) -> ProgressStyle {
     ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar())
 }

@@ -70,13 +70,14 @@ impl Checksums {
         Ok(Self { by_name })
     }
 
-    /// The checksum of a file.
+    /// Returns the checksum of a file.
     pub(crate) fn of(&self, name: &str) -> Option<Listed> {
         self.by_name.get(name).copied()
     }
 }
 
-/// `CHECKSUM  FILE`, `CHECKSUM *FILE`, and with a leading `\` the same with `\\` and `\n` in the file's name.
+/// Reads a line: `CHECKSUM  FILE`, `CHECKSUM *FILE`, and with a leading `\` the same with `\\` and `\n` in the file's
+/// name.
 fn entry(line: &str) -> Option<(Listed, String)> {
     let (escaped, line) = match line.strip_prefix('\\') {
         Some(rest) => (true, rest),

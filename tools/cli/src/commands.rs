@@ -145,7 +145,7 @@ pub(crate) enum Command {
 }
 
 impl Command {
-    /// Does it. A failure means that nothing was answered yet.
+    /// Runs the command. A failure means that nothing was answered yet.
     pub(crate) fn run(self, context: &Context) -> Result<Exit, Failure> {
         match self {
             Self::Up(up) => up.run(context),
@@ -256,7 +256,7 @@ mod tests {
         });
     }
 
-    /// The words of a line, as a shell splits them.
+    /// Returns the words of a line, as a shell splits them.
     fn words(line: &str) -> Vec<String> {
         let (mut words, mut word, mut quoted) = (Vec::new(), String::new(), false);
         for c in line.chars() {

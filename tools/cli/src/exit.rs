@@ -39,7 +39,7 @@ pub(crate) const CODES: &str = "Exit codes: 0 done · 1 done, and something is d
     exit code, and otherwise it is 1.";
 
 impl Exit {
-    /// The number.
+    /// Returns the number of the exit code.
     pub(crate) const fn code(self) -> u8 {
         match self {
             Self::Done => 0,
@@ -53,7 +53,7 @@ impl Exit {
         }
     }
 
-    /// Of several: what failed in one way gives its code, what failed in several gives 1.
+    /// Returns the exit code of several files: what failed in one way gives its code, what failed in several gives 1.
     pub(crate) fn of_all(exits: impl IntoIterator<Item = Self>) -> Self {
         let mut failures = exits.into_iter().filter(|exit| *exit != Self::Done);
         let Some(first) = failures.next() else {
@@ -89,7 +89,7 @@ impl From<Class> for Exit {
 /// A failure of a command, in two parts: what happened; what to do next.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct Failure {
-    /// Which exit code it gives.
+    /// The exit code that the failure gives.
     #[serde(rename = "class")]
     pub(crate) exit: Exit,
     /// The two parts as one text; empty if nobody listens any more.
@@ -102,17 +102,17 @@ impl Failure {
         Self { exit, message }
     }
 
-    /// The command line is wrong.
+    /// Makes the failure of a command line that is wrong.
     pub(crate) fn usage(message: impl Into<String>) -> Self {
         Self::new(Exit::Usage, message)
     }
 
-    /// It could not be done here.
+    /// Makes the failure of something that could not be done here.
     pub(crate) fn failed(message: impl Into<String>) -> Self {
         Self::new(Exit::Failed, message)
     }
 
-    /// Says which file it is about, where it does not begin with that.
+    /// Names the file that the failure is about, where the message does not begin with it.
     #[must_use]
     pub(crate) fn about(self, name: &str) -> Self {
         if self.message.starts_with(name) {
@@ -121,7 +121,7 @@ impl Failure {
         Self::new(self.exit, format!("{name}: {}", self.message))
     }
 
-    /// A file that was named on the command line cannot be read.
+    /// Makes the failure of a file that was named on the command line and cannot be read.
     pub(crate) fn unreadable(path: &std::path::Path, error: &io::Error) -> Self {
         let path = path.display();
         if error.kind() == io::ErrorKind::NotFound {
@@ -130,7 +130,8 @@ impl Failure {
         Self::failed(format!("{path}: cannot be read: {error}"))
     }
 
-    /// The answer cannot be written. The reader who closed the pipe has seen enough, but not everything.
+    /// Makes the failure of an answer that cannot be written. The reader who closed the pipe has seen enough, but not
+    /// everything.
     pub(crate) fn output(error: &io::Error) -> Self {
         if error.kind() == io::ErrorKind::BrokenPipe {
             return Self::failed("");

@@ -53,17 +53,17 @@ pub(crate) struct RecordLosses {
 }
 
 impl RecordLosses {
-    /// Whether it is not known what it is.
+    /// Returns whether the records could not be named.
     pub(crate) const fn is_failed(&self) -> bool {
         self.error.is_some()
     }
 
-    /// The item with this in it.
+    /// Returns an item with these records in it.
     pub(crate) const fn of<'a, T>(&'a self, item: &'a T) -> WithRecords<'a, T> {
         WithRecords { item, told: self }
     }
 
-    /// A line, and under it one for each record.
+    /// Returns a line, and under it a line for each record.
     pub(crate) fn below(&self, line: String) -> String {
         let mut lines = vec![line];
         lines.extend(self.losses.iter().flat_map(lines_of));
@@ -100,7 +100,7 @@ pub(crate) fn lines_of(losses: &Losses) -> Vec<String> {
     lines
 }
 
-/// The damaged bytes of an anomaly; none, where it is not about some bytes.
+/// Returns the damaged bytes of an anomaly; an empty list where it is not about some bytes.
 pub(crate) fn damaged(anomaly: &FiledAnomaly) -> Vec<Range<u64>> {
     if anomaly.lost.is_empty() {
         // Where the size is not known, the admission tells it later.
@@ -111,7 +111,7 @@ pub(crate) fn damaged(anomaly: &FiledAnomaly) -> Vec<Range<u64>> {
 }
 
 impl<'a> Looking<'a> {
-    /// `is_named`: a person has named the files, so that as much is read as it takes.
+    /// Begins to look. `is_named`: a person has named the files, so that as much is read as it takes.
     pub(crate) fn new(session: &'a Session, is_named: bool) -> Self {
         Self {
             session,
@@ -120,7 +120,7 @@ impl<'a> Looking<'a> {
         }
     }
 
-    /// The records in the bytes that an anomaly tells of.
+    /// Looks for the records in the bytes that an anomaly tells of.
     pub(crate) async fn look(&mut self, anomaly: &FiledAnomaly) -> RecordLosses {
         let ranges = damaged(anomaly);
         let Some(last) = ranges.iter().map(|range| range.end).max() else {

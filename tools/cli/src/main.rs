@@ -74,7 +74,7 @@ fn document(output: &Output, failure: &Failure) -> Exit {
     written.map_or(Exit::Failed, |()| failure.exit)
 }
 
-/// Nothing was answered: says why to people, and to programs if they listen.
+/// Says to people why nothing was answered, and to programs if they listen.
 fn failed(context: &Context, failure: &Failure) -> Exit {
     if failure.message.is_empty() {
         return failure.exit;

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::exit::Failure;
 
-/// Where answers go. Made once, handed to every command.
+/// The output of answers. Made once, handed to every command.
 #[derive(Debug)]
 pub(crate) struct Output {
     json: bool,
@@ -17,18 +17,18 @@ impl Output {
         Self { json }
     }
 
-    /// Whether one JSON document is wanted.
+    /// Returns whether one JSON document is wanted.
     pub(crate) const fn is_json(&self) -> bool {
         self.json
     }
 
-    /// Stdout, for an answer that is written while it comes. To be flushed.
+    /// Returns stdout, for an answer that is written while it comes. To be flushed.
     #[expect(clippy::unused_self, reason = "who has no output must not write")]
     pub(crate) fn writer(&self) -> BufWriter<Stdout> {
         BufWriter::new(io::stdout())
     }
 
-    /// The document.
+    /// Writes a document for programs.
     pub(crate) fn document(&self, document: &impl Serialize) -> Result<(), Failure> {
         let mut out = self.writer();
         serde_json::to_writer_pretty(&mut out, document)
@@ -38,7 +38,7 @@ impl Output {
             .map_err(|error| Failure::output(&error))
     }
 
-    /// One line for people.
+    /// Writes a line for people.
     pub(crate) fn line(&self, line: &str) -> Result<(), Failure> {
         let mut out = self.writer();
         writeln!(out, "{line}")
@@ -46,7 +46,7 @@ impl Output {
             .map_err(|error| Failure::output(&error))
     }
 
-    /// A table for people.
+    /// Writes a table for people.
     pub(crate) fn table(&self, table: &Table) -> Result<(), Failure> {
         let mut out = self.writer();
         out.write_all(table.to_string().as_bytes())
@@ -130,7 +130,7 @@ impl std::fmt::Display for Table {
     }
 }
 
-/// A number of bytes as people say it: three digits and a decimal unit.
+/// Returns a number of bytes as people say it: three digits and a decimal unit.
 pub(crate) fn size(bytes: u64) -> String {
     const UNITS: [&str; 6] = ["kB", "MB", "GB", "TB", "PB", "EB"];
     if bytes < 1000 {
@@ -148,7 +148,7 @@ pub(crate) fn size(bytes: u64) -> String {
     said
 }
 
-/// A value that may be unknown.
+/// Returns a value as text, or a dash if it is not known.
 pub(crate) fn or_dash(value: Option<&impl ToString>) -> String {
     value.map_or_else(|| "-".to_owned(), ToString::to_string)
 }

@@ -26,7 +26,7 @@ impl Progress {
         Self { bar }
     }
 
-    /// A line for work whose end nobody knows.
+    /// Returns a line for work whose end nobody knows.
     pub(crate) fn counting() -> Self {
         let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
         let style = ProgressStyle::with_template("{spinner} {elapsed_precise}  {msg}");
@@ -35,7 +35,7 @@ impl Progress {
         Self { bar }
     }
 
-    /// No bar.
+    /// Returns a progress that shows no bar.
     pub(crate) fn hidden() -> Self {
         Self {
             bar: ProgressBar::hidden(),

@@ -7,7 +7,7 @@ use std::str::FromStr;
 pub(crate) struct ByteRange {
     /// The first byte.
     pub(crate) start: u64,
-    /// One past the last byte; none: to the end of the file.
+    /// The offset behind the last byte; `None`: the end of the file.
     pub(crate) end: Option<u64>,
 }
 

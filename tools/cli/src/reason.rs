@@ -20,7 +20,7 @@ pub(crate) enum InvalidReason {
 }
 
 impl Reason {
-    /// The text.
+    /// Returns the text of the reason.
     pub(crate) fn as_str(&self) -> &str {
         &self.0
     }

@@ -13,12 +13,12 @@ use crate::output::{or_dash, size};
 /// The most ranges that a line names. All of them are in the JSON document.
 const MOST_RANGES: usize = 8;
 
-/// A time, in whole seconds and UTC.
+/// Returns a time as text, in whole seconds and UTC.
 pub(crate) fn time(at: Timestamp) -> String {
     at.round(jiff::Unit::Second).unwrap_or(at).to_string()
 }
 
-/// A time that may be unknown.
+/// Returns a time as text, or a dash if it is not known.
 pub(crate) fn time_or_dash(at: Option<Timestamp>) -> String {
     or_dash(at.map(time).as_ref())
 }
@@ -65,7 +65,7 @@ pub(crate) fn drain(drain: &Drain) -> String {
     }
 }
 
-/// An anomaly in one line: kind, file, replica, what.
+/// Returns an anomaly in one line: kind, file, replica, what.
 pub(crate) fn anomaly(anomaly: &FiledAnomaly) -> String {
     let FiledAnomaly {
         kind,
@@ -108,12 +108,12 @@ fn damage(anomaly: &FiledAnomaly) -> String {
     parts.join("; ")
 }
 
-/// `3,7-9`.
+/// Returns the numbers of groups as `3,7-9`.
 pub(crate) fn groups(groups: &Groups) -> String {
     list(groups.ranges())
 }
 
-/// Byte ranges, first and last included: `49152-65535,114688-163839`.
+/// Returns byte ranges, first and last included: `49152-65535,114688-163839`.
 fn bytes(ranges: impl Iterator<Item = Range<u64>>) -> String {
     list(ranges)
 }
@@ -145,7 +145,7 @@ pub(crate) mod tests {
 
     use super::*;
 
-    /// An anomaly of one file, without anything special.
+    /// Returns an anomaly of one file, without anything special.
     pub(crate) fn filed(kind: AnomalyClass, state: AnomalyState) -> FiledAnomaly {
         FiledAnomaly {
             id: "17".into(),

@@ -9,7 +9,7 @@ use archive_durable::{DiskError, directory};
 use crate::exit::{Exit, Failure};
 use crate::output::Output;
 
-/// Whether `path` is stdout, which only one thing can have.
+/// Returns whether `path` is stdout, which only one thing can have.
 pub(crate) fn to_stdout(path: &Path, output: &Output) -> Result<bool, Failure> {
     let is_stdout = path == Path::new("-");
     if is_stdout && output.is_json() {
@@ -20,7 +20,7 @@ pub(crate) fn to_stdout(path: &Path, output: &Output) -> Result<bool, Failure> {
     Ok(is_stdout)
 }
 
-/// A file on its way. Dropped before it is kept, it leaves nothing behind.
+/// A file that is being written. Dropped before it is kept, it leaves nothing behind.
 #[derive(Debug)]
 pub(crate) struct Partial {
     file: File,
@@ -80,14 +80,14 @@ impl Partial {
         })
     }
 
-    /// Another way to write to the same place, for who writes by itself.
+    /// Returns a second handle on the file, for code that writes to it by itself.
     pub(crate) fn writer(&self) -> Result<File, Failure> {
         self.file
             .try_clone()
             .map_err(|error| Failure::failed(format!("{}: {error}", self.path.display())))
     }
 
-    /// Makes it durable and gives it its name.
+    /// Makes the file durable and gives it its name.
     pub(crate) fn keep(mut self) -> Result<(), Failure> {
         self.file
             .sync_all()

@@ -16,7 +16,7 @@ use tonic::transport::Channel;
 use crate::context::Global;
 use crate::exit::{Exit, Failure};
 
-/// Where `holdfast up` writes it.
+/// The client file that `holdfast up` writes.
 const DEFAULT: &str = "holdfast-data/client.toml";
 
 /// A connection that is made at its first use.
@@ -25,11 +25,11 @@ pub(crate) struct Session {
     channel: Channel,
     trust: Arc<TrustFile>,
     limits: ClientLimits,
-    /// To the index, if the client file names one.
+    /// The connection to the index, if the client file names one.
     index: Option<Channel>,
     /// The replay listener, if the client file names one.
     replay: Option<String>,
-    /// Whom one can be, for who was refused.
+    /// The identities of the client file, for the message to a person who was refused.
     identities: String,
 }
 
@@ -55,22 +55,22 @@ impl Session {
         })
     }
 
-    /// To put files in.
+    /// Returns a client that stores files.
     pub(crate) fn depositor(&self) -> Depositor {
         Depositor::new(self.channel.clone(), Arc::clone(&self.trust), self.limits)
     }
 
-    /// To look after them.
+    /// Returns a client that looks after the files.
     pub(crate) fn keeper(&self) -> Keeper {
         Keeper::new(self.channel.clone(), self.limits)
     }
 
-    /// To run jobs over them.
+    /// Returns a client that runs jobs over the files.
     pub(crate) fn researcher(&self) -> Researcher {
         Researcher::new(self.channel.clone(), self.limits)
     }
 
-    /// To look captures up, and after the index.
+    /// Returns a client that looks up captures, and looks after the index.
     pub(crate) fn index(&self) -> Result<IndexClient, Failure> {
         let channel = self.index.clone().ok_or_else(|| {
             Failure::new(
@@ -85,7 +85,7 @@ impl Session {
         Ok(IndexClient::new(channel, limits))
     }
 
-    /// The beginning of the addresses of the replay listener.
+    /// Returns the beginning of the addresses of the replay listener.
     pub(crate) fn replay(&self) -> Result<&str, Failure> {
         self.replay.as_deref().ok_or_else(|| {
             Failure::new(
@@ -119,7 +119,7 @@ impl Session {
         )
     }
 
-    /// To get files out.
+    /// Returns a client that reads files.
     pub(crate) fn reader(&self) -> Reader {
         Reader::new(self.channel.clone(), Arc::clone(&self.trust), self.limits)
     }

@@ -38,7 +38,7 @@ struct End {
     count: u64,
 }
 
-/// A day, or a time with its zone.
+/// Reads a day, or a time with its zone.
 fn moment(text: &str) -> Result<Timestamp, String> {
     if let Ok(at) = text.parse::<Timestamp>() {
         return Ok(at);

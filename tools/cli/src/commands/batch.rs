@@ -37,7 +37,7 @@ pub(crate) enum Batch {
     Output(output::Output),
 }
 
-/// Which job.
+/// The job that is meant.
 #[derive(Debug, Args)]
 pub(super) struct Which {
     /// The id of the job, as `holdfast batch list` prints it

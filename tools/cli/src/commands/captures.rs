@@ -171,7 +171,7 @@ impl Captures {
     }
 }
 
-/// A capture for people.
+/// Returns the line of a capture for people.
 fn line(capture: &Capture) -> String {
     let or_dash = |text: Option<&str>| text.unwrap_or("-").to_owned();
     let status = capture
@@ -190,7 +190,7 @@ fn line(capture: &Capture) -> String {
     )
 }
 
-/// A capture for programs: the fields of CDXJ, and before them its key and time.
+/// Returns the document of a capture for programs: the fields of CDXJ, and before them its key and time.
 fn document(capture: &Capture) -> serde_json::Value {
     let line = Format::Cdxj.write(capture);
     let fields = line.splitn(3, ' ').nth(2).unwrap_or("{}");

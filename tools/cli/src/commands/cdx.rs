@@ -216,7 +216,7 @@ impl Cdx {
 
 /// The reason why the reading of a file ends.
 enum Stop {
-    /// It cannot be read. The others go on.
+    /// The file cannot be read. The other files go on.
     File(Failure),
     /// Nothing can be sorted any more.
     Sort(SortError),

@@ -188,7 +188,7 @@ impl CheckSummary {
         *self.told.entry(anomaly.replica.clone()).or_default() += 1;
     }
 
-    /// Those replicas whose report counts more anomalies than were told of.
+    /// Returns the replicas whose report counts more anomalies than were told of, and how many more.
     fn untold(&self) -> impl Iterator<Item = (&ReplicaReport, u64)> {
         self.replicas.iter().filter_map(|report| {
             let counted = report
@@ -251,7 +251,7 @@ fn line(anomaly: &FiledAnomaly) -> String {
     }
 }
 
-/// `replica one: 300 files, 298 intact, 1 withdrawn; 1 missing`.
+/// Returns the line of a replica: `replica one: 300 files, 298 intact, 1 withdrawn; 1 missing`.
 fn summary(report: &ReplicaReport) -> String {
     let ReplicaReport {
         replica,

@@ -180,11 +180,11 @@ pub(crate) struct Crawl {
 /// The part of a site that a seed stands for.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum ScopeArgument {
-    /// Its host
+    /// The host of the seed
     Host,
-    /// Its domain, with all hosts below it
+    /// The domain of the seed, with all hosts below it
     Domain,
-    /// Its directory
+    /// The directory of the seed
     Prefix,
 }
 
@@ -198,7 +198,7 @@ enum RobotsArgument {
 }
 
 impl Crawl {
-    /// Brings its own runtime: Ctrl-C ends the crawl and not the process.
+    /// Runs the crawl in a runtime of its own: Ctrl-C ends the crawl and not the process.
     pub(crate) fn run(self, context: &Context) -> Result<Exit, Failure> {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .enable_all()
@@ -306,7 +306,7 @@ impl Crawl {
         created.map_err(|error| Failure::failed(error.to_string()))
     }
 
-    /// The order of the file, with the options of the command line over it.
+    /// Returns the order of the file, with the options of the command line over it.
     fn order(&self) -> Result<CrawlOrder, Failure> {
         let wrong = |error: InvalidOrder| Failure::new(Exit::Settings, error.to_string());
         let mut order = match &self.order {

@@ -59,18 +59,18 @@ pub(crate) struct Get {
 #[derive(Debug, Serialize)]
 struct Report<'a> {
     name: &'a FileName,
-    /// Of the whole file.
+    /// The size of the whole file.
     size: u64,
     root: Root,
     /// The first byte that was written.
     start: u64,
-    /// One past the last.
+    /// The offset behind the last byte that was written.
     end: u64,
     #[serde(serialize_with = "crate::shown_path::one")]
     path: &'a Path,
 }
 
-/// Where the bytes go.
+/// The destination of the bytes.
 #[derive(Debug)]
 pub(super) enum Destination {
     Stdout(BufWriter<Stdout>),
@@ -78,7 +78,7 @@ pub(super) enum Destination {
 }
 
 impl Destination {
-    /// `-` is stdout.
+    /// Opens the destination; `-` is stdout.
     pub(super) fn open(path: &Path, force: bool, output: &Output) -> Result<Self, Failure> {
         if path == Path::new("-") {
             return Ok(Self::Stdout(output.writer()));
@@ -95,7 +95,7 @@ impl Destination {
         }
     }
 
-    /// All of it has come.
+    /// Ends the output, once all bytes have come.
     pub(super) fn finish(self) -> Result<(), Failure> {
         match self {
             Self::Stdout(mut out) => out.flush().map_err(|error| Failure::output(&error)),

@@ -116,7 +116,7 @@ async fn step(listing: &mut Listing) -> Result<Listed, Failure> {
     })
 }
 
-/// Whether a file is not as it should be.
+/// Returns whether a file is not as it should be.
 fn is_wrong(entry: &ListEntry) -> bool {
     let here = entry
         .found
@@ -207,7 +207,7 @@ impl Format for Checksums {
     }
 }
 
-/// One JSON document, written while the entries come: whole and valid also when the listing is not.
+/// The listing as one JSON document, written while the entries come: whole and valid also when the listing is not.
 struct Document {
     first: bool,
 }

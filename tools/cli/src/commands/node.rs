@@ -165,7 +165,7 @@ async fn list(context: &Context) -> Result<Exit, Failure> {
     Ok(if silent { Exit::Failed } else { Exit::Done })
 }
 
-/// Every node with its replica.
+/// Returns every node with its replica.
 fn each(status: &ArchiveStatus) -> impl Iterator<Item = (&str, &NodeState)> {
     status.replicas.iter().flat_map(|replica| {
         let id = replica.replica.as_str();

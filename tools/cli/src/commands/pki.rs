@@ -128,7 +128,7 @@ impl Pki {
     }
 }
 
-/// From an hour ago, so that a clock that is a little slow does not refuse a fresh certificate.
+/// Returns the validity from an hour ago, so that a clock that is a little slow does not refuse a fresh certificate.
 fn validity(now: Timestamp, days: u32) -> Validity {
     let now = SystemTime::from(now);
     Validity {

@@ -41,7 +41,7 @@ struct ReceiptReport {
     root: Root,
     /// The replicas that hold the file.
     replicas: Vec<ReplicaId>,
-    /// The file that it was written to.
+    /// The file that the receipt was written to.
     #[serde(skip_serializing_if = "Option::is_none")]
     path: Option<PathBuf>,
     /// The envelope, byte for byte, where it was not written to a file.
@@ -98,7 +98,7 @@ impl Receipt {
     }
 }
 
-/// The envelope as it is, or where it was written.
+/// Returns the envelope as it is, or where it was written.
 fn shown(held: &ReceiptReport) -> String {
     match (&held.receipt, &held.path) {
         (Some(receipt), _) => receipt.trim_end().to_owned(),

@@ -54,9 +54,9 @@ struct Report<'a> {
     root: Root,
     /// The kind of the record.
     kind: &'static str,
-    /// The first byte.
+    /// The offset of the first byte that was written.
     start: u64,
-    /// One past the last.
+    /// The offset behind the last byte that was written.
     end: u64,
     path: &'a Path,
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -132,7 +132,7 @@ impl Repair {
     }
 }
 
-/// The brake: says which command confirms what it would do.
+/// Returns the refusal of the brake, with the command that confirms what it would do.
 fn braked(order: &RepairOrder, said: &str) -> Failure {
     let what = match order.names.as_slice() {
         [] => "--all".to_owned(),
@@ -149,7 +149,7 @@ fn braked(order: &RepairOrder, said: &str) -> Failure {
     Failure::new(Exit::Refused, message)
 }
 
-/// A name as a shell takes it.
+/// Returns a name as a shell takes it.
 fn quoted(name: &FileName) -> String {
     let plain = |byte: u8| {
         byte.is_ascii_alphanumeric()
@@ -162,8 +162,8 @@ fn quoted(name: &FileName) -> String {
     format!("'{}'", text.replace('\'', r"'\''"))
 }
 
-/// One repair or failure, and the records that it concerns. It is told once the archive has done all of them: reading
-/// takes long, and nobody shall wait for it.
+/// The repairs and failures, and the records that they concern. They are told once the archive has done all of them:
+/// reading takes long, and nobody shall wait for it.
 struct Damage<'a> {
     looking: Looking<'a>,
     steps: Vec<Step>,
@@ -189,7 +189,7 @@ impl<'a> Damage<'a> {
         Ok(())
     }
 
-    /// Whether all of it could be told.
+    /// Tells all steps with their records. Returns whether all records could be named.
     async fn tell(mut self, items: &mut Items, is_json: bool) -> Result<bool, Failure> {
         let mut is_told = true;
         for step in &self.steps {

@@ -126,7 +126,7 @@ fn show(output: &Output, request: &Request) -> Result<(), Failure> {
     text(request).iter().try_for_each(|line| output.line(line))
 }
 
-/// A request for people, in some lines.
+/// Returns the lines that tell people of a request.
 fn text(request: &Request) -> Vec<String> {
     let Request {
         id,

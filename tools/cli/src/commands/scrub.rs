@@ -91,7 +91,7 @@ pub(crate) struct Throttle {
     on: Where,
 }
 
-/// A pause of no length would be one of a day.
+/// Reads a pause. One of no length is refused: it would be one of a day.
 fn pause(text: &str) -> Result<Period, String> {
     match text.parse::<Period>() {
         Ok(period) if period.duration().is_zero() => {
@@ -102,7 +102,7 @@ fn pause(text: &str) -> Result<Period, String> {
     }
 }
 
-/// A rate of nothing would be no limit.
+/// Reads a rate. One of 0 is refused: it would be no limit.
 fn rate(text: &str) -> Result<ByteSize, String> {
     match text.strip_suffix("/s").unwrap_or(text).parse::<ByteSize>() {
         Ok(rate) if rate.bytes() == 0 => {

@@ -122,7 +122,7 @@ impl Kind {
         })
     }
 
-    /// Every problem, those included that only show between values.
+    /// Returns every problem of the settings, those included that only show between values.
     fn problems(self, sources: &Sources) -> Result<Vec<String>, SettingsError> {
         match self {
             Self::Repository => {
@@ -149,7 +149,7 @@ impl Kind {
         }
     }
 
-    /// The settings as TOML.
+    /// Returns the settings as TOML.
     fn printed(self, sources: &Sources) -> Result<String, Failure> {
         match self {
             Self::Repository => printed::<archive_repository::Settings>(sources),
@@ -179,7 +179,8 @@ fn looked_through<T: DeserializeOwned>(
         .collect())
 }
 
-/// The volumes that a node goes on filling though its settings no longer name them, as far as its data are here.
+/// Returns the volumes that a node goes on filling though its settings no longer name them, as far as its data are
+/// here.
 fn unlisted_volumes(settings: &archive_bitarchive::Settings) -> Option<String> {
     let own = &settings.bitarchive;
     match archive_bitarchive::volumes::unlisted(&own.data, &own.volumes) {

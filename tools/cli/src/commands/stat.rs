@@ -154,7 +154,7 @@ fn show(output: &Output, status: &FileStatus) -> Result<(), Failure> {
     output.table(&table)
 }
 
-/// Whether a copy counts, in a word or two.
+/// Returns the words for whether a copy counts.
 fn condition(replica: &ReplicaStatus) -> String {
     let doubt = replica.doubt.map_or("bad", CopyDoubt::as_str);
     match replica.standing {

@@ -150,8 +150,8 @@ fn show(output: &Output, status: &ArchiveStatus) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The warning where all required replicas that keep bytes stand at one site; nothing where the site of one is not
-/// known.
+/// Returns the warning where all required replicas that keep bytes stand at one site; nothing where the site of one is
+/// not known.
 fn only_site(status: &ArchiveStatus) -> Option<String> {
     let required = status.replicas.iter().filter(|replica| {
         replica.required && !replica.retired && replica.kind == ReplicaKind::Bitarchive

@@ -94,7 +94,7 @@ impl Up {
         })
     }
 
-    /// The demonstration, where it is wanted.
+    /// Runs the demonstration, where it is wanted.
     async fn show(
         &self,
         prepared: &Prepared,

@@ -175,7 +175,7 @@ pub(crate) struct Reinstate {
     reason: Reason,
 }
 
-/// A path on another machine begins at its root.
+/// Reads a path on the machine of a node: it begins at the root.
 fn absolute(text: &str) -> Result<String, String> {
     if text.starts_with('/') && !text.chars().any(char::is_control) {
         return Ok(text.to_owned());
@@ -246,7 +246,7 @@ impl Volume {
     }
 }
 
-/// An id that no other volume has.
+/// Makes an id that no other volume has.
 fn fresh() -> Result<VolumeId, Failure> {
     let random: [u8; 16] = Chance::system()
         .bytes()
@@ -254,7 +254,7 @@ fn fresh() -> Result<VolumeId, Failure> {
     VolumeId::new(&hex::encode(random)).map_err(|error| Failure::failed(error.to_string()))
 }
 
-/// Whether the volume is online, and in the mode that was ordered.
+/// Returns whether the volume is online, and in the mode that was ordered.
 fn obeyed(order: &VolumeOrder, status: &NodeState) -> bool {
     let mode = match order {
         VolumeOrder::ReadWrite(_) => Some(Mode::ReadWrite),

@@ -116,7 +116,7 @@ impl FileReport {
     }
 }
 
-/// Does it with each file; a file that cannot be read is said, and the others are gone on with.
+/// Does a piece of work with each file. Reports a file that cannot be read, and goes on with the others.
 fn each(
     files: &[PathBuf],
     mut work: impl FnMut(&Path) -> Result<Exit, Failure>,

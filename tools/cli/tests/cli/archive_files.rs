@@ -13,11 +13,11 @@ const DATE: &str = "2026-11-21T19:14:09Z";
 
 struct Files {
     directory: tempfile::TempDir,
-    /// Where each record of `a.warc.gz` begins, and its end.
+    /// The offset of each record of `a.warc.gz`, and that of its end.
     begins: Vec<u64>,
 }
 
-/// Three records: about the file, an answer, and a page without HTTP.
+/// Returns three records: about the file, an answer, and a page without HTTP.
 fn records() -> Vec<(Builder, &'static [u8])> {
     let new = |kind, number| {
         let id = format!("urn:uuid:00000000-0000-4000-8000-00000000000{number}");
@@ -351,7 +351,7 @@ fn index_is_written_only_where_allowed() {
     );
 }
 
-/// An index of what comes on stdin.
+/// Makes an index of a file that comes on stdin.
 fn piped(path: &Path) -> Ran {
     let mut command = executable();
     command.args(["cdx", "-"]);

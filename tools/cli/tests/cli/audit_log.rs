@@ -15,7 +15,7 @@ fn verify(words: &[&str], files: &[&Path]) -> Ran {
         .args(files))
 }
 
-/// Two files of ten lines, and the hash after each line.
+/// Returns two files of ten lines, and the hash after each line.
 fn log(said: &str) -> ([String; 2], Vec<String>) {
     let (mut files, mut hashes) = ([String::new(), String::new()], Vec::new());
     let mut chain = Chain::start();

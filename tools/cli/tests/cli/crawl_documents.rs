@@ -30,7 +30,7 @@ fn digits(text: &str, count: usize) -> bool {
     text.len() == count && text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// The lines of the crawl log as their 12 fields, each of which is what it has to be.
+/// Returns the lines of the crawl log as their 12 fields, each of which is what it has to be.
 fn crawl_log(job: &Path) -> Vec<Vec<String>> {
     let text = std::fs::read_to_string(job.join("logs/crawl.log")).unwrap();
     let lines = text.lines().map(|line| {
@@ -79,7 +79,7 @@ fn report(job: &Path, name: &str, header: &str) -> Vec<Vec<String>> {
     rows.collect()
 }
 
-/// The sum of the first column of a report whose rows are sorted by it.
+/// Returns the sum of the first column of a report whose rows are sorted by it.
 fn sum(rows: &[Vec<String>]) -> usize {
     let numbers: Vec<usize> = rows.iter().map(|row| row[0].parse().unwrap()).collect();
     assert!(
@@ -89,7 +89,7 @@ fn sum(rows: &[Vec<String>]) -> usize {
     numbers.iter().sum()
 }
 
-/// The records of an archive file, as the executable lists them.
+/// Returns the records of an archive file, as the executable lists them.
 fn records(path: &Path) -> Vec<Value> {
     let listed = run(executable().args(["warc", "list", "--json"]).arg(path)).expect(0);
     let lines = listed.out.lines();
@@ -98,7 +98,7 @@ fn records(path: &Path) -> Vec<Value> {
         .collect()
 }
 
-/// The lines of the record of a metadata file whose URI has a part.
+/// Returns the lines of the record of a metadata file whose URI has a part.
 pub fn document(metadata: &Path, part: &str) -> String {
     let documented = records(metadata);
     let offset = documented.iter().find_map(|record| {
@@ -269,7 +269,7 @@ async fn kept_receipts_are_verified_offline() {
     }
 }
 
-/// A member of each line of an index of captures that is of a revisit, or of a response.
+/// Returns a member of each line of an index of captures that is of a revisit, or of a response.
 fn members(captures: &str, is_revisit: bool, name: &str) -> BTreeSet<String> {
     let lines = captures.lines().filter_map(|line| {
         let (_, json) = line.split_once(" {").unwrap();

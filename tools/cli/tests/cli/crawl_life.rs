@@ -72,7 +72,7 @@ fn resume(job: &Path) -> Ran {
     run(executable().args(["crawl", "--json", "--resume"]).arg(job))
 }
 
-/// A URI of this machine at which nobody listens.
+/// Returns a URI of this machine at which nobody listens.
 fn dead_seed() -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     format!("http://{}/", listener.local_addr().unwrap())

@@ -129,7 +129,7 @@ fn page(path: &str) -> Option<String> {
     (number <= PAGES).then(|| links(&next))
 }
 
-/// The only entry of a directory.
+/// Returns the only entry of a directory.
 pub fn only_entry(base: &Path) -> PathBuf {
     let mut entries = std::fs::read_dir(base).expect("a directory");
     let path = entries
@@ -141,7 +141,7 @@ pub fn only_entry(base: &Path) -> PathBuf {
     path
 }
 
-/// The URIs of the crawl log, each once.
+/// Returns the URIs of the crawl log, each once.
 fn logged(job: &Path) -> BTreeMap<String, i64> {
     let text = std::fs::read_to_string(job.join("logs/crawl.log")).expect("a crawl log");
     let mut statuses = BTreeMap::new();
@@ -153,7 +153,7 @@ fn logged(job: &Path) -> BTreeMap<String, i64> {
     statuses
 }
 
-/// The URIs of the `response` records of a job, each once, by the executable itself. Its files are valid.
+/// Returns the URIs of the `response` records of a job, each once, by the executable itself. Its files are valid.
 fn captured(job: &Path) -> BTreeSet<String> {
     let mut uris = BTreeSet::new();
     for entry in std::fs::read_dir(job.join("warcs")).expect("a directory") {

@@ -12,7 +12,7 @@ use crate::holdfast::{Ran, executable, run};
 
 const URL: &str = "http://example.org/";
 
-/// The metadata file of a job with one capture, and a line that is no capture.
+/// Returns the metadata file of a job with one capture, and a line that is no capture.
 fn metadata(has_bad_line: bool) -> Vec<u8> {
     let digest = digest(Algorithm::Sha1, b"payload");
     let mut lines = format!(

@@ -2,7 +2,7 @@
 
 use crate::holdfast::{executable, run};
 
-/// The verbs that a help text lists.
+/// Returns the verbs that a help text lists.
 fn verbs(help: &str) -> Vec<String> {
     let commands = help.lines().skip_while(|line| *line != "Commands:").skip(1);
     commands

@@ -28,12 +28,12 @@ impl Ran {
         }
     }
 
-    /// The one document on stdout.
+    /// Returns the one document on stdout.
     pub fn json(&self) -> serde_json::Value {
         serde_json::from_str(&self.out).unwrap_or_else(|error| panic!("{error}: {self:?}"))
     }
 
-    /// The command line is wrong; clap says so in several lines.
+    /// Expects that the command line was wrong; clap says so in several lines.
     #[track_caller]
     pub fn usage(self) {
         assert_eq!((self.code, self.out.as_str()), (2, ""), "{self:?}");
@@ -51,7 +51,7 @@ impl Ran {
     }
 }
 
-/// The executable, in no place.
+/// Returns the executable, in no place.
 pub fn executable() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_holdfast"));
     command.env_remove("HOLDFAST_CLIENT").stdin(Stdio::null());
@@ -128,7 +128,7 @@ impl Place {
         self.directory.path().join(name).try_exists().expect("stat")
     }
 
-    /// `holdfast` with words, in this place.
+    /// Runs `holdfast` with words, in this place.
     pub fn holdfast(&self, words: &[&str]) -> Ran {
         run(executable().args(words).current_dir(self.directory.path()))
     }

@@ -59,13 +59,13 @@ const DEVIATIONS: [(&str, Theirs, &str); 8] = [
 /// The behaviour of cdxj-indexer with a file on which we differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Theirs {
-    /// It ends with an error and has written nothing.
+    /// cdxj-indexer ends with an error and has written nothing.
     Stops,
-    /// It has other lines.
+    /// cdxj-indexer writes other lines.
     Differs,
 }
 
-/// Whether cdxj-indexer is there.
+/// Returns whether cdxj-indexer is there.
 #[expect(clippy::print_stderr, reason = "what did not run is said")]
 fn judge() -> bool {
     let is_there = Command::new("cdxj-indexer").arg("--help").output().is_ok();
@@ -86,7 +86,7 @@ fn ours(path: &Path, options: &[&str]) -> Ran {
     run(executable().arg("cdx").args(options).arg(path))
 }
 
-/// Key, timestamp, offset and length of every line.
+/// Returns the key, timestamp, offset and length of every line.
 fn places(index: &str) -> Vec<String> {
     let mut places: Vec<String> = index
         .lines()
@@ -172,7 +172,7 @@ impl File {
         Builder::new(kind, &format!("urn:uuid:{}", self.number), DATE)
     }
 
-    /// A request and its answer, either of them first.
+    /// Appends a request and its answer, either of them first.
     fn exchange(&mut self, url: &str, request: &[u8], is_answer_first: bool) {
         let answer = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n<p>done";
         let (first, second) = (self.number + 1, self.number + 2);

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use crate::holdfast::{Ran, executable, run};
 
-/// `batch run` of a component, where there is no way to an archive.
+/// Runs `batch run` with a component, where there is no way to an archive.
 fn run_component(file: &Path) -> Ran {
     let nowhere = tempfile::tempdir().expect("a directory");
     run(executable()

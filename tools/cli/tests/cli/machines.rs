@@ -18,7 +18,7 @@ fn missing(count: u64) -> Vec<AnomalyCount> {
     vec![AnomalyCount { kind, count }]
 }
 
-/// A node that says that it is in this mode, or in none.
+/// Returns a node that says that it is in this mode, or in none.
 fn node(alive: bool, mode: Mode, problem: &str) -> NodeStatus {
     let of_volume = match mode {
         Mode::Unspecified => Mode::ReadWrite,

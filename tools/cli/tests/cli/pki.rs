@@ -11,7 +11,7 @@ fn mode(path: &std::path::Path) -> u32 {
     std::fs::metadata(path).expect("stat").permissions().mode() & 0o777
 }
 
-/// After the certificate was issued, which the test does not know the time of to the second.
+/// Returns a time after the certificate was issued, which the test does not know to the second.
 fn soon() -> SystemTime {
     SystemTime::UNIX_EPOCH + Duration::from_secs(jiff_now() + 60)
 }

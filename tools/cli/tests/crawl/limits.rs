@@ -16,7 +16,7 @@ struct TwoDomains {
     server: Nginx,
 }
 
-/// The addresses.
+/// The addresses of the two hosts.
 const HOSTS: [&str; 2] = ["127.0.0.1", "127.0.0.2"];
 
 impl TwoDomains {
@@ -46,8 +46,8 @@ impl TwoDomains {
     }
 }
 
-/// The objects of the log, of one host or of all. Heritrix counts as one what came from a host, whatever its status; what
-/// is asked for before the URIs of a host is in the log, and in no budget.
+/// Returns the objects of the log, of one host or of all. Heritrix counts as one what came from a host, whatever its
+/// status; what is asked for before the URIs of a host is in the log, and in no budget.
 fn objects(job: &JobFolder, host: &str) -> Vec<LogLine> {
     let lines = job.log().into_iter();
     let host = format!("http://{host}");
@@ -57,7 +57,7 @@ fn objects(job: &JobFolder, host: &str) -> Vec<LogLine> {
         .collect()
 }
 
-/// The bytes of objects, without the last ones that were on their way when the limit was reached.
+/// Returns the bytes of objects, without the last ones that were on their way when the limit was reached.
 fn bytes_before_the_last(objects: &[LogLine]) -> u64 {
     let before = objects.len().saturating_sub(CONNECTIONS);
     objects[..before].iter().map(LogLine::size).sum()

@@ -8,13 +8,13 @@ use crate::support::job::crawl;
 use crate::support::nginx::{Nginx, Request};
 use crate::support::tools::{nginx, program, skip};
 
-/// The hosts, each a domain of its own.
+/// The number of hosts, each a domain of its own.
 const HOSTS: usize = 200;
 
-/// The addresses that they lie on.
+/// The number of addresses that the hosts share.
 const ADDRESSES: usize = 50;
 
-/// The pages of a host beside its home page and its robots.txt.
+/// The number of pages of a host beside its home page and its robots.txt.
 const PAGES: usize = 3;
 
 /// The pause after each fetch, in milliseconds.
@@ -23,7 +23,7 @@ const DELAY: i64 = 300;
 /// The difference that clocks may have.
 const TOLERANCE: i64 = 20;
 
-/// The address of a host.
+/// Returns the address of a host.
 fn address(host: usize) -> Ipv4Addr {
     let last = u8::try_from(host % ADDRESSES + 1).expect("an address");
     Ipv4Addr::new(127, 0, 1, last)
@@ -46,7 +46,7 @@ fn is_polite<'a>(requests: &'a [Request], key: impl Fn(&'a Request) -> &'a str, 
     }
 }
 
-/// The most addresses that are between their first and their last request at one moment.
+/// Returns the most addresses that are between their first and their last request at one moment.
 fn most_at_once(requests: &[Request]) -> usize {
     let mut spans: BTreeMap<&str, (i64, i64)> = BTreeMap::new();
     for request in requests {

@@ -20,7 +20,7 @@ struct Nghttpd {
 impl Nghttpd {
     /// Serves the files of a folder. Key, certificate and log lie in another one.
     fn serve(binary: &Path, root: &Path, place: &Path) -> Self {
-        // It ends at once if somebody took the port.
+        // The server ends at once if somebody took the port.
         for _ in 0..20 {
             if let Some(server) = Self::serve_on(binary, root, place, free_port()) {
                 return server;

@@ -24,7 +24,7 @@ const PASSWORD: &str = "correct-horse";
 struct Httpbin(Child);
 
 impl Httpbin {
-    /// Starts it, if this Python has it. Gives the port.
+    /// Starts httpbin, if this Python has it. Returns the port.
     fn start(tools: &Tools) -> Option<(Self, u16)> {
         let mut child = Command::new(tools.python())
             .args(["-c", SERVER])

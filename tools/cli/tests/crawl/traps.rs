@@ -59,7 +59,7 @@ fn answer(stream: TcpStream, count: &AtomicUsize) {
     }
 }
 
-/// A page of the site as it is at this request. Real pages have a text of their own; traps repeat themselves.
+/// Returns a page of the site as it is at this request. Real pages have a text of their own; traps repeat themselves.
 fn page(path: &str, number: usize) -> Option<String> {
     let without_query = path.split(['?', ';']).next()?;
     let links = match without_query
@@ -117,7 +117,7 @@ fn page(path: &str, number: usize) -> Option<String> {
     Some(text + &links.collect::<String>())
 }
 
-/// The name of an article.
+/// Returns the name of an article.
 fn title(section: &str, article: usize) -> String {
     const WORDS: [&str; 15] = [
         "harbour", "meadow", "lantern", "orchard", "granite", "willow", "compass", "thunder",

@@ -16,7 +16,7 @@ use crate::support::tools::Tools;
 /// Files small enough that several are stored while the crawl runs.
 const ORDER: &str = "[files]\nmax_size = '200 kB'\n";
 
-/// A relay between a crawl and the repository, and the client file with it.
+/// Returns a relay between a crawl and the repository, and the client file with it.
 fn through_relay(archive: &Archive) -> (Relay, PathBuf) {
     let client = std::fs::read_to_string(archive.data().join("client.toml")).unwrap();
     let (before, rest) = client.split_once("repository = \"127.0.0.1:").unwrap();

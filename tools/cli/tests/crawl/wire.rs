@@ -37,7 +37,8 @@ fn write_pages(root: &Path) {
     std::fs::write(root.join("index.html"), "<a href=/plain/0.html>in</a>").unwrap();
 }
 
-/// The settings of nginx: by length, compressed, assembled, until the end of the connection, and passed on from another server.
+/// Returns the settings of nginx: by length, compressed, assembled, until the end of the connection, and passed on from
+/// another server.
 fn ways(root: &Path, backend: u16) -> String {
     let root = root.display();
     format!(
@@ -50,7 +51,8 @@ fn ways(root: &Path, backend: u16) -> String {
     )
 }
 
-/// A server that speaks as few do: chunks with extensions and a trailer, interim responses, lines that end with LF alone.
+/// Returns a server that speaks as few do: chunks with extensions and a trailer, interim responses, lines that end with
+/// LF alone.
 fn odd_server(root: &Path) -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();

@@ -13,7 +13,7 @@ const CONTENT: &str = "a sentence that nobody shall read";
 struct Way {
     path: &'static str,
     door: Door,
-    /// Whether it lists captures. A list leaves out what is blocked; everything else is refused with 451.
+    /// Whether the way lists captures. A list leaves out what is blocked; everything else is refused with 451.
     is_list: bool,
 }
 
@@ -106,7 +106,7 @@ impl RuledChain {
         }
     }
 
-    /// The ways on which something is told of a URL, or its content is shown.
+    /// Returns the ways on which something is told of a URL, or its content is shown.
     fn ways_to(&self, url: &str, words: &[&str]) -> Vec<&'static str> {
         let leads = |way: &&Way| {
             let answer = self.ask(way, url, words);
@@ -199,7 +199,7 @@ fn one_rule_blocks_every_way() {
     assert!(matches!(refused.status, 404 | 451), "{refused:?}");
     assert!(refused.body.len() < file.len() || refused.body != file);
 
-    // It was the rule, and nothing else.
+    // Without the rule everything is shown: nothing else has refused it.
     std::fs::write(&rules, "\n").unwrap();
     wait("the rule is gone", || {
         let status = closed_site

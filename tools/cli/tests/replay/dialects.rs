@@ -25,7 +25,7 @@ fn samples_are_found_in_every_dialect() {
         let compared = judged["compared"][dialect].as_u64().unwrap();
         assert!(compared >= least, "{dialect}: {judged}");
     }
-    // It gives up on damaged files; `cli::index_judges` says why for each.
+    // The judge gives up on damaged files; `cli::index_judges` says why for each.
     let given_up = judged["given_up"].as_array().unwrap();
     assert!(given_up.len() <= 10, "{judged}");
     chain.archive.stop();
@@ -34,7 +34,7 @@ fn samples_are_found_in_every_dialect() {
 /// The captures of many.example.
 const MANY: usize = 10_000;
 
-/// An index of captures of one host, over ten years.
+/// Returns an index of captures of one host, over ten years.
 fn many_captures() -> String {
     let mut lines: Vec<String> = (0..MANY)
         .map(|number| {

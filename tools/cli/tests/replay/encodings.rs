@@ -21,7 +21,7 @@ const PAGE: &str = include_str!("pages/encoded.html");
 const PAGE_BROTLI: &[u8] = include_bytes!("pages/encoded.html.br");
 const PAGE_ZSTD: &[u8] = include_bytes!("pages/encoded.html.zst");
 
-/// Its script, encoded by `zstd -19`, and its style.
+/// The script of the page, encoded by `zstd -19`, and the style of the page.
 const SCRIPT_ZSTD: &[u8] = include_bytes!("pages/encoded.js.zst");
 const STYLE: &str = "#letters { color: rgb(1, 2, 3); }\n";
 
@@ -33,7 +33,7 @@ const OF_WORKER: [&str; 2] = ["--header", "X-Replay-Worker: iframe"];
 
 /// A body as it is stored.
 struct EncodedBody {
-    /// The last part of its URL.
+    /// The last part of the URL.
     name: &'static str,
     media: &'static str,
     /// The value of `Content-Encoding`.
@@ -202,7 +202,7 @@ const MOST_SENT: u64 = (256 << 20) + (64 << 10);
 /// The bytes at the end of an answer in which its words are looked for.
 const END: u64 = 4096;
 
-/// A gibibyte of zeros in `zstd`: blocks of 128 KiB of one byte, in a frame with a window of 8 MiB (RFC 8878).
+/// Returns a gibibyte of zeros in `zstd`: blocks of 128 KiB of one byte, in a frame with a window of 8 MiB (RFC 8878).
 fn zstd_zeros() -> Vec<u8> {
     let mut frame = vec![0x28, 0xb5, 0x2f, 0xfd, 0x00, 0x68];
     let blocks = GIBIBYTE / (128 << 10);
@@ -213,8 +213,8 @@ fn zstd_zeros() -> Vec<u8> {
     frame
 }
 
-/// A gibibyte of zeros in `br`, as Google's encoder writes it at level 9. Eight blocks of 16 MiB take a whole number of bytes, and
-/// the bytes of the next eight are the same.
+/// Returns a gibibyte of zeros in `br`, as Google's encoder writes it at level 9. Eight blocks of 16 MiB take a whole
+/// number of bytes, and the bytes of the next eight are the same.
 fn brotli_zeros() -> Vec<u8> {
     let eight_blocks = hex::decode(
         "effff9ffff0f8004401c1680eefd3fffffff01900088c302d0bdffe7ffff3f001200715800baf7fffcffff07\
@@ -256,7 +256,7 @@ fn bombs() -> Vec<EncodedBody> {
     ]
 }
 
-/// The most memory that the process of the viewer has ever had, in KiB.
+/// Returns the most memory that the process of the viewer has ever had, in KiB.
 #[track_caller]
 fn peak_memory(chain: &Chain) -> u64 {
     let pid = std::fs::read_to_string(chain.archive.data().join("run/viewer.pid"));
@@ -268,7 +268,7 @@ fn peak_memory(chain: &Chain) -> u64 {
     peak.parse().expect("a number")
 }
 
-/// The length of a file, and the text at its end.
+/// Returns the length of a file, and the text at its end.
 fn end_of(path: &Path) -> (u64, String) {
     let mut file = File::open(path).unwrap();
     let length = file.metadata().unwrap().len();

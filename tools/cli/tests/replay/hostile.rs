@@ -26,7 +26,7 @@ pub(crate) struct HostilePage {
     html: String,
 }
 
-/// A page with one attempt at a navigation.
+/// Returns a page with one attempt at a navigation.
 fn navigating(name: &'static str, body: &str) -> HostilePage {
     HostilePage {
         name,
@@ -37,7 +37,7 @@ fn navigating(name: &'static str, body: &str) -> HostilePage {
     }
 }
 
-/// The pages. Each names hosts of its own.
+/// Returns the pages. Each names hosts of its own.
 pub(crate) fn pages(outside: &Outside) -> Vec<HostilePage> {
     let script = |text: &str| format!("<script>{text}</script>");
     let of_file = |name, text: &str| HostilePage {
@@ -98,7 +98,7 @@ pub(crate) fn pages(outside: &Outside) -> Vec<HostilePage> {
     ]
 }
 
-/// An archive with the pages.
+/// Returns an archive with the pages.
 pub(crate) fn archived(outside: &Outside) -> Chain {
     let chain = Chain::start(&[]);
     let pages = pages(outside);
@@ -140,7 +140,7 @@ pub(crate) fn archived(outside: &Outside) -> Chain {
     chain
 }
 
-/// The contacts of a page, as lines.
+/// Returns the contacts of a page, as lines.
 pub(crate) fn leaks(page: &str, contacts: &[Contact]) -> Vec<String> {
     let lines = contacts.iter();
     lines

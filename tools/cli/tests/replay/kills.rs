@@ -38,7 +38,7 @@ fn killed_parts_lose_and_repeat_nothing() {
     for (number, part) in parts.into_iter().enumerate() {
         let path = chain.archive.path(&format!("killed-{number}.warc.gz"));
         std::fs::write(&path, file(number)).unwrap();
-        // It is stored, and killed while the index reads it; or it is killed first, and stored without it.
+        // The part is killed while the index reads the stored file; or before, and the file is stored without the part.
         if number % 2 == 0 {
             chain.archive.run(&["store", text(&path)]).expect(0);
             chain.archive.kill(part);

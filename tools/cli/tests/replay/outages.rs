@@ -62,18 +62,18 @@ struct TestCapture {
 }
 
 impl TestCapture {
-    /// The path of one of the ways to it.
+    /// Returns the path of one of the ways to it.
     fn path(&self, way: &str) -> String {
         way.replace("{time}", TIME).replace("{url}", self.url)
     }
 
-    /// The path of its bytes as they were captured.
+    /// Returns the path of the capture's bytes as they were captured.
     fn raw(&self) -> String {
         self.path(CONTENT_WAYS[0])
     }
 }
 
-/// A capture that the viewer reads at once, and one that it streams.
+/// Returns a capture that the viewer reads at once, and one that it streams.
 fn captures() -> [TestCapture; 2] {
     [
         TestCapture {
@@ -89,7 +89,7 @@ fn captures() -> [TestCapture; 2] {
     ]
 }
 
-/// An archive of processes with the captures in one file.
+/// Returns an archive of processes with the captures in one file.
 fn stored(captures: &[TestCapture]) -> Chain {
     let chain = Chain::processes();
     let responses: Vec<Response<'_>> = captures
@@ -144,7 +144,7 @@ fn check_whole(chain: &Chain, captures: &[TestCapture]) {
     }
 }
 
-/// The bytes of an answer, without the time at which an answer in XML was given.
+/// Returns the bytes of an answer, without the time at which an answer in XML was given.
 fn steady(body: &[u8]) -> Vec<u8> {
     const TIME: &[u8] = b"<enddate>";
     let Some(start) = body.windows(TIME.len()).position(|some| some == TIME) else {

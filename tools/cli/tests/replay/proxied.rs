@@ -18,7 +18,7 @@ fn command(proxy: &str, path: &str) -> Answer {
     curl_through(proxy, &format!("{CONTROL}{path}"), &[])
 }
 
-/// The URLs that the proxy has recorded as missing.
+/// Returns the URLs that the proxy has recorded as missing.
 fn missing(proxy: &str) -> String {
     command(proxy, "/getRecordedURIs").expect(200).text()
 }

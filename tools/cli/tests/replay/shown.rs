@@ -8,7 +8,7 @@ use crate::support::nginx::Nginx;
 use crate::support::outside::Outside;
 use crate::support::tools::nginx;
 
-/// An image of one colour that every browser decodes.
+/// Returns an image of one colour that every browser decodes.
 fn bitmap(width: u32, height: u32, colour: [u8; 3]) -> Vec<u8> {
     let row = (width * 3).next_multiple_of(4);
     let size = 54 + row * height;

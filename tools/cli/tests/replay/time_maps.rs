@@ -24,16 +24,16 @@ const LINK_FORMAT: &str = "application/link-format";
 /// The moment of a capture in the spellings that it has.
 #[derive(Clone, Debug)]
 struct Moment {
-    /// As a record has it.
+    /// The moment as a record has it.
     date: String,
-    /// As addresses have it.
+    /// The moment as addresses have it.
     digits: String,
-    /// As RFC 1123 has it.
+    /// The moment as RFC 1123 has it.
     datetime: String,
     body: String,
 }
 
-/// The moments of the captures of a URL, in order: some hours apart, over years.
+/// Returns the moments of the captures of a URL, in order: some hours apart, over years.
 fn moments(count: usize) -> Vec<Moment> {
     let moment = |number: usize| {
         let seconds = 978_307_200 + i64::try_from(number).unwrap() * 20_003;
@@ -49,7 +49,7 @@ fn moments(count: usize) -> Vec<Moment> {
     (0..count).map(moment).collect()
 }
 
-/// An archive with both URLs. Their records stand in another order than that of time.
+/// Returns an archive with both URLs. Their records stand in another order than that of time.
 fn stored() -> Chain {
     let chain = Chain::start(&[]);
     let all = [PAGED, FULL].map(|(url, count)| (url, moments(count)));
@@ -102,12 +102,12 @@ impl TimeMap {
         }
     }
 
-    /// The Mementos, in the order of the TimeMap.
+    /// Returns the Mementos, in the order of the TimeMap.
     fn mementos(&self) -> impl Iterator<Item = &Link> {
         self.links.iter().filter(|link| link.has("memento"))
     }
 
-    /// The TimeMaps that this one leads to.
+    /// Returns the links to other TimeMaps.
     fn others(&self) -> impl Iterator<Item = &Link> {
         let leads_on = |link: &&Link| link.has("timemap") || link.has("next");
         self.links.iter().filter(leads_on)
@@ -177,12 +177,12 @@ fn check_neighbours(link: &Link, at: usize, moments: &[Moment]) {
     }
 }
 
-/// The dates of the first and the last capture of a TimeMap, as a link tells them.
+/// Returns the dates of the first and the last capture of a TimeMap, as a link tells them.
 fn span_of(link: &Link) -> [Option<&str>; 2] {
     ["from", "until"].map(|name| link.parameter(name))
 }
 
-/// The dates of the first and the last of these captures.
+/// Returns the dates of the first and the last of these captures.
 fn ends_of(moments: &[Moment]) -> [Option<&str>; 2] {
     [moments.first(), moments.last()].map(|end| end.map(|moment| moment.datetime.as_str()))
 }

@@ -101,7 +101,7 @@ impl SecureChain {
             issued.key_hash
         });
         std::fs::write(&path, settings).unwrap();
-        // Its addresses are other ones now: it is written anew.
+        // The client file has other addresses now, and is written anew.
         std::fs::remove_file(chain.archive.data().join("client.toml")).unwrap();
         chain.archive.up(&[]);
         chain.replay = endpoint(&chain.archive, "replay");

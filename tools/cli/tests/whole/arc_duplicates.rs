@@ -9,7 +9,7 @@ use crate::replays::ask;
 const PAGE: &str = "http://www.arc.example/page";
 const BODY: &str = "<p>as it was in 2008</p>";
 
-/// An ARC file: its first record, and others, each by URL, time, type and bytes. Gives the offsets of the others.
+/// Returns an ARC file of a first record and others, each by URL, time, type and bytes, and the offsets of the others.
 fn arc(name: &str, records: &[(&str, &str, &str, &str)]) -> (Vec<u8>, Vec<usize>) {
     let version = "1 0 X\nURL IP-address Archive-date Content-type Archive-length\n\n";
     let mut bytes = format!(

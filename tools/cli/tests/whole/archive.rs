@@ -34,7 +34,7 @@ impl Ran {
         self
     }
 
-    /// The one document on stdout.
+    /// Returns the one document on stdout.
     #[track_caller]
     pub fn json(&self) -> Value {
         serde_json::from_str(&self.out).unwrap_or_else(|error| panic!("{error}: {self:#?}"))
@@ -47,12 +47,12 @@ impl Archive {
         Self::with(settings, &[])
     }
 
-    /// Starts one whose parts are processes.
+    /// Starts an archive whose parts are processes.
     pub fn processes(settings: &[&str]) -> Self {
         Self::with(settings, &["--processes"])
     }
 
-    /// One that is not started, in a new directory which `fill` has filled.
+    /// Returns an archive that is not started, in a new directory which `fill` has filled.
     pub fn in_directory(fill: impl FnOnce(&Path)) -> Self {
         let archive = Self::new(&[]);
         fill(archive.directory.path());
@@ -98,21 +98,21 @@ impl Archive {
         self.wait_until_alive();
     }
 
-    /// Stops it for good, as Ctrl-C does.
+    /// Stops the archive for good, as Ctrl-C does.
     pub fn stop(mut self) {
         self.down();
     }
 
-    /// Stops it, so that it can be started again.
+    /// Stops the archive, so that it can be started again.
     pub fn down(&mut self) {
         for mut child in self.up.take().into_iter().chain(self.parts.drain(..)) {
-            // It may have ended already, which `wait` tells.
+            // The process may have ended already, which `wait` tells.
             kill_process(Pid::from_child(&child), Signal::TERM).unwrap_or_default();
             child.wait().expect("an end");
         }
     }
 
-    /// Whether the process is there that was started last.
+    /// Returns whether the process is there that was started last.
     pub fn is_up(&mut self) -> bool {
         let up = self.up.as_mut();
         up.is_some_and(|up| up.try_wait().expect("wait").is_none())
@@ -130,7 +130,7 @@ impl Archive {
         self.data().join(replica).join("volume")
     }
 
-    /// Where an archived file lies in a bitarchive replica.
+    /// Returns the path of an archived file in a bitarchive replica.
     pub fn file(&self, replica: &str, name: &str) -> PathBuf {
         let prefix = &blake3::hash(name.as_bytes()).to_hex()[..2];
         self.volume(replica).join("files").join(prefix).join(name)
@@ -143,7 +143,7 @@ impl Archive {
         path
     }
 
-    /// `holdfast` with words.
+    /// Runs `holdfast` with words.
     pub fn run(&self, words: &[&str]) -> Ran {
         ran(executable()
             .arg("--client")
@@ -151,7 +151,7 @@ impl Archive {
             .args(words))
     }
 
-    /// `holdfast` with words, until it ends so: what was killed or pulled out is noticed in its time.
+    /// Runs `holdfast` with words, until it ends with this code: what was killed or pulled out is noticed in its time.
     #[track_caller]
     pub fn until(&self, words: &[&str], code: i32) -> Ran {
         eventually_blocking(&format!("{words:?} ends with {code}"), PATIENCE, || {
@@ -160,7 +160,7 @@ impl Archive {
         })
     }
 
-    /// `holdfast --json` with words: its document, whatever the exit code.
+    /// Runs `holdfast --json` with words, and returns its document, whatever the exit code.
     #[track_caller]
     pub fn json(&self, words: &[&str], code: i32) -> Value {
         let mut all = vec!["--json"];
@@ -205,7 +205,7 @@ impl Archive {
         std::fs::set_permissions(&path, Permissions::from_mode(0o444)).expect("chmod");
     }
 
-    /// Whether a copy is, byte for byte, what was stored.
+    /// Returns whether a copy is, byte for byte, what was stored.
     pub fn is_whole(&self, replica: &str, name: &str, size: usize) -> bool {
         std::fs::read(self.file(replica, name)).is_ok_and(|found| found == content(name, size))
     }
@@ -222,7 +222,7 @@ impl Archive {
         wait("the end of a part", || !is_running(id));
     }
 
-    /// Whether the process of a part is there.
+    /// Returns whether the process of a part is there.
     pub fn is_running(&self, part: &str) -> bool {
         is_running(self.pid(part))
     }
@@ -267,7 +267,7 @@ impl Archive {
         self.parts.push(child);
     }
 
-    /// Those of the settings whose section this part has.
+    /// Returns the settings whose section this part has.
     fn settings_of(&self, verb: &str) -> Vec<String> {
         let sections: &[&str] = match verb {
             "repository" => &["repair", "checks", "batch"],
@@ -282,7 +282,7 @@ impl Archive {
         own.flatten().cloned().collect()
     }
 
-    /// Until every replica and node that is known answers, whatever else is to be told.
+    /// Waits until every replica and node that is known answers, whatever else is to be told.
     pub fn wait_until_alive(&mut self) {
         eventually_blocking("every part lives", PATIENCE, || {
             if let Some(status) = self.up.as_mut().and_then(|up| up.try_wait().expect("wait")) {
@@ -329,8 +329,8 @@ fn is_alive(status: &Value) -> bool {
     })
 }
 
-/// Whether any thread of a process is there. The first one may be a zombie already while another is in a long `fsync`,
-/// and has the ports and locks until that returns (`proc(5)`).
+/// Returns whether any thread of a process is there. The first one may be a zombie already while another is in a long
+/// `fsync`, and has the ports and locks until that returns (`proc(5)`).
 fn is_running(id: Pid) -> bool {
     let process = format!("/proc/{}", id.as_raw_nonzero());
     let stat = std::fs::read_to_string(format!("{process}/stat"));
@@ -343,13 +343,13 @@ fn is_running(id: Pid) -> bool {
     test_kill_process(id).is_ok() && !(is_zombie && threads < 2)
 }
 
-/// Looks until it is so.
+/// Looks again and again until the observation is the awaited one.
 #[track_caller]
 pub fn wait<O: Observation>(what: &str, look: impl FnMut() -> O) -> O::Awaited {
     eventually_blocking(what, PATIENCE, look)
 }
 
-/// The bytes of a file of that name: the same ones for the same name and size.
+/// Returns the bytes of a file of that name: the same ones for the same name and size.
 pub fn content(name: &str, size: usize) -> Vec<u8> {
     let mut bytes = vec![0; size];
     blake3::Hasher::new()
@@ -359,7 +359,7 @@ pub fn content(name: &str, size: usize) -> Vec<u8> {
     bytes
 }
 
-/// The executable.
+/// Returns the executable.
 pub fn executable() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_holdfast"));
     command.env_remove("HOLDFAST_CLIENT").stdin(Stdio::null());
@@ -375,7 +375,7 @@ fn ran(command: &mut Command) -> Ran {
     }
 }
 
-/// The directories of a volume in which files lie.
+/// Returns the directories of a volume in which files lie.
 pub fn files_below(path: &Path) -> Vec<PathBuf> {
     let shelves = std::fs::read_dir(path.join("files")).expect("list");
     shelves

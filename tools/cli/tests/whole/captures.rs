@@ -5,7 +5,7 @@ use serde_json::Value;
 use crate::archive::{Archive, wait};
 use crate::batch::store;
 
-/// The lines of all captures, as the index gives them.
+/// Returns the lines of all captures, as the index gives them.
 fn captures(archive: &Archive) -> Result<Vec<Value>, String> {
     let ran = archive.run(&["--json", "captures", "example", "--match", "domain"]);
     if ran.code != 0 {

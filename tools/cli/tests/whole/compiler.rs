@@ -43,7 +43,7 @@ fn section(id: u8, content: &[u8]) -> Vec<u8> {
     [vec![id], leb(content.len()), content.to_vec()].concat()
 }
 
-/// A module of long functions, as a section of a component.
+/// Returns a module of long functions, as a section of a component.
 fn long_functions(functions: usize) -> Vec<u8> {
     let mut body = vec![0, 0x20, 0];
     for _ in 0..300_000 {
@@ -62,17 +62,17 @@ fn long_functions(functions: usize) -> Vec<u8> {
     section(1, &module)
 }
 
-/// A component over which a compiler sits for many seconds.
+/// Returns a component over which a compiler sits for many seconds.
 fn long() -> Vec<u8> {
     [b"\0asm\x0d\0\x01\0".to_vec(), long_functions(40)].concat()
 }
 
-/// A component that is taken, and for which a compiler needs more than 400 MiB.
+/// Returns a component that is taken, and for which a compiler needs more than 400 MiB.
 fn hungry() -> Vec<u8> {
     [count(), long_functions(1)].concat()
 }
 
-/// A compiler that lists in `left`, beside the cache, which files are there when it ends.
+/// Returns a compiler that lists in `left`, beside the cache, which files are there when it ends.
 fn listing_compiler(cache: &Path) -> Compiler {
     const SCRIPT: &str = r#"#!/bin/sh
 "${0%/*}/holdfast" "$@"

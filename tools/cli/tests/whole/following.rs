@@ -15,7 +15,7 @@ use crate::kills::chosen;
 /// A generous bound: it says that nothing waits for what is down, not how fast a machine is.
 const BOUND: Duration = Duration::from_mins(1);
 
-/// The URL of a page of a file.
+/// Returns the URL of a page of a file.
 fn url(file: &str, page: u64) -> String {
     format!("http://{file}.example/{page}")
 }
@@ -41,7 +41,7 @@ fn make(archive: &Archive, file: &str, pages: u64) -> PathBuf {
     path
 }
 
-/// The captures of a page.
+/// Returns the captures of a page.
 fn captures(archive: &Archive, url: &str) -> Result<usize, String> {
     let ran = archive.run(&["--json", "captures", url]);
     if ran.code == 0 {
@@ -63,7 +63,7 @@ fn found(archive: &Archive, file: &str, page: u64) {
     });
 }
 
-/// The status of the index, once all is indexed.
+/// Returns the status of the index, once all is indexed.
 #[track_caller]
 fn all_indexed(archive: &Archive) -> Value {
     wait("nothing is behind", || {

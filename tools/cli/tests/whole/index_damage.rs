@@ -23,7 +23,7 @@ fn tables(data: &Path) -> Vec<PathBuf> {
 /// Flips bits all over the tables of captures: in every block of them.
 fn flip(data: &Path) {
     for table in tables(data) {
-        // Its end says where everything is: it stays, so that the table can be opened.
+        // The end of a table says where everything is: it stays, so that the table can be opened.
         flip_table(&table, length(&table).saturating_sub(2000));
     }
 }

@@ -92,7 +92,7 @@ fn empty_replacement_disk_needs_two_persons_to_retire() {
     assert_eq!(found.len(), names.len(), "{found:?}");
 }
 
-/// The first node and volume of a replica in what `status --json` says.
+/// Returns the first node and volume of a replica in what `status --json` says.
 fn of_replica(status: &serde_json::Value, replica: &str) -> (String, String) {
     let found = status["replicas"]
         .as_array()

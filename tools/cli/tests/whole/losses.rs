@@ -8,7 +8,7 @@ use crate::steps::BY_HAND;
 
 const GROUP: u64 = 16_384;
 
-/// A file of records in gzip members, and where each begins and ends.
+/// Returns a file of records in gzip members, and where each begins and ends.
 fn made(archive: &Archive, name: &str, lengths: &[usize]) -> Vec<(u64, u64)> {
     let mut writer = Writer::gzip(Vec::new(), 6);
     let mut records = Vec::new();
@@ -38,7 +38,7 @@ fn url(number: usize) -> String {
     format!("http://example.org/{number}")
 }
 
-/// The places and addresses of records in a document.
+/// Returns the places and addresses of records in a document.
 fn named(value: &Value) -> Vec<(u64, String)> {
     let records = value["records"].as_array().expect("records");
     let each = records.iter().map(|record| {
@@ -131,7 +131,7 @@ fn damage_is_told_in_records() {
     assert_eq!(named(of("lost")), only, "{done}");
     assert_eq!(of("lost")["unknown"], unknown, "{done}");
 
-    // What is left of it, and the same in the map.
+    // The salvage of the lost file names the same losses, and so does its map.
     let out = archive.path("rest.warc.gz");
     let out = out.to_str().expect("text");
     let said = archive

@@ -24,8 +24,8 @@ fn text(path: &Path) -> &str {
     path.to_str().expect("text")
 }
 
-/// An archive whose replica two takes new files on these disks only, each a file system of its own, mounted behind
-/// where its volume is.
+/// Returns an archive whose replica two takes new files on these disks only, each a file system of its own, mounted
+/// behind where its volume is.
 fn with_disks(disks: &[&str]) -> Archive {
     let archive = Archive::start(&EAGER);
     let (_, old) = volumes(&archive).remove(0);
@@ -50,7 +50,7 @@ fn behind(archive: &Archive, disk: &str) -> std::path::PathBuf {
     archive.path(&format!("behind-{disk}"))
 }
 
-/// The volumes of replica two: what is wrong with each, if anything, and its id.
+/// Returns the volumes of replica two: what is wrong with each, if anything, and its id.
 fn volumes(archive: &Archive) -> Vec<(String, String)> {
     let ran = archive.run(&["--json", "status"]);
     let status = ran.json();

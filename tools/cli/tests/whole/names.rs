@@ -8,7 +8,7 @@ use crate::steps::{BY_HAND, Filed, filed};
 
 const SIZE: usize = 100_000;
 
-/// In replica two: these names, and what is wrong with each.
+/// Returns the anomalies of replica two: these names, and what is wrong with each.
 fn wrong(expected: &[(&str, &str)]) -> BTreeSet<Filed> {
     let expected = expected.iter();
     expected

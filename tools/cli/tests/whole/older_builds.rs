@@ -9,10 +9,10 @@ use serde_json::Value;
 
 use crate::archive::Archive;
 
-/// Where the directory was when it was written.
+/// The path of the data directory on the machine of the older build.
 const OLD_PLACE: &str = "/srv/archive";
 
-/// Answers of the build that wrote it, with the words that ask for them.
+/// The answers of that build, with the words that ask for them.
 const ANSWERS: [(&str, &[&str]); 8] = [
     ("list", &["list"]),
     ("stat-a.bin", &["stat", "a.bin"]),
@@ -28,7 +28,7 @@ fn golden() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/archive-before-one-house.tar.gz")
 }
 
-/// Unpacks it into `into`, and makes its settings those of this place.
+/// Unpacks the data directory into `into`, and makes its settings those of this place.
 fn unpack(into: &Path) {
     let status = Command::new("tar")
         .args(["--no-same-owner", "-xzf"])
@@ -50,7 +50,8 @@ fn unpack(into: &Path) {
     }
 }
 
-/// The text with a free port in the place of each, the same for the same. They are held until all are known.
+/// Returns the text with a free port in the place of each port, the same one for the same. They are held until all are
+/// known.
 fn with_free_ports(text: &str, ports: &mut BTreeMap<u16, TcpListener>) -> String {
     let mut out = String::new();
     let mut pieces = text.split_inclusive(':').peekable();
@@ -122,7 +123,7 @@ fn archive_of_earlier_build_is_unchanged() {
     let modes: Vec<_> = modes.collect();
     assert_eq!(modes, ["read-only", "read-write", "read-write"]);
 
-    // It goes on from there, once it takes files again.
+    // The archive goes on from there, once the volume takes files again.
     let read_only = volumes[0]["volume"].as_str().expect("an id");
     archive.run(&["volume", "read-write", read_only]).expect(0);
     archive.store("new.bin", 1000);

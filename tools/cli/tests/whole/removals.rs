@@ -21,7 +21,7 @@ fn state(archive: &Archive, request: &str) -> String {
     state.expect("a state").to_owned()
 }
 
-/// Whether the copy of replica two lies in the attic, whole, and how often.
+/// Returns how often the copy of replica two lies in the attic, whole.
 fn in_attic(archive: &Archive, name: &str) -> usize {
     let attic = archive.volume("two").join("attic");
     let items = std::fs::read_dir(attic).expect("list");

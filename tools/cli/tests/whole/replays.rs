@@ -13,7 +13,7 @@ const OPEN: &str = "http://open.example/";
 const CLOSED: &str = "http://closed.example/";
 const DATES: [&str; 2] = ["2020-01-01T00:00:00Z", "2022-01-01T00:00:00Z"];
 
-/// A file with two captures of an open and of a closed site.
+/// Returns a file with two captures of an open and of a closed site.
 fn warc() -> Vec<u8> {
     let mut writer = Writer::gzip(Vec::new(), 6);
     for (at, date) in DATES.iter().enumerate() {
@@ -55,7 +55,7 @@ impl Answer {
         String::from_utf8_lossy(&self.body).into_owned()
     }
 
-    /// Whether the page has the paragraph of a capture; around it stand the words of the archive.
+    /// Returns whether the page has the paragraph of a capture; around it stand the words of the archive.
     fn shows(&self, url: &str, at: usize) -> bool {
         let paragraph = String::from_utf8(body(url, at)).unwrap();
         self.text().contains(&paragraph)

@@ -24,7 +24,7 @@ fn number(state: &Value, key: &str) -> u64 {
     state[key].as_u64().expect("a number")
 }
 
-/// Once the node has looked over its catalog since it started.
+/// Waits until the node has looked over its catalog since it started.
 fn surveyed(archive: &Archive) -> Value {
     wait("the scrub to look over the catalog", || {
         match scrub(archive) {

@@ -60,7 +60,7 @@ impl Archive {
         self.restart(part);
     }
 
-    /// Every anomaly that is open. What nobody could look at is among them, as `unverified`.
+    /// Returns every anomaly that is open. What nobody could look at is among them, as `unverified`.
     #[track_caller]
     pub fn filed(&self) -> BTreeSet<Filed> {
         let ran = self.run(&["--json", "anomalies"]);
@@ -88,7 +88,8 @@ impl Archive {
         self.check_until_as(kind, what, || wrong.clone());
     }
 
-    /// The same, where what is wrong is looked up anew before each check, as it may be mended meanwhile.
+    /// Checks until what is wrong is what `wrong` says, which is asked anew before each check, as it may be mended
+    /// meanwhile.
     #[track_caller]
     pub fn check_until_as(&self, kind: &str, what: &str, wrong: impl Fn() -> BTreeSet<Filed>) {
         wait(what, || {
@@ -128,7 +129,7 @@ impl Archive {
         }
     }
 
-    /// The parts of mends that lie in a volume.
+    /// Returns the parts of mends that lie in a volume.
     pub fn mends(&self, replica: &str) -> Vec<String> {
         let entries = std::fs::read_dir(self.volume(replica).join("incoming")).expect("list");
         let names = entries.map(|entry| entry.expect("an entry").file_name());

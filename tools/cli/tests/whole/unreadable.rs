@@ -84,7 +84,7 @@ fn half_unreadable_file_heals_from_other_replica() {
     run("umount", &[text(&disk)]);
 }
 
-/// The block of the disk at which the middle of a file lies.
+/// Returns the block of the disk at which the middle of a file lies.
 fn middle_of(path: &Path) -> u64 {
     let output = Command::new("filefrag")
         .args(["-v", "-e", text(path)])

@@ -162,7 +162,7 @@ fn replicas_document(report: &RestoreReport) -> Value {
     })
 }
 
-/// An export, and what the replicas know beyond it.
+/// Shows what an export had, and what the replicas know beyond it.
 fn show_both(
     context: &Context,
     exported: &FromExport,

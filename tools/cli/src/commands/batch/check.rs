@@ -68,7 +68,7 @@ impl ComponentDescription<'_> {
         } else {
             "none: the outputs of all files, one after the other"
         };
-        // What it says of itself is not to move the cursor.
+        // The description of a component must not move the cursor.
         let about = self.about.escape_debug();
         format!(
             "{}: a job\n  does    {about}\n  shown   {}\n  reduce  {reduce}\n  blake3  {}\n  size    {} bytes",
@@ -77,7 +77,7 @@ impl ComponentDescription<'_> {
     }
 }
 
-/// A component in binary form, checked as a node checks it. Reads no more than one can have.
+/// Reads a component in binary form, and checks it as a node does. Reads no more than a component can have.
 pub(super) fn read(path: &Path) -> Result<(Vec<u8>, Arc<Component>), Failure> {
     let unreadable = |error| Failure::unreadable(path, &error);
     let file = File::open(path).map_err(unreadable)?;

@@ -38,7 +38,7 @@ impl Jobs {
     }
 }
 
-/// A job for people, in some lines.
+/// Returns the lines that tell people of a kind of job.
 fn text(job: &JobDescription) -> Vec<String> {
     let JobDescription {
         name,

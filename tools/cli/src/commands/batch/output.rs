@@ -31,7 +31,7 @@ pub(crate) struct Output {
     places: Places,
 }
 
-/// Where what a job left goes.
+/// The files that the outputs of a job are written to.
 #[derive(Debug, Args)]
 pub(super) struct Places {
     /// Output file of the result; `-` is stdout [default: stdout, unless another output is asked for]
@@ -66,7 +66,7 @@ impl Output {
 }
 
 impl Places {
-    /// Whether the result goes to stdout.
+    /// Returns whether no output is named, so that the result goes to stdout.
     fn is_default(&self) -> bool {
         self.output.is_none() && self.errors.is_none() && self.manifest.is_none()
     }
@@ -147,7 +147,7 @@ impl Places {
         Ok(())
     }
 
-    /// Whether what failed is fetched.
+    /// Returns whether the failures are fetched.
     pub(super) const fn has_errors(&self) -> bool {
         self.errors.is_some()
     }

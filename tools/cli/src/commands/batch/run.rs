@@ -84,7 +84,7 @@ pub(crate) struct Run {
     detach: bool,
 }
 
-/// `KEY=VALUE`, where the value may have more of `=`.
+/// Reads `KEY=VALUE`, where the value may have more of `=`.
 fn argument(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
@@ -187,7 +187,7 @@ impl Run {
     }
 }
 
-/// The files that a list names.
+/// Reads the list of the files that a job runs over.
 fn names(path: &Path) -> Result<NameList, Failure> {
     NameList::new(read_names(path)?)
         .map_err(|error| Failure::usage(format!("{}: {error}", path.display())))
@@ -202,7 +202,7 @@ fn detached(context: &Context, job: &JobStatus) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-/// The component, after the check that each node makes: what it would refuse is not sent.
+/// Reads a component and checks it as each node does: what a node would refuse is not sent.
 fn component(path: &Path) -> Result<Code, Failure> {
     let (bytes, component) = check::read(path)?;
     Ok(Code::Component {
@@ -211,7 +211,7 @@ fn component(path: &Path) -> Result<Code, Failure> {
     })
 }
 
-/// An id that no other job has.
+/// Makes an id that no other job has.
 fn fresh() -> Result<JobId, Failure> {
     let random: [u8; 8] = Chance::system()
         .bytes()

@@ -27,7 +27,7 @@ pub(super) fn what(spec: &Submitted) -> String {
     words
 }
 
-/// A job, in some lines.
+/// Returns the lines that tell people of a job.
 pub(super) fn job(job: &JobStatus) -> Vec<String> {
     let JobStatus {
         id,

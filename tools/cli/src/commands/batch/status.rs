@@ -63,7 +63,7 @@ impl Cancel {
     }
 }
 
-/// Of a job that goes on there is nothing wrong yet.
+/// Returns the exit code of a job. A job that goes on has nothing wrong yet.
 pub(super) fn exit(job: &JobStatus) -> Exit {
     if !job.state.has_ended() || job.is_whole() {
         Exit::Done

@@ -129,10 +129,10 @@ impl Question<'_> {
         Err(last)
     }
 
-    /// The failure that a refusal of the listener is.
+    /// Returns the failure that a refusal of the listener is.
     fn refused(&self, status: Option<u16>, body: impl Read) -> Failure {
         let mut said = Vec::new();
-        // Its words are no more than an explanation.
+        // The words of the answer are no more than an explanation.
         if body.take(SHOWN).read_to_end(&mut said).is_err() {
             said.clear();
         }

@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, UdpSocket};
 
-/// The name of this machine, as file names may have it.
+/// Returns the name of this machine, as file names may have it.
 pub(super) fn host_name() -> String {
     let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     let allowed = |c: &char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-');
@@ -14,7 +14,7 @@ pub(super) fn host_name() -> String {
     }
 }
 
-/// The address that this machine has towards the public web; nothing is sent to find it.
+/// Returns the address that this machine has towards the public web; nothing is sent to find it.
 pub(super) fn own_address() -> IpAddr {
     let address = || {
         let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).ok()?;

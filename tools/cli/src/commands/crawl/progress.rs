@@ -40,7 +40,7 @@ struct FetchRate {
 }
 
 impl FetchRate {
-    /// The URIs that were fetched in a second, in tenths, with a further count.
+    /// Notes a further count. Returns the URIs that were fetched in a second, in tenths.
     fn after(&mut self, now: Instant, count: u64) -> u64 {
         self.counts.push_back((now, count));
         while self.counts.len() > 2
@@ -58,7 +58,7 @@ impl FetchRate {
     }
 }
 
-/// The line; `rate` in tenths of a URI a second.
+/// Returns the line of a progress; `rate` in tenths of a URI a second.
 fn line(progress: &CrawlProgress, rate: u64) -> String {
     let mut line = format!(
         "{} fetched ({}), {}.{}/s, {} queued in {} active queues, {} failed",

@@ -16,7 +16,7 @@ use crate::output::{size, tell};
 /// The most seeds that are named.
 const MOST_SEEDS: usize = 10;
 
-/// The words of a notice; `root` is the directory of the job.
+/// Returns the words of a notice; `root` is the directory of the job.
 pub(super) fn of_notice(notice: JobNotice<'_>, root: &Path) -> String {
     match notice {
         JobNotice::Stored(name) => format!("{name}: stored"),
@@ -92,7 +92,7 @@ fn of_crawl(notice: &CrawlNotice, root: &Path) -> String {
     }
 }
 
-/// The words with which a job is gone on with.
+/// Returns the words about a job that goes on.
 pub(super) fn resumed(directory: &JobDirectory) -> Result<String, JobDirectoryError> {
     let (id, path) = (directory.job().id, directory.root().display());
     Ok(match directory.outcome()? {
@@ -103,7 +103,7 @@ pub(super) fn resumed(directory: &JobDirectory) -> Result<String, JobDirectoryEr
     })
 }
 
-/// A duration in the largest unit that says it exactly, to the second.
+/// Returns a duration in the largest unit that says it exactly, to the second.
 fn period(duration: Duration) -> String {
     let rounded = duration.as_secs() + u64::from(duration.subsec_millis() >= 500);
     Period::from_secs(rounded).to_string()

@@ -28,11 +28,11 @@ const ZEROS: usize = 64 * 1024;
 /// The most holes whose records are looked for.
 const MOST_HOLES: usize = 100_000;
 
-/// Where everything goes.
+/// The places that the bytes and the map are written to.
 #[derive(Debug)]
 pub(super) struct Places {
     pub(super) path: PathBuf,
-    /// Where the map goes; none: beside the file, where there is a hole.
+    /// The place of the map; `None`: beside the file, where there is a hole.
     pub(super) map: Option<PathBuf>,
     pub(super) force: bool,
     pub(super) is_stdout: bool,
@@ -42,18 +42,18 @@ pub(super) struct Places {
 #[derive(Debug, Serialize)]
 struct Report<'a> {
     name: &'a FileName,
-    /// Of the whole file.
+    /// The size of the whole file.
     size: u64,
     root: Root,
     /// The first byte that was written.
     start: u64,
-    /// One past the last.
+    /// The offset behind the last byte that was written.
     end: u64,
     #[serde(serialize_with = "crate::shown_path::one")]
     path: &'a Path,
     /// The number of bytes that are good in no replica; zeros stand in their place.
     lost: u64,
-    /// The number of them that may be good where nobody could look.
+    /// The number of those bytes that may be good where nobody could look.
     unknown: u64,
     holes: u64,
     #[serde(
@@ -72,7 +72,7 @@ struct Report<'a> {
 enum Line<'a> {
     /// A record in a hole.
     Record(&'a LostRecord),
-    /// Where there are records that nobody can name.
+    /// A stretch with records that nobody can name.
     UnknownRecords(&'a Span),
 }
 
@@ -84,7 +84,7 @@ struct Map<'a> {
     lost: u64,
     unknown: u64,
     holes: u64,
-    /// The first of them, to look for the records in them.
+    /// The first holes, to look for the records in them.
     kept: Vec<Hole>,
 }
 

@@ -51,7 +51,7 @@ struct DedupDocument<'a> {
     index: &'a Path,
     /// The number of metadata files that were read.
     files: u64,
-    /// The number of lines in their logs and indexes.
+    /// The number of lines in the logs and indexes of those files.
     lines: u64,
     /// The number of captures in the index.
     captures: u64,
@@ -125,7 +125,7 @@ impl Dedup {
         Ok(exit)
     }
 
-    /// A bar for the bytes of all files, as far as they are known.
+    /// Returns a bar for the bytes of all files, as far as they are known.
     fn progress(&self) -> Progress {
         let sizes = self.files.iter().filter_map(|path| path.metadata().ok());
         Progress::bytes(sizes.map(|metadata| metadata.len()).sum())

@@ -15,7 +15,7 @@ use crate::exit::{Exit, Failure};
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Record {
     pub(super) serial: String,
-    /// `role/name`, all that it carries.
+    /// The grants that the certificate carries, each as `role/name`.
     pub(super) grants: Vec<String>,
     pub(super) hosts: Vec<String>,
     pub(super) issued: Timestamp,
@@ -36,7 +36,7 @@ pub(super) struct Pki {
 pub(super) struct CertificateMatches {
     /// The certificates that were issued here and fit.
     issued: Vec<Record>,
-    /// The number itself, where it may be one.
+    /// The serial number that the person may have meant, whether or not it was issued here.
     number: Option<Serial>,
 }
 
@@ -110,7 +110,7 @@ impl Pki {
 }
 
 impl CertificateMatches {
-    /// The serial numbers that are meant; a number that was not issued here is one if it looks like one.
+    /// Returns the serial numbers that are meant; a number that was not issued here is one if it looks like one.
     pub(super) fn serials(&self, what: &str, path: &Path) -> Result<Vec<Serial>, Failure> {
         if self.issued.is_empty() {
             // As long as ours are: a mistyped name must not pass for a number.
@@ -156,7 +156,7 @@ pub(super) fn free(path: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Whether just these bytes are there; other ones are refused.
+/// Returns whether just these bytes are there. Other bytes in their place are refused.
 pub(super) fn is_there(path: &Path, bytes: &[u8]) -> Result<bool, Failure> {
     match read_state(path).map_err(|error| disk(&error))? {
         Some(found) if found == bytes => Ok(true),
@@ -165,7 +165,7 @@ pub(super) fn is_there(path: &Path, bytes: &[u8]) -> Result<bool, Failure> {
     }
 }
 
-/// Writes a file that is not there; `secret`: that only its owner may read.
+/// Writes a file that is not there; `secret`: only its owner may read it.
 pub(super) fn write_new(path: &Path, bytes: &[u8], secret: bool) -> Result<(), Failure> {
     free(path)?;
     let written = if secret {
@@ -176,12 +176,12 @@ pub(super) fn write_new(path: &Path, bytes: &[u8], secret: bool) -> Result<(), F
     written.map_err(|error| disk(&error))
 }
 
-/// The one file that is replaced.
+/// Replaces the list of revoked certificates, the only file that is replaced.
 pub(super) fn replace_list(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
     replace(path, bytes).map_err(|error| disk(&error))
 }
 
-/// Reads a small file; none if it is not there.
+/// Reads a small file; `None` if it is not there.
 pub(super) fn text(path: &Path) -> Result<Option<String>, Failure> {
     let bytes = read_state(path).map_err(|error| disk(&error))?;
     let text = bytes.map(String::from_utf8).transpose();

@@ -33,14 +33,14 @@ const SOURCES: [&str; 18] = [
 pub(super) struct Key {
     pub(super) name: String,
     pub(super) comment: Vec<String>,
-    /// The last name in its type: that of a section, if there is one of that name.
+    /// The last name in the type of the key: that of a section, if there is one of that name.
     kind: String,
 }
 
 /// Structures by name, each with its keys in order.
 type Structures = BTreeMap<String, Vec<Key>>;
 
-/// The TOML text with the comment of each key above it, and the keys and sections that are not set.
+/// Returns the TOML text with the comment of each key above it, and the keys and sections that are not set.
 pub(super) fn document(kind: Kind, toml: &str) -> String {
     let (root, structures) = structures(kind);
     let sections: Vec<&str> = toml.lines().filter_map(path_of).collect();
@@ -80,13 +80,14 @@ pub(super) fn document(kind: Kind, toml: &str) -> String {
     out.join("\n") + "\n"
 }
 
-/// The dotted path of the section that a line opens.
+/// Returns the dotted path of the section that a line opens.
 fn path_of(line: &str) -> Option<&str> {
     let header = line.strip_prefix('[')?;
     Some(header.trim_matches(|c| c == '[' || c == ']'))
 }
 
-/// The keys of a section that are not set, and the sections within it that are not there, with all of their keys.
+/// Returns the keys of a section that are not set, and the sections within it that are not there, with all of their
+/// keys.
 fn unset(
     structures: &Structures,
     (path, section): (&str, &str),
@@ -124,7 +125,7 @@ fn is_within(section: &str, path: &str) -> bool {
     rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
 }
 
-/// The structure of the section at a dotted path.
+/// Returns the structure of the section at a dotted path.
 fn at(structures: &Structures, root: &str, path: &str) -> Option<String> {
     key_at(structures, root, path).map(|key| key.kind.clone())
 }
@@ -145,7 +146,7 @@ fn find<'a>(structures: &'a Structures, section: &str, name: &str) -> Option<&'a
     keys.find(|key| key.name == name)
 }
 
-/// All structures, and the name of the one that is the file of `kind`.
+/// Returns all structures, and the name of the one that is the file of `kind`.
 fn structures(kind: Kind) -> (String, Structures) {
     let (own, root) = match kind {
         Kind::Repository => (0, "Settings"),
@@ -169,7 +170,7 @@ fn structures(kind: Kind) -> (String, Structures) {
     (root.to_owned(), all)
 }
 
-/// The public structures with named fields that a source declares.
+/// Returns the public structures with named fields that a source declares.
 fn declared(source: &str) -> Structures {
     let mut structures = Structures::new();
     let mut open: Option<(String, Vec<Key>)> = None;
@@ -230,7 +231,7 @@ fn field(line: &str) -> Option<(String, String)> {
 mod tests {
     use super::*;
 
-    /// Every key that can stand in a file of `kind`, with its path.
+    /// Returns every key that can stand in a file of `kind`, with its path.
     fn keys(kind: Kind) -> Vec<(String, Key)> {
         let (root, structures) = structures(kind);
         let mut found = Vec::new();

@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use crate::said;
 
-/// One moment in the life of a file.
+/// A moment in the life of a file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(super) struct Moment {
     at: Timestamp,
@@ -17,7 +17,7 @@ pub(super) struct Moment {
     /// The person or part that did or found it.
     who: String,
     what: String,
-    /// Its id, where it is about an anomaly.
+    /// The id of the anomaly that the moment is about, if it is about one.
     #[serde(skip_serializing_if = "Option::is_none")]
     anomaly: Option<String>,
 }
@@ -50,7 +50,7 @@ pub(super) async fn history(keeper: &Keeper, name: &FileName) -> Result<Vec<Mome
     Ok(moments)
 }
 
-/// When an anomaly was found, and when it ended.
+/// Returns the moments at which an anomaly was found, and at which it ended.
 fn of(anomaly: &FiledAnomaly) -> Vec<Moment> {
     let moment = |at, kind, who: &str, what| Moment {
         at,
@@ -79,7 +79,7 @@ fn of(anomaly: &FiledAnomaly) -> Vec<Moment> {
     moments
 }
 
-/// For people.
+/// Returns the line of a moment for people.
 pub(super) fn line(moment: &Moment) -> String {
     let about = moment.anomaly.as_ref().map(|id| format!("  [{id}]"));
     let Moment {

@@ -30,17 +30,17 @@ pub(super) struct StoredFile {
     pub(super) name: FileName,
     pub(super) size: u64,
     pub(super) root: Root,
-    /// Whether the archive had it before.
+    /// Whether the archive had the file before.
     pub(super) already: bool,
-    /// Those that the receipt names.
+    /// The replicas that the receipt names.
     pub(super) replicas: Vec<ReplicaId>,
-    /// Where the receipt is.
+    /// The path of the receipt.
     #[serde(
         skip_serializing_if = "Option::is_none",
         serialize_with = "crate::shown_path::optional"
     )]
     receipt: Option<PathBuf>,
-    /// Another file, whose name differs only in case.
+    /// The name of another file in the archive that differs from this one only in case.
     #[serde(skip_serializing_if = "Option::is_none")]
     similar_name: Option<String>,
 }
@@ -64,7 +64,7 @@ impl One {
         let name = &file.name;
         let unreadable = |error| Failure::unreadable(path, &error);
         let source = Arc::new(File::open(path).map_err(unreadable)?);
-        // It may have grown since it was found.
+        // The file may have grown since it was found.
         let size = source.metadata().map_err(unreadable)?.len();
         self.progress.message(name.to_string());
         let announced = self.announced(path, name, &source).await?;

@@ -21,11 +21,11 @@ pub(super) struct Source {
 #[derive(Debug, PartialEq)]
 pub(super) struct SourceFile {
     pub(super) name: FileName,
-    /// In bytes, when it was found.
+    /// The size in bytes, when the file was found.
     pub(super) size: u64,
 }
 
-/// Finds them all; nothing that was named or lies in a named directory is left out.
+/// Finds all files; nothing that was named or lies in a named directory is left out.
 pub(super) fn find(paths: &[PathBuf], recursive: bool) -> Vec<Source> {
     let mut found = Vec::new();
     for path in paths {
@@ -80,7 +80,7 @@ fn named(path: &Path, size: u64) -> Result<SourceFile, Failure> {
     Ok(SourceFile { name, size })
 }
 
-/// Everything in a directory, sorted; links are named, not followed.
+/// Adds everything in a directory, sorted; links are named, not followed.
 fn walk(path: &Path, found: &mut Vec<Source>) {
     let mut entries = match directory::list(path) {
         Ok(entries) => entries,
@@ -116,7 +116,7 @@ fn walk(path: &Path, found: &mut Vec<Source>) {
     }
 }
 
-/// One name can bear one content: which of two files is meant, only a person knows.
+/// Refuses files with the same name: a name can have one content, and only a person knows which file is meant.
 fn refuse_same_names(found: &mut [Source]) {
     let mut count: BTreeMap<FileName, usize> = BTreeMap::new();
     for file in found.iter().filter_map(|source| source.file.as_ref().ok()) {
@@ -160,7 +160,7 @@ mod tests {
         root
     }
 
-    /// Name, or the reason.
+    /// Returns the name of each file, or the reason why it is refused.
     fn found(root: &tempfile::TempDir, paths: &[&str], recursive: bool) -> Vec<String> {
         let paths: Vec<PathBuf> = paths.iter().map(|path| root.path().join(path)).collect();
         let say = |source: Source| match source.file {

@@ -45,7 +45,8 @@ pub(super) fn keep_client_file(data: &Path, endpoints: &[Endpoint<'_>]) -> Resul
     Ok(())
 }
 
-/// The endpoints that a client file of an earlier build may have: all without one or more of those behind the first.
+/// Returns the endpoints that a client file of an earlier build may have: all without one or more of those behind the
+/// first.
 fn older_endpoints<'a>(endpoints: &[Endpoint<'a>]) -> Vec<Vec<Endpoint<'a>>> {
     let mut all: Vec<Vec<Endpoint<'a>>> = vec![Vec::new()];
     for (at, endpoint) in endpoints.iter().enumerate() {

@@ -21,7 +21,7 @@ const SOURCES: [&str; 2] = ["/usr/share/doc", "/usr/share/common-licenses"];
 const PATIENCE: Duration = Duration::from_mins(1);
 const PAUSE: Duration = Duration::from_millis(300);
 
-/// Runs it; an error says what was not as it should be.
+/// Runs the demonstration. An error says what was not as it should be.
 pub(super) async fn run(prepared: &Prepared, processes: Option<&Processes>) -> Result<(), String> {
     let show = Show::new(prepared)?;
     let jobs = show.crawl_sources().await?;
@@ -272,7 +272,7 @@ impl Show {
         serde_json::from_str(&said).map_err(|error| format!("{arguments:?}: {error}"))
     }
 
-    /// Asks again until it ends so: what a part does at its start takes a moment.
+    /// Runs a command again until it ends with the wanted code: what a part does at its start takes a moment.
     async fn until(&self, arguments: &[&str], wanted: i32) -> Result<(i32, String), String> {
         let begun = self.clock.instant();
         loop {
@@ -339,7 +339,7 @@ impl Show {
         String::from_utf8(output.stdout).map_err(|error| error.to_string())
     }
 
-    /// The checksums of files by `b3sum`, by their names; `None` where it is not installed.
+    /// Returns the checksums of files by `b3sum`, by their names; `None` where it is not installed.
     async fn b3sum(&self, files: &[PathBuf]) -> Result<Option<String>, String> {
         let mut lines = String::new();
         for file in files {

@@ -14,13 +14,13 @@ use archive_durable::read_state;
 
 use crate::exit::Failure;
 
-/// Where the kernel says from which ports it serves outgoing connections.
+/// The file in which the kernel says from which ports it serves outgoing connections.
 const OUTGOING: &str = "/proc/sys/net/ipv4/ip_local_port_range";
 
-/// The lowest that is used: below lie those of well-known services.
+/// The lowest port that is used: below lie those of well-known services.
 const LOWEST: u16 = 12_000;
 
-/// Addresses on which nobody listens now. All are held until all are found, so that they differ.
+/// Returns addresses on which nobody listens now. All are held until all are found, so that they differ.
 pub(super) fn free_addresses<const N: usize>(data: &Path) -> Result<[String; N], Failure> {
     let outgoing = read_state(Path::new(OUTGOING)).ok().flatten();
     let range = beside(&String::from_utf8_lossy(&outgoing.unwrap_or_default()));
@@ -47,7 +47,8 @@ pub(super) fn free_addresses<const N: usize>(data: &Path) -> Result<[String; N],
     })
 }
 
-/// The longer range beside that of outgoing connections, as the kernel words it; the usual one where it is not known.
+/// Returns the longer range beside that of outgoing connections, as the kernel words it; the usual one where it is not
+/// known.
 fn beside(outgoing: &str) -> Range<u16> {
     let mut words = outgoing.split_whitespace().map(str::parse);
     let (first, last) = match (words.next(), words.next()) {
@@ -63,7 +64,7 @@ fn beside(outgoing: &str) -> Range<u16> {
     }
 }
 
-/// All of them, once, beginning anywhere.
+/// Returns all ports of a range, each once, beginning anywhere.
 fn from(range: &Range<u16>, anywhere: u64) -> impl Iterator<Item = u16> + use<> {
     let length = u64::from(range.end.saturating_sub(range.start)).max(1);
     let skipped = u16::try_from(anywhere.checked_rem(length).unwrap_or(0)).unwrap_or(0);

@@ -27,7 +27,7 @@ pub(crate) const REPLICAS: [&str; 2] = ["one", "two"];
 /// The replica that keeps checksums only.
 pub(crate) const CHECKSUM_REPLICA: &str = "three";
 
-/// It as a part of the archive, and the verb that runs it.
+/// The checksum replica as a part of the archive, and the verb that runs it.
 pub(crate) const CHECKSUM_PART: &str = "checksum-replica-three";
 pub(crate) const CHECKSUM_VERB: &str = "checksum-replica";
 
@@ -45,7 +45,7 @@ const DIRECTORIES: [&str; 7] = [
 /// The index, as a part and as its directory.
 pub(crate) const INDEX: &str = "index";
 
-/// The viewer.
+/// The name of the viewer among the parts.
 pub(crate) const VIEWER: &str = "viewer";
 
 /// The environment: the trust domain of every certificate.
@@ -74,27 +74,27 @@ pub(crate) struct Prepared {
 }
 
 impl Prepared {
-    /// The settings file of a part.
+    /// Returns the settings file of a part.
     pub(crate) fn settings(&self, part: &str) -> PathBuf {
         self.data.join("settings").join(format!("{part}.toml"))
     }
 
-    /// Where the process ids of the parts are, when each is a process.
+    /// Returns the directory of the process ids of the parts, when each is a process.
     pub(crate) fn run(&self) -> PathBuf {
         self.data.join("run")
     }
 
-    /// The client file.
+    /// Returns the client file.
     pub(crate) fn client_file(&self) -> PathBuf {
         self.data.join("client.toml")
     }
 
-    /// The directory of the volume of a replica.
+    /// Returns the directory of the volume of a replica.
     pub(crate) fn volume(&self, replica: &str) -> PathBuf {
         self.data.join(replica).join("volume")
     }
 
-    /// The page that shows the latest capture of a URL; without pages for people, the capture itself.
+    /// Returns the page that shows the latest capture of a URL; without pages for people, the capture itself.
     pub(crate) fn shown(&self, url: &str) -> String {
         match &self.web {
             Some(web) => format!("{web}/replay/all/{url}"),
@@ -196,7 +196,7 @@ pub(crate) fn prepare(data: &Path, now: Timestamp) -> Result<Prepared, Failure> 
     })
 }
 
-/// A directory with anything in it that an interrupted first start did not leave is somebody else's.
+/// Refuses a directory with anything in it that an interrupted first start did not leave: it is somebody else's.
 fn refuse_strangers(data: &Path) -> Result<(), Failure> {
     let ours =
         |name: &str| DIRECTORIES.contains(&name) || ["trust.json", "signing.key"].contains(&name);
@@ -222,7 +222,8 @@ fn refuse_strangers(data: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Files that were stored into two replicas would not be in the third, and settings are not ours to change.
+/// Returns the refusal of a directory without a checksum replica: files that were stored into two replicas would not be
+/// in the third, and settings are not ours to change.
 fn too_old(data: &Path) -> Failure {
     Failure::new(
         Exit::Settings,
@@ -362,7 +363,7 @@ fn certificates(data: &Path, now: Timestamp) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The section `[rpc]` of a part.
+/// Returns the section `[rpc]` of a part.
 fn rpc_section(data: &Path, part: &str, address: &str) -> String {
     let shown = data.display();
     format!(
@@ -409,7 +410,7 @@ fn viewer_settings(data: &Path, repository: &str, index: &str) -> Result<(), Fai
     write_settings(data, VIEWER, &format!("{text}{web}{proxy}"))
 }
 
-/// The settings of a viewer without pages and proxy, as earlier builds have written them.
+/// Returns the settings of a viewer without pages and proxy, as earlier builds have written them.
 fn viewer_file(data: &Path, [repository, index]: [&str; 2], listen: [&str; 2]) -> String {
     let shown = data.display();
     let [address, replay] = listen;
@@ -420,13 +421,13 @@ fn viewer_file(data: &Path, [repository, index]: [&str; 2], listen: [&str; 2]) -
     )
 }
 
-/// The section of the pages. They are on another host than replay: ports do not part cookies.
+/// Returns the section of the pages. They are on another host than replay: ports do not part cookies.
 fn pages_section(address: &str) -> String {
     let url = address.replace("127.0.0.1", "localhost");
     format!("\n[web]\nlisten = \"{address}\"\nurl = \"http://{url}\"\n")
 }
 
-/// The section `[proxy]` of the viewer.
+/// Returns the section `[proxy]` of the viewer.
 fn proxy_section(data: &Path, address: &str) -> String {
     let shown = data.display();
     format!("\n[proxy]\nlisten = \"{address}\"\ndata = \"{shown}/proxy\"\n")

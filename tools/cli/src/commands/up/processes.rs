@@ -27,7 +27,7 @@ pub(super) struct Processes {
     parts: Vec<Part>,
 }
 
-/// One part: its verb, its name, its settings file, and what the command line sets over that.
+/// A part: its verb, its name, its settings file, and the settings of the command line, which override it.
 #[derive(Clone)]
 struct Part {
     verb: &'static str,
@@ -129,7 +129,7 @@ impl Processes {
     }
 }
 
-/// Whether a process runs that was started with these settings: an id alone may be another's by now.
+/// Returns whether a process runs that was started with these settings: an id alone may be another's by now.
 fn is_part(id: u32, settings: &Path) -> bool {
     let Ok(mut file) = File::open(format!("/proc/{id}/cmdline")) else {
         return false;

@@ -42,7 +42,7 @@ pub(crate) struct VerifyAudit {
     stamp: Option<PathBuf>,
 }
 
-/// Where a stamp says that the log ends at least.
+/// The end that a log has at least, as a stamp says.
 #[derive(Debug, Serialize)]
 struct KnownEnd {
     stamp: PathBuf,
@@ -65,13 +65,13 @@ struct LogStatement {
     /// The number of the line whose hash was given.
     #[serde(skip_serializing_if = "Option::is_none")]
     sought: Option<u64>,
-    /// The end that a stamp knows, which is there; null: there was no stamp to compare with.
+    /// The end that a stamp knows, which is in the log; `None` if there was no stamp to compare with.
     known: Option<KnownEnd>,
-    /// Bytes after the last whole line.
+    /// The number of bytes after the last whole line.
     torn: u64,
 }
 
-/// Where it is broken.
+/// The place where the log is broken.
 #[derive(Debug, Serialize)]
 struct Broken {
     #[serde(serialize_with = "crate::shown_path::list")]
@@ -182,7 +182,7 @@ impl VerifyAudit {
         })
     }
 
-    /// The end that a stamp knows, if there is one to be compared with.
+    /// Returns the end that a stamp knows, if there is one to be compared with.
     fn known(&self) -> Result<Option<KnownEnd>, Failure> {
         let stamp = match (&self.stamp, self.files.as_slice()) {
             (Some(stamp), _) => stamp.clone(),

@@ -56,9 +56,9 @@ struct ProofStatement {
     admitted: Timestamp,
     /// The first byte that is proven.
     start: u64,
-    /// One past the last.
+    /// The offset behind the last byte that is proven.
     end: u64,
-    /// The BLAKE3 hash of these bytes.
+    /// The BLAKE3 hash of the proven bytes.
     blake3: String,
 }
 

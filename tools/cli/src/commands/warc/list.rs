@@ -26,7 +26,7 @@ pub(crate) struct List {
     files: Vec<PathBuf>,
 }
 
-/// One record.
+/// The line of a record.
 #[derive(Serialize)]
 struct Line<'a> {
     file: &'a str,

@@ -20,7 +20,7 @@ pub struct Dnsmasq {
 impl Dnsmasq {
     /// Starts a server of these names.
     pub fn start(binary: &Path, names: &[(String, Ipv4Addr)]) -> Self {
-        // It ends at once if somebody took the port.
+        // The server ends at once if somebody took the port.
         for _ in 0..20 {
             if let Some(server) = Self::start_on(binary, names, free_port()) {
                 return server;

@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
-/// The executable.
+/// Returns the executable.
 pub fn executable() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_holdfast"));
     command.env_remove("HOLDFAST_CLIENT").stdin(Stdio::null());
@@ -28,7 +28,7 @@ impl Ended {
         self
     }
 
-    /// The one document on stdout.
+    /// Returns the one document on stdout.
     #[track_caller]
     pub fn json(&self) -> Value {
         serde_json::from_str(&self.out).unwrap_or_else(|error| panic!("{error}: {self:#?}"))
@@ -59,7 +59,7 @@ pub struct LogLine {
 }
 
 impl LogLine {
-    /// The bytes that were recorded.
+    /// Returns the bytes that were recorded.
     pub fn size(&self) -> u64 {
         let sizes = self.annotations.iter();
         let mut sizes = sizes.filter_map(|text| text.strip_prefix("content-size:"));
@@ -77,7 +77,7 @@ pub fn crawl(base: &Path, words: &[&str]) -> (JobFolder, Value) {
 }
 
 impl JobFolder {
-    /// The only job in `base`.
+    /// Returns the only job in `base`.
     #[track_caller]
     pub fn only_one(base: &Path) -> Self {
         let entries = entries(base);
@@ -91,7 +91,7 @@ impl JobFolder {
         &self.path
     }
 
-    /// The lines of the crawl log, without those of names that were looked up.
+    /// Returns the lines of the crawl log, without those of names that were looked up.
     pub fn log(&self) -> Vec<LogLine> {
         let path = self.path.join("logs/crawl.log");
         let text = std::fs::read_to_string(path).expect("a crawl log");
@@ -106,7 +106,7 @@ impl JobFolder {
         lines.filter(|line| !line.uri.starts_with("dns:")).collect()
     }
 
-    /// The URIs of the crawl log, each once.
+    /// Returns the URIs of the crawl log, each once.
     #[track_caller]
     pub fn uris(&self) -> BTreeSet<String> {
         let mut uris = BTreeSet::new();
@@ -116,12 +116,12 @@ impl JobFolder {
         uris
     }
 
-    /// The archive files, without the metadata file.
+    /// Returns the archive files, without the metadata file.
     pub fn archive_files(&self) -> Vec<PathBuf> {
         entries(&self.path.join("warcs"))
     }
 
-    /// The metadata file.
+    /// Returns the metadata file.
     #[track_caller]
     pub fn metadata(&self) -> PathBuf {
         let files = entries(&self.path.join("metadata"));
@@ -129,7 +129,7 @@ impl JobFolder {
         files[0].clone()
     }
 
-    /// All files of the job.
+    /// Returns all files of the job.
     pub fn files(&self) -> Vec<PathBuf> {
         let mut files = self.archive_files();
         files.push(self.metadata());
@@ -143,7 +143,7 @@ impl JobFolder {
     }
 }
 
-/// The entries of a folder, sorted.
+/// Returns the entries of a folder, sorted.
 fn entries(folder: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(folder).expect("a folder");
     let mut paths: Vec<PathBuf> = entries

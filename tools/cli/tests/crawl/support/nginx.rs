@@ -18,12 +18,12 @@ pub struct Nginx {
     pub port: u16,
 }
 
-/// One request, as the server logged it when the response had been sent.
+/// A request, as the server logged it when the response had been sent.
 #[derive(Clone, Debug)]
 pub struct Request {
-    /// When the response ended, in milliseconds since 1970.
+    /// The time at which the response ended, in milliseconds since 1970.
     pub ended: i64,
-    /// When the request began, in milliseconds since 1970.
+    /// The time at which the request began, in milliseconds since 1970.
     pub began: i64,
     /// The address that was asked.
     pub address: String,
@@ -82,7 +82,7 @@ impl Nginx {
             child,
             port,
         };
-        // It writes down its process id when it listens.
+        // The server writes down its process id when it listens.
         let listens = eventually_blocking("nginx listens or ends", PATIENCE, || {
             if server.child.try_wait().expect("wait").is_some() {
                 return Ok(false);
@@ -101,7 +101,7 @@ impl Nginx {
         listens.then_some(server)
     }
 
-    /// The home page.
+    /// Returns the home page.
     pub fn base(&self) -> String {
         format!("http://127.0.0.1:{}/", self.port)
     }
@@ -110,7 +110,7 @@ impl Nginx {
         std::fs::read_to_string(self.directory.path().join("error.log")).unwrap_or_default()
     }
 
-    /// The requests that were answered so far, in the order in which their responses ended.
+    /// Returns the requests that were answered so far, in the order in which their responses ended.
     pub fn requests(&self) -> Vec<Request> {
         let text =
             std::fs::read_to_string(self.directory.path().join("access.log")).expect("a log");
@@ -118,7 +118,7 @@ impl Nginx {
         text[..whole].lines().map(request).collect()
     }
 
-    /// The requests as soon as they are as they have to be: a line is written after its response.
+    /// Returns the requests as soon as they are as they have to be: a line is written after its response.
     #[track_caller]
     pub fn requests_when(&self, is_so: impl Fn(&[Request]) -> bool) -> Vec<Request> {
         eventually_blocking("the log of nginx", PATIENCE, || {
@@ -152,7 +152,7 @@ fn milliseconds(seconds: &str) -> i64 {
 
 impl Drop for Nginx {
     fn drop(&mut self) {
-        // It may have ended by itself, which `wait` tells.
+        // The server may have ended by itself, which `wait` tells.
         self.child.kill().unwrap_or_default();
         self.child.wait().expect("an end");
         if std::thread::panicking() {

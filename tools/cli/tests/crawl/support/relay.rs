@@ -55,7 +55,7 @@ impl Relay {
         }
     }
 
-    /// The home page.
+    /// Returns the home page.
     pub fn base(&self) -> String {
         format!("http://127.0.0.1:{}/", self.port)
     }
@@ -67,7 +67,7 @@ impl Relay {
         *self.trigger.lock().expect("a lock") = Some(Trigger { left, act });
     }
 
-    /// Writes what went through so far: `N.up` and `N.down` for each connection.
+    /// Writes the bytes that went through so far: `N.up` and `N.down` for each connection.
     pub fn save(&self, folder: &Path) {
         let connections = self.connections.lock().expect("a lock").clone();
         for (number, connection) in connections.iter().enumerate() {

@@ -40,12 +40,12 @@ impl Tools {
         serde_json::from_slice(&output.stdout).expect("a document")
     }
 
-    /// The Python of the judges.
+    /// Returns the Python of the judges.
     pub fn python(&self) -> &Path {
         &self.python
     }
 
-    /// The failures that `warcio check` prints, as a record id and what failed.
+    /// Returns the failures that `warcio check` prints, as a record id and what failed.
     pub fn warcio_failures(&self, files: &[PathBuf]) -> Vec<(String, String)> {
         let output = Command::new(self.python.with_file_name("warcio"))
             .args(["check", "-v"])
@@ -76,7 +76,7 @@ pub fn skip(why: &str) {
     std::io::stderr().write_all(line.as_bytes()).expect("said");
 }
 
-/// The path of the web server, or a word that it is missing.
+/// Returns the path of the web server, or a word that it is missing.
 pub fn nginx() -> Option<PathBuf> {
     let nginx = program("nginx");
     if nginx.is_none() {
@@ -85,14 +85,14 @@ pub fn nginx() -> Option<PathBuf> {
     nginx
 }
 
-/// The path of a program.
+/// Returns the path of a program.
 pub fn program(name: &str) -> Option<PathBuf> {
     folders()
         .map(|folder| folder.join(name))
         .find(|path| path.is_file())
 }
 
-/// The folders of `PATH`, and those where Debian keeps servers.
+/// Returns the folders of `PATH`, and those where Debian keeps servers.
 fn folders() -> impl Iterator<Item = PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let folders: Vec<PathBuf> = std::env::split_paths(&path).collect();
@@ -100,14 +100,14 @@ fn folders() -> impl Iterator<Item = PathBuf> {
     folders.into_iter().chain(more)
 }
 
-/// The Python that has warcio: beside the command, if that is no shim of another program.
+/// Returns the Python that has warcio: beside the command, if that is no shim of another program.
 fn python() -> Option<PathBuf> {
     let beside = folders().filter(|folder| folder.join("warcio").is_file());
     let mut pythons = beside.map(|folder| folder.join("python3"));
     pythons.find(|python| has_modules(python, &["warcio"]))
 }
 
-/// The first Python of these folders that has all of these modules.
+/// Returns the first Python of these folders that has all of these modules.
 pub fn python_with(modules: &[&str]) -> Option<PathBuf> {
     let mut pythons = folders()
         .map(|folder| folder.join("python3"))
@@ -123,13 +123,13 @@ fn has_modules(python: &Path, modules: &[&str]) -> bool {
     probe.is_ok_and(|output| output.status.success())
 }
 
-/// A free port of 127.0.0.1. It may be taken by others until somebody listens on it.
+/// Returns a free port of 127.0.0.1. It may be taken by others until somebody listens on it.
 pub fn free_port() -> u16 {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("bind");
     listener.local_addr().expect("an address").port()
 }
 
-/// A generator of choices. `HOLDFAST_SEED` repeats those of a run.
+/// Returns a generator of choices. `HOLDFAST_SEED` repeats those of a run.
 pub fn dice() -> Dice {
     let seed = match std::env::var("HOLDFAST_SEED") {
         Ok(text) => text.parse().expect("a number"),

@@ -109,7 +109,7 @@ impl Browser {
         }
     }
 
-    /// The address of the window.
+    /// Returns the address of the window.
     pub fn address(&self) -> String {
         let address = self.runtime.block_on(self.client().current_url());
         address.expect("an address").into()
@@ -122,7 +122,7 @@ impl Browser {
             .unwrap_or_else(|error| panic!("{script}: {error}"))
     }
 
-    /// The same, where the page may be on its way to another one.
+    /// Runs a script like [`evaluate`](Self::evaluate), where the page may be on its way to another one.
     ///
     /// # Errors
     ///
@@ -170,7 +170,7 @@ impl Browser {
         clicked.unwrap_or_else(|error| panic!("{selector}: {error}"));
     }
 
-    /// The visible text of what a selector finds.
+    /// Returns the visible text of what a selector finds.
     #[track_caller]
     pub fn text_of(&self, selector: &str) -> String {
         let text = self.runtime.block_on(async {

@@ -57,7 +57,7 @@ impl Chain {
         std::fs::write(&path, text).expect("write");
     }
 
-    /// The settings file of the viewer.
+    /// Returns the settings file of the viewer.
     pub fn viewer_settings(&self) -> PathBuf {
         self.archive.data().join("settings/viewer.toml")
     }
@@ -131,13 +131,13 @@ impl Chain {
     }
 }
 
-/// The origin of an endpoint in the client file.
+/// Returns the origin of an endpoint in the client file.
 #[track_caller]
 pub fn endpoint(archive: &Archive, name: &str) -> String {
     find_endpoint(archive, name).unwrap_or_else(|| panic!("the client file names no `{name}`"))
 }
 
-/// The origin of an endpoint in the client file, if there is one.
+/// Returns the origin of an endpoint in the client file, if there is one.
 pub fn find_endpoint(archive: &Archive, name: &str) -> Option<String> {
     let client =
         std::fs::read_to_string(archive.data().join("client.toml")).expect("a client file");
@@ -147,12 +147,12 @@ pub fn find_endpoint(archive: &Archive, name: &str) -> Option<String> {
     Some(line.trim_end_matches('"').trim_end_matches('/').to_owned())
 }
 
-/// The authority of an origin: its host and its port.
+/// Returns the authority of an origin: its host and its port.
 pub fn authority(origin: &str) -> &str {
     origin.split_once("://").map_or(origin, |(_, rest)| rest)
 }
 
-/// The path as text.
+/// Returns the path as text.
 pub fn text(path: &Path) -> &str {
     path.to_str().expect("text")
 }

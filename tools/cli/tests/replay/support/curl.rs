@@ -13,7 +13,7 @@ pub struct Answer {
 }
 
 impl Answer {
-    /// The value of a field that stands at most once.
+    /// Returns the value of a field that stands at most once.
     #[track_caller]
     pub fn field(&self, name: &str) -> Option<&str> {
         let mut values = self
@@ -31,7 +31,7 @@ impl Answer {
         value
     }
 
-    /// The body as text; bytes that are none are replaced.
+    /// Returns the body as text; bytes that are none are replaced.
     pub fn text(&self) -> String {
         String::from_utf8_lossy(&self.body).into_owned()
     }
@@ -79,7 +79,7 @@ pub fn curl_into(file: &Path, url: &str, words: &[&str]) -> u16 {
     status.trim().parse().expect("a status")
 }
 
-/// Whether curl itself undoes all of these content encodings, by the names of its features.
+/// Returns whether curl itself undoes all of these content encodings, by the names of its features.
 pub fn curl_undoes(features: &[&str]) -> bool {
     let output = Command::new("curl").arg("--version").output();
     let said = output.expect("curl").stdout;

@@ -12,7 +12,7 @@ pub struct Link {
 }
 
 impl Link {
-    /// Whether it has a relation, beside others or alone.
+    /// Returns whether the link has a relation, beside others or alone.
     pub fn has(&self, relation: &str) -> bool {
         let relations = self.parameters.get("rel").map_or("", String::as_str);
         relations.split(' ').any(|own| own == relation)
@@ -53,13 +53,13 @@ pub fn links(text: &str) -> Vec<Link> {
     links
 }
 
-/// The links in the head of an answer.
+/// Returns the links in the head of an answer.
 #[track_caller]
 pub fn links_of(answer: &Answer) -> Vec<Link> {
     links(answer.field("Link").expect("a Link"))
 }
 
-/// The one link with a relation.
+/// Returns the one link with a relation.
 #[track_caller]
 pub fn only<'a>(links: &'a [Link], relation: &str) -> &'a Link {
     let mut found = links.iter().filter(|link| link.has(relation));

@@ -10,14 +10,14 @@ use flate2::write::GzEncoder;
 #[derive(Clone, Debug)]
 pub struct Response<'a> {
     pub url: &'a str,
-    /// Its date, as in `2020-02-01T00:00:00Z`.
+    /// The date of the capture, as in `2020-02-01T00:00:00Z`.
     pub date: &'a str,
     /// The head, without the line of the status, with `\r\n` behind every field.
     pub fields: &'a str,
     pub body: &'a [u8],
 }
 
-/// An archive file of responses, each compressed alone.
+/// Returns an archive file of responses, each compressed alone.
 pub fn warc(responses: &[Response<'_>]) -> Vec<u8> {
     let mut writer = Writer::gzip(Vec::new(), 6);
     for (number, response) in responses.iter().enumerate() {

@@ -81,7 +81,7 @@ impl Outside {
         }
     }
 
-    /// The contacts so far, without those of the browser itself.
+    /// Returns the contacts so far, without those of the browser itself.
     pub fn contacts(&self) -> Vec<Contact> {
         let log = lock(&self.contacts);
         let contacts = log.contacts.values();
@@ -119,7 +119,7 @@ impl Drop for Outside {
     fn drop(&mut self) {
         self.is_over.store(true, Ordering::Relaxed);
         for address in [self.proxy, self.tcp] {
-            // It wakes the thread that accepts; whether anybody is there is all the same.
+            // The connection wakes the thread that accepts; whether anybody is there is all the same.
             TcpStream::connect(address).map(drop).unwrap_or_default();
         }
         for thread in self.threads.drain(..) {

@@ -9,13 +9,14 @@ use crate::support::tools::skip;
 #[derive(Clone, Debug)]
 pub struct Sample {
     pub path: PathBuf,
-    /// Its name in the archive: names of different projects are the same.
+    /// The name of the file in the archive: names of different projects are the same.
     pub name: String,
     /// The collection that has this file only.
     pub collection: String,
 }
 
-/// The samples, or a word that there are none: those in `$HOLDFAST_SAMPLES`, or in `shared/data` beside the checkout.
+/// Returns the samples, or a word that there are none: those in `$HOLDFAST_SAMPLES`, or in `shared/data` beside the
+/// checkout.
 pub fn samples() -> Option<Vec<Sample>> {
     let named = std::env::var_os("HOLDFAST_SAMPLES").map(PathBuf::from);
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
@@ -58,7 +59,7 @@ pub fn stored(samples: &[Sample]) -> Chain {
     chain
 }
 
-/// The samples as words for a judge: `collection=name=path`.
+/// Returns the samples as words for a judge: `collection=name=path`.
 pub fn words(samples: &[Sample]) -> Vec<String> {
     let word = |sample: &Sample| {
         format!(

@@ -66,7 +66,7 @@ impl SiteAuthority {
         Some(authority)
     }
 
-    /// Its own certificate, which clients trust.
+    /// Returns the path of the authority's own certificate, which clients trust.
     pub fn certificate(&self) -> PathBuf {
         self.path("authority.pem")
     }

@@ -65,7 +65,7 @@ impl Parts {
     }
 }
 
-/// The records in the holes of `map`, in the file that was written to `path`.
+/// Returns the records in the holes of `map`, in the file that was written to `path`.
 pub(super) async fn of(
     path: &Path,
     name: &FileName,
