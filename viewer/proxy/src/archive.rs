@@ -25,7 +25,7 @@ pub struct CaptureRequest<'a> {
     pub time: Option<Stamp>,
     /// The URL. Its key has the method and the body of a request that is no GET.
     pub target: &'a Target,
-    /// Whether its bytes are wanted.
+    /// Whether the bytes of the capture are wanted.
     pub method: ReplyMethod,
     /// The header of the request, for ranges and the language of errors.
     pub headers: &'a HeaderMap,
@@ -34,9 +34,9 @@ pub struct CaptureRequest<'a> {
 /// The answer to a request for a capture.
 #[derive(Debug)]
 pub enum CaptureAnswer {
-    /// The capture, or words that say why this client cannot have it now.
+    /// The capture, or a page that says why this client cannot have it now.
     Answered(Response<Body>),
-    /// There is nothing that this client may know of, and these words say more.
+    /// The archive has no capture that this client may know of, and these words say more.
     Missing(Vec<String>),
 }
 
@@ -49,7 +49,7 @@ pub struct StoredRequest<'a> {
     pub collection: Option<&'a str>,
     /// `getFile`, `getRecord` or `getMetadata`, with its query.
     pub path_and_query: &'a str,
-    /// Whether its bytes are wanted.
+    /// Whether the bytes are wanted.
     pub method: ReplyMethod,
     /// The header of the request.
     pub headers: &'a HeaderMap,
@@ -58,10 +58,10 @@ pub struct StoredRequest<'a> {
 /// The archive cannot answer now, or there is no such collection. The words are for people.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NoAnswer {
-    /// There is no such collection, or none is meant where nobody names one.
+    /// The archive has no such collection, or the client names none and it is not clear which is meant.
     #[error("{0}")]
     Collection(String),
-    /// Something does not answer.
+    /// A part of the archive does not answer.
     #[error("{0}")]
     Unavailable(String),
 }

@@ -42,7 +42,7 @@ pub enum AuthorityError {
     /// The disk has an error.
     #[error("cannot use proxy.data: {0}")]
     Disk(#[from] DiskError),
-    /// There is a certificate without its key.
+    /// The directory has a certificate without its key.
     #[error(
         "cannot use {}: there is a certificate and no private key beside it; put the key back, or delete the certificate to have a new \
          authority made, which people have to install again", .0.display()
@@ -51,7 +51,7 @@ pub enum AuthorityError {
     /// A file cannot be used.
     #[error("cannot use {}: {reason}", path.display())]
     Unusable {
-        /// The file.
+        /// The file that cannot be used.
         path: PathBuf,
         /// The fault, and the remedy.
         reason: String,
@@ -61,7 +61,7 @@ pub enum AuthorityError {
     Making(Box<dyn Error + Send + Sync>),
 }
 
-/// The authority.
+/// The authority that issues certificates for archived hosts.
 pub(crate) struct ProxyAuthority {
     certificate: String,
     fingerprint: String,
@@ -110,12 +110,12 @@ impl ProxyAuthority {
         })
     }
 
-    /// Returns its certificate, PEM: to be installed where archived sites are looked at.
+    /// Returns the certificate of the authority, PEM: to be installed where archived sites are looked at.
     pub(crate) fn certificate(&self) -> &str {
         &self.certificate
     }
 
-    /// Returns the SHA-256 of its certificate, as browsers show it.
+    /// Returns the SHA-256 of the certificate, as browsers show it.
     pub(crate) fn fingerprint(&self) -> &str {
         &self.fingerprint
     }
@@ -213,7 +213,7 @@ fn check(pem: &str, key: &KeyPair, now: Timestamp) -> Result<String, String> {
     Ok(pairs.join(":"))
 }
 
-/// Returns whether it names an environment, as the authorities of `holdfast pki` do.
+/// Returns whether a certificate names an environment, as the authorities of `holdfast pki` do.
 fn names_environment(certificate: &X509Certificate<'_>) -> bool {
     let names = certificate.subject_alternative_name().ok().flatten();
     let names = names.map(|names| names.value.general_names.as_slice());

@@ -15,7 +15,7 @@ use crate::missing::MissingUrls;
 /// The most clients of one address that are remembered: user names cost nothing.
 const MOST_OF_ADDRESS: usize = 100;
 
-/// A client.
+/// A client of the proxy.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct ClientKey {
     pub(crate) address: IpAddr,
@@ -66,7 +66,7 @@ pub(crate) struct ClientReport {
     pub(crate) omitted: u64,
 }
 
-/// All clients.
+/// All clients of the proxy that are remembered.
 #[derive(Debug)]
 pub(crate) struct Clients {
     table: Mutex<ClientTable>,
@@ -284,7 +284,7 @@ mod tests {
         }
     }
 
-    /// Fails if one client changes what another one sees.
+    /// Fails if one client changes what another client sees.
     #[test]
     fn clients_are_apart() {
         let (clients, now) = (clients(), Instant::now());

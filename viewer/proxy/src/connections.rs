@@ -55,7 +55,7 @@ pub struct ConnectionLimits {
 pub struct BrowserListener {
     /// The bound socket.
     pub listener: TcpListener,
-    /// The limits of its connections.
+    /// The limits of each connection.
     pub limits: ConnectionLimits,
     /// The number of connections that are open.
     pub open: Gauge,
@@ -63,12 +63,12 @@ pub struct BrowserListener {
     pub stop: CancellationToken,
 }
 
-/// One connection of a browser.
+/// A connection of a browser.
 #[derive(Clone, Debug)]
 pub struct BrowserConnection {
     /// The address of the client.
     pub peer: SocketAddr,
-    /// The limits that it is held to.
+    /// The limits that the connection is held to.
     pub limits: ConnectionLimits,
     /// The stop of the listener.
     pub stop: CancellationToken,

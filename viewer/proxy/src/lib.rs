@@ -60,7 +60,7 @@ pub enum ProxyError {
     /// The settings make no sense.
     #[error(transparent)]
     Settings(#[from] InvalidProxySettings),
-    /// There is no authority.
+    /// The proxy has no authority.
     #[error(transparent)]
     Authority(#[from] AuthorityError),
     /// The TLS library cannot be set up: a bug.
@@ -69,7 +69,7 @@ pub enum ProxyError {
     /// The address cannot be listened on.
     #[error("proxy.listen: cannot listen on {address}: {source}")]
     Listen {
-        /// The address.
+        /// The address of the listener.
         address: SocketAddr,
         /// The error of the system.
         source: std::io::Error,

@@ -42,7 +42,7 @@ pub(crate) async fn serve<A: ProxiedArchive>(
     serving.await
 }
 
-/// One connection to the proxy.
+/// A connection to the proxy.
 struct ProxyConnection<A> {
     connection: BrowserConnection,
     tls: Arc<BrowserAcceptor>,

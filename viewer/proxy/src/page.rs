@@ -15,7 +15,7 @@ const STYLE: &str = "body{font:1rem/1.5 sans-serif;max-width:44rem;margin:2rem a
                      p,code,li{overflow-wrap:anywhere}form{margin:.5rem 0}label{display:block;margin:.3rem 0}\
                      input,select,button{font:inherit;max-width:100%}";
 
-/// A page.
+/// A page of the proxy for people.
 #[derive(Clone, Debug)]
 pub(crate) struct Page {
     status: StatusCode,

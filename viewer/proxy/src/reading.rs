@@ -49,8 +49,8 @@ pub struct CaptureQuestion {
     pub target: Target,
     /// Whether the bytes of the capture are wanted.
     pub method: ReplyMethod,
-    /// Whether it is a GET or a HEAD. Method and body of any other request are in the key of its capture, and not yet in that
-    /// of the target.
+    /// Whether the request is a GET or a HEAD. Method and body of any other request are in the key of its capture, and
+    /// not yet in that of the target.
     pub is_read: bool,
     /// The time that the request names.
     pub date: Option<Stamp>,
@@ -59,22 +59,22 @@ pub struct CaptureQuestion {
 /// The reason why a request is refused before anything is looked up.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidProxyRequest {
-    /// Its target has no meaning.
+    /// The target of the request has no meaning.
     #[error(transparent)]
     Target(#[from] InvalidProxyTarget),
-    /// Its URL has more bytes than this.
+    /// The URL of the request has more bytes than this.
     #[error("the URL has more than {0} bytes")]
     TooLong(usize),
-    /// It asks to change to a WebSocket, at this URL.
+    /// The request asks to change to a WebSocket, at this URL.
     #[error("WebSockets are not archived")]
     WebSocket(String),
-    /// It asks for the script of a service worker.
+    /// The request asks for the script of a service worker.
     #[error("service workers are not replayed")]
     ServiceWorker,
-    /// Its URL cannot be looked up.
+    /// The URL of the request cannot be looked up.
     #[error("cannot look up the URL: {0}")]
     Url(#[from] InvalidUrl),
-    /// Its date cannot be read.
+    /// The date of the request cannot be read.
     #[error(transparent)]
     Date(#[from] InvalidDatetime),
 }

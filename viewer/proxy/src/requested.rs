@@ -113,11 +113,11 @@ pub enum RequestChannel {
 /// A tunnel that a client believes to end at a host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tunnel {
-    /// The scheme that is spoken in it.
+    /// The scheme that is spoken in the tunnel.
     pub scheme: Scheme,
     /// The host at which the client believes it to end.
     pub to: HostAndPort,
-    /// The user name with which it was opened.
+    /// The user name with which the tunnel was opened.
     pub user: Option<Box<str>>,
 }
 
@@ -126,11 +126,11 @@ pub struct Tunnel {
 pub struct SiteUrl {
     /// The URL as it is looked up.
     pub url: String,
-    /// Its scheme, host and port, as browsers write it into `Origin`.
+    /// The scheme, host and port of the URL, as browsers write them into `Origin`.
     pub origin: String,
-    /// Its host, in lower case.
+    /// The host of the URL, in lower case.
     pub host: String,
-    /// Its path and query.
+    /// The path and query of the URL.
     pub path: String,
 }
 
@@ -150,7 +150,7 @@ impl SiteUrl {
         }
     }
 
-    /// Returns whether it is of the proxy itself. No archived page has such an origin, at no port.
+    /// Returns whether the URL is of the proxy itself. No archived page has such an origin, at no port.
     pub fn is_control(&self) -> bool {
         CONTROL_HOSTS.contains(&self.host.trim_end_matches('.'))
     }
@@ -188,7 +188,7 @@ pub enum InvalidProxyTarget {
     /// `CONNECT` in a tunnel.
     #[error("this is a tunnel already; CONNECT cannot be used in it")]
     NestedTunnel,
-    /// Another host in a tunnel.
+    /// The request is for another host than that of its tunnel.
     #[error("the request is for another host or port than its tunnel leads to")]
     Misdirected,
     /// `*`, or a host alone, in a tunnel.

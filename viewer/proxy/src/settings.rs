@@ -11,9 +11,9 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ProxySettings {
-    /// The address that it listens on. Port 0 takes a free one, which is logged.
+    /// The address that the proxy listens on. Port 0 takes a free one, which is logged.
     pub listen: SocketAddr,
-    /// The directory of its authority, which is made at the first start. Its parent has to be there.
+    /// The directory of the proxy's authority, which is made at the first start. Its parent has to be there.
     pub data: PathBuf,
     /// The collection of clients that have chosen no other; without it `all`, or the only one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -50,12 +50,12 @@ pub enum InvalidProxySettings {
     /// A limit of nothing.
     #[error("proxy.{0} must be more than 0")]
     Zero(&'static str),
-    /// A collection that there is not.
+    /// The collection of the proxy is not one of `[[collection]]`.
     #[error(
         "proxy.collection is `{0}`, and there is no such collection; name one of [[collection]]"
     )]
     Collection(String),
-    /// Nobody decided who may see what.
+    /// Other machines reach the proxy, and the settings do not say who may see what.
     #[error(
         "proxy.listen is {0}, which other machines reach: write a section [access], and `default_access` in each \
          [[collection]], or listen on 127.0.0.1"

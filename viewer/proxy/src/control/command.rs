@@ -19,7 +19,7 @@ const LONGEST_LABEL: usize = 200;
 /// The most parameters that are read.
 const MOST_PARAMETERS: usize = 1000;
 
-/// A command.
+/// A command to the proxy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Command {
     /// A question, which changes nothing.
@@ -28,7 +28,7 @@ pub enum Command {
     Change(Change),
 }
 
-/// A question.
+/// A question of a client, which changes nothing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Question {
     /// The page with the state and the forms.
@@ -45,7 +45,7 @@ pub enum Question {
     Stored,
 }
 
-/// A change.
+/// A change of what the proxy remembers of a client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {
     /// Missing URLs are recorded from now on.
@@ -63,9 +63,9 @@ pub enum Change {
     },
     /// The collection and the date that are looked at; empty for the defaults.
     ClientView {
-        /// The collection.
+        /// The collection that is looked at.
         collection: Option<String>,
-        /// The date.
+        /// The date that is looked at.
         date: Option<Stamp>,
     },
 }
