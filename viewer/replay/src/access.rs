@@ -91,11 +91,11 @@ impl Access {
 /// The answer to a visitor, from the most permissive to the strictest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Verdict {
-    /// It is shown.
+    /// The subject is shown.
     Allow,
-    /// It exists and is refused.
+    /// The visitor is told that the subject exists, and may not see it.
     Block,
-    /// It does not exist for this visitor.
+    /// The subject does not exist for this visitor.
     Exclude,
 }
 
@@ -109,7 +109,7 @@ impl Verdict {
         }
     }
 
-    /// Returns whether it is shown.
+    /// Returns whether the subject is shown.
     pub const fn is_allowed(self) -> bool {
         matches!(self, Self::Allow)
     }
@@ -130,7 +130,7 @@ impl fmt::Display for Verdict {
 pub struct RulePlace {
     /// The name of the file, as it was given.
     pub file: Arc<str>,
-    /// The line.
+    /// The number of the line, counted from 1.
     pub line: usize,
 }
 
@@ -170,14 +170,14 @@ impl fmt::Display for Reason {
 /// A decision and its reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Decision {
-    /// The answer.
+    /// The answer to the visitor.
     pub verdict: Verdict,
-    /// The reason.
+    /// The reason for the answer.
     pub reason: Reason,
 }
 
 impl Decision {
-    /// Returns whether it is shown.
+    /// Returns whether the subject is shown.
     pub const fn is_allowed(&self) -> bool {
         self.verdict.is_allowed()
     }
@@ -194,7 +194,7 @@ impl fmt::Display for Decision {
 pub enum Subject<'a> {
     /// A capture: its record, its line in an index, its place in a TimeMap.
     Capture {
-        /// The key of its URL: [`UrlKey`](archive_formats::surt::UrlKey).
+        /// The key of the capture's URL: [`UrlKey`](archive_formats::surt::UrlKey).
         key: &'a str,
         /// The time of the capture.
         time: Stamp,
@@ -206,9 +206,9 @@ pub enum Subject<'a> {
 /// The access settings of one collection.
 #[derive(Clone, Debug)]
 pub struct Policy {
-    /// The rules.
+    /// The rules of the collection.
     pub rules: RuleSet,
-    /// The embargo.
+    /// The embargo of the collection.
     pub embargo: Embargo,
     /// The effect where no rule applies.
     pub default_access: Access,

@@ -46,7 +46,7 @@ impl CaptureFault {
 pub struct Banner<'a> {
     /// The URL of the capture.
     pub url: &'a str,
-    /// Its time.
+    /// The time of the capture.
     pub time: Stamp,
     /// The address of the list of all captures of the URL.
     pub calendar: &'a str,

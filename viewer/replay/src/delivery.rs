@@ -47,7 +47,7 @@ pub enum Delivery {
     FramedPage,
     /// The bytes as they are, in the hands of our worker.
     WorkerResource {
-        /// Whether they become a thread of their own.
+        /// Whether the bytes become a thread of their own.
         is_thread: bool,
     },
     /// The bytes as they are.

@@ -62,52 +62,52 @@ pub enum Request {
     Home,
     /// The page of a collection.
     Collection {
-        /// The collection.
+        /// The name of the collection.
         collection: String,
     },
     /// A look-up in the index.
     Lookup {
         /// The collection; `None` for the path of the Internet Archive, which names none.
         collection: Option<String>,
-        /// The dialect of its parameters and answers.
+        /// The dialect of the parameters and the answer.
         dialect: LookupDialect,
         /// The query as it was sent, without the question mark.
         query: String,
     },
     /// The captures of a URL, for machines.
     TimeMap {
-        /// The collection.
+        /// The name of the collection.
         collection: String,
-        /// Its form.
+        /// The form of the TimeMap.
         format: TimeMapFormat,
-        /// Its page, if one is named.
+        /// The page of the TimeMap, if one is named.
         page: Option<NonZeroU32>,
-        /// The URL.
+        /// The URL whose captures are listed.
         target: Target,
     },
     /// The capture of a URL that is nearest to `Accept-Datetime`, or the latest one.
     TimeGate {
-        /// The collection.
+        /// The name of the collection.
         collection: String,
         /// The form in which the capture is shown.
         modifier: Option<Modifier>,
-        /// The URL.
+        /// The URL whose capture is looked for.
         target: Target,
     },
     /// The capture of a URL at a time, or the nearest one.
     Memento {
-        /// The collection.
+        /// The name of the collection.
         collection: String,
-        /// The time.
+        /// The time of the capture.
         time: RequestedTime,
         /// The form in which the capture is shown.
         modifier: Option<Modifier>,
-        /// The URL.
+        /// The URL of the capture.
         target: Target,
     },
     /// The captures of a URL, or of the URLs that begin with it, for people.
     Calendar {
-        /// The collection.
+        /// The name of the collection.
         collection: String,
         /// The time that is shown.
         span: RequestedSpan,
@@ -118,23 +118,23 @@ pub enum Request {
     },
     /// The page that frames a capture.
     Page {
-        /// The collection.
+        /// The name of the collection.
         collection: String,
         /// The time; `None` for the latest capture.
         time: Option<RequestedTime>,
-        /// The URL.
+        /// The URL of the capture.
         target: Target,
     },
     /// A whole archive file.
     File {
-        /// The collection.
+        /// The name of the collection.
         collection: String,
         /// The name of the file (`arcFile`).
         file: String,
     },
     /// A record of an archive file.
     Record {
-        /// The collection.
+        /// The name of the collection.
         collection: String,
         /// The name of the file (`arcFile`).
         file: String,
@@ -143,12 +143,12 @@ pub enum Request {
     },
     /// The captures whose payload was seen not to have the digest of its record.
     Mismatches {
-        /// The collection.
+        /// The name of the collection.
         collection: String,
     },
     /// The metadata files of a harvest job.
     Metadata {
-        /// The collection.
+        /// The name of the collection.
         collection: String,
         /// The job (`jobID`).
         job: String,
@@ -178,7 +178,7 @@ pub enum TimeMapFormat {
 }
 
 impl TimeMapFormat {
-    /// Returns its name in paths.
+    /// Returns the name of the form in paths.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Link => "link",

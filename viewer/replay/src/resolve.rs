@@ -61,11 +61,11 @@ pub enum ResolveStep {
     Read(Box<Capture>),
     /// Look up the captures of a URL, the nearest to a time first; answer with [`StepAnswer::Captures`].
     FindByUrl {
-        /// The URL.
+        /// The URL whose captures are looked up.
         url: String,
-        /// Its key.
+        /// The key of the URL.
         key: UrlKey,
-        /// The time.
+        /// The time that the captures are to be near to.
         time: Stamp,
     },
     /// Look up captures with a payload digest, at the URLs that can be searched, a few of them that are no revisits; answer with
@@ -74,7 +74,7 @@ pub enum ResolveStep {
         /// The digest, as the revisit has it.
         digest: String,
     },
-    /// There is nothing more to do.
+    /// Nothing more has to be done: the request ends so.
     Finished(Outcome),
 }
 
@@ -96,11 +96,11 @@ pub enum StepAnswer {
 pub enum Outcome {
     /// A capture is shown.
     Shown(Box<ShownCapture>),
-    /// The visitor may not see it.
+    /// The visitor may not see the capture.
     Refused(Decision),
-    /// There is nothing to show: 404.
+    /// Nothing can be shown: 404.
     NotFound(NotFoundReason),
-    /// There is something to show, but not now: 503.
+    /// A capture could be shown, but not now: 503.
     Unavailable,
 }
 
@@ -129,7 +129,7 @@ pub enum HeadSource {
 /// The reason why there is nothing to show.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NotFoundReason {
-    /// There are no captures that the visitor may know of.
+    /// The archive has no captures that the visitor may know of.
     NoCapture,
     /// The index has the capture, and the archive does not have its record.
     NoRecord,

@@ -91,7 +91,7 @@ pub struct ReplyOptions<'a> {
 /// The head of an answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reply {
-    /// The status.
+    /// The status of the answer.
     pub status: u16,
     /// The fields in their order: names are tokens, values have no control characters.
     pub fields: Vec<(String, Vec<u8>)>,

@@ -84,7 +84,7 @@ pub struct PageOptions {
     pub url: Url,
     /// The charset of the page; [`page_encoding`] finds it.
     pub encoding: &'static Encoding,
-    /// The way in which it is rewritten.
+    /// The way in which the page is rewritten.
     pub mode: PageMode,
     /// The most bytes that are held at once: a tag, a style sheet within the page.
     pub memory: usize,

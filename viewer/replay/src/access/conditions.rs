@@ -115,7 +115,7 @@ impl Conditions {
         [before, after, newer, older].into_iter().flatten()
     }
 
-    /// Returns whether all of them hold; an empty set holds.
+    /// Returns whether all conditions hold; an empty set holds.
     pub(super) fn hold(&self, time: Timestamp, now: Timestamp) -> bool {
         self.is_empty() || self.each(time, now).all(|(_, holds)| holds)
     }

@@ -25,9 +25,9 @@ const EVERY_URL: &str = "*,";
 /// A file of rules: its name, for messages and logs, and its bytes.
 #[derive(Clone, Copy, Debug)]
 pub struct RuleFile<'a> {
-    /// Its name.
+    /// The name of the file.
     pub name: &'a str,
-    /// Its content.
+    /// The content of the file.
     pub text: &'a [u8],
 }
 
@@ -46,9 +46,9 @@ pub enum RuleFault {
     /// A URL in place of a key.
     #[error("`{url}` is a URL; write its key, `{key}`")]
     Url {
-        /// The URL.
+        /// The URL that stands in place of a key.
         url: String,
-        /// Its key.
+        /// The key of the URL.
         key: String,
     },
     /// Something else than `-` between key and JSON.
@@ -67,7 +67,7 @@ pub enum RuleFault {
 pub struct InvalidRule {
     /// The place of the rule.
     pub place: RulePlace,
-    /// The reason.
+    /// The reason why the line is no rule.
     pub fault: RuleFault,
 }
 
@@ -75,11 +75,11 @@ pub struct InvalidRule {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{first}{}", more(.others.len(), *.omitted))]
 pub struct InvalidRules {
-    /// The first one.
+    /// The first fault.
     pub first: InvalidRule,
-    /// The next ones, up to a hundred.
+    /// The next faults, up to a hundred.
     pub others: Vec<InvalidRule>,
-    /// The number of those beyond.
+    /// The number of faults beyond those.
     pub omitted: usize,
 }
 
@@ -91,7 +91,7 @@ fn more(others: usize, omitted: usize) -> String {
     }
 }
 
-/// A rule.
+/// A rule as it was read from a line.
 #[derive(Clone, Debug)]
 pub(super) struct Rule {
     pub(super) access: Access,
@@ -165,7 +165,7 @@ pub(super) fn read<'a>(
     }
 }
 
-/// Reads one line; nothing of an empty one.
+/// Reads a line. Returns `None` if it is empty.
 fn read_line(
     line: &[u8],
     place: impl FnOnce() -> RulePlace,

@@ -24,7 +24,7 @@ pub struct RuleSet {
 struct Level {
     key: Box<str>,
     rules: Range<usize>,
-    /// The longest other key that this one begins with; an index of the same list.
+    /// The index, in the same list, of the longest other key that this key begins with.
     parent: Option<usize>,
 }
 

@@ -115,7 +115,8 @@ pub enum InvalidNetwork {
 }
 
 impl Network {
-    /// Returns whether an address lies in it. An IPv4 address within IPv6 (`::ffff:192.0.2.1`) is the IPv4 address.
+    /// Returns whether an address lies in the network. An IPv4 address within IPv6 (`::ffff:192.0.2.1`) is the IPv4
+    /// address.
     pub fn contains(&self, address: IpAddr) -> bool {
         let (bits, is_v4) = bits(address.to_canonical());
         is_v4 == self.is_v4 && (self.first..=self.last).contains(&bits)

@@ -38,9 +38,9 @@ pub enum BrokenAnswer<E> {
 /// An answer that was finished.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AnswerSummary {
-    /// Its rows.
+    /// The number of rows of the answer.
     pub rows: u64,
-    /// The captures that were taken for it.
+    /// The number of captures that were taken for the answer.
     pub captures: u64,
 }
 
@@ -147,7 +147,7 @@ impl<W: Write> AnswerWriter<W> {
         self.is_page_over || self.thinner.is_complete() || self.rows.is_complete()
     }
 
-    /// Returns the output, for those who take from it what has been written.
+    /// Returns the output, so that the caller can take from it what has been written.
     pub fn output_mut(&mut self) -> &mut W {
         &mut self.output
     }

@@ -13,9 +13,9 @@ pub(super) const DUPE_COUNT: &str = "dupecount";
 /// A column of an answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Column {
-    /// Its name, as the client spelled it.
+    /// The name of the column, as the client spelled it.
     pub name: String,
-    /// The source of its values.
+    /// The source of the values of the column.
     pub value: ColumnValue,
 }
 
@@ -26,7 +26,7 @@ pub enum ColumnValue {
     Field(CaptureField),
     /// The number of captures that were left out for this one.
     SkipCount,
-    /// The time of the last of them.
+    /// The time of the last capture that was left out for this one.
     EndTimestamp,
     /// The bytes of the record in its file, as an HTTP range.
     ByteRange,

@@ -25,7 +25,7 @@ pub enum Extra {
 pub struct Extras(u16);
 
 impl Extras {
-    /// Returns whether it has one.
+    /// Returns whether the set has an extra.
     pub fn contains(self, extra: Extra) -> bool {
         self.0 & Self::bit(extra) != 0
     }

@@ -25,7 +25,7 @@ enum Notation {
     Matches(Anchoring),
 }
 
-/// Reads one filter.
+/// Reads a filter as a client of a dialect writes it.
 pub(super) fn read(dialect: Dialect, text: &str) -> Result<Filter, RequestError> {
     let (negate, notation, rest) = prefix(dialect, text);
     let malformed = || RequestError::FilterForm(excerpt(text));

@@ -53,11 +53,11 @@ pub const DEFAULT_PAGE_SIZES: PageSizes = PageSizes {
 pub enum PageRequest {
     /// All of the answer, without pages.
     Whole,
-    /// One page.
+    /// A page of the answer.
     Page {
-        /// Its number, counted from 0.
+        /// The number of the page, counted from 0.
         number: u64,
-        /// Its size in blocks.
+        /// The size of the page in blocks.
         size: u64,
     },
     /// The number of pages.
@@ -126,13 +126,13 @@ impl Default for WalkLimit {
 /// The place of a page.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PagePlace {
-    /// It can be read.
+    /// The page can be read.
     Known {
-        /// It begins behind this capture; `None` for the beginning of the answer.
+        /// The capture behind which the page begins; `None` for the beginning of the answer.
         after: Option<Cursor>,
-        /// It ends with this capture.
+        /// The capture with which the page ends.
         until: Option<Cursor>,
-        /// It ends after this number of captures; with neither this nor `until`, it ends with the answer.
+        /// The number of captures after which the page ends; with neither this nor `until`, it ends with the answer.
         captures: Option<u64>,
         /// The walk stands at its beginning: its captures, and the end of the answer if it comes, are to be noted in the
         /// marks while the page is read.

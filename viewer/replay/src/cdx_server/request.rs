@@ -37,9 +37,9 @@ pub enum AnswerForm {
 /// A request to a CDX server.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CdxRequest {
-    /// The dialect in which it was asked, and is answered.
+    /// The dialect in which the request was asked, and is answered.
     pub dialect: Dialect,
-    /// The URL, without what widened it.
+    /// The URL, without the wildcard that made it a pattern.
     pub url: Vec<u8>,
     /// The way in which the URL selects keys.
     pub kind: MatchKind,
@@ -51,9 +51,9 @@ pub struct CdxRequest {
     pub form: AnswerForm,
     /// The columns; `None` means that each capture shows all fields that it has.
     pub columns: Option<Vec<Column>>,
-    /// Its switches.
+    /// The switches of the request.
     pub extras: Extras,
-    /// Whether it asks for a page, or for how many there are.
+    /// The part of the answer that is asked for: all of it, a page, or the number of pages.
     pub pages: PageRequest,
 }
 

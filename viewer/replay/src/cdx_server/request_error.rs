@@ -30,25 +30,25 @@ pub enum RequestError {
     /// A value that the parameter cannot have.
     #[error("`{parameter}` is {value:?}; it must be {wanted}")]
     Value {
-        /// The parameter.
+        /// The name of the parameter.
         parameter: &'static str,
-        /// Its value, cut to what a message can show.
+        /// The value of the parameter, cut to what a message can show.
         value: String,
-        /// The values that it can have.
+        /// The values that the parameter can have.
         wanted: &'static str,
     },
     /// A timestamp of no day or time.
     #[error("`{parameter}` is not a timestamp of 1 to 14 digits: {why}")]
     Date {
-        /// The parameter.
+        /// The name of the parameter.
         parameter: &'static str,
-        /// The reason why it is no date.
+        /// The reason why the value is no date.
         why: InvalidDate,
     },
     /// A field that captures do not have.
     #[error("`{parameter}` names the field {name:?}, which captures do not have")]
     Field {
-        /// The parameter.
+        /// The name of the parameter.
         parameter: &'static str,
         /// The name, cut to what a message can show.
         name: String,
@@ -59,9 +59,9 @@ pub enum RequestError {
     /// A filter whose expression cannot be used.
     #[error("cannot use the filter on {field:?}: {why}")]
     Pattern {
-        /// The field.
+        /// The field that the filter is on.
         field: String,
-        /// The reason why its expression cannot be used.
+        /// The reason why the expression cannot be used.
         why: InvalidPattern,
     },
     /// A URL that cannot select what was asked for.
@@ -107,9 +107,9 @@ pub enum RequestError {
 pub struct Refusal {
     /// The status of the response.
     pub status: u16,
-    /// Its media type.
+    /// The media type of the body.
     pub content_type: &'static str,
-    /// Its body.
+    /// The body of the response.
     pub body: String,
 }
 

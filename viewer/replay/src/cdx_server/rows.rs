@@ -84,7 +84,7 @@ impl RowWriter {
         self.xml.as_ref().is_some_and(XmlWriter::is_complete)
     }
 
-    /// Writes one row.
+    /// Writes a row.
     pub(super) fn write(&mut self, run: &CollapsedRun, output: &mut impl Write) -> io::Result<()> {
         let mut buffer = std::mem::take(&mut self.buffer);
         buffer.clear();

@@ -82,13 +82,13 @@ fn serve(dialect: Dialect, query: &str) -> String {
     serve_over(&captures(), dialect, query).unwrap()
 }
 
-/// The timestamps of an answer in text, which begin its lines.
+/// Returns the timestamps of an answer in text, which begin its lines.
 fn timestamps(dialect: Dialect, query: &str) -> Vec<String> {
     let answer = serve(dialect, &format!("{query}&output=text&fl=timestamp"));
     answer.lines().map(str::to_owned).collect()
 }
 
-/// The sorted order that an index has.
+/// Compares captures by the order that an index has.
 fn index_order(one: &Capture, other: &Capture) -> Ordering {
     let place = |c: &Capture| (c.key.clone(), c.timestamp, c.file.clone(), c.offset);
     place(one).cmp(&place(other))

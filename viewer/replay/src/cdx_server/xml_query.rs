@@ -13,7 +13,7 @@ const RESULTS: u64 = 10_000;
 /// A question in the notation of Wayback's remote collections.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct XmlQuery {
-    /// Its type.
+    /// The type of the question.
     pub kind: XmlQueryKind,
     /// The number of results to leave out at the beginning.
     pub skip: u64,

@@ -17,10 +17,10 @@ const LONGEST: usize = 64;
 /// The reason why a value of `Accept-Datetime` is no date. The answer is 400.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum InvalidDatetime {
-    /// Another form.
+    /// The value is written in a form that is no date of HTTP.
     #[error("`{}` is not a date; Accept-Datetime is written as in Thu, 31 May 2007 20:35:00 GMT", .0.escape_debug())]
     Syntax(String),
-    /// The form of a date that no calendar has.
+    /// The value has the form of a date, and no calendar has such a date.
     #[error("cannot read Accept-Datetime: {0}")]
     Calendar(InvalidDate),
     /// Several dates that differ.

@@ -7,9 +7,9 @@ use super::Neighbours;
 /// The nearest capture and its place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Nearest {
-    /// Its index.
+    /// The index of the nearest capture.
     pub index: usize,
-    /// The capture, and those around it.
+    /// The nearest capture, and those around it.
     pub neighbours: Neighbours,
 }
 

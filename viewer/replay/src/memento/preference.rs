@@ -43,7 +43,7 @@ impl Preference {
             })
     }
 
-    /// Returns its name in headers.
+    /// Returns the name of the preference in headers.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Raw => "raw",

@@ -18,20 +18,20 @@ pub struct TimeMapScope {
     pub first: Stamp,
     /// The last capture of the URL.
     pub last: Stamp,
-    /// The page that this is; `None` if all captures are in it.
+    /// The page that the TimeMap is; `None` if all captures are in it.
     pub page: Option<TimeMapPage>,
 }
 
 /// A page of a TimeMap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TimeMapPage {
-    /// Its number, from 1 on.
+    /// The number of the page, from 1 on.
     pub number: u32,
-    /// Its first capture.
+    /// The first capture of the page.
     pub from: Stamp,
-    /// Its last capture.
+    /// The last capture of the page.
     pub until: Stamp,
-    /// The number of its captures.
+    /// The number of captures of the page.
     pub captures: u64,
 }
 
@@ -66,11 +66,11 @@ pub struct TimeMap<'a> {
     pub addresses: &'a Addresses,
     /// The name of the collection.
     pub collection: &'a str,
-    /// The URL.
+    /// The URL whose captures the TimeMap lists.
     pub url: &'a str,
-    /// The form.
+    /// The form of the TimeMap.
     pub format: TimeMapFormat,
-    /// The captures that it has.
+    /// The captures that the TimeMap has.
     pub scope: TimeMapScope,
 }
 

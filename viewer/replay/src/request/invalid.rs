@@ -17,9 +17,9 @@ pub enum InvalidRequest {
     /// A time that does not exist.
     #[error("`{}` is not a time: {reason}; write 1 to 14 digits, as in 20201231235959", .digits.escape_debug())]
     Time {
-        /// The digits.
+        /// The digits of the time.
         digits: String,
-        /// The reason.
+        /// The reason why there is no such time.
         reason: InvalidDate,
     },
     /// Letters behind a time that are no modifier.
@@ -31,7 +31,7 @@ pub enum InvalidRequest {
     /// A page that is not a number from 1 on.
     #[error("`{}` is not the number of a page; pages are counted from 1", .0.escape_debug())]
     Page(String),
-    /// The URL.
+    /// The URL of the request cannot be used.
     #[error("cannot use the URL of the request: {0}")]
     Target(#[from] InvalidTarget),
     /// A parameter that is missing, empty, or there twice with different values.
@@ -40,9 +40,9 @@ pub enum InvalidRequest {
     /// A parameter that has to be a number.
     #[error("parameter `{name}` must be a number, and is `{}`", .value.escape_debug())]
     Number {
-        /// Its name.
+        /// The name of the parameter.
         name: &'static str,
-        /// Its value.
+        /// The value of the parameter.
         value: String,
     },
 }

@@ -42,12 +42,12 @@ impl Modifier {
         Self::Banner,
     ];
 
-    /// All names.
+    /// The names of all modifiers.
     pub const NAMES: [&'static str; 11] = [
         "id_", "ir_", "mp_", "if_", "js_", "cs_", "im_", "oe_", "fr_", "sw_", "bn_",
     ];
 
-    /// Returns its name, as it stands in a path.
+    /// Returns the name of the modifier, as it stands in a path.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Identity => "id_",

@@ -37,9 +37,9 @@ pub struct Target {
 /// The URLs that a pattern means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TargetMatch {
-    /// The URL.
+    /// The URL alone.
     Exact,
-    /// All URLs that begin with it: `http://example.org/a*`.
+    /// All URLs that begin with the URL: `http://example.org/a*`.
     Prefix,
     /// All URLs of a domain: `*.example.org`.
     Domain,
@@ -103,7 +103,7 @@ impl Target {
         &self.url
     }
 
-    /// Returns its key.
+    /// Returns the key of the URL.
     pub fn key(&self) -> &UrlKey {
         &self.key
     }

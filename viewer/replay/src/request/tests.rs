@@ -298,7 +298,7 @@ fn urls_are_mended_and_otherwise_kept() {
     assert_eq!(target(&escaped).url(), long);
 }
 
-/// The key of a URL, for a table of texts.
+/// Returns the key of a URL, for a table of texts.
 fn key_of(url: &str) -> String {
     archive_formats::surt::UrlKey::of(url).to_string()
 }

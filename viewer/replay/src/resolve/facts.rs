@@ -9,15 +9,15 @@ use archive_formats::warc::{Header, Kind};
 /// The facts of a record that decide how it is resolved.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RecordFacts {
-    /// Its type.
+    /// The type of the record.
     pub kind: Kind,
     /// The status of the HTTP message in it.
     pub status: Option<u16>,
     /// The `Location` of the HTTP message in it.
     pub location: Option<String>,
-    /// The digest of its payload.
+    /// The digest of the payload.
     pub digest: Option<String>,
-    /// Its reference to another record, if it is a revisit.
+    /// The reference of a revisit to another record.
     pub revisit: Option<RevisitFacts>,
 }
 
@@ -79,7 +79,7 @@ impl RevisitFacts {
 pub enum RevisitProfile {
     /// The payload was the same: `…/revisit/identical-payload-digest` of any version, and profiles that are not known.
     IdenticalPayload,
-    /// The server said that it was: `…/revisit/server-not-modified` of any version.
+    /// The server said that the payload was the same: `…/revisit/server-not-modified` of any version.
     NotModified,
 }
 

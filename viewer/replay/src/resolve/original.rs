@@ -71,7 +71,7 @@ struct OriginalQuery {
     /// The number of links from the shown capture to it.
     links: usize,
     profile: RevisitProfile,
-    /// The time at which it must have been captured.
+    /// The time at which the original must have been captured.
     date: Option<Stamp>,
     digest: Option<String>,
     /// The time of the revisit.
@@ -199,7 +199,7 @@ impl OriginalSearch {
                 continue;
             }
             if !self.visited.insert(place(&candidate.capture)) {
-                // It is a circle where a revisit names it, and not where it merely has the same digest.
+                // A known capture makes a circle where a revisit names it, and not where it merely has the same digest.
                 let is_named = candidate.wanted.date == Some(second(candidate.capture.timestamp));
                 if is_named && self.revisits.contains(&place(&candidate.capture)) {
                     self.failure = NotFoundReason::Circle;

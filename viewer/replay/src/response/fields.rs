@@ -3,11 +3,12 @@
 /// The use of an archived field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum FieldUse {
-    /// It says what the bytes are, and is passed on; the first of several.
+    /// The field says what the bytes are, and is passed on; the first of several.
     Representation,
-    /// It says how the bytes are encoded, and is passed on while they are.
+    /// The field says how the bytes are encoded, and is passed on while they are.
     Coding,
-    /// It means nothing here: connections, caches, cookies, policies, redirects and dates were about another server.
+    /// The field means nothing here: connections, caches, cookies, policies, redirects and dates were about another
+    /// server.
     Reported,
 }
 

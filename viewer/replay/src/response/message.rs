@@ -139,7 +139,7 @@ fn left_codings(note: Note) -> Option<String> {
 pub struct EntityMeasure {
     /// The number of bytes that can be read.
     pub length: u64,
-    /// The reason why they end before their end, if they do.
+    /// The reason why the bytes end before the end of the entity, if they do.
     pub damage: Option<BodyError>,
 }
 

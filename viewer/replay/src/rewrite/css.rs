@@ -21,9 +21,9 @@ pub(super) fn rewrite(text: &str, rewrite: &dyn Fn(&str, Purpose) -> LinkRewrite
 /// The rule that a token belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Rule {
-    /// Its string or URL is a style sheet.
+    /// An `@import`: its string or URL is a style sheet.
     Import,
-    /// Its URL is a name, which nothing loads.
+    /// An `@namespace`: its URL is a name, which nothing loads.
     Namespace,
     Other,
 }
@@ -32,7 +32,7 @@ struct Sheet<'a> {
     rest: &'a str,
     out: String,
     rule: Rule,
-    /// One entry for each open parenthesis: whether strings in it are URLs.
+    /// For each open parenthesis, whether strings in it are URLs.
     functions: Vec<bool>,
     rewrite: &'a dyn Fn(&str, Purpose) -> LinkRewrite,
 }
@@ -184,7 +184,7 @@ impl Sheet<'_> {
         for c in address.chars() {
             match c {
                 '"' | '\\' => self.out.extend(['\\', c]),
-                // It would end the element that the sheet stands in.
+                // A `<` could end the element that the sheet stands in.
                 '<' => self.out.push_str("\\3c "),
                 c if c.is_control() => {
                     let escaped = format!("\\{:x} ", u32::from(c));

@@ -11,28 +11,28 @@ use crate::request::{Addresses, Modifier};
 /// The use that a page makes of a reference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Purpose {
-    /// It is followed by a person, or by a form or a refresh.
+    /// The reference is followed by a person, or by a form or a refresh.
     Link,
-    /// It is shown in a frame.
+    /// The reference is shown in a frame.
     Frame,
-    /// It is an image.
+    /// The reference is an image.
     Image,
-    /// It is a video, a sound, an object.
+    /// The reference is a video, a sound, an object.
     Media,
-    /// It is a style sheet.
+    /// The reference is a style sheet.
     Style,
-    /// It is loaded by a style sheet: an image, a font.
+    /// The reference is loaded by a style sheet: an image, a font.
     StyleResource,
 }
 
 /// A reference after rewriting.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum LinkRewrite {
-    /// It stays as it is: it leads to no host.
+    /// The reference stays as it is: it leads to no host.
     Same,
-    /// It is replaced with this address.
+    /// The reference is replaced with this address.
     Address(String),
-    /// It is taken away: it is a script, leads to a programme, or nobody knows where.
+    /// The reference is taken away: it is a script, leads to a programme, or nobody knows where.
     Dropped,
 }
 

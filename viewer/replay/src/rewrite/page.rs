@@ -27,7 +27,7 @@ const RAW: &str = "style, noscript";
 /// The depth to which pages within pages are read.
 const DEEPEST: usize = 3;
 
-/// A page.
+/// A page that is being rewritten.
 #[derive(Debug)]
 pub(super) struct Page {
     links: Links,
@@ -47,7 +47,7 @@ pub(super) struct Page {
 enum RawText {
     Style,
     NoScript,
-    /// It is longer than memory, and left out up to its end.
+    /// The text is longer than memory allows, and is left out up to its end.
     Oversized,
 }
 
@@ -169,7 +169,7 @@ impl Page {
         }
     }
 
-    /// Inserts it at the end of a page that has no element to put it before.
+    /// Inserts the banner or the first script at the end of a page that has no element to put it before.
     fn end(&mut self, end: &mut DocumentEnd<'_>) {
         if !self.has_begun {
             let (PageMode::NoScript { banner: text } | PageMode::Guided { first: text }) =
@@ -207,7 +207,7 @@ impl Page {
                     None => element.remove(),
                 }
             }
-            // They were about another server: what they stop, or ask for, is not theirs to say here.
+            // The policies of another server: they have no say in what is stopped, or asked for, here.
             "content-security-policy"
             | "content-security-policy-report-only"
             | "x-dns-prefetch-control"
@@ -324,7 +324,7 @@ impl Page {
         chunk.replace(&rewritten, ContentType::Html);
     }
 
-    /// Returns a page within this one; `None` if it is too deep or too large.
+    /// Returns a page within this page, rewritten; `None` if it is too deep or too large.
     fn inner_page(&self, text: &str) -> Option<String> {
         if self.depth >= DEEPEST {
             return None;

@@ -5,23 +5,23 @@ use super::links::Purpose;
 /// The meaning of an attribute of an element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Role {
-    /// Its value is a reference.
+    /// The value of the attribute is a reference.
     Reference(Purpose),
-    /// Its value is a `srcset`.
+    /// The value of the attribute is a `srcset`.
     Candidates,
-    /// Its value is declarations of CSS.
+    /// The value of the attribute is declarations of CSS.
     Style,
-    /// Its value is a page.
+    /// The value of the attribute is a page.
     Page,
-    /// It connects to hosts, or stops what was rewritten from being loaded.
+    /// The attribute connects to hosts, or stops what was rewritten from being loaded.
     Harmful,
-    /// It runs a script.
+    /// The attribute runs a script.
     Script,
 }
 
 impl Role {
-    /// Returns whether it has a part in navigation, so that it is rewritten even where a service worker catches what a page
-    /// loads.
+    /// Returns whether the attribute has a part in navigation, so that it is rewritten even where a service worker
+    /// catches what a page loads.
     pub(super) const fn is_navigation(self) -> bool {
         matches!(
             self,
@@ -73,11 +73,11 @@ pub(super) fn role(element: &str, attribute: &str) -> Option<Role> {
 /// The use of a `link` element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Relation {
-    /// It leads to a resource.
+    /// The element leads to a resource.
     To(Purpose),
-    /// It connects to a host before anybody asks; nothing stops that but taking it away.
+    /// The element connects to a host before anybody asks; nothing stops that but taking it away.
     Connection,
-    /// It loads something for later, or for scripts.
+    /// The element loads something for later, or for scripts.
     Preload,
 }
 

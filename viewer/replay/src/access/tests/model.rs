@@ -18,7 +18,7 @@ impl Numbers {
         &of[self.below(of.len())]
     }
 
-    /// A key of few letters, so that many begin with each other.
+    /// Returns a key of few letters, so that many begin with each other.
     fn key(&mut self, longest: usize) -> String {
         let length = self.below(longest) + 1;
         (0..length).map(|_| *self.pick(&['a', 'b', ','])).collect()
@@ -95,7 +95,7 @@ impl PlainRule {
     }
 }
 
-/// The verdict of the rules alone, by looking at all of them again and again.
+/// Returns the verdict of the rules alone, by looking at all of them again and again.
 fn naive(rules: &[PlainRule], groups: &[&str], key: &str, year: u32) -> Option<usize> {
     let applying: Vec<&PlainRule> = rules
         .iter()

@@ -26,7 +26,7 @@ fn request(dialect: Dialect, query: &str) -> CdxRequest {
     CdxRequest::parse(dialect, query.as_bytes(), None, &SIZES).unwrap()
 }
 
-/// The captures behind a place.
+/// Returns the captures behind a place.
 fn behind<'a>(all: &'a [Capture], place: Option<&Cursor>) -> &'a [Capture] {
     let at = place.map_or(0, |place| {
         1 + all.iter().position(|c| Cursor::of(c) == *place).unwrap()

@@ -7,7 +7,7 @@ use archive_formats::surt::UrlKey;
 
 use super::*;
 
-/// The folder with the sample files that other projects publish.
+/// Returns the folder with the sample files that other projects publish.
 fn samples() -> Option<PathBuf> {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     let places = here.ancestors().map(|folder| folder.join("shared/data"));

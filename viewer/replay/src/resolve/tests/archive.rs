@@ -192,7 +192,7 @@ impl TestArchive {
         panic!("no end after {:?}", self.steps.borrow());
     }
 
-    /// The offsets of what is shown: of the capture, and of its original.
+    /// Returns the offsets of what is shown: of the capture, and of its original.
     pub(super) fn shown(&self, url: &str, time: &str) -> (u64, Option<u64>) {
         let shown = shown_of(&self.resolve(url, time));
         let original = shown.original.map(|c| c.offset.unwrap());
