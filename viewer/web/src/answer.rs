@@ -44,12 +44,12 @@ impl Notice {
         )
     }
 
-    /// Makes the notice that there is no such thing.
+    /// Makes the notice that the archive does not have what was asked for.
     pub(crate) fn not_found(words: impl Into<String>) -> Self {
         Self::new(StatusCode::NOT_FOUND, "Not in the archive", words)
     }
 
-    /// Makes the notice that it exists, and this visitor may not see it.
+    /// Makes the notice that the archive has what was asked for, and this visitor may not see it.
     pub(crate) fn blocked() -> Self {
         Self::new(
             StatusCode::UNAVAILABLE_FOR_LEGAL_REASONS,
@@ -65,17 +65,17 @@ impl Notice {
         notice.again_after(SOON)
     }
 
-    /// Makes the notice that the bytes cannot be had intact.
+    /// Makes the notice that the bytes of a record cannot be had intact.
     pub(crate) fn damaged(words: impl Into<String>) -> Self {
         Self::new(StatusCode::BAD_GATEWAY, "This record cannot be read", words)
     }
 
-    /// Returns its status.
+    /// Returns the status of the notice.
     pub(crate) const fn status(&self) -> StatusCode {
         self.status
     }
 
-    /// Returns its paragraphs.
+    /// Returns the paragraphs of the notice.
     pub(crate) fn words(self) -> Vec<String> {
         self.words
     }

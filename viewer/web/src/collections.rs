@@ -33,7 +33,7 @@ pub enum RulesError {
     /// A file cannot be read.
     #[error("cannot read the file of rules {}: {source}", .path.display())]
     Read {
-        /// The file.
+        /// The file of rules.
         path: PathBuf,
         /// The error of the system.
         source: io::Error,
@@ -41,14 +41,14 @@ pub enum RulesError {
     /// Lines of a file are no rules.
     #[error("cannot use the rules of collection `{collection}`: {faults}")]
     Invalid {
-        /// The collection.
+        /// The name of the collection.
         collection: String,
-        /// The lines.
+        /// The lines that are no rules.
         faults: Box<InvalidRules>,
     },
 }
 
-/// A collection.
+/// A collection of the viewer.
 #[derive(Debug)]
 pub(crate) struct Collection {
     name: String,
@@ -97,7 +97,7 @@ impl Collections {
             .or_else(only)
     }
 
-    /// Returns their names, sorted.
+    /// Returns the names of the collections, sorted.
     pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
         self.all.keys().map(String::as_str)
     }
@@ -133,12 +133,12 @@ impl Collection {
         })
     }
 
-    /// Returns its name.
+    /// Returns the name of the collection.
     pub(crate) fn name(&self) -> &str {
         &self.name
     }
 
-    /// Returns whether a file is in it.
+    /// Returns whether a file is in the collection.
     pub(crate) fn has_file(&self, file: &str) -> bool {
         if self.files.is_none() && self.jobs.is_empty() && self.sets.is_empty() {
             return true;
@@ -150,7 +150,7 @@ impl Collection {
         is_named || job_of(file).is_some_and(|job| self.jobs.contains(&job))
     }
 
-    /// Returns whether a capture is in it: by its file, or by the set that it was imported with.
+    /// Returns whether a capture is in the collection: by its file, or by the set that it was imported with.
     fn has_capture(&self, capture: &Capture) -> bool {
         let set = capture.extra(SET_FIELD);
         set.is_some_and(|set| self.sets.contains(set))
@@ -204,7 +204,7 @@ impl Collection {
         Arc::clone(&self.policy.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Reads its rules again. With an error the old ones stay.
+    /// Reads the rules of the collection again. With an error the old ones stay.
     fn reload(&self) -> Result<usize, RulesError> {
         let rules = read_rules(&self.name, &self.rules)?;
         let count = rules.len();

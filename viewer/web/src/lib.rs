@@ -73,7 +73,7 @@ pub enum StartError {
     Site {
         /// The section of the listener.
         section: &'static str,
-        /// The fault.
+        /// The fault of the certificate.
         why: SiteError,
     },
     /// The service worker of the operator cannot be used.
@@ -88,9 +88,9 @@ pub enum StartError {
     /// The address of the repository or of the index is no address.
     #[error("cannot use viewer.{setting}: {why}")]
     Peer {
-        /// The setting.
+        /// The name of the setting.
         setting: &'static str,
-        /// The fault.
+        /// The fault of the address.
         why: ConnectError,
     },
     /// The address for questions about its health cannot be listened on.
@@ -101,7 +101,7 @@ pub enum StartError {
     Listen {
         /// The section of the listener.
         section: &'static str,
-        /// The address.
+        /// The address of the listener.
         address: SocketAddr,
         /// The error of the system.
         source: std::io::Error,

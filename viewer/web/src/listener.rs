@@ -89,7 +89,7 @@ pub(crate) async fn serve<S: Site>(
     serving.await
 }
 
-/// One connection to a site.
+/// A connection to a site.
 struct SiteConnection<S> {
     connection: BrowserConnection,
     tls: Option<Arc<BrowserAcceptor>>,

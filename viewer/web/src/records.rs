@@ -38,16 +38,16 @@ const QUEUED: usize = 4;
 /// The reason why a record cannot be had, or breaks off.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum RecordError {
-    /// The archive does not hand it out.
+    /// The archive does not hand out the bytes of the record.
     #[error("{0}")]
     Archive(ClientError),
-    /// It is damaged as it was archived, or no record is there.
+    /// The record is damaged as it was archived, or no record begins at its place.
     #[error("{0}")]
     Broken(String),
-    /// It is whole, and cannot be shown as a part of a page.
+    /// The record is whole, and cannot be shown as a part of a page.
     #[error("{0}")]
     Unfit(String),
-    /// The client left it unread.
+    /// The client did not read the record for this time.
     #[error("the client did not read for {0:?}")]
     Unread(Duration),
     /// The viewer stops.
@@ -69,9 +69,9 @@ impl RecordError {
 /// The worth of the digest of a payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PayloadVerdict {
-    /// The payload has it.
+    /// The payload has the digest.
     Matches,
-    /// The payload has it in no reading.
+    /// The payload has the digest in no reading.
     Differs,
     /// The record has no digest of its payload, one of an unknown kind, or the payload was not read to its end.
     Unchecked,
@@ -82,7 +82,7 @@ pub(crate) enum PayloadVerdict {
 pub(crate) struct RecordPlace {
     pub(crate) file: FileName,
     pub(crate) offset: u64,
-    /// Its length as the index has it; the record is read to its own end.
+    /// The length of the record as the index has it; the record is read to its own end.
     pub(crate) length: Option<u64>,
 }
 
@@ -99,7 +99,7 @@ pub(crate) struct Records {
 pub(crate) struct OpenRecord {
     pub(crate) kind: Kind,
     pub(crate) header: Header,
-    /// The head of its block.
+    /// The head of the record's block.
     pub(crate) message: StoredMessage,
     pub(crate) body: RecordBody,
 }
@@ -107,9 +107,9 @@ pub(crate) struct OpenRecord {
 /// The body behind the head: without the framing of chunks, and with its content encodings.
 #[derive(Debug)]
 pub(crate) enum RecordBody {
-    /// It was read as a whole.
+    /// The body was read as a whole.
     Whole(WholeBody),
-    /// Its beginning was read.
+    /// The beginning of the body was read.
     Streamed(StreamedBody),
 }
 
@@ -118,7 +118,7 @@ pub(crate) enum RecordBody {
 pub(crate) struct WholeBody {
     pub(crate) bytes: Bytes,
     pub(crate) verdict: PayloadVerdict,
-    /// The fault of its chunks, so that it is shorter than it was.
+    /// The fault in the chunks of the body, if there is one: the body is then shorter than it was.
     pub(crate) fault: Option<String>,
 }
 
@@ -150,12 +150,12 @@ impl Records {
         }
     }
 
-    /// Returns the archive itself.
+    /// Returns the archive that the records are read from.
     pub(crate) fn archive(&self) -> &Arc<dyn Access> {
         &self.archive
     }
 
-    /// Waits for its turn to read something that is streamed.
+    /// Waits for a permit to read something that is streamed.
     pub(crate) async fn turn(&self) -> Result<OwnedSemaphorePermit, RecordError> {
         let permit = Arc::clone(&self.permits).acquire_owned().await;
         permit.map_err(|_closed| RecordError::Stopped)
@@ -218,7 +218,7 @@ impl Records {
                 length,
                 plan,
                 pieces: Pieces {
-                    // One that has ended cannot be asked again.
+                    // A feed that has ended cannot be asked again.
                     feed: (!is_fed).then_some(feed),
                     from,
                     _permit: permit,
@@ -283,7 +283,7 @@ async fn feed(
 }
 
 impl RecordBody {
-    /// Returns its length, if that is known.
+    /// Returns the length of the body, if it is known.
     pub(crate) fn length(&self) -> Option<u64> {
         match self {
             Self::Whole(whole) => Some(whole.bytes.len() as u64),

@@ -60,7 +60,7 @@ const NO_ROOM: u32 = 1;
 pub(crate) struct Server {
     pub(crate) parts: ServerParts,
     pub(crate) settings: ReplaySettings,
-    /// The address that it listens on, for links of clients that name no host.
+    /// The address that the replay host listens on, for links of clients that name no host.
     pub(crate) address: SocketAddr,
     pub(crate) room: Arc<Semaphore>,
     page_cache: PageCache,

@@ -31,7 +31,7 @@ pub struct Settings {
     /// Logs, metrics, stop.
     #[serde(default)]
     pub daemon: DaemonSettings,
-    /// Its certificate, `viewer/<name>`, and the address that answers questions about its health.
+    /// The certificate of the viewer, `viewer/<name>`, and the address that answers questions about its health.
     pub rpc: RpcSettings,
     /// The addresses of the archive and the index.
     pub viewer: ViewerSettings,
@@ -68,15 +68,16 @@ pub struct ViewerSettings {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ReplaySettings {
-    /// The address that it listens on. Port 0 takes a free one, which is logged.
+    /// The address that replay listens on. Port 0 takes a free one, which is logged.
     pub listen: SocketAddr,
-    /// The URL under which visitors reach it, such as `https://replay.example.org`; without it, each request's own `Host`.
+    /// The URL under which visitors reach replay, such as `https://replay.example.org`; without it, each request's own
+    /// `Host`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub url: Option<String>,
-    /// Its certificate for the names of its hosts, PEM. Needed beyond loopback.
+    /// The certificate of replay for the names of its hosts, PEM. Needed beyond loopback.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub certificate: Option<PathBuf>,
-    /// The private key of that, PEM.
+    /// The private key of the certificate, PEM.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub key: Option<PathBuf>,
     /// The answer of a `TimeGate`: the capture itself, or a redirect to it.
@@ -157,13 +158,13 @@ pub struct AccessSettings {
     pub networks: Vec<NetworkSettings>,
 }
 
-/// One `[[access.network]]`: the visitors of a network are in a group.
+/// An entry `[[access.network]]`: the visitors of a network are in a group.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct NetworkSettings {
     /// The network, such as `10.1.0.0/16`, or one address.
     pub network: String,
-    /// The group.
+    /// The group of the visitors.
     pub group: String,
 }
 
@@ -184,10 +185,10 @@ pub enum InvalidSettings {
     NoTls {
         /// The section of the listener.
         section: &'static str,
-        /// The address that it listens on.
+        /// The address of the listener.
         listen: SocketAddr,
     },
-    /// Nobody decided who may see what.
+    /// Other machines reach the listener, and the settings do not say who may see what.
     #[error(
         "{section}.listen is {listen}, which other machines reach: write a section [access], and `default_access` in each \
          [[collection]], or listen on 127.0.0.1"
@@ -195,7 +196,7 @@ pub enum InvalidSettings {
     NoAccess {
         /// The section of the listener.
         section: &'static str,
-        /// The address that it listens on.
+        /// The address of the listener.
         listen: SocketAddr,
     },
     /// A collection that has no explicit default.
@@ -205,12 +206,12 @@ pub enum InvalidSettings {
     NoDefault {
         /// The section of the listener.
         section: &'static str,
-        /// The address that it listens on.
+        /// The address of the listener.
         listen: SocketAddr,
-        /// The collection.
+        /// The name of the collection.
         collection: String,
     },
-    /// The base of all links would be none.
+    /// The URL of the listener is no origin, and links could not begin with it.
     #[error("{0}.url is {1:?}; it must be like https://archive.example.org, without a path")]
     Url(&'static str, String),
     /// Nobody can say under which host a listener is reached.
@@ -221,7 +222,7 @@ pub enum InvalidSettings {
     NoUrl {
         /// The section of the listener.
         section: &'static str,
-        /// The address that it listens on.
+        /// The address of the listener.
         listen: SocketAddr,
     },
     /// Archived pages could read what browsers keep for the pages.
@@ -240,17 +241,17 @@ pub enum InvalidSettings {
     /// A text that is no name of a set.
     #[error("cannot use `sets` of collection `{collection}`: {why}")]
     Set {
-        /// The collection.
+        /// The name of the collection.
         collection: String,
-        /// The fault.
+        /// The fault of the name.
         why: index_client::InvalidSetName,
     },
     /// A text that is no group.
     #[error("cannot use {place}: {why}")]
     Group {
-        /// The setting.
+        /// The setting that has the text.
         place: String,
-        /// The fault.
+        /// The fault of the text.
         why: InvalidGroup,
     },
     /// A name that cannot stand in a URL, or that something else has.
@@ -265,23 +266,23 @@ pub enum InvalidSettings {
     /// A pattern of files that is no expression.
     #[error("cannot use `files` of collection `{collection}`: {why}")]
     Files {
-        /// The collection.
+        /// The name of the collection.
         collection: String,
-        /// The fault.
+        /// The fault of the pattern.
         why: String,
     },
     /// An embargo that cannot be used.
     #[error("cannot use `embargo` of collection `{collection}`: {why}")]
     Embargo {
-        /// The collection.
+        /// The name of the collection.
         collection: String,
-        /// The fault.
+        /// The fault of the embargo.
         why: String,
     },
 }
 
 impl Settings {
-    /// Checks that they can work together.
+    /// Checks that the settings can work together.
     ///
     /// # Errors
     ///

@@ -20,26 +20,26 @@ const LONGEST_VALUE: usize = 64 * 1024;
 /// The thing that a page is about.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum PagePath {
-    /// The search.
+    /// The search for a URL.
     Home,
     /// The captures of a URL, or the URLs that begin with it.
     Calendar {
-        /// The collection.
+        /// The name of the collection.
         collection: String,
         /// The digits of the time that is shown; empty for all time.
         span: String,
-        /// The URL.
+        /// The URL whose captures are shown.
         url: String,
         /// The URLs that are meant.
         matching: TargetMatch,
     },
     /// A capture in its frame.
     Frame {
-        /// The collection.
+        /// The name of the collection.
         collection: String,
         /// The time; `None` for the latest capture.
         time: Option<Stamp>,
-        /// The URL.
+        /// The URL of the capture.
         url: String,
     },
 }

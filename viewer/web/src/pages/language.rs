@@ -16,10 +16,10 @@ pub(crate) enum Language {
 }
 
 impl Language {
-    /// All of them; the first one is for visitors who want none of them.
+    /// All languages; the first one is for visitors who want none of them.
     pub(crate) const ALL: [Self; 2] = [Self::English, Self::Danish];
 
-    /// Returns its tag, as in `lang` attributes.
+    /// Returns the tag of the language, as in `lang` attributes.
     pub(crate) const fn tag(self) -> &'static str {
         match self {
             Self::English => "en",
@@ -27,7 +27,7 @@ impl Language {
         }
     }
 
-    /// Returns its name in itself.
+    /// Returns the name of the language in the language itself.
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::English => "English",

@@ -35,11 +35,11 @@ pub(super) struct SearchForm {
     pub(super) url: String,
     pub(super) collections: Vec<Choice>,
     pub(super) matches: Vec<Choice>,
-    /// The language that goes with it, if one was chosen.
+    /// The language that is sent with the search, if one was chosen.
     pub(super) language: Option<&'static str>,
 }
 
-/// One of several values of a field.
+/// A value that a field can have.
 #[derive(Clone, Debug)]
 pub(super) struct Choice {
     pub(super) value: String,

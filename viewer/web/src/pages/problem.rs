@@ -16,22 +16,22 @@ use super::{PageHost, PageRequest, page_answer};
 /// A reason why there is another page than the one that was asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum PageProblem {
-    /// There is no such page.
+    /// The host has no such page.
     NoSuchPage,
-    /// The replay host serves that.
+    /// The replay host serves what was asked for.
     OnReplayHost,
-    /// There is no collection of this name.
+    /// The viewer has no collection of this name.
     NoSuchCollection(String),
     /// Nothing was captured that the visitor may know of.
     NoCaptures {
-        /// The collection.
+        /// The name of the collection.
         collection: String,
-        /// The URL.
+        /// The URL that was asked for.
         url: String,
         /// The URLs that were meant.
         matching: TargetMatch,
     },
-    /// There are captures, and the visitor may not see them.
+    /// The archive has captures, and the visitor may not see them.
     Blocked,
     /// The digits are no time.
     Time(String),
@@ -65,7 +65,7 @@ struct ProblemText {
     title: String,
     text: String,
     advice: String,
-    /// After how many seconds the same request may succeed.
+    /// The number of seconds after which the same request may succeed.
     retry_after: Option<u32>,
 }
 

@@ -8,7 +8,7 @@ pub(crate) const SHORT: usize = 120;
 pub(crate) struct ShownUrl {
     /// The URL, or its beginning and its end.
     pub(crate) short: String,
-    /// All of it.
+    /// The whole URL.
     pub(crate) whole: String,
     /// Whether something was left out of `short`.
     pub(crate) is_cut: bool,

@@ -34,7 +34,7 @@ pub(super) struct RecordOpening {
 
 /// The rest of a body, behind its beginning.
 pub(super) enum BodyRest {
-    /// The beginning was all of it.
+    /// The beginning was the whole body.
     Nothing {
         verdict: PayloadVerdict,
         fault: Option<String>,

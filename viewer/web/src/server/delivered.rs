@@ -291,7 +291,7 @@ impl Server {
         response
     }
 
-    /// Returns the hosts around this one.
+    /// Returns the facts about this host and the page host that policies need.
     pub(super) fn surroundings(&self) -> HostFacts<'_> {
         HostFacts {
             page_host: self.parts.page_host.as_deref(),

@@ -373,7 +373,7 @@ fn copy(
     }
 }
 
-/// Reads what is left, so that the digest is known.
+/// Reads the rest of a record, so that its digest is known.
 fn drain(input: &mut StoredReader) -> Result<(), RecordError> {
     match io::copy(input, &mut io::sink()) {
         Ok(_) => Ok(()),

@@ -232,7 +232,7 @@ impl FilesInTurn {
     }
 }
 
-/// A reading that holds its turn.
+/// A reading of a file, with its permit.
 struct PermittedReading(
     Reading,
     #[expect(dead_code, reason = "held until the reading ends")] OwnedSemaphorePermit,

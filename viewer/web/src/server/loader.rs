@@ -49,15 +49,15 @@ pub(crate) struct WorkerScript {
 /// The reason why the worker of the operator cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum WorkerError {
-    /// Its file cannot be read.
+    /// The file of the worker cannot be read.
     #[error("replay.service_worker: cannot read {}: {source}", .path.display())]
     Read {
-        /// The file.
+        /// The path of the worker's file.
         path: PathBuf,
         /// The error of the system.
         source: std::io::Error,
     },
-    /// Its file is no script that a browser would load.
+    /// The file of the worker is empty, or larger than a script that a browser would load.
     #[error("replay.service_worker: {} is empty, or has more than {LARGEST_WORKER} bytes", .0.display())]
     Size(PathBuf),
 }
@@ -92,7 +92,7 @@ impl WorkerScript {
         }
     }
 
-    /// Returns whether it is ours.
+    /// Returns whether the worker is ours.
     pub(super) const fn is_own(&self) -> bool {
         self.is_own
     }
@@ -132,7 +132,7 @@ impl Server {
         let policy = if worker.is_own {
             policy::SERVICE_WORKER
         } else {
-            // It may load parts of itself, and has to ask its own host as ours does.
+            // The worker of the operator may load parts of itself, and has to ask its own host as ours does.
             "default-src 'self' 'unsafe-inline' 'unsafe-eval' data: blob:; connect-src 'self'"
         };
         set(headers, CONTENT_SECURITY_POLICY, policy);

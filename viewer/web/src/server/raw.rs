@@ -42,7 +42,7 @@ impl<'a> RawRequest<'a> {
         }
     }
 
-    /// Returns whether it comes from a service worker, which follows redirects on its own.
+    /// Returns whether the request comes from a service worker, which follows redirects on its own.
     fn is_of_worker(&self) -> bool {
         self.headers.contains_key("x-serviceworker") || facts(self.headers).is_of_worker()
     }

@@ -52,7 +52,7 @@ impl Server {
         loop {
             let answer = match step {
                 ResolveStep::Read(capture) => {
-                    // Its turn is given back before another one is asked for.
+                    // The permit of the last record is given back before another one is asked for.
                     drop(last.take());
                     match self.read(&capture).await {
                         Ok(record) => {
@@ -234,13 +234,13 @@ fn not_found(reason: NotFoundReason, failure: Option<&RecordError>) -> Notice {
     }
 }
 
-/// Makes the notice that there is nothing that this visitor may know of.
+/// Makes the notice that the archive has no capture that this visitor may know of.
 pub(super) fn no_capture() -> Notice {
     Notice::not_found("The archive has no capture of this address.")
         .and("Look for others with /<collection>/cdx?url=<url>&matchType=prefix.")
 }
 
-/// Makes the notice that there is nothing of a target that this visitor may know of.
+/// Makes the notice that the archive has no capture of a target that this visitor may know of.
 pub(super) fn no_capture_of(target: &Target) -> Notice {
     if target.is_of_get() {
         return no_capture();

@@ -59,7 +59,7 @@ impl Server {
         let skip = page.map_or(0, |page| u64::from(page.get() - 1).saturating_mul(PAGE));
         let mut times = Vec::new();
         let mut captures = Vec::new();
-        // Those of the page are kept, of the others the times.
+        // The captures of the page are kept; of the others, the times.
         while let Some(capture) = visible.next().await.map_err(failed)? {
             let place = times.len() as u64;
             times.push(capture.timestamp);

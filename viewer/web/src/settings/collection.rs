@@ -14,14 +14,14 @@ use super::{DEFAULT_COLLECTION, InvalidSettings};
 /// The longest name of a collection.
 const LONGEST_NAME: usize = 64;
 
-/// One `[[collection]]`. Without `files`, `jobs` and `sets` it has every capture that the index has; with several of them,
-/// those that any of them names.
+/// An entry `[[collection]]`. Without `files`, `jobs` and `sets` it has every capture that the index has; with several
+/// of them, those that any of them names.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CollectionSettings {
-    /// Its name in URLs.
+    /// The name of the collection in URLs.
     pub name: String,
-    /// The files whose captures are in it: a regular expression for whole names.
+    /// The files whose captures are in the collection: a regular expression for whole names.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub files: Option<String>,
     /// The harvest jobs whose files are in it: their names begin with the number of the job.
@@ -62,7 +62,7 @@ pub enum AccessWord {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct EmbargoSettings {
-    /// Its effect; `exclude` where it is not set.
+    /// The effect of the embargo; `exclude` where it is not set.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub access: Option<AccessWord>,
     /// Captures before this time: 4 to 14 digits.
@@ -71,10 +71,10 @@ pub struct EmbargoSettings {
     /// Captures at or after this time.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub after: Option<String>,
-    /// Captures that are younger than this.
+    /// Captures that are younger than this period.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub newer: Option<PeriodSettings>,
-    /// Captures that are at least as old as this.
+    /// Captures that are at least as old as this period.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub older: Option<PeriodSettings>,
 }
@@ -151,7 +151,7 @@ impl CollectionSettings {
         })
     }
 
-    /// Returns its embargo.
+    /// Returns the embargo of the collection.
     ///
     /// # Errors
     ///

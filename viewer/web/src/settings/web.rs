@@ -16,16 +16,16 @@ use super::{InvalidSettings, ReplaySettings, is_origin, nonzero};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct WebSettings {
-    /// The address that it listens on. Port 0 takes a free one, which is logged.
+    /// The address that the pages listen on. Port 0 takes a free one, which is logged.
     pub listen: SocketAddr,
     /// The URL under which visitors reach it, such as `https://archive.example.org`; without it, the address of `listen`. Its
     /// host is another one than that of the replay listener.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub url: Option<String>,
-    /// Its certificate for the names of its hosts, PEM. Needed beyond loopback.
+    /// The certificate of the pages for the names of their hosts, PEM. Needed beyond loopback.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub certificate: Option<PathBuf>,
-    /// The private key of that, PEM.
+    /// The private key of the certificate, PEM.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub key: Option<PathBuf>,
     /// The longest target of a request, in bytes. Escapes make an archived URL three times as long as it is, and those of a path

@@ -11,7 +11,7 @@ use super::super::texts::date;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct DayCaptures {
     pub(super) count: u64,
-    /// The first one.
+    /// The first capture of the day.
     pub(super) first: Stamp,
 }
 

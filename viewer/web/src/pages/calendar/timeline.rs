@@ -24,7 +24,7 @@ pub(super) struct Bar {
 pub(super) struct Timeline {
     pub(super) first_year: i16,
     pub(super) last_year: i16,
-    /// Its width in months.
+    /// The width of the timeline in months.
     pub(super) width: u32,
     pub(super) bars: Vec<Bar>,
     /// The begin of the year that is shown below, in months.

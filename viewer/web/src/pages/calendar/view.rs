@@ -47,7 +47,7 @@ struct DayView {
 struct DayLink {
     href: String,
     label: String,
-    /// The level of their number, from 1 to 4.
+    /// The level of the number of captures, from 1 to 4.
     level: u8,
 }
 
@@ -63,7 +63,7 @@ struct Weekday {
 struct CaptureListing {
     title: String,
     rows: Vec<ListedCapture>,
-    /// Their place in the list, if there are others.
+    /// The place of these captures in the list, in words; `None` if the list has no others.
     place: Option<String>,
     previous: Option<String>,
     next: Option<String>,
@@ -73,13 +73,13 @@ struct CaptureListing {
 #[derive(Debug)]
 struct ListedCapture {
     href: String,
-    /// Its day, where the list has several.
+    /// The day of the capture, where the list has several.
     day: Option<String>,
     time: String,
     machine: String,
     status: Option<u16>,
     mime: String,
-    /// Its URL, if it is spelt otherwise.
+    /// The URL of the capture, if it is spelt otherwise than the URL of the page.
     url: Option<ShownUrl>,
 }
 

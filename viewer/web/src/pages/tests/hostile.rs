@@ -8,7 +8,7 @@ use index_client::{Answer as IndexAnswer, CaptureStream, Captures, IndexError};
 
 use super::page_client::{TestPages, capture};
 
-/// A rule file, and the directory that it lies in.
+/// Returns a rule file, and the directory that it lies in.
 fn rules(text: &str) -> (tempfile::TempDir, String) {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("a.aclj");

@@ -21,7 +21,7 @@ use crate::listener;
 use crate::metrics::Instruments;
 use crate::settings::{Settings, WebSettings};
 
-/// A plain capture of a URL at a time.
+/// Returns a plain capture of a URL at a time.
 pub(super) fn capture(url: &str, stamp: &str) -> Capture {
     let mut capture = Capture::new(UrlKey::of(url).as_str(), stamp.parse().unwrap());
     capture.original = Some(url.to_owned());
@@ -170,7 +170,7 @@ impl PageAnswer {
         found.map(|(_, value)| value.as_str())
     }
 
-    /// The address of the first link with an attribute before its `href`.
+    /// Returns the address of the first link with an attribute before its `href`.
     pub(super) fn link(&self, attribute: &str) -> Option<String> {
         let (_, rest) = self.text.split_once(&format!("<a {attribute} href=\""))?;
         let (href, _) = rest.split_once('"')?;

@@ -11,7 +11,7 @@ fn words(language: Language) -> Words {
     Words::new(Arc::new(Texts::read().unwrap()), language)
 }
 
-/// The variables of each key of a language.
+/// Returns the variables of each key of a language.
 fn keys(language: Language) -> BTreeMap<String, BTreeSet<String>> {
     let resource = FluentResource::try_new(source(language).to_owned()).unwrap();
     let mut keys = BTreeMap::new();
@@ -46,7 +46,7 @@ fn collect(pattern: &Pattern<&str>, variables: &mut BTreeSet<String>) {
     }
 }
 
-/// The text of all files below a folder of this crate, without tests.
+/// Returns the text of all files below a folder of this crate, without tests.
 fn sources(folder: &Path) -> String {
     let mut all = String::new();
     for entry in std::fs::read_dir(folder).unwrap() {

@@ -161,7 +161,7 @@ async fn heads_have_limits_of_size_and_time() {
         "GET /all/ HTTP/1.1\r\nHost: h\r\nX: {}\r\n\r\n",
         "y".repeat(200_000)
     );
-    // It may be cut before all of it was sent.
+    // The request may be cut before all of it was sent.
     if let Ok(answer) = served.exchange(large.as_bytes()).await {
         assert!(answer.is_empty() || answer.starts_with(b"HTTP/1.1 431"));
     }

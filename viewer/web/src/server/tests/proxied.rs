@@ -26,7 +26,7 @@ impl Proxy {
         Self::with(archive, "").await
     }
 
-    /// A proxy with more settings in its section.
+    /// Makes a proxy with more settings in its section.
     async fn with(archive: TestArchive, settings: &str) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let data = directory.path().join("proxy");

@@ -51,7 +51,7 @@ impl Warc {
         format!("urn:uuid:00000000-0000-4000-8000-{:012}", self.records)
     }
 
-    /// A response of HTTP, with the digest of its payload.
+    /// Adds a response of HTTP, with the digest of its payload.
     pub(super) fn response(mut self, url: &str, date: &str, head: &str, body: &[u8]) -> Self {
         let id = self.id();
         let payload = digest(Algorithm::Sha1, body).to_string();
@@ -63,7 +63,7 @@ impl Warc {
         self
     }
 
-    /// A response whose payload has another digest than its record says.
+    /// Adds a response whose payload has another digest than its record says.
     pub(super) fn mismatch(mut self, url: &str, date: &str, body: &[u8]) -> Self {
         let id = self.id();
         let other = digest(Algorithm::Sha1, b"other").to_string();
@@ -75,7 +75,7 @@ impl Warc {
         self
     }
 
-    /// A revisit of an earlier capture with this body.
+    /// Adds a revisit of an earlier capture with this body.
     pub(super) fn revisit(mut self, url: &str, date: &str, of: (&str, &str), body: &[u8]) -> Self {
         let id = self.id();
         let payload = digest(Algorithm::Sha1, body).to_string();
@@ -87,7 +87,7 @@ impl Warc {
         self
     }
 
-    /// A revisit of an earlier capture with this body, which it does not name.
+    /// Adds a revisit of an earlier capture with this body, which it does not name.
     pub(super) fn unnamed_revisit(mut self, url: &str, date: &str, body: &[u8]) -> Self {
         let id = self.id();
         let payload = digest(Algorithm::Sha1, body).to_string();
@@ -98,7 +98,7 @@ impl Warc {
         self
     }
 
-    /// A record of any type, with a block of one's own.
+    /// Adds a record of any type, with a block of one's own.
     pub(super) fn record(
         mut self,
         kind: Kind,
@@ -114,7 +114,7 @@ impl Warc {
         self
     }
 
-    /// A `warcinfo` record.
+    /// Adds a `warcinfo` record.
     pub(super) fn warcinfo(mut self, date: &str) -> Self {
         let id = self.id();
         let record =
@@ -197,7 +197,7 @@ impl TestArchive {
         self.archive.store(&deposit, &|_| {}).await.unwrap();
     }
 
-    /// The settings and the parts of a server.
+    /// Returns the settings and the parts of a server.
     fn parts(self, daemon: &Daemon) -> (Settings, ServerParts) {
         let least = [
             "rpc.listen=127.0.0.1:0",
@@ -277,12 +277,12 @@ pub(super) struct Answer {
     pub(super) status: u16,
     fields: Vec<(String, String)>,
     pub(super) body: Vec<u8>,
-    /// Whether its end came, as its framing says.
+    /// Whether the answer came to its end, as its framing says.
     pub(super) is_whole: bool,
 }
 
 impl Answer {
-    /// The values of all fields of a name, as one list.
+    /// Returns the values of all fields of a name, as one list.
     pub(super) fn list(&self, name: &str) -> String {
         let fields = self.fields.iter();
         let named = fields.filter(|(known, _)| known.eq_ignore_ascii_case(name));
@@ -300,7 +300,7 @@ impl Answer {
         String::from_utf8_lossy(&self.body).into_owned()
     }
 
-    /// The page in front of the banner that stands at its end.
+    /// Returns the page in front of the banner that stands at its end.
     pub(super) fn page(&self) -> String {
         let text = self.text();
         text.split("<div role=").next().unwrap().to_owned()

@@ -9,7 +9,7 @@ use super::Proxy;
 const URL: &str = "http://example.org/form";
 const FORM: &str = "application/x-www-form-urlencoded";
 
-/// A proxy over captures of a GET, and of a POST and a PUT with a form.
+/// Returns a proxy over captures of a GET, and of a POST and a PUT with a form.
 async fn forms() -> Proxy {
     let warc = Warc::new()
         .response(URL, FIRST, OK, b"got")
