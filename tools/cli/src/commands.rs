@@ -35,9 +35,8 @@ mod volume;
 mod warc;
 
 use clap::{Parser, Subcommand};
-
-use crate::context::{Context, Global};
-use crate::exit::{CODES, Exit, Failure};
+use tools_terminal::context::{Context, Global};
+use tools_terminal::exit::{CODES, Exit, Failure};
 
 /// A web archive that keeps every byte in several places, proves that it is still the one that was harvested, and
 /// reads around what is damaged.

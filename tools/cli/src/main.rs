@@ -3,32 +3,18 @@
 //! Owns the command line: what can be asked, what is said, and with which exit code it ends. A verb is a file in
 //! `commands`. Not promised: anything that a part or a client does not promise.
 
-mod bars;
-mod checksums;
 mod commands;
-mod context;
-mod exit;
-mod items;
-mod losses;
-mod output;
-mod progress;
-mod range;
-mod reason;
-mod said;
-mod save;
-mod session;
-mod shown_path;
 
 use std::ffi::OsString;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
 
 use clap::Parser;
+use tools_terminal::context::Context;
+use tools_terminal::exit::{Exit, Failure};
+use tools_terminal::output::{Output, tell};
 
 use crate::commands::Cli;
-use crate::context::Context;
-use crate::exit::{Exit, Failure};
-use crate::output::{Output, tell};
 
 fn main() -> ExitCode {
     // A node runs its own executable again to compile components.

@@ -4,10 +4,10 @@ mod export;
 mod restore;
 
 use clap::Subcommand;
+use tools_terminal::context::Context;
+use tools_terminal::exit::{Exit, Failure};
 
 use super::talk;
-use crate::context::Context;
-use crate::exit::{Exit, Failure};
 
 /// Export the admin data and the audit trail, and restore them
 #[derive(Debug, Subcommand)]

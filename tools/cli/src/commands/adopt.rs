@@ -3,14 +3,14 @@
 use archive_client::Preservation;
 use archive_model::{Act, FileCopy, ReplicaId, Root};
 use clap::Args;
+use tools_terminal::context::Context;
+use tools_terminal::exit::{Exit, Failure};
+use tools_terminal::output::{Output, size};
+use tools_terminal::reason::Reason;
+use tools_terminal::session::Session;
 
 use super::get::name;
 use super::requests::ask;
-use crate::context::Context;
-use crate::exit::{Exit, Failure};
-use crate::output::{Output, size};
-use crate::reason::Reason;
-use crate::session::Session;
 
 /// Take a file that a replica has unexpectedly into the archive
 ///

@@ -5,16 +5,16 @@ use archive_client::preservation::AnomalySelection;
 use archive_model::{Act, AnomalyState, FiledAnomaly};
 use clap::{Args, Subcommand};
 use serde::Serialize;
+use tools_terminal::context::Context;
+use tools_terminal::exit::{Exit, Failure};
+use tools_terminal::items::Items;
+use tools_terminal::losses::{Looking, MOST_WAITING};
+use tools_terminal::reason::Reason;
+use tools_terminal::said;
+use tools_terminal::session::Session;
 
 use super::get::name;
 use super::requests::ask;
-use crate::context::Context;
-use crate::exit::{Exit, Failure};
-use crate::items::Items;
-use crate::losses::{Looking, MOST_WAITING};
-use crate::reason::Reason;
-use crate::said;
-use crate::session::Session;
 
 /// List what is wrong with the archive, or accept what must be lived with
 ///
@@ -164,13 +164,13 @@ fn line(anomaly: &FiledAnomaly) -> String {
 #[cfg(test)]
 mod tests {
     use archive_model::AnomalyClass;
+    use tools_terminal::testing::filed_anomaly;
 
     use super::*;
-    use crate::said::tests::filed;
 
     #[test]
     fn a_line_says_whether_it_still_is_so() {
-        let open = filed(AnomalyClass::Missing, AnomalyState::Open);
+        let open = filed_anomaly(AnomalyClass::Missing, AnomalyState::Open);
         let begin = "17  2026-01-02T03:04:06Z  scrub  missing      a.warc.gz  two";
         assert_eq!(line(&open), begin);
         let closed = FiledAnomaly {

@@ -5,17 +5,17 @@ use archive_client::preservation::{AtticEntry, AtticSelection};
 use archive_model::{Act, AtticItem, AtticPlace, Gap, ReplicaId, Root};
 use clap::{Args, Subcommand};
 use serde::Serialize;
+use tools_terminal::context::Context;
+use tools_terminal::exit::{Exit, Failure};
+use tools_terminal::items::Items;
+use tools_terminal::output::{or_dash, size, tell};
+use tools_terminal::reason::Reason;
+use tools_terminal::said;
+use tools_terminal::session::Session;
 
 use super::adopt::told;
 use super::get::name;
 use super::requests::ask;
-use crate::context::Context;
-use crate::exit::{Exit, Failure};
-use crate::items::Items;
-use crate::output::{or_dash, size, tell};
-use crate::reason::Reason;
-use crate::said;
-use crate::session::Session;
 
 /// List and restore the items of the attics, or ask for one to be destroyed
 ///

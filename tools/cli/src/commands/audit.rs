@@ -7,13 +7,13 @@ use jiff::Timestamp;
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use serde::Serialize;
+use tools_terminal::context::Context;
+use tools_terminal::exit::{Exit, Failure};
+use tools_terminal::items::Items;
+use tools_terminal::said;
+use tools_terminal::session::Session;
 
 use super::get::name;
-use crate::context::Context;
-use crate::exit::{Exit, Failure};
-use crate::items::Items;
-use crate::said;
-use crate::session::Session;
 
 /// Show the audit trail: who did what to which file, and why
 ///

@@ -11,9 +11,8 @@ mod watch;
 
 use archive_model::JobId;
 use clap::{Args, Subcommand};
-
-use crate::context::Context;
-use crate::exit::{Exit, Failure};
+use tools_terminal::context::Context;
+use tools_terminal::exit::{Exit, Failure};
 
 /// Run programs over archived files, where their bytes are
 ///

@@ -13,11 +13,10 @@ use clap::Args;
 use index_client::Captures as _;
 
 use collection::Question;
-
-use crate::context::Context;
-use crate::exit::{Exit, Failure};
-use crate::output::tell;
-use crate::session::Session;
+use tools_terminal::context::Context;
+use tools_terminal::exit::{Exit, Failure};
+use tools_terminal::output::tell;
+use tools_terminal::session::Session;
 
 /// Show where and when a URL was captured
 ///

@@ -11,12 +11,12 @@ use archive_formats::cdx::{Capture, Exchanges, Format, SortError, Sorter, extrac
 use archive_formats::warc::Reader;
 use clap::{Args, ValueEnum};
 use serde::Serialize;
+use tools_terminal::context::Context;
+use tools_terminal::exit::{Exit, Failure};
+use tools_terminal::output::tell;
+use tools_terminal::save::{Partial, to_stdout};
 
 use super::warc::{FileReport, open, read};
-use crate::context::Context;
-use crate::exit::{Exit, Failure};
-use crate::output::tell;
-use crate::save::{Partial, to_stdout};
 
 /// The number of bytes that a thread gathers before it hands its lines over.
 const HANDED_OVER: usize = 256 * 1024;

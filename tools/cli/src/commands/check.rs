@@ -11,15 +11,15 @@ use archive_model::{
 };
 use clap::{Args, Subcommand};
 use serde::Serialize;
+use tools_terminal::bars::{Bars, Counted};
+use tools_terminal::context::Context;
+use tools_terminal::exit::{Exit, Failure};
+use tools_terminal::items::Items;
+use tools_terminal::output::tell;
+use tools_terminal::said;
+use tools_terminal::session::Session;
 
 use super::get::name;
-use crate::bars::{Bars, Counted};
-use crate::context::Context;
-use crate::exit::{Exit, Failure};
-use crate::items::Items;
-use crate::output::tell;
-use crate::said;
-use crate::session::Session;
 
 /// The longest list of names that is read, in bytes.
 const LONGEST_LIST: u64 = 64 << 20;
@@ -282,9 +282,9 @@ fn summary(report: &ReplicaReport) -> String {
 #[cfg(test)]
 mod tests {
     use archive_model::{AnomalyClass, Gap};
+    use tools_terminal::testing::filed_anomaly;
 
     use super::*;
-    use crate::said::tests::filed;
 
     fn report(anomalies: &[(AnomalyClass, u64)], gaps: Vec<Gap>) -> ReplicaReport {
         ReplicaReport {
@@ -300,7 +300,7 @@ mod tests {
     fn found(told: &[AnomalyState], reports: Vec<ReplicaReport>) -> CheckSummary {
         let mut found = CheckSummary::default();
         for state in told {
-            found.note(&filed(AnomalyClass::Missing, *state));
+            found.note(&filed_anomaly(AnomalyClass::Missing, *state));
         }
         found.replicas = reports;
         found

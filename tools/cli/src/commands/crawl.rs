@@ -20,14 +20,14 @@ use harvest_model::seed::parse_seed;
 use harvest_model::{Collection, CrawlOrder, HarvestJob, InvalidOrder};
 use harvest_policy::address::Network;
 use tokio::sync::{mpsc, watch};
+use tools_terminal::context::Context;
+use tools_terminal::exit::{Exit, Failure};
+use tools_terminal::progress::Progress;
+use tools_terminal::session::Session;
 use url::Url;
 
 use self::machine::{host_name, own_address};
 use self::signals::Signals;
-use crate::context::Context;
-use crate::exit::{Exit, Failure};
-use crate::progress::Progress;
-use crate::session::Session;
 
 mod machine;
 mod progress;

@@ -9,14 +9,13 @@ use archive_client::{Access, FileRange, Reading};
 use archive_model::{FileName, ReplicaId, Root};
 use clap::Args;
 use serde::Serialize;
-
-use crate::context::Context;
-use crate::exit::{Exit, Failure};
-use crate::output::{Output, size};
-use crate::progress::Progress;
-use crate::range::ByteRange;
-use crate::save::{Partial, to_stdout};
-use crate::session::Session;
+use tools_terminal::context::Context;
+use tools_terminal::exit::{Exit, Failure};
+use tools_terminal::output::{Output, size};
+use tools_terminal::progress::Progress;
+use tools_terminal::range::ByteRange;
+use tools_terminal::save::{Partial, to_stdout};
+use tools_terminal::session::Session;
 
 /// Read a file, or a range of it, and verify it meanwhile
 ///
@@ -66,7 +65,7 @@ struct Report<'a> {
     start: u64,
     /// The offset behind the last byte that was written.
     end: u64,
-    #[serde(serialize_with = "crate::shown_path::one")]
+    #[serde(serialize_with = "tools_terminal::shown_path::one")]
     path: &'a Path,
 }
 

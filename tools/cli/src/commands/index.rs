@@ -9,11 +9,11 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 use index_client::SetName;
+use tools_terminal::context::{Context, Global};
+use tools_terminal::exit::{Exit, Failure};
 
 use super::parts::{live, load};
 use super::talk;
-use crate::context::{Context, Global};
-use crate::exit::{Exit, Failure};
 
 /// Run or manage the index: where and when each URL was captured
 ///

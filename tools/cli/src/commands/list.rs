@@ -6,12 +6,11 @@ use archive_client::{Access, Completeness, ListEntry, Listed, Listing, Progress,
 use archive_model::{NamePattern, ReplicaId};
 use clap::Args;
 use serde::Serialize;
-
-use crate::context::Context;
-use crate::exit::{Exit, Failure};
-use crate::output::{or_dash, tell};
-use crate::said;
-use crate::session::Session;
+use tools_terminal::context::Context;
+use tools_terminal::exit::{Exit, Failure};
+use tools_terminal::output::{or_dash, tell};
+use tools_terminal::said;
+use tools_terminal::session::Session;
 
 /// List the files of the archive, or those of one replica
 ///

@@ -2,11 +2,10 @@
 
 use archive_client::Preservation;
 use clap::Subcommand;
-
-use crate::context::Context;
-use crate::exit::{Exit, Failure};
-use crate::output::tell;
-use crate::session::Session;
+use tools_terminal::context::Context;
+use tools_terminal::exit::{Exit, Failure};
+use tools_terminal::output::tell;
+use tools_terminal::session::Session;
 
 /// Test the notifications of the repository
 #[derive(Debug, Subcommand)]

@@ -8,9 +8,8 @@ use archive_daemon::{Daemon, DaemonSettings, RunError, run};
 use archive_ledger::admin::Admin;
 use clap::Args;
 use serde::de::DeserializeOwned;
-
-use crate::context::Context;
-use crate::exit::{Exit, Failure};
+use tools_terminal::context::Context;
+use tools_terminal::exit::{Exit, Failure};
 
 /// The arguments that every part takes.
 #[derive(Debug, Args)]

@@ -16,10 +16,10 @@ use archive_rpc::{Authority, Grant, PkiError, Validity};
 use clap::{Args, Subcommand};
 use jiff::Timestamp;
 use serde::Serialize;
+use tools_terminal::context::Context;
+use tools_terminal::exit::{Exit, Failure};
 
 use self::directory::{Pki as Directory, Record, free, write_new};
-use crate::context::Context;
-use crate::exit::{Exit, Failure};
 
 /// Issue and revoke the certificates of an environment
 #[derive(Debug, Subcommand)]
@@ -99,11 +99,11 @@ pub(crate) struct Revoke {
 #[derive(Debug, Serialize)]
 struct CreatedAuthority<'a> {
     environment: &'a str,
-    #[serde(serialize_with = "crate::shown_path::one")]
+    #[serde(serialize_with = "tools_terminal::shown_path::one")]
     authority: PathBuf,
-    #[serde(serialize_with = "crate::shown_path::one")]
+    #[serde(serialize_with = "tools_terminal::shown_path::one")]
     key: PathBuf,
-    #[serde(serialize_with = "crate::shown_path::one")]
+    #[serde(serialize_with = "tools_terminal::shown_path::one")]
     revoked: PathBuf,
     until: Timestamp,
 }
@@ -113,7 +113,7 @@ struct CreatedAuthority<'a> {
 struct IssuedCertificate<'a> {
     #[serde(flatten)]
     record: &'a Record,
-    #[serde(serialize_with = "crate::shown_path::list")]
+    #[serde(serialize_with = "tools_terminal::shown_path::list")]
     files: [PathBuf; 3],
 }
 

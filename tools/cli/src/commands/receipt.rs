@@ -6,12 +6,12 @@ use archive_client::{Access, HeldReceipt};
 use archive_model::{FileName, ReplicaId, Root};
 use clap::Args;
 use serde::Serialize;
+use tools_terminal::context::Context;
+use tools_terminal::exit::{Exit, Failure};
+use tools_terminal::output::tell;
+use tools_terminal::session::Session;
 
 use super::get::name;
-use crate::context::Context;
-use crate::exit::{Exit, Failure};
-use crate::output::tell;
-use crate::session::Session;
 
 /// Get the custody receipts of files, as they stand now
 ///

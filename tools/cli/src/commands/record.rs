@@ -9,13 +9,13 @@ use archive_formats::record_end::RecordKind;
 use archive_model::{FileName, ReplicaId, Root};
 use clap::Args;
 use serde::Serialize;
+use tools_terminal::context::Context;
+use tools_terminal::exit::{Exit, Failure};
+use tools_terminal::output::size;
+use tools_terminal::save::{Partial, to_stdout};
+use tools_terminal::session::Session;
 
 use super::get::{Destination, name};
-use crate::context::Context;
-use crate::exit::{Exit, Failure};
-use crate::output::size;
-use crate::save::{Partial, to_stdout};
-use crate::session::Session;
 
 /// Read one record: a gzip member, or a plain WARC or ARC record
 ///

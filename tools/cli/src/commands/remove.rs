@@ -2,12 +2,12 @@
 
 use archive_model::{Act, ReplicaId, Root};
 use clap::Args;
+use tools_terminal::context::Context;
+use tools_terminal::exit::{Exit, Failure};
+use tools_terminal::reason::Reason;
 
 use super::get::name;
 use super::requests::ask;
-use crate::context::Context;
-use crate::exit::{Exit, Failure};
-use crate::reason::Reason;
 
 /// Ask for the copy of one replica to be removed
 ///

@@ -8,17 +8,17 @@ use archive_client::{ClientError, Preservation};
 use archive_model::{FileName, RepairOutcome};
 use clap::Args;
 use serde::Serialize;
+use tools_terminal::bars::{Bars, Counted};
+use tools_terminal::context::Context;
+use tools_terminal::exit::{Exit, Failure};
+use tools_terminal::items::Items;
+use tools_terminal::losses::{Looking, MOST_WAITING, RecordLosses, damaged};
+use tools_terminal::output::size;
+use tools_terminal::reason::Reason;
+use tools_terminal::said;
+use tools_terminal::session::Session;
 
 use super::get::name;
-use crate::bars::{Bars, Counted};
-use crate::context::Context;
-use crate::exit::{Exit, Failure};
-use crate::items::Items;
-use crate::losses::{Looking, MOST_WAITING, RecordLosses, damaged};
-use crate::output::size;
-use crate::reason::Reason;
-use crate::said;
-use crate::session::Session;
 
 /// Repair the anomalies that are filed
 ///
@@ -287,15 +287,18 @@ fn line(step: &Step) -> String {
 #[cfg(test)]
 mod tests {
     use archive_model::{AnomalyClass, AnomalyState};
+    use tools_terminal::testing::filed_anomaly;
 
     use super::*;
-    use crate::said::tests::filed;
 
     fn step(outcome: RepairOutcome) -> Step {
         Step {
             outcome,
             file: None,
-            anomaly: Some(Box::new(filed(AnomalyClass::Missing, AnomalyState::Open))),
+            anomaly: Some(Box::new(filed_anomaly(
+                AnomalyClass::Missing,
+                AnomalyState::Open,
+            ))),
             what: "copied from one".into(),
             bytes_moved: 160_000,
             bytes_verified: 0,

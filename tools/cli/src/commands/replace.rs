@@ -9,14 +9,14 @@ use archive_client::Preservation;
 use archive_client::preservation::Replacement;
 use archive_model::{ReplicaId, Root};
 use clap::Args;
+use tools_terminal::context::Context;
+use tools_terminal::exit::{Exit, Failure};
+use tools_terminal::output::size;
+use tools_terminal::progress::Progress;
+use tools_terminal::reason::Reason;
+use tools_terminal::session::Session;
 
 use super::get::name;
-use crate::context::Context;
-use crate::exit::{Exit, Failure};
-use crate::output::size;
-use crate::progress::Progress;
-use crate::reason::Reason;
-use crate::session::Session;
 
 /// Put the right bytes in the place of a wrong copy
 ///

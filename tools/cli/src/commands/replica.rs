@@ -3,13 +3,13 @@
 use archive_client::{Access, ArchiveStatus, Preservation};
 use archive_model::{Act, ReplicaId};
 use clap::{Args, Subcommand};
+use tools_terminal::context::Context;
+use tools_terminal::exit::{Exit, Failure};
+use tools_terminal::output::{Column, Output, Table, size};
+use tools_terminal::reason::Reason;
+use tools_terminal::session::Session;
 
 use super::requests::ask;
-use crate::context::Context;
-use crate::exit::{Exit, Failure};
-use crate::output::{Column, Output, Table, size};
-use crate::reason::Reason;
-use crate::session::Session;
 
 /// List replicas, fill a new one, or retire one
 ///

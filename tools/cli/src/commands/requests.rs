@@ -4,13 +4,12 @@ use archive_client::Preservation;
 use archive_client::preservation::Request;
 use archive_model::{Act, RequestState, Role};
 use clap::Args;
-
-use crate::context::Context;
-use crate::exit::{Exit, Failure};
-use crate::output::{Output, tell};
-use crate::reason::Reason;
-use crate::said;
-use crate::session::Session;
+use tools_terminal::context::Context;
+use tools_terminal::exit::{Exit, Failure};
+use tools_terminal::output::{Output, tell};
+use tools_terminal::reason::Reason;
+use tools_terminal::said;
+use tools_terminal::session::Session;
 
 /// List the requests that wait for a second person
 ///

@@ -5,12 +5,11 @@ use archive_client::preservation::{ScrubSelection, Scrubs};
 use archive_daemon::{ByteSize, Period};
 use archive_model::{NodeId, NodeScrub, ReplicaId, ScrubActivity, ScrubOrder};
 use clap::{Args, Subcommand};
-
-use crate::context::Context;
-use crate::exit::{Exit, Failure};
-use crate::output::{Column, Output, Table, size, tell};
-use crate::said;
-use crate::session::Session;
+use tools_terminal::context::Context;
+use tools_terminal::exit::{Exit, Failure};
+use tools_terminal::output::{Column, Output, Table, size, tell};
+use tools_terminal::said;
+use tools_terminal::session::Session;
 
 /// Show, pause, resume or slow down scrubbing
 ///

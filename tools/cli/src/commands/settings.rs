@@ -12,10 +12,10 @@ use archive_daemon::settings::{self, SettingsError, Sources};
 use clap::{Args, Subcommand};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use tools_terminal::context::Context;
+use tools_terminal::exit::{Exit, Failure};
 
 use self::documentation::document;
-use crate::context::Context;
-use crate::exit::{Exit, Failure};
 
 /// Check settings files, and print the settings in force
 #[derive(Debug, Subcommand)]
@@ -207,7 +207,7 @@ fn printed<T: DeserializeOwned + Serialize>(sources: &Sources) -> Result<String,
 /// The result of checking one file.
 #[derive(Debug, Serialize)]
 struct Verdict<'a> {
-    #[serde(serialize_with = "crate::shown_path::one")]
+    #[serde(serialize_with = "tools_terminal::shown_path::one")]
     file: &'a Path,
     #[serde(skip_serializing_if = "Option::is_none")]
     part: Option<Kind>,

@@ -6,14 +6,14 @@ use archive_client::{FileStatus, Ingest, ReplicaStatus};
 use archive_model::{CopyDoubt, CopyStanding};
 use clap::Args;
 use serde::Serialize;
+use tools_terminal::context::Context;
+use tools_terminal::exit::{Exit, Failure};
+use tools_terminal::output::{Column, Output, Table, or_dash, size, tell};
+use tools_terminal::said;
+use tools_terminal::session::Session;
 
 use self::history::{Moment, history, line};
 use super::get::name;
-use crate::context::Context;
-use crate::exit::{Exit, Failure};
-use crate::output::{Column, Output, Table, or_dash, size, tell};
-use crate::said;
-use crate::session::Session;
 
 /// Show the state of files in each replica
 ///

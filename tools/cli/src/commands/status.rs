@@ -5,12 +5,11 @@ use std::collections::BTreeSet;
 use archive_client::{Access, ArchiveStatus, Drain, ReplicaOverview};
 use archive_model::ReplicaKind;
 use clap::Args;
-
-use crate::context::Context;
-use crate::exit::{Exit, Failure};
-use crate::output::{Column, Output, Table, or_dash, size, tell};
-use crate::said;
-use crate::session::Session;
+use tools_terminal::context::Context;
+use tools_terminal::exit::{Exit, Failure};
+use tools_terminal::output::{Column, Output, Table, or_dash, size, tell};
+use tools_terminal::said;
+use tools_terminal::session::Session;
 
 /// Show replicas, nodes, volumes, space and what is wrong
 ///

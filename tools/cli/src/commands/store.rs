@@ -13,15 +13,15 @@ use archive_model::ReplicaId;
 use clap::Args;
 use serde::Serialize;
 use tokio::task::JoinSet;
+use tools_terminal::checksums::Checksums;
+use tools_terminal::context::Context;
+use tools_terminal::exit::{Exit, Failure};
+use tools_terminal::output::{Output, size, tell};
+use tools_terminal::progress::Progress;
+use tools_terminal::session::Session;
 
 use self::one::{One, StoredFile};
 use self::sources::Source;
-use crate::checksums::Checksums;
-use crate::context::Context;
-use crate::exit::{Exit, Failure};
-use crate::output::{Output, size, tell};
-use crate::progress::Progress;
-use crate::session::Session;
 
 /// Store files in every replica, and get a receipt for each
 ///
@@ -57,7 +57,7 @@ pub(crate) struct Store {
 /// The outcome for one path.
 #[derive(Debug, Serialize)]
 struct Outcome {
-    #[serde(serialize_with = "crate::shown_path::one")]
+    #[serde(serialize_with = "tools_terminal::shown_path::one")]
     path: PathBuf,
     #[serde(flatten)]
     done: Option<StoredFile>,

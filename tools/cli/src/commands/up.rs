@@ -16,12 +16,12 @@ use archive_daemon::{Clock, Daemon};
 use clap::Args;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use tools_terminal::context::Context;
+use tools_terminal::exit::{Exit, Failure};
 
 use self::prepare::{Prepared, prepare};
 use self::processes::Processes;
 use crate::commands::parts::{live, load};
-use crate::context::Context;
-use crate::exit::{Exit, Failure};
 
 /// Start a whole archive on this machine
 #[derive(Debug, Args)]

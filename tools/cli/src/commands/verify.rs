@@ -13,11 +13,10 @@ use archive_proof::{Custody, Envelope, Receipt, TrustFile};
 use clap::{Args, Subcommand};
 use jiff::Timestamp;
 use serde::Serialize;
-
-use crate::context::Context;
-use crate::exit::{Exit, Failure};
-use crate::output::{Column, Output, Table, or_dash, size, tell};
-use crate::session::client_file;
+use tools_terminal::context::Context;
+use tools_terminal::exit::{Exit, Failure};
+use tools_terminal::output::{Column, Output, Table, or_dash, size, tell};
+use tools_terminal::session::client_file;
 
 /// Verify signed documents and the audit log, without any network
 #[derive(Debug, Subcommand)]
@@ -60,7 +59,7 @@ pub(crate) struct VerifyReceipt {
 /// The statement of a receipt, for programs.
 #[derive(Debug, Serialize)]
 struct ReceiptStatement {
-    #[serde(serialize_with = "crate::shown_path::one")]
+    #[serde(serialize_with = "tools_terminal::shown_path::one")]
     file: PathBuf,
     valid: bool,
     archive: String,
@@ -77,7 +76,7 @@ struct ReceiptStatement {
 /// The reason why a receipt says nothing, for programs.
 #[derive(Debug, Serialize)]
 struct Refused {
-    #[serde(serialize_with = "crate::shown_path::one")]
+    #[serde(serialize_with = "tools_terminal::shown_path::one")]
     file: PathBuf,
     valid: bool,
     error: Failure,

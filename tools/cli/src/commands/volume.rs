@@ -7,14 +7,14 @@ use archive_model::{
     Act, Mode, NodeId, NodeState, ReplicaId, VolumeId, VolumeSelector, VolumeState,
 };
 use clap::{Args, Subcommand};
+use tools_terminal::context::Context;
+use tools_terminal::exit::{Exit, Failure};
+use tools_terminal::output::{Column, Output, Table, or_dash, size};
+use tools_terminal::reason::Reason;
+use tools_terminal::said;
+use tools_terminal::session::Session;
 
 use super::requests::ask;
-use crate::context::Context;
-use crate::exit::{Exit, Failure};
-use crate::output::{Column, Output, Table, or_dash, size};
-use crate::reason::Reason;
-use crate::said;
-use crate::session::Session;
 
 /// List disks, take new ones into service, and set which of them take new files
 ///

@@ -12,10 +12,9 @@ use std::path::{Path, PathBuf};
 use archive_formats::defect::Defect;
 use archive_formats::warc::{ReadError, Reader};
 use clap::Subcommand;
-
-use crate::context::Context;
-use crate::exit::{Exit, Failure};
-use crate::output::tell;
+use tools_terminal::context::Context;
+use tools_terminal::exit::{Exit, Failure};
+use tools_terminal::output::tell;
 
 /// Look into WARC and ARC files on this machine
 ///

@@ -6,12 +6,11 @@ use std::path::{Path, PathBuf};
 use archive_client::Preservation;
 use archive_client::preservation::Steps;
 use clap::Args;
-
-use crate::context::Context;
-use crate::exit::{Exit, Failure};
-use crate::output::size;
-use crate::save::Partial;
-use crate::session::Session;
+use tools_terminal::context::Context;
+use tools_terminal::exit::{Exit, Failure};
+use tools_terminal::output::size;
+use tools_terminal::save::Partial;
+use tools_terminal::session::Session;
 
 /// Export admin data and audit trail as lines of JSON
 ///

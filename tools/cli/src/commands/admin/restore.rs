@@ -7,10 +7,10 @@ use archive_ledger::restore::{Findings, FromExport, RestoreError, from_export};
 use archive_repository::restore::{RestoreReport, from_both, from_replicas};
 use clap::Args;
 use serde_json::{Value, json};
+use tools_terminal::context::Context;
+use tools_terminal::exit::{Exit, Failure};
 
 use crate::commands::{parts, talk};
-use crate::context::Context;
-use crate::exit::{Exit, Failure};
 
 /// Restore lost admin data, while the repository is stopped
 ///

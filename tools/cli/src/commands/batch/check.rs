@@ -10,9 +10,8 @@ use archive_component::{CompileError, Component, Components, to_binary};
 use archive_model::limits::LARGEST_COMPONENT;
 use clap::Args;
 use serde::Serialize;
-
-use crate::context::Context;
-use crate::exit::{Exit, Failure};
+use tools_terminal::context::Context;
+use tools_terminal::exit::{Exit, Failure};
 
 /// Say what a component is, or why it would be refused
 ///

@@ -3,10 +3,9 @@
 use archive_client::Batch;
 use archive_client::batch::JobDescription;
 use clap::Args;
-
-use crate::context::Context;
-use crate::exit::{Exit, Failure};
-use crate::session::Session;
+use tools_terminal::context::Context;
+use tools_terminal::exit::{Exit, Failure};
+use tools_terminal::session::Session;
 
 /// List the built-in jobs and their arguments
 ///

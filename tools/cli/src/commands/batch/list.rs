@@ -4,12 +4,12 @@ use archive_client::Batch;
 use archive_client::batch::JobStatus;
 use clap::Args;
 use serde::Serialize;
+use tools_terminal::context::Context;
+use tools_terminal::exit::{Exit, Failure};
+use tools_terminal::items::Items;
+use tools_terminal::session::Session;
 
 use super::said;
-use crate::context::Context;
-use crate::exit::{Exit, Failure};
-use crate::items::Items;
-use crate::session::Session;
 
 /// List the jobs that wait, run, or have output
 ///
@@ -57,7 +57,7 @@ fn line(job: &JobStatus) -> String {
         files,
         ..
     } = job;
-    let (state, submitted) = (state.word(), crate::said::time(*submitted));
+    let (state, submitted) = (state.word(), tools_terminal::said::time(*submitted));
     let what = said::what(&job.spec);
     format!("{id}  {state:<9}  {submitted}  {who}  {files} file(s)  {what}")
 }

@@ -7,13 +7,13 @@ use archive_client::batch::JobOutput;
 use archive_client::{Batch, Researcher};
 use archive_model::JobId;
 use clap::Args;
+use tools_terminal::context::Context;
+use tools_terminal::exit::{Exit, Failure};
+use tools_terminal::save::{Partial, to_stdout};
+use tools_terminal::session::Session;
 
 use super::Which;
 use super::status::{exit, show};
-use crate::context::Context;
-use crate::exit::{Exit, Failure};
-use crate::save::{Partial, to_stdout};
-use crate::session::Session;
 
 /// Fetch the output of a job
 ///

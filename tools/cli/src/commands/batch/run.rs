@@ -7,16 +7,16 @@ use archive_client::batch::{Code, JobState, JobStatus, Submission};
 use archive_daemon::{ByteSize, Chance, Period};
 use archive_model::{JobId, NameList, NamePattern, ReplicaId};
 use clap::Args;
+use tools_terminal::context::Context;
+use tools_terminal::exit::{Exit, Failure};
+use tools_terminal::output::tell;
+use tools_terminal::session::Session;
 
 use super::output::Places;
 use super::status::{exit, show};
 use super::watch::watch;
 use super::{check, job_id};
 use crate::commands::check::read_names;
-use crate::context::Context;
-use crate::exit::{Exit, Failure};
-use crate::output::tell;
-use crate::session::Session;
 
 /// The most gaps that are told one by one.
 const MOST_GAPS: usize = 20;
@@ -170,7 +170,7 @@ impl Run {
             | JobState::Partial => {}
         }
         for gap in job.gaps.iter().take(MOST_GAPS) {
-            tell(&format!("not read: {}", crate::said::gap(gap)));
+            tell(&format!("not read: {}", tools_terminal::said::gap(gap)));
         }
         if job.is_whole() {
             tell(&format!("job {id}: {files} file(s) read, none failed"));

@@ -1,9 +1,8 @@
 //! The words in which a job is shown to people.
 
 use archive_client::batch::{JobNode, JobStatus, Submitted};
-
-use crate::output::size;
-use crate::said::{gap, time, time_or_dash};
+use tools_terminal::output::size;
+use tools_terminal::said::{gap, time, time_or_dash};
 
 /// Names the program and its input.
 pub(super) fn what(spec: &Submitted) -> String {

@@ -3,12 +3,12 @@
 use archive_client::Batch;
 use archive_client::batch::{JobState, JobStatus};
 use clap::Args;
+use tools_terminal::context::Context;
+use tools_terminal::exit::{Exit, Failure};
+use tools_terminal::session::Session;
 
 use super::watch::watch;
 use super::{Which, said};
-use crate::context::Context;
-use crate::exit::{Exit, Failure};
-use crate::session::Session;
 
 /// Show the state of a job
 ///

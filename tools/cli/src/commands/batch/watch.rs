@@ -4,12 +4,11 @@ use std::time::Duration;
 
 use archive_client::batch::JobStatus;
 use archive_client::{Batch, Researcher};
-
-use crate::bars::{Bars, Counted};
-use crate::context::Context;
-use crate::exit::Failure;
-use crate::output::tell;
-use crate::session::Session;
+use tools_terminal::bars::{Bars, Counted};
+use tools_terminal::context::Context;
+use tools_terminal::exit::Failure;
+use tools_terminal::output::tell;
+use tools_terminal::session::Session;
 
 /// The time between two questions to the archive about the progress.
 const LOOK: Duration = Duration::from_millis(250);

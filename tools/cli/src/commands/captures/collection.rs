@@ -9,9 +9,8 @@ use std::time::Duration;
 
 use archive_formats::cdx::{Capture, Format};
 use archive_formats::http::{Chunked, Head};
+use tools_terminal::exit::{Exit, Failure};
 use url::Url;
-
-use crate::exit::{Exit, Failure};
 
 /// The largest head of an answer, in bytes.
 const LARGEST_HEAD: usize = 64 << 10;

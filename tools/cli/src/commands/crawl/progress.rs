@@ -7,9 +7,8 @@ use std::time::{Duration, Instant};
 use archive_daemon::Clock;
 use harvest_crawler::crawl::CrawlProgress;
 use tokio::sync::watch;
-
-use crate::output::size;
-use crate::progress::Progress;
+use tools_terminal::output::size;
+use tools_terminal::progress::Progress;
 
 /// The time over which a rate is taken.
 const WINDOW: Duration = Duration::from_secs(20);

@@ -3,9 +3,8 @@
 use harvest_crawler::crawl::CrawlCommand;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc::UnboundedSender;
-
-use crate::exit::Exit;
-use crate::progress::Progress;
+use tools_terminal::exit::Exit;
+use tools_terminal::progress::Progress;
 
 /// The signals, which do not end the process by themselves any more.
 #[derive(Debug)]

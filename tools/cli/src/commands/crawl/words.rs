@@ -8,10 +8,9 @@ use harvest_controller::{
     JobDirectory, JobDirectoryError, JobNotice, JobReport, JobStatus, UnansweredSeed,
 };
 use harvest_crawler::crawl::CrawlNotice;
-
-use crate::context::Context;
-use crate::exit::{Exit, Failure};
-use crate::output::{size, tell};
+use tools_terminal::context::Context;
+use tools_terminal::exit::{Exit, Failure};
+use tools_terminal::output::{size, tell};
 
 /// The most seeds that are named.
 const MOST_SEEDS: usize = 10;

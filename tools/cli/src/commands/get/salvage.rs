@@ -12,15 +12,15 @@ use std::path::{Path, PathBuf};
 use archive_client::{Access, FileRange, Hole, Losses, LostRecord, Salvaged, Span};
 use archive_model::{FileName, Root};
 use serde::Serialize;
+use tools_terminal::context::Context;
+use tools_terminal::exit::{Exit, Failure};
+use tools_terminal::losses::lines_of;
+use tools_terminal::output::{size, tell};
+use tools_terminal::progress::Progress;
+use tools_terminal::save::Partial;
+use tools_terminal::session::Session;
 
 use super::Destination;
-use crate::context::Context;
-use crate::exit::{Exit, Failure};
-use crate::losses::lines_of;
-use crate::output::{size, tell};
-use crate::progress::Progress;
-use crate::save::Partial;
-use crate::session::Session;
 
 /// The number of zeros written at a time.
 const ZEROS: usize = 64 * 1024;
@@ -49,7 +49,7 @@ struct Report<'a> {
     start: u64,
     /// The offset behind the last byte that was written.
     end: u64,
-    #[serde(serialize_with = "crate::shown_path::one")]
+    #[serde(serialize_with = "tools_terminal::shown_path::one")]
     path: &'a Path,
     /// The number of bytes that are good in no replica; zeros stand in their place.
     lost: u64,
@@ -58,7 +58,7 @@ struct Report<'a> {
     holes: u64,
     #[serde(
         skip_serializing_if = "Option::is_none",
-        serialize_with = "crate::shown_path::optional"
+        serialize_with = "tools_terminal::shown_path::optional"
     )]
     map: Option<&'a Path>,
     /// The records in the holes.

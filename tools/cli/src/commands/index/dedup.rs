@@ -9,13 +9,13 @@ use archive_daemon::ByteSize;
 use clap::Args;
 use index_dedup::{BuildError, BuildReport, Workspace, build};
 use serde::Serialize;
+use tools_terminal::context::Context;
+use tools_terminal::exit::{Exit, Failure};
+use tools_terminal::output::tell;
+use tools_terminal::progress::Progress;
+use tools_terminal::save::{Partial, to_stdout};
 
 use crate::commands::warc::open;
-use crate::context::Context;
-use crate::exit::{Exit, Failure};
-use crate::output::tell;
-use crate::progress::Progress;
-use crate::save::{Partial, to_stdout};
 
 /// Build an index of earlier captures, for crawls that do not store unchanged content again
 ///

@@ -8,12 +8,12 @@ use archive_daemon::ByteSize;
 use bytes::{Buf, Bytes};
 use clap::Args;
 use serde::Serialize;
+use tools_terminal::context::Context;
+use tools_terminal::exit::{Exit, Failure};
+use tools_terminal::save::{Partial, to_stdout};
+use tools_terminal::session::Session;
 
 use super::{named_set, without_settings};
-use crate::context::Context;
-use crate::exit::{Exit, Failure};
-use crate::save::{Partial, to_stdout};
-use crate::session::Session;
 
 /// Export captures as an index file
 ///

@@ -10,12 +10,12 @@ use tokio::runtime::Handle;
 use tokio::sync::mpsc;
 use tokio_stream::StreamExt;
 use tokio_stream::wrappers::ReceiverStream;
+use tools_terminal::context::Context;
+use tools_terminal::exit::{Exit, Failure};
+use tools_terminal::output::tell;
+use tools_terminal::session::Session;
 
 use super::named_set;
-use crate::context::Context;
-use crate::exit::{Exit, Failure};
-use crate::output::tell;
-use crate::session::Session;
 
 /// The number of bytes of a file read at once.
 const CHUNK: usize = 256 << 10;

@@ -3,11 +3,10 @@
 use archive_model::FileName;
 use clap::Args;
 use index_client::{FollowState, IndexStatus};
-
-use crate::context::Context;
-use crate::exit::{Exit, Failure};
-use crate::output::{Output, tell};
-use crate::session::Session;
+use tools_terminal::context::Context;
+use tools_terminal::exit::{Exit, Failure};
+use tools_terminal::output::{Output, tell};
+use tools_terminal::session::Session;
 
 /// Show how far the index has followed the archive, and which files it could not read
 ///

@@ -7,9 +7,9 @@ use archive_durable::{DiskError, directory, read_state, replace, replace_secret}
 use archive_rpc::{Authority, Serial};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
+use tools_terminal::exit::{Exit, Failure};
 
 use super::refused;
-use crate::exit::{Exit, Failure};
 
 /// The record of a certificate that was issued.
 #[derive(Debug, Serialize, Deserialize)]

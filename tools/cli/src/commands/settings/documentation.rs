@@ -327,7 +327,11 @@ mod tests {
         let toml =
             "[[replica]]\nid = \"one\"\nkind = \"bitarchive\"\n\n[[replica]]\nid = \"two\"\n";
         let text = document(Kind::Repository, toml);
-        assert_eq!(text.matches("# Its id.\n").count(), 2, "{text}");
+        assert_eq!(
+            text.matches("# The id of the replica.\n").count(),
+            2,
+            "{text}"
+        );
         assert_eq!(text.matches("# site is not set").count(), 2, "{text}");
     }
 }

@@ -5,8 +5,7 @@ use archive_client::{ClientError, Keeper, Preservation};
 use archive_model::{AnomalyState, FileName, FiledAnomaly};
 use jiff::Timestamp;
 use serde::Serialize;
-
-use crate::said;
+use tools_terminal::said;
 
 /// A moment in the life of a file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -96,13 +95,13 @@ pub(super) fn line(moment: &Moment) -> String {
 #[cfg(test)]
 mod tests {
     use archive_model::AnomalyClass;
+    use tools_terminal::testing::filed_anomaly;
 
     use super::*;
-    use crate::said::tests::filed;
 
     #[test]
     fn an_anomaly_is_found_and_ends() {
-        let open = filed(AnomalyClass::Missing, AnomalyState::Open);
+        let open = filed_anomaly(AnomalyClass::Missing, AnomalyState::Open);
         let moments = of(&open);
         assert_eq!(moments.len(), 1);
         assert_eq!(

@@ -8,11 +8,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use archive_client::{Announced, Deposit, Depositor, Ingest, StoreEvent, Stored};
 use archive_model::{FileName, ReplicaId, Root};
 use serde::Serialize;
+use tools_terminal::checksums::{self, Checksums};
+use tools_terminal::exit::{Exit, Failure};
+use tools_terminal::progress::Progress;
 
 use super::sources::SourceFile;
-use crate::checksums::{self, Checksums};
-use crate::exit::{Exit, Failure};
-use crate::progress::Progress;
 
 /// The context that all files share.
 #[derive(Debug)]
@@ -37,7 +37,7 @@ pub(super) struct StoredFile {
     /// The path of the receipt.
     #[serde(
         skip_serializing_if = "Option::is_none",
-        serialize_with = "crate::shown_path::optional"
+        serialize_with = "tools_terminal::shown_path::optional"
     )]
     receipt: Option<PathBuf>,
     /// The name of another file in the archive that differs from this one only in case.

@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 
 use archive_durable::directory::{self, EntryKind};
 use archive_model::FileName;
+use tools_terminal::exit::Failure;
 
 use crate::commands::get::name;
-use crate::exit::Failure;
 
 /// A path, and the file that it is, or the reason why it is not a file.
 #[derive(Debug)]

@@ -3,9 +3,8 @@
 use std::path::Path;
 
 use archive_durable::{DiskError, read_state, replace};
-
-use crate::exit::Failure;
-use crate::output::tell;
+use tools_terminal::exit::Failure;
+use tools_terminal::output::tell;
 
 /// An endpoint: its name, and its address.
 pub(super) type Endpoint<'a> = (&'static str, &'a str);

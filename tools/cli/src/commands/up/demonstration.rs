@@ -9,10 +9,10 @@ use archive_daemon::Clock;
 use archive_model::FileName;
 use serde_json::Value;
 use tokio::process::Command;
+use tools_terminal::output::{size, tell};
 
 use super::prepare::{CHECKSUM_REPLICA, Prepared, REPLICAS};
 use super::processes::Processes;
-use crate::output::{size, tell};
 
 /// The documentation that is served on loopback and archived from there, where it is installed.
 const SOURCES: [&str; 2] = ["/usr/share/doc", "/usr/share/common-licenses"];

@@ -11,8 +11,7 @@ use std::ops::Range;
 use std::path::Path;
 
 use archive_durable::read_state;
-
-use crate::exit::Failure;
+use tools_terminal::exit::Failure;
 
 /// The file in which the kernel says from which ports it serves outgoing connections.
 const OUTGOING: &str = "/proc/sys/net/ipv4/ip_local_port_range";

@@ -16,10 +16,10 @@ use archive_model::{NodeId, ReplicaId, VolumeId};
 use archive_proof::{SigningKey, TrustFile, TrustedKey};
 use archive_rpc::{Authority, Grant, Validity};
 use jiff::Timestamp;
+use tools_terminal::exit::{Exit, Failure};
 
 use super::client_file::keep_client_file;
 use super::ports::free_addresses;
-use crate::exit::{Exit, Failure};
 
 /// The bitarchive replicas.
 pub(crate) const REPLICAS: [&str; 2] = ["one", "two"];

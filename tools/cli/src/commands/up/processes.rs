@@ -16,9 +16,9 @@ use archive_durable::{directory, read_state, replace};
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::process::{Child, Command};
 use tokio_util::sync::CancellationToken;
+use tools_terminal::output::tell;
 
 use super::prepare::{CHECKSUM_PART, CHECKSUM_VERB, INDEX, Prepared, REPLICAS, VIEWER};
-use crate::output::tell;
 
 /// The parts, as processes.
 pub(super) struct Processes {

@@ -7,10 +7,9 @@ use archive_ledger::admin::stamp::{self, LogEnd};
 use archive_ledger::audit_log::{Hash, LogError, Verified, Walk, verify_all};
 use clap::Args;
 use serde::Serialize;
-
-use crate::context::Context;
-use crate::exit::{Exit, Failure};
-use crate::output::tell;
+use tools_terminal::context::Context;
+use tools_terminal::exit::{Exit, Failure};
+use tools_terminal::output::tell;
 
 /// Verify that nobody has changed the audit log: its lines are chained by hashes
 ///
@@ -53,7 +52,7 @@ struct KnownEnd {
 /// The statement of the log, for programs.
 #[derive(Debug, Serialize)]
 struct LogStatement {
-    #[serde(serialize_with = "crate::shown_path::list")]
+    #[serde(serialize_with = "tools_terminal::shown_path::list")]
     files: Vec<PathBuf>,
     valid: bool,
     lines: u64,
@@ -74,12 +73,12 @@ struct LogStatement {
 /// The place where the log is broken.
 #[derive(Debug, Serialize)]
 struct Broken {
-    #[serde(serialize_with = "crate::shown_path::list")]
+    #[serde(serialize_with = "tools_terminal::shown_path::list")]
     files: Vec<PathBuf>,
     valid: bool,
     #[serde(
         skip_serializing_if = "Option::is_none",
-        serialize_with = "crate::shown_path::optional"
+        serialize_with = "tools_terminal::shown_path::optional"
     )]
     file: Option<PathBuf>,
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -11,14 +11,14 @@ use archive_proof::{RecordProofError, TrustFile, record_proof};
 use clap::Args;
 use jiff::Timestamp;
 use serde::Serialize;
+use tools_terminal::context::Context;
+use tools_terminal::exit::{Exit, Failure};
+use tools_terminal::output::{Output, size, tell};
+use tools_terminal::save::to_stdout;
+use tools_terminal::session::client_file;
 
 use super::Refused;
 use crate::commands::get::Destination;
-use crate::context::Context;
-use crate::exit::{Exit, Failure};
-use crate::output::{Output, size, tell};
-use crate::save::to_stdout;
-use crate::session::client_file;
 
 /// Verify record proofs: which bytes they prove, of which archive file
 ///
@@ -45,7 +45,7 @@ pub(crate) struct VerifyProof {
 /// The statement of a proof, for programs.
 #[derive(Debug, Serialize)]
 struct ProofStatement {
-    #[serde(serialize_with = "crate::shown_path::one")]
+    #[serde(serialize_with = "tools_terminal::shown_path::one")]
     file: PathBuf,
     valid: bool,
     archive: String,

@@ -6,10 +6,10 @@ use std::path::PathBuf;
 use archive_formats::http::{Body, Head, Limits};
 use archive_formats::warc::{Reader, Record};
 use clap::Args;
+use tools_terminal::context::Context;
+use tools_terminal::exit::{Exit, Failure};
 
 use super::{FileReport, file, open, read};
-use crate::context::Context;
-use crate::exit::{Exit, Failure};
 
 /// The longest head of an HTTP message.
 const HEAD_LIMIT: usize = 1 << 20;

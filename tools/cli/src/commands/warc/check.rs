@@ -7,11 +7,11 @@ use archive_formats::warc::validate::of_defect;
 use archive_formats::warc::{Reader, Severity, Validator, Violation};
 use clap::Args;
 use serde::Serialize;
+use tools_terminal::context::Context;
+use tools_terminal::exit::{Exit, Failure};
+use tools_terminal::output::tell;
 
 use super::{each, open, read};
-use crate::context::Context;
-use crate::exit::{Exit, Failure};
-use crate::output::tell;
 
 /// Check WARC files against the standard (ISO 28500:2009 and 2017)
 ///

@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 use archive_formats::warc::Reader;
 use clap::Args;
 use serde::Serialize;
+use tools_terminal::context::Context;
+use tools_terminal::exit::{Exit, Failure};
 
 use super::{FileReport, each, open, read};
-use crate::context::Context;
-use crate::exit::{Exit, Failure};
 
 /// List the records of WARC and ARC files
 ///

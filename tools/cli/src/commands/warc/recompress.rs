@@ -5,11 +5,11 @@ use std::path::PathBuf;
 
 use archive_formats::warc::{Reader, Writer};
 use clap::Args;
+use tools_terminal::context::Context;
+use tools_terminal::exit::{Exit, Failure};
+use tools_terminal::save::{Partial, to_stdout};
 
 use super::{FileReport, open, read};
-use crate::context::Context;
-use crate::exit::{Exit, Failure};
-use crate::save::{Partial, to_stdout};
 
 /// Write an archive file anew, with one gzip member for each record
 ///

@@ -9,9 +9,9 @@ use archive_client::losses::{Whereabouts, records_in};
 use archive_client::{Hole, Losses, Salvaged};
 use archive_model::FileName;
 use tokio::task::spawn_blocking;
+use tools_terminal::exit::Failure;
 
 use super::{MOST_HOLES, Map};
-use crate::exit::Failure;
 
 /// The number of bytes read at a time.
 const PIECE: u64 = 64 * 1024;

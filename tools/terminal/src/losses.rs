@@ -20,13 +20,14 @@ use crate::session::Session;
 const MOST_READ: u64 = 64 << 30;
 
 /// The most items that wait until the archive has said all of them.
-pub(crate) const MOST_WAITING: usize = 10_000;
+pub const MOST_WAITING: usize = 10_000;
 
 /// The most answers that are kept: the copies of a file are often damaged in the same bytes.
 const MOST_KEPT: usize = 16;
 
 /// Looks for records, and remembers a little.
-pub(crate) struct Looking<'a> {
+#[derive(Debug)]
+pub struct Looking<'a> {
     session: &'a Session,
     /// The number of bytes that may still be read; `None` is any number.
     left: Option<u64>,
@@ -35,7 +36,7 @@ pub(crate) struct Looking<'a> {
 
 /// An item, and the records in the bytes that it tells of.
 #[derive(Debug, Serialize)]
-pub(crate) struct WithRecords<'a, T> {
+pub struct WithRecords<'a, T> {
     #[serde(flatten)]
     item: &'a T,
     #[serde(flatten)]
@@ -44,7 +45,7 @@ pub(crate) struct WithRecords<'a, T> {
 
 /// The records that damage touches, as far as they could be named.
 #[derive(Debug, Default, Serialize)]
-pub(crate) struct RecordLosses {
+pub struct RecordLosses {
     #[serde(flatten)]
     losses: Option<Losses>,
     /// The reason why the records cannot be named.
@@ -54,17 +55,17 @@ pub(crate) struct RecordLosses {
 
 impl RecordLosses {
     /// Returns whether the records could not be named.
-    pub(crate) const fn is_failed(&self) -> bool {
+    pub const fn is_failed(&self) -> bool {
         self.error.is_some()
     }
 
     /// Returns an item with these records in it.
-    pub(crate) const fn of<'a, T>(&'a self, item: &'a T) -> WithRecords<'a, T> {
+    pub const fn of<'a, T>(&'a self, item: &'a T) -> WithRecords<'a, T> {
         WithRecords { item, told: self }
     }
 
     /// Returns a line, and under it a line for each record.
-    pub(crate) fn below(&self, line: String) -> String {
+    pub fn below(&self, line: String) -> String {
         let mut lines = vec![line];
         lines.extend(self.losses.iter().flat_map(lines_of));
         if let Some(Failure { message, .. }) = &self.error {
@@ -75,7 +76,7 @@ impl RecordLosses {
 }
 
 /// Returns the losses as people read them, a line each.
-pub(crate) fn lines_of(losses: &Losses) -> Vec<String> {
+pub fn lines_of(losses: &Losses) -> Vec<String> {
     let Losses {
         records,
         unknown,
@@ -101,7 +102,7 @@ pub(crate) fn lines_of(losses: &Losses) -> Vec<String> {
 }
 
 /// Returns the damaged bytes of an anomaly; an empty list where it is not about some bytes.
-pub(crate) fn damaged(anomaly: &FiledAnomaly) -> Vec<Range<u64>> {
+pub fn damaged(anomaly: &FiledAnomaly) -> Vec<Range<u64>> {
     if anomaly.lost.is_empty() {
         // Where the size is not known, the admission tells it later.
         return anomaly.groups.byte_ranges(u64::MAX).collect();
@@ -112,7 +113,7 @@ pub(crate) fn damaged(anomaly: &FiledAnomaly) -> Vec<Range<u64>> {
 
 impl<'a> Looking<'a> {
     /// Begins to look. `is_named`: a person has named the files, so that as much is read as it takes.
-    pub(crate) fn new(session: &'a Session, is_named: bool) -> Self {
+    pub fn new(session: &'a Session, is_named: bool) -> Self {
         Self {
             session,
             left: (!is_named).then_some(MOST_READ),
@@ -121,7 +122,7 @@ impl<'a> Looking<'a> {
     }
 
     /// Looks for the records in the bytes that an anomaly tells of.
-    pub(crate) async fn look(&mut self, anomaly: &FiledAnomaly) -> RecordLosses {
+    pub async fn look(&mut self, anomaly: &FiledAnomaly) -> RecordLosses {
         let ranges = damaged(anomaly);
         let Some(last) = ranges.iter().map(|range| range.end).max() else {
             return RecordLosses::default();
@@ -183,7 +184,7 @@ mod tests {
     use archive_model::{AnomalyClass, AnomalyState};
 
     use super::*;
-    use crate::said::tests::filed;
+    use crate::testing::filed_anomaly;
 
     #[test]
     fn what_is_damaged_is_said_in_records() {
@@ -212,7 +213,7 @@ mod tests {
             "17  lost\n    wholly  offset 12  response  2026-01-02T03:04:05Z  http://a/ [2J\n    \
              and 3 more records\n    unknown bytes 20-29: nobody can say which records begin there"
         );
-        let anomaly = filed(AnomalyClass::Lost, AnomalyState::Open);
+        let anomaly = filed_anomaly(AnomalyClass::Lost, AnomalyState::Open);
         let json = serde_json::to_value(told.of(&anomaly)).unwrap();
         assert_eq!((&json["id"], &json["kind"]), (&"17".into(), &"lost".into()));
         assert_eq!(json["records"][0]["url"], "http://a/\u{1b}[2J", "as it is");
@@ -233,7 +234,7 @@ mod tests {
 
     #[test]
     fn damaged_bytes_are_lost_bytes_or_whole_groups() {
-        let mut anomaly = filed(AnomalyClass::Missing, AnomalyState::Open);
+        let mut anomaly = filed_anomaly(AnomalyClass::Missing, AnomalyState::Open);
         assert!(damaged(&anomaly).is_empty());
         anomaly.groups.insert(1..3);
         assert_eq!(damaged(&anomaly).first(), Some(&(16_384..49_152)));

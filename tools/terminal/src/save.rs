@@ -1,4 +1,9 @@
 //! A file that is fetched: beside its name until it is whole, never over another one unless that is asked for.
+//!
+//! # Errors
+//!
+//! Every function fails when the disk does, with the path and the reason; `to_stdout` also where JSON is asked for, and
+//! `create` where the name is taken.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
@@ -10,7 +15,7 @@ use crate::exit::{Exit, Failure};
 use crate::output::Output;
 
 /// Returns whether `path` is stdout, which only one thing can have.
-pub(crate) fn to_stdout(path: &Path, output: &Output) -> Result<bool, Failure> {
+pub fn to_stdout(path: &Path, output: &Output) -> Result<bool, Failure> {
     let is_stdout = path == Path::new("-");
     if is_stdout && output.is_json() {
         return Err(Failure::usage(
@@ -22,7 +27,7 @@ pub(crate) fn to_stdout(path: &Path, output: &Output) -> Result<bool, Failure> {
 
 /// A file that is being written. Dropped before it is kept, it leaves nothing behind.
 #[derive(Debug)]
-pub(crate) struct Partial {
+pub struct Partial {
     file: File,
     beside: PathBuf,
     path: PathBuf,
@@ -32,7 +37,7 @@ pub(crate) struct Partial {
 
 impl Partial {
     /// Begins `PATH.partial`. `replace`: what bears the name, or is left of another attempt, goes.
-    pub(crate) fn create(path: &Path, replace: bool) -> Result<Self, Failure> {
+    pub fn create(path: &Path, replace: bool) -> Result<Self, Failure> {
         let path = std::path::absolute(path).map_err(|error| Failure::unreadable(path, &error))?;
         if !replace && path.symlink_metadata().is_ok() {
             return Err(taken(&path));
@@ -70,7 +75,7 @@ impl Partial {
     }
 
     /// Takes the next bytes.
-    pub(crate) fn write(&mut self, bytes: &[u8]) -> Result<(), Failure> {
+    pub fn write(&mut self, bytes: &[u8]) -> Result<(), Failure> {
         let written = self.file.write_all(bytes);
         written.map_err(|error| {
             Failure::failed(format!(
@@ -81,14 +86,14 @@ impl Partial {
     }
 
     /// Returns a second handle on the file, for code that writes to it by itself.
-    pub(crate) fn writer(&self) -> Result<File, Failure> {
+    pub fn writer(&self) -> Result<File, Failure> {
         self.file
             .try_clone()
             .map_err(|error| Failure::failed(format!("{}: {error}", self.path.display())))
     }
 
     /// Makes the file durable and gives it its name.
-    pub(crate) fn keep(mut self) -> Result<(), Failure> {
+    pub fn keep(mut self) -> Result<(), Failure> {
         self.file
             .sync_all()
             .map_err(|error| disk(&DiskError::new("fsync", &self.beside, error)))?;

@@ -1,5 +1,9 @@
 //! Answers that are written while they come: lines for people, or one JSON document that is whole and valid also when
 //! the answer is not.
+//!
+//! # Errors
+//!
+//! Every function fails when stdout cannot be written.
 
 use std::io::{self, BufWriter, IsTerminal, Stdout, Write};
 
@@ -10,7 +14,7 @@ use crate::output::{Output, tell};
 
 /// Items on their way to stdout.
 #[derive(Debug)]
-pub(crate) struct Items<W: Write = BufWriter<Stdout>> {
+pub struct Items<W: Write = BufWriter<Stdout>> {
     out: W,
     json: bool,
     first: bool,
@@ -30,7 +34,7 @@ struct End<'a, T> {
 
 impl Items {
     /// Begins the list `name`.
-    pub(crate) fn begin(output: &Output, name: &str) -> Result<Self, Failure> {
+    pub fn begin(output: &Output, name: &str) -> Result<Self, Failure> {
         Self::within(output.writer(), output.is_json(), name)
     }
 }
@@ -51,7 +55,7 @@ impl<W: Write> Items<W> {
     }
 
     /// Writes one item, as JSON or as the line that stands for it.
-    pub(crate) fn item(
+    pub fn item(
         &mut self,
         item: &impl Serialize,
         line: impl FnOnce() -> String,
@@ -72,7 +76,7 @@ impl<W: Write> Items<W> {
     }
 
     /// Writes a line that only people get.
-    pub(crate) fn line(&mut self, line: &str) -> Result<(), Failure> {
+    pub fn line(&mut self, line: &str) -> Result<(), Failure> {
         if self.json {
             return Ok(());
         }
@@ -82,7 +86,7 @@ impl<W: Write> Items<W> {
     /// Ends the document: `tail` goes on in the object. Says what went wrong, if it did.
     ///
     /// `complete`: nothing is lacking in what came. The exit is that of the failure, where there is one.
-    pub(crate) fn end(
+    pub fn end(
         mut self,
         complete: bool,
         tail: impl Serialize,

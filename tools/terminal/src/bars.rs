@@ -7,15 +7,17 @@ use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 /// The bars, each by the name of what it measures.
 #[derive(Debug)]
-pub(crate) struct Bars {
+pub struct Bars {
     all: MultiProgress,
     bars: BTreeMap<String, ProgressBar>,
 }
 
 /// The unit that a bar counts.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Counted {
+pub enum Counted {
+    /// Files, as a number.
     Files,
+    /// Bytes, with their rate.
     Bytes,
 }
 
@@ -36,7 +38,9 @@ impl Counted {
 }
 
 impl Bars {
-    pub(crate) fn new(shown: bool) -> Self {
+    /// Makes a set without bars. It draws nothing where `shown` is false.
+    #[must_use]
+    pub fn new(shown: bool) -> Self {
         let target = if shown {
             ProgressDrawTarget::stderr()
         } else {
@@ -49,7 +53,7 @@ impl Bars {
     }
 
     /// Says how far `of` is, out of `total` where that is known.
-    pub(crate) fn step(&mut self, of: &str, counted: Counted, done: u64, total: Option<u64>) {
+    pub fn step(&mut self, of: &str, counted: Counted, done: u64, total: Option<u64>) {
         let all = &self.all;
         let bar = self.bars.entry(of.to_owned()).or_insert_with(|| {
             let bar = all.add(ProgressBar::new_spinner().with_prefix(of.to_owned()));
@@ -65,19 +69,19 @@ impl Bars {
     }
 
     /// Takes one bar away.
-    pub(crate) fn end(&mut self, of: &str) {
+    pub fn end(&mut self, of: &str) {
         if let Some(bar) = self.bars.remove(of) {
             bar.finish_and_clear();
         }
     }
 
     /// Does something that writes on the terminal without tearing the bars.
-    pub(crate) fn suspend<T>(&self, write: impl FnOnce() -> T) -> T {
+    pub fn suspend<T>(&self, write: impl FnOnce() -> T) -> T {
         self.all.suspend(write)
     }
 
     /// Takes all bars away.
-    pub(crate) fn finish(&mut self) {
+    pub fn finish(&mut self) {
         while let Some((_, bar)) = self.bars.pop_first() {
             bar.finish_and_clear();
         }

@@ -4,18 +4,20 @@ use std::str::FromStr;
 
 /// `A-B`, or `A-` for everything from A on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct ByteRange {
+pub struct ByteRange {
     /// The first byte.
-    pub(crate) start: u64,
+    pub start: u64,
     /// The offset behind the last byte; `None`: the end of the file.
-    pub(crate) end: Option<u64>,
+    pub end: Option<u64>,
 }
 
 /// The reason why a text is not a range.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum InvalidRange {
+pub enum InvalidRange {
+    /// The text has another form.
     #[error("write it as FIRST-LAST, both included and counted from 0, or as FIRST-")]
     Form,
+    /// The last byte comes before the first.
     #[error("the last byte comes before the first")]
     Backwards,
 }

@@ -9,13 +9,13 @@ use crate::output::tell;
 
 /// The progress of a transfer, in bytes. Cheap to clone.
 #[derive(Clone, Debug)]
-pub(crate) struct Progress {
+pub struct Progress {
     bar: ProgressBar,
 }
 
 impl Progress {
     /// Returns a bar for a known number of bytes.
-    pub(crate) fn bytes(total: u64) -> Self {
+    pub fn bytes(total: u64) -> Self {
         let bar = ProgressBar::with_draw_target(Some(total), ProgressDrawTarget::stderr());
         let style = "{wide_bar} {bytes}/{total_bytes}  {bytes_per_sec}  {eta}  {msg}";
         // A template of ours that does not parse is seen at once; the plain bar does as well.
@@ -27,7 +27,7 @@ impl Progress {
     }
 
     /// Returns a line for work whose end nobody knows.
-    pub(crate) fn counting() -> Self {
+    pub fn counting() -> Self {
         let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
         let style = ProgressStyle::with_template("{spinner} {elapsed_precise}  {msg}");
         bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()));
@@ -36,19 +36,19 @@ impl Progress {
     }
 
     /// Returns a progress that shows no bar.
-    pub(crate) fn hidden() -> Self {
+    pub fn hidden() -> Self {
         Self {
             bar: ProgressBar::hidden(),
         }
     }
 
     /// Says what is going on, beside the bar.
-    pub(crate) fn message(&self, message: String) {
+    pub fn message(&self, message: String) {
         self.bar.set_message(message);
     }
 
     /// Goes from `before` to `now` bytes of one file; a new attempt may go back.
-    pub(crate) fn step(&self, before: u64, now: u64) {
+    pub fn step(&self, before: u64, now: u64) {
         match now.checked_sub(before) {
             Some(more) => self.bar.inc(more),
             None => self.bar.dec(before - now),
@@ -56,30 +56,30 @@ impl Progress {
     }
 
     /// Counts what is read.
-    pub(crate) fn watch<R: Read>(&self, source: R) -> WatchedReader<R> {
+    pub fn watch<R: Read>(&self, source: R) -> WatchedReader<R> {
         let progress = self.clone();
         WatchedReader { source, progress }
     }
 
     /// Says something on stderr without tearing the bar.
-    pub(crate) fn tell(&self, message: &str) {
+    pub fn tell(&self, message: &str) {
         self.suspend(|| tell(message));
     }
 
     /// Does something that writes on the terminal without tearing the bar.
-    pub(crate) fn suspend<T>(&self, write: impl FnOnce() -> T) -> T {
+    pub fn suspend<T>(&self, write: impl FnOnce() -> T) -> T {
         self.bar.suspend(write)
     }
 
     /// Takes the bar away.
-    pub(crate) fn finish(&self) {
+    pub fn finish(&self) {
         self.bar.finish_and_clear();
     }
 }
 
 /// A reader whose bytes are counted by a bar.
 #[derive(Debug)]
-pub(crate) struct WatchedReader<R> {
+pub struct WatchedReader<R> {
     source: R,
     progress: Progress,
 }

@@ -13,7 +13,7 @@ use serde::Serialize;
 /// The documented exit codes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub(crate) enum Exit {
+pub enum Exit {
     /// 0: done, and nothing is wrong.
     Done,
     /// 1: done, and something is damaged, missing, partial or failed.
@@ -33,14 +33,14 @@ pub(crate) enum Exit {
 }
 
 /// The end of every command's long help.
-pub(crate) const CODES: &str = "Exit codes: 0 done · 1 done, and something is damaged, missing, partial or failed · \
+pub const CODES: &str = "Exit codes: 0 done · 1 done, and something is damaged, missing, partial or failed · \
     2 usage · 3 settings · 4 unreachable, stalled or timed out · 5 refused (role, conflict, checksum) · \
     70 a bug · 130 Ctrl-C. A command about several files tries all of them: if all failures have one code, that is the \
     exit code, and otherwise it is 1.";
 
 impl Exit {
     /// Returns the number of the exit code.
-    pub(crate) const fn code(self) -> u8 {
+    pub const fn code(self) -> u8 {
         match self {
             Self::Done => 0,
             Self::Failed => 1,
@@ -54,7 +54,7 @@ impl Exit {
     }
 
     /// Returns the exit code of several files: what failed in one way gives its code, what failed in several gives 1.
-    pub(crate) fn of_all(exits: impl IntoIterator<Item = Self>) -> Self {
+    pub fn of_all(exits: impl IntoIterator<Item = Self>) -> Self {
         let mut failures = exits.into_iter().filter(|exit| *exit != Self::Done);
         let Some(first) = failures.next() else {
             return Self::Done;
@@ -88,33 +88,34 @@ impl From<Class> for Exit {
 
 /// A failure of a command, in two parts: what happened; what to do next.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub(crate) struct Failure {
+pub struct Failure {
     /// The exit code that the failure gives.
     #[serde(rename = "class")]
-    pub(crate) exit: Exit,
+    pub exit: Exit,
     /// The two parts as one text; empty if nobody listens any more.
-    pub(crate) message: String,
+    pub message: String,
 }
 
 impl Failure {
-    pub(crate) fn new(exit: Exit, message: impl Into<String>) -> Self {
+    /// Makes the end of a command that failed with this exit code, and says why.
+    pub fn new(exit: Exit, message: impl Into<String>) -> Self {
         let message = message.into();
         Self { exit, message }
     }
 
     /// Makes the failure of a command line that is wrong.
-    pub(crate) fn usage(message: impl Into<String>) -> Self {
+    pub fn usage(message: impl Into<String>) -> Self {
         Self::new(Exit::Usage, message)
     }
 
     /// Makes the failure of something that could not be done here.
-    pub(crate) fn failed(message: impl Into<String>) -> Self {
+    pub fn failed(message: impl Into<String>) -> Self {
         Self::new(Exit::Failed, message)
     }
 
     /// Names the file that the failure is about, where the message does not begin with it.
     #[must_use]
-    pub(crate) fn about(self, name: &str) -> Self {
+    pub fn about(self, name: &str) -> Self {
         if self.message.starts_with(name) {
             return self;
         }
@@ -122,7 +123,7 @@ impl Failure {
     }
 
     /// Makes the failure of a file that was named on the command line and cannot be read.
-    pub(crate) fn unreadable(path: &std::path::Path, error: &io::Error) -> Self {
+    pub fn unreadable(path: &std::path::Path, error: &io::Error) -> Self {
         let path = path.display();
         if error.kind() == io::ErrorKind::NotFound {
             return Self::usage(format!("{path}: there is no such file; correct the path"));
@@ -132,7 +133,7 @@ impl Failure {
 
     /// Makes the failure of an answer that cannot be written. The reader who closed the pipe has seen enough, but not
     /// everything.
-    pub(crate) fn output(error: &io::Error) -> Self {
+    pub fn output(error: &io::Error) -> Self {
         if error.kind() == io::ErrorKind::BrokenPipe {
             return Self::failed("");
         }

@@ -1,21 +1,21 @@
 //! Paths in JSON documents: a name that is no UTF-8 is shown with `U+FFFD` for each part that is not, as on a terminal.
 //! Every deed stays in the document, whatever the name of its file.
+//!
+//! # Errors
+//!
+//! The serializer's own.
 
 use std::path::{Path, PathBuf};
 
 use serde::{Serialize, Serializer};
 
 /// Writes one path, for `serialize_with`.
-pub(crate) fn one<S: Serializer>(
-    path: &impl AsRef<Path>,
-    serializer: S,
-) -> Result<S::Ok, S::Error> {
+pub fn one<S: Serializer>(path: &impl AsRef<Path>, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_str(&path.as_ref().display())
 }
 
 /// Writes a path that may be absent.
-#[expect(clippy::ref_option, reason = "serde hands over the field as it is")]
-pub(crate) fn optional<P: AsRef<Path>, S: Serializer>(
+pub fn optional<P: AsRef<Path>, S: Serializer>(
     path: &Option<P>,
     serializer: S,
 ) -> Result<S::Ok, S::Error> {
@@ -26,7 +26,7 @@ pub(crate) fn optional<P: AsRef<Path>, S: Serializer>(
 }
 
 /// Writes several paths.
-pub(crate) fn list<S: Serializer>(
+pub fn list<S: Serializer>(
     paths: &impl AsRef<[PathBuf]>,
     serializer: S,
 ) -> Result<S::Ok, S::Error> {

@@ -13,10 +13,10 @@ use crate::output::Output;
 /// The options that every command takes.
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Options of every command")]
-pub(crate) struct Global {
+pub struct Global {
     /// Print one JSON document on stdout and nothing else; `warc list`, `warc check` and `captures` print one on each line
     #[arg(long, global = true)]
-    pub(crate) json: bool,
+    pub json: bool,
     /// The client file, with the addresses of the archive, the trust file and your certificates [default:
     /// holdfast-data/client.toml]
     #[arg(
@@ -26,25 +26,28 @@ pub(crate) struct Global {
         env = "HOLDFAST_CLIENT",
         hide_env_values = true
     )]
-    pub(crate) client: Option<PathBuf>,
+    pub client: Option<PathBuf>,
     /// Act in this role, with an identity of the client file [default: the default identity of that file]
     #[arg(long = "as", global = true, value_name = "ROLE[/NAME]")]
-    pub(crate) who: Option<Who>,
+    pub who: Option<Who>,
     /// Override a setting of the file that the command reads; may be given several times
     #[arg(long, global = true, value_name = "KEY=VALUE")]
-    pub(crate) set: Vec<String>,
+    pub set: Vec<String>,
 }
 
 /// The options of every command, and the output that the answer is written to.
 #[derive(Debug)]
-pub(crate) struct Context {
-    pub(crate) global: Global,
-    pub(crate) output: Output,
+pub struct Context {
+    /// The options of every command, as they were given.
+    pub global: Global,
+    /// The output that the answer is written to.
+    pub output: Output,
 }
 
 impl Context {
     /// Makes the context of the command that was given these options.
-    pub(crate) const fn new(global: Global) -> Self {
+    #[must_use]
+    pub const fn new(global: Global) -> Self {
         let output = Output::new(global.json);
         Self { global, output }
     }

@@ -1,4 +1,9 @@
 //! The way to the archive: the client file, one's own identity, whom to trust, and the connection.
+//!
+//! # Errors
+//!
+//! Every function fails on a client file that is missing or wrong, and says what to write there; the archive itself is not
+//! asked yet.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -21,7 +26,7 @@ const DEFAULT: &str = "holdfast-data/client.toml";
 
 /// A connection that is made at its first use.
 #[derive(Debug)]
-pub(crate) struct Session {
+pub struct Session {
     channel: Channel,
     trust: Arc<TrustFile>,
     limits: ClientLimits,
@@ -35,7 +40,7 @@ pub(crate) struct Session {
 
 impl Session {
     /// Reads the client file and everything that it names. Inside a runtime only.
-    pub(crate) fn open(global: &Global) -> Result<Self, Failure> {
+    pub fn open(global: &Global) -> Result<Self, Failure> {
         let file = client_file(global)?;
         let now = SystemTime::from(Clock::system().now());
         let credentials = file.credentials(global.who.as_ref(), now)?;
@@ -56,22 +61,22 @@ impl Session {
     }
 
     /// Returns a client that stores files.
-    pub(crate) fn depositor(&self) -> Depositor {
+    pub fn depositor(&self) -> Depositor {
         Depositor::new(self.channel.clone(), Arc::clone(&self.trust), self.limits)
     }
 
     /// Returns a client that looks after the files.
-    pub(crate) fn keeper(&self) -> Keeper {
+    pub fn keeper(&self) -> Keeper {
         Keeper::new(self.channel.clone(), self.limits)
     }
 
     /// Returns a client that runs jobs over the files.
-    pub(crate) fn researcher(&self) -> Researcher {
+    pub fn researcher(&self) -> Researcher {
         Researcher::new(self.channel.clone(), self.limits)
     }
 
     /// Returns a client that looks up captures, and looks after the index.
-    pub(crate) fn index(&self) -> Result<IndexClient, Failure> {
+    pub fn index(&self) -> Result<IndexClient, Failure> {
         let channel = self.index.clone().ok_or_else(|| {
             Failure::new(
                 Exit::Settings,
@@ -86,7 +91,7 @@ impl Session {
     }
 
     /// Returns the beginning of the addresses of the replay listener.
-    pub(crate) fn replay(&self) -> Result<&str, Failure> {
+    pub fn replay(&self) -> Result<&str, Failure> {
         self.replay.as_deref().ok_or_else(|| {
             Failure::new(
                 Exit::Settings,
@@ -96,17 +101,17 @@ impl Session {
     }
 
     /// Returns the time to wait for an answer.
-    pub(crate) const fn patience(&self) -> Duration {
+    pub const fn patience(&self) -> Duration {
         self.limits.answer()
     }
 
     /// Returns the number of tries without progress before giving up.
-    pub(crate) const fn attempts(&self) -> u32 {
+    pub const fn attempts(&self) -> u32 {
         self.limits.attempts
     }
 
     /// Returns the words for an error: a person who may not do something learns who may.
-    pub(crate) fn failure(&self, error: ClientError) -> Failure {
+    pub fn failure(&self, error: ClientError) -> Failure {
         let refused = matches!(error, ClientError::Refused(_));
         let failure = Failure::from(error);
         if !refused {
@@ -120,14 +125,14 @@ impl Session {
     }
 
     /// Returns a client that reads files.
-    pub(crate) fn reader(&self) -> Reader {
+    pub fn reader(&self) -> Reader {
         Reader::new(self.channel.clone(), Arc::clone(&self.trust), self.limits)
     }
 }
 
 /// Finds and reads the client file; `--set` stands over what is in it. Variables `HOLDFAST__…` are settings of parts,
 /// and mean nothing here.
-pub(crate) fn client_file(global: &Global) -> Result<ClientFile, Failure> {
+pub fn client_file(global: &Global) -> Result<ClientFile, Failure> {
     let given = global
         .client
         .as_ref()

@@ -14,17 +14,17 @@ use crate::output::{or_dash, size};
 const MOST_RANGES: usize = 8;
 
 /// Returns a time as text, in whole seconds and UTC.
-pub(crate) fn time(at: Timestamp) -> String {
+pub fn time(at: Timestamp) -> String {
     at.round(jiff::Unit::Second).unwrap_or(at).to_string()
 }
 
 /// Returns a time as text, or a dash if it is not known.
-pub(crate) fn time_or_dash(at: Option<Timestamp>) -> String {
+pub fn time_or_dash(at: Option<Timestamp>) -> String {
     or_dash(at.map(time).as_ref())
 }
 
 /// Returns a gap of an answer as words: `replica two, node n-2: silent`.
-pub(crate) fn gap(gap: &Gap) -> String {
+pub fn gap(gap: &Gap) -> String {
     let mut said = format!("replica {}", gap.replica);
     for (what, id) in [
         ("node", gap.node.as_ref().map(ToString::to_string)),
@@ -38,7 +38,7 @@ pub(crate) fn gap(gap: &Gap) -> String {
 }
 
 /// Returns the progress of a drain as words.
-pub(crate) fn drain(drain: &Drain) -> String {
+pub fn drain(drain: &Drain) -> String {
     let Drain { replica, node, .. } = drain;
     let (what, verb) = match &drain.volume {
         Some(volume) => (
@@ -66,7 +66,7 @@ pub(crate) fn drain(drain: &Drain) -> String {
 }
 
 /// Returns an anomaly in one line: kind, file, replica, what.
-pub(crate) fn anomaly(anomaly: &FiledAnomaly) -> String {
+pub fn anomaly(anomaly: &FiledAnomaly) -> String {
     let FiledAnomaly {
         kind,
         file,
@@ -109,7 +109,7 @@ fn damage(anomaly: &FiledAnomaly) -> String {
 }
 
 /// Returns the numbers of groups as `3,7-9`.
-pub(crate) fn groups(groups: &Groups) -> String {
+pub fn groups(groups: &Groups) -> String {
     list(groups.ranges())
 }
 
@@ -140,32 +140,11 @@ fn list(ranges: impl Iterator<Item = Range<u64>>) -> String {
 }
 
 #[cfg(test)]
-pub(crate) mod tests {
-    use archive_model::{AnomalyClass, AnomalyState, FileName, Finder, VolumeName};
+mod tests {
+    use archive_model::{AnomalyClass, AnomalyState, VolumeName};
 
     use super::*;
-
-    /// Returns an anomaly of one file, without anything special.
-    pub(crate) fn filed(kind: AnomalyClass, state: AnomalyState) -> FiledAnomaly {
-        FiledAnomaly {
-            id: "17".into(),
-            file: FileName::new("a.warc.gz").unwrap(),
-            replica: "two".parse().unwrap(),
-            kind,
-            what: String::new(),
-            groups: Groups::none(),
-            lost: vec![],
-            size: 160_000,
-            node: None,
-            volume: None,
-            since: "2026-01-02T03:04:05.6Z".parse().unwrap(),
-            state,
-            found_by: Finder::Scrub,
-            ended: None,
-            ended_why: None,
-            held: None,
-        }
-    }
+    use crate::testing::filed_anomaly;
 
     #[test]
     fn damage_is_said_in_groups_and_bytes() {
@@ -174,7 +153,7 @@ pub(crate) mod tests {
         groups.insert(7..10);
         let corrupt = FiledAnomaly {
             groups,
-            ..filed(AnomalyClass::Corrupt, AnomalyState::Open)
+            ..filed_anomaly(AnomalyClass::Corrupt, AnomalyState::Open)
         };
         let line = "corrupt      a.warc.gz  two  groups 3,7-9 (bytes 49152-65535,114688-159999)";
         assert_eq!(anomaly(&corrupt), line);
@@ -192,13 +171,13 @@ pub(crate) mod tests {
             anomaly(&held),
             format!("{line}; on node n-1 [held: the brake]")
         );
-        let missing = filed(AnomalyClass::Missing, AnomalyState::Open);
+        let missing = filed_anomaly(AnomalyClass::Missing, AnomalyState::Open);
         assert_eq!(anomaly(&missing), "missing      a.warc.gz  two");
         let words = |kind: AnomalyClass, what: &str| {
             let what = what.to_owned();
             anomaly(&FiledAnomaly {
                 what,
-                ..filed(kind, AnomalyState::Open)
+                ..filed_anomaly(kind, AnomalyState::Open)
             })
         };
         assert_eq!(
@@ -209,7 +188,7 @@ pub(crate) mod tests {
         assert_eq!(silent, "unverified   a.warc.gz  two  node n-1");
         let lost = FiledAnomaly {
             lost: vec![(16384, 32768), (40000, 40001)],
-            ..filed(AnomalyClass::Lost, AnomalyState::Open)
+            ..filed_anomaly(AnomalyClass::Lost, AnomalyState::Open)
         };
         assert_eq!(
             anomaly(&lost),
@@ -226,7 +205,7 @@ pub(crate) mod tests {
         let unknown = FiledAnomaly {
             groups: many,
             size: 0,
-            ..filed(AnomalyClass::Unreadable, AnomalyState::Open)
+            ..filed_anomaly(AnomalyClass::Unreadable, AnomalyState::Open)
         };
         assert!(anomaly(&unknown).ends_with("and 992 more ranges"));
     }

@@ -1,4 +1,8 @@
 //! The output on stdout: a table for people, or one JSON document and nothing else.
+//!
+//! # Errors
+//!
+//! Every function fails when stdout cannot be written.
 
 use std::io::{self, BufWriter, Stdout, Write};
 
@@ -8,28 +12,29 @@ use crate::exit::Failure;
 
 /// The output of answers. Made once, handed to every command.
 #[derive(Debug)]
-pub(crate) struct Output {
+pub struct Output {
     json: bool,
 }
 
 impl Output {
-    pub(crate) const fn new(json: bool) -> Self {
+    /// Makes an output: one JSON document where `json` is true, and lines and tables for people otherwise.
+    #[must_use]
+    pub const fn new(json: bool) -> Self {
         Self { json }
     }
 
     /// Returns whether one JSON document is wanted.
-    pub(crate) const fn is_json(&self) -> bool {
+    pub const fn is_json(&self) -> bool {
         self.json
     }
 
     /// Returns stdout, for an answer that is written while it comes. To be flushed.
-    #[expect(clippy::unused_self, reason = "who has no output must not write")]
-    pub(crate) fn writer(&self) -> BufWriter<Stdout> {
+    pub fn writer(&self) -> BufWriter<Stdout> {
         BufWriter::new(io::stdout())
     }
 
     /// Writes a document for programs.
-    pub(crate) fn document(&self, document: &impl Serialize) -> Result<(), Failure> {
+    pub fn document(&self, document: &impl Serialize) -> Result<(), Failure> {
         let mut out = self.writer();
         serde_json::to_writer_pretty(&mut out, document)
             .map_err(io::Error::from)
@@ -39,7 +44,7 @@ impl Output {
     }
 
     /// Writes a line for people.
-    pub(crate) fn line(&self, line: &str) -> Result<(), Failure> {
+    pub fn line(&self, line: &str) -> Result<(), Failure> {
         let mut out = self.writer();
         writeln!(out, "{line}")
             .and_then(|()| out.flush())
@@ -47,7 +52,7 @@ impl Output {
     }
 
     /// Writes a table for people.
-    pub(crate) fn table(&self, table: &Table) -> Result<(), Failure> {
+    pub fn table(&self, table: &Table) -> Result<(), Failure> {
         let mut out = self.writer();
         out.write_all(table.to_string().as_bytes())
             .and_then(|()| out.flush())
@@ -56,7 +61,7 @@ impl Output {
 }
 
 /// Says something to the person at the terminal, beside the answer. Who closed stderr does not want to know.
-pub(crate) fn tell(message: &str) {
+pub fn tell(message: &str) {
     let mut line = format!("holdfast: {message}");
     line.push('\n');
     drop(io::stderr().write_all(line.as_bytes()));
@@ -64,14 +69,14 @@ pub(crate) fn tell(message: &str) {
 
 /// Rows under a header, aligned. The last column may be of any width.
 #[derive(Debug)]
-pub(crate) struct Table {
+pub struct Table {
     columns: &'static [Column],
     rows: Vec<Vec<String>>,
 }
 
 /// A column's title, and on which side it is aligned.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Column {
+pub enum Column {
     /// Text.
     Left(&'static str),
     /// Numbers.
@@ -87,12 +92,15 @@ impl Column {
 }
 
 impl Table {
-    pub(crate) const fn new(columns: &'static [Column]) -> Self {
+    /// Makes a table without rows.
+    #[must_use]
+    pub const fn new(columns: &'static [Column]) -> Self {
         let rows = Vec::new();
         Self { columns, rows }
     }
 
-    pub(crate) fn push<const N: usize>(&mut self, row: [String; N]) {
+    /// Adds a row below the others.
+    pub fn push<const N: usize>(&mut self, row: [String; N]) {
         self.rows.push(row.into());
     }
 }
@@ -131,7 +139,7 @@ impl std::fmt::Display for Table {
 }
 
 /// Returns a number of bytes as people say it: three digits and a decimal unit.
-pub(crate) fn size(bytes: u64) -> String {
+pub fn size(bytes: u64) -> String {
     const UNITS: [&str; 6] = ["kB", "MB", "GB", "TB", "PB", "EB"];
     if bytes < 1000 {
         return format!("{bytes} B");
@@ -149,7 +157,7 @@ pub(crate) fn size(bytes: u64) -> String {
 }
 
 /// Returns a value as text, or a dash if it is not known.
-pub(crate) fn or_dash(value: Option<&impl ToString>) -> String {
+pub fn or_dash(value: Option<&impl ToString>) -> String {
     value.map_or_else(|| "-".to_owned(), ToString::to_string)
 }
 

@@ -6,22 +6,25 @@ use archive_model::limits::LONGEST_REASON;
 
 /// A reason: not empty, not endless, one line.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Reason(String);
+pub struct Reason(String);
 
 /// The reason why a text is not accepted as a reason.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum InvalidReason {
+pub enum InvalidReason {
+    /// The text is empty.
     #[error("say why: the audit trail keeps it")]
     Empty,
+    /// The text is longer than [`LONGEST_REASON`] characters.
     #[error("say it in at most {LONGEST_REASON} characters")]
     Long,
+    /// The text has a control character in it.
     #[error("say it in one line, without control characters")]
     Control,
 }
 
 impl Reason {
     /// Returns the text of the reason.
-    pub(crate) fn as_str(&self) -> &str {
+    pub fn as_str(&self) -> &str {
         &self.0
     }
 }

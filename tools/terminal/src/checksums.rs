@@ -2,6 +2,11 @@
 //!
 //! Which algorithm it is shows in the length: MD5 has 32 digits. BLAKE3 and SHA-256 both have 64: a file must have the
 //! one or the other.
+//!
+//! # Errors
+//!
+//! A list or a source that cannot be read, a line that holds no checksum, and a digest that is not the listed one; each says
+//! which file and line.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -20,13 +25,13 @@ const LONGEST: u64 = 1 << 30;
 
 /// Checksums by file name: the last part of the path in the list.
 #[derive(Debug, Default)]
-pub(crate) struct Checksums {
+pub struct Checksums {
     by_name: BTreeMap<String, Listed>,
 }
 
 /// A checksum of a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Listed {
+pub enum Listed {
     /// MD5.
     Md5([u8; 16]),
     /// BLAKE3 or SHA-256.
@@ -35,20 +40,33 @@ pub(crate) enum Listed {
 
 /// The reason why a text is not a list of checksums.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum InvalidList {
+pub enum InvalidList {
+    /// The line of this number has another form.
     #[error("line {0} is not a line of b3sum, sha256sum or md5sum: CHECKSUM, two spaces, FILE")]
     Line(usize),
+    /// A name has two checksums.
     #[error("line {line}: {name} is listed before with another checksum; leave one of them")]
-    Twice { line: usize, name: String },
+    Twice {
+        /// The number of the second line.
+        line: usize,
+        /// The name of the file.
+        name: String,
+    },
 }
 
 impl Checksums {
     /// Reads a list.
-    pub(crate) fn read(path: &Path) -> Result<Self, Failure> {
+    pub fn read(path: &Path) -> Result<Self, Failure> {
         let mut text = String::new();
         File::open(path)
-            .and_then(|file| file.take(LONGEST).read_to_string(&mut text))
+            .and_then(|file| file.take(LONGEST + 1).read_to_string(&mut text))
             .map_err(|error| Failure::unreadable(path, &error))?;
+        if text.len() as u64 > LONGEST {
+            let shown = path.display();
+            return Err(Failure::usage(format!(
+                "{shown}: longer than 1 GiB; a list of checksums is not, so split it or name another file"
+            )));
+        }
         Self::parse(&text).map_err(|error| Failure::usage(format!("{}: {error}", path.display())))
     }
 
@@ -71,7 +89,7 @@ impl Checksums {
     }
 
     /// Returns the checksum of a file.
-    pub(crate) fn of(&self, name: &str) -> Option<Listed> {
+    pub fn of(&self, name: &str) -> Option<Listed> {
         self.by_name.get(name).copied()
     }
 }
@@ -120,7 +138,7 @@ fn unescape(text: &str) -> Option<String> {
 }
 
 /// Reads a file once and computes its BLAKE3, and what is needed to compare it with the list.
-pub(crate) fn digest(mut source: impl Read, listed: Option<Listed>) -> io::Result<Announced> {
+pub fn digest(mut source: impl Read, listed: Option<Listed>) -> io::Result<Announced> {
     let mut blake3 = blake3::Hasher::new();
     let mut sha256 = matches!(listed, Some(Listed::Long(_))).then(Sha256::new);
     let mut md5 = matches!(listed, Some(Listed::Md5(_))).then(Md5::new);
@@ -149,7 +167,7 @@ pub(crate) fn digest(mut source: impl Read, listed: Option<Listed>) -> io::Resul
 }
 
 /// Holds what a file has against what the list says of it.
-pub(crate) fn compare(name: &str, found: &Announced, listed: Listed) -> Result<(), Failure> {
+pub fn compare(name: &str, found: &Announced, listed: Listed) -> Result<(), Failure> {
     let (same, said, has) = match listed {
         Listed::Md5(bytes) => (
             found.md5 == Some(bytes),
