@@ -22,7 +22,7 @@
 //! - [`ingest`] (storing a file), [`access`] (reading, listing and salvaging files), [`steps`] (answers that come one by one);
 //! - [`mod@record`] (one record of a file), [`losses`](mod@losses) (the records in damaged bytes);
 //! - [`preservation`] (checks, repairs and acts of those who look after the archive), [`batch`] (jobs over its files);
-//! - [`archive_status`], [`file_status`], `word` (the answers' nouns), [`error`] (why an answer is missing).
+//! - [`archive_status`], [`file_status`] (the nouns of answers), [`error`] (why an answer is missing).
 //!
 //! ```
 //! use archive_client::{Access, ClientError, FileRange};

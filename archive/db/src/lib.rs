@@ -18,6 +18,15 @@
 //!
 //! Every call may block on the disk: asynchronous callers use a blocking thread. Handles are cheap clones.
 //!
+//! The rooms in reading order:
+//!
+//! - `key`, `value` (how keys and values become bytes), `table` (typed rows in the order of their keys);
+//! - `batch` (changes that are committed together), `ingestion` and `load` (many rows at once);
+//! - `options`, `tuning` (what a user asks of a database, and how RocksDB is set up for it), `version` (which build reads it);
+//! - `open`, `torn`, `log` (opening: refusals, migrations, and writes that a power cut tore);
+//! - `database`, `engine` (an open database, and the RocksDB that its handles share), `reach` (how far it has come);
+//! - `error`, `memory` (databases without a disk, for tests), `fault` (commits that fail, for tests).
+//!
 //! ```
 //! use archive_db::{Memory, Options, Value};
 //!

@@ -1,4 +1,4 @@
-//! The only crate that opens a file for writing.
+//! The writing of files that last: everything that the archive keeps is written here.
 //!
 //! Owns the order of system calls that makes bytes durable on Linux, and nothing else: a [`Stage`] receives bytes
 //! beside their destination, hashes them on the way, syncs, reads them back past the page cache and links them under
@@ -13,6 +13,15 @@
 //! - a system call that fails is reported with its name and path, and is never tried again.
 //!
 //! Not promised: durability on a disk that lies about its cache, or on file systems without hard links.
+//!
+//! The rooms in reading order:
+//!
+//! - `call`, `error` (each system call and its failure), [`directory`] (names, and what makes them durable);
+//! - [`stage`] (a file from the wire to its final name), [`verify`] (what is on the medium), [`hashed`] (what is read anyway);
+//! - [`exchange`] and [`journal`] (a damaged copy becomes its repaired one), [`replace`](mod@replace), [`append`] and [`stamp`]
+//!   (small state, lists that grow, how far something has come);
+//! - [`sidecar`], [`volume`], [`space`] (a file's description, a disk's label, the room that is left);
+//! - `fault` (system calls that fail, for tests).
 //!
 //! The reason for the order: a name that was given before the bytes were synced may bear an empty file after a power cut,
 //! and one whose directory was not synced may be gone. With the feature `faults`, every system call of this crate

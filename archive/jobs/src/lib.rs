@@ -13,7 +13,7 @@
 //! - `rpc` (the door to the nodes: a run over all of them, a reduce step on one), `merge` (many nodes as one; pure),
 //!   `keeper` (writes what is received), `unread` (files that nobody has read), `reduce` (the result of a built-in job);
 //! - `folder`, `chunks`, `lines`, `space`, `keep` (the files that a job leaves, and for how long), `live` and `meters`
-//!   (what is shown).
+//!   (what is shown); `settings`.
 
 pub mod choice;
 mod chunks;

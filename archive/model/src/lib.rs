@@ -11,8 +11,10 @@
 //! - [`file_name`], [`name_pattern`], [`name_list`] (what files are called), [`checksum`], [`groups`] (what is in them);
 //! - [`mod@replica`], [`node`], [`copy`] (where copies are, and how), [`gap`] (what could not be asked), [`store_state`] (how far
 //!   each has come), [`anomaly`], [`check`] (what is wrong), [`attic`], [`scrub`], [`repair`] (what is done about it);
-//! - [`batch`], [`feed`] (jobs over files, and changes of files), [`role`], [`approval`] (who may do what);
-//! - [`mod@error`], [`limits`], [`quantity`] (errors, bounds and units that all parts share).
+//! - [`batch`], [`feed`] (jobs over files, and changes of files), [`role`], [`approval`], [`act`], `request` (who may do what, and
+//!   what wants a second person);
+//! - [`mod@error`], [`limits`], [`quantity`] (errors, bounds and units that all parts share); `closed_set` (the
+//!   macro behind every enumeration of words).
 //!
 //! ```
 //! use archive_model::FileName;

@@ -7,7 +7,7 @@
 //!
 //! The rooms in reading order:
 //!
-//! - `members` (which nodes and volumes belong to which replica), `nodes` (their states);
+//! - `members` (which nodes and volumes belong to which replica), `settings` (of one replica), `nodes` (their states);
 //! - `copies` (where a file is, its bytes, and a second read of them), `listing` (all that a replica has);
 //! - `upload` (bytes into a node), `mend` (groups replaced in place), `people` (copies moved into attics, restored, adopted);
 //! - `admissions` and `removals` (the contents of sidecars and attics of a node, for a restore).

@@ -5,13 +5,15 @@
 //!
 //! The rooms in reading order:
 //!
-//! - [`pki`] makes an environment's authority, its certificates and its list of revoked ones.
+//! - [`pki`] makes an environment's authority, its certificates and its list of revoked ones; `pem` reads them.
 //! - [`role`], [`identity`]: who the peer is; [`rules`]: what that peer may call.
 //! - [`tls`]: the certificate of this end, exchanged without a restart; [`verify`]: the server that a client wants.
-//! - [`mod@serve`], [`mod@connect`], [`limits`]: servers and channels; nothing waits without end.
+//! - [`mod@serve`], [`mod@connect`], [`limits`], `settings`: servers and channels; nothing waits without end. `accept` takes
+//!   connections, `guard` holds each call against the rules, `callers` counts the calls of each, `refusal` those that were refused.
 //! - [`browser`]: the one door without client certificates, for browsers; its certificates are chosen by host.
 //! - [`answers`], [`patience`]: answers to callers and browsers that may not read them; [`idle`], [`invalid`], [`text`],
-//!   [`status`]: streams that stall, messages that are wrong, texts fit for people, errors that keep their kind.
+//!   [`status`]: streams that stall, messages that are wrong, texts fit for people, errors that keep their kind; `call_error`
+//!   is such an error away from the wire.
 //!
 //! Not promised: anything about the meaning of a call. Of the workspace the crate knows the model alone; it writes no
 //! file and starts no detached task of its own.

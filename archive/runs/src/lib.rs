@@ -21,6 +21,7 @@
 //! - `output` is the way out for one file, and `memory` says how many are begun;
 //! - `context` has what the threads of one job share, and `early_end` the reasons why a job ends before its last file;
 //! - `running` has the files that are computed ahead, and gives what comes of them in the order of the names;
+//! - `instruments` counts what jobs do;
 //! - `rpc` is the door: the calls for a run and for a reduce step.
 //!
 //! Not promised: anything over a restart. The repository asks again, after the last file that is done.

@@ -5,7 +5,8 @@
 //! hands over. Knows no clock and no network, and writes temporary files only.
 //!
 //! The rooms, in reading order:
-//! - [`log`]: the lines of a crawl log; [`statistics`]: their sums, and the reports that are made of them alone;
+//! - [`log`]: the lines of a crawl log; `novelty`: what a line says of a payload that was seen before;
+//! - [`statistics`]: sums of lines, and the reports that are made of them alone;
 //! - [`harvest`]: the harvest of each domain; [`processors`]: the counters of the stages;
 //! - [`frontier`], [`threads`], [`archive_files`]: reports of rows that the crawler hands over; [`progress`]: lines while it runs;
 //! - [`index`]: the index of an archive file; [`warcinfo`]: the block that begins it; [`metadata`]: the metadata file;

@@ -4,6 +4,9 @@
 //! control hosts, and what is remembered of each client. Asks the archive through one trait, [`ProxiedArchive`], behind which
 //! the part `viewer` decides who sees what, as it does for all its routes.
 //!
+//! The rooms in reading order:
+//!
+//! - `archive`: the trait; [`settings`]: the section `[proxy]`;
 //! - [`connections`]: connections and their limits, for all listeners of the viewer;
 //! - `listener`, `prefixed`, `body`: tunnels, bodies and their limits;
 //! - `requested`: which URL a request means; [`reading`]: all that its head says; `server`: its answer; `page`: answers in
