@@ -7,7 +7,7 @@ use conformance::tree::{self, File};
 use crate::assert_none;
 
 /// Where the rules hold: a folder (ends with `/`) or a file. A folder may not exist yet.
-const COVERED: [&str; 27] = [
+const COVERED: [&str; 28] = [
     "archive/batch/",
     "archive/bitarchive/",
     "archive/client/",
@@ -34,6 +34,7 @@ const COVERED: [&str; 27] = [
     "proto/index/",
     "testing/",
     "tools/cli/",
+    "tools/terminal/",
     "viewer/",
 ];
 
@@ -67,6 +68,12 @@ const HEADLESS: [&str; 7] = [
     "That which ",
     "How ",
     "Why ",
+];
+
+/// Pronouns that open a doc comment: a reader who has come straight here has met no noun that they could stand for.
+const ORPHANS: [&str; 14] = [
+    "Another", "It", "Its", "One", "Ones", "So", "That", "Their", "Them", "There", "These", "They",
+    "This", "Those",
 ];
 
 fn is_covered(path: &str) -> bool {
@@ -119,6 +126,26 @@ fn has_headless_doc(line: &str) -> bool {
     let text = line.trim_start();
     let doc = text.strip_prefix("/// ").or(text.strip_prefix("//! "));
     doc.is_some_and(|doc| HEADLESS.iter().any(|opening| doc.starts_with(opening)))
+}
+
+/// Returns the doc comments whose first line begins with a pronoun, as `path:line text`.
+fn orphaned_docs(file: &File) -> Vec<String> {
+    let mut inside = false;
+    let mut found = Vec::new();
+    for (number, line) in (1..).zip(file.text.lines()) {
+        let doc = line.trim_start().strip_prefix("///");
+        if let Some(opening) = doc.filter(|_| !inside) {
+            let word = opening.trim_start();
+            let end = word
+                .find(|c: char| !c.is_alphanumeric())
+                .unwrap_or(word.len());
+            if word.get(..end).is_some_and(|word| ORPHANS.contains(&word)) {
+                found.push(format!("{}:{number}{opening}", file.path));
+            }
+        }
+        inside = doc.is_some();
+    }
+    found
 }
 
 /// Returns the name that a line declares after one of `keywords`.
@@ -224,6 +251,20 @@ fn line_rules_tell_bad_from_good() {
     assert!(!has_empty_name("// a type Told"));
 }
 
+/// Fails if a pronoun that opens a doc comment is not found, or one further on in it is.
+#[test]
+fn docs_that_open_with_pronouns_are_found() {
+    let file = File {
+        path: "x.rs".to_owned(),
+        text: "/// Its bytes.\nbytes: u64,\n\n/// The file.\n/// It is closed.\nfile: File,\n    /// One's own.\n"
+            .to_owned(),
+    };
+    assert_eq!(
+        orphaned_docs(&file),
+        ["x.rs:1 Its bytes.", "x.rs:7 One's own."]
+    );
+}
+
 /// Fails if names are measured wrongly, or a helper is taken for a test.
 #[test]
 fn long_names_of_tests_are_found() {
@@ -271,6 +312,15 @@ fn lines_use_plain_words() {
     assert_none(
         &places(has_headless_doc),
         "begin with a verb in the third person, or with the noun itself",
+    );
+}
+
+#[test]
+fn docs_name_their_subject() {
+    let found: Vec<String> = covered().iter().flat_map(orphaned_docs).collect();
+    assert_none(
+        &found,
+        "name the subject (the file, the copy, the node): a reader may have come straight to this line",
     );
 }
 
