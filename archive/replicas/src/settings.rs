@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ReplicaSettings {
-    /// Its id.
+    /// The id of the replica.
     pub id: ReplicaId,
     /// Bytes, or names and checksums only.
     pub kind: ReplicaKind,

@@ -197,7 +197,7 @@ impl FillWorker {
 }
 
 impl Worker for FillWorker {
-    const NAME: &'static str = "bring";
+    const NAME: &'static str = "fill";
 
     async fn step(&mut self) -> Result<Step, WorkerError> {
         let tasks = self.people.standing.now().tasks();

@@ -83,6 +83,7 @@ impl People {
     }
 
     /// Checks that every file on the part has a good copy elsewhere, or that the caller knows that some have none.
+    /// Every row is read on purpose: an index that is derived from the rows does not decide whether a last copy goes.
     pub(super) async fn dispensable(&self, part: Part, last_copies: bool) -> Result<(), CallError> {
         if last_copies {
             return Ok(());
