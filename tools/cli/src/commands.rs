@@ -38,10 +38,13 @@ use clap::{Parser, Subcommand};
 use tools_terminal::context::{Context, Global};
 use tools_terminal::exit::{CODES, Exit, Failure};
 
+/// The widest line of a help text, in characters.
+const LINE: usize = 100;
+
 /// A web archive that keeps every byte in several places, proves that it is still the one that was harvested, and
 /// reads around what is damaged.
 #[derive(Debug, Parser)]
-#[command(name = "holdfast", version, after_long_help = CODES, max_term_width = 100)]
+#[command(name = "holdfast", version, after_long_help = CODES, max_term_width = LINE)]
 #[command(subcommand_required = true, arg_required_else_help = true)]
 pub(crate) struct Cli {
     #[command(subcommand)]
@@ -239,19 +242,56 @@ mod tests {
             if path.split(' ').any(|word| word == "help") {
                 return;
             }
-            assert!(command.get_about().is_some(), "{path}: no help");
+            assert!(
+                command.get_about().is_some(),
+                "{path}: it has no help; put a doc comment on its struct or variant"
+            );
             for argument in command.get_arguments() {
                 let id = argument.get_id();
                 let help = argument
                     .get_help()
                     .map(ToString::to_string)
                     .unwrap_or_default();
-                assert!(help.len() >= 10, "{path} {id}: no help");
+                assert!(
+                    help.len() >= 10,
+                    "{path} {id}: it has no help; put a doc comment on its field"
+                );
                 assert!(
                     !help.ends_with('.'),
-                    "{path} {id}: a short help is no sentence"
+                    "{path} {id}: end the first paragraph of its help without a full stop"
                 );
             }
+        });
+    }
+
+    /// Fails if a list of verbs breaks the line of one: people and `tests/cli/help.rs` read one verb from each line.
+    #[test]
+    fn every_verb_fits_into_its_line() {
+        each(&Cli::command(), "", &mut |command, path| {
+            let names = command.get_subcommands().map(clap::Command::get_name);
+            let longest = names.map(str::len).max().unwrap_or(0);
+            for verb in command.get_subcommands() {
+                let about = verb.get_about().map(ToString::to_string);
+                let length = about.unwrap_or_default().chars().count();
+                let (name, room) = (verb.get_name(), LINE - longest - 4);
+                assert!(
+                    length <= room,
+                    "{path} {name}: shorten the first line of its help from {length} to {room} characters"
+                );
+            }
+        });
+    }
+
+    /// Fails if a script cannot learn from the help of a verb what its exit code tells.
+    #[test]
+    fn every_verb_says_its_exit_codes() {
+        each(&Cli::command(), "", &mut |command, path| {
+            let help = command.get_long_about().map(ToString::to_string);
+            let says = help.is_some_and(|help| help.contains("exit code"));
+            assert!(
+                says || command.has_subcommands(),
+                "{path}: say in the sentences of its help when the exit code is not 0"
+            );
         });
     }
 
@@ -285,7 +325,10 @@ mod tests {
                 .map(str::trim)
                 .filter(|line| line.starts_with("holdfast "))
                 .collect();
-            assert!(!examples.is_empty(), "{path} has no example");
+            assert!(
+                !examples.is_empty(),
+                "{path}: add `after_help` with lines that begin with `holdfast `"
+            );
             for example in examples {
                 let shown = example.split(['|', '>']).next().unwrap();
                 // Some explain themselves after many spaces.

@@ -12,7 +12,7 @@ use tools_terminal::session::Session;
 use super::get::name;
 use super::requests::ask;
 
-/// Take a file that a replica has unexpectedly into the archive
+/// Take into the archive an unexpected file that a replica has
 ///
 /// The node reads the bytes of the file, which must be what was admitted under its name; it is then a file like any other.
 /// A file that the archive does not know is taken in if its own admission was signed by a trusted key. Needs the role

@@ -23,9 +23,9 @@ use super::requests::ask;
 /// or operator.
 ///
 /// With --records, each damaged file is read up to its last damaged byte, from any replica and proven. Under each anomaly
-/// the WARC and ARC records in the damaged bytes are listed: wholly or partly, offset, type, date, URL, identifier. A record
-/// whose header is lost cannot be named; its bytes are listed as unknown. At most 64 GiB are read if no file is named.
-/// Needs the role officer.
+/// the WARC and ARC records in the damaged bytes are listed: whether they are damaged wholly or partly, offset, type, date,
+/// URL, identifier. A record whose header is lost cannot be named; its bytes are listed as unknown. At most 64 GiB are read
+/// if no file is named. Needs the role officer.
 ///
 /// The exit code is 1 if an anomaly is open, and 0 if no anomaly is open.
 #[derive(Debug, Args)]

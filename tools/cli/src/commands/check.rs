@@ -41,8 +41,8 @@ const LONGEST_LIST: u64 = 64 << 20;
 pub(crate) enum Check {
     /// Compare what the replicas list
     ///
-    /// Compares names, sizes, and what the nodes know of each file. Reads no file. The exit code is 1 if something is
-    /// wrong, or if a node or volume could not be asked.
+    /// Compares names, sizes, and what the nodes know of each file. Reads no file. Needs the role officer. The exit code
+    /// is 1 if something is wrong, or if a node or volume could not be asked.
     #[command(after_help = "Examples:
   holdfast check files
   holdfast check files --replica two --challenge")]
@@ -50,7 +50,7 @@ pub(crate) enum Check {
     /// Compare the bytes too
     ///
     /// Every copy is read again from the disk of its node, past the page cache. This takes as long as reading the files.
-    /// The exit code is 1 if something is wrong, or if a node or volume could not be asked.
+    /// Needs the role officer. The exit code is 1 if something is wrong, or if a node or volume could not be asked.
     #[command(after_help = "Examples:
   holdfast check checksums --replica two
   holdfast check checksums 12-34-20260101-00001.warc.gz")]
@@ -72,7 +72,7 @@ pub(crate) struct Selection {
     /// Only files whose whole name matches this regular expression [default: every file]
     #[arg(long = "match", value_name = "REGEX")]
     matching: Option<NamePattern>,
-    /// Also ask every copy for random groups with their proofs, which no catalog can answer
+    /// Also ask every copy for random groups with their proofs: a node has to read them from its disk
     #[arg(long)]
     challenge: bool,
 }

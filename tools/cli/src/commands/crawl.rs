@@ -85,12 +85,12 @@ const BASE: &str = "holdfast-crawls";
 ///   pause        no new fetch begins; the time does not count
 ///   resume       fetches begin again
 ///   terminate    the crawl ends, is documented and stored
-///   NAME.seeds   further seeds, one a line
-///   NAME.reject  URIs that are no longer fetched, one rule a line: a URI, for all that
+///   NAME.seeds   further seeds, one on each line
+///   NAME.reject  URIs that are no longer fetched, one rule on each line: a URI, for all that
 ///                begins with it; a prefix in SURT form; or a regular expression
-///   NAME.free    patterns that are freed from quarantine, one a line, as they were printed
-///   NAME.budget  limits of domains, one a line: DOMAIN OBJECTS BYTES; -1 is no limit; a domain
-///                that was over its limit goes on
+///   NAME.free    patterns that are freed from quarantine, one on each line, as printed
+///   NAME.budget  limits of domains, one on each line: DOMAIN OBJECTS BYTES; -1 is no limit;
+///                a domain that was over its limit goes on
 ///
 /// The exit code is 1 if a file was not stored, and 4 if no seed could be reached.
 #[derive(Debug, Args)]
@@ -135,7 +135,8 @@ pub(crate) struct Crawl {
     /// Whether the rules of robots.txt are obeyed [default: obey]
     #[arg(long, value_enum)]
     robots: Option<RobotsArgument>,
-    /// Pause between fetches from one host, in milliseconds [default: 5 times the last fetch, 3 to 30 s]
+    /// Pause between fetches from one host, in milliseconds [default: 5 times as long as the last fetch took, at least 3 s
+    /// and at most 30 s]
     #[arg(long, value_name = "MS")]
     delay: Option<u64>,
     /// Most requests to one site at once

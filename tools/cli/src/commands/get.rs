@@ -17,7 +17,7 @@ use tools_terminal::range::ByteRange;
 use tools_terminal::save::{Partial, to_stdout};
 use tools_terminal::session::Session;
 
-/// Read a file, or a range of it, and verify it meanwhile
+/// Read a file, or a range of it, and verify every byte
 ///
 /// Every byte is verified against the signed admission before it is written. Bytes that are damaged in one replica are read
 /// from another. The output file gets its name when it is whole and synced. Needs the role reader.

@@ -14,9 +14,9 @@ use tools_terminal::session::Session;
 
 /// List the files of the archive, or those of one replica
 ///
-/// Lists the files sorted by name. Without --replica, lists the decisions about every file, without asking any replica. With
-/// --replica, lists the files that this replica reports now. Needs the role reader. The exit code is 1 if the listing lacks
-/// something, or lists a file that is not as it should be.
+/// Lists the files sorted by name. Without --replica, lists what the repository has recorded of every file, and asks no
+/// replica. With --replica, lists the files that this replica reports now. Needs the role reader. The exit code is 1 if the
+/// listing lacks something, or lists a file that is not as it should be.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   holdfast list
@@ -24,7 +24,7 @@ use tools_terminal::session::Session;
   holdfast list --checksums > all.b3
   holdfast list --json | jq '.entries[].name'")]
 pub(crate) struct List {
-    /// List the files that this replica has now [default: the decisions about every file]
+    /// List the files that this replica has now [default: every file, as the repository has recorded it]
     #[arg(long, value_name = "ID")]
     replica: Option<ReplicaId>,
     /// Only files whose whole name matches this regular expression [default: every file]

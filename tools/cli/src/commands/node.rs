@@ -14,7 +14,7 @@ use super::requests::ask;
 
 /// List nodes, and set which of them take new files
 ///
-/// A node is one machine of a replica. To change one takes the role operator.
+/// A node is one machine of a replica. To retire or reinstate one takes a second person.
 #[derive(Debug, Subcommand)]
 #[command(after_help = "Examples:
   holdfast node list
@@ -30,13 +30,14 @@ pub(crate) enum Node {
     List {},
     /// Let a node take no new files
     ///
-    /// The copies that it has stay, and are read and repaired. The exit code is 0 if the node itself confirms the change.
+    /// The copies that it has stay, and are read and repaired. Needs the role operator. The exit code is 0 if the node itself
+    /// confirms the change.
     #[command(after_help = "Examples:
   holdfast node read-only two-1")]
     ReadOnly(One),
     /// Let a node take new files again
     ///
-    /// This also ends a drain. The exit code is 0 if the node itself confirms the change.
+    /// This also ends a drain. Needs the role operator. The exit code is 0 if the node itself confirms the change.
     #[command(after_help = "Examples:
   holdfast node read-write two-1")]
     ReadWrite(One),
@@ -44,8 +45,8 @@ pub(crate) enum Node {
     ///
     /// The node takes no new files, and the archive copies its files to other nodes of its replica; each old copy goes to
     /// the attic once the new copy is whole. `holdfast node list` shows the progress, and what holds it up. `holdfast node
-    /// read-write` ends the drain; files that have moved stay where they are. The exit code is 0 if the node itself confirms
-    /// the change.
+    /// read-write` ends the drain; files that have moved stay where they are. Needs the role operator. The exit code is 0 if
+    /// the node itself confirms the change.
     #[command(after_help = "Examples:
   holdfast node drain two-1")]
     Drain(One),

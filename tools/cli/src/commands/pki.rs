@@ -81,7 +81,7 @@ pub(crate) struct Issue {
 /// Revoke certificates; this cannot be undone
 ///
 /// Writes the list of revoked certificates anew. Copy it to where `rpc.revoked` of each part says: the part refuses these
-/// certificates as soon as it has the list.
+/// certificates as soon as it has the list. The exit code is 2 if the directory has no such certificate.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   holdfast pki revoke --dir /secure/pki officer/anna

@@ -39,14 +39,14 @@ use super::get::name;
   holdfast repair --all --dry-run --records
   holdfast repair --all --confirm 31 --reason 'disk 4 of replica two was replaced'")]
 pub(crate) struct Repair {
-    /// Repair these files
+    /// Names of the files to repair
     #[arg(
         value_name = "NAME",
         required_unless_present = "all",
         conflicts_with = "all"
     )]
     names: Vec<String>,
-    /// Repair everything that can be repaired
+    /// Repair every file that can be repaired
     #[arg(long)]
     all: bool,
     /// Repair nothing; print what would be done, and how many bytes it would move

@@ -36,7 +36,7 @@ pub(crate) enum Scrub {
 /// verification of the copy that has waited longest, and UNKNOWN the number of copies that were not verified since the
 /// catalog was built. FILES, READ and FOUND count copies, bytes and damaged copies since the node started.
 ///
-/// The exit code is 1 if a node could not be asked.
+/// Needs the role officer or operator. The exit code is 1 if a node could not be asked.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   holdfast scrub status --replica two")]
@@ -51,7 +51,7 @@ pub(crate) struct Where {
 
 /// Pause scrubbing; the pause ends itself
 ///
-/// No damage is found during the pause. The exit code is 1 if a node could not be asked.
+/// No damage is found during the pause. Needs the role officer. The exit code is 1 if a node could not be asked.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   holdfast scrub pause --for '2 h'")]
@@ -65,7 +65,7 @@ pub(crate) struct Pause {
 
 /// Resume scrubbing after a pause
 ///
-/// The exit code is 1 if a node could not be asked.
+/// Needs the role officer. The exit code is 1 if a node could not be asked.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   holdfast scrub resume --replica two")]
@@ -77,7 +77,7 @@ pub(crate) struct Resume {
 /// Limit how fast the nodes read
 ///
 /// Without RATE, the nodes again read as fast as their deadline needs. With a lower rate, files are read later than the
-/// deadline. The exit code is 1 if a node could not be asked.
+/// deadline. Needs the role officer. The exit code is 1 if a node could not be asked.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   holdfast scrub throttle '20 MB' --replica two

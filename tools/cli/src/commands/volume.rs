@@ -18,8 +18,9 @@ use super::requests::ask;
 
 /// List disks, take new ones into service, and set which of them take new files
 ///
-/// A volume is one disk of a node, labelled once, permanently. To change one takes the role operator; the resulting volumes of
-/// its node are printed. The exit code is 1 if the volume is not in the ordered state, or offline.
+/// A volume is one disk of a node, labelled once, permanently. A verb that changes one prints the resulting volumes of its
+/// node; the exit code is 1 if the volume is not in the ordered state, or offline. To retire or reinstate one takes a second
+/// person.
 #[derive(Debug, Subcommand)]
 #[command(after_help = "Examples:
   holdfast volume list
@@ -39,20 +40,21 @@ pub(crate) enum Volume {
     Adopt(Adopt),
     /// Trust a volume again after a write to it failed
     ///
-    /// Look at the disk first. After a failed write a volume is offline until a person has cleared it. The exit code is 1 if
-    /// the volume is still offline.
+    /// Look at the disk first. After a failed write a volume is offline until a person has cleared it. Needs the role
+    /// operator. The exit code is 1 if the volume is still offline.
     #[command(after_help = "Examples:
   holdfast volume clear 6f1c0a")]
     Clear(One),
     /// Let a volume take no new files
     ///
-    /// The copies on it stay, and are read and repaired. The exit code is 0 if its node confirms the change.
+    /// The copies on it stay, and are read and repaired. Needs the role operator. The exit code is 0 if its node confirms the
+    /// change.
     #[command(after_help = "Examples:
   holdfast volume read-only 6f1c0a")]
     ReadOnly(One),
     /// Let a volume take new files again
     ///
-    /// This also ends a drain. The exit code is 0 if its node confirms the change.
+    /// This also ends a drain. Needs the role operator. The exit code is 0 if its node confirms the change.
     #[command(after_help = "Examples:
   holdfast volume read-write 6f1c0a")]
     ReadWrite(One),
@@ -61,7 +63,7 @@ pub(crate) enum Volume {
     /// The volume takes no new files, and the archive copies its files to other volumes of its node, or to other nodes of its
     /// replica; each old copy goes to the attic of the volume once the new copy is whole. `holdfast volume list` shows the
     /// progress, and what holds it up. `holdfast volume read-write` ends the drain; files that have moved stay where they
-    /// are. The exit code is 0 if its node confirms the change.
+    /// are. Needs the role operator. The exit code is 0 if its node confirms the change.
     #[command(after_help = "Examples:
   holdfast volume drain 6f1c0a")]
     Drain(One),

@@ -18,8 +18,8 @@ use tools_terminal::output::tell;
 
 /// Look into WARC and ARC files on this machine
 ///
-/// The files may be plain, gzip or zstd, which their first bytes decide and not their names; `-` is stdin. Damage is reported
-/// with its offset, and reading goes on behind it.
+/// The files may be plain, gzip or zstd, which is told by their first bytes and not by their names; `-` is stdin. Damage is
+/// reported with its offset, and reading goes on after it.
 #[derive(Debug, Subcommand)]
 #[command(after_help = "Examples:
   holdfast warc list crawl.warc.gz

@@ -28,7 +28,8 @@ fn walk(words: &[String]) -> usize {
 
 #[test]
 fn every_command_has_help_that_runs() {
-    assert!(walk(&[]) >= 8, "the root, six verbs, one under `verify`");
+    let count = walk(&[]);
+    assert!(count > 80, "only {count} verbs were found in the lists");
     let root = run(executable().arg("--help")).expect(0);
     assert!(root.out.contains("Exit codes: 0 done"), "{root:?}");
     let version = run(executable().arg("--version")).expect(0);
