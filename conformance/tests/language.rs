@@ -1,42 +1,10 @@
 //! The language of the tree: the rules of naming and writing that a program can check.
 //!
-//! Holds the folders of [`COVERED`]; what is older joins folder by folder. Not checked: whether a sentence is understood.
+//! Holds for every Rust file. Not checked: whether a sentence is understood.
 
 use conformance::tree::{self, File};
 
 use crate::assert_none;
-
-/// Where the rules hold: a folder (ends with `/`) or a file. A folder may not exist yet.
-const COVERED: [&str; 28] = [
-    "archive/batch/",
-    "archive/bitarchive/",
-    "archive/client/",
-    "archive/component/",
-    "archive/daemon/",
-    "archive/db/",
-    "archive/decisions/",
-    "archive/durable/",
-    "archive/formats/",
-    "archive/jobs/",
-    "archive/ledger/",
-    "archive/model/",
-    "archive/monitor/",
-    "archive/proof/",
-    "archive/replicas/",
-    "archive/repository/",
-    "archive/rpc/",
-    "archive/runs/",
-    "archive/stores/",
-    "conformance/",
-    "harvest/",
-    "index/",
-    "proto/archive/",
-    "proto/index/",
-    "testing/",
-    "tools/cli/",
-    "tools/terminal/",
-    "viewer/",
-];
 
 /// Phrases that a reader has to decode, each in two halves, so that this file does not accuse itself.
 const BANNED: [&str; 6] = [
@@ -76,30 +44,17 @@ const ORPHANS: [&str; 14] = [
     "This", "Those",
 ];
 
-fn is_covered(path: &str) -> bool {
-    covers(&COVERED, path)
-}
-
-fn covers(list: &[&str], path: &str) -> bool {
-    list.iter().any(|covered| match covered.strip_suffix('/') {
-        Some(_) => path.starts_with(covered),
-        None => path == *covered,
-    })
-}
-
-/// Returns the covered lines that break a rule, as `path:line`.
+/// Returns the lines that break a rule, as `path:line`.
 fn places(breaks: impl Fn(&str) -> bool) -> Vec<String> {
-    covered()
+    sources()
         .iter()
         .flat_map(|file| file.places_where(&breaks))
         .collect()
 }
 
-fn covered() -> Vec<File> {
+fn sources() -> Vec<File> {
     let files = tree::files().unwrap().into_iter();
-    let found: Vec<File> = files
-        .filter(|file| file.is("rs") && is_covered(&file.path))
-        .collect();
+    let found: Vec<File> = files.filter(|file| file.is("rs")).collect();
     assert!(
         found.iter().any(|file| file.path.ends_with("language.rs")),
         "this file was not found"
@@ -213,20 +168,6 @@ fn silent_errors(file: &File) -> Vec<String> {
     found
 }
 
-/// Fails if a folder of the list also covers its neighbours, or a file of the list is not covered.
-#[test]
-fn covered_paths_are_whole_names() {
-    let list = ["testing/", "archive/db/src/log.rs"];
-    for (path, expected) in [
-        ("testing/src/lib.rs", true),
-        ("archive/db/src/log.rs", true),
-        ("archive/db/src/lib.rs", false),
-        ("archive/testing/src/lib.rs", false),
-    ] {
-        assert_eq!(covers(&list, path), expected, "{path}");
-    }
-}
-
 /// Fails if one of the rules for single lines lets its own example pass, or refuses a good line.
 #[test]
 fn line_rules_tell_bad_from_good() {
@@ -317,7 +258,7 @@ fn lines_use_plain_words() {
 
 #[test]
 fn docs_name_their_subject() {
-    let found: Vec<String> = covered().iter().flat_map(orphaned_docs).collect();
+    let found: Vec<String> = sources().iter().flat_map(orphaned_docs).collect();
     assert_none(
         &found,
         "name the subject (the file, the copy, the node): a reader may have come straight to this line",
@@ -334,13 +275,13 @@ fn types_are_nouns() {
 
 #[test]
 fn test_names_are_short() {
-    let found: Vec<String> = covered().iter().flat_map(long_test_names).collect();
+    let found: Vec<String> = sources().iter().flat_map(long_test_names).collect();
     assert_none(&found, "subject, condition, result, in at most eight words");
 }
 
 #[test]
 fn public_functions_say_their_errors() {
-    let found: Vec<String> = covered().iter().flat_map(silent_errors).collect();
+    let found: Vec<String> = sources().iter().flat_map(silent_errors).collect();
     assert_none(
         &found,
         "add `# Errors` to the function, or state the rule for all of them in the head of the module",

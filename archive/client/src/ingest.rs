@@ -1,4 +1,5 @@
-//! Storing files in the archive. Harvesters hold this trait and only this.
+//! Storing files in the archive. Harvesters hold this trait and only this; everybody else asks here how a
+//! file stands.
 
 mod depositor;
 

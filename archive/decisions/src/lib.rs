@@ -5,7 +5,8 @@
 //! arguments, and answers are values: nothing here awaits, reads a clock or touches a disk, and nothing under this crate
 //! could. So each decision is tried in every state that its tests can name, in seconds and without a process or a table.
 //!
-//! Not promised: that anything was remembered or done. `archive-repository` persists an answer first, and then acts on it.
+//! Not promised: that anything was remembered or done. `archive-stores` and `archive-repository` persist an answer first,
+//! and then act on it.
 //!
 //! The rooms in reading order:
 //!

@@ -5,7 +5,7 @@
 //! synced batch, and a stamp in a second file knows how far they reach.
 //!
 //! Not promised: that a decision was acted on. No crate under this one can call another machine, so a fault of the network
-//! cannot lie between a row and its trail; `archive-repository` acts after it was remembered here.
+//! cannot lie between a row and its trail; `archive-stores` and `archive-repository` act after it was remembered here.
 //!
 //! The rooms in reading order; each knows only those before it:
 //!

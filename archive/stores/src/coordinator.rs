@@ -1,4 +1,4 @@
-//! The owner of every file that is on its way: drain, decide, remember once, then act.
+//! The owner of every file that is on its way: it takes what happened, decides, remembers once, then acts.
 //!
 //! One task. It takes what happened, lets the store core decide, writes all decisions of a round in one synced batch,
 //! and only then starts what was decided. Decisions that start nothing and that nobody waits for, such as that one of three
