@@ -36,6 +36,23 @@ fn file(name: &str, bytes: &[u8]) -> File {
     }
 }
 
+/// A value for each argument that a job must be given.
+fn needed(info: &JobInfo) -> Vec<(&'static str, &'static str)> {
+    let arguments = info.arguments.iter();
+    arguments
+        .filter(|argument| argument.default.is_none())
+        .map(|argument| {
+            let value = match argument.name {
+                "domain" => "a.org",
+                "since" => "2016",
+                "pattern" | "url" => "(?s).*",
+                other => panic!("{}: name a value for {other} here", info.name),
+            };
+            (argument.name, value)
+        })
+        .collect()
+}
+
 fn prepared(name: &str, arguments: &[(&str, &str)]) -> Result<Box<dyn Plan>, InvalidJob> {
     let owned = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
     let arguments: Vec<_> = arguments.iter().map(owned).collect();
@@ -131,7 +148,7 @@ fn jobs_are_sorted_and_described() {
     let mut sorted = names.clone();
     sorted.sort_unstable();
     sorted.dedup();
-    assert_eq!(names, sorted);
+    assert_eq!(names, sorted, "sort `BUILT_IN` by name");
     for info in built_in() {
         let is_kebab = |name: &str| {
             name.bytes()
@@ -139,13 +156,10 @@ fn jobs_are_sorted_and_described() {
         };
         assert!(is_kebab(info.name) && info.about.ends_with('.') && !info.output.is_empty());
         assert!(!info.about.contains("  "), "{}", info.about);
-        let mut needed = Vec::new();
         for argument in info.arguments {
             assert!(is_kebab(argument.name) && !argument.about.is_empty());
-            if argument.default.is_none() {
-                needed.push((argument.name, "2016"));
-            }
         }
+        let needed = needed(info);
         // The required arguments are enough, and the reduce step of the plan is the one that is described, except for
         // forms with a header line.
         let plan = prepared(info.name, &needed).unwrap();
@@ -382,20 +396,7 @@ fn arbitrary_bytes_end_every_job_without_panic() {
             }
         }
         for info in built_in() {
-            let needed: Vec<_> = info
-                .arguments
-                .iter()
-                .filter(|argument| argument.default.is_none())
-                .map(|argument| {
-                    let value = match argument.name {
-                        "since" => "2016",
-                        "domain" => "a.org",
-                        _ => "(?s).*",
-                    };
-                    (argument.name, value)
-                })
-                .collect();
-            let (_, failures) = run(info.name, &needed, &[("a", &bytes)]);
+            let (_, failures) = run(info.name, &needed(info), &[("a", &bytes)]);
             assert!(failures.len() <= archive_model::batch::MOST_FAILURES);
             let is_known = failures
                 .iter()

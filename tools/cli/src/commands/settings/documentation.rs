@@ -6,26 +6,51 @@ use std::collections::BTreeMap;
 
 use super::Kind;
 
-/// The files that declare settings; first those that declare a whole file of a part.
-const SOURCES: [&str; 18] = [
-    include_str!("../../../../../archive/repository/src/settings.rs"),
-    include_str!("../../../../../archive/monitor/src/settings.rs"),
-    include_str!("../../../../../archive/bitarchive/src/settings.rs"),
-    include_str!("../../../../../archive/bitarchive/src/checksum/settings.rs"),
-    include_str!("../../../../../archive/client/src/client_file.rs"),
-    include_str!("../../../../../archive/client/src/limits.rs"),
-    include_str!("../../../../../archive/daemon/src/run.rs"),
-    include_str!("../../../../../archive/rpc/src/settings.rs"),
-    include_str!("../../../../../archive/daemon/src/telemetry.rs"),
-    include_str!("../../../../../archive/daemon/src/notify/settings.rs"),
-    include_str!("../../../../../index/server/src/settings.rs"),
-    include_str!("../../../../../viewer/web/src/settings.rs"),
-    include_str!("../../../../../viewer/web/src/settings/collection.rs"),
-    include_str!("../../../../../viewer/proxy/src/settings.rs"),
-    include_str!("../../../../../viewer/web/src/settings/web.rs"),
+/// The file that declares a whole file of settings, for each kind.
+const ROOTS: [(Kind, &str); 7] = [
+    (
+        Kind::Repository,
+        include_str!("../../../../../archive/repository/src/settings.rs"),
+    ),
+    (
+        Kind::Monitor,
+        include_str!("../../../../../archive/monitor/src/settings.rs"),
+    ),
+    (
+        Kind::Bitarchive,
+        include_str!("../../../../../archive/bitarchive/src/settings.rs"),
+    ),
+    (
+        Kind::ChecksumReplica,
+        include_str!("../../../../../archive/bitarchive/src/checksum/settings.rs"),
+    ),
+    (
+        Kind::Client,
+        include_str!("../../../../../archive/client/src/client_file.rs"),
+    ),
+    (
+        Kind::Index,
+        include_str!("../../../../../index/server/src/settings.rs"),
+    ),
+    (
+        Kind::Viewer,
+        include_str!("../../../../../viewer/web/src/settings.rs"),
+    ),
+];
+
+/// The other files that declare settings, of any kind.
+const SOURCES: &[&str] = &[
     include_str!("../../../../../archive/client/src/client_file/endpoints.rs"),
+    include_str!("../../../../../archive/client/src/limits.rs"),
+    include_str!("../../../../../archive/daemon/src/notify/settings.rs"),
+    include_str!("../../../../../archive/daemon/src/run.rs"),
+    include_str!("../../../../../archive/daemon/src/telemetry.rs"),
     include_str!("../../../../../archive/jobs/src/settings.rs"),
     include_str!("../../../../../archive/replicas/src/settings.rs"),
+    include_str!("../../../../../archive/rpc/src/settings.rs"),
+    include_str!("../../../../../viewer/proxy/src/settings.rs"),
+    include_str!("../../../../../viewer/web/src/settings/collection.rs"),
+    include_str!("../../../../../viewer/web/src/settings/web.rs"),
 ];
 
 /// A key, as it is declared.
@@ -148,24 +173,23 @@ fn find<'a>(structures: &'a Structures, section: &str, name: &str) -> Option<&'a
 
 /// Returns all structures, and the name of the one that is the file of `kind`.
 fn structures(kind: Kind) -> (String, Structures) {
-    let (own, root) = match kind {
-        Kind::Repository => (0, "Settings"),
-        Kind::Monitor => (1, "Settings"),
-        Kind::Bitarchive => (2, "Settings"),
-        Kind::ChecksumReplica => (3, "Settings"),
-        Kind::Client => (4, "ClientFile"),
-        Kind::Index => (10, "Settings"),
-        Kind::Viewer => (11, "Settings"),
+    let root = match kind {
+        Kind::Client => "ClientFile",
+        Kind::Repository
+        | Kind::Monitor
+        | Kind::Bitarchive
+        | Kind::ChecksumReplica
+        | Kind::Index
+        | Kind::Viewer => "Settings",
     };
     let mut all = Structures::new();
-    for (index, source) in SOURCES.iter().enumerate() {
-        let found = declared(source);
+    for (of, source) in ROOTS {
         // Several parts call their file `Settings`.
-        all.extend(
-            found
-                .into_iter()
-                .filter(|(name, _)| name != "Settings" || index == own),
-        );
+        let found = declared(source).into_iter();
+        all.extend(found.filter(|(name, _)| name != "Settings" || of == kind));
+    }
+    for source in SOURCES {
+        all.extend(declared(source));
     }
     (root.to_owned(), all)
 }
@@ -256,7 +280,10 @@ mod tests {
                 "{kind:?}: {section} was not found: {keys:?}"
             );
             for (path, key) in keys {
-                assert!(!key.comment.is_empty(), "{kind:?}: {path} has no comment");
+                assert!(
+                    !key.comment.is_empty(),
+                    "{kind:?}: {path}: put a doc comment above its field: it is the manual"
+                );
                 let looks = key.kind.ends_with("Settings") || key.kind.ends_with("Limits");
                 let known = structures(kind).1.contains_key(&key.kind);
                 assert!(
