@@ -1,8 +1,8 @@
 //! The server: one request in, one answer out.
 //!
-//! Owns the order in which a request is judged: room, method, length, path, collection, visitor, then its route. All answers
-//! leave through [`Server::answer`], which counts them, gives each a limit of time to begin, and sees to it that no answer
-//! sets a cookie, and that answers to visitors with groups stay in no shared cache.
+//! Owns the order in which a request is judged: room, length, host, method, path, collection, visitor, then its route. All
+//! answers leave through [`Server::answer`], which counts them, gives each a limit of time to begin, and sees to it that no
+//! answer sets a cookie, and that answers to visitors with groups stay in no shared cache.
 
 mod cdx;
 mod delivered;
