@@ -221,6 +221,28 @@ mod tests {
 
     use super::*;
 
+    /// The pages that show people what to type.
+    const MANUALS: [(&str, &str); 6] = [
+        ("README.md", include_str!("../../../README.md")),
+        (
+            "archive/README.md",
+            include_str!("../../../archive/README.md"),
+        ),
+        (
+            "archive/component/examples/README.md",
+            include_str!("../../../archive/component/examples/README.md"),
+        ),
+        (
+            "harvest/README.md",
+            include_str!("../../../harvest/README.md"),
+        ),
+        ("index/README.md", include_str!("../../../index/README.md")),
+        (
+            "viewer/README.md",
+            include_str!("../../../viewer/README.md"),
+        ),
+    ];
+
     fn each(command: &clap::Command, path: &str, visit: &mut impl FnMut(&clap::Command, &str)) {
         let path = format!("{path} {}", command.get_name());
         visit(command, &path);
@@ -309,6 +331,16 @@ mod tests {
         words.into_iter().filter(|word| !word.is_empty()).collect()
     }
 
+    /// Parses a line as people are shown it: up to its remark, and to where the shell takes the output.
+    fn parsed(example: &str) -> Result<Cli, clap::Error> {
+        let shown = example.split(['|', '>']).next().unwrap();
+        // Remarks stand behind many spaces, or a `#`.
+        let shown = shown.split("     ").next().unwrap();
+        let shown = shown.split(" #").next().unwrap();
+        let shown = shown.replace("9f0c…64-digits…", &"9f".repeat(32));
+        Cli::try_parse_from(words(&shown))
+    }
+
     #[test]
     fn every_verb_shows_examples_and_only_good_ones() {
         let root = Cli::command();
@@ -330,13 +362,25 @@ mod tests {
                 "{path}: add `after_help` with lines that begin with `holdfast `"
             );
             for example in examples {
-                let shown = example.split(['|', '>']).next().unwrap();
-                // Some explain themselves after many spaces.
-                let shown = shown.split("     ").next().unwrap();
-                let shown = shown.replace("9f0c…64-digits…", &"9f".repeat(32));
-                let parsed = Cli::try_parse_from(words(&shown));
+                let parsed = parsed(example);
                 assert!(parsed.is_ok(), "{example}: {}", parsed.unwrap_err());
             }
         });
+    }
+
+    /// Fails if a page shows a command that is refused: a verb has another name, or an option is needed now.
+    #[test]
+    fn manuals_show_only_good_commands() {
+        let mut count = 0;
+        for (page, text) in MANUALS {
+            for (line, number) in text.lines().zip(1..) {
+                if line.starts_with("holdfast ") {
+                    let parsed = parsed(line);
+                    assert!(parsed.is_ok(), "{page}:{number}: {}", parsed.unwrap_err());
+                    count += 1;
+                }
+            }
+        }
+        assert!(count > 40, "only {count} commands were found");
     }
 }
