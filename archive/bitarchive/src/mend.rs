@@ -19,8 +19,8 @@ use std::collections::VecDeque;
 use std::ops::Range;
 
 use archive_durable::{Target, UncachedFile, exchange};
-use archive_model::{GROUP_SIZE, Groups, groups};
-use archive_proof::{DecodeError, OutboardState, ReadAt, decode, walk};
+use archive_model::{FileContent, GROUP_SIZE, Groups, groups};
+use archive_proof::{CopyBytes, DecodeError, OutboardState, ReadAt, decode, walk};
 use jiff::Timestamp;
 
 use crate::catalog::{Condition, Entry};
@@ -193,7 +193,11 @@ impl Mend<'_> {
         }
         let mut bytes = Vec::with_capacity(usize::try_from(length).unwrap_or_default());
         let range = std::iter::once(offset..end).collect::<Vec<_>>();
-        let decoded = decode(encoded, self.order.root, size, &range, |_, proven| {
+        let content = FileContent {
+            root: self.order.root,
+            size,
+        };
+        let decoded = decode(encoded, content, &range, |_, proven| {
             bytes.extend_from_slice(proven);
             Ok(())
         });
@@ -306,7 +310,15 @@ impl Mend<'_> {
                 journal.apply(&target.file).map_err(blame)?;
                 let data = UncachedFile::open(&target.file).map_err(blame)?;
                 let outboard = UncachedFile::open(&target.outboard).ok();
-                let found = walk(&data, outboard.as_ref(), order.root, size, &mut told);
+                let copy = CopyBytes {
+                    data: &data,
+                    outboard: outboard.as_ref().map(|outboard| outboard as &dyn ReadAt),
+                };
+                let content = FileContent {
+                    root: order.root,
+                    size,
+                };
+                let found = walk(copy, content, &mut told);
                 if found.stopped {
                     // The groups are in. The next verification judges the whole file.
                     leftovers::note_applied(node, &entry, now)?;
@@ -320,7 +332,7 @@ impl Mend<'_> {
                 }
                 if found.outboard != OutboardState::Good {
                     let beside = MendPaths::new(&layout, name).outboard;
-                    exchange::rebuild_outboard(&data, order.root, size, &beside, &target.outboard)
+                    exchange::rebuild_outboard(&data, content, &beside, &target.outboard)
                         .map_err(blame)?;
                 }
                 journal.remove().map_err(blame)?;

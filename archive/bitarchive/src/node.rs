@@ -12,7 +12,7 @@ use std::sync::{MutexGuard, PoisonError};
 
 use archive_durable::{DiskError, UncachedFile};
 use archive_model::{FileName, NodeId, ReplicaId, Root, UploadId, VolumeId};
-use archive_proof::TrustFile;
+use archive_proof::{CopyBytes, ReadAt, TrustFile};
 use jiff::Timestamp;
 
 use crate::brake::Brake;
@@ -288,6 +288,19 @@ pub struct OpenFile {
     pub outboard: Option<UncachedFile>,
     /// The entry of the copy in the catalog.
     pub entry: Entry,
+}
+
+impl OpenFile {
+    /// The file and its outboard, as a proof is made of them.
+    pub fn copy(&self) -> CopyBytes<'_> {
+        CopyBytes {
+            data: &self.data,
+            outboard: self
+                .outboard
+                .as_ref()
+                .map(|outboard| outboard as &dyn ReadAt),
+        }
+    }
 }
 
 fn open(layout: &Layout, entry: Entry) -> Result<OpenFile, NodeError> {

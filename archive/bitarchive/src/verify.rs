@@ -14,8 +14,8 @@
 use std::ops::ControlFlow;
 
 use archive_durable::{DiskError, UncachedFile, exchange};
-use archive_model::{FileName, Groups, Root, VolumeId, groups};
-use archive_proof::{OutboardState, ReadAt, Walk, walk};
+use archive_model::{FileContent, FileName, Groups, Root, VolumeId, groups};
+use archive_proof::{CopyBytes, OutboardState, ReadAt, walk};
 use jiff::Timestamp;
 
 use crate::catalog::{Condition, Entry, Row};
@@ -221,16 +221,21 @@ impl CopyCheck<'_> {
         };
         let outboard = UncachedFile::open(&target.outboard);
         let length = data.size()?;
-        let mut found = match &outboard {
-            Err(error) if error.is_absent() => {
-                walk(&data, None::<&UncachedFile>, root, row.size, progress)
-            }
-            Err(_unreadable) => Walk {
-                outboard: OutboardState::Damaged,
-                ..walk(&data, None::<&UncachedFile>, root, row.size, progress)
-            },
-            Ok(outboard) => walk(&data, Some(outboard), root, row.size, progress),
+        let content = FileContent {
+            root,
+            size: row.size,
         };
+        let copy = CopyBytes {
+            data: &data,
+            outboard: outboard
+                .as_ref()
+                .ok()
+                .map(|outboard| outboard as &dyn ReadAt),
+        };
+        let mut found = walk(copy, content, progress);
+        if outboard.is_err_and(|error| !error.is_absent()) {
+            found.outboard = OutboardState::Damaged;
+        }
         if found.stopped {
             return Err(NodeError::Stopped(self.name.clone()));
         }
@@ -248,7 +253,7 @@ impl CopyCheck<'_> {
             return Ok(row);
         }
         if found.outboard != OutboardState::Good {
-            self.rebuild(&data, root, row.size);
+            self.rebuild(&data, content);
         }
         row.verified = Some(self.now);
         row.condition = match sidecar {
@@ -298,10 +303,10 @@ impl CopyCheck<'_> {
     }
 
     /// Computes a rotten or absent outboard again. If the disk has no room for it, or fails, that is no fault of the data.
-    fn rebuild(&self, data: &UncachedFile, root: Root, size: u64) {
+    fn rebuild(&self, data: &UncachedFile, content: FileContent) {
         let beside = MendPaths::new(self.layout, self.name).outboard;
         let target = self.layout.target(self.name).outboard;
-        match exchange::rebuild_outboard(data, root, size, &beside, &target) {
+        match exchange::rebuild_outboard(data, content, &beside, &target) {
             Ok(true) => {
                 tracing::info!(file = %self.name, volume = %self.volume, "its outboard was computed again");
             }

@@ -21,7 +21,7 @@ use archive_bitarchive::{
 use archive_durable::fault::{self, Fault, Plan};
 use archive_model::{FileName, Groups, NodeId, ReplicaId, Root, UploadId, VolumeId};
 use archive_proof::testing::{signing_key, trust_in};
-use archive_proof::{Admission, TreeBuilder, encode};
+use archive_proof::{Admission, CopyBytes, TreeBuilder, encode};
 use jiff::Timestamp;
 use rustix::io::Errno;
 use rustix::thread::{self, CapabilitySet};
@@ -188,16 +188,11 @@ fn mend(node: &Node, groups: &Groups) -> Result<MendReport, NodeError> {
     for range in groups.byte_ranges(SIZE as u64) {
         let mut encoded = Vec::new();
         let ranges = std::slice::from_ref(&range);
-        let (root, size) = (tree.root, tree.size);
-        encode(
-            content.as_slice(),
-            Some(tree.sink.as_slice()),
-            root,
-            size,
-            ranges,
-            &mut encoded,
-        )
-        .expect("encoded");
+        let copy = CopyBytes {
+            data: &content,
+            outboard: Some(&tree.sink),
+        };
+        encode(copy, tree.content(), ranges, &mut encoded).expect("encoded");
         mend.segment(range.start, range.end - range.start, &encoded, &mut on)?;
     }
     mend.close(now(), &mut on)

@@ -15,8 +15,8 @@
 use std::ops::ControlFlow;
 use std::path::Path;
 
-use archive_model::Root;
-use archive_proof::{OutboardState, walk};
+use archive_model::{FileContent, Root};
+use archive_proof::{CopyBytes, OutboardState, ReadAt, walk};
 
 use crate::call;
 use crate::directory::remove_name;
@@ -65,7 +65,15 @@ impl RepairedCopy {
             .then(|| UncachedFile::open(&self.paths.outboard))
             .transpose()?;
         let has_size = data.size()? == self.size;
-        let found = walk(&data, outboard.as_ref(), root, self.size, progress);
+        let copy = CopyBytes {
+            data: &data,
+            outboard: outboard.as_ref().map(|outboard| outboard as &dyn ReadAt),
+        };
+        let content = FileContent {
+            root,
+            size: self.size,
+        };
+        let found = walk(copy, content, progress);
         if has_size && found.is_intact() && found.outboard == OutboardState::Good {
             Ok(ProvenCopy(self))
         } else {
@@ -104,8 +112,7 @@ pub fn replace_outboard(new: &Path, target: &Path) -> Result<(), DiskError> {
 /// `false` if the data is not good; nothing was replaced then.
 pub fn rebuild_outboard(
     data: &UncachedFile,
-    root: Root,
-    size: u64,
+    content: FileContent,
     beside: &Path,
     target: &Path,
 ) -> Result<bool, DiskError> {
@@ -114,7 +121,7 @@ pub fn rebuild_outboard(
         path: beside,
         file: call::create(beside)?,
     };
-    let tree = match archive_proof::rebuild_outboard(data, root, size, sink) {
+    let tree = match archive_proof::rebuild_outboard(data, content, sink) {
         Ok(tree) => tree,
         Err(archive_proof::RebuildError::Sink(error)) => {
             remove_name(beside)?;

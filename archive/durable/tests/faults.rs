@@ -18,7 +18,7 @@ use archive_durable::{
     DiskError, Journal, JournalWriter, RepairedCopy, Replacement, Severity, Stage, Target,
     directory, exchange,
 };
-use archive_model::{FileName, Groups, Root};
+use archive_model::{FileContent, FileName, Groups, Root};
 use rustix::io::Errno;
 
 /// The lock of the plan, of which a process has one.
@@ -251,7 +251,11 @@ fn an_outboard_is_rebuilt_from_good_data_only() {
     let rebuild = |place: &TestVolume| {
         let data = archive_durable::UncachedFile::open(&place.target.file)?;
         let beside = place.path("incoming/f.outboard");
-        exchange::rebuild_outboard(&data, root(), SIZE as u64, &beside, &place.target.outboard)
+        let content = FileContent {
+            root: root(),
+            size: SIZE as u64,
+        };
+        exchange::rebuild_outboard(&data, content, &beside, &place.target.outboard)
     };
     let place = TestVolume::new();
     assert!(!rebuild(&place).expect("read"), "the data is damaged");

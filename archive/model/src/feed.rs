@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{FileName, Root};
+use crate::{FileContent, FileName, Root};
 
 /// A position in the feed: behind one change and before the next one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -59,7 +59,17 @@ pub struct FeedFile {
     pub root: Root,
 }
 
-/// A change of which files the archive has.
+impl FeedFile {
+    /// The content of the file.
+    pub fn content(&self) -> FileContent {
+        FileContent {
+            root: self.root,
+            size: self.size,
+        }
+    }
+}
+
+/// One change of which files the archive has.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FeedChange {
     /// The position behind this change.

@@ -8,7 +8,7 @@
 //!
 //! The rooms in reading order:
 //!
-//! - [`file_name`], [`name_pattern`], [`name_list`] (what files are called), [`checksum`], [`groups`] (what is in them);
+//! - [`file_name`], [`name_pattern`], [`name_list`] (what files are called), [`checksum`], [`content`], [`groups`] (what is in them);
 //! - [`mod@replica`], [`node`], [`copy`] (where copies are, and how), [`gap`] (what could not be asked), [`store_state`] (how far
 //!   each has come), [`anomaly`], [`check`] (what is wrong), [`attic`], [`scrub`], [`repair`] (what is done about it);
 //! - [`batch`], [`feed`] (jobs over files, and changes of files), [`role`], [`approval`], [`act`], `request` (who may do what, and
@@ -30,6 +30,7 @@ pub mod batch;
 pub mod check;
 pub mod checksum;
 mod closed_set;
+pub mod content;
 pub mod copy;
 pub mod error;
 pub mod feed;
@@ -58,6 +59,7 @@ pub use batch::{
 };
 pub use check::{CheckProgress, CheckStep, ReplicaReport};
 pub use checksum::{Digests, InvalidChecksum, Root};
+pub use content::FileContent;
 pub use copy::{CopyCondition, CopyDoubt, CopyPlace, CopyStanding, FileCopy};
 pub use error::ArchiveError;
 pub use feed::{ChangeKind, FeedChange, FeedFile, FeedPosition};

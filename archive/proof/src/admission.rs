@@ -5,7 +5,7 @@
 //!
 //! Not promised: that any copy exists. That is the [receipt](crate::receipt).
 
-use archive_model::{Digests, FileName, Root, UploadId};
+use archive_model::{Digests, FileContent, FileName, Root, UploadId};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
@@ -49,6 +49,14 @@ struct Payload<'a> {
 }
 
 impl Admission {
+    /// The admitted content.
+    pub fn content(&self) -> FileContent {
+        FileContent {
+            root: self.root,
+            size: self.size,
+        }
+    }
+
     /// Signs the admission.
     ///
     /// # Errors

@@ -9,7 +9,7 @@
 use std::io::{Read, Write};
 use std::ops::Range;
 
-use archive_model::Root;
+use archive_model::FileContent;
 use bao_tree::io::BaoContentItem;
 use bao_tree::io::sync::DecodeResponseIter;
 use bao_tree::{BaoTree, ChunkNum, ChunkRangesRef};
@@ -19,9 +19,8 @@ use crate::ranges::{CHUNK, DecodeError, GROUPS, at_end, chunks};
 /// The file and the range of a slice.
 #[derive(Clone, Debug)]
 pub(crate) struct Part {
-    pub(crate) root: Root,
-    pub(crate) size: u64,
-    /// The range of the slice: whole groups, or up to the end of the file.
+    pub(crate) content: FileContent,
+    /// Whole groups, or up to the end of the file.
     pub(crate) range: Range<u64>,
 }
 
@@ -32,11 +31,12 @@ pub(crate) fn join(
     first: u64,
     out: &mut impl Write,
 ) -> Result<(), DecodeError> {
-    let Part { root, size, range } = part;
-    let chunks = chunks(std::slice::from_ref(range), *size);
+    let Part { content, range } = part;
+    let FileContent { root, size } = *content;
+    let chunks = chunks(std::slice::from_ref(range), size);
     let items = DecodeResponseIter::new(
         blake3::Hash::from_bytes(*root.as_bytes()),
-        BaoTree::new(*size, GROUPS),
+        BaoTree::new(size, GROUPS),
         &mut encoded,
         ChunkRangesRef::new_unchecked(&chunks),
     );
@@ -68,22 +68,18 @@ mod tests {
 
     use super::*;
     use crate::ranges::encode;
+    use crate::read_at::CopyBytes;
     use crate::testing::EDGES;
     use crate::tree::{Tree, TreeBuilder};
     use testing::{Random, noise};
 
     fn slice(data: &[u8], tree: &Tree<Vec<u8>>, range: Range<u64>) -> Vec<u8> {
         let mut out = Vec::new();
-        let ranges = [range];
-        encode(
-            data,
-            Some(&tree.sink),
-            tree.root,
-            tree.size,
-            &ranges,
-            &mut out,
-        )
-        .unwrap();
+        let copy = CopyBytes {
+            data: &data,
+            outboard: Some(&tree.sink),
+        };
+        encode(copy, tree.content(), &[range], &mut out).unwrap();
         out
     }
 
@@ -105,8 +101,7 @@ mod tests {
                 while at < end {
                     let next = (at + (1 + dice.below(5)) * GROUP_SIZE).min(end);
                     let part = Part {
-                        root: tree.root,
-                        size,
+                        content: tree.content(),
                         range: at..next,
                     };
                     join(

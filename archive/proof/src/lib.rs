@@ -30,7 +30,7 @@
 //!
 //! ```
 //! use std::ops::ControlFlow;
-//! use archive_proof::{OutboardState, TreeBuilder, walk};
+//! use archive_proof::{CopyBytes, OutboardState, TreeBuilder, walk};
 //!
 //! let mut bytes = vec![7; 100_000];
 //! let mut builder = TreeBuilder::new(Vec::new());
@@ -38,7 +38,8 @@
 //! let tree = builder.finish()?;
 //!
 //! bytes[40_000] ^= 1;
-//! let found = walk(&bytes, Some(&tree.sink), tree.root, tree.size, &mut |_| ControlFlow::Continue(()));
+//! let copy = CopyBytes { data: &bytes, outboard: Some(&tree.sink) };
+//! let found = walk(copy, tree.content(), &mut |_| ControlFlow::Continue(()));
 //! assert_eq!(found.damaged.iter().collect::<Vec<_>>(), [2]);
 //! assert_eq!(found.outboard, OutboardState::Good);
 //! # Ok::<(), std::io::Error>(())
@@ -100,7 +101,7 @@ pub use key::{InvalidKey, PublicKey, SigningKey};
 pub use outboard::outboard_size;
 pub use points::{Points, Shelf};
 pub use ranges::{DecodeError, EncodeError, decode, encode, ranges_with_last};
-pub use read_at::ReadAt;
+pub use read_at::{CopyBytes, ReadAt};
 pub use reader::{ProvenReader, Unproven};
 pub use receipt::{Custody, Receipt, ReceiptError};
 pub use record_proof::{ProofWriter, Proven, RecordProofError};

@@ -1,8 +1,8 @@
 //! Ranges of a file with their proof: encoded where the file is, checked where they arrive.
 //!
-//! Owns the promises about the stream; its format is `bao-tree`'s: pairs and data in pre-order, only the parts of the
-//! tree that the ranges need, full 16 KiB groups without inner pairs, no header. Both ends must name the same root,
-//! size and ranges. Both work on one group at a time, whatever the size of the file.
+//! Owns what is promised of the stream; its format is `bao-tree`'s: pairs and data in pre-order, only the parts of the
+//! tree that the ranges need, full 16 KiB groups without inner pairs, no header. Both ends must name the same content
+//! and ranges. Both work on one group at a time, whatever the size of the file.
 //!
 //! Not promised: that `size` is right. A range in the middle of a file proves its bytes and their place, and no more; it
 //! can decode under a wrong size. Take the size from the signed admission, or have it proven: [`ranges_with_last`].
@@ -11,14 +11,14 @@ use std::cell::Cell;
 use std::io::{self, Read, Write};
 use std::ops::Range;
 
-use archive_model::{GROUP_SIZE, Root};
+use archive_model::{FileContent, GROUP_SIZE};
 use bao_tree::io::outboard::PostOrderOutboard;
 use bao_tree::io::sync::{self as bao, DecodeResponseIter};
 use bao_tree::io::{BaoContentItem, DecodeError as BaoDecodeError, EncodeError as BaoEncodeError};
 use bao_tree::{BaoTree, BlockSize, ChunkNum, ChunkRangesRef, TreeNode};
 
 use crate::outboard::outboard_size;
-use crate::read_at::{ReadAt, fill};
+use crate::read_at::{CopyBytes, ReadAt, fill};
 
 /// The size of a BLAKE3 chunk in bytes: what a proven range is rounded to on the wire.
 pub(crate) const CHUNK: u64 = 1024;
@@ -32,45 +32,63 @@ pub fn ranges_with_last(ranges: &[Range<u64>], size: u64) -> Vec<Range<u64>> {
     ranges.iter().cloned().chain([last]).collect()
 }
 
-/// Writes the bytes in `ranges` with their proof to `out`, and returns the number of bytes written.
+/// Writes the bytes of `copy` in `ranges` with their proof to `out` and says how many bytes it wrote.
 ///
-/// `ranges` are byte ranges in any order; bytes past `size` are left out. Every group is compared with `root` before it
-/// is written, so that a damaged copy fails instead of spreading. `outboard` may be left out only for a file of one
-/// group. A group costs its 16 KiB and 64 bytes for each level of the tree: 17,408 bytes in a file of 1 GiB.
+/// `ranges` are byte ranges in any order; what lies past the size is left out. Everything is held against the root before
+/// it is written, so a damaged copy fails instead of spreading. Only a file of one group needs no outboard.
+/// A group costs its 16 KiB and 64 bytes for each level of the tree: 17,408 bytes in a file of 1 GiB.
 ///
 /// On an error part of the stream may have been written; [`decode`] refuses such a stream.
 ///
 /// # Errors
 ///
 /// [`EncodeError`]: the data or the outboard is damaged or cannot be read, or `out` does not take the bytes.
+///
+/// ```
+/// use archive_proof::{CopyBytes, TreeBuilder, decode, encode};
+///
+/// let bytes = vec![7; 100_000];
+/// let mut builder = TreeBuilder::new(Vec::new());
+/// builder.update(&bytes)?;
+/// let tree = builder.finish()?;
+/// let copy = CopyBytes { data: &bytes, outboard: Some(&tree.sink) };
+///
+/// let ranges = [20_000..20_010, 99_990..100_000];
+/// let mut stream = Vec::new();
+/// encode(copy, tree.content(), &ranges, &mut stream)?;
+///
+/// let mut proven = Vec::new();
+/// decode(stream.as_slice(), tree.content(), &ranges, |_offset, bytes| {
+///     proven.extend_from_slice(bytes);
+///     Ok(())
+/// })?;
+/// assert_eq!(proven, [7; 20]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub fn encode(
-    data: &(impl ReadAt + ?Sized),
-    outboard: Option<&(impl ReadAt + ?Sized)>,
-    root: Root,
-    size: u64,
+    copy: CopyBytes<'_>,
+    content: FileContent,
     ranges: &[Range<u64>],
     out: impl Write,
 ) -> Result<u64, EncodeError> {
+    let CopyBytes { data, outboard } = copy;
+    let FileContent { root, size } = content;
     if outboard.is_none() && outboard_size(size) > 0 {
         return Err(EncodeError::DamagedOutboard);
     }
     let (data_failed, pairs_failed) = (Cell::new(None), Cell::new(None));
     let nothing: &[u8] = &[];
-    let pairs: &dyn ReadAt = match &outboard {
-        Some(outboard) => outboard,
-        None => &nothing,
-    };
     let outboard = PostOrderOutboard {
         root: blake3::Hash::from_bytes(*root.as_bytes()),
         tree: BaoTree::new(size, GROUPS),
         data: Source {
-            inner: pairs,
+            inner: outboard.unwrap_or(&nothing),
             failed: &pairs_failed,
         },
     };
     // The data is passed by value: `positioned-io`'s own `read_exact_at` would read a reference to it.
     let data = Source {
-        inner: &data,
+        inner: data,
         failed: &data_failed,
     };
     let mut sink = Sink {
@@ -148,22 +166,22 @@ pub enum EncodeError {
     Sink(#[source] io::Error),
 }
 
-/// Checks an encoded stream and passes its bytes to `sink` with their offsets, ascending.
+/// Checks an encoded stream against `content` and hands its bytes to `sink` with their offsets, ascending.
 ///
-/// `sink` gets exactly the bytes in `ranges` that lie below `size`, each once, at most 16 KiB at a time, and never an
-/// unproven byte. The stream must end where the ranges end: `encoded` is read to its end. Without ranges, nothing is
-/// proven and nothing may come; only an empty file proves itself for any ranges.
+/// `sink` gets exactly the bytes in `ranges` that lie below the size, each once, at most 16 KiB at a time, and never a
+/// byte that is not proven. The stream must end where the ranges end: `encoded` is read until it says so. Without
+/// ranges, nothing is proven and nothing may come; only an empty file proves itself whatever the ranges.
 ///
 /// # Errors
 ///
 /// [`DecodeError`]: the stream is not the proof of these ranges, or cannot be read, or `sink` does not take the bytes.
 pub fn decode(
     mut encoded: impl Read,
-    root: Root,
-    size: u64,
+    content: FileContent,
     ranges: &[Range<u64>],
     mut sink: impl FnMut(u64, &[u8]) -> io::Result<()>,
 ) -> Result<(), DecodeError> {
+    let FileContent { root, size } = content;
     let wanted = normal(ranges, size);
     let chunks = chunks(&wanted, size);
     let root = blake3::Hash::from_bytes(*root.as_bytes());

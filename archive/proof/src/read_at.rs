@@ -1,8 +1,9 @@
 //! Positioned reads: how this crate sees a file.
 //!
-//! Owns the one trait through which stored bytes are read. The caller who opens the file decides how it is read (through
+//! Owns the one trait through which stored bytes are read, and what a copy of a file is to this crate. The caller who opens the file decides how it is read (through
 //! the page cache or past it); nothing here opens, writes or remembers a position.
 
+use std::fmt;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
@@ -24,7 +25,24 @@ pub trait ReadAt {
     }
 }
 
-/// Reads until `buffer` is full, the bytes end, or a read fails; returns the number of good bytes in each case.
+/// The bytes of one copy of a file, good or bad, and of the outboard that lies beside it.
+#[derive(Clone, Copy)]
+pub struct CopyBytes<'a> {
+    /// The bytes of the file.
+    pub data: &'a dyn ReadAt,
+    /// The tree over them; absent where there is none.
+    pub outboard: Option<&'a dyn ReadAt>,
+}
+
+impl fmt::Debug for CopyBytes<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CopyBytes")
+            .field("has_outboard", &self.outboard.is_some())
+            .finish_non_exhaustive()
+    }
+}
+
+/// Reads until `buffer` is full, the bytes end, or a read fails; says how many bytes are good in each case.
 pub(crate) fn fill<R: ReadAt + ?Sized>(
     source: &R,
     offset: u64,

@@ -15,7 +15,7 @@
 use std::fmt;
 use std::ops::{ControlFlow, Range};
 
-use archive_model::{Groups, Root};
+use archive_model::{FileContent, Groups};
 
 use crate::chaining::{self, GROUP, Pair, Value};
 use crate::outboard::Subtree;
@@ -58,7 +58,7 @@ pub enum Unproven {
 /// let tree = builder.finish()?;
 /// bytes[40_000] ^= 1;
 ///
-/// let mut reader = ProvenReader::new(&bytes, Some(&tree.sink), tree.root, tree.size);
+/// let mut reader = ProvenReader::new(&bytes, Some(&tree.sink), tree.content());
 /// let mut buffer = [0; 10];
 /// let mut progress = |_| ControlFlow::Continue(());
 /// assert_eq!(reader.read_at(5, &mut buffer, &mut progress), Ok(10));
@@ -100,8 +100,9 @@ struct Window {
 }
 
 impl<'a, D: ReadAt + ?Sized, O: ReadAt + ?Sized> ProvenReader<'a, D, O> {
-    /// Makes a reader of the `size` bytes with this root. Reads nothing yet.
-    pub fn new(data: &'a D, outboard: Option<&'a O>, root: Root, size: u64) -> Self {
+    /// A reader of the bytes of `content`. Nothing is read yet.
+    pub fn new(data: &'a D, outboard: Option<&'a O>, content: FileContent) -> Self {
+        let FileContent { root, size } = content;
         Self {
             data,
             pairs: Pairs::new(outboard),

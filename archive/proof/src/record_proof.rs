@@ -38,7 +38,7 @@
 use std::io::{self, BufRead, Read, Write};
 use std::ops::Range;
 
-use archive_model::{GROUP_SIZE, Root};
+use archive_model::{FileContent, GROUP_SIZE};
 use serde::{Deserialize, Serialize};
 
 use crate::admission::{Admission, AdmissionError};
@@ -103,8 +103,7 @@ pub fn verify(
     let admission = Admission::verify(&header.admission, trust)?;
     let range = header.start..header.end;
     let groups = groups(&range, admission.size)?;
-    let (root, size) = (admission.root, admission.size);
-    decode(input, root, size, &[groups], |offset, bytes| {
+    decode(input, admission.content(), &[groups], |offset, bytes| {
         let within = |position: u64| {
             let inner = position.saturating_sub(offset);
             usize::try_from(inner).map_or(bytes.len(), |inner| inner.min(bytes.len()))
@@ -131,8 +130,7 @@ fn groups(range: &Range<u64>, size: u64) -> Result<Range<u64>, RecordProofError>
 #[derive(Debug)]
 pub struct ProofWriter<W> {
     out: W,
-    root: Root,
-    size: u64,
+    content: FileContent,
     first: u64,
     /// The range of bytes that are still to come: whole groups.
     rest: Range<u64>,
@@ -163,8 +161,7 @@ impl<W: Write> ProofWriter<W> {
             .map_err(|error| RecordProofError::Slice(DecodeError::Sink(error)))?;
         Ok(Self {
             out,
-            root: admission.root,
-            size: admission.size,
+            content: admission.content(),
             first: rest.start,
             rest,
         })
@@ -183,7 +180,7 @@ impl<W: Write> ProofWriter<W> {
     /// written.
     pub fn add(&mut self, range: Range<u64>, encoded: impl Read) -> Result<(), RecordProofError> {
         let Range { start, end } = range;
-        let whole = end.is_multiple_of(GROUP_SIZE) || end == self.size;
+        let whole = end.is_multiple_of(GROUP_SIZE) || end == self.content.size;
         if start != self.rest.start || end <= start || end > self.rest.end || !whole {
             let Range {
                 start: expected,
@@ -197,8 +194,7 @@ impl<W: Write> ProofWriter<W> {
             });
         }
         let part = Part {
-            root: self.root,
-            size: self.size,
+            content: self.content,
             range,
         };
         join(encoded, &part, self.first, &mut self.out)?;

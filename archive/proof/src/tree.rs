@@ -7,7 +7,7 @@
 
 use std::io::{self, BufWriter, IntoInnerError, Write};
 
-use archive_model::Root;
+use archive_model::{FileContent, Root};
 
 use crate::chaining::{self, GROUP, Value};
 use crate::outboard::outboard_size;
@@ -52,6 +52,16 @@ pub struct Tree<W> {
     pub outboard_size: u64,
     /// The sink, with every pair in it, not synced.
     pub sink: W,
+}
+
+impl<W> Tree<W> {
+    /// The content that the tree proves.
+    pub fn content(&self) -> FileContent {
+        FileContent {
+            root: self.root,
+            size: self.size,
+        }
+    }
 }
 
 impl<W: Write> TreeBuilder<W> {
@@ -204,7 +214,7 @@ fn write_pair(sink: &mut impl Write, (left, right): &chaining::Pair) -> io::Resu
     sink.write_all(right)
 }
 
-/// Computes the outboard of `data` (`size` bytes, root `root`) anew and writes it into `sink`.
+/// Computes the outboard of `data`, which has `content`, anew and writes it into `sink`.
 ///
 /// Only an `Ok` is an outboard: on an error the sink holds nothing of use.
 ///
@@ -213,10 +223,10 @@ fn write_pair(sink: &mut impl Write, (left, right): &chaining::Pair) -> io::Resu
 /// [`RebuildError`]: the data cannot be read or has another root, or the sink fails.
 pub fn rebuild_outboard<W: Write>(
     data: &(impl ReadAt + ?Sized),
-    root: Root,
-    size: u64,
+    content: FileContent,
     sink: W,
 ) -> Result<Tree<W>, RebuildError> {
+    let FileContent { root, size } = content;
     let mut builder = TreeBuilder::new(sink);
     let mut buffer = vec![0; READ];
     while builder.size() < size {
@@ -433,18 +443,22 @@ mod tests {
     fn rebuilding_refuses_data_that_is_not_the_files() {
         let data = noise(3 << 20, 5);
         let tree = build(&data, 1 << 20);
-        let again = rebuild_outboard(&data, tree.root, tree.size, Vec::new()).unwrap();
+        let again = rebuild_outboard(&data, tree.content(), Vec::new()).unwrap();
         assert_eq!(again, tree);
         let mut flipped = data.clone();
         flipped[2 << 20] ^= 1;
         let short = &data[..data.len() - 1];
         for bad in [flipped.as_slice(), short] {
-            let error = rebuild_outboard(bad, tree.root, tree.size, Vec::new()).unwrap_err();
+            let error = rebuild_outboard(bad, tree.content(), Vec::new()).unwrap_err();
             assert!(
                 matches!(error, RebuildError::OtherRoot { expected, .. } if expected == tree.root)
             );
         }
-        let error = rebuild_outboard(&data, tree.root, tree.size - 1, Vec::new()).unwrap_err();
+        let shorter = FileContent {
+            size: tree.size - 1,
+            ..tree.content()
+        };
+        let error = rebuild_outboard(&data, shorter, Vec::new()).unwrap_err();
         assert!(matches!(error, RebuildError::OtherRoot { .. }));
     }
 }

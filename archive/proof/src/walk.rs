@@ -10,17 +10,17 @@
 //! still proven good if the whole outboard is gone. Only where the outboard *and* the data under it are damaged can
 //! groups be impossible to tell apart: they are then all reported damaged. Unproven is damaged.
 //!
-//! Not promised: that a file is not longer than `size`. The caller asks the file system, before.
+//! Not promised: that a file is not longer than its content. The caller asks the file system, before.
 
 use std::io;
 use std::ops::ControlFlow;
 
-use archive_model::{Groups, Root};
+use archive_model::{FileContent, Groups};
 
 use crate::chaining::{self, GROUP, Value};
 use crate::outboard::Subtree;
 use crate::pairs::Pairs;
-use crate::read_at::{ReadAt, fill};
+use crate::read_at::{CopyBytes, ReadAt, fill};
 
 /// The number of groups that are read at once: 1 MiB.
 const BATCH: u64 = 64;
@@ -58,29 +58,27 @@ pub enum OutboardState {
     Damaged,
 }
 
-/// Reads all of a file's `size` bytes from `data` and proves each group against `root`, with the help of `outboard`.
+/// Reads all bytes of `copy` that `content` has and proves each group against its root, with the help of the outboard.
 ///
 /// `progress` is told how many bytes of data were just read (at most 1 MiB; parts of a damaged file are read twice, so
 /// the sum may exceed `size`) and may wait, to throttle, or stop the walk.
 ///
 /// Errors are findings: an unreadable group is reported, and the walk goes on with the next one.
 pub fn walk(
-    data: &(impl ReadAt + ?Sized),
-    outboard: Option<&(impl ReadAt + ?Sized)>,
-    root: Root,
-    size: u64,
+    copy: CopyBytes<'_>,
+    content: FileContent,
     progress: &mut dyn FnMut(u64) -> ControlFlow<()>,
 ) -> Walk {
+    let FileContent { root, size } = content;
     let whole = Subtree::whole(size);
-    let source = outboard.as_ref().map(|outboard| outboard as &dyn ReadAt);
-    let state = match source {
+    let state = match copy.outboard {
         None if whole.count() > 1 => OutboardState::Absent,
         Some(outboard) if !ends_at(outboard, whole.pairs().end) => OutboardState::Damaged,
         None | Some(_) => OutboardState::Good,
     };
     let mut walker = Walker {
-        data: &data,
-        pairs: Pairs::new(source),
+        data: copy.data,
+        pairs: Pairs::new(copy.outboard),
         progress,
         size,
         whole,

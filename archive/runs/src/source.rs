@@ -8,7 +8,7 @@ use archive_batch::{Control, ReadError, Source};
 use archive_bitarchive::{Entry, Layout};
 use archive_daemon::Counter;
 use archive_durable::{DiskError, UncachedFile};
-use archive_model::Root;
+use archive_model::{FileContent, Root};
 use archive_proof::{ProvenReader, Unproven};
 
 /// The open files of a copy.
@@ -88,8 +88,11 @@ impl<'a> ProvenCopy<'a> {
                     return Err(ReadError::Gone(reason));
                 }
             };
-            let size = self.entry.row.size;
-            let reader = ProvenReader::new(&copy.data, copy.outboard.as_ref(), self.root, size);
+            let content = FileContent {
+                root: self.root,
+                size: self.entry.row.size,
+            };
+            let reader = ProvenReader::new(&copy.data, copy.outboard.as_ref(), content);
             self.reader = Some(reader);
         }
         self.reader

@@ -15,7 +15,7 @@ use std::ops::Range;
 use std::time::Duration;
 
 use archive_model::groups::GROUP_SIZE;
-use archive_model::{FileCopy, Groups, NodeId, ReplicaId};
+use archive_model::{FileContent, FileCopy, Groups, NodeId, ReplicaId};
 use archive_proof::decode;
 use archive_replicas::{ReadSegments, Segment};
 use archive_rpc::{CallError, Kind};
@@ -296,18 +296,18 @@ impl Assembly {
             return Err(Kind::Internal.error(said).into());
         }
         let mut bytes = Vec::new();
-        let proven = decode(
-            &encoded[..],
-            self.wanted.root,
-            self.wanted.size,
-            std::slice::from_ref(&(begin..end)),
-            |_, part| {
-                if self.with_bytes {
-                    bytes.extend_from_slice(part);
-                }
-                Ok(())
-            },
-        );
+        let content = FileContent {
+            root: self.wanted.root,
+            size: self.wanted.size,
+        };
+        let range = begin..end;
+        let ranges = std::slice::from_ref(&range);
+        let proven = decode(&encoded[..], content, ranges, |_, part| {
+            if self.with_bytes {
+                bytes.extend_from_slice(part);
+            }
+            Ok(())
+        });
         // An honest node checks what it sends: damage of its disk is told, not sent.
         proven.map_err(|error| Kind::Internal.error(format!("what the node sent: {error}")))?;
         Ok(Proven {

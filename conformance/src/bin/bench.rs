@@ -15,7 +15,7 @@ use anyhow::{Context, Result, ensure};
 use archive_bitarchive::{Catalog, Condition, Entry, Layout, Row};
 use archive_durable::{Sidecar, volume};
 use archive_model::{Digests, FileName, Root, UploadId, VolumeId};
-use archive_proof::{Admission, SigningKey, TreeBuilder, walk};
+use archive_proof::{Admission, CopyBytes, SigningKey, TreeBuilder, walk};
 use clap::Parser;
 use jiff::Timestamp;
 use serde_json::value::RawValue;
@@ -103,9 +103,11 @@ fn walk_file(path: &Path) -> Result<()> {
     let mut best = f64::INFINITY;
     for _ in 0..3 {
         let begun = Instant::now();
-        let found = walk(&file, Some(&tree.sink), tree.root, size, &mut |_| {
-            ControlFlow::Continue(())
-        });
+        let copy = CopyBytes {
+            data: &file,
+            outboard: Some(&tree.sink),
+        };
+        let found = walk(copy, tree.content(), &mut |_| ControlFlow::Continue(()));
         best = best.min(begun.elapsed().as_secs_f64());
         ensure!(found.is_intact(), "the file changed under the walk");
     }

@@ -257,16 +257,12 @@ pub async fn slices_prove_themselves_to_a_stranger(doors: Doors<'_>) -> Result<(
             let Range { start, end } = slice.range;
             ensure!(start == at, "{start} comes after {at}");
             let mut proven = Vec::new();
-            decode(
-                slice.encoded.as_ref(),
-                signed.root,
-                signed.size,
-                std::slice::from_ref(&(start..end)),
-                |_, bytes| {
-                    proven.extend_from_slice(bytes);
-                    Ok(())
-                },
-            )?;
+            let range = start..end;
+            let (encoded, ranges) = (slice.encoded.as_ref(), std::slice::from_ref(&range));
+            decode(encoded, signed.content(), ranges, |_, bytes| {
+                proven.extend_from_slice(bytes);
+                Ok(())
+            })?;
             ensure!(
                 Some(proven.as_slice()) == within(&bytes, &(start..end)),
                 "{start}..{end} differs"

@@ -17,7 +17,7 @@ use archive_bitarchive::{Layout, MendOrder, Node};
 use archive_durable::directory;
 use archive_model::{FileName, Groups, Root};
 use archive_proof::testing::signing_key;
-use archive_proof::{TreeBuilder, encode};
+use archive_proof::{CopyBytes, TreeBuilder, encode};
 use jiff::Timestamp;
 
 use super::{Machine, admission, content, root, volume};
@@ -156,14 +156,11 @@ pub fn mend(node: &Node, now: i64) -> Result<()> {
     for range in damaged_groups().byte_ranges(tree.size) {
         let mut encoded = Vec::new();
         let ranges = std::slice::from_ref(&range);
-        encode(
-            bytes.as_slice(),
-            Some(tree.sink.as_slice()),
-            tree.root,
-            tree.size,
-            ranges,
-            &mut encoded,
-        )?;
+        let copy = CopyBytes {
+            data: &bytes,
+            outboard: Some(&tree.sink),
+        };
+        encode(copy, tree.content(), ranges, &mut encoded)?;
         mend.segment(range.start, range.end - range.start, &encoded, go_on)?;
     }
     mend.close(now, go_on)?;

@@ -1,6 +1,6 @@
 //! Salvage of a file that no replica has whole.
 
-use archive_model::{FileName, GROUP_SIZE};
+use archive_model::{FileContent, FileName, GROUP_SIZE};
 use archive_proof::decode;
 use proto_archive::wire;
 use proto_archive::wire::access_client::AccessClient;
@@ -27,17 +27,15 @@ async fn salvage(cluster: &Cluster, name: &FileName, bytes: &[u8]) -> (u64, Vec<
             }
             wire::salvage_response::Step::Segment(segment) => {
                 let range = segment.offset..segment.offset + segment.length;
-                let taken = decode(
-                    &segment.encoded[..],
-                    root(bytes),
-                    bytes.len() as u64,
-                    &[range],
-                    |offset, part| {
-                        let at = usize::try_from(offset).unwrap();
-                        assert!(part == &bytes[at..at + part.len()]);
-                        Ok(())
-                    },
-                );
+                let content = FileContent {
+                    root: root(bytes),
+                    size: bytes.len() as u64,
+                };
+                let taken = decode(&segment.encoded[..], content, &[range], |offset, part| {
+                    let at = usize::try_from(offset).unwrap();
+                    assert!(part == &bytes[at..at + part.len()]);
+                    Ok(())
+                });
                 taken.unwrap();
                 came += segment.length;
             }

@@ -1,23 +1,11 @@
 //! Decides what a change of the archive, or its listing, means for a file in the index. Pure.
 
-use std::fmt;
-use std::str::FromStr;
-
-use archive_model::{ChangeKind, FeedFile, Root};
-
-/// The content that a name stands for: kept with each file, so that other content is noticed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct FileContent {
-    /// The size of the file in bytes.
-    pub(crate) size: u64,
-    /// The BLAKE3 root of the file.
-    pub(crate) root: Root,
-}
+use archive_model::{ChangeKind, FileContent};
 
 /// A file that the index knows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct KnownFile {
-    /// The content of which the index has the captures; `None` if that was not kept.
+    /// The content that its name stands for, kept so that other content is noticed; absent if that was not kept.
     pub(crate) content: Option<FileContent>,
     /// Whether the captures of the file are hidden.
     pub(crate) is_withdrawn: bool,
@@ -102,36 +90,24 @@ fn kind_of_name(name: &str) -> Option<String> {
     words.next().map(|_before| kind.to_owned())
 }
 
-impl From<&FeedFile> for FileContent {
-    fn from(file: &FeedFile) -> Self {
-        Self {
-            size: file.size,
-            root: file.root,
-        }
-    }
+/// Writes a content as it is kept with a file: `SIZE ROOT`.
+pub(crate) fn write_content(content: FileContent) -> String {
+    format!("{} {}", content.size, content.root)
 }
 
-/// The form in which the content is kept with a file: `SIZE ROOT`.
-impl fmt::Display for FileContent {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {}", self.size, self.root)
-    }
-}
-
-impl FromStr for FileContent {
-    type Err = ();
-
-    fn from_str(text: &str) -> Result<Self, ()> {
-        let (size, root) = text.split_once(' ').ok_or(())?;
-        Ok(Self {
-            size: size.parse().or(Err(()))?,
-            root: root.parse().or(Err(()))?,
-        })
-    }
+/// Reads what [`write_content`] wrote; `None` if it is something else.
+pub(crate) fn parse_content(text: &str) -> Option<FileContent> {
+    let (size, root) = text.split_once(' ')?;
+    Some(FileContent {
+        size: size.parse().ok()?,
+        root: root.parse().ok()?,
+    })
 }
 
 #[cfg(test)]
 mod tests {
+    use archive_model::Root;
+
     use super::*;
 
     fn content(number: u8) -> FileContent {
@@ -145,10 +121,10 @@ mod tests {
     #[test]
     fn content_survives_its_text() {
         for content in [content(0), content(255)] {
-            assert_eq!(content.to_string().parse(), Ok(content));
+            assert_eq!(parse_content(&write_content(content)), Some(content));
         }
         for bad in ["", "1", "1 ", "x 00", "-1 ff"] {
-            assert_eq!(bad.parse::<FileContent>(), Err(()), "{bad}");
+            assert_eq!(parse_content(bad), None, "{bad}");
         }
     }
 

@@ -17,10 +17,10 @@ use std::time::{Duration, Instant};
 
 use archive_daemon::Clock;
 use archive_db::DbError;
-use archive_model::FileName;
+use archive_model::{FileContent, FileName};
 use index_captures::{Captures, Counts, FileEntry, FileProgress, FileWriter};
 
-use crate::decide::FileContent;
+use crate::decide::parse_content;
 use crate::queue::{Attempt, BatchNumber, FileBatch, Queue, QueueLimits, Verdict, WaitingFile};
 
 /// The most waiting files that the queue holds; the others wait in the database.
@@ -253,7 +253,7 @@ pub(crate) fn split_reason(reason: &str) -> (Option<jiff::Timestamp>, &str) {
 
 /// Returns the content of a file, as the index keeps it.
 pub(crate) fn content_of(entry: &FileEntry) -> Option<FileContent> {
-    entry.note.as_deref().and_then(|note| note.parse().ok())
+    entry.note.as_deref().and_then(parse_content)
 }
 
 /// Returns a file that waits, if it does.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use archive_daemon::Counter;
 use archive_model::groups::GROUP_SIZE;
-use archive_model::{FileName, Root};
+use archive_model::{FileContent, FileName, Root};
 use archive_proof::{EncodeError, encode};
 use archive_rpc::answers::{Outlet, Progress};
 use archive_rpc::{InvalidMessage, Kind};
@@ -114,15 +114,12 @@ impl SegmentReader {
         let next = (*offset - *offset % SEGMENT + SEGMENT).min(*end);
         let mut encoded = Vec::new();
         let ranges = std::iter::once(*offset..next).collect::<Vec<_>>();
-        encode(
-            &reading.data,
-            reading.outboard.as_ref(),
-            self.root,
-            reading.entry.row.size,
-            &ranges,
-            &mut encoded,
-        )
-        .map_err(|error| damaged(&self.name, &error))?;
+        let content = FileContent {
+            root: self.root,
+            size: reading.entry.row.size,
+        };
+        encode(reading.copy(), content, &ranges, &mut encoded)
+            .map_err(|error| damaged(&self.name, &error))?;
         self.sent.inc_by(encoded.len() as u64);
         let segment = wire::Segment {
             offset: *offset,

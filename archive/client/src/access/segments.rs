@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::ops::Range;
 
-use archive_model::{FileName, GROUP_SIZE, Root};
+use archive_model::{FileContent, FileName, GROUP_SIZE};
 use archive_proof::{Admission, DecodeError, decode};
 use bytes::Bytes;
 use proto_archive::wire::get_response::Step;
@@ -26,9 +26,8 @@ pub(super) struct Piece {
 /// The bytes that must come: everything in the range, widened to whole groups, in order and without a gap.
 pub(super) struct ExpectedRange {
     name: FileName,
-    root: Root,
-    size: u64,
-    /// The range of bytes that are wanted.
+    content: FileContent,
+    /// The bytes that are wanted.
     wanted: Range<u64>,
     /// The range of bytes that are still to come, from a group's first byte to a group's last.
     rest: Range<u64>,
@@ -39,8 +38,7 @@ impl ExpectedRange {
         let end = wanted.end.div_ceil(GROUP_SIZE).saturating_mul(GROUP_SIZE);
         Self {
             name: admission.name.clone(),
-            root: admission.root,
-            size: admission.size,
+            content: admission.content(),
             rest: wanted.start - wanted.start % GROUP_SIZE..end.min(admission.size),
             wanted,
         }
@@ -74,7 +72,7 @@ impl ExpectedRange {
             length,
             ref encoded,
         } = *segment;
-        if self.size == 0 && offset == 0 && length == 0 {
+        if self.content.size == 0 && offset == 0 && length == 0 {
             return self.prove(0..0, encoded).map(|bytes| Piece {
                 bytes,
                 range: 0..0,
@@ -115,16 +113,11 @@ impl ExpectedRange {
         // Every byte is in the encoding, so that a peer cannot make us reserve more than it sent.
         let room = usize::try_from(range.end - range.start).unwrap_or(usize::MAX);
         let mut bytes = Vec::with_capacity(room.min(encoded.len()));
-        decode(
-            encoded,
-            self.root,
-            self.size,
-            std::slice::from_ref(&range),
-            |_offset, proven| {
-                bytes.extend_from_slice(proven);
-                Ok(())
-            },
-        )
+        let ranges = std::slice::from_ref(&range);
+        decode(encoded, self.content, ranges, |_offset, proven| {
+            bytes.extend_from_slice(proven);
+            Ok(())
+        })
         .map_err(|error: DecodeError| self.untrusted(&error.to_string()))?;
         Ok(bytes.into())
     }

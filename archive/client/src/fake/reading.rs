@@ -4,7 +4,7 @@ use std::ops::{Bound, Range};
 use std::sync::Arc;
 
 use archive_model::{FeedPosition, FileName, GROUP_SIZE, NamePattern, ReplicaKind};
-use archive_proof::encode;
+use archive_proof::{CopyBytes, encode};
 use archive_rpc::InvalidMessage;
 use bytes::Bytes;
 
@@ -168,14 +168,12 @@ impl KeptFile {
 
     fn prove(&self, range: Range<u64>) -> Result<Slice, ClientError> {
         let mut encoded = Vec::new();
-        let proven = encode(
-            self.bytes.as_ref(),
-            Some(self.outboard.as_slice()),
-            self.admission.root,
-            self.admission.size,
-            std::slice::from_ref(&range),
-            &mut encoded,
-        );
+        let copy = CopyBytes {
+            data: &self.bytes.as_ref(),
+            outboard: Some(&self.outboard),
+        };
+        let ranges = std::slice::from_ref(&range);
+        let proven = encode(copy, self.admission.content(), ranges, &mut encoded);
         proven.map_err(|error| bug(&error))?;
         Ok(Slice {
             range,

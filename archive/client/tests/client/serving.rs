@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use archive_model::GROUP_SIZE;
 use archive_proof::testing::admission;
-use archive_proof::{TreeBuilder, encode};
+use archive_proof::{CopyBytes, TreeBuilder, encode};
 use archive_rpc::Kind;
 use proto_archive::wire::get_response::{Head, Step as Get};
 use proto_archive::wire::salvage_response::{Hole, Step as Salvage};
@@ -35,15 +35,11 @@ pub fn honest(name: &str, bytes: &[u8], asked: Range<u64>) -> Vec<GetResponse> {
         let next = (start + 3 * GROUP_SIZE).min(end);
         let mut encoded = Vec::new();
         let range = start..next;
-        encode(
-            bytes,
-            Some(&tree.sink),
-            tree.root,
-            size,
-            &[range],
-            &mut encoded,
-        )
-        .expect("encode");
+        let copy = CopyBytes {
+            data: &bytes,
+            outboard: Some(&tree.sink),
+        };
+        encode(copy, tree.content(), &[range], &mut encoded).expect("encode");
         let segment = Segment {
             offset: start,
             length: next - start,

@@ -7,6 +7,8 @@
 
 use std::cell::RefCell;
 
+use archive_model::Root;
+
 use super::*;
 use crate::testing::{BadDisk, EDGES};
 use crate::tree::{Tree, TreeBuilder};
@@ -20,17 +22,16 @@ fn tree(data: &[u8]) -> Tree<Vec<u8>> {
     builder.finish().unwrap()
 }
 
+fn copy<'a>(data: &'a dyn ReadAt, tree: &'a Tree<Vec<u8>>) -> CopyBytes<'a> {
+    CopyBytes {
+        data,
+        outboard: Some(&tree.sink),
+    }
+}
+
 fn encoded(data: &[u8], tree: &Tree<Vec<u8>>, ranges: &[Range<u64>]) -> Vec<u8> {
     let mut out = Vec::new();
-    let written = encode(
-        data,
-        Some(&tree.sink),
-        tree.root,
-        tree.size,
-        ranges,
-        &mut out,
-    )
-    .unwrap();
+    let written = encode(copy(&data, tree), tree.content(), ranges, &mut out).unwrap();
     assert_eq!(written, out.len() as u64);
     out
 }
@@ -44,7 +45,8 @@ fn decoded(
     ranges: &[Range<u64>],
 ) -> (Pieces, Result<(), DecodeError>) {
     let mut pieces = Vec::new();
-    let result = decode(stream, root, size, ranges, |offset, bytes| {
+    let content = FileContent { root, size };
+    let result = decode(stream, content, ranges, |offset, bytes| {
         assert!(!bytes.is_empty() && bytes.len() as u64 <= G);
         pieces.push((offset, bytes.to_vec()));
         Ok(())
@@ -112,31 +114,23 @@ fn dice_length(start: u64, size: u64) -> u64 {
 fn a_file_of_one_group_needs_no_outboard() {
     for size in [0, 1, 1024, 5000, 16_384] {
         let data = noise(size, 2);
-        let root = tree(&data).root;
+        let tree = tree(&data);
+        let alone = CopyBytes {
+            data: &data,
+            outboard: None,
+        };
         let mut out = Vec::new();
-        encode(
-            &data,
-            None::<&[u8]>,
-            root,
-            size as u64,
-            &[0..u64::MAX],
-            &mut out,
-        )
-        .unwrap();
-        let (pieces, result) = decoded(&out, root, size as u64, &[0..u64::MAX]);
+        encode(alone, tree.content(), &[0..u64::MAX], &mut out).unwrap();
+        let (pieces, result) = decoded(&out, tree.root, tree.size, &[0..u64::MAX]);
         result.unwrap();
         assert_exact(&data, &pieces, &[0..u64::MAX]);
     }
     let data = noise(16_385, 2);
-    let error = encode(
-        &data,
-        None::<&[u8]>,
-        tree(&data).root,
-        16_385,
-        &[0..1],
-        io::sink(),
-    )
-    .unwrap_err();
+    let alone = CopyBytes {
+        data: &data,
+        outboard: None,
+    };
+    let error = encode(alone, tree(&data).content(), &[0..1], io::sink()).unwrap_err();
     assert!(matches!(error, EncodeError::DamagedOutboard));
 }
 
@@ -246,7 +240,11 @@ fn unprovable_copy_says_what_is_wrong() {
     let all = [0..tree.size];
     let attempt = |data: &dyn ReadAt, outboard: &dyn ReadAt| {
         let mut out = Vec::new();
-        let error = encode(data, Some(outboard), tree.root, tree.size, &all, &mut out).unwrap_err();
+        let copy = CopyBytes {
+            data,
+            outboard: Some(outboard),
+        };
+        let error = encode(copy, tree.content(), &all, &mut out).unwrap_err();
         let (pieces, result) = decoded(&out, tree.root, tree.size, &all);
         assert!(
             matches!(result, Err(DecodeError::Cut)),
@@ -293,19 +291,12 @@ fn failing_sink_stops_both_ends() {
     let tree = tree(&data);
     let all = [0..tree.size];
     let mut small = [0; 5000];
-    let error = encode(
-        &data,
-        Some(&tree.sink),
-        tree.root,
-        tree.size,
-        &all,
-        small.as_mut_slice(),
-    )
-    .unwrap_err();
+    let out = small.as_mut_slice();
+    let error = encode(copy(&data, &tree), tree.content(), &all, out).unwrap_err();
     assert!(matches!(error, EncodeError::Sink(error) if error.kind() == io::ErrorKind::WriteZero));
     let stream = encoded(&data, &tree, &all);
     let calls = RefCell::new(0);
-    let error = decode(stream.as_slice(), tree.root, tree.size, &all, |_, _| {
+    let error = decode(stream.as_slice(), tree.content(), &all, |_, _| {
         *calls.borrow_mut() += 1;
         Err(io::ErrorKind::StorageFull.into())
     });
@@ -320,10 +311,10 @@ fn three_broken_copies_make_a_whole_one() {
     let data = noise(90 * 16_384 + 3, 8);
     let tree = tree(&data);
     let copies: Vec<Vec<u8>> = (0..3)
-        .map(|copy| {
+        .map(|third| {
             let mut bytes = data.clone();
             (0..91)
-                .filter(|group| group % 3 == copy)
+                .filter(|group| group % 3 == third)
                 .for_each(|group| bytes[group * 16_384] ^= 1);
             bytes
         })
@@ -332,30 +323,18 @@ fn three_broken_copies_make_a_whole_one() {
     for group in 0..91 {
         let range = group * G..(group + 1) * G;
         let ranges = std::slice::from_ref(&range);
-        let stream = copies.iter().find_map(|copy| {
+        let stream = copies.iter().find_map(|bytes| {
             let mut out = Vec::new();
-            encode(
-                copy,
-                Some(&tree.sink),
-                tree.root,
-                tree.size,
-                ranges,
-                &mut out,
-            )
-            .ok()
-            .map(|_| out)
+            encode(copy(bytes, &tree), tree.content(), ranges, &mut out)
+                .ok()
+                .map(|_| out)
         });
-        decode(
-            stream.unwrap().as_slice(),
-            tree.root,
-            tree.size,
-            ranges,
-            |offset, bytes| {
-                let start = usize::try_from(offset).unwrap();
-                whole[start..start + bytes.len()].copy_from_slice(bytes);
-                Ok(())
-            },
-        )
+        let stream = stream.unwrap();
+        decode(stream.as_slice(), tree.content(), ranges, |offset, bytes| {
+            let start = usize::try_from(offset).unwrap();
+            whole[start..start + bytes.len()].copy_from_slice(bytes);
+            Ok(())
+        })
         .unwrap();
     }
     assert_eq!(whole, data);

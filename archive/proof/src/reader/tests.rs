@@ -3,6 +3,7 @@
 use std::io;
 
 use super::*;
+use crate::read_at::CopyBytes;
 use crate::testing::EDGES;
 use crate::tree::TreeBuilder;
 use crate::walk::walk;
@@ -12,23 +13,23 @@ fn go(_: u64) -> ControlFlow<()> {
     ControlFlow::Continue(())
 }
 
-fn tree(data: &[u8]) -> (Root, Vec<u8>) {
+fn tree(data: &[u8]) -> (FileContent, Vec<u8>) {
     let mut builder = TreeBuilder::new(Vec::new());
     builder.update(data).unwrap();
     let tree = builder.finish().unwrap();
-    (tree.root, tree.sink)
+    (tree.content(), tree.sink)
 }
 
 /// Reads everything that is handed out, and returns the groups that are not.
 fn read_all<D: ReadAt + ?Sized>(
     data: &D,
     outboard: Option<&[u8]>,
-    root: Root,
+    content: FileContent,
     original: &[u8],
     step: usize,
 ) -> Groups {
     let size = original.len() as u64;
-    let mut reader = ProvenReader::new(data, outboard, root, size);
+    let mut reader = ProvenReader::new(data, outboard, content);
     let (mut at, mut bad, mut buffer) = (0, Groups::none(), vec![0; step]);
     while at < size {
         match reader.read_at(at, &mut buffer, &mut go) {
@@ -56,12 +57,12 @@ fn read_all<D: ReadAt + ?Sized>(
 fn good_data_is_read_whatever_the_outboard_is() {
     for size in EDGES.into_iter().chain([GROUP * 200 + 77]) {
         let data = noise(size, 1);
-        let (root, outboard) = tree(&data);
+        let (content, outboard) = tree(&data);
         let rotten = noise(outboard.len(), 2);
         let short = &outboard[..outboard.len() / 2];
         for outboard in [Some(outboard.as_slice()), None, Some(&rotten), Some(short)] {
             for step in [100_000, GROUP, 3 << 20] {
-                assert!(read_all(data.as_slice(), outboard, root, &data, step).is_empty());
+                assert!(read_all(data.as_slice(), outboard, content, &data, step).is_empty());
             }
         }
     }
@@ -70,21 +71,19 @@ fn good_data_is_read_whatever_the_outboard_is() {
 #[test]
 fn good_outboard_leaves_out_exactly_damaged_groups() {
     let original = noise(GROUP * 150 + 5, 3);
-    let (root, outboard) = tree(&original);
+    let (content, outboard) = tree(&original);
     for seed in 0..40 {
         let mut data = original.clone();
         for pick in noise(1 + usize::try_from(seed % 5).unwrap(), seed) {
             let at = usize::from(pick) * 9001 % data.len();
             data[at] ^= 1;
         }
-        let found = walk(
-            data.as_slice(),
-            Some(outboard.as_slice()),
-            root,
-            original.len() as u64,
-            &mut go,
-        );
-        let bad = read_all(data.as_slice(), Some(&outboard), root, &original, 70_000);
+        let copy = CopyBytes {
+            data: &data,
+            outboard: Some(&outboard),
+        };
+        let found = walk(copy, content, &mut go);
+        let bad = read_all(data.as_slice(), Some(&outboard), content, &original, 70_000);
         assert_eq!(bad, found.damaged, "{seed}");
     }
 }
@@ -92,7 +91,7 @@ fn good_outboard_leaves_out_exactly_damaged_groups() {
 #[test]
 fn with_both_damaged_nothing_wrong_is_handed_out() {
     let original = noise(GROUP * 300 + 5, 4);
-    let (root, outboard) = tree(&original);
+    let (content, outboard) = tree(&original);
     for seed in 0..40 {
         let (mut data, mut rotten) = (original.clone(), outboard.clone());
         for (index, pick) in noise(3, seed).into_iter().enumerate() {
@@ -101,10 +100,10 @@ fn with_both_damaged_nothing_wrong_is_handed_out() {
             let at = (usize::from(pick) * 677 + index * 997) % rotten.len();
             rotten[at] ^= 1;
         }
-        // `read_all` compares each byte with the original.
-        let bad = read_all(data.as_slice(), Some(&rotten), root, &original, 70_000);
+        // `read_all` holds each byte against the original.
+        let bad = read_all(data.as_slice(), Some(&rotten), content, &original, 70_000);
         assert!(!bad.is_empty());
-        let bad = read_all(data.as_slice(), None, root, &original, 70_000);
+        let bad = read_all(data.as_slice(), None, content, &original, 70_000);
         assert!(!bad.is_empty());
     }
 }
@@ -112,9 +111,9 @@ fn with_both_damaged_nothing_wrong_is_handed_out() {
 #[test]
 fn short_file_is_good_up_to_its_end() {
     let original = noise(GROUP * 100, 5);
-    let (root, outboard) = tree(&original);
+    let (content, outboard) = tree(&original);
     let short = &original[..GROUP * 70 + 9];
-    let bad = read_all(short, Some(&outboard), root, &original, 50_000);
+    let bad = read_all(short, Some(&outboard), content, &original, 50_000);
     let mut bad = bad.ranges();
     assert_eq!((bad.next(), bad.next()), (Some(70..100), None));
 }
@@ -146,14 +145,14 @@ impl ReadAt for Fickle {
 #[test]
 fn disk_that_lies_sometimes_yields_no_wrong_bytes() {
     let original = noise(GROUP * 300 + 5, 6);
-    let (root, outboard) = tree(&original);
+    let (content, outboard) = tree(&original);
     let fickle = || Fickle {
         data: original.clone(),
         bad: 100_000..100_001,
         asked: std::sync::atomic::AtomicU64::new(0),
     };
     for outboard in [Some(outboard.as_slice()), None] {
-        let bad = read_all(&fickle(), outboard, root, &original, 70_000);
+        let bad = read_all(&fickle(), outboard, content, &original, 70_000);
         assert!(bad.contains(100_000 / GROUP as u64));
     }
 }
@@ -161,16 +160,16 @@ fn disk_that_lies_sometimes_yields_no_wrong_bytes() {
 #[test]
 fn backward_reads_work_and_stop_ends_them() {
     let original = noise(GROUP * 300 + 5, 7);
-    let (root, outboard) = tree(&original);
+    let (content, outboard) = tree(&original);
     let size = original.len() as u64;
-    let mut reader = ProvenReader::new(original.as_slice(), Some(outboard.as_slice()), root, size);
+    let mut reader = ProvenReader::new(original.as_slice(), Some(outboard.as_slice()), content);
     for at in (0..size).rev().step_by(50_001) {
         let mut byte = [0];
         assert_eq!(reader.read_at(at, &mut byte, &mut go), Ok(1));
         assert_eq!(byte[0], original[usize::try_from(at).unwrap()]);
     }
     for outboard in [Some(outboard.as_slice()), None] {
-        let mut reader = ProvenReader::new(original.as_slice(), outboard, root, size);
+        let mut reader = ProvenReader::new(original.as_slice(), outboard, content);
         let stopped = reader.read_at(0, &mut [0; 10], &mut |_| ControlFlow::Break(()));
         assert_eq!(stopped, Err(Unproven::Stopped));
         assert_eq!(reader.read_at(0, &mut [0; 10], &mut go), Ok(10));

@@ -5,6 +5,7 @@ use archive_model::FileName;
 use super::*;
 use crate::admission::tests::{admission, key, trust};
 use crate::ranges::encode;
+use crate::read_at::CopyBytes;
 use crate::testing::EDGES;
 use crate::tree::{Tree, TreeBuilder};
 use testing::noise;
@@ -36,15 +37,12 @@ fn proof(data: &[u8], range: Range<u64>, step: u64) -> Vec<u8> {
         let rest = writer.rest();
         let next = rest.start..rest.end.min(rest.start + step * G);
         let mut slice = Vec::new();
-        encode(
-            data,
-            Some(&tree.sink),
-            tree.root,
-            tree.size,
-            std::slice::from_ref(&next),
-            &mut slice,
-        )
-        .unwrap();
+        let copy = CopyBytes {
+            data: &data,
+            outboard: Some(&tree.sink),
+        };
+        let ranges = std::slice::from_ref(&next);
+        encode(copy, tree.content(), ranges, &mut slice).unwrap();
         writer.add(next, slice.as_slice()).unwrap();
     }
     writer.finish().unwrap()

@@ -2,6 +2,8 @@
 
 use std::iter;
 
+use archive_model::Root;
+
 use super::*;
 use crate::outboard::outboard_size;
 use crate::testing::{BadDisk, EDGES};
@@ -37,9 +39,21 @@ impl Stored {
         self.data.len() as u64
     }
 
+    fn content(&self) -> FileContent {
+        FileContent {
+            root: self.root,
+            size: self.size(),
+        }
+    }
+
     /// Walks `data` in place of what was stored.
     fn walk(&self, data: &dyn ReadAt, outboard: Option<&[u8]>) -> Walk {
-        walk(data, outboard, self.root, self.size(), &mut go_on)
+        self.walk_beside(data, outboard.as_ref().map(|outboard| outboard as &dyn ReadAt))
+    }
+
+    /// Walks `data` beside an outboard that may be on a bad disk.
+    fn walk_beside(&self, data: &dyn ReadAt, outboard: Option<&dyn ReadAt>) -> Walk {
+        walk(CopyBytes { data, outboard }, self.content(), &mut go_on)
     }
 }
 
@@ -65,13 +79,11 @@ fn good_files_of_every_shape_are_intact() {
             read += bytes;
             ControlFlow::Continue(())
         };
-        let found = walk(
-            &file.data,
-            Some(&file.outboard),
-            file.root,
-            file.size(),
-            &mut count,
-        );
+        let copy = CopyBytes {
+            data: &file.data,
+            outboard: Some(&file.outboard),
+        };
+        let found = walk(copy, file.content(), &mut count);
         assert!(found.is_intact(), "{size}");
         assert_eq!(
             (found.outboard, found.read_error),
@@ -288,22 +300,10 @@ fn bad_sectors_under_the_outboard_blame_no_data() {
     let damaged = flipped(&file.data, 700 * G);
     for sector in 0..outboard_size(file.size()).div_ceil(G as u64) {
         let outboard = BadDisk::new(&file.outboard, iter::once(sector..sector + 1));
-        let found = walk(
-            &file.data,
-            Some(&outboard),
-            file.root,
-            file.size(),
-            &mut go_on,
-        );
+        let found = file.walk_beside(&file.data, Some(&outboard));
         assert!(found.is_intact(), "{sector}");
         assert_eq!(found.outboard, OutboardState::Damaged);
-        let found = walk(
-            &damaged,
-            Some(&outboard),
-            file.root,
-            file.size(),
-            &mut go_on,
-        );
+        let found = file.walk_beside(&damaged, Some(&outboard));
         assert!(
             found.damaged.contains(700) && found.unreadable.is_empty(),
             "{sector}"
@@ -329,7 +329,11 @@ fn a_stopped_walk_blames_nobody() {
                     ControlFlow::Continue(())
                 }
             };
-            let found = walk(&file.data, outboard, file.root, file.size(), &mut progress);
+            let copy = CopyBytes {
+                data: &file.data,
+                outboard: outboard.as_ref().map(|outboard| outboard as &dyn ReadAt),
+            };
+            let found = walk(copy, file.content(), &mut progress);
             assert!(
                 found.stopped && !found.is_intact() && found.damaged.is_empty(),
                 "{stop}"
@@ -341,15 +345,19 @@ fn a_stopped_walk_blames_nobody() {
 #[test]
 fn an_announced_size_beyond_reason_ends_at_once() {
     let file = stored(G, 14);
-    let found = walk(&file.data, None::<&[u8]>, file.root, u64::MAX, &mut go_on);
+    let announced = FileContent {
+        size: u64::MAX,
+        ..file.content()
+    };
+    let mut copy = CopyBytes {
+        data: &file.data,
+        outboard: None,
+    };
+    let found = walk(copy, announced, &mut go_on);
     assert_eq!(found.damaged, Groups::all(u64::MAX));
-    let found = walk(
-        &file.data,
-        Some(&noise(640, 1)),
-        file.root,
-        u64::MAX,
-        &mut go_on,
-    );
+    let outboard = noise(640, 1);
+    copy.outboard = Some(&outboard);
+    let found = walk(copy, announced, &mut go_on);
     assert_eq!(
         (found.damaged, found.outboard),
         (Groups::all(u64::MAX), OutboardState::Damaged)
@@ -363,7 +371,7 @@ fn data_is_read_in_pieces_outboard_in_blocks() {
         BadDisk::new(&file.data, []),
         BadDisk::new(&file.outboard, []),
     );
-    assert!(walk(&data, Some(&outboard), file.root, file.size(), &mut go_on).is_intact());
+    assert!(file.walk_beside(&data, Some(&outboard)).is_intact());
     assert_eq!(data.reads.get(), file.size() / (1 << 20));
     assert_eq!(
         outboard.reads.get(),

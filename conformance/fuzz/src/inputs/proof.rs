@@ -3,11 +3,11 @@
 use std::ops::{ControlFlow, Range};
 use std::sync::OnceLock;
 
-use archive_model::{GROUP_SIZE, NodeId, ReplicaId, ReplicaKind, Root, VolumeId};
+use archive_model::{FileContent, GROUP_SIZE, NodeId, ReplicaId, ReplicaKind, Root, VolumeId};
 use archive_proof::testing::{self, signing_key, trust_in};
 use archive_proof::{
-    Admission, Custody, Envelope, OutboardState, ProofWriter, Receipt, Tree, TreeBuilder,
-    TrustFile, decode, encode, outboard_size, record_proof, walk,
+    Admission, CopyBytes, Custody, Envelope, OutboardState, ProofWriter, Receipt, Tree,
+    TreeBuilder, TrustFile, decode, encode, outboard_size, record_proof, walk,
 };
 
 /// A file of a few groups, and all that is known of it.
@@ -158,15 +158,11 @@ pub(super) fn record_proof(input: &[u8]) {
 fn slice(bytes: &[u8], tree: &Tree<Vec<u8>>, range: &Range<u64>) -> Vec<u8> {
     let mut out = Vec::new();
     let ranges = std::slice::from_ref(range);
-    let written = encode(
-        bytes,
-        Some(&tree.sink),
-        tree.root,
-        tree.size,
-        ranges,
-        &mut out,
-    );
-    written.unwrap();
+    let copy = CopyBytes {
+        data: &bytes,
+        outboard: Some(&tree.sink),
+    };
+    encode(copy, tree.content(), ranges, &mut out).unwrap();
     out
 }
 
@@ -204,19 +200,17 @@ pub(super) fn ranges(mut input: &[u8]) {
     let (size, start, end) = (number(&mut input), number(&mut input), number(&mut input));
     let range = start..end;
     let mut past = start;
-    let decoded = decode(
-        input,
-        tree.root,
+    let content = FileContent {
+        root: tree.root,
         size,
-        std::slice::from_ref(&range),
-        |at, got| {
-            let stands = at..at + got.len() as u64;
-            assert!(at >= past && stands.end <= end, "in the range, ascending");
-            assert_eq!(Some(got), part(bytes, &stands), "only what is proven");
-            past = stands.end;
-            Ok(())
-        },
-    );
+    };
+    let decoded = decode(input, content, std::slice::from_ref(&range), |at, got| {
+        let stands = at..at + got.len() as u64;
+        assert!(at >= past && stands.end <= end, "in the range, ascending");
+        assert_eq!(Some(got), part(bytes, &stands), "only what is proven");
+        past = stands.end;
+        Ok(())
+    });
     if decoded.is_ok() && size == tree.size && start < end.min(size) {
         assert_eq!(past, end.min(size), "all of it");
     }
@@ -243,7 +237,11 @@ pub(super) fn outboard(input: &[u8]) {
     let size = data.len() as u64;
     let own = Root::from_bytes(*blake3::hash(data).as_bytes());
     let root = if kind & 1 == 0 { tree.root } else { own };
-    let found = walk(data, Some(pairs), root, size, &mut |_| {
+    let copy = CopyBytes {
+        data: &data,
+        outboard: Some(&pairs),
+    };
+    let found = walk(copy, FileContent { root, size }, &mut |_| {
         ControlFlow::Continue(())
     });
     assert!(found.unreadable.is_empty(), "memory can be read");

@@ -9,11 +9,11 @@ use std::time::Duration;
 
 use archive_client::FeedStep;
 use archive_db::DbError;
-use archive_model::{FeedChange, FeedFile, FeedPosition, FileName};
+use archive_model::{FeedChange, FeedFile, FeedPosition, FileContent, FileName};
 use index_captures::{FileEntry, FileProgress, FollowPosition};
 
 use super::{Follower, FollowerState, MOST_CHANGES, WINDOW, content_of, waiting_file};
-use crate::decide::{FileAction, FileContent, KnownFile, on_change, on_listing};
+use crate::decide::{FileAction, KnownFile, on_change, on_listing, write_content};
 use crate::queue::WaitingFile;
 
 /// A listing that is being compared with the index.
@@ -112,7 +112,7 @@ impl Follower {
                     .file_entry(name)?
                     .map(|entry| known_file(&entry)),
             };
-            let content = FileContent::from(&change.file);
+            let content = change.file.content();
             let action = on_change(known, change.kind, content);
             update.push(change.file.name.clone(), action, content);
         }
@@ -142,12 +142,12 @@ impl Follower {
                 break;
             }
             while let Some(new) = listed.next_if(|file| file.name.as_str() < entry.name.as_str()) {
-                let content = FileContent::from(&new);
+                let content = new.content();
                 update.push(new.name, on_listing(None, Some(content)), content);
             }
             let same = listed.next_if(|file| file.name.as_str() == entry.name.as_str());
             let known = Some(known_file(&entry));
-            let content = same.as_ref().map(FileContent::from);
+            let content = same.as_ref().map(FeedFile::content);
             let action = on_listing(known, content);
             if action == FileAction::Nothing {
                 continue;
@@ -162,7 +162,7 @@ impl Follower {
             }
         }
         for new in listed {
-            let content = FileContent::from(&new);
+            let content = new.content();
             update.push(new.name, on_listing(None, Some(content)), content);
         }
         comparing.after = last
@@ -189,13 +189,13 @@ impl Follower {
                 FileAction::Index => {
                     update
                         .progress(name, FileProgress::PENDING)
-                        .note(name, Some(change.content.to_string()));
+                        .note(name, Some(write_content(change.content)));
                 }
                 FileAction::IndexAnew => {
                     update
                         .delete(name)
                         .progress(name, FileProgress::PENDING)
-                        .note(name, Some(change.content.to_string()));
+                        .note(name, Some(write_content(change.content)));
                 }
                 FileAction::Withdraw => {
                     update.withdraw(name);

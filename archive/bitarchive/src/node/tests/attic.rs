@@ -6,7 +6,7 @@ mod purge;
 use std::time::Duration;
 
 use archive_daemon::Period;
-use archive_model::Mode;
+use archive_model::{FileContent, Mode};
 use jiff::SignedDuration;
 
 use super::disks::{id, store_on, with_two};
@@ -291,8 +291,11 @@ fn only_proven_bytes_come_back() {
             let made = node.open_file(&name("a")).unwrap().outboard.unwrap();
             let mut expected = Vec::new();
             let data = content.as_slice();
-            archive_proof::rebuild_outboard(&data, root(data), data.len() as u64, &mut expected)
-                .unwrap();
+            let admitted = FileContent {
+                root: root(data),
+                size: data.len() as u64,
+            };
+            archive_proof::rebuild_outboard(&data, admitted, &mut expected).unwrap();
             assert_eq!(made.root().unwrap(), root(&expected), "{what}");
         }
     }

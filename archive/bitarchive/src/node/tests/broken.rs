@@ -3,7 +3,7 @@
 use std::ops::{ControlFlow, Range};
 
 use archive_model::Groups;
-use archive_proof::{TreeBuilder, encode};
+use archive_proof::{CopyBytes, TreeBuilder, encode};
 
 use super::*;
 use crate::mend::MendOrder;
@@ -101,16 +101,11 @@ pub(super) fn slice(content: &[u8], range: Range<u64>) -> Vec<u8> {
     builder.update(content).unwrap();
     let tree = builder.finish().unwrap();
     let mut encoded = Vec::new();
-    let ranges = [range];
-    encode(
-        content,
-        Some(tree.sink.as_slice()),
-        tree.root,
-        tree.size,
-        &ranges,
-        &mut encoded,
-    )
-    .unwrap();
+    let copy = CopyBytes {
+        data: &content,
+        outboard: Some(&tree.sink),
+    };
+    encode(copy, tree.content(), &[range], &mut encoded).unwrap();
     encoded
 }
 

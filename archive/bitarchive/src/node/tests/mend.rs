@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use archive_model::Groups;
+use archive_model::{FileContent, Groups};
 
 use super::broken::{SIZE, Segment, damage, mend, on, order, segments, set, slice, spoil, verify};
 use super::*;
@@ -210,9 +210,9 @@ fn union_of_good_groups_mends_every_copy() {
 fn read_proven(donor: &Node, range: std::ops::Range<u64>) -> Option<Vec<u8>> {
     let reading = donor.open_file(&name("a")).unwrap();
     let (root, size) = (reading.entry.row.root.unwrap(), reading.entry.row.size);
+    let content = FileContent { root, size };
     let mut encoded = Vec::new();
-    let outboard = reading.outboard.as_ref();
-    archive_proof::encode(&reading.data, outboard, root, size, &[range], &mut encoded)
+    archive_proof::encode(reading.copy(), content, &[range], &mut encoded)
         .ok()
         .map(|_| encoded)
 }
