@@ -19,7 +19,7 @@
 //! - [`run`] (one file through one job), [`mod@reduce`] (the outputs of all files become one result).
 //!
 //! ```
-//! use archive_batch::{Control, File, ReadError, Source, plan, reduce, run_file};
+//! use archive_batch::{Control, File, FileInput, ReadError, Reducer, Source, plan, run_file};
 //! use archive_model::{FileName, Root};
 //!
 //! /// A file in memory. A node has one that proves what it reads.
@@ -44,11 +44,12 @@
 //! };
 //! let plan = plan("mime-statistics", &[])?;
 //! let (control, mut output, mut result) = (Control::default(), Vec::new(), Vec::new());
-//! let done = run_file(plan.as_ref(), &file, &mut Memory(bytes), &mut output, &control)?;
+//! let input = FileInput { file: &file, source: &mut Memory(bytes) };
+//! let done = run_file(plan.as_ref(), input, &mut output, &control)?;
 //! assert!(done.failures.is_empty());
 //!
 //! let scratch = std::env::temp_dir();
-//! reduce(plan.reduce(), &mut output.as_slice(), &mut result, &scratch, &control, |_bytes| Ok(()))?;
+//! Reducer::new(plan.reduce(), &scratch).reduce(&mut output.as_slice(), &mut result, &control)?;
 //! assert_eq!(result, b"text/plain\t1\t5\n");
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
@@ -62,5 +63,5 @@ pub mod run;
 pub use control::{Control, Stop};
 pub use job::{File, Job, JobError, ReadError, Reads, Sink, Source};
 pub use plan::{Argument, InvalidJob, JobInfo, Plan, Reduce, built_in, plan};
-pub use reduce::reduce;
-pub use run::{FileResult, run_file};
+pub use reduce::Reducer;
+pub use run::{FileInput, FileResult, run_file};

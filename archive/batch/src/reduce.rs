@@ -27,56 +27,88 @@ const PIECE: usize = 256 * 1024;
 /// About how much memory the sorting takes.
 const MEMORY: usize = 64 << 20;
 
-/// Makes the result of a built-in job. Sorts on disk under `scratch`, in bounded memory; `room` is asked before anything
-/// is written there, whether that number of bytes may lie there in all.
+/// The reduce step of a built-in job. Sorts on disk, in bounded memory.
 ///
-/// # Errors
+/// ```
+/// use archive_batch::{Control, Reduce, Reducer};
 ///
-/// [`JobError`] if the input, the scratch folder or the sink fails, a line cannot be used, or the job has to end.
-pub fn reduce(
+/// let scratch = std::env::temp_dir();
+/// let mut result = Vec::new();
+/// Reducer::new(Reduce::Unique, &scratch)
+///     .reduce(&mut b"b\na\nb\n".as_slice(), &mut result, &Control::default())?;
+/// assert_eq!(result, b"a\nb\n");
+/// # Ok::<(), archive_batch::JobError>(())
+/// ```
+#[derive(Debug)]
+pub struct Reducer {
     kind: Reduce,
-    input: &mut dyn Read,
-    out: &mut dyn Sink,
-    scratch: &Path,
-    control: &Control,
-    room: impl Fn(u64) -> io::Result<()> + Send + 'static,
-) -> Result<(), JobError> {
-    let sorter = Sorter::new(scratch, MEMORY).within(room);
-    reduce_within(kind, input, out, sorter, control, MEMORY)
+    sorter: Sorter,
+    memory: usize,
 }
 
-fn reduce_within(
-    kind: Reduce,
-    input: &mut dyn Read,
-    out: &mut dyn Sink,
-    sorter: Sorter,
-    control: &Control,
-    memory: usize,
-) -> Result<(), JobError> {
-    let asked = control.clone();
-    let sorter = sorter.checking(move || asked.check().map_err(io::Error::other));
-    let mut written = Written {
-        out,
-        control,
-        stopped: None,
-        held: Vec::new(),
-    };
-    let result = match kind {
-        Reduce::Concatenate => concatenate(input, &mut written),
-        Reduce::Sort => sort(input, sorter, &mut written),
-        Reduce::Unique => sort(input, sorter.unique(), &mut written),
-        Reduce::Sum => sum::sum(input, sorter, &mut written, memory),
-        Reduce::Component => Err(JobError::Failed(
-            "a component makes its result itself".to_owned(),
-        )),
-    };
-    let result = result.and_then(|()| written.flush().map_err(|error| failed(&error)));
-    // Whatever went wrong after the job had to end, that is why it ends.
-    control.check()?;
-    if let Some(stop) = written.stopped {
-        return Err(stop.into());
+impl Reducer {
+    /// A step of this kind, which writes under `scratch` what it sorts.
+    pub fn new(kind: Reduce, scratch: &Path) -> Self {
+        Self::with_memory(kind, scratch, MEMORY)
     }
-    result
+
+    fn with_memory(kind: Reduce, scratch: &Path, memory: usize) -> Self {
+        Self {
+            kind,
+            sorter: Sorter::new(scratch, memory),
+            memory,
+        }
+    }
+
+    /// Has `room` asked before anything is written under the scratch folder, whether that number of bytes may lie there
+    /// in all.
+    #[must_use]
+    pub fn within(mut self, room: impl Fn(u64) -> io::Result<()> + Send + 'static) -> Self {
+        self.sorter = self.sorter.within(room);
+        self
+    }
+
+    /// Makes the result of a job out of the output of all its files.
+    ///
+    /// # Errors
+    ///
+    /// [`JobError`] if the input, the scratch folder or the sink fails, a line cannot be used, or the job has to end.
+    pub fn reduce(
+        self,
+        input: &mut dyn Read,
+        out: &mut dyn Sink,
+        control: &Control,
+    ) -> Result<(), JobError> {
+        let Self {
+            kind,
+            sorter,
+            memory,
+        } = self;
+        let asked = control.clone();
+        let sorter = sorter.checking(move || asked.check().map_err(io::Error::other));
+        let mut written = Written {
+            out,
+            control,
+            stopped: None,
+            held: Vec::new(),
+        };
+        let result = match kind {
+            Reduce::Concatenate => concatenate(input, &mut written),
+            Reduce::Sort => sort(input, sorter, &mut written),
+            Reduce::Unique => sort(input, sorter.unique(), &mut written),
+            Reduce::Sum => sum::sum(input, sorter, &mut written, memory),
+            Reduce::Component => Err(JobError::Failed(
+                "a component makes its result itself".to_owned(),
+            )),
+        };
+        let result = result.and_then(|()| written.flush().map_err(|error| failed(&error)));
+        // Whatever went wrong after the job had to end, that is why it ends.
+        control.check()?;
+        if let Some(stop) = written.stopped {
+            return Err(stop.into());
+        }
+        result
+    }
 }
 
 /// Writes to a sink, in pieces. A job that has to end is met by the next piece.

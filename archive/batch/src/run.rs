@@ -3,6 +3,8 @@
 //! Owns the order of steps, and the report of a file whose output is not complete. Decides nothing about the files to
 //! come.
 
+use std::fmt;
+
 use archive_model::batch::MOST_FAILURES;
 use archive_model::limits::LONGEST_REASON;
 use archive_model::{FailureKind, FileFailure};
@@ -31,6 +33,22 @@ pub struct FileResult {
     pub more_failures: u64,
 }
 
+/// A file on its way into a job: what is known of it, and where its bytes come from.
+pub struct FileInput<'a> {
+    /// The file, as the job is told of it.
+    pub file: &'a File,
+    /// Its bytes.
+    pub source: &'a mut dyn Source,
+}
+
+impl fmt::Debug for FileInput<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FileInput")
+            .field("file", &self.file)
+            .finish_non_exhaustive()
+    }
+}
+
 /// Shows a file to a job of its own. A file that fails fails alone; an error only when the whole job has to end.
 ///
 /// Behind damage, a job for records is shown the next record that can be found; a job for bytes gets no more of the file.
@@ -40,34 +58,47 @@ pub struct FileResult {
 /// [`Stop`] if the whole job has to end; a file that fails is not an error.
 pub fn run_file(
     plan: &dyn Plan,
-    file: &File,
-    source: &mut dyn Source,
+    mut input: FileInput<'_>,
     out: &mut dyn Sink,
     control: &Control,
 ) -> Result<FileResult, Stop> {
     control.check()?;
     let mut done = FileResult::default();
-    let mut job = match plan.start(control) {
+    let job = match plan.start(control) {
         Ok(job) => job,
         Err(error) => {
             done.note(None, error)?;
             return Ok(done);
         }
     };
-    if let Err(error) = job.begin(file, out) {
-        done.note(None, error)?;
-        return Ok(done);
-    }
-    let goes_on = match job.reads() {
-        Reads::Nothing => true,
-        Reads::Bytes => bytes(job.as_mut(), file, source, out, control, &mut done)?,
-        Reads::Records => records::show(job.as_mut(), file, source, out, control, &mut done)?,
+    let mut run = FileRun {
+        job,
+        out,
+        control,
+        done,
     };
-    if goes_on && let Err(error) = job.end(out) {
-        done.note(None, error)?;
+    if let Err(error) = run.job.begin(input.file, run.out) {
+        run.done.note(None, error)?;
+        return Ok(run.done);
+    }
+    let goes_on = match run.job.reads() {
+        Reads::Nothing => true,
+        Reads::Bytes => run.show_bytes(&mut input)?,
+        Reads::Records => run.show_records(&mut input)?,
+    };
+    if goes_on && let Err(error) = run.job.end(run.out) {
+        run.done.note(None, error)?;
     }
     control.check()?;
-    Ok(done)
+    Ok(run.done)
+}
+
+/// A job at work on one file.
+struct FileRun<'a> {
+    job: Box<dyn Job + 'a>,
+    out: &'a mut dyn Sink,
+    control: &'a Control,
+    done: FileResult,
 }
 
 impl FileResult {
@@ -99,48 +130,46 @@ impl FileResult {
     }
 }
 
-/// Shows the bytes; whether they were all shown.
-fn bytes(
-    job: &mut dyn Job,
-    file: &File,
-    source: &mut dyn Source,
-    out: &mut dyn Sink,
-    control: &Control,
-    done: &mut FileResult,
-) -> Result<bool, Stop> {
-    let mut buffer = vec![0; CHUNK];
-    let mut at = 0;
-    while at < file.size {
-        control.check()?;
-        let left = usize::try_from(file.size - at).unwrap_or(CHUNK).min(CHUNK);
-        let room = buffer.get_mut(..left).unwrap_or_default();
-        match source.read_at(at, room) {
-            Ok(0) => {
-                done.fail(FailureKind::Damaged, Some(at), input::early(at, file.size));
-                return Ok(false);
-            }
-            Ok(count) => {
-                let count = count.min(left);
-                let read = buffer.get(..count).unwrap_or_default();
-                if let Err(error) = job.bytes(read, out) {
-                    done.note(Some(at), error)?;
+impl FileRun<'_> {
+    /// Shows the bytes; whether they were all shown.
+    fn show_bytes(&mut self, input: &mut FileInput<'_>) -> Result<bool, Stop> {
+        let size = input.file.size;
+        let mut buffer = vec![0; CHUNK];
+        let mut at = 0;
+        while at < size {
+            self.control.check()?;
+            let left = usize::try_from(size - at).unwrap_or(CHUNK).min(CHUNK);
+            let room = buffer.get_mut(..left).unwrap_or_default();
+            match input.source.read_at(at, room) {
+                Ok(0) => {
+                    let words = input::early(at, size);
+                    self.done.fail(FailureKind::Damaged, Some(at), words);
                     return Ok(false);
                 }
-                at += count as u64;
-            }
-            Err(ReadError::Damaged { range, reason }) => {
-                let words = format!(
-                    "{}; the rest of the file is left",
-                    input::damaged(&range, &reason)
-                );
-                done.fail(FailureKind::Damaged, Some(range.start), words);
-                return Ok(false);
-            }
-            Err(ReadError::Gone(reason)) => {
-                done.fail(FailureKind::Damaged, Some(at), reason);
-                return Ok(false);
+                Ok(count) => {
+                    let count = count.min(left);
+                    let read = buffer.get(..count).unwrap_or_default();
+                    if let Err(error) = self.job.bytes(read, self.out) {
+                        self.done.note(Some(at), error)?;
+                        return Ok(false);
+                    }
+                    at += count as u64;
+                }
+                Err(ReadError::Damaged { range, reason }) => {
+                    let words = format!(
+                        "{}; the rest of the file is left",
+                        input::damaged(&range, &reason)
+                    );
+                    self.done
+                        .fail(FailureKind::Damaged, Some(range.start), words);
+                    return Ok(false);
+                }
+                Err(ReadError::Gone(reason)) => {
+                    self.done.fail(FailureKind::Damaged, Some(at), reason);
+                    return Ok(false);
+                }
             }
         }
+        Ok(true)
     }
-    Ok(true)
 }

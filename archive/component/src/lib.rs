@@ -104,20 +104,16 @@ impl Component {
         Ok(Box::new(job::Files::new(self, arguments.to_vec(), limits)))
     }
 
-    /// Runs the reduce step of the component over all the output, in the order of the names of the files. It may
-    /// compute as long as the whole job may take.
+    /// Its reduce step, with these arguments and within these limits.
     ///
     /// # Errors
     ///
-    /// [`JobError`] if the component fails or goes over a limit, the sink fails, or the job has to end.
-    pub fn reduce(
+    /// [`JobError::Broken`] if the component has no reduce step.
+    pub fn reducer(
         &self,
         arguments: &[(String, String)],
         limits: JobLimits,
-        input: &mut dyn Read,
-        out: &mut dyn Sink,
-        control: &Control,
-    ) -> Result<(), JobError> {
+    ) -> Result<ComponentReducer, JobError> {
         if !self.about.reduces {
             let reason = "the component has no reduce step: it does not export `reducer`";
             return Err(JobError::Broken(reason.to_owned()));
@@ -126,10 +122,38 @@ impl Component {
             file_time: limits.time,
             ..limits
         };
-        let mut guest = Guest::start(&self.program, limits, control)?;
+        Ok(ComponentReducer {
+            program: Arc::clone(&self.program),
+            arguments: arguments.to_vec(),
+            limits,
+        })
+    }
+}
+
+/// The reduce step of a component. It may compute as long as the whole job may take.
+#[derive(Debug)]
+pub struct ComponentReducer {
+    program: Arc<Program>,
+    arguments: Vec<(String, String)>,
+    limits: JobLimits,
+}
+
+impl ComponentReducer {
+    /// Makes the result of a job out of all the output, which comes by name of the files.
+    ///
+    /// # Errors
+    ///
+    /// [`JobError`] if the component fails or goes over a limit, the sink fails, or the job has to end.
+    pub fn reduce(
+        self,
+        input: &mut dyn Read,
+        out: &mut dyn Sink,
+        control: &Control,
+    ) -> Result<(), JobError> {
+        let mut guest = Guest::start(&self.program, self.limits, control)?;
         let mut input = BufReader::new(input);
         let mut block = Block::whole(&mut input);
-        guest.call(Call::Reduce(arguments.to_vec()), &mut block, out)?;
+        guest.call(Call::Reduce(self.arguments), &mut block, out)?;
         block.damage()
     }
 }

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use archive_batch::{Control, JobError, Reduce, Sink, Stop};
+use archive_batch::{Control, JobError, Reduce, Reducer, Sink, Stop};
 use archive_durable::AppendFile;
 
 use super::folder::{JobFile, JobFolder};
@@ -35,7 +35,8 @@ pub(crate) fn reduce(
     let scratch = folder.scratch().map_err(|error| error.to_string())?;
     let room = space.scratch();
     let room = move |bytes| room.hold(bytes).map_err(io::Error::other);
-    let made = archive_batch::reduce(kind, &mut input, &mut out, &scratch, control, room);
+    let reducer = Reducer::new(kind, &scratch).within(room);
+    let made = reducer.reduce(&mut input, &mut out, control);
     folder.drop_scratch().map_err(|error| error.to_string())?;
     match made {
         Ok(()) => out.finish().map(Some),

@@ -2,7 +2,7 @@
 
 use std::sync::OnceLock;
 
-use archive_batch::{File, FileResult, Stop, run_file};
+use archive_batch::{File, FileInput, FileResult, Stop, run_file};
 use archive_bitarchive::{Condition, Entry, Layout, NodeError};
 use archive_durable::DiskError;
 use archive_model::{FailureKind, FileFailure, FileName, FileOutcome, Root};
@@ -53,7 +53,11 @@ fn read(
     let mut source = ProvenCopy::new((entry, root, layout), &copy, &shared.control, counted);
     // A bug in a job, met by some odd file, must not cost the node that stores the others.
     let done = archive_daemon::spare(|| {
-        run_file(&*shared.plan, &file, &mut source, turn, &shared.control)
+        let input = FileInput {
+            file: &file,
+            source: &mut source,
+        };
+        run_file(&*shared.plan, input, turn, &shared.control)
     });
     let trouble = source.into_trouble();
     let done = match done {

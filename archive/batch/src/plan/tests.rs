@@ -6,8 +6,8 @@ use testing::Random;
 
 use super::*;
 use crate::job::{File, ReadError, Source};
-use crate::reduce::reduce;
-use crate::run::{FileResult, run_file};
+use crate::reduce::Reducer;
+use crate::run::{FileInput, FileResult, run_file};
 
 mod crawl;
 mod export;
@@ -72,8 +72,10 @@ fn run(
         let file = file(name, bytes);
         let done: FileResult = run_file(
             plan.as_ref(),
-            &file,
-            &mut Memory(bytes),
+            FileInput {
+                file: &file,
+                source: &mut Memory(bytes),
+            },
             &mut output,
             &control,
         )
@@ -82,15 +84,9 @@ fn run(
     }
     let scratch = tempfile::tempdir().unwrap();
     let mut result = Vec::new();
-    reduce(
-        plan.reduce(),
-        &mut output.as_slice(),
-        &mut result,
-        scratch.path(),
-        &control,
-        |_bytes| Ok(()),
-    )
-    .unwrap();
+    Reducer::new(plan.reduce(), scratch.path())
+        .reduce(&mut output.as_slice(), &mut result, &control)
+        .unwrap();
     (result, failures)
 }
 

@@ -17,22 +17,10 @@ impl Read for Drip<'_> {
 fn reduced(kind: Reduce, input: &[u8], piece: usize, memory: usize) -> Result<Vec<u8>, String> {
     let scratch = tempfile::tempdir().unwrap();
     let mut out = Vec::new();
-    let result = reduce_within(
-        kind,
-        &mut Drip(input, piece),
-        &mut out,
-        Sorter::new(scratch.path(), memory),
-        &Control::default(),
-        memory,
-    );
+    let reducer = Reducer::with_memory(kind, scratch.path(), memory);
+    let result = reducer.reduce(&mut Drip(input, piece), &mut out, &Control::default());
     assert_eq!(std::fs::read_dir(scratch.path()).unwrap().count(), 0);
     result.map(|()| out).map_err(|error| error.to_string())
-}
-
-/// Says that the disk has room for anything.
-#[expect(clippy::unnecessary_wraps, reason = "it stands for one that refuses")]
-fn free(_bytes: u64) -> io::Result<()> {
-    Ok(())
 }
 
 fn check(kind: Reduce, input: &[u8], expected: &[u8]) {
@@ -172,15 +160,13 @@ fn sort_spills_beyond_memory_and_obeys_stop() {
     let scratch = tempfile::tempdir().unwrap();
     for kind in [Reduce::Concatenate, Reduce::Sort] {
         let control = Control::default();
-        let error = reduce_within(
-            kind,
-            &mut input.repeat(2).as_bytes(),
-            &mut Stopping(control.clone()),
-            Sorter::new(scratch.path(), 10_000),
-            &control,
-            10_000,
-        )
-        .unwrap_err();
+        let error = Reducer::with_memory(kind, scratch.path(), 10_000)
+            .reduce(
+                &mut input.repeat(2).as_bytes(),
+                &mut Stopping(control.clone()),
+                &control,
+            )
+            .unwrap_err();
         assert!(
             matches!(error, JobError::Stopped(Stop::Cancelled)),
             "{error:?}"
@@ -210,35 +196,16 @@ fn failing_input_or_sink_is_reported() {
         Reduce::Sum,
     ] {
         let control = Control::default();
-        let error = reduce(
-            kind,
-            &mut Broken,
-            &mut Vec::new(),
-            scratch.path(),
-            &control,
-            free,
-        );
+        let reducer = || Reducer::new(kind, scratch.path());
+        let error = reducer().reduce(&mut Broken, &mut Vec::new(), &control);
         assert!(error.unwrap_err().to_string().contains("the disk is gone"));
-        let error = reduce(
-            kind,
-            &mut &b"a\t1"[..],
-            &mut Full,
-            scratch.path(),
-            &control,
-            free,
-        );
+        let error = reducer().reduce(&mut &b"a\t1"[..], &mut Full, &control);
         assert!(
             matches!(error, Err(JobError::Stopped(Stop::Output))),
             "{kind}"
         );
     }
-    let error = reduce(
-        Reduce::Component,
-        &mut &b""[..],
-        &mut Vec::new(),
-        scratch.path(),
-        &Control::default(),
-        free,
-    );
+    let reducer = Reducer::new(Reduce::Component, scratch.path());
+    let error = reducer.reduce(&mut &b""[..], &mut Vec::new(), &Control::default());
     assert!(matches!(error, Err(JobError::Failed(_))));
 }

@@ -7,6 +7,7 @@ use std::fmt;
 use std::io::{self, Read};
 use std::ops::Range;
 
+use super::FileInput;
 use crate::control::Control;
 use crate::job::{ReadError, Source};
 
@@ -55,18 +56,17 @@ pub(super) struct Input<'a> {
 impl<'a> Input<'a> {
     /// Reads from `at`, and says in `barrier` what stands in the way.
     pub(super) fn new(
-        source: &'a mut dyn Source,
+        of: &'a mut FileInput<'_>,
         control: &'a Control,
         barrier: &'a RefCell<Option<Barrier>>,
         at: u64,
-        size: u64,
     ) -> Self {
         Self {
-            source,
+            source: of.source,
             control,
             barrier,
             at,
-            size,
+            size: of.file.size,
         }
     }
 

@@ -11,107 +11,165 @@ use archive_formats::defect::{Class, Defect};
 use archive_formats::warc::{Compression, Dictionary, KnownFormat, Options, ReadError, Reader};
 use archive_model::FailureKind;
 
-use super::FileResult;
 use super::input::{self, Barrier, Input};
+use super::{FileInput, FileResult, FileRun};
 use crate::control::{Control, Stop};
-use crate::job::{self, File, Job, JobError, Sink, Source};
+use crate::job::{self, File, JobError, Source};
 
-/// Shows the records; whether the job can be told that the file is over.
-pub(super) fn show(
-    job: &mut dyn Job,
-    file: &File,
-    source: &mut dyn Source,
-    out: &mut dyn Sink,
-    control: &Control,
-    done: &mut FileResult,
-) -> Result<bool, Stop> {
-    let mut known = None;
-    let mut hole: Option<Hole> = None;
-    loop {
-        let from = hole.as_ref().map_or(0, |hole| hole.range.end);
-        let barrier = RefCell::new(None);
-        if from > 0 && known.is_none() {
-            known = guess(file, source, from, control)?;
-        }
-        let dictionary = if from > 0
-            && known.is_some_and(|known| known.compression() == Compression::Zstd)
-        {
-            // If the dictionary cannot be read, frames that want it cannot either.
-            let beginning = RefCell::new(None);
-            Dictionary::read(Input::new(source, control, &beginning, 0, file.size)).unwrap_or(None)
-        } else {
-            None
-        };
-        let mut input = Input::new(source, control, &barrier, from, file.size);
-        let input: &mut dyn Read = &mut input;
-        let options = Options {
-            offset: from,
-            ..Options::default()
-        };
-        let reader = if from == 0 {
-            Ok(Reader::with_options(input, options))
-        } else {
-            let known = known.unwrap_or_else(|| KnownFormat::compressed(hint(file)));
-            Reader::resume(input, options, known, dictionary)
-        };
-        let mut reader = match reader {
-            Ok(reader) => reader,
-            Err(error) => {
-                done.fail(FailureKind::Damaged, Some(from), error.to_string());
-                return Ok(true);
+impl FileRun<'_> {
+    /// Shows the records; whether the job can be told that the file is over.
+    pub(super) fn show_records(&mut self, shown: &mut FileInput<'_>) -> Result<bool, Stop> {
+        let (file, control) = (shown.file, self.control);
+        let mut known = None;
+        let mut hole: Option<Hole> = None;
+        loop {
+            let from = hole.as_ref().map_or(0, |hole| hole.range.end);
+            let barrier = RefCell::new(None);
+            if from > 0 && known.is_none() {
+                known = guess(shown, from, control)?;
             }
-        };
-        let ended = stretch(&mut reader, job, out, control, done, &mut hole)?;
-        if done.records > 0 {
-            done.more_failures += reader.omitted_defects();
-        }
-        // The format that a stretch without a record seems to have is no knowledge.
-        if hole.is_none() {
-            known = reader.known().or(known);
-        }
-        drop(reader);
-        let (unreadable, open) = match ended {
-            Ended::Whole | Ended::Left => {
-                if let Some(hole) = hole {
-                    hole.tell(done, "no record was found behind them");
-                }
-                return Ok(ended == Ended::Whole);
-            }
-            Ended::Unreadable { words, record } => (words, record),
-        };
-        match barrier.into_inner() {
-            Some(Barrier::Damaged { range, reason }) => {
-                if let Some(hole) = hole.take() {
-                    hole.tell(
-                        done,
-                        &format!(
-                            "no record was found up to the next damage at {}",
-                            range.start
-                        ),
-                    );
-                }
-                let range = widen(range, source, control)?;
-                let next = Hole {
-                    range,
-                    reason,
-                    record: open,
-                };
-                if next.range.end >= file.size {
-                    next.tell(done, "they are the end of the file");
+            let dictionary = if from > 0
+                && known.is_some_and(|known| known.compression() == Compression::Zstd)
+            {
+                // Where it cannot be read, frames that want it cannot either.
+                let beginning = RefCell::new(None);
+                Dictionary::read(Input::new(shown, control, &beginning, 0)).unwrap_or(None)
+            } else {
+                None
+            };
+            let mut input = Input::new(shown, control, &barrier, from);
+            let input: &mut dyn Read = &mut input;
+            let options = Options {
+                offset: from,
+                ..Options::default()
+            };
+            let reader = if from == 0 {
+                Ok(Reader::with_options(input, options))
+            } else {
+                let known = known.unwrap_or_else(|| KnownFormat::compressed(hint(file)));
+                Reader::resume(input, options, known, dictionary)
+            };
+            let mut reader = match reader {
+                Ok(reader) => reader,
+                Err(error) => {
+                    self.done
+                        .fail(FailureKind::Damaged, Some(from), error.to_string());
                     return Ok(true);
                 }
-                hole = Some(next);
+            };
+            let ended = self.show_stretch(&mut reader, &mut hole)?;
+            if self.done.records > 0 {
+                self.done.more_failures += reader.omitted_defects();
             }
-            Some(Barrier::Gone { at, reason }) => {
-                if let Some(hole) = hole {
-                    hole.tell(done, "no record was found behind them");
+            // What a stretch without a record seems to be is no knowledge.
+            if hole.is_none() {
+                known = reader.known().or(known);
+            }
+            drop(reader);
+            let (unreadable, open) = match ended {
+                Ended::Whole | Ended::Left => {
+                    if let Some(hole) = hole {
+                        hole.tell(&mut self.done, "no record was found behind them");
+                    }
+                    return Ok(ended == Ended::Whole);
                 }
-                done.fail(FailureKind::Damaged, Some(at), reason);
-                return Ok(true);
+                Ended::Unreadable { words, record } => (words, record),
+            };
+            match barrier.into_inner() {
+                Some(Barrier::Damaged { range, reason }) => {
+                    if let Some(hole) = hole.take() {
+                        hole.tell(
+                            &mut self.done,
+                            &format!(
+                                "no record was found up to the next damage at {}",
+                                range.start
+                            ),
+                        );
+                    }
+                    let range = widen(range, shown.source, control)?;
+                    let next = Hole {
+                        range,
+                        reason,
+                        record: open,
+                    };
+                    if next.range.end >= file.size {
+                        next.tell(&mut self.done, "they are the end of the file");
+                        return Ok(true);
+                    }
+                    hole = Some(next);
+                }
+                Some(Barrier::Gone { at, reason }) => {
+                    if let Some(hole) = hole {
+                        hole.tell(&mut self.done, "no record was found behind them");
+                    }
+                    self.done.fail(FailureKind::Damaged, Some(at), reason);
+                    return Ok(true);
+                }
+                None => {
+                    self.done.fail(FailureKind::Format, None, unreadable);
+                    return Ok(true);
+                }
             }
-            None => {
-                done.fail(FailureKind::Format, None, unreadable);
-                return Ok(true);
+        }
+    }
+
+    /// Shows what can be read without a hole in it.
+    fn show_stretch(
+        &mut self,
+        reader: &mut Reader<&mut dyn Read>,
+        hole: &mut Option<Hole>,
+    ) -> Result<Ended, Stop> {
+        let done = &mut self.done;
+        let mut open = None;
+        loop {
+            self.control.check()?;
+            let record = match reader.next_record() {
+                Ok(Some(record)) => record,
+                Ok(None) => {
+                    defects(&reader.take_defects(), done);
+                    return Ok(Ended::Whole);
+                }
+                Err(ReadError::Refused(defect)) => {
+                    defects(&[*defect], done);
+                    continue;
+                }
+                Err(error) => {
+                    self.control.check()?;
+                    defects(&reader.take_defects(), done);
+                    return Ok(Ended::Unreadable {
+                        words: error.to_string(),
+                        record: open,
+                    });
+                }
+            };
+            let offset = record.offset();
+            if let Some(hole) = hole.take() {
+                hole.tell(done, &format!("the next record begins at {offset}"));
+            }
+            done.records += 1;
+            let before = record.defects().to_vec();
+            let error = match self.job.record(record, self.out) {
+                Ok(end) => {
+                    defects(&end.defects, done);
+                    continue;
+                }
+                Err(error) => error,
+            };
+            self.control.check()?;
+            // Those of the record, unless the job has taken them; then it is told as failed, and those before it here.
+            let rest = reader.take_defects();
+            defects(if rest.is_empty() { &before } else { &rest }, done);
+            if let JobError::Read(error) = &error
+                && input::is_barrier(error)
+            {
+                // The next record is asked of the same bytes, and says what stands in the way.
+                open = Some(offset);
+                continue;
+            }
+            let is_broken = matches!(error, JobError::Broken(_));
+            done.note(Some(offset), error)?;
+            if is_broken {
+                return Ok(Ended::Left);
             }
         }
     }
@@ -149,70 +207,6 @@ enum Ended {
     Left,
     /// Reading cannot go on, for this reason; `record` is the offset of the record that was being read.
     Unreadable { words: String, record: Option<u64> },
-}
-
-/// Shows what can be read without a hole in it.
-fn stretch(
-    reader: &mut Reader<&mut dyn Read>,
-    job: &mut dyn Job,
-    out: &mut dyn Sink,
-    control: &Control,
-    done: &mut FileResult,
-    hole: &mut Option<Hole>,
-) -> Result<Ended, Stop> {
-    let mut open = None;
-    loop {
-        control.check()?;
-        let record = match reader.next_record() {
-            Ok(Some(record)) => record,
-            Ok(None) => {
-                defects(&reader.take_defects(), done);
-                return Ok(Ended::Whole);
-            }
-            Err(ReadError::Refused(defect)) => {
-                defects(&[*defect], done);
-                continue;
-            }
-            Err(error) => {
-                control.check()?;
-                defects(&reader.take_defects(), done);
-                return Ok(Ended::Unreadable {
-                    words: error.to_string(),
-                    record: open,
-                });
-            }
-        };
-        let offset = record.offset();
-        if let Some(hole) = hole.take() {
-            hole.tell(done, &format!("the next record begins at {offset}"));
-        }
-        done.records += 1;
-        let before = record.defects().to_vec();
-        let error = match job.record(record, out) {
-            Ok(end) => {
-                defects(&end.defects, done);
-                continue;
-            }
-            Err(error) => error,
-        };
-        control.check()?;
-        // The defects of the record, unless the job has taken them: then the record is reported as failed, and only the
-        // defects before it are reported here.
-        let rest = reader.take_defects();
-        defects(if rest.is_empty() { &before } else { &rest }, done);
-        if let JobError::Read(error) = &error
-            && input::is_barrier(error)
-        {
-            // The next record is asked of the same bytes, and says what stands in the way.
-            open = Some(offset);
-            continue;
-        }
-        let is_broken = matches!(error, JobError::Broken(_));
-        done.note(Some(offset), error)?;
-        if is_broken {
-            return Ok(Ended::Left);
-        }
-    }
 }
 
 /// Notes what the defects of a file cost.
@@ -270,17 +264,16 @@ fn hint(file: &File) -> Compression {
 
 /// Finds out how a file is whose beginning cannot be read; nothing when no guess finds a record before the next damage.
 fn guess(
-    file: &File,
-    source: &mut dyn Source,
+    shown: &mut FileInput<'_>,
     from: u64,
     control: &Control,
 ) -> Result<Option<KnownFormat>, Stop> {
-    let hinted = hint(file);
+    let hinted = hint(shown.file);
     let all = [Compression::Plain, Compression::Gzip, Compression::Zstd];
     let others = all.into_iter().filter(|other| *other != hinted);
     for compression in std::iter::once(hinted).chain(others) {
         let barrier = RefCell::new(None);
-        let input = Input::new(source, control, &barrier, from, file.size);
+        let input = Input::new(shown, control, &barrier, from);
         let options = Options {
             offset: from,
             ..Options::default()

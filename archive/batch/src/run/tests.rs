@@ -213,7 +213,16 @@ fn run(name: &str, bytes: &[u8], damaged: &[u64]) -> (Vec<String>, FileResult) {
     let mut out = Vec::new();
     let mut source = Holed::new(bytes, damaged);
     let control = Control::default();
-    let done = run_file(&Hashes, &file(name, bytes), &mut source, &mut out, &control).unwrap();
+    let done = run_file(
+        &Hashes,
+        FileInput {
+            file: &file(name, bytes),
+            source: &mut source,
+        },
+        &mut out,
+        &control,
+    )
+    .unwrap();
     let text = String::from_utf8(out).unwrap();
     let mut lines: Vec<_> = text.lines().map(|line| format!("{line}\n")).collect();
     assert_eq!(lines.pop().as_deref(), Some("end\n"));
@@ -359,8 +368,10 @@ fn result_is_independent_of_read_sizes() {
             let control = Control::default();
             run_file(
                 &Hashes,
-                &file(name, &bytes),
-                &mut source,
+                FileInput {
+                    file: &file(name, &bytes),
+                    source: &mut source,
+                },
                 &mut out,
                 &control,
             )

@@ -186,8 +186,9 @@ fn the_javascript_job_counts_media_types() {
     let input = "image/png\t1\ntext/html\t5\n-\t2\ntext/html\t37\n".repeat(5000);
     let mut output = Vec::new();
     let control = Control::default();
-    types
-        .reduce(&[], limits(), &mut input.as_bytes(), &mut output, &control)
+    let reducer = types.reducer(&[], limits()).unwrap();
+    reducer
+        .reduce(&mut input.as_bytes(), &mut output, &control)
         .unwrap();
     let output = String::from_utf8(output).unwrap();
     assert_eq!(output, "-\t10000\nimage/png\t5000\ntext/html\t210000\n");

@@ -64,8 +64,9 @@ fn its_own_reduce_reads_all_the_output() {
     let input = "name\t1\n".repeat(300_000);
     let mut output = Vec::new();
     let mut read = input.as_bytes();
-    count
-        .reduce(&[], limits(), &mut read, &mut output, &Control::default())
+    let reducer = count.reducer(&[], limits()).unwrap();
+    reducer
+        .reduce(&mut read, &mut output, &Control::default())
         .unwrap();
     assert_eq!(String::from_utf8(output).unwrap(), "files\t300000\n");
 }
@@ -176,8 +177,7 @@ fn compiled_code_is_reused_unless_damaged() {
 fn component_without_reduce_step_refuses_to_reduce() {
     let components = Components::new(None).unwrap();
     let failing = compile(&components, "tests/hostile/failing.wat").unwrap();
-    let control = Control::default();
-    let refused = failing.reduce(&[], limits(), &mut &b""[..], &mut Vec::new(), &control);
+    let refused = failing.reducer(&[], limits());
     assert!(
         refused
             .unwrap_err()

@@ -330,11 +330,16 @@ fn three_broken_copies_make_a_whole_one() {
                 .map(|_| out)
         });
         let stream = stream.unwrap();
-        decode(stream.as_slice(), tree.content(), ranges, |offset, bytes| {
-            let start = usize::try_from(offset).unwrap();
-            whole[start..start + bytes.len()].copy_from_slice(bytes);
-            Ok(())
-        })
+        decode(
+            stream.as_slice(),
+            tree.content(),
+            ranges,
+            |offset, bytes| {
+                let start = usize::try_from(offset).unwrap();
+                whole[start..start + bytes.len()].copy_from_slice(bytes);
+                Ok(())
+            },
+        )
         .unwrap();
     }
     assert_eq!(whole, data);

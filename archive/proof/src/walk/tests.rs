@@ -48,7 +48,10 @@ impl Stored {
 
     /// Walks `data` in place of what was stored.
     fn walk(&self, data: &dyn ReadAt, outboard: Option<&[u8]>) -> Walk {
-        self.walk_beside(data, outboard.as_ref().map(|outboard| outboard as &dyn ReadAt))
+        self.walk_beside(
+            data,
+            outboard.as_ref().map(|outboard| outboard as &dyn ReadAt),
+        )
     }
 
     /// Walks `data` beside an outboard that may be on a bad disk.

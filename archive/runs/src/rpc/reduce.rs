@@ -166,7 +166,8 @@ where
         let computing = blocking(move || {
             let _slot = slot;
             let control = out.control.clone();
-            component.reduce(&arguments, limits, &mut reader, &mut out, &control)?;
+            let reducer = component.reducer(&arguments, limits)?;
+            reducer.reduce(&mut reader, &mut out, &control)?;
             Ok(out.flush()?)
         });
         tokio::pin!(computing);

@@ -92,7 +92,16 @@ fn failing_job_continues_and_broken_job_ends() {
         let mut out = Vec::new();
         let control = Control::default();
         let mut source = Holed::new(&bytes, &[]);
-        let done = run_file(&plan, &file("a", &bytes), &mut source, &mut out, &control).unwrap();
+        let done = run_file(
+            &plan,
+            FileInput {
+                file: &file("a", &bytes),
+                source: &mut source,
+            },
+            &mut out,
+            &control,
+        )
+        .unwrap();
         assert_eq!(String::from_utf8(out).unwrap(), output, "{plan:?}");
         assert_eq!(done.failures.len(), failures, "{plan:?}");
         let kind = if broken {
@@ -127,8 +136,10 @@ fn no_more_failures_are_kept_than_may_be() {
     let mut source = Holed::new(&bytes, &[]);
     let done = run_file(
         &plan,
-        &file("a", &bytes),
-        &mut source,
+        FileInput {
+            file: &file("a", &bytes),
+            source: &mut source,
+        },
         &mut Vec::new(),
         &control,
     )
@@ -149,7 +160,16 @@ fn damage_ends_a_job_for_bytes() {
         let mut out = Vec::new();
         let control = Control::default();
         let mut source = Holed::new(&bytes, damaged);
-        let done = run_file(&plan, &file("a", &bytes), &mut source, &mut out, &control).unwrap();
+        let done = run_file(
+            &plan,
+            FileInput {
+                file: &file("a", &bytes),
+                source: &mut source,
+            },
+            &mut out,
+            &control,
+        )
+        .unwrap();
         assert_eq!(String::from_utf8(out).unwrap(), output);
         let offsets: Vec<_> = done.failures.iter().map(|failure| failure.offset).collect();
         let expected: Vec<_> = damaged.iter().map(|group| Some(group * GROUP)).collect();
@@ -176,10 +196,28 @@ fn shortened_or_absent_file_is_reported() {
         let mut longer = file("a.warc.gz", &bytes);
         longer.size += 100;
         let mut source = Holed::new(&bytes, &[]);
-        let done = run_file(&plan, &longer, &mut source, &mut Vec::new(), &control).unwrap();
+        let done = run_file(
+            &plan,
+            FileInput {
+                file: &longer,
+                source: &mut source,
+            },
+            &mut Vec::new(),
+            &control,
+        )
+        .unwrap();
         assert_eq!(done.failures.len(), 1, "{done:?}");
         assert_eq!(done.failures[0].offset, Some(bytes.len() as u64));
-        let done = run_file(&plan, &longer, &mut Gone, &mut Vec::new(), &control).unwrap();
+        let done = run_file(
+            &plan,
+            FileInput {
+                file: &longer,
+                source: &mut Gone,
+            },
+            &mut Vec::new(),
+            &control,
+        )
+        .unwrap();
         assert_eq!(done.failures.len(), 1, "{done:?}");
         assert_eq!(done.failures[0].reason, "the volume is offline");
     }
@@ -238,8 +276,10 @@ fn a_stop_ends_the_reading_at_once() {
                 };
                 let stopped = run_file(
                     &plan,
-                    &file("a", &bytes),
-                    &mut source,
+                    FileInput {
+                        file: &file("a", &bytes),
+                        source: &mut source,
+                    },
                     &mut Vec::new(),
                     &control,
                 );
@@ -253,8 +293,10 @@ fn a_stop_ends_the_reading_at_once() {
     let mut source = Holed::new(b"", &[]);
     let stopped = run_file(
         &Hashes,
-        &file("a", b""),
-        &mut source,
+        FileInput {
+            file: &file("a", b""),
+            source: &mut source,
+        },
         &mut Vec::new(),
         &control,
     );
@@ -262,8 +304,10 @@ fn a_stop_ends_the_reading_at_once() {
     let bytes = write(Writer::plain(Vec::new()));
     let stopped = run_file(
         &Hashes,
-        &file("a", &bytes),
-        &mut Holed::new(&bytes, &[]),
+        FileInput {
+            file: &file("a", &bytes),
+            source: &mut Holed::new(&bytes, &[]),
+        },
         &mut Full,
         &Control::default(),
     );
@@ -308,8 +352,10 @@ fn damage_is_reported_whatever_the_job_reads() {
             let control = Control::default();
             let done = run_file(
                 &Glance,
-                &file(name, &bytes),
-                &mut source,
+                FileInput {
+                    file: &file(name, &bytes),
+                    source: &mut source,
+                },
                 &mut Vec::new(),
                 &control,
             )
