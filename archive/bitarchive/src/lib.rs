@@ -62,7 +62,7 @@ pub use node::{Node, NodeOptions, OpenFile};
 pub use reconcile::ReconcileReport;
 pub use rpc::{JobRunner, RunnerError, StartRunner};
 pub use serve::{StartError, serve};
-pub use settings::{AtticSettings, Settings};
+pub use settings::{AtticSettings, InvalidSettings, Settings};
 pub use upload::Upload;
 pub use volumes::{Volume, Volumes, VolumesError};
 

@@ -22,11 +22,14 @@ use crate::metrics::{Instruments, MetricsWorker};
 use crate::node::{Node, NodeOptions};
 use crate::rpc::{Door, Notifier, RunnerError, StartRunner, services};
 use crate::scrub::{Control, Scrub};
-use crate::settings::Settings;
+use crate::settings::{InvalidSettings, Settings};
 
 /// The reason why a node or a checksum replica does not start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
+    /// A setting cannot work.
+    #[error(transparent)]
+    Settings(#[from] InvalidSettings),
     /// The certificate, the key or the authorities cannot be used.
     #[error(transparent)]
     Credentials(#[from] CredentialsError),
@@ -100,6 +103,7 @@ pub async fn serve(
     daemon: Daemon,
     start_runner: StartRunner,
 ) -> Result<SocketAddr, StartError> {
+    settings.check()?;
     let own = settings.bitarchive;
     let credentials = settings.rpc.credentials(daemon.clock.now().into())?;
     let identity = credentials.identity();

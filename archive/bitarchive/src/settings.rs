@@ -185,3 +185,172 @@ const fn keep_uploads() -> Period {
 const fn look() -> Period {
     Period::from_secs(5)
 }
+
+/// The longest time that the bytes of a cut upload may be kept: a date so long ago is one of any calendar.
+const LONGEST_KEPT: Period = Period::from_secs(36_500 * 24 * 3600);
+
+/// A setting that cannot work, with what would.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum InvalidSettings {
+    /// A limit of nothing, where something has to fit in.
+    #[error("{setting} is 0: {instead}")]
+    Zero {
+        /// The setting.
+        setting: &'static str,
+        /// The advice what to set.
+        instead: &'static str,
+    },
+    /// A time that reaches back before all dates.
+    #[error("{setting} is {set}, and a node cannot look back that far: set at most {most}")]
+    TooLong {
+        /// The setting.
+        setting: &'static str,
+        /// Its value.
+        set: Period,
+        /// The longest value that works.
+        most: Period,
+    },
+}
+
+/// The limits of nothing among `settings`.
+pub(crate) fn refuse_zero(
+    settings: impl IntoIterator<Item = (&'static str, bool, &'static str)>,
+) -> Result<(), InvalidSettings> {
+    match settings.into_iter().find(|(_, is_zero, _)| *is_zero) {
+        Some((setting, _, instead)) => Err(InvalidSettings::Zero { setting, instead }),
+        None => Ok(()),
+    }
+}
+
+/// The advice for the limit on silent senders, which a node and a checksum replica have.
+pub(crate) const SET_IDLE: &str =
+    "set the time that the sender of a file may be silent, such as \"60 s\"";
+
+impl Settings {
+    /// Checks whether the settings can work.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidSettings`] names the first setting that cannot, and says what would be right.
+    pub fn check(&self) -> Result<(), InvalidSettings> {
+        let (own, scrub) = (&self.bitarchive, &self.scrub);
+        let is_zero = |period: Period| period.duration().is_zero();
+        let is_empty = |size: Option<ByteSize>| size.is_some_and(|size| size.bytes() == 0);
+        refuse_zero([
+            ("bitarchive.idle", is_zero(own.idle), SET_IDLE),
+            (
+                "bitarchive.look",
+                is_zero(own.look),
+                "set the time between two looks at the disks, such as \"5 s\"",
+            ),
+            (
+                "scrub.deadline",
+                scrub.enabled && is_zero(scrub.deadline),
+                "set the time within which every copy is read, such as \"30 d\", or switch the scrub off with \
+                 `scrub.enabled = false`",
+            ),
+            (
+                "scrub.rate",
+                scrub.enabled && is_empty(scrub.rate),
+                "set the most bytes a second, such as \"50 MB\", leave it out for what the deadline asks for, or switch the \
+                 scrub off with `scrub.enabled = false`",
+            ),
+            (
+                "batch_node.memory",
+                is_empty(self.batch_node.memory),
+                "set the memory of the components of all batch jobs, such as \"2 GiB\", or leave it out for half of what \
+                 the machine has",
+            ),
+        ])?;
+        if own.keep_uploads > LONGEST_KEPT {
+            return Err(InvalidSettings::TooLong {
+                setting: "bitarchive.keep_uploads",
+                set: own.keep_uploads,
+                most: LONGEST_KEPT,
+            });
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use archive_daemon::settings::{Sources, load};
+
+    use super::*;
+
+    fn settings(set: &[&str]) -> Settings {
+        let least = [
+            "bitarchive.node=n1",
+            "bitarchive.replica=one",
+            "bitarchive.data=d",
+            "bitarchive.volumes=[\"v\"]",
+            "bitarchive.trust=t.json",
+            "bitarchive.monitor=127.0.0.1:1",
+            "rpc.listen=127.0.0.1:0",
+            "rpc.certificate=c.pem",
+            "rpc.key=k.pem",
+            "rpc.authorities=a.pem",
+        ];
+        let set = least.iter().chain(set).map(|text| (*text).to_owned());
+        load(&Sources {
+            set: set.collect(),
+            ..Sources::default()
+        })
+        .unwrap()
+    }
+
+    /// Fails if a default does not pass the check.
+    #[test]
+    fn defaults_of_node_pass_check() {
+        assert_eq!(settings(&[]).check(), Ok(()));
+    }
+
+    /// Fails if a limit of nothing passes, or the error does not say which setting it is and what would be right.
+    #[test]
+    fn limits_of_zero_are_refused_with_advice() {
+        for (name, value, advice) in [
+            ("bitarchive.idle", "0 s", "60 s"),
+            ("bitarchive.look", "0 ms", "5 s"),
+            ("scrub.deadline", "0 s", "scrub.enabled = false"),
+            ("scrub.rate", "0 B", "leave it out"),
+            ("batch_node.memory", "0 B", "leave it out"),
+        ] {
+            let error = settings(&[&format!("{name}={value}")])
+                .check()
+                .unwrap_err()
+                .to_string();
+            let begins = format!("{name} is 0: ");
+            assert!(
+                error.starts_with(&begins) && error.contains(advice),
+                "{error}"
+            );
+        }
+    }
+
+    /// Fails if a node may be told to look back further than its clock can, at which it would stop.
+    #[test]
+    fn endless_upload_retention_is_refused() {
+        let check = |kept: &str| settings(&[&format!("bitarchive.keep_uploads={kept}")]).check();
+        assert_eq!(check("36500 d"), Ok(()));
+        let error = check("36501 d").unwrap_err().to_string();
+        assert!(
+            error.contains("bitarchive.keep_uploads") && error.contains("at most 36500 d"),
+            "{error}"
+        );
+    }
+
+    /// Fails if a limit that stops removals, or a scrub that is off, counts as a mistake.
+    #[test]
+    fn zeros_with_a_meaning_are_allowed() {
+        for set in [
+            &["attic.removals_per_hour=0", "attic.moved_per_hour=0"][..],
+            &["attic.min_age=0 s", "attic.evidence=0 s"],
+            &["scrub.young=0 s", "bitarchive.keep_uploads=0 s"],
+            &["scrub.enabled=false", "scrub.deadline=0 s"],
+            &["bitarchive.reserve=0 B"],
+        ] {
+            assert_eq!(settings(set).check(), Ok(()), "{set:?}");
+        }
+    }
+}

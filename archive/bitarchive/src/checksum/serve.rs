@@ -19,6 +19,7 @@ use crate::serve::{StartError, count_refusals, trust};
 ///
 /// Returns the [`StartError`] that people have to mend first.
 pub async fn serve(settings: Settings, daemon: Daemon) -> Result<SocketAddr, StartError> {
+    settings.check()?;
     let own = settings.checksum_replica;
     let credentials = settings.rpc.credentials(daemon.clock.now().into())?;
     let identity = credentials.identity();

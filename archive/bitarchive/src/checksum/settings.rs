@@ -7,6 +7,8 @@ use archive_model::{NodeId, ReplicaId};
 use archive_rpc::RpcSettings;
 use serde::{Deserialize, Serialize};
 
+use crate::settings::{InvalidSettings, SET_IDLE, refuse_zero};
+
 /// Everything in the settings file of a checksum replica.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -58,4 +60,61 @@ const fn reserve() -> ByteSize {
 
 const fn removals_per_hour() -> u64 {
     20
+}
+
+impl Settings {
+    /// Checks whether the settings can work.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidSettings`] names the setting that cannot, and says what would be right.
+    pub fn check(&self) -> Result<(), InvalidSettings> {
+        let is_zero = self.checksum_replica.idle.duration().is_zero();
+        refuse_zero([("checksum_replica.idle", is_zero, SET_IDLE)])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use archive_daemon::settings::{Sources, load};
+
+    use super::*;
+
+    fn settings(set: &[&str]) -> Settings {
+        let least = [
+            "checksum_replica.node=c1",
+            "checksum_replica.replica=three",
+            "checksum_replica.data=d",
+            "checksum_replica.trust=t.json",
+            "rpc.listen=127.0.0.1:0",
+            "rpc.certificate=c.pem",
+            "rpc.key=k.pem",
+            "rpc.authorities=a.pem",
+        ];
+        let set = least.iter().chain(set).map(|text| (*text).to_owned());
+        load(&Sources {
+            set: set.collect(),
+            ..Sources::default()
+        })
+        .unwrap()
+    }
+
+    /// Fails if a default does not pass the check, or a replica that cuts every sender off does.
+    #[test]
+    fn silent_senders_need_some_time() {
+        assert_eq!(settings(&[]).check(), Ok(()));
+        assert_eq!(
+            settings(&["checksum_replica.removals_per_hour=0"]).check(),
+            Ok(()),
+            "nothing may be removed"
+        );
+        let error = settings(&["checksum_replica.idle=0 s"])
+            .check()
+            .unwrap_err()
+            .to_string();
+        assert!(
+            error.starts_with("checksum_replica.idle is 0: ") && error.contains("60 s"),
+            "{error}"
+        );
+    }
 }

@@ -134,10 +134,18 @@ impl Kind {
                 let checked = settings.monitor.check();
                 checked.err().map(|error| error.to_string())
             }),
-            Self::Bitarchive => looked_through(sources, unlisted_volumes),
-            Self::ChecksumReplica => {
-                looked_through(sources, |_: &archive_bitarchive::checksum::Settings| None)
+            Self::Bitarchive => {
+                looked_through(sources, |settings: &archive_bitarchive::Settings| {
+                    let wrong = settings.check().err().map(|error| error.to_string());
+                    wrong.or_else(|| unlisted_volumes(settings))
+                })
             }
+            Self::ChecksumReplica => looked_through(
+                sources,
+                |settings: &archive_bitarchive::checksum::Settings| {
+                    settings.check().err().map(|error| error.to_string())
+                },
+            ),
             Self::Index => looked_through(sources, |settings: &index_server::Settings| {
                 let checked = settings.index.check();
                 checked.err().map(|error| error.to_string())
