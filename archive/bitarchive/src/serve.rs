@@ -193,7 +193,8 @@ pub async fn serve(
         idle: own.idle.duration(),
     };
     let stop = daemon.tasks.stop().cancelled_owned();
-    let served = archive_rpc::serve_and_log(listener, services(door), credentials, limits, stop);
+    let server = archive_rpc::Server::new(services(door), credentials).within(limits);
+    let served = server.serve_and_log(listener, stop);
     daemon.tasks.spawn("rpc", served);
     tracing::info!(node = %own.node, %address, "the node listens");
     Ok(address)

@@ -121,7 +121,8 @@ pub async fn serve(settings: Settings, daemon: Daemon) -> Result<SocketAddr, Sta
     let door = rpc::Door::new(monitor, &daemon, nodes, instruments, client);
     let services = rpc::services(door);
     let stopped = stop.cancelled_owned();
-    let served = archive_rpc::serve_and_log(listener, services, credentials, limits, stopped);
+    let server = archive_rpc::Server::new(services, credentials).within(limits);
+    let served = server.serve_and_log(listener, stopped);
     daemon.tasks.spawn("rpc", served);
     tracing::info!(%replica, %address, "the monitor listens");
     Ok(address)

@@ -309,7 +309,8 @@ pub async fn serve(settings: Settings, daemon: Daemon) -> Result<SocketAddr, Sta
     };
     let stop = daemon.tasks.stop();
     let (services, stopped) = (services(door), stop.cancelled_owned());
-    let served = archive_rpc::serve_and_log(listener, services, credentials, limits, stopped);
+    let server = archive_rpc::Server::new(services, credentials).within(limits);
+    let served = server.serve_and_log(listener, stopped);
     daemon.tasks.spawn("rpc", served);
     tracing::info!(%address, "the repository is listening");
     Ok(address)

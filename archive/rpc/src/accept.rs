@@ -32,64 +32,73 @@ use crate::limits::Limits;
 use crate::refusal::Refused;
 use crate::tls::{Credentials, Loaded};
 
-/// Accepts connections until their receiver is dropped. Then the listener is closed. `cut` ends every connection.
-pub(crate) async fn accept(
-    listener: TcpListener,
-    credentials: Credentials,
-    limits: Limits,
-    cut: CancellationToken,
-    ready: mpsc::Sender<Connection>,
-) {
-    let room = Arc::new(Semaphore::new(limits.connections));
-    let mut handshakes = JoinSet::new();
-    let mut under_way = VecDeque::new();
-    let mut live: Vec<Live> = Vec::new();
-    let mut exchanged = credentials.subscribe();
-    let mut recheck = interval(limits.recheck.max(Duration::from_millis(1)));
-    recheck.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    loop {
-        tokio::select! {
-            () = ready.closed() => return,
-            accepted = listener.accept() => match accepted {
-                Ok((stream, address)) => {
-                    make_place(&mut under_way, limits.handshakes);
-                    let (loaded, refusals) = (credentials.current(), credentials.refusals().clone());
-                    let shaking = handshake(stream, address, loaded, limits.handshake, cut.child_token());
-                    let task = async move {
-                        let shaken = shaking.await;
-                        if shaken.is_err() {
-                            refusals.tell(Refused::Connection);
-                        }
-                        shaken.ok().flatten()
-                    };
-                    under_way.push_back(handshakes.spawn(task));
-                }
-                Err(error) => pause_after(&error).await,
-            },
-            Some(ended) = handshakes.join_next() => {
-                let Ok(Some(shaken)) = ended else { continue };
-                let current = credentials.current();
-                if live.len() >= limits.connections {
-                    live.retain(|peer| !peer.cut.is_cancelled());
-                }
-                // The credentials may have been exchanged during the handshake.
-                if Arc::ptr_eq(&shaken.loaded, &current) || shaken.live.is_good(&current) {
-                    match Connection::new(&shaken.live, shaken.stream, &room) {
-                        Ok(connection) => {
-                            live.push(shaken.live);
-                            if ready.send(connection).await.is_err() {
-                                return;
+/// The way of a connection from TCP to a peer that is known.
+pub(crate) struct Acceptor {
+    pub(crate) credentials: Credentials,
+    pub(crate) limits: Limits,
+    /// Ends every connection.
+    pub(crate) cut: CancellationToken,
+}
+
+impl Acceptor {
+    /// Accepts until nobody takes the connections any more. Then the listener is closed.
+    pub(crate) async fn accept(self, listener: TcpListener, ready: mpsc::Sender<Connection>) {
+        let Self {
+            credentials,
+            limits,
+            cut,
+        } = self;
+        let room = Arc::new(Semaphore::new(limits.connections));
+        let mut handshakes = JoinSet::new();
+        let mut under_way = VecDeque::new();
+        let mut live: Vec<Live> = Vec::new();
+        let mut exchanged = credentials.subscribe();
+        let mut recheck = interval(limits.recheck.max(Duration::from_millis(1)));
+        recheck.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            tokio::select! {
+                () = ready.closed() => return,
+                accepted = listener.accept() => match accepted {
+                    Ok((stream, address)) => {
+                        make_place(&mut under_way, limits.handshakes);
+                        let (loaded, refusals) = (credentials.current(), credentials.refusals().clone());
+                        let shaking = handshake(stream, address, loaded, limits.handshake, cut.child_token());
+                        let task = async move {
+                            let shaken = shaking.await;
+                            if shaken.is_err() {
+                                refusals.tell(Refused::Connection);
                             }
-                        }
-                        Err(TryAcquireError::NoPermits | TryAcquireError::Closed) => {
-                            tracing::warn!(address = %shaken.live.address, "turned away: too many connections");
-                            credentials.refusals().tell(Refused::Connection);
+                            shaken.ok().flatten()
+                        };
+                        under_way.push_back(handshakes.spawn(task));
+                    }
+                    Err(error) => pause_after(&error).await,
+                },
+                Some(ended) = handshakes.join_next() => {
+                    let Ok(Some(shaken)) = ended else { continue };
+                    let current = credentials.current();
+                    if live.len() >= limits.connections {
+                        live.retain(|peer| !peer.cut.is_cancelled());
+                    }
+                    // The credentials may have been exchanged while hands were shaken.
+                    if Arc::ptr_eq(&shaken.loaded, &current) || shaken.live.is_good(&current) {
+                        match Connection::new(&shaken.live, shaken.stream, &room) {
+                            Ok(connection) => {
+                                live.push(shaken.live);
+                                if ready.send(connection).await.is_err() {
+                                    return;
+                                }
+                            }
+                            Err(TryAcquireError::NoPermits | TryAcquireError::Closed) => {
+                                tracing::warn!(address = %shaken.live.address, "turned away: too many connections");
+                                credentials.refusals().tell(Refused::Connection);
+                            }
                         }
                     }
                 }
+                _ = recheck.tick() => cut_off(&mut live, &credentials.current()),
+                Ok(()) = exchanged.changed() => cut_off(&mut live, &credentials.current()),
             }
-            _ = recheck.tick() => cut_off(&mut live, &credentials.current()),
-            Ok(()) = exchanged.changed() => cut_off(&mut live, &credentials.current()),
         }
     }
 }

@@ -92,7 +92,7 @@ impl Identity {
         })
     }
 
-    /// Returns the caller of an RPC, for a handler of a server made by [`serve`](crate::serve()).
+    /// The caller of an RPC, for a handler of a server as [`Server`](crate::Server).
     ///
     /// # Errors
     ///

@@ -65,7 +65,7 @@ pub use pki::{Authority, Issued, PkiError, Serial, Validity};
 pub use refusal::Refused;
 pub use role::{Grant, InvalidGrant, InvalidRole, Role};
 pub use rules::{Rules, rpc_paths};
-pub use serve::{Drained, ServeError, Services, bind, serve, serve_and_log};
+pub use serve::{Drained, ServeError, Server, Services, bind};
 pub use settings::RpcSettings;
 pub use status::Kind;
 pub use tls::{CredentialFiles, CredentialPem, Credentials, CredentialsError};

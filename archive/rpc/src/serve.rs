@@ -13,12 +13,11 @@ use tokio_stream::StreamExt;
 use tokio_stream::wrappers::ReceiverStream;
 use tokio_util::sync::CancellationToken;
 use tonic::service::Routes;
-use tonic::transport::Server;
 use tonic_health::ServingStatus;
 use tonic_health::pb::health_server::HealthServer;
 use tonic_health::server::{HealthReporter, HealthService};
 
-use crate::accept::accept;
+use crate::accept::Acceptor;
 use crate::guard::GuardLayer;
 use crate::limits::Limits;
 use crate::rules::{InvalidDescriptors, Rules, rpc_paths};
@@ -84,90 +83,146 @@ pub async fn bind(address: &str) -> Result<(TcpListener, SocketAddr), ServeError
     Ok((listener, bound))
 }
 
-/// Serves until `shutdown` is ready. Then no connection is accepted any more, calls under way go on to their end, and
-/// are cut after [`Limits::drain`]. Dropping the future cuts at once.
+/// A server that offers services to everybody who has a certificate of its environment, and may make the call.
 ///
-/// # Errors
+/// ```
+/// use archive_rpc::{Credentials, Limits, Rules, ServeError, Server, Services, bind};
+/// use tonic::service::Routes;
 ///
-/// [`ServeError`] if an RPC has no rule, or the server broke.
-pub async fn serve(
-    listener: TcpListener,
+/// /// Has nothing but its health to tell, until `stop` is ready.
+/// async fn start(credentials: Credentials, stop: impl Future<Output = ()>) -> Result<(), ServeError> {
+///     let services = Services {
+///         routes: Routes::default(),
+///         rules: Rules::new(),
+///         descriptors: Vec::new(),
+///     };
+///     let (listener, address) = bind("127.0.0.1:0").await?;
+///     println!("it listens on {address}");
+///     let limits = Limits { connections: 100, ..Limits::default() };
+///     let drained = Server::new(services, credentials)
+///         .within(limits)
+///         .serve(listener, stop)
+///         .await?;
+///     println!("it ended: {drained:?}");
+///     Ok(())
+/// }
+/// ```
+#[derive(Debug)]
+pub struct Server {
     services: Services,
     credentials: Credentials,
     limits: Limits,
-    shutdown: impl Future<Output = ()>,
-) -> Result<Drained, ServeError> {
-    let health = Health::of(&services)?;
-    let mut reflection = tonic_reflection::server::Builder::configure()
-        .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET);
-    for descriptors in &services.descriptors {
-        reflection = reflection.register_encoded_file_descriptor_set(descriptors);
-    }
-    let routes = services
-        .routes
-        .add_service(health.service())
-        .add_service(reflection.build_v1()?);
-    let server = Server::builder()
-        .initial_stream_window_size(limits.stream_window)
-        .initial_connection_window_size(limits.connection_window)
-        .max_concurrent_streams(limits.streams)
-        .http2_max_pending_accept_reset_streams(Some(limits.given_up))
-        .http2_keepalive_interval(Some(limits.keep_alive))
-        .http2_keepalive_timeout(Some(limits.keep_alive_timeout))
-        .layer(GuardLayer::new(
-            credentials.identity().environment(),
-            services.rules,
-            limits.calls_per_caller,
-            credentials.refusals().clone(),
-        ))
-        .add_routes(routes);
-
-    let (draining, cut) = (CancellationToken::new(), CancellationToken::new());
-    let _cut_when_dropped = cut.clone().drop_guard();
-    let (ready, connections) = mpsc::channel(16);
-    let connections = ReceiverStream::new(connections).map(Ok::<_, Infallible>);
-    let accepting = accept(listener, credentials, limits, cut.clone(), ready);
-    health.start().await;
-    let stop = async {
-        shutdown.await;
-        health.stop().await;
-        draining.cancel();
-    };
-    // The future is boxed because it is large, and callers keep futures of this function within theirs.
-    let mut serving = Box::pin(async {
-        tokio::join!(
-            server.serve_with_incoming_shutdown(connections, stop),
-            accepting
-        )
-        .0
-    });
-    let drained = tokio::select! {
-        outcome = &mut serving => outcome.map(|()| Drained::Finished),
-        () = async { draining.cancelled().await; sleep(limits.drain).await } => {
-            cut.cancel();
-            serving.await.map(|()| Drained::Cut)
-        }
-    };
-    Ok(drained?)
 }
 
-/// Serves like [`serve`], and logs a warning if calls still under way had to be cut.
-///
-/// # Errors
-///
-/// Fails when [`serve`] does.
-pub async fn serve_and_log(
-    listener: TcpListener,
-    services: Services,
-    credentials: Credentials,
-    limits: Limits,
-    shutdown: impl Future<Output = ()>,
-) -> Result<(), ServeError> {
-    let drained = serve(listener, services, credentials, limits, shutdown).await?;
-    if drained == Drained::Cut {
-        tracing::warn!(after = ?limits.drain, "calls still under way were cut");
+impl Server {
+    /// Makes a server with the default limits.
+    pub fn new(services: Services, credentials: Credentials) -> Self {
+        Self {
+            services,
+            credentials,
+            limits: Limits::default(),
+        }
     }
-    Ok(())
+
+    /// Gives the server other limits.
+    #[must_use]
+    pub fn within(mut self, limits: Limits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// Serves until `shutdown` is ready. Then no connection is accepted any more, calls under way go on to their end, and
+    /// after [`Limits::drain`] are cut. Dropping the future cuts at once.
+    ///
+    /// # Errors
+    ///
+    /// [`ServeError`] if an RPC has no rule, or the server broke.
+    pub async fn serve(
+        self,
+        listener: TcpListener,
+        shutdown: impl Future<Output = ()>,
+    ) -> Result<Drained, ServeError> {
+        let Self {
+            services,
+            credentials,
+            limits,
+        } = self;
+        let health = Health::of(&services)?;
+        let mut reflection = tonic_reflection::server::Builder::configure()
+            .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET);
+        for descriptors in &services.descriptors {
+            reflection = reflection.register_encoded_file_descriptor_set(descriptors);
+        }
+        let routes = services
+            .routes
+            .add_service(health.service())
+            .add_service(reflection.build_v1()?);
+        let server = tonic::transport::Server::builder()
+            .initial_stream_window_size(limits.stream_window)
+            .initial_connection_window_size(limits.connection_window)
+            .max_concurrent_streams(limits.streams)
+            .http2_max_pending_accept_reset_streams(Some(limits.given_up))
+            .http2_keepalive_interval(Some(limits.keep_alive))
+            .http2_keepalive_timeout(Some(limits.keep_alive_timeout))
+            .layer(GuardLayer::new(
+                credentials.identity().environment(),
+                services.rules,
+                limits.calls_per_caller,
+                credentials.refusals().clone(),
+            ))
+            .add_routes(routes);
+
+        let (draining, cut) = (CancellationToken::new(), CancellationToken::new());
+        let _cut_when_dropped = cut.clone().drop_guard();
+        let (ready, connections) = mpsc::channel(16);
+        let connections = ReceiverStream::new(connections).map(Ok::<_, Infallible>);
+        let acceptor = Acceptor {
+            credentials,
+            limits,
+            cut: cut.clone(),
+        };
+        let accepting = acceptor.accept(listener, ready);
+        health.start().await;
+        let stop = async {
+            shutdown.await;
+            health.stop().await;
+            draining.cancel();
+        };
+        // Boxed: it is large, and callers keep futures of this function within theirs.
+        let mut serving = Box::pin(async {
+            tokio::join!(
+                server.serve_with_incoming_shutdown(connections, stop),
+                accepting
+            )
+            .0
+        });
+        let drained = tokio::select! {
+            outcome = &mut serving => outcome.map(|()| Drained::Finished),
+            () = async { draining.cancelled().await; sleep(limits.drain).await } => {
+                cut.cancel();
+                serving.await.map(|()| Drained::Cut)
+            }
+        };
+        Ok(drained?)
+    }
+
+    /// Serves like [`Server::serve`], and logs a warning if calls still under way had to be cut.
+    ///
+    /// # Errors
+    ///
+    /// Fails when [`Server::serve`] does.
+    pub async fn serve_and_log(
+        self,
+        listener: TcpListener,
+        shutdown: impl Future<Output = ()>,
+    ) -> Result<(), ServeError> {
+        let after = self.limits.drain;
+        let drained = self.serve(listener, shutdown).await?;
+        if drained == Drained::Cut {
+            tracing::warn!(?after, "calls still under way were cut");
+        }
+        Ok(())
+    }
 }
 
 /// The health of the server as a whole (the empty name) and of each service, which start and end together.

@@ -17,7 +17,7 @@ use archive_ledger::standing::View;
 use archive_model::{Groups, ReplicaId, ReplicaKind, Root};
 use archive_replicas::{ReplicaSettings, Replicas};
 use archive_rpc::testing::TestAuthority;
-use archive_rpc::{Credentials, Limits, ServeError, Services, bind, serve};
+use archive_rpc::{Credentials, Limits, ServeError, Server, Services, bind};
 use proto_archive::wire::node_server::{Node, NodeServer};
 use proto_archive::wire::replica_server::{Replica, ReplicaServer};
 use proto_archive::{convert as fields, wire};
@@ -203,8 +203,8 @@ async fn listen(tasks: &Tasks, credentials: Credentials, routes: Routes) -> Stri
     };
     let stop = tasks.stop();
     tasks.spawn("rpc", async move {
-        let (limits, stop) = (Limits::default(), stop.cancelled_owned());
-        serve(listener, services, credentials, limits, stop).await?;
+        let server = Server::new(services, credentials);
+        server.serve(listener, stop.cancelled_owned()).await?;
         Ok::<(), ServeError>(())
     });
     address.to_string()

@@ -190,7 +190,8 @@ impl Generations {
         let services = rpc::services(door);
         let (credentials, limits) = (self.credentials.clone(), self.limits);
         let stopped = stop.cancelled_owned();
-        let served = archive_rpc::serve_and_log(listener, services, credentials, limits, stopped);
+        let server = archive_rpc::Server::new(services, credentials).within(limits);
+        let served = server.serve_and_log(listener, stopped);
         tasks.spawn("rpc", served);
         Ok(Generation { tasks, health })
     }

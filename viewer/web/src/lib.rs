@@ -324,7 +324,8 @@ async fn watch_health(
     };
     let stop = daemon.tasks.stop();
     let stopped = stop.cancelled_owned();
-    let served = archive_rpc::serve_and_log(listener, services, credentials, limits, stopped);
+    let server = archive_rpc::Server::new(services, credentials).within(limits);
+    let served = server.serve_and_log(listener, stopped);
     daemon.tasks.spawn("rpc", served);
     tracing::info!(%address, "the viewer listens");
     Ok(())

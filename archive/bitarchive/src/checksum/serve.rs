@@ -72,7 +72,8 @@ pub async fn serve(settings: Settings, daemon: Daemon) -> Result<SocketAddr, Sta
     };
     tracing::info!(replica = %replica.replica(), %address, "the checksum replica listens");
     let stopped = daemon.tasks.stop().cancelled_owned();
-    let served = archive_rpc::serve_and_log(listener, services(door), credentials, limits, stopped);
+    let server = archive_rpc::Server::new(services(door), credentials).within(limits);
+    let served = server.serve_and_log(listener, stopped);
     daemon.tasks.spawn("rpc", served);
     Ok(address)
 }

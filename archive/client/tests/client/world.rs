@@ -7,7 +7,7 @@ use archive_client::{ClientLimits, Depositor, Keeper, Reader};
 use archive_proof::testing::trust_in;
 use archive_proof::{SigningKey, TrustFile};
 use archive_rpc::testing::TestAuthority;
-use archive_rpc::{Credentials, Expected, Limits, Role, Services, bind, connect_lazy, serve};
+use archive_rpc::{Credentials, Expected, Limits, Role, Server, Services, bind, connect_lazy};
 use proto_archive::wire::access_server::AccessServer;
 use proto_archive::wire::ingest_server::IngestServer;
 use proto_archive::wire::preservation_server::PreservationServer;
@@ -70,7 +70,8 @@ impl ServedArchive {
         let credentials = self.credentials(grant);
         self.running.spawn(async move {
             let for_ever = std::future::pending();
-            let ended = serve(listener, services, credentials, Limits::default(), for_ever).await;
+            let server = Server::new(services, credentials);
+            let ended = server.serve(listener, for_ever).await;
             ended.expect("serve");
         });
     }

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use archive_daemon::Tasks;
-use archive_rpc::{Limits, ServeError, Services, bind, serve};
+use archive_rpc::{ServeError, Server, Services, bind};
 use proto_archive::wire::node_server::{Node, NodeServer};
 use tokio_util::sync::CancellationToken;
 use tonic::service::Routes;
@@ -29,11 +29,10 @@ impl Served {
         let credentials = world.credentials(&format!("node/{id}"));
         let (kill, tasks) = (CancellationToken::new(), Tasks::new());
         let killed = kill.clone().cancelled_owned();
+        let server = Server::new(services, credentials);
         tasks.spawn_once("node", async move {
             tokio::select! {
-                ended = serve(listener, services, credentials, Limits::default(), std::future::pending()) => {
-                    ended.map(drop)
-                }
+                ended = server.serve(listener, std::future::pending()) => ended.map(drop),
                 () = killed => Ok::<(), ServeError>(()),
             }
         });

@@ -10,7 +10,7 @@ use archive_proof::testing::{signing_key, trust_in};
 use archive_repository::settings::{BatchSettings, CheckSettings, DrainSettings, RepairSettings};
 use archive_repository::{ReplicaSettings, RepositorySettings, Settings};
 use archive_rpc::testing::TestAuthority;
-use archive_rpc::{Credentials, Limits, RpcSettings, ServeError, Services, bind, serve};
+use archive_rpc::{Credentials, Limits, RpcSettings, ServeError, Server, Services, bind};
 use tempfile::TempDir;
 use tonic::service::Routes;
 
@@ -56,8 +56,8 @@ impl Lab {
             ..Limits::default()
         };
         self.tasks.spawn("rpc", async move {
-            let stop = stop.cancelled_owned();
-            serve(listener, services, credentials, limits, stop).await?;
+            let server = Server::new(services, credentials).within(limits);
+            server.serve(listener, stop.cancelled_owned()).await?;
             Ok::<(), ServeError>(())
         });
         address.to_string()

@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime};
 
 use archive_rpc::{
     Authority, CredentialPem, Credentials, Drained, Expected, Grant, Issued, Kind, Limits, Role,
-    Rules, Services, Validity, bind, connect, serve,
+    Rules, Server, Services, Validity, bind, connect,
 };
 use testing::in_time;
 use tokio::net::TcpListener;
@@ -111,7 +111,9 @@ impl Running {
         let mut ended = JoinSet::new();
         ended.spawn(async move {
             let shutdown = async { drop(stopped.await) };
-            serve(listener, services, credentials, limits, shutdown)
+            Server::new(services, credentials)
+                .within(limits)
+                .serve(listener, shutdown)
                 .await
                 .expect("serve")
         });

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use archive_rpc::{
-    ConnectError, Credentials, Expected, Kind, Limits, Role, Rules, ServeError, Services, bind,
-    serve,
+    ConnectError, Credentials, Expected, Kind, Limits, Role, Rules, ServeError, Server, Services,
+    bind,
 };
 use bytes::Bytes;
 use rustls::pki_types::pem::PemObject;
@@ -265,13 +265,8 @@ async fn server_with_rpc_lacking_rule_does_not_start() {
         rules: Rules::new(),
         descriptors: vec![set.leak()],
     };
-    let serving = serve(
-        listener,
-        services,
-        world.credentials(&["node/a"]),
-        Limits::default(),
-        std::future::pending(),
-    );
+    let server = Server::new(services, world.credentials(&["node/a"]));
+    let serving = server.serve(listener, std::future::pending());
     match in_time(Box::pin(serving)).await {
         Err(error @ ServeError::NoRule(_)) => {
             assert_eq!(

@@ -6,7 +6,7 @@ use std::time::SystemTime;
 
 use archive_model::Mode;
 use archive_rpc::{
-    Authority, CredentialPem, Credentials, Grant, Limits, Role, Validity, bind, serve,
+    Authority, CredentialPem, Credentials, Grant, Limits, Role, Server, Validity, bind,
 };
 use proto_archive::wire::replica_server::{Replica, ReplicaServer};
 use tokio::sync::Semaphore;
@@ -107,7 +107,7 @@ async fn what_is_said_later_is_heard_later() {
     };
     let credentials = lab.credentials(Role::Monitor, "r");
     let stop = test.door.tasks.stop().cancelled_owned();
-    let served = serve(listener, services, credentials, Limits::default(), stop);
+    let served = Server::new(services, credentials).serve(listener, stop);
     test.door
         .tasks
         .spawn("monitor", async move { served.await.map(drop) });
