@@ -22,7 +22,7 @@ use archive_proof::{Admission, Envelope};
 use jiff::Timestamp;
 use tokio::task::spawn_blocking;
 
-use crate::attic;
+use crate::attic::{self, Reason};
 use crate::catalog::{Condition, Entry, Row};
 use crate::claims::verb;
 use crate::error::NodeError;
@@ -180,8 +180,8 @@ impl Node {
         if beside.iter().all(is_absent) {
             return Ok(());
         }
-        let who = format!("node {}", self.id());
-        attic::put_aside(layout, "adopt", (name, now, &who, why), &beside).map(|_| ())
+        let reason = Reason::of_leftover(name, now, self.id(), why);
+        attic::put_aside(layout, "adopt", &reason, &beside).map(|_| ())
     }
 
     fn put_row(&self, name: &FileName, volume: &VolumeId, row: Row) -> Result<Entry, NodeError> {

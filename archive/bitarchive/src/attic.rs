@@ -20,14 +20,13 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
 use archive_durable::{DiskError, directory, replace};
-use archive_model::{Approval, AtticKind, FileName};
+use archive_model::{Approval, AtticKind, FileName, NodeId};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 #[doc(hidden)]
 pub(crate) use evidence::EvidenceWorker;
 pub use item::{AtticId, Cause, InvalidAtticId, InvalidCause, Item, ItemPlace, item, list};
-pub(crate) use leftovers::put_leftovers_aside;
 pub(crate) use moves::settle_all;
 
 use crate::layout::Layout;
@@ -81,36 +80,40 @@ pub(crate) const FORMAT: &str = "holdfast-attic/1";
 /// The name of the file with the reason.
 pub(crate) const REASON_NAME: &str = "why.json";
 
-/// Moves the `paths` that exist into a new directory of the attic, after the reason was written there. The directory
-/// has a free name that contains `id`.
+impl Reason {
+    /// The reason of an item that somebody asked for.
+    pub fn new(kind: Kind, name: &FileName, at: Timestamp, cause: &Cause) -> Self {
+        Self {
+            format: FORMAT.to_owned(),
+            name: name.clone(),
+            at,
+            who: cause.who.clone(),
+            why: cause.why.clone(),
+            kind,
+            approval: cause.approval.clone(),
+        }
+    }
+
+    /// The reason of what a node puts aside by itself.
+    pub(crate) fn of_leftover(name: &FileName, at: Timestamp, node: &NodeId, why: &str) -> Self {
+        let cause = Cause {
+            who: format!("node {node}"),
+            why: why.to_owned(),
+            approval: None,
+        };
+        Self::new(Kind::Leftover, name, at, &cause)
+    }
+}
+
+/// Moves those of `paths` that exist into a new directory of the attic, after the reason was written there. The name of the
+/// directory contains `id`, and is a free one.
 pub fn put_aside(
     layout: &Layout,
     id: &str,
-    reason: (&FileName, Timestamp, &str, &str),
+    reason: &Reason,
     paths: &[&Path],
 ) -> Result<PathBuf, DiskError> {
-    put_aside_as(Kind::Leftover, layout, id, reason, paths)
-}
-
-/// Puts `paths` aside as [`put_aside`] does, as an item of any kind.
-pub fn put_aside_as(
-    kind: Kind,
-    layout: &Layout,
-    id: &str,
-    reason: (&FileName, Timestamp, &str, &str),
-    paths: &[&Path],
-) -> Result<PathBuf, DiskError> {
-    let (name, at, who, why) = reason;
-    let reason = Reason {
-        format: FORMAT.to_owned(),
-        name: name.clone(),
-        at,
-        who: who.to_owned(),
-        why: why.to_owned(),
-        kind,
-        approval: None,
-    };
-    let place = make_place(layout, "", id, &reason)?;
+    let place = make_place(layout, "", id, reason)?;
     for path in paths {
         let Some(last) = path.file_name() else {
             continue;

@@ -17,7 +17,6 @@ use jiff::Timestamp;
 use serde_json::value::RawValue;
 
 use crate::admitted;
-use crate::attic::put_leftovers_aside;
 use crate::catalog::{Condition, Entry, Row};
 use crate::claims::Claim;
 use crate::error::NodeError;
@@ -221,7 +220,8 @@ impl<'a> Upload<'a> {
                 })?;
         node.layout(&volume)?;
         room.fill();
-        put_leftovers_aside(&layout, &name, id.as_str(), now, node.id()).map_err(blame)?;
+        node.put_leftovers_aside(&layout, id.as_str(), &name, now)
+            .map_err(blame)?;
         verified
             .publish(&layout.target(&name))
             .map_err(|error| match error {

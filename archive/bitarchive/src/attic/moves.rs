@@ -18,8 +18,7 @@ use archive_model::{FileName, Mode, Root, VolumeId};
 use jiff::Timestamp;
 
 use super::item::{self, AtticId, Cause, Item, ItemPlace};
-use super::leftovers::put_leftovers_aside;
-use super::{FORMAT, Kind, REASON_NAME, Reason, kept_name, make_place};
+use super::{Kind, REASON_NAME, Reason, kept_name, make_place};
 use crate::catalog::{Catalog, Condition, Entry, Row};
 use crate::claims::verb;
 use crate::error::NodeError;
@@ -230,15 +229,7 @@ impl Node {
         brake.count(now)?;
         let _moving = self.moving();
         self.layout(volume)?;
-        let reason = Reason {
-            format: FORMAT.to_owned(),
-            kind: Kind::File,
-            name: name.clone(),
-            at: now,
-            who: cause.who.clone(),
-            why: cause.why.clone(),
-            approval: cause.approval.clone(),
-        };
+        let reason = Reason::new(Kind::File, name, now, cause);
         let place =
             make_place(&layout, ".", "file", &reason).map_err(|error| self.blame(volume, error))?;
         let moved = directory::move_new(&target.file, &inside(&place, &target.file));
@@ -314,7 +305,8 @@ impl Node {
         let _moving = self.moving();
         self.layout(volume)?;
         let blame = |error: DiskError| self.blame(volume, error);
-        put_leftovers_aside(&layout, &name, "take-back", now, self.id()).map_err(blame)?;
+        self.put_leftovers_aside(&layout, "take-back", &name, now)
+            .map_err(blame)?;
         let begun = layout.attic().join(format!(".{id}"));
         directory::move_new(&place, &begun).map_err(blame)?;
         let moved = [&target.sidecar, &target.outboard, &target.file]

@@ -12,6 +12,10 @@ fn layout() -> (tempfile::TempDir, Layout) {
     (directory, layout)
 }
 
+fn reason(name: &FileName, at: Timestamp, why: &str) -> Reason {
+    Reason::of_leftover(name, at, &NodeId::new("n1").unwrap(), why)
+}
+
 fn items(layout: &Layout) -> Vec<Item> {
     let volume = VolumeId::new("v1").unwrap();
     let mut listed = list(layout, &volume).unwrap();
@@ -25,10 +29,10 @@ fn items_keep_names_and_reasons() {
     let (_directory, layout) = layout();
     let name = FileName::new("a.warc").unwrap();
     let target = layout.target(&name);
-    let reason = (&name, Timestamp::UNIX_EPOCH, "node n1", "leftover");
+    let reason = reason(&name, Timestamp::UNIX_EPOCH, "leftover");
     for number in 1..4 {
         std::fs::write(&target.sidecar, format!("old {number}")).unwrap();
-        let place = put_aside(&layout, "u1", reason, &[&target.sidecar, &target.outboard]).unwrap();
+        let place = put_aside(&layout, "u1", &reason, &[&target.sidecar, &target.outboard]).unwrap();
         let expected = match number {
             1 => "19700101T000000Z-u1".to_owned(),
             _ => format!("19700101T000000Z-u1-{number}"),
@@ -53,8 +57,8 @@ fn file_named_like_the_reason_is_kept() {
         let target = layout.target(&name);
         std::fs::write(&target.file, "data").unwrap();
         std::fs::write(&target.sidecar, "sidecar").unwrap();
-        let reason = (&name, Timestamp::UNIX_EPOCH, "node n1", "test");
-        let place = put_aside(&layout, "u1", reason, &[&target.file, &target.sidecar]).unwrap();
+        let reason = reason(&name, Timestamp::UNIX_EPOCH, "test");
+        let place = put_aside(&layout, "u1", &reason, &[&target.file, &target.sidecar]).unwrap();
         assert_eq!(std::fs::read_dir(&place).unwrap().count(), 3, "{file}");
     }
     assert!(
@@ -70,13 +74,10 @@ fn damaged_items_are_listed_with_known_parts() {
     let (_directory, layout) = layout();
     let attic = layout.attic();
     let name = FileName::new("a").unwrap();
-    let reason = (
-        &name,
-        "2026-01-02T03:04:05Z".parse().unwrap(),
-        "officer/o",
-        "test",
-    );
-    let good = put_aside(&layout, "x", reason, &[]).unwrap();
+    let at = "2026-01-02T03:04:05Z".parse().unwrap();
+    let cause = Cause::new("officer/o", "test").unwrap();
+    let reason = Reason::new(Kind::Leftover, &name, at, &cause);
+    let good = put_aside(&layout, "x", &reason, &[]).unwrap();
     let text = std::fs::read_to_string(good.join("why.json")).unwrap();
     std::fs::write(attic.join("20260102T030406Z-file"), "no directory").unwrap();
     for (place, why) in [

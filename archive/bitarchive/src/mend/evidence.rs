@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 use super::method::MendOrder;
-use crate::attic::{self, Kind};
+use crate::attic::{self, Cause, Kind, Reason};
 use crate::catalog::Entry;
 use crate::layout::{Layout, MendPaths};
 
@@ -144,7 +144,12 @@ impl Evidence {
         })?;
         replace(&self.positions_path, &text)?;
         let hash = blake3::hash(entry.name.as_str().as_bytes()).to_hex();
-        let reason = (&entry.name, now, order.who.as_str(), order.why.as_str());
+        let cause = Cause {
+            who: order.who.clone(),
+            why: order.why.clone(),
+            approval: None,
+        };
+        let reason = Reason::new(Kind::Groups, &entry.name, now, &cause);
         let paths = [self.positions_path.as_path(), self.groups_path.as_path()];
         let mut number = 0;
         let place = loop {
@@ -152,7 +157,7 @@ impl Evidence {
                 0 => format!("{hash:.16}"),
                 more => format!("{hash:.16}-{more}"),
             };
-            match attic::put_aside_as(Kind::Groups, layout, &id, reason, &paths) {
+            match attic::put_aside(layout, &id, &reason, &paths) {
                 Err(error) if error.is_taken() && number < MOST_A_SECOND => number += 1,
                 other => break other?,
             }

@@ -8,7 +8,6 @@ use archive_model::FileName;
 use jiff::Timestamp;
 
 use super::Node;
-use crate::attic::put_leftovers_aside;
 use crate::catalog::{Condition, Entry};
 use crate::claims::verb;
 use crate::error::NodeError;
@@ -89,7 +88,7 @@ impl Node {
                     // The file is back, and a verification will say so.
                     return Ok(());
                 }
-                put_leftovers_aside(&layout, name, "answered", now, self.id())?;
+                self.put_leftovers_aside(&layout, "answered", name, now)?;
             }
             Some(Some(_away)) => return Ok(()),
         }
