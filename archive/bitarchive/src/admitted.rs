@@ -1,6 +1,6 @@
 //! The comparison of received bytes with their signed admission, for a node with disks and for a checksum replica.
 
-use archive_model::{FileName, Root, UploadId};
+use archive_model::{FileContent, FileName, UploadId};
 use archive_proof::{Admission, Envelope, TrustFile};
 
 use crate::error::NodeError;
@@ -22,9 +22,9 @@ pub(crate) fn compare(
     admitted: &Admission,
     name: &FileName,
     upload: &UploadId,
-    size: u64,
-    root: Root,
+    content: FileContent,
 ) -> Result<(), NodeError> {
+    let FileContent { root, size } = content;
     let pairs = [
         ("name", admitted.name.to_string(), name.to_string()),
         ("upload", admitted.upload.to_string(), upload.to_string()),

@@ -41,6 +41,13 @@ pub(crate) struct Hold {
     wanted: Arc<AtomicBool>,
 }
 
+impl Hold {
+    /// The file that is held.
+    pub(crate) const fn name(&self) -> &FileName {
+        &self.name
+    }
+}
+
 impl BusyFiles {
     /// Takes a file. Waits for a scrub to release it; any other work on it is refused as busy.
     pub(crate) fn take(&self, name: &FileName, work: Work) -> Result<Hold, NodeError> {

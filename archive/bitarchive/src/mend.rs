@@ -125,7 +125,7 @@ impl Node {
         }
         let beside = MendPaths::new(&layout, &entry.name);
         let sweep = MendCleanup::new(&beside);
-        let way = MendMethod::choose(self, &entry, &layout, &beside, &order)?;
+        let way = MendMethod::choose(self, &entry, &layout, &order)?;
         Ok(Mend {
             node: self,
             old: UncachedFile::open(&target.file).ok(),

@@ -21,7 +21,7 @@ use crate::claims::{Claim, Claims};
 use crate::error::NodeError;
 use crate::hold::{BusyFiles, Hold};
 use crate::layout::Layout;
-use crate::reconcile;
+use crate::reconcile::Reconciler;
 use crate::settings::AtticSettings;
 use crate::standing::ScrubStanding;
 use crate::volumes::{Volume, Volumes, VolumesError};
@@ -95,6 +95,22 @@ impl Node {
         &self.volumes
     }
 
+    /// The means by which a volume, or one file of it, is reconciled with the catalog.
+    fn reconciler<'a>(
+        &'a self,
+        volume: &'a VolumeId,
+        layout: &'a Layout,
+        now: Timestamp,
+    ) -> Reconciler<'a> {
+        Reconciler {
+            catalog: &self.catalog,
+            trust: &self.options.trust,
+            volume,
+            layout,
+            now,
+        }
+    }
+
     /// Reconciles one file with the catalog, as a start would, and returns its root. A disk that fails meanwhile is taken
     /// offline: after a failed sync of a name, a second one would pass and prove nothing.
     pub(crate) fn look_at(
@@ -105,7 +121,7 @@ impl Node {
         now: Timestamp,
     ) -> Result<Option<Root>, NodeError> {
         self.note_looked();
-        let looked = reconcile::file(&self.catalog, &self.options.trust, id, layout, name, now);
+        let looked = self.reconciler(id, layout, now).file(name);
         looked.map_err(|error| {
             if let NodeError::Disk(error) = error {
                 self.blame(id, error)

@@ -64,50 +64,53 @@ impl ReconcileReport {
     }
 }
 
-/// Reconciles one volume with the catalog, its shelves on all cores: the signatures cost the time.
-pub(crate) fn volume(
-    catalog: &Catalog,
-    trust: &TrustFile,
-    id: &VolumeId,
-    layout: &Layout,
-    now: Timestamp,
-) -> Result<ReconcileReport, NodeError> {
-    tidy_incoming(id, layout)?;
-    stray::bring_home(id, layout)?;
-    let passes = on_all_cores(
-        Shelf::all(),
-        || ReconcilePass::new(catalog, trust, id, now),
-        |pass, shelf| pass.shelf(layout, shelf),
-    )?;
-    let mut whole = ReconcilePass::new(catalog, trust, id, now);
-    for mut pass in passes {
-        pass.flush()?;
-        whole.found.add(pass.found);
-        whole.seen.append(&mut pass.seen);
-    }
-    whole.note_missing()?;
-    Ok(whole.found)
+/// A disk to be reconciled with the catalog.
+pub(crate) struct Reconciler<'a> {
+    pub(crate) catalog: &'a Catalog,
+    /// The keys whose admissions in sidecars count.
+    pub(crate) trust: &'a TrustFile,
+    pub(crate) volume: &'a VolumeId,
+    pub(crate) layout: &'a Layout,
+    pub(crate) now: Timestamp,
 }
 
-/// Reconciles one file that is on disk with the catalog, and returns its root.
-pub(crate) fn file(
-    catalog: &Catalog,
-    trust: &TrustFile,
-    id: &VolumeId,
-    layout: &Layout,
-    name: &FileName,
-    now: Timestamp,
-) -> Result<Option<Root>, NodeError> {
-    let size = match directory::kind(&layout.target(name).file) {
-        Ok(Some(EntryKind::File { size, .. })) => Ok(size),
-        Ok(Some(EntryKind::Directory | EntryKind::Other) | None) => return Ok(None),
-        Err(error) => Err(unless_exhausted(error)?),
-    };
-    let mut pass = ReconcilePass::new(catalog, trust, id, now);
-    let row = pass.file(layout, name, size)?;
-    pass.sync_names(layout, Shelf::for_name(name))?;
-    pass.flush()?;
-    Ok(row.root)
+impl<'a> Reconciler<'a> {
+    /// Reconciles the whole volume, its shelves on all cores: the signatures cost the time.
+    pub(crate) fn volume(&self) -> Result<ReconcileReport, NodeError> {
+        tidy_incoming(self.volume, self.layout)?;
+        stray::bring_home(self.volume, self.layout)?;
+        let passes = on_all_cores(
+            Shelf::all(),
+            || self.pass(),
+            |pass, shelf| pass.shelf(self.layout, shelf),
+        )?;
+        let mut whole = self.pass();
+        for mut pass in passes {
+            pass.flush()?;
+            whole.found.add(pass.found);
+            whole.seen.append(&mut pass.seen);
+        }
+        whole.note_missing()?;
+        Ok(whole.found)
+    }
+
+    /// Reconciles one file that is on disk, and returns its root.
+    pub(crate) fn file(&self, name: &FileName) -> Result<Option<Root>, NodeError> {
+        let size = match directory::kind(&self.layout.target(name).file) {
+            Ok(Some(EntryKind::File { size, .. })) => Ok(size),
+            Ok(Some(EntryKind::Directory | EntryKind::Other) | None) => return Ok(None),
+            Err(error) => Err(unless_exhausted(error)?),
+        };
+        let mut pass = self.pass();
+        let row = pass.file(self.layout, name, size)?;
+        pass.sync_names(self.layout, Shelf::for_name(name))?;
+        pass.flush()?;
+        Ok(row.root)
+    }
+
+    fn pass(&self) -> ReconcilePass<'a> {
+        ReconcilePass::new(self.catalog, self.trust, self.volume, self.now)
+    }
 }
 
 struct ReconcilePass<'a> {

@@ -36,7 +36,7 @@ pub(crate) use archive_rpc::answers::send_blocking as send;
 pub(crate) use convert::report;
 pub use convert::{gaps, status};
 pub use jobs::{JobRunner, RunnerError, StartRunner};
-pub(crate) use notifier::Notifier;
+pub(crate) use notifier::{Notifier, monitor_channel};
 
 use crate::catalog::Entry;
 use crate::error::NodeError;
@@ -310,7 +310,7 @@ impl NodeService for Door {
         let mut steps = mend::MendSteps::new(request.into_inner(), self.idle);
         let (clock, instruments) = (self.clock.clone(), self.instruments.clone());
         Ok(self.answer("mend", move |node, answers| {
-            mend::mend(node, &mut steps, answers, &clock, &instruments)
+            steps.mend(node, answers, &clock, &instruments)
         }))
     }
 

@@ -25,7 +25,7 @@ use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
 pub use self::control::{Activity, Control, ScrubOrder, ScrubState};
-use self::order::{PlannedRead, ReadPlan, Survey};
+use self::order::{PlannedRead, ReadPlan, Survey, SurveyedVolumes};
 use crate::catalog::{Condition, Entry};
 use crate::error::NodeError;
 use crate::metrics::Instruments;
@@ -59,12 +59,12 @@ pub(crate) struct Scrub {
 }
 
 /// The state that the threads of the scrub share.
-struct ScrubContext {
-    node: Arc<Node>,
-    control: Arc<Control>,
-    clock: Clock,
-    instruments: Instruments,
-    stop: CancellationToken,
+pub(crate) struct ScrubContext {
+    pub(crate) node: Arc<Node>,
+    pub(crate) control: Arc<Control>,
+    pub(crate) clock: Clock,
+    pub(crate) instruments: Instruments,
+    pub(crate) stop: CancellationToken,
 }
 
 /// A record of the last look over the catalog.
@@ -83,22 +83,9 @@ enum ThreadResult {
 }
 
 impl Scrub {
-    pub(crate) fn new(
-        node: Arc<Node>,
-        control: Arc<Control>,
-        clock: Clock,
-        tasks: Tasks,
-        instruments: Instruments,
-    ) -> Self {
-        let round = ScrubContext {
-            node,
-            control,
-            clock,
-            instruments,
-            stop: tasks.stop(),
-        };
+    pub(crate) fn new(context: ScrubContext, tasks: Tasks) -> Self {
         Self {
-            round: Arc::new(round),
+            round: Arc::new(context),
             tasks,
             job: None,
             plan: VecDeque::new(),
@@ -250,14 +237,9 @@ impl ScrubContext {
         }
         let unknown_since = self.control.unknown_since().unwrap_or(now);
         let suspects = self.node.standing().take_suspects();
-        let mut survey = Survey::new(
-            self.control.policy(),
-            now,
-            unknown_since,
-            online,
-            retired,
-            suspects,
-        );
+        let volumes = SurveyedVolumes { online, retired };
+        let mut survey = Survey::new(self.control.policy(), now, unknown_since, volumes)
+            .with_suspects(suspects);
         for entry in self.node.list(None)? {
             survey.see(&entry?);
             if self.stop.is_cancelled() {
@@ -299,13 +281,10 @@ impl ScrubContext {
             pace.spend(bytes, self.control.rate(), self.clock.instant());
             self.wait(&pace, &planned.name)
         };
-        self.node.verify_as(
-            Work::Scrub,
-            &planned.name,
-            &planned.volume,
-            self.clock.now(),
-            &mut progress,
-        )
+        let hold = self.node.hold(&planned.name, Work::Scrub)?;
+        let now = self.clock.now();
+        self.node
+            .verify_held(&hold, &planned.volume, now, &mut progress)
     }
 
     /// Waits until the rate allows the next read. Breaks if the file has to be released.

@@ -20,8 +20,8 @@ use crate::error::NodeError;
 use crate::heartbeat::{DiskWorker, HeartbeatWorker};
 use crate::metrics::{Instruments, MetricsWorker};
 use crate::node::{Node, NodeOptions};
-use crate::rpc::{Door, Notifier, RunnerError, StartRunner, services};
-use crate::scrub::{Control, Scrub};
+use crate::rpc::{Door, Notifier, RunnerError, StartRunner, monitor_channel, services};
+use crate::scrub::{Control, Scrub, ScrubContext};
 use crate::settings::{InvalidSettings, Settings};
 
 /// The reason why a node or a checksum replica does not start.
@@ -134,9 +134,8 @@ pub async fn serve(
     let endpoint = own.endpoint.unwrap_or_else(|| address.to_string());
     let limits = settings.rpc.limits(settings.daemon.drain.duration() / 2);
     let (clock, workers, id) = (&daemon.clock, &daemon.workers, own.node.as_str());
-    let between = (own.monitor.as_str(), endpoint);
-    let notifier = Notifier::new(&node, between, &own.replica, &credentials, &limits, clock)?;
-    let notifier = Arc::new(notifier);
+    let monitor = monitor_channel(&own.replica, &own.monitor, &credentials, &limits)?;
+    let notifier = Arc::new(Notifier::new(&node, endpoint, monitor, clock));
     let heartbeat = HeartbeatWorker {
         node: own.node.clone(),
         notifier: Arc::clone(&notifier),
@@ -172,14 +171,14 @@ pub async fn serve(
         instruments: instruments.clone(),
     };
     workers.spawn_instance(id, show)?;
-    let worker = Scrub::new(
-        Arc::clone(&node),
-        Arc::clone(&scrub),
-        clock.clone(),
-        daemon.tasks.clone(),
-        instruments.clone(),
-    );
-    workers.spawn_instance(id, worker)?;
+    let context = ScrubContext {
+        node: Arc::clone(&node),
+        control: Arc::clone(&scrub),
+        clock: clock.clone(),
+        instruments: instruments.clone(),
+        stop: daemon.tasks.stop(),
+    };
+    workers.spawn_instance(id, Scrub::new(context, daemon.tasks.clone()))?;
 
     let jobs = start_runner(&node, settings.batch_node, &daemon).map_err(StartError::Jobs)?;
     let door = Door {

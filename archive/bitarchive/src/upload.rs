@@ -11,7 +11,7 @@
 use std::collections::BTreeMap;
 
 use archive_durable::{DiskError, PublishError, Reservation, Sidecar, SidecarError, Stage};
-use archive_model::{FileName, GROUP_SIZE, Root, UploadId, VolumeId};
+use archive_model::{FileContent, FileName, GROUP_SIZE, Root, UploadId, VolumeId};
 use archive_proof::Envelope;
 use jiff::Timestamp;
 use serde_json::value::RawValue;
@@ -181,7 +181,8 @@ impl<'a> Upload<'a> {
         };
         let received = stage.finish().map_err(blame)?;
         let (size, root) = (received.size(), received.root());
-        if let Err(differs) = admitted::compare(&admitted, &name, &id, size, root) {
+        let content = FileContent { root, size };
+        if let Err(differs) = admitted::compare(&admitted, &name, &id, content) {
             received.discard().map_err(blame)?;
             return Err(differs);
         }

@@ -20,6 +20,7 @@ use jiff::Timestamp;
 
 use crate::catalog::{Condition, Entry, Row};
 use crate::error::NodeError;
+use crate::hold::Hold;
 use crate::layout::{Layout, MendPaths, is_file};
 use crate::node::Node;
 use crate::reconcile;
@@ -42,7 +43,8 @@ impl Node {
         progress: Progress<'_>,
     ) -> Result<Entry, NodeError> {
         let entry = self.copy(name, volume, now)?;
-        self.verify_as(Work::Verify, &entry.name, &entry.volume, now, progress)
+        let hold = self.hold(&entry.name, Work::Verify)?;
+        self.verify_held(&hold, &entry.volume, now, progress)
     }
 
     /// Finds the copy that is meant: one in the catalog, or one on a disk that was not seen yet.
@@ -92,16 +94,15 @@ impl Node {
         }
     }
 
-    /// Verifies one copy that the catalog has, as the given work.
-    pub(crate) fn verify_as(
+    /// Verifies one copy, which the catalog has, of a file that the caller holds.
+    pub(crate) fn verify_held(
         &self,
-        work: Work,
-        name: &FileName,
+        hold: &Hold,
         volume: &VolumeId,
         now: Timestamp,
         progress: Progress<'_>,
     ) -> Result<Entry, NodeError> {
-        let hold = self.hold(name, work)?;
+        let name = hold.name();
         let layout = self.layout(volume)?;
         let row = self
             .catalog()

@@ -89,13 +89,13 @@ struct State {
 }
 
 impl Volumes {
-    /// Looks at every path. A path without the right volume is offline with the reason, never an error.
+    /// Looks at every path. A path without the right volume is offline with the reason, never an error. No room stays free on
+    /// them ([`Volumes::with_reserve`]).
     pub fn open(
         node: &NodeId,
         replica: &ReplicaId,
         data: &Path,
         paths: &[PathBuf],
-        reserve: u64,
     ) -> Result<Self, VolumesError> {
         directory::make(data)?;
         let memory_path = data.join(MEMORY_NAME);
@@ -105,7 +105,7 @@ impl Volumes {
             replica: replica.clone(),
             memory_path,
             paths: paths.to_vec(),
-            reserve,
+            reserve: 0,
             state: RwLock::new(State {
                 mode,
                 remembered: volumes,
@@ -120,6 +120,13 @@ impl Volumes {
         };
         volumes.refresh()?;
         Ok(volumes)
+    }
+
+    /// Has `reserve` bytes stay free on each volume.
+    #[must_use]
+    pub fn with_reserve(mut self, reserve: u64) -> Self {
+        self.reserve = reserve;
+        self
     }
 
     /// Returns the room on the file system at `path`; a disk that hangs is not waited for.

@@ -416,7 +416,6 @@ fn init_volume(directory: &Path, replica: &str, own: &str) {
         &replica.parse().unwrap(),
         &directory.join("node"),
         std::slice::from_ref(&volume),
-        0,
     )
     .unwrap();
     let id = VolumeId::new(&format!("volume-{own}")).unwrap();

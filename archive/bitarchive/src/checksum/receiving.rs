@@ -125,7 +125,7 @@ impl<'a> ReceivingFile<'a> {
         let (replica, name) = (self.replica, &self.claim.name);
         let admitted = admitted::verify(admission, &replica.options.trust, name)?;
         let tree = tree.finish().map_err(|error| replica.hash_error(error))?;
-        admitted::compare(&admitted, name, &self.id, tree.size, tree.root)?;
+        admitted::compare(&admitted, name, &self.id, tree.content())?;
         let recorded = RecordedFile {
             size: tree.size,
             root: tree.root,

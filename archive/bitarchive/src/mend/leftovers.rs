@@ -71,7 +71,7 @@ pub(crate) fn finish_cut(
 }
 
 /// Finishes or removes the leftovers of mends of one file.
-pub(super) fn finish_one(
+fn finish_one(
     node: &Node,
     volume: &VolumeId,
     layout: &Layout,

@@ -67,9 +67,9 @@ impl MendMethod {
         node: &Node,
         entry: &Entry,
         layout: &Layout,
-        beside: &MendPaths,
         order: &MendOrder,
     ) -> Result<Self, NodeError> {
+        let beside = MendPaths::new(layout, &entry.name);
         let blame = |error| node.blame(&entry.volume, error);
         let size = entry.row.size;
         if node.volume_set().room_on(layout)? >= size {

@@ -19,7 +19,7 @@ use crate::error::NodeError;
 use crate::hold::BusyFiles;
 use crate::layout::{Layout, is_mend_name};
 use crate::mend::finish_cut;
-use crate::reconcile::{self, ReconcileReport};
+use crate::reconcile::ReconcileReport;
 use crate::standing::ScrubStanding;
 use crate::volumes::{Volumes, VolumesError};
 
@@ -34,8 +34,8 @@ impl Node {
             &options.replica,
             &options.data,
             &options.volumes,
-            options.reserve,
-        )?;
+        )?
+        .with_reserve(options.reserve);
         let opened = Catalog::open(&options.data.join("catalog"), stamp(now))?;
         if let Some(why) = &opened.rebuild {
             tracing::warn!(why, "the catalog is built again from the volumes");
@@ -101,7 +101,7 @@ impl Node {
         };
         let found = settled
             .and_then(|()| finish_cut(self, id, layout, now))
-            .and_then(|()| reconcile::volume(&self.catalog, &self.options.trust, id, layout, now))
+            .and_then(|()| self.reconciler(id, layout, now).volume())
             .and_then(|found| match self.volumes.raise(id, layout) {
                 Err(VolumesError::Disk(error)) => Err(NodeError::Disk(error)),
                 raised => Ok(raised.map(|()| found)?),

@@ -41,59 +41,60 @@ impl MendSteps {
             .step
             .ok_or_else(|| InvalidMessage::missing("step"))?)
     }
-}
 
-pub(crate) fn mend(
-    node: &Node,
-    steps: &mut MendSteps,
-    answers: &Answers<wire::MendResponse>,
-    clock: &Clock,
-    instruments: &Instruments,
-) -> Result<(), Status> {
-    let Step::Open(open) = steps.next()? else {
-        return Err(unexpected("open"));
-    };
-    let order = order(open)?;
-    let mut mend = node
-        .mend(order, clock.now())
-        .map_err(|error| convert::status(&error))?;
-    let mut news = ProgressReport::new(clock);
-    let tell = |bytes| {
+    /// Mends a copy as the steps say, and tells the caller how far that is.
+    pub(crate) fn mend(
+        &mut self,
+        node: &Node,
+        answers: &Answers<wire::MendResponse>,
+        clock: &Clock,
+        instruments: &Instruments,
+    ) -> Result<(), Status> {
+        let Step::Open(open) = self.next()? else {
+            return Err(unexpected("open"));
+        };
+        let order = order(open)?;
+        let mut mend = node
+            .mend(order, clock.now())
+            .map_err(|error| convert::status(&error))?;
+        let mut news = ProgressReport::new(clock);
+        let tell = |bytes| {
+            let response = wire::MendResponse {
+                bytes,
+                ..wire::MendResponse::default()
+            };
+            send(answers, response)
+        };
+        loop {
+            match self.next()? {
+                Step::Segment(segment) => {
+                    let taken = mend.segment(
+                        segment.offset,
+                        segment.length,
+                        &segment.encoded,
+                        // Reads of the old copy are not reported.
+                        &mut |_| news.tell(0, tell),
+                    );
+                    news.end(taken.map_err(|error| convert::status(&error)))?;
+                }
+                Step::Close(_) => break,
+                Step::Open(_) => return Err(unexpected("segment or close")),
+            }
+        }
+        let mended = mend.close(clock.now(), &mut |bytes| news.tell(bytes, tell));
+        let MendReport {
+            entry,
+            attic,
+            groups,
+        } = news.end(mended.map_err(|error| convert::status(&error)))?;
+        instruments.mended_groups.inc_by(groups);
         let response = wire::MendResponse {
-            bytes,
-            ..wire::MendResponse::default()
+            bytes: news.bytes,
+            entry: Some(convert::entry(node, entry)),
+            attic: attic.unwrap_or_default(),
         };
         send(answers, response)
-    };
-    loop {
-        match steps.next()? {
-            Step::Segment(segment) => {
-                let taken = mend.segment(
-                    segment.offset,
-                    segment.length,
-                    &segment.encoded,
-                    // Reads of the old copy are not reported.
-                    &mut |_| news.tell(0, tell),
-                );
-                news.end(taken.map_err(|error| convert::status(&error)))?;
-            }
-            Step::Close(_) => break,
-            Step::Open(_) => return Err(unexpected("segment or close")),
-        }
     }
-    let mended = mend.close(clock.now(), &mut |bytes| news.tell(bytes, tell));
-    let MendReport {
-        entry,
-        attic,
-        groups,
-    } = news.end(mended.map_err(|error| convert::status(&error)))?;
-    instruments.mended_groups.inc_by(groups);
-    let response = wire::MendResponse {
-        bytes: news.bytes,
-        entry: Some(convert::entry(node, entry)),
-        attic: attic.unwrap_or_default(),
-    };
-    send(answers, response)
 }
 
 fn order(open: wire::mend_request::Open) -> Result<MendOrder, InvalidMessage> {

@@ -21,6 +21,18 @@ use crate::node::Node;
 /// The time that a report and its call may take: more is a disk that hangs, or a monitor that does not answer.
 const LIMIT: Duration = Duration::from_secs(5);
 
+/// Makes the channel to the monitor of `replica`, which dials at the first report.
+pub(crate) fn monitor_channel(
+    replica: &ReplicaId,
+    address: &str,
+    credentials: &Credentials,
+    limits: &Limits,
+) -> Result<Channel, ConnectError> {
+    let grant = Grant::new(Role::Monitor, replica.as_str())
+        .map_err(|error| ConnectError::Address(error.to_string()))?;
+    connect_lazy(address, credentials, &Expected::named(&grant), limits)
+}
+
 /// The link to the monitor of the replica.
 pub(crate) struct Notifier {
     node: Arc<Node>,
@@ -32,26 +44,15 @@ pub(crate) struct Notifier {
 }
 
 impl Notifier {
-    /// Makes the link, which dials the monitor of `replica` at the first report.
-    pub(crate) fn new(
-        node: &Arc<Node>,
-        (monitor, endpoint): (&str, String),
-        replica: &ReplicaId,
-        credentials: &Credentials,
-        limits: &Limits,
-        clock: &Clock,
-    ) -> Result<Self, ConnectError> {
-        let grant = Grant::new(Role::Monitor, replica.as_str())
-            .map_err(|error| ConnectError::Address(error.to_string()))?;
-        let expected = Expected::named(&grant);
-        let channel = connect_lazy(monitor, credentials, &expected, limits)?;
-        Ok(Self {
+    /// Makes the link of a node that is reached at `endpoint`.
+    pub(crate) fn new(node: &Arc<Node>, endpoint: String, monitor: Channel, clock: &Clock) -> Self {
+        Self {
             node: Arc::clone(node),
             endpoint,
             clock: clock.clone(),
             thread: OwnThread::new("heartbeat"),
-            monitor: Mutex::new(ReplicaClient::new(channel)),
-        })
+            monitor: Mutex::new(ReplicaClient::new(monitor)),
+        }
     }
 
     /// Tells the monitor that the node lives, with its address and its room. Returns the pause until the next report.

@@ -187,16 +187,22 @@ pub(crate) struct ReadPlan {
     pub(crate) rate: u64,
 }
 
-/// A survey of the rows, one by one, which keeps the most urgent copies and sums up the rest.
+/// The volumes of a node, as a survey has to know them.
+#[derive(Debug)]
+pub(crate) struct SurveyedVolumes {
+    /// The volumes that can be read now.
+    pub(crate) online: Vec<VolumeId>,
+    /// The volumes that are out of service.
+    pub(crate) retired: Vec<VolumeId>,
+}
+
+/// A survey of the rows, one by one: it keeps the most urgent ones, and sums up the rest.
 #[derive(Debug)]
 pub(crate) struct Survey {
     policy: ReadPolicy,
     now: i128,
     unknown_since: Timestamp,
-    /// The volumes that can be read now.
-    online: Vec<VolumeId>,
-    /// The volumes that are out of service.
-    retired: Vec<VolumeId>,
+    volumes: SurveyedVolumes,
     suspects: Vec<(Suspect, BinaryHeap<Neighbour>)>,
     /// The most urgent copies, with the least urgent of them on top.
     urgent: BinaryHeap<PlannedRead>,
@@ -220,20 +226,14 @@ impl Survey {
         policy: ReadPolicy,
         now: Timestamp,
         unknown_since: Timestamp,
-        online: Vec<VolumeId>,
-        retired: Vec<VolumeId>,
-        suspects: Vec<Suspect>,
+        volumes: SurveyedVolumes,
     ) -> Self {
         Self {
             policy,
             now: now.as_nanosecond(),
             unknown_since,
-            online,
-            retired,
-            suspects: suspects
-                .into_iter()
-                .map(|suspect| (suspect, BinaryHeap::new()))
-                .collect(),
+            volumes,
+            suspects: Vec::new(),
             urgent: BinaryHeap::new(),
             most: MOST_PLANNED,
             due: 0,
@@ -244,9 +244,18 @@ impl Survey {
         }
     }
 
-    /// Takes one row into the survey.
+    /// Has the neighbours of suspects read, too.
+    pub(crate) fn with_suspects(mut self, suspects: Vec<Suspect>) -> Self {
+        self.suspects = suspects
+            .into_iter()
+            .map(|suspect| (suspect, BinaryHeap::new()))
+            .collect();
+        self
+    }
+
+    /// Looks at one row.
     pub(crate) fn see(&mut self, entry: &Entry) {
-        if self.retired.contains(&entry.volume) {
+        if self.volumes.retired.contains(&entry.volume) {
             return;
         }
         let row = &entry.row;
@@ -264,7 +273,7 @@ impl Survey {
         let Some(window) = self.policy.window(entry, self.unknown_since, self.now) else {
             return;
         };
-        if !self.online.contains(&entry.volume) {
+        if !self.volumes.online.contains(&entry.volume) {
             return;
         }
         let planned = PlannedRead {

@@ -26,7 +26,7 @@ impl Machine {
         let node = NodeId::new("n1").unwrap();
         let replica = ReplicaId::new("one").unwrap();
         let paths = [self.path("a"), self.path("b")];
-        let volumes = Volumes::open(&node, &replica, &self.path("data"), &paths, 0).unwrap();
+        let volumes = Volumes::open(&node, &replica, &self.path("data"), &paths).unwrap();
         look_again(&volumes);
         volumes
     }
@@ -204,7 +204,7 @@ fn damaged_memory_is_refused() {
     std::fs::write(machine.path("data/volumes.json"), "{").unwrap();
     let node = NodeId::new("n1").unwrap();
     let replica = ReplicaId::new("one").unwrap();
-    let error = Volumes::open(&node, &replica, &machine.path("data"), &[], 0).unwrap_err();
+    let error = Volumes::open(&node, &replica, &machine.path("data"), &[]).unwrap_err();
     assert!(matches!(error, VolumesError::Memory { .. }), "{error}");
 }
 
@@ -270,7 +270,7 @@ fn unlisted_volume_is_said_while_it_takes_files() {
     drop(machine.start());
     let (node, replica) = (NodeId::new("n1").unwrap(), ReplicaId::new("one").unwrap());
     let (data, paths) = (machine.path("data"), [machine.path("b")]);
-    let volumes = Volumes::open(&node, &replica, &data, &paths, 0).unwrap();
+    let volumes = Volumes::open(&node, &replica, &data, &paths).unwrap();
     look_again(&volumes);
     std::fs::create_dir(machine.path("c")).unwrap();
     volumes.init(&machine.path("c"), &id("vc")).unwrap();

@@ -88,7 +88,7 @@ fn volumes_seeds() -> Vec<Vec<u8>> {
 fn volumes(input: &[u8]) {
     in_file("volumes.json", input, |directory, _| {
         let (node, replica) = (NodeId::new("n1").unwrap(), ReplicaId::new("one").unwrap());
-        if let Ok(volumes) = Volumes::open(&node, &replica, directory, &[], 0) {
+        if let Ok(volumes) = Volumes::open(&node, &replica, directory, &[]) {
             drop(volumes.all());
         }
     });

@@ -10,7 +10,7 @@ use testing::{PATIENCE, eventually};
 use super::broken::SIZE;
 use super::*;
 use crate::metrics::Instruments;
-use crate::scrub::{Activity, Control, Scrub, ScrubOrder, ScrubState};
+use crate::scrub::{Activity, Control, Scrub, ScrubContext, ScrubOrder, ScrubState};
 use crate::settings::ScrubSettings;
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -57,13 +57,14 @@ impl RunningScrub {
         let control = Arc::new(Control::open(data, settings, clock_now()));
         let (tasks, clock) = (Tasks::new(), Clock::system());
         let instruments = Instruments::new(&Metrics::new(), node.id()).unwrap();
-        let scrub = Scrub::new(
-            Arc::clone(&node),
-            Arc::clone(&control),
-            clock.clone(),
-            tasks.clone(),
+        let context = ScrubContext {
+            node: Arc::clone(&node),
+            control: Arc::clone(&control),
+            clock: clock.clone(),
             instruments,
-        );
+            stop: tasks.stop(),
+        };
+        let scrub = Scrub::new(context, tasks.clone());
         let workers = Workers::new(clock, tasks.clone());
         workers.spawn(scrub).unwrap();
         Self {

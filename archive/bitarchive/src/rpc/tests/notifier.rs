@@ -42,9 +42,9 @@ impl TestAuthority {
 
     fn notifier(&self, node: &Arc<Node>, monitor: &str, clock: &Clock) -> Notifier {
         let credentials = self.credentials(Role::Node, "n1");
-        let between = (monitor, "127.0.0.1:2".to_owned());
         let limits = Limits::default();
-        Notifier::new(node, between, node.replica(), &credentials, &limits, clock).unwrap()
+        let monitor = monitor_channel(node.replica(), monitor, &credentials, &limits).unwrap();
+        Notifier::new(node, "127.0.0.1:2".to_owned(), monitor, clock)
     }
 }
 

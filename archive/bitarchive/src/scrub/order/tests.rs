@@ -35,14 +35,11 @@ fn entry(name: &str, stored: i64, verified: Option<i64>) -> Entry {
 }
 
 fn survey(now: i64, suspects: Vec<Suspect>) -> Survey {
-    Survey::new(
-        POLICY,
-        at(now),
-        at(0),
-        vec![volume("v1")],
-        vec![volume("gone")],
-        suspects,
-    )
+    let volumes = SurveyedVolumes {
+        online: vec![volume("v1")],
+        retired: vec![volume("gone")],
+    };
+    Survey::new(POLICY, at(now), at(0), volumes).with_suspects(suspects)
 }
 
 fn plan(now: i64, entries: &[Entry]) -> ReadPlan {

@@ -532,7 +532,7 @@ fn volume(data: &Path, replica: &str) -> Result<(), Failure> {
     let own = data.join(replica).join("node");
     let paths = [path.clone()];
     let failed = |error: archive_bitarchive::VolumesError| Failure::failed(error.to_string());
-    let volumes = Volumes::open(&node, &id, &own, &paths, 0).map_err(failed)?;
+    let volumes = Volumes::open(&node, &id, &own, &paths).map_err(failed)?;
     if volumes.all().iter().all(|volume| volume.id.is_none()) {
         let random: [u8; 16] = Chance::system()
             .bytes()
