@@ -4,7 +4,7 @@
 //! up: a shell says which there are. Header values that are made here are visible ASCII.
 //!
 //! ```
-//! use viewer_replay::memento::{self, Neighbours, TimeGateStyle};
+//! use viewer_replay::memento::{self, Neighbours, TimeGate, TimeGateStyle};
 //! use viewer_replay::request::Addresses;
 //!
 //! let wanted = memento::accept_datetime([b"Thu, 31 May 2007 20:35:00 GMT".as_slice()])?;
@@ -12,7 +12,8 @@
 //!
 //! let addresses = Addresses::new("https://replay.example.org", "all");
 //! let only = Neighbours::alone("20070601000000".parse().unwrap());
-//! let headers = memento::time_gate(&addresses, "http://a.dk/", &only, TimeGateStyle::Redirect, None);
+//! let gate = TimeGate { style: TimeGateStyle::Redirect, modifier: None };
+//! let headers = gate.fields(&addresses, "http://a.dk/", &only);
 //! assert_eq!(headers[0], ("Location", "https://replay.example.org/all/20070601000000/http://a.dk/".to_owned()));
 //! # Ok::<(), viewer_replay::memento::InvalidDatetime>(())
 //! ```
@@ -108,28 +109,33 @@ impl TimeGateStyle {
     }
 }
 
-/// Returns the fields of a TimeGate's answer that finds a capture: where it is, `Vary`, `Link`, and with the capture itself
-/// its date.
-pub fn time_gate(
-    addresses: &Addresses,
-    url: &str,
-    neighbours: &Neighbours,
-    style: TimeGateStyle,
-    modifier: Option<Modifier>,
-) -> Vec<Field> {
-    let address = addresses.memento(neighbours.this, modifier, url);
-    let link = link(addresses, url, neighbours);
-    let mut fields = match style {
-        TimeGateStyle::Direct => vec![
-            ("Content-Location", address),
-            ("Memento-Datetime", http_date(neighbours.this)),
-        ],
-        // RFC 7089 forbids the date on an answer that is no capture.
-        TimeGateStyle::Redirect => vec![("Location", address)],
-    };
-    fields.push(("Vary", "accept-datetime, prefer".to_owned()));
-    fields.push(("Link", link));
-    fields
+/// A TimeGate, which leads to captures in one form.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TimeGate {
+    /// How it answers.
+    pub style: TimeGateStyle,
+    /// The form of the captures that it leads to.
+    pub modifier: Option<Modifier>,
+}
+
+impl TimeGate {
+    /// Returns the fields of an answer that finds a capture: where it is, `Vary`, `Link`, and with the capture itself its
+    /// date.
+    pub fn fields(&self, addresses: &Addresses, url: &str, neighbours: &Neighbours) -> Vec<Field> {
+        let address = addresses.memento(neighbours.this, self.modifier, url);
+        let link = link(addresses, url, neighbours);
+        let mut fields = match self.style {
+            TimeGateStyle::Direct => vec![
+                ("Content-Location", address),
+                ("Memento-Datetime", http_date(neighbours.this)),
+            ],
+            // RFC 7089 forbids the date on an answer that is no capture.
+            TimeGateStyle::Redirect => vec![("Location", address)],
+        };
+        fields.push(("Vary", "accept-datetime, prefer".to_owned()));
+        fields.push(("Link", link));
+        fields
+    }
 }
 
 /// Returns the fields of a TimeGate's answer that finds nothing, or that refuses the date.

@@ -197,7 +197,7 @@ impl PageRewriter {
 
 /// Rewrites a style sheet: its URLs lead to captures.
 pub fn style_sheet(text: &str, addresses: &Addresses, time: Stamp, url: &Url) -> String {
-    let links = Links::new(addresses.clone(), time, url.clone(), UTF_8, None);
+    let links = Links::new(addresses.clone(), time, url.clone());
     css::rewrite(text, &|reference, purpose| {
         links.rewrite(reference, purpose)
     })
@@ -211,7 +211,8 @@ pub fn refresh_value(
     time: Stamp,
     url: &Url,
 ) -> Option<String> {
-    let links = Links::new(addresses.clone(), time, url.clone(), UTF_8, modifier);
+    let links =
+        Links::new(addresses.clone(), time, url.clone()).with_page_modifier(modifier);
     references::refresh(value, &|reference| links.rewrite(reference, Purpose::Link))
 }
 

@@ -48,6 +48,7 @@ use viewer_proxy::connections::ConnectionLimits;
 
 use collections::Collections;
 pub use collections::RulesError;
+use listener::SiteListener;
 use metrics::Instruments;
 pub use pages::TextsError;
 use pages::{PageHost, PageParts};
@@ -174,7 +175,7 @@ pub async fn serve(settings: Settings, daemon: Daemon) -> Result<SocketAddr, Sta
     parts.page_host = pages.as_ref().map(|pages| pages.origin.clone());
     watch_health(&settings, &daemon, credentials.clone(), limits).await?;
     daemon.workers.spawn(collections.reloading())?;
-    let page_tls = pages.as_ref().and_then(|pages| pages.tls.clone());
+    let page_tls = pages.as_ref().and_then(|pages| pages.door.tls.clone());
     let doors: Vec<Arc<BrowserAcceptor>> = tls.iter().cloned().chain(page_tls).collect();
     let reload = ReloadWorker::new(daemon.clock.clone(), move |now| {
         credentials.reload(now.into())?;
@@ -195,18 +196,16 @@ pub async fn serve(settings: Settings, daemon: Daemon) -> Result<SocketAddr, Sta
     if let Some(proxy) = settings.proxy {
         viewer_proxy::serve(proxy, Arc::clone(&server), drain, &daemon).await?;
     }
-    let serving = listener::serve(listener, tls, server, limits, daemon.tasks.stop());
+    let door = SiteListener {
+        listener,
+        tls,
+        limits,
+    };
+    let serving = door.serve(server, daemon.tasks.stop());
     daemon.tasks.spawn("replay", serving);
     tracing::info!(%address, "replay listens");
     if let Some(pages) = pages {
-        let OpenPages {
-            listener,
-            tls,
-            host,
-            limits,
-            origin: _,
-        } = pages;
-        let serving = listener::serve(listener, tls, host, limits, daemon.tasks.stop());
+        let serving = pages.door.serve(pages.host, daemon.tasks.stop());
         daemon.tasks.spawn("pages", serving);
     }
     Ok(address)
@@ -216,10 +215,8 @@ pub async fn serve(settings: Settings, daemon: Daemon) -> Result<SocketAddr, Sta
 struct OpenPages {
     /// The origin under which visitors reach it.
     origin: String,
-    listener: TcpListener,
-    tls: Option<Arc<BrowserAcceptor>>,
+    door: SiteListener,
     host: Arc<PageHost>,
-    limits: ConnectionLimits,
 }
 
 /// Opens the page host beside the replay host, which visitors reach at `replay`.
@@ -252,10 +249,12 @@ async fn open_pages(
     };
     Ok(OpenPages {
         origin,
-        listener,
-        tls,
+        door: SiteListener {
+            listener,
+            tls,
+            limits,
+        },
         host: Arc::new(PageHost::new(parts, web.clone())?),
-        limits,
     })
 }
 

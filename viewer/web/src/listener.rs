@@ -64,29 +64,42 @@ impl Site for PageHost {
     }
 }
 
-/// Serves until `stop`; then no connection is accepted, answers under way go on to their end, and after the drain are cut.
-pub(crate) async fn serve<S: Site>(
-    listener: TcpListener,
-    tls: Option<Arc<BrowserAcceptor>>,
-    server: Arc<S>,
-    limits: ConnectionLimits,
-    stop: CancellationToken,
-) -> Result<(), Infallible> {
-    let listener = BrowserListener {
-        listener,
-        limits,
-        open: server.connections().clone(),
-        stop,
-    };
-    let serving = listener.run(|stream, connection| {
-        let connection = SiteConnection {
-            connection,
-            tls: tls.clone(),
-            server: Arc::clone(&server),
+/// The port of a site.
+pub(crate) struct SiteListener {
+    pub(crate) listener: TcpListener,
+    pub(crate) tls: Option<Arc<BrowserAcceptor>>,
+    pub(crate) limits: ConnectionLimits,
+}
+
+impl SiteListener {
+    /// Serves until `stop`; then no connection is accepted, answers under way go on to their end, and after the drain are
+    /// cut.
+    pub(crate) async fn serve<S: Site>(
+        self,
+        server: Arc<S>,
+        stop: CancellationToken,
+    ) -> Result<(), Infallible> {
+        let Self {
+            listener,
+            tls,
+            limits,
+        } = self;
+        let listener = BrowserListener {
+            listener,
+            limits,
+            open: server.connections().clone(),
+            stop,
         };
-        async move { connection.talk(stream).await }
-    });
-    serving.await
+        let serving = listener.run(|stream, connection| {
+            let connection = SiteConnection {
+                connection,
+                tls: tls.clone(),
+                server: Arc::clone(&server),
+            };
+            async move { connection.talk(stream).await }
+        });
+        serving.await
+    }
 }
 
 /// A connection to a site.

@@ -343,7 +343,7 @@ impl PageHost {
 
     /// Returns the frame of a page: its texts, its search, and the links to itself in other languages.
     fn layout(&self, words: &Words, chosen: Option<Language>, here: &PageAddress) -> Layout {
-        Layout::new(words, chosen, here, &self.assets, &self.parts.collections)
+        Layout::new(words, chosen, here, self)
     }
 }
 

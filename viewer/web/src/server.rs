@@ -46,6 +46,7 @@ use crate::settings::{ReplaySettings, host_name};
 use crate::visitors;
 use delivered::SniffMarker;
 use failures::{gone, index_failed, record_failed};
+use mementos::MementoRequest;
 pub use loader::WorkerError;
 pub(crate) use loader::WorkerScript;
 use mismatches::Mismatches;
@@ -259,7 +260,12 @@ impl Server {
                 target,
             } => {
                 let visit = visit(&collection)?;
-                Box::pin(self.time_gate(&visit, modifier, &target, headers)).await
+                let request = MementoRequest {
+                    modifier,
+                    target: &target,
+                    headers,
+                };
+                Box::pin(self.time_gate(&visit, request)).await
             }
             Request::Memento {
                 collection,
@@ -268,7 +274,12 @@ impl Server {
                 target,
             } => {
                 let visit = visit(&collection)?;
-                Box::pin(self.memento(&visit, &time, modifier, &target, headers)).await
+                let request = MementoRequest {
+                    modifier,
+                    target: &target,
+                    headers,
+                };
+                Box::pin(self.memento(&visit, &time, request)).await
             }
             Request::Mismatches { collection } => Ok(self.mismatch_list(&visit(&collection)?)),
             Request::Calendar { collection, .. } | Request::Page { collection, .. } => {

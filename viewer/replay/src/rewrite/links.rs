@@ -49,21 +49,28 @@ pub(super) struct Links {
 }
 
 impl Links {
-    pub(super) fn new(
-        addresses: Addresses,
-        time: Stamp,
-        url: Url,
-        encoding: &'static Encoding,
-        page_modifier: Option<Modifier>,
-    ) -> Self {
+    /// The references of a document at `url`, in UTF-8; links lead to pages without a modifier.
+    pub(super) fn new(addresses: Addresses, time: Stamp, url: Url) -> Self {
         Self {
             addresses,
             time,
             base: url.clone(),
             url,
-            encoding,
-            page_modifier,
+            encoding: UTF_8,
+            page_modifier: None,
         }
+    }
+
+    /// Reads the references in the encoding of the document.
+    pub(super) fn in_encoding(mut self, encoding: &'static Encoding) -> Self {
+        self.encoding = encoding;
+        self
+    }
+
+    /// Has links lead to pages with a modifier.
+    pub(super) fn with_page_modifier(mut self, modifier: Option<Modifier>) -> Self {
+        self.page_modifier = modifier;
+        self
     }
 
     /// Takes the base that a page names, which is relative to the page, and returns its replacement.

@@ -96,13 +96,9 @@ impl Page {
             PageMode::NoScript { .. } => None,
             PageMode::Guided { .. } => Some(Modifier::Main),
         };
-        let links = Links::new(
-            options.addresses,
-            options.time,
-            options.url,
-            options.encoding,
-            modifier,
-        );
+        let links = Links::new(options.addresses, options.time, options.url)
+            .in_encoding(options.encoding)
+            .with_page_modifier(modifier);
         Self {
             links,
             mode: options.mode,

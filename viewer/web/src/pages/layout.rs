@@ -2,11 +2,10 @@
 //!
 //! `templates/base.html` shows them; a page hands its [`Layout`] over in the field `layout`.
 
+use super::PageHost;
 use super::address::{PageAddress, PagePath};
-use super::assets::Assets;
 use super::language::Language;
 use super::texts::Words;
-use crate::collections::Collections;
 
 /// The parts that all pages share.
 #[derive(Clone, Debug)]
@@ -52,9 +51,9 @@ impl Layout {
         words: &Words,
         chosen: Option<Language>,
         here: &PageAddress,
-        assets: &Assets,
-        collections: &Collections,
+        host: &PageHost,
     ) -> Self {
+        let (assets, collections) = (&host.assets, &host.parts.collections);
         let current = words.language();
         let languages = Language::ALL.into_iter().map(|language| LanguageLink {
             tag: language.tag(),

@@ -32,6 +32,16 @@ use crate::records::{PayloadVerdict, RecordBody};
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SniffMarker;
 
+/// A capture on its way out.
+#[derive(Debug)]
+pub(super) struct OutgoingCapture {
+    pub(super) content: CaptureContent,
+    /// The URL that it is a capture of.
+    pub(super) url: String,
+    /// The fields that its address asks for.
+    pub(super) fields: Vec<Field>,
+}
+
 /// The request for a capture, as far as it decides about the form of the answer.
 #[derive(Debug)]
 pub(super) struct CaptureRequest<'a> {
@@ -75,15 +85,13 @@ impl Server {
         &self,
         visit: &Visit,
         asked: &CaptureRequest<'_>,
-        shown: CaptureContent,
-        url: &str,
-        fields: Vec<Field>,
+        answer: OutgoingCapture,
     ) -> Result<Response<Body>, Notice> {
         let delivery = asked.delivery();
-        let content_type = content_type(&shown);
+        let content_type = content_type(&answer.content);
         let kind = ContentKind::read(content_type.as_deref(), b"");
         let is_told = is_told(content_type.as_deref());
-        let calendar = || self.calendar(visit, url);
+        let calendar = || self.calendar(visit, &answer.url);
         let form = match delivery {
             Delivery::FramedPage if kind == ContentKind::Page || !is_told => DocumentForm::Framed,
             Delivery::NoScript if kind == ContentKind::Page || !is_told => DocumentForm::NoScript {
@@ -101,13 +109,13 @@ impl Server {
             | Delivery::Loader
             | Delivery::FramePage
             | Delivery::ServiceWorker => {
-                return Ok(self.serve_unchanged(visit, asked, shown, url, fields));
+                return Ok(self.serve_unchanged(visit, asked, answer));
             }
         };
-        let Ok(base) = Url::parse(url) else {
-            return Ok(self.serve_unchanged(visit, asked, shown, url, fields));
+        let Ok(base) = Url::parse(&answer.url) else {
+            return Ok(self.serve_unchanged(visit, asked, answer));
         };
-        self.serve_rewritten(visit, asked, shown, (form, base), fields)
+        self.serve_rewritten(visit, asked, answer, (form, base))
             .await
     }
 
@@ -116,11 +124,9 @@ impl Server {
         &self,
         visit: &Visit,
         asked: &CaptureRequest<'_>,
-        shown: CaptureContent,
-        url: &str,
-        fields: Vec<Field>,
+        answer: OutgoingCapture,
     ) -> Response<Body> {
-        let content_type = content_type(&shown);
+        let content_type = content_type(&answer.content);
         let kind = ContentKind::read(content_type.as_deref(), b"");
         let delivery = asked.delivery();
         let is_page = matches!(delivery, Delivery::FramedPage | Delivery::RawPage)
@@ -130,10 +136,10 @@ impl Server {
                 || response.headers().contains_key("x-redirect-status")
         };
         if is_page && kind == ContentKind::Drawing && delivery != Delivery::RawPage {
-            return self.drawing(visit, &shown);
+            return self.drawing(visit, &answer.content);
         }
         let raw = RawRequest::new(visit, asked.modifier, asked.headers);
-        let mut response = self.raw(visit, shown, &raw, url, fields);
+        let mut response = self.raw(visit, &raw, answer);
         let headers = response.headers_mut();
         let around = self.surroundings();
         let policy = if delivery == (Delivery::WorkerResource { is_thread: true }) {
@@ -168,10 +174,14 @@ impl Server {
         &self,
         visit: &Visit,
         asked: &CaptureRequest<'_>,
-        shown: CaptureContent,
+        answer: OutgoingCapture,
         (form, base): (DocumentForm, Url),
-        fields: Vec<Field>,
     ) -> Result<Response<Body>, Notice> {
+        let OutgoingCapture {
+            content: shown,
+            url: _,
+            fields,
+        } = answer;
         let content_type = content_type(&shown);
         let is_framed = matches!(form, DocumentForm::Framed);
         let is_sheet = matches!(form, DocumentForm::Sheet);

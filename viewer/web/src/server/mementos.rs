@@ -4,25 +4,37 @@ use archive_formats::date::Stamp;
 use axum::body::Body;
 use axum::http::{HeaderMap, HeaderValue, Response, StatusCode};
 use viewer_replay::memento::{
-    self, Field, Preference, TimeGateStyle, accept_datetime, empty_time_gate,
+    self, Field, Preference, TimeGate, TimeGateStyle, accept_datetime, empty_time_gate,
 };
 use viewer_replay::request::{Modifier, RequestedTime, Target};
 
-use super::delivered::CaptureRequest;
+use super::delivered::{OutgoingCapture, CaptureRequest};
 use super::shown::no_capture_of;
 use super::{Server, Visit, index_failed};
 use crate::answer::{Notice, put};
 use crate::settings::TimeGateAnswer;
+
+/// The request for a capture of a URL, with what the client prefers.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct MementoRequest<'a> {
+    /// The modifier in its path.
+    pub(super) modifier: Option<Modifier>,
+    pub(super) target: &'a Target,
+    pub(super) headers: &'a HeaderMap,
+}
 
 impl Server {
     /// Answers a `TimeGate`: the capture nearest to `Accept-Datetime`, or the latest one.
     pub(super) async fn time_gate(
         &self,
         visit: &Visit,
-        modifier: Option<Modifier>,
-        target: &Target,
-        headers: &HeaderMap,
+        request: MementoRequest<'_>,
     ) -> Result<Response<Body>, Notice> {
+        let MementoRequest {
+            modifier,
+            target,
+            headers,
+        } = request;
         let nothing = |notice: Notice| {
             let fields = empty_time_gate(&visit.addresses, target.url());
             notice.with_fields(fields)
@@ -54,12 +66,18 @@ impl Server {
             TimeGateAnswer::Content => TimeGateStyle::Direct,
             TimeGateAnswer::Redirect => TimeGateStyle::Redirect,
         };
-        let mut fields = memento::time_gate(&visit.addresses, &url, &neighbours, style, modifier);
+        let gate = TimeGate { style, modifier };
+        let mut fields = gate.fields(&visit.addresses, &url, &neighbours);
         fields.extend(applied.map(Preference::applied));
         if style == TimeGateStyle::Redirect {
             return Ok(redirect(fields));
         }
-        Box::pin(self.deliver(visit, &asked, shown, &url, fields)).await
+        let answer = OutgoingCapture {
+            content: shown,
+            url,
+            fields,
+        };
+        Box::pin(self.deliver(visit, &asked, answer)).await
     }
 
     /// Answers with the capture at a time, or the one nearest to it.
@@ -67,10 +85,13 @@ impl Server {
         &self,
         visit: &Visit,
         time: &RequestedTime,
-        modifier: Option<Modifier>,
-        target: &Target,
-        headers: &HeaderMap,
+        request: MementoRequest<'_>,
     ) -> Result<Response<Body>, Notice> {
+        let MementoRequest {
+            modifier,
+            target,
+            headers,
+        } = request;
         let is_negotiable = modifier.is_none();
         let (modifier, applied) = preferred_modifier(modifier, headers);
         let asked = CaptureRequest::new(modifier, headers);
@@ -102,7 +123,12 @@ impl Server {
             fields.push(("Vary", "prefer".to_owned()));
         }
         fields.extend(applied.map(Preference::applied));
-        Box::pin(self.deliver(visit, &asked, shown, &url, fields)).await
+        let answer = OutgoingCapture {
+            content: shown,
+            url,
+            fields,
+        };
+        Box::pin(self.deliver(visit, &asked, answer)).await
     }
 }
 

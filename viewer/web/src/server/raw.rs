@@ -5,10 +5,10 @@
 use axum::body::Body;
 use axum::http::header::RANGE;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
-use viewer_replay::memento::Field;
 use viewer_replay::request::{Addresses, Modifier};
 use viewer_replay::response::{Extent, Redirects, Reply, ReplyMethod, ReplyOptions};
 
+use super::delivered::OutgoingCapture;
 use super::facts::facts;
 use super::mismatches::PayloadWatch;
 use super::shown::CaptureContent;
@@ -66,22 +66,25 @@ impl Server {
     pub(super) fn raw(
         &self,
         visit: &Visit,
-        shown: CaptureContent,
         asked: &RawRequest<'_>,
-        url: &str,
-        fields: Vec<Field>,
+        answer: OutgoingCapture,
     ) -> Response<Body> {
+        let OutgoingCapture {
+            content,
+            url,
+            fields,
+        } = answer;
         let CaptureContent {
             capture,
             message,
             payload,
-        } = shown;
+        } = content;
         let media = message
             .media()
             .or(payload.message.media())
             .map(<[u8]>::to_vec);
         let options = ReplyOptions {
-            url,
+            url: &url,
             time: capture.capture.timestamp,
             media: media.as_deref(),
             redirects: asked.redirects(),

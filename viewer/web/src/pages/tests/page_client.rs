@@ -17,7 +17,7 @@ use viewer_proxy::connections::ConnectionLimits;
 
 use super::super::{PageHost, PageParts};
 use crate::collections::Collections;
-use crate::listener;
+use crate::listener::SiteListener;
 use crate::metrics::Instruments;
 use crate::settings::{Settings, WebSettings};
 
@@ -156,8 +156,12 @@ impl TestPages {
             unread: web.unread_time.duration(),
             drain: Duration::from_secs(1),
         };
-        let stop = daemon.tasks.stop();
-        let serving = listener::serve(listener, None, Arc::new(host), limits, stop);
+        let door = SiteListener {
+            listener,
+            tls: None,
+            limits,
+        };
+        let serving = door.serve(Arc::new(host), daemon.tasks.stop());
         daemon.tasks.spawn("pages", serving);
         ServedPages { address, daemon }
     }

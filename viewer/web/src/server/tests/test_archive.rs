@@ -18,7 +18,7 @@ use tokio::net::{TcpListener, TcpStream};
 use viewer_proxy::connections::ConnectionLimits;
 
 use crate::collections::Collections;
-use crate::listener;
+use crate::listener::SiteListener;
 use crate::metrics::Instruments;
 use crate::records::Records;
 use crate::server::{Server, ServerParts, WorkerScript};
@@ -251,7 +251,12 @@ impl TestArchive {
             drain: Duration::from_secs(1),
         };
         let server = Arc::new(Server::new(parts, replay, address));
-        let serving = listener::serve(listener, None, server, limits, daemon.tasks.stop());
+        let door = SiteListener {
+            listener,
+            tls: None,
+            limits,
+        };
+        let serving = door.serve(server, daemon.tasks.stop());
         daemon.tasks.spawn("replay", serving);
         TestServer { address, daemon }
     }
