@@ -5,6 +5,7 @@
 //! in a state that its directory shows, and can be resumed from there.
 
 use std::convert::Infallible;
+use std::fmt;
 
 use harvest_crawler::crawl::{CrawlCommand, CrawlEnd, CrawlProgress};
 use harvest_model::order::Http2Use;
@@ -24,8 +25,23 @@ use crate::upload::Uploader;
 /// The program that writes archive files, in their `warcinfo`.
 const SOFTWARE: &str = concat!("Holdfast/", env!("CARGO_PKG_VERSION"));
 
-/// Runs a job to its end, from its start or from where an earlier process has left it. `control` gives further requests;
-/// `progress` is told how far it is.
+/// The console of a job: what people ask of it while it runs, and what they hear of it.
+pub struct JobConsole<'a> {
+    /// Further requests to the crawl.
+    pub requests: mpsc::UnboundedReceiver<CrawlCommand>,
+    /// Told how far the crawl is.
+    pub progress: watch::Sender<CrawlProgress>,
+    /// Told of each notice.
+    pub notify: &'a (dyn Fn(JobNotice<'_>) + Send + Sync),
+}
+
+impl fmt::Debug for JobConsole<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("JobConsole").finish_non_exhaustive()
+    }
+}
+
+/// Runs a job to its end, from its start or from where an earlier process has left it.
 ///
 /// # Errors
 ///
@@ -33,10 +49,13 @@ const SOFTWARE: &str = concat!("Holdfast/", env!("CARGO_PKG_VERSION"));
 pub async fn run_job(
     directory: &JobDirectory,
     environment: &JobEnvironment,
-    control: mpsc::UnboundedReceiver<CrawlCommand>,
-    progress: watch::Sender<CrawlProgress>,
-    notify: &(dyn Fn(JobNotice<'_>) + Send + Sync),
+    console: JobConsole<'_>,
 ) -> Result<JobReport, JobError> {
+    let JobConsole {
+        requests: control,
+        progress,
+        notify,
+    } = console;
     let _lock = JobLock::acquire(directory)?;
     let warcinfo = warcinfo(directory, environment);
     let (files, whole) = mpsc::unbounded_channel();

@@ -20,7 +20,7 @@
 //!
 //! ```no_run
 //! use archive_daemon::clock::{Chance, Clock};
-//! use harvest_controller::{JobDirectory, JobEnvironment, JobError, JobReport, run_job};
+//! use harvest_controller::{JobConsole, JobDirectory, JobEnvironment, JobError, JobReport, run_job};
 //! use harvest_model::HarvestJob;
 //! use tokio::sync::{mpsc, watch};
 //!
@@ -39,7 +39,12 @@
 //!     let directory = JobDirectory::create(base, job, environment.clock.now())?;
 //!     let (_control, requests) = mpsc::unbounded_channel();
 //!     let (progress, _) = watch::channel(Default::default());
-//!     run_job(&directory, &environment, requests, progress, &|notice| println!("{notice:?}")).await
+//!     let console = JobConsole {
+//!         requests,
+//!         progress,
+//!         notify: &|notice| println!("{notice:?}"),
+//!     };
+//!     run_job(&directory, &environment, console).await
 //! }
 //! ```
 
@@ -67,7 +72,7 @@ pub use directory::{JobDirectory, JobDirectoryError, RunSettings};
 pub use domains::DomainOutcome;
 pub use environment::JobEnvironment;
 pub use error::JobError;
-pub use job::run_job;
+pub use job::{JobConsole, run_job};
 pub use notice::JobNotice;
 pub use report::{FileOutcome, JobReport, JobStatus, QuarantinedPattern};
 pub use unanswered::UnansweredSeed;

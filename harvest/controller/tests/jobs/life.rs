@@ -112,7 +112,7 @@ async fn archive_that_is_down_is_waited_for() {
         }
     };
     let report = tokio::select! {
-        report = run_job(&directory, &environment, requests, progress, &notify) => report.unwrap(),
+        report = run_job(&directory, &environment, JobConsole { requests, progress, notify: &notify }) => report.unwrap(),
         () = advance => unreachable!(),
     };
     assert_eq!(report.status, JobStatus::Done);
@@ -210,7 +210,7 @@ async fn requests_in_the_action_directory_are_taken() {
         }
     };
     let report = tokio::select! {
-        report = run_job(&directory, &environment, requests, progress, &notify) => report.unwrap(),
+        report = run_job(&directory, &environment, JobConsole { requests, progress, notify: &notify }) => report.unwrap(),
         () = advance => unreachable!(),
     };
     assert_eq!(report.objects, 10);

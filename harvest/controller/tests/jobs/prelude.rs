@@ -20,7 +20,7 @@ use archive_formats::warc::validate::Validator;
 pub(crate) use archive_formats::warc::{Kind, Reader};
 pub(crate) use archive_model::FileName;
 pub(crate) use harvest_controller::{
-    JobDirectory, JobEnvironment, JobError, JobNotice, JobReport, JobStatus, run_job,
+    JobConsole, JobDirectory, JobEnvironment, JobError, JobNotice, JobReport, JobStatus, run_job,
 };
 pub(crate) use harvest_crawler::crawl::{CrawlCommand, CrawlProgress};
 pub(crate) use harvest_model::{CrawlOrder, HarvestJob};
@@ -216,7 +216,7 @@ pub(crate) async fn try_run(
 ) -> Result<JobReport, JobError> {
     let (_control, requests) = mpsc::unbounded_channel();
     let (progress, _) = watch::channel(CrawlProgress::default());
-    run_job(directory, environment, requests, progress, notify).await
+    run_job(directory, environment, JobConsole { requests, progress, notify }).await
 }
 
 /// Suspends a job as soon as it has fetched something: its archive file stays open.
@@ -233,7 +233,7 @@ pub(crate) async fn suspend(directory: &JobDirectory, environment: &JobEnvironme
     };
     let notify = |_: JobNotice<'_>| {};
     let report = tokio::select! {
-        report = run_job(directory, environment, requests, progress, &notify) => report.unwrap(),
+        report = run_job(directory, environment, JobConsole { requests, progress, notify: &notify }) => report.unwrap(),
         () = suspending => unreachable!(),
     };
     assert_eq!(report.status, JobStatus::Suspended);

@@ -54,7 +54,7 @@ async fn run_with_requests(job: &JobDirectory, count: usize) -> (JobReport, Vec<
     };
     let environment = environment(None, manual.clock());
     let report = tokio::select! {
-        report = run_job(job, &environment, requests, progress, &notify) => report.unwrap(),
+        report = run_job(job, &environment, JobConsole { requests, progress, notify: &notify }) => report.unwrap(),
         () = hurry => unreachable!(),
     };
     (report, answers.into_inner().unwrap())
@@ -139,7 +139,7 @@ async fn half_written_request_is_waited_for() {
     };
     let environment = environment(None, manual.clock());
     let report = tokio::select! {
-        report = run_job(&job, &environment, requests, progress, &notify) => report.unwrap(),
+        report = run_job(&job, &environment, JobConsole { requests, progress, notify: &notify }) => report.unwrap(),
         () = hurry => unreachable!(),
     };
     let (time, done) = taken.into_inner().unwrap().unwrap();
@@ -164,7 +164,7 @@ async fn second_process_of_a_job_is_refused() {
     let (progress, mut watched) = watch::channel(CrawlProgress::default());
     let environment = environment(None, Clock::system());
     let quiet = |_: JobNotice<'_>| {};
-    let first = run_job(&job, &environment, requests, progress, &quiet);
+    let first = run_job(&job, &environment, JobConsole { requests, progress, notify: &quiet });
     let second = async {
         watched
             .wait_for(|progress| progress.is_paused)
@@ -173,7 +173,7 @@ async fn second_process_of_a_job_is_refused() {
         let again = JobDirectory::open(job.root()).unwrap();
         let (_control, requests) = mpsc::unbounded_channel();
         let (progress, _) = watch::channel(CrawlProgress::default());
-        let refused = run_job(&again, &environment, requests, progress, &quiet).await;
+        let refused = run_job(&again, &environment, JobConsole { requests, progress, notify: &quiet }).await;
         control.send(CrawlCommand::Resume).unwrap();
         refused.unwrap_err()
     };
