@@ -118,7 +118,16 @@ pub async fn serve(settings: Settings, daemon: Daemon) -> Result<SocketAddr, Sta
     let limits = settings.rpc.limits(settings.daemon.drain.duration() / 2);
     let stop = daemon.tasks.stop();
     let client = rpc::NodesClient::new(credentials.clone(), limits.with_independent_streams());
-    let door = rpc::Door::new(monitor, &daemon, nodes, instruments, client);
+    let door = rpc::Door {
+        settings: monitor,
+        clock: daemon.clock.clone(),
+        stop: stop.clone(),
+        nodes,
+        placements: Mutex::default(),
+        client: Arc::new(client),
+        listings: rpc::Door::listing_places(),
+        instruments,
+    };
     let services = rpc::services(door);
     let stopped = stop.cancelled_owned();
     let server = archive_rpc::Server::new(services, credentials).within(limits);

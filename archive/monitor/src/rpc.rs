@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use archive_daemon::{Clock, Daemon};
+use archive_daemon::Clock;
 use archive_model::{FileName, NodeId, VolumeName};
 use archive_rpc::{Identity, InvalidMessage, Kind, Role, Services};
 use futures_util::{Stream, stream};
@@ -33,14 +33,15 @@ const MOST_LISTINGS: usize = 8;
 
 /// The service.
 pub(crate) struct Door {
-    settings: MonitorSettings,
-    clock: Clock,
-    stop: CancellationToken,
-    nodes: Arc<Mutex<Nodes>>,
-    placements: Mutex<Placements>,
-    client: Arc<NodesClient>,
-    listings: Arc<Semaphore>,
-    instruments: Instruments,
+    pub(crate) settings: MonitorSettings,
+    pub(crate) clock: Clock,
+    pub(crate) stop: CancellationToken,
+    pub(crate) nodes: Arc<Mutex<Nodes>>,
+    pub(crate) placements: Mutex<Placements>,
+    pub(crate) client: Arc<NodesClient>,
+    /// Listings at once ([`Door::listing_places`]).
+    pub(crate) listings: Arc<Semaphore>,
+    pub(crate) instruments: Instruments,
 }
 
 /// Returns the services of the monitor's server, and the callers they are offered to.
@@ -53,23 +54,9 @@ pub(crate) fn services(door: Door) -> Services {
 }
 
 impl Door {
-    pub(crate) fn new(
-        settings: MonitorSettings,
-        daemon: &Daemon,
-        nodes: Arc<Mutex<Nodes>>,
-        instruments: Instruments,
-        client: NodesClient,
-    ) -> Self {
-        Self {
-            settings,
-            clock: daemon.clock.clone(),
-            stop: daemon.tasks.stop(),
-            nodes,
-            placements: Mutex::default(),
-            client: Arc::new(client),
-            listings: Arc::new(Semaphore::new(MOST_LISTINGS)),
-            instruments,
-        }
+    /// Makes the places of the listings at once.
+    pub(crate) fn listing_places() -> Arc<Semaphore> {
+        Arc::new(Semaphore::new(MOST_LISTINGS))
     }
 
     /// Believes a sign of life of the node whose certificate the caller showed.

@@ -18,7 +18,7 @@ use archive_db::DbError;
 use archive_rpc::{Credentials, Limits};
 use index_captures::{CheckPoint, OpenError};
 use tokio::net::TcpListener;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, Semaphore};
 use tokio::task::spawn_blocking;
 use tokio_util::sync::CancellationToken;
 
@@ -177,16 +177,18 @@ impl Generations {
             ended.inspect_err(|error| error.report_to(&watched))
         });
 
-        let door = rpc::Door::new(
-            (follower, board, health.clone()),
-            self.instruments.clone(),
-            (wake, forgotten),
-            rpc::DoorLimits {
-                queries: self.settings.queries.get(),
-                temporary: self.settings.data.clone(),
-            },
-            tasks.clone(),
-        );
+        let door = rpc::Door {
+            follower,
+            board,
+            health: health.clone(),
+            instruments: self.instruments.clone(),
+            wake,
+            forgotten,
+            queries: Arc::new(Semaphore::new(self.settings.queries.get())),
+            bulk: rpc::Door::bulk_places(),
+            temporary: self.settings.data.clone(),
+            tasks: tasks.clone(),
+        };
         let services = rpc::services(door);
         let (credentials, limits) = (self.credentials.clone(), self.limits);
         let stopped = stop.cancelled_owned();

@@ -44,19 +44,13 @@ pub(crate) struct Door {
     pub(crate) wake: Arc<Notify>,
     /// Woken when everything was forgotten.
     pub(crate) forgotten: Arc<Notify>,
-    pub(crate) queries: Arc<Semaphore>,
-    bulk: Arc<Semaphore>,
-    temporary: std::path::PathBuf,
-    tasks: Tasks,
-}
-
-/// The doorkeeper's tools, as the part makes them.
-#[derive(Debug)]
-pub(crate) struct DoorLimits {
     /// Queries at once.
-    pub(crate) queries: usize,
+    pub(crate) queries: Arc<Semaphore>,
+    /// Imports and exports ([`Door::bulk_places`]).
+    pub(crate) bulk: Arc<Semaphore>,
     /// The directory for the temporary files of exports.
     pub(crate) temporary: std::path::PathBuf,
+    pub(crate) tasks: Tasks,
 }
 
 /// Returns what the server offers, and the roles that may call it.
@@ -71,25 +65,9 @@ pub(crate) fn services(door: Door) -> Services {
 type Answer<T> = Result<Response<T>, Status>;
 
 impl Door {
-    pub(crate) fn new(
-        (follower, board, health): (Arc<Follower>, Arc<StatusBoard>, Health),
-        instruments: Instruments,
-        (wake, forgotten): (Arc<Notify>, Arc<Notify>),
-        limits: DoorLimits,
-        tasks: Tasks,
-    ) -> Self {
-        Self {
-            follower,
-            board,
-            health,
-            instruments,
-            wake,
-            forgotten,
-            queries: Arc::new(Semaphore::new(limits.queries)),
-            bulk: Arc::new(Semaphore::new(BULK)),
-            temporary: limits.temporary,
-            tasks,
-        }
+    /// Makes the places of the imports and exports at once.
+    pub(crate) fn bulk_places() -> Arc<Semaphore> {
+        Arc::new(Semaphore::new(BULK))
     }
 
     fn bulk_place(&self) -> Result<OwnedSemaphorePermit, Status> {
