@@ -17,7 +17,7 @@ use jiff::SignedDuration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch};
 
 use crate::assemble::{Assembler, Assembly, Donor, Part, WantedFile};
-use crate::transfer::{Item, Pace, Transfers, UploadVerdict};
+use crate::transfer::{Item, Pace, Transfers, UploadFeed, UploadVerdict};
 
 use slots::Slots;
 
@@ -29,6 +29,21 @@ const HEALS: usize = 16;
 
 /// The time between two signs of life of a file that waits for its turn.
 const PROGRESS: Duration = Duration::from_mins(1);
+
+/// An order to copy a file into a replica that lacks it.
+#[derive(Debug)]
+pub struct CopyOrder {
+    /// The upload into the replica.
+    pub item: Item,
+    /// The root of the file.
+    pub root: Root,
+    /// The replica that lacks it.
+    pub replica: ReplicaId,
+    /// The replicas that have it, the preferred one first.
+    pub donors: Vec<Donor>,
+    /// The signed admission, which follows the bytes.
+    pub admission: Arc<str>,
+}
 
 /// Probes and heals.
 #[derive(Clone, Debug)]
@@ -97,16 +112,15 @@ impl Healer {
         });
     }
 
-    /// Copies a file into `replica` from the replicas that have it, the first of `donors` preferred. Each part comes
-    /// from a donor that has it intact.
-    pub fn heal(
-        &self,
-        item: Item,
-        root: Root,
-        replica: ReplicaId,
-        donors: Vec<Donor>,
-        admission: Arc<str>,
-    ) {
+    /// Brings a file from the replicas that have it; each part from one that has it intact.
+    pub fn heal(&self, order: CopyOrder) {
+        let CopyOrder {
+            item,
+            root,
+            replica,
+            donors,
+            admission,
+        } = order;
         let transfers = self.transfers.clone();
         let (lane, chunks) = mpsc::channel(4);
         let (seal, sealed) = watch::channel(None);
@@ -143,7 +157,8 @@ impl Healer {
                     }
                 }
             };
-            tokio::join!(transfers.fill(replica.clone(), item, chunks, sealed), giving);
+            let feed = UploadFeed { chunks, sealed };
+            tokio::join!(transfers.fill(replica.clone(), item, feed), giving);
         });
     }
 }

@@ -32,7 +32,7 @@ pub use pace::Pace;
 pub use resume_points::ResumePoints;
 use route::is_given_up;
 pub use route::{Route, UploadedCopy};
-pub use verdict::{Seal, UploadVerdict, VerdictReceiver};
+pub use verdict::{Seal, UploadFeed, UploadVerdict, VerdictReceiver};
 
 use crate::calls::ReplicaCalls;
 use crate::depositor::{Chunk, Source};
@@ -79,15 +79,17 @@ impl Transfers {
         for replica in targets {
             let (lane, chunks) = mpsc::channel(WINDOW);
             lanes.push((replica.clone(), lane));
-            let (transfers, item, sealed) = (self.clone(), arrival.item.clone(), sealed.clone());
+            let (transfers, item) = (self.clone(), arrival.item.clone());
+            let feed = UploadFeed {
+                chunks,
+                sealed: sealed.clone(),
+            };
             let route = Route {
                 attends: meeting.seat(),
                 ..Route::default()
             };
             self.tasks.spawn_once("upload", async move {
-                transfers
-                    .fill_from(replica, item, chunks, sealed, route)
-                    .await;
+                transfers.fill_from(replica, item, feed, route).await;
             });
         }
         let transfers = self.clone();
@@ -235,16 +237,9 @@ impl Transfers {
         }
     }
 
-    /// Uploads the bytes of `chunks` into one replica, then the admission, and reports the outcome to the coordinator.
-    pub async fn fill(
-        &self,
-        replica: ReplicaId,
-        item: Item,
-        chunks: mpsc::Receiver<Bytes>,
-        sealed: VerdictReceiver,
-    ) {
-        let route = Route::default();
-        self.fill_from(replica, item, chunks, sealed, route).await;
+    /// Brings one replica the bytes of `feed`, then the admission; reports how it went.
+    pub async fn fill(&self, replica: ReplicaId, item: Item, feed: UploadFeed) {
+        self.fill_from(replica, item, feed, Route::default()).await;
     }
 
     /// Uploads as [`Transfers::fill`] does, by `route`.
@@ -252,12 +247,11 @@ impl Transfers {
         &self,
         replica: ReplicaId,
         item: Item,
-        mut chunks: mpsc::Receiver<Bytes>,
-        sealed: VerdictReceiver,
+        mut feed: UploadFeed,
         route: Route,
     ) {
-        let given_up = sealed.clone();
-        let filled = self.upload(&replica, &item, &mut chunks, sealed, route);
+        let given_up = feed.sealed.clone();
+        let filled = self.upload(&replica, &item, &mut feed, route);
         match filled.await {
             Ok(None) => {}
             // Nobody waits for this upload any more, and a depositor that stores the file now must not take its failure
@@ -303,8 +297,7 @@ impl Transfers {
         &self,
         replica: &ReplicaId,
         item: &Item,
-        chunks: &mut mpsc::Receiver<Bytes>,
-        mut sealed: VerdictReceiver,
+        feed: &mut UploadFeed,
         route: Route,
     ) -> Result<Option<UploadedCopy>, CallError> {
         let tell = async |event| {
@@ -335,7 +328,7 @@ impl Transfers {
             }
         };
         let mut told = self.calls.clock.instant();
-        while let Some(bytes) = chunks.recv().await {
+        while let Some(bytes) = feed.chunks.recv().await {
             self.calls.taken(upload.data(bytes)).await?;
             if self.calls.clock.instant().saturating_duration_since(told) >= PROGRESS {
                 told = self.calls.clock.instant();
@@ -343,8 +336,8 @@ impl Transfers {
                 tell(Event::Progress { replica }).await;
             }
         }
-        // The stream ended or broke off: only the verdict tells which.
-        let verdict = match sealed.wait_for(Option::is_some).await {
+        // The stream ended or broke off: only the verdict tells.
+        let verdict = match feed.sealed.wait_for(Option::is_some).await {
             Ok(verdict) => verdict.clone(),
             Err(_given_up) => None,
         };

@@ -12,7 +12,7 @@ use archive_replicas::{Cause, Located};
 use archive_rpc::{CallError, Kind};
 use archive_stores::assemble::{Donor, WantedFile};
 use archive_stores::heal::send_all;
-use archive_stores::transfer::{Item, Route, UploadVerdict};
+use archive_stores::transfer::{Item, Route, UploadFeed, UploadVerdict};
 use tokio::sync::{mpsc, watch};
 
 use super::DrainContext;
@@ -236,8 +236,9 @@ impl DrainContext {
             size,
         };
         let route = Route::quiet(self.now().leaving_nodes(&source.replica));
-        let (lane, mut chunks) = mpsc::channel(4);
+        let (lane, chunks) = mpsc::channel(4);
         let (seal, sealed) = watch::channel(None);
+        let mut feed = UploadFeed { chunks, sealed };
         let mut reading = self
             .own
             .assembler
@@ -245,10 +246,10 @@ impl DrainContext {
             .with_bytes();
         let filling = async {
             let transfers = &self.people.transfers;
-            let filled = transfers.upload(&source.replica, &item, &mut chunks, sealed, route);
+            let filled = transfers.upload(&source.replica, &item, &mut feed, route);
             let filled = filled.await;
             // The sender is told so.
-            drop(chunks);
+            drop(feed);
             filled
         };
         let sending = async {

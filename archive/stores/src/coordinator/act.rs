@@ -12,6 +12,7 @@ use jiff::Timestamp;
 use super::{Active, Coordinator, CoordinatorError, Step};
 use crate::assemble::Donor;
 use crate::depositor::{Custody, Reply, Source};
+use crate::heal::CopyOrder;
 use crate::transfer::{Arrival, Item, UploadVerdict};
 
 /// A decision about a file.
@@ -279,9 +280,13 @@ impl Coordinator {
                 bad: Groups::none(),
             };
             let donors = std::iter::once(donor).chain(others).map(give).collect();
-            self.parts
-                .healer
-                .heal(item, content.root, replica, donors, Arc::clone(admission));
+            self.parts.healer.heal(CopyOrder {
+                item,
+                root: content.root,
+                replica,
+                donors,
+                admission: Arc::clone(admission),
+            });
         }
     }
 

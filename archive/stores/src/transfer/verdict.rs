@@ -1,8 +1,9 @@
-//! The verdict on the uploads of a file, for which they wait once their last byte is sent.
+//! What comes to the uploads of a file: bytes, and then the verdict, for which they wait once their last byte is sent.
 
 use std::sync::Arc;
 
-use tokio::sync::watch;
+use bytes::Bytes;
+use tokio::sync::{mpsc, watch};
 
 /// The verdict on the uploads of a file.
 #[derive(Clone, Debug)]
@@ -18,3 +19,12 @@ pub type Seal = watch::Sender<Option<UploadVerdict>>;
 
 /// The receiver that takes the verdict from a [`Seal`] to one upload.
 pub type VerdictReceiver = watch::Receiver<Option<UploadVerdict>>;
+
+/// What comes to one upload: the bytes of the file in order, and then the verdict.
+#[derive(Debug)]
+pub struct UploadFeed {
+    /// The bytes.
+    pub chunks: mpsc::Receiver<Bytes>,
+    /// The verdict.
+    pub sealed: VerdictReceiver,
+}
