@@ -26,7 +26,10 @@ use serde::{Deserialize, Serialize};
 
 #[doc(hidden)]
 pub(crate) use evidence::EvidenceWorker;
-pub use item::{AtticId, Cause, InvalidAtticId, InvalidCause, Item, ItemPlace, item, list};
+pub use item::{
+    AtticId, Cause, InvalidAtticId, InvalidCause, Item, ItemPlace, ItemReference, Removal, item,
+    list,
+};
 pub(crate) use moves::settle_all;
 
 use crate::layout::Layout;

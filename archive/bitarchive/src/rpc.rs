@@ -234,7 +234,7 @@ impl NodeService for Door {
     ) -> Result<Response<wire::AtticItem>, Status> {
         let of = attic::removal(request.get_ref())?;
         self.act(move |node, now| {
-            node.put_aside(&of.name, &of.volume, of.checksum, &of.cause, now)
+            node.put_aside(&of, now)
                 .map(|item| attic::item(node, item, None))
         })
         .await
@@ -258,7 +258,7 @@ impl NodeService for Door {
     ) -> Result<Response<wire::PurgeResponse>, Status> {
         let of = attic::reference(request.get_ref())?;
         self.act(move |node, now| {
-            node.purge(&of.volume, &of.id, of.checksum, &of.cause, now)
+            node.purge(&of, now)
                 .map(|bytes| wire::PurgeResponse { bytes })
         })
         .await

@@ -238,8 +238,8 @@ impl ScrubContext {
         let unknown_since = self.control.unknown_since().unwrap_or(now);
         let suspects = self.node.standing().take_suspects();
         let volumes = SurveyedVolumes { online, retired };
-        let mut survey = Survey::new(self.control.policy(), now, unknown_since, volumes)
-            .with_suspects(suspects);
+        let mut survey =
+            Survey::new(self.control.policy(), now, unknown_since, volumes).with_suspects(suspects);
         for entry in self.node.list(None)? {
             survey.see(&entry?);
             if self.stop.is_cancelled() {

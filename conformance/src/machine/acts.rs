@@ -12,7 +12,7 @@ use std::ops::{ControlFlow, Range};
 use std::os::unix::fs::{FileExt, PermissionsExt};
 
 use anyhow::{Context, Result};
-use archive_bitarchive::attic::{AtticId, Cause};
+use archive_bitarchive::attic::{AtticId, Cause, Removal};
 use archive_bitarchive::{Layout, MendOrder, Node};
 use archive_durable::directory;
 use archive_model::{FileName, Groups, Root};
@@ -88,9 +88,15 @@ pub fn move_on(node: &Node, now: i64, out: &dyn Say) -> Result<()> {
     let expected = root(&content(&name)?);
     let cause = Cause::new("officer/o", "a test")?;
     let now = Timestamp::from_second(now)?;
+    let removal = Removal {
+        name,
+        volume: volume()?,
+        checksum: expected,
+        cause: cause.clone(),
+    };
     loop {
         out.say("doing aside")?;
-        let item = node.put_aside(&name, &volume()?, expected, &cause, now)?;
+        let item = node.put_aside(&removal, now)?;
         out.say("did aside")?;
         out.say("doing back")?;
         node.take_back(&volume()?, &AtticId::new(&item.id)?, &cause, now)?;

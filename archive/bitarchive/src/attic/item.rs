@@ -13,7 +13,7 @@ use std::path::Path;
 use archive_durable::DiskError;
 use archive_durable::directory::{self, EntryKind};
 use archive_model::limits::LONGEST_REASON;
-use archive_model::{Approval, FileName, VolumeId};
+use archive_model::{Approval, FileName, Root, VolumeId};
 use jiff::Timestamp;
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
@@ -77,7 +77,33 @@ pub struct Cause {
     pub(crate) approval: Option<Approval>,
 }
 
-/// The error about a cause, which names the half that is wrong, and why.
+/// An order to put one copy aside.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Removal {
+    /// The file.
+    pub name: FileName,
+    /// The volume of the copy.
+    pub volume: VolumeId,
+    /// The root that the copy must have on the medium: who removes it names its content, not only its place.
+    pub checksum: Root,
+    /// Who asked, and why.
+    pub cause: Cause,
+}
+
+/// An order about one item of an attic.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ItemReference {
+    /// The volume of the attic.
+    pub volume: VolumeId,
+    /// The item.
+    pub id: AtticId,
+    /// The root of the whole file in it, where that has to be named.
+    pub checksum: Option<Root>,
+    /// Who asked, and why.
+    pub cause: Cause,
+}
+
+/// The error about a cause: which half of it is wrong, and in what.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{field}` {reason}")]
 pub struct InvalidCause {

@@ -17,7 +17,7 @@ use archive_durable::{DiskError, Severity, Survey, Target, UncachedFile, replace
 use archive_model::{FileName, Mode, Root, VolumeId};
 use jiff::Timestamp;
 
-use super::item::{self, AtticId, Cause, Item, ItemPlace};
+use super::item::{self, AtticId, Cause, Item, ItemPlace, Removal};
 use super::{Kind, REASON_NAME, Reason, kept_name, make_place};
 use crate::catalog::{Catalog, Condition, Entry, Row};
 use crate::claims::verb;
@@ -201,15 +201,15 @@ fn clear(place: &Path) -> Result<(), DiskError> {
 }
 
 impl Node {
-    /// Moves the copy of a file on one volume into the attic, if it has the root `checksum` on the medium now.
-    pub fn put_aside(
-        &self,
-        name: &FileName,
-        volume: &VolumeId,
-        checksum: Root,
-        cause: &Cause,
-        now: Timestamp,
-    ) -> Result<Item, NodeError> {
+    /// Moves a copy into the attic of its volume, if it has the root on the medium now that the order names.
+    pub fn put_aside(&self, removal: &Removal, now: Timestamp) -> Result<Item, NodeError> {
+        let Removal {
+            name,
+            volume,
+            checksum,
+            cause,
+        } = removal;
+        let checksum = *checksum;
         let _claim = self.claim(name, &verb("put-aside", name)?)?;
         let layout = self.layout(volume)?;
         let brake = self.brake_of(name, volume, checksum)?;

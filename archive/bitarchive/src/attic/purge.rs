@@ -11,10 +11,10 @@ use std::path::{Path, PathBuf};
 
 use archive_durable::directory::{self, EntryKind};
 use archive_durable::{DiskError, UncachedFile};
-use archive_model::{Root, VolumeId};
+use archive_model::Root;
 use jiff::{SignedDuration, Timestamp};
 
-use super::item::{self, AtticId, Cause};
+use super::item::{self, ItemReference};
 use super::{Kind, REASON_NAME, kept_name};
 use crate::error::NodeError;
 use crate::layout::Layout;
@@ -22,16 +22,15 @@ use crate::node::Node;
 
 impl Node {
     /// Destroys one item and returns its number of bytes. An item younger than `attic.min_age` is refused, and so is a whole
-    /// file whose bytes do not have the root `checksum`. The remains after a crash are an item with a reason, and can be
+    /// file whose bytes do not have the root that is named. The remains after a crash are an item with a reason, and can be
     /// purged again.
-    pub fn purge(
-        &self,
-        volume: &VolumeId,
-        id: &AtticId,
-        checksum: Option<Root>,
-        cause: &Cause,
-        now: Timestamp,
-    ) -> Result<u64, NodeError> {
+    pub fn purge(&self, item: &ItemReference, now: Timestamp) -> Result<u64, NodeError> {
+        let ItemReference {
+            volume,
+            id,
+            checksum,
+            cause,
+        } = item;
         let layout = self.layout(volume)?;
         let place = layout.attic().join(id.as_str());
         let refused = |why: &str| NodeError::Attic {
@@ -70,7 +69,7 @@ impl Node {
         if directory::list(&place)?.iter().any(is_directory) {
             return Err(refuse_odd());
         }
-        if let Err(why) = named_by(checksum, &layout, &place)? {
+        if let Err(why) = named_by(*checksum, &layout, &place)? {
             tracing::error!(%volume, item = %id, who = cause.who, why, "a purge was refused");
             return Err(refused(why));
         }

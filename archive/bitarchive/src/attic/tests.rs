@@ -32,7 +32,8 @@ fn items_keep_names_and_reasons() {
     let reason = reason(&name, Timestamp::UNIX_EPOCH, "leftover");
     for number in 1..4 {
         std::fs::write(&target.sidecar, format!("old {number}")).unwrap();
-        let place = put_aside(&layout, "u1", &reason, &[&target.sidecar, &target.outboard]).unwrap();
+        let place =
+            put_aside(&layout, "u1", &reason, &[&target.sidecar, &target.outboard]).unwrap();
         let expected = match number {
             1 => "19700101T000000Z-u1".to_owned(),
             _ => format!("19700101T000000Z-u1-{number}"),

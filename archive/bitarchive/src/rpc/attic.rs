@@ -1,6 +1,6 @@
 //! The attic over the wire: its listing, moves into it and out of it, and purges; also admissions.
 
-use archive_model::{AtticItem, AtticPlace, FileName, Root, VolumeId};
+use archive_model::{AtticItem, AtticPlace, FileName, VolumeId};
 use archive_proof::Envelope;
 use archive_rpc::InvalidMessage;
 use proto_archive::wire::files_response::End;
@@ -10,18 +10,10 @@ use tonic::Status;
 use super::listing::Page;
 use super::{Answers, convert, listing, send};
 use crate::adopt::admission_in;
-use crate::attic::{self, AtticId, Cause, Item, ItemPlace};
+use crate::attic::{self, AtticId, Cause, Item, ItemPlace, ItemReference, Removal};
 use crate::catalog::{Condition, Entry};
 use crate::layout::Layout;
 use crate::node::Node;
-
-/// A reference to one item, with the cause of the request.
-pub(crate) struct ItemReference {
-    pub(crate) volume: VolumeId,
-    pub(crate) id: AtticId,
-    pub(crate) checksum: Option<Root>,
-    pub(crate) cause: Cause,
-}
 
 /// Reads the reference to an item.
 pub(crate) fn reference(request: &wire::AtticRef) -> Result<ItemReference, InvalidMessage> {
@@ -32,14 +24,6 @@ pub(crate) fn reference(request: &wire::AtticRef) -> Result<ItemReference, Inval
         checksum: fields::optional_root("checksum", &request.checksum)?,
         cause: cause(&request.who, &request.why)?,
     })
-}
-
-/// The copy that is to be put aside.
-pub(crate) struct Removal {
-    pub(crate) name: FileName,
-    pub(crate) volume: VolumeId,
-    pub(crate) checksum: Root,
-    pub(crate) cause: Cause,
 }
 
 /// Reads the copy that is to be put aside.

@@ -11,7 +11,7 @@ mod names;
 
 use std::path::PathBuf;
 
-use archive_bitarchive::attic::{self, AtticId, Cause, Item};
+use archive_bitarchive::attic::{self, AtticId, Cause, Item, ItemReference, Removal};
 use archive_bitarchive::{AtticSettings, Condition, Layout, Node, NodeError, NodeOptions};
 use archive_daemon::Period;
 use archive_durable::fault::{self, Fault, Plan};
@@ -157,8 +157,16 @@ fn items(node: &Node) -> Vec<Item> {
 }
 
 fn put_aside(node: &Node) -> Result<(), NodeError> {
-    node.put_aside(&name(), &volume("v1"), root(), &cause(), now())
-        .map(drop)
+    node.put_aside(
+        &Removal {
+            name: name(),
+            volume: volume("v1"),
+            checksum: root(),
+            cause: cause(),
+        },
+        now(),
+    )
+    .map(drop)
 }
 
 fn item_id(node: &Node) -> Option<AtticId> {
@@ -175,8 +183,16 @@ fn take_back(node: &Node) -> Result<(), NodeError> {
 
 fn purge(node: &Node) -> Result<(), NodeError> {
     let id = item_id(node).expect("an item");
-    node.purge(&volume("v1"), &id, Some(root()), &cause(), now())
-        .map(drop)
+    node.purge(
+        &ItemReference {
+            volume: volume("v1"),
+            id,
+            checksum: Some(root()),
+            cause: cause(),
+        },
+        now(),
+    )
+    .map(drop)
 }
 
 fn adopt(node: &Node) -> Result<(), NodeError> {

@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::Write;
 use std::path::Path;
 
-use archive_bitarchive::attic::{AtticId, Cause};
+use archive_bitarchive::attic::{AtticId, Cause, ItemReference, Removal};
 use archive_bitarchive::{Node, NodeError};
 use archive_durable::Severity;
 use archive_model::FileName;
@@ -76,8 +76,13 @@ fn a_full_disk_lets_go() {
     assert!(stored.len() > 10, "{} files", stored.len());
 
     // Full for new files: the reserve is for this.
-    let put_aside =
-        |file: &FileName| node.put_aside(file, &volume, expected_root(file), &cause(), at(BEFORE));
+    let removal = |file: &FileName| Removal {
+        name: file.clone(),
+        volume: volume.clone(),
+        checksum: expected_root(file),
+        cause: cause(),
+    };
+    let put_aside = |file: &FileName| node.put_aside(&removal(file), at(BEFORE));
     let gone = stored.pop().unwrap();
     let item = put_aside(&gone).unwrap();
 
@@ -103,19 +108,22 @@ fn a_full_disk_lets_go() {
 
     // Destroying needs no room, and makes some.
     let id = AtticId::new(&item.id).unwrap();
-    let root = item.name.as_ref().map(expected_root);
-    let young = node
-        .purge(&volume, &id, root, &cause(), at(BEFORE + 1))
-        .unwrap_err();
+    let item = ItemReference {
+        volume: volume.clone(),
+        id,
+        checksum: item.name.as_ref().map(expected_root),
+        cause: cause(),
+    };
+    let young = node.purge(&item, at(BEFORE + 1)).unwrap_err();
     assert!(matches!(young, NodeError::TooYoung { .. }), "{young}");
-    let freed = node.purge(&volume, &id, root, &cause(), at(LATER)).unwrap();
+    let freed = node.purge(&item, at(LATER)).unwrap();
     assert!(freed > 1_000_000, "{freed}");
     for file in &stored {
         let reading = node.open_file(file).unwrap();
         assert_eq!(reading.data.root().unwrap(), expected_root(file), "{file}");
     }
     let next = stored.pop().unwrap();
-    let put = node.put_aside(&next, &volume, expected_root(&next), &cause(), at(LATER));
+    let put = node.put_aside(&removal(&next), at(LATER));
     put.unwrap();
     std::fs::remove_file(junk).unwrap();
     stored.extend(fill(&node, 1000));

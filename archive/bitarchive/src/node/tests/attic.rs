@@ -11,7 +11,7 @@ use jiff::SignedDuration;
 
 use super::disks::{id, store_on, with_two};
 use super::*;
-use crate::attic::{AtticId, Cause, Item, Kind, Reason};
+use crate::attic::{AtticId, Cause, Item, ItemReference, Kind, Reason, Removal};
 
 pub(super) fn cause() -> Cause {
     Cause::new("officer/o-1", "a test").unwrap()
@@ -39,8 +39,17 @@ pub(super) fn items(node: &Node) -> Vec<Item> {
     items
 }
 
+pub(super) fn removal(file: &str, volume: VolumeId, checksum: Root) -> Removal {
+    Removal {
+        name: name(file),
+        volume,
+        checksum,
+        cause: cause(),
+    }
+}
+
 fn put_aside(node: &Node, file: &str, bytes: &[u8]) -> Result<Item, NodeError> {
-    node.put_aside(&name(file), &id("v1"), root(bytes), &cause(), now())
+    node.put_aside(&removal(file, id("v1"), root(bytes)), now())
 }
 
 fn take_back(node: &Node, item: &Item) -> Result<Entry, NodeError> {
@@ -80,7 +89,15 @@ fn purge_named(
     now: Timestamp,
 ) -> Result<u64, NodeError> {
     let id = AtticId::new(&item.id).unwrap();
-    node.purge(&item.volume, &id, checksum, &cause(), now)
+    node.purge(
+        &ItemReference {
+            volume: item.volume.clone(),
+            id,
+            checksum,
+            cause: cause(),
+        },
+        now,
+    )
 }
 
 /// Fails if a move into the attic or out of it changes a copy, or loses its sidecar or outboard.
@@ -190,7 +207,7 @@ fn another_checksum_moves_nothing_and_learns_nothing() {
     ));
     let v9 = id("v9");
     assert!(
-        node.put_aside(&name("a"), &v9, root(b"one"), &cause(), now())
+        node.put_aside(&removal("a", v9.clone(), root(b"one")), now())
             .is_err()
     );
     // A rotten copy is named by its present root, not by that of the catalog.
@@ -406,7 +423,7 @@ fn brake_survives_restart_and_counts_purges() {
     }
     let v1 = id("v1");
     let aside = |node: &Node, file: &str, at: Timestamp| {
-        node.put_aside(&name(file), &v1, root(b"x"), &cause(), at)
+        node.put_aside(&removal(file, v1.clone(), root(b"x")), at)
     };
     let minute = |minutes: u64| later(Duration::from_mins(minutes));
     let item = aside(&node, "a", minute(0)).unwrap();

@@ -1,6 +1,6 @@
 //! Crashes of a move into the attic or out of it: every state between two steps, and a start after it.
 
-use super::attic::{cause, items, root};
+use super::attic::{cause, items, removal, root};
 use super::disks::id;
 use super::*;
 use crate::attic::AtticId;
@@ -21,7 +21,7 @@ impl Scene {
         let (node, _) = machine.start();
         machine.store(&node, "a", &bytes(SIZE)).unwrap();
         let item = node
-            .put_aside(&name("a"), &id("v1"), root(&bytes(SIZE)), &cause(), now())
+            .put_aside(&removal("a", id("v1"), root(&bytes(SIZE))), now())
             .unwrap();
         let attic = machine.path("disk/attic");
         Self {

@@ -4,7 +4,7 @@ use archive_daemon::Period;
 use archive_model::AtticKind;
 use jiff::SignedDuration;
 
-use super::attic::{cause, items, root};
+use super::attic::{items, removal, root};
 use super::broken::{SIZE, mend, set, verify};
 use super::disks::id;
 use super::*;
@@ -28,7 +28,7 @@ fn with_all_kinds(machine: &Machine, attic: AtticSettings) -> Node {
     verify(&node, "a");
     mend(&node, "a", &bytes(SIZE), &set(&[3])).unwrap();
     machine.store(&node, "b", b"b").unwrap();
-    node.put_aside(&name("b"), &id("v1"), root(b"b"), &cause(), now())
+    node.put_aside(&removal("b", id("v1"), root(b"b")), now())
         .unwrap();
     machine.store(&node, "c", b"c").unwrap();
     std::fs::remove_file(machine.target("c").file).unwrap();

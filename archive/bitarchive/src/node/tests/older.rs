@@ -5,7 +5,7 @@ use archive_daemon::{Period, Worker};
 use archive_durable::VolumeProblem;
 use archive_durable::volume::identify;
 
-use super::attic::{cause, root};
+use super::attic::{removal, root};
 use super::broken::verify;
 use super::*;
 use crate::heartbeat::DiskWorker;
@@ -38,7 +38,7 @@ fn older_catalog_is_noticed_and_rebuilt() {
     machine.flip("a", &[1]);
     verify(&node, "a");
     let volume = VolumeId::new("v1").unwrap();
-    node.put_aside(&name("removed"), &volume, root(&content), &cause(), now())
+    node.put_aside(&removal("removed", volume.clone(), root(&content)), now())
         .unwrap();
     machine.store(&node, "new", &content).unwrap();
     std::fs::remove_file(machine.target("gone").file).unwrap();
@@ -207,7 +207,7 @@ fn removal_raises_generation() {
     node.volume_set().raise_changed().unwrap();
     let before = generation(&machine);
     let volume = VolumeId::new("v1").unwrap();
-    node.put_aside(&name("a"), &volume, root(b"bytes"), &cause(), now())
+    node.put_aside(&removal("a", volume.clone(), root(b"bytes")), now())
         .unwrap();
     node.volume_set().raise_changed().unwrap();
     assert_eq!(generation(&machine), before + 1);

@@ -1,5 +1,6 @@
 //! Files that were renamed, moved or linked behind the node's back.
 
+use super::attic::removal;
 use super::broken::verify;
 use super::*;
 
@@ -106,9 +107,8 @@ fn second_name_of_a_file_is_unexpected() {
     // The stranger goes aside by its own checksum, and takes nothing with it.
     verify(&node, "second");
     let root = Root::from_bytes(*blake3::hash(&bytes(20_000)).as_bytes());
-    let cause = super::attic::cause();
     let volume = VolumeId::new("v1").unwrap();
-    node.put_aside(&name("second"), &volume, root, &cause, now())
+    node.put_aside(&removal("second", volume, root), now())
         .unwrap();
     assert_eq!(verify(&node, "linked").row.condition, Condition::Present);
     assert_eq!(machine.content("linked"), bytes(20_000));

@@ -5,7 +5,7 @@ use archive_durable::Sidecar;
 use serde::{Deserialize, Serialize};
 use serde_json::value::to_raw_value;
 
-use super::attic::{cause, items, root};
+use super::attic::{cause, items, removal, root};
 use super::broken::{mend, set, spoil, verify};
 use super::*;
 use crate::attic::AtticId;
@@ -51,7 +51,7 @@ fn unknown_field_stays_in_its_sidecar() {
     mend(&node, "a", &content, &set(&[2])).unwrap();
     std::fs::remove_file(machine.target("a").outboard).unwrap();
     assert_eq!(verify(&node, "a").row.condition, Condition::Present);
-    let aside = node.put_aside(&name("a"), &volume(), root(&content), &cause(), now());
+    let aside = node.put_aside(&removal("a", volume(), root(&content)), now());
     let aside = AtticId::new(&aside.unwrap().id).unwrap();
     assert!(!path.try_exists().unwrap());
     node.take_back(&volume(), &aside, &cause(), now()).unwrap();
