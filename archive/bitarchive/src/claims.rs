@@ -18,6 +18,8 @@ pub(crate) type Claims = Arc<Mutex<HashMap<FileName, UploadId>>>;
 pub(crate) struct Claim {
     names: Claims,
     pub(crate) name: FileName,
+    /// The upload, or the verb in the place of one.
+    pub(crate) upload: UploadId,
 }
 
 impl Claim {
@@ -43,6 +45,7 @@ impl Claim {
         Ok(Self {
             names: Arc::clone(names),
             name: name.clone(),
+            upload: upload.clone(),
         })
     }
 }

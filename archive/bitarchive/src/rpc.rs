@@ -150,11 +150,14 @@ impl NodeService for Door {
         request: Request<wire::ReadRequest>,
     ) -> Result<Response<AnswerStream<wire::Segment>>, Status> {
         let request = request.into_inner();
-        let name = fields::file_name("name", &request.name)?;
-        let root = fields::root("root", &request.root)?;
+        let wanted = read::WantedRange {
+            name: fields::file_name("name", &request.name)?,
+            root: fields::root("root", &request.root)?,
+            start: request.start,
+            end: request.end,
+        };
         let (node, sent) = (Arc::clone(&self.node), self.instruments.read_bytes.clone());
-        let range = (request.start, request.end);
-        let mut reader = read::SegmentReader::new(node, name, root, range, sent);
+        let mut reader = read::SegmentReader::new(node, wanted, sent);
         Ok(answer_in_turns(&self.tasks, "read", move |outlet| {
             reader.send_on(outlet)
         }))

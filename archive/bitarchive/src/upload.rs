@@ -60,15 +60,17 @@ impl Drop for UploadReservation<'_> {
     }
 }
 
-impl<'a> Upload<'a> {
-    pub(crate) fn open(
-        node: &'a Node,
+impl Node {
+    /// Begins to receive a file of `size` bytes, or goes on at the last of `points` that an earlier stream has reached; without
+    /// points, wherever it ended.
+    pub(crate) fn open_upload(
+        &self,
         claim: Claim,
-        id: UploadId,
         (volume, layout): (VolumeId, Layout),
         size: u64,
         points: Option<&[u64]>,
-    ) -> Result<Self, NodeError> {
+    ) -> Result<Upload<'_>, NodeError> {
+        let id = claim.upload.clone();
         let incoming = layout.incoming();
         let most = |length| match points {
             None => length,
@@ -83,22 +85,22 @@ impl<'a> Upload<'a> {
             Err(error) if error.is_taken() => Stage::begin_anew(&incoming, id.as_str()),
             other => other,
         };
-        let stage = stage.map_err(|error| node.blame(&volume, error))?;
-        if let Err(error) = stage.reserve(size.min(node.volume_set().room_on(&layout)?)) {
-            let error = node.blame(&volume, error);
+        let stage = stage.map_err(|error| self.blame(&volume, error))?;
+        if let Err(error) = stage.reserve(size.min(self.volume_set().room_on(&layout)?)) {
+            let error = self.blame(&volume, error);
             stage.discard()?;
             return Err(error);
         }
         let reserved = stage
             .reservation()
-            .map_err(|error| node.blame(&volume, error))?;
-        Ok(Self {
+            .map_err(|error| self.blame(&volume, error))?;
+        Ok(Upload {
             room: UploadReservation {
-                node,
+                node: self,
                 volume: volume.clone(),
                 reserved: Some(reserved),
             },
-            node,
+            node: self,
             claim,
             id,
             volume,
@@ -106,7 +108,9 @@ impl<'a> Upload<'a> {
             stage,
         })
     }
+}
 
+impl Upload<'_> {
     /// Returns the number of bytes received, which are whole groups after a resumption.
     pub const fn received(&self) -> u64 {
         self.stage.length()

@@ -47,7 +47,7 @@ use archive_bitarchive::{JobRunner, Node, RunnerError};
 use archive_daemon::Daemon;
 
 use crate::instruments::JobInstruments;
-use crate::node_jobs::NodeJobs;
+use crate::node_jobs::{NodeJobs, NodeJobsParts};
 use crate::rpc::Runner;
 
 /// Starts the runner of the batch jobs of a node. Its metrics bear the label `node`.
@@ -62,8 +62,14 @@ pub fn start(
     daemon: &Daemon,
 ) -> Result<Box<dyn JobRunner>, RunnerError> {
     let metrics = daemon.metrics.labelled("node", node.id().as_str());
-    let around = (&daemon.clock, &daemon.tasks, daemon.executable.as_deref());
-    let instruments = JobInstruments::new(&metrics)?;
-    let node_jobs = NodeJobs::open(node, node.data(), settings, around, instruments)?;
+    let node_jobs = NodeJobs::open(NodeJobsParts {
+        node: Arc::clone(node),
+        data: node.data().to_owned(),
+        settings,
+        clock: daemon.clock.clone(),
+        tasks: daemon.tasks.clone(),
+        executable: daemon.executable.clone(),
+        instruments: JobInstruments::new(&metrics)?,
+    })?;
     Ok(Box::new(Runner(Arc::new(node_jobs))))
 }

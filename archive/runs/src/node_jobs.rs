@@ -1,7 +1,7 @@
 //! The state that the batch jobs of a node share: the engine, the places of jobs and reduce steps, the permits to compute.
 
 use std::num::NonZero;
-use std::path::Path;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread;
 
@@ -96,19 +96,36 @@ impl ReduceSlot {
     }
 }
 
+/// The parts that the jobs of a node are made of.
+#[derive(Debug)]
+pub(crate) struct NodeJobsParts {
+    pub(crate) node: Arc<Node>,
+    /// The directory of what is kept over a restart.
+    pub(crate) data: PathBuf,
+    pub(crate) settings: NodeBatchSettings,
+    pub(crate) clock: Clock,
+    pub(crate) tasks: Tasks,
+    /// The program that compiles components in a process of its own; without it, this process does.
+    pub(crate) executable: Option<PathBuf>,
+    pub(crate) instruments: JobInstruments,
+}
+
 impl NodeJobs {
     /// Starts the engine. Compiled components are kept in `batch-cache` under `data`: a cache, which may be deleted.
-    pub(crate) fn open(
-        node: &Arc<Node>,
-        data: &Path,
-        settings: NodeBatchSettings,
-        (clock, tasks, executable): (&Clock, &Tasks, Option<&Path>),
-        instruments: JobInstruments,
-    ) -> Result<Self, OpenError> {
+    pub(crate) fn open(parts: NodeJobsParts) -> Result<Self, OpenError> {
+        let NodeJobsParts {
+            node,
+            data,
+            settings,
+            clock,
+            tasks,
+            executable,
+            instruments,
+        } = parts;
         let cache = data.join("batch-cache");
         directory::make(&cache)?;
         let around = Surroundings {
-            compiler: executable.map(|executable| Compiler::new(executable.to_owned())),
+            compiler: executable.map(Compiler::new),
             spare: |work| archive_daemon::spare(work).is_ok(),
         };
         let cores = || thread::available_parallelism().map_or(1, NonZero::get);
@@ -116,12 +133,12 @@ impl NodeJobs {
             .workers
             .map_or_else(cores, |workers| usize::from(workers.get()));
         Ok(Self {
-            node: Arc::clone(node),
+            node,
             components: Components::within(around, Some(&cache))?,
             compiling: Arc::new(Semaphore::new(1)),
-            clock: clock.clone(),
-            tasks: tasks.clone(),
-            unclean: UncleanEnds::open(data)?,
+            clock,
+            tasks,
+            unclean: UncleanEnds::open(&data)?,
             workers,
             ahead: NonZero::new(workers.saturating_mul(2))
                 .unwrap_or(NonZero::<usize>::MIN)

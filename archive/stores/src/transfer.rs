@@ -242,14 +242,8 @@ impl Transfers {
         self.fill_from(replica, item, feed, Route::default()).await;
     }
 
-    /// Uploads as [`Transfers::fill`] does, by `route`.
-    async fn fill_from(
-        &self,
-        replica: ReplicaId,
-        item: Item,
-        mut feed: UploadFeed,
-        route: Route,
-    ) {
+    /// The same, by this route.
+    async fn fill_from(&self, replica: ReplicaId, item: Item, mut feed: UploadFeed, route: Route) {
         let given_up = feed.sealed.clone();
         let filled = self.upload(&replica, &item, &mut feed, route);
         match filled.await {

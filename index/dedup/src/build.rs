@@ -71,13 +71,11 @@ pub fn build<R: Read>(
     let (facts, trusted, jobs) = collector.finish();
     let graph = join::join(workspace.sorted(facts)?, &trusted, workspace, &mut report)?;
     let captures = chains::follow(graph, workspace, &mut report)?;
-    sections::write(
-        workspace.sorted(captures)?,
-        &jobs,
-        workspace,
-        sink,
-        &mut report,
-    )?;
+    let content = sections::IndexContent {
+        captures: workspace.sorted(captures)?,
+        jobs,
+    };
+    sections::write(content, workspace, sink, &mut report)?;
     Ok(report)
 }
 

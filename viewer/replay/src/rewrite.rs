@@ -211,8 +211,7 @@ pub fn refresh_value(
     time: Stamp,
     url: &Url,
 ) -> Option<String> {
-    let links =
-        Links::new(addresses.clone(), time, url.clone()).with_page_modifier(modifier);
+    let links = Links::new(addresses.clone(), time, url.clone()).with_page_modifier(modifier);
     references::refresh(value, &|reference| links.rewrite(reference, Purpose::Link))
 }
 

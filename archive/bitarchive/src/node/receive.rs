@@ -61,7 +61,7 @@ impl Node {
             if let EarlierUpload::Resume(points) = earlier {
                 if self.has_room_for_rest(upload, &layout, size)? {
                     let place = (volume, layout);
-                    return Upload::open(self, claim, upload.clone(), place, size, points);
+                    return self.open_upload(claim, place, size, points);
                 }
                 // The upload begins again on another volume, if one has room for all of it.
                 self.volumes.choose(size)?.ok_or(NodeError::NoSpace(size))?;
@@ -75,7 +75,7 @@ impl Node {
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
         let place = self.volumes.choose(size)?.ok_or(NodeError::NoSpace(size))?;
-        Upload::open(self, claim, upload.clone(), place, size, None)
+        self.open_upload(claim, place, size, None)
     }
 
     /// Finds the volume on which an earlier stream of an upload was cut.

@@ -20,12 +20,18 @@ const SEGMENT: u64 = 64 * GROUP_SIZE;
 /// A range on its way to a caller. Each segment is read past the page cache and checked before it leaves.
 pub(super) struct SegmentReader {
     node: Arc<Node>,
-    name: FileName,
-    root: Root,
-    /// The range that was asked for; an end of 0 is the end of the file.
-    range: (u64, u64),
+    wanted: WantedRange,
     sent: Counter,
     open: Option<OpenRange>,
+}
+
+/// The bytes that a caller asks for.
+pub(super) struct WantedRange {
+    pub(super) name: FileName,
+    pub(super) root: Root,
+    pub(super) start: u64,
+    /// 0 is the end of the file.
+    pub(super) end: u64,
 }
 
 /// The rest of the range, once the file is open.
@@ -36,18 +42,10 @@ struct OpenRange {
 }
 
 impl SegmentReader {
-    pub(super) const fn new(
-        node: Arc<Node>,
-        name: FileName,
-        root: Root,
-        range: (u64, u64),
-        sent: Counter,
-    ) -> Self {
+    pub(super) const fn new(node: Arc<Node>, wanted: WantedRange, sent: Counter) -> Self {
         Self {
             node,
-            name,
-            root,
-            range,
+            wanted,
             sent,
             open: None,
         }
@@ -77,7 +75,13 @@ impl SegmentReader {
     }
 
     fn open(&self) -> Result<OpenRange, Status> {
-        let (name, root, (start, end)) = (&self.name, self.root, self.range);
+        let WantedRange {
+            name,
+            root,
+            start,
+            end,
+        } = &self.wanted;
+        let (root, start, end) = (*root, *start, *end);
         let reading = self
             .node
             .open_file(name)
@@ -115,11 +119,11 @@ impl SegmentReader {
         let mut encoded = Vec::new();
         let ranges = std::iter::once(*offset..next).collect::<Vec<_>>();
         let content = FileContent {
-            root: self.root,
+            root: self.wanted.root,
             size: reading.entry.row.size,
         };
         encode(reading.copy(), content, &ranges, &mut encoded)
-            .map_err(|error| damaged(&self.name, &error))?;
+            .map_err(|error| damaged(&self.wanted.name, &error))?;
         self.sent.inc_by(encoded.len() as u64);
         let segment = wire::Segment {
             offset: *offset,

@@ -23,6 +23,7 @@ use tonic::Status;
 
 use super::*;
 use crate::early_end::EarlyEnd;
+use crate::node_jobs::NodeJobsParts;
 use crate::running::{RunOrder, RunStep, RunningJob};
 use test_node::TestNode;
 

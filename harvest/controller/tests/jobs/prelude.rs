@@ -216,7 +216,16 @@ pub(crate) async fn try_run(
 ) -> Result<JobReport, JobError> {
     let (_control, requests) = mpsc::unbounded_channel();
     let (progress, _) = watch::channel(CrawlProgress::default());
-    run_job(directory, environment, JobConsole { requests, progress, notify }).await
+    run_job(
+        directory,
+        environment,
+        JobConsole {
+            requests,
+            progress,
+            notify,
+        },
+    )
+    .await
 }
 
 /// Suspends a job as soon as it has fetched something: its archive file stays open.

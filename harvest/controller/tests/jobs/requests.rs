@@ -164,7 +164,15 @@ async fn second_process_of_a_job_is_refused() {
     let (progress, mut watched) = watch::channel(CrawlProgress::default());
     let environment = environment(None, Clock::system());
     let quiet = |_: JobNotice<'_>| {};
-    let first = run_job(&job, &environment, JobConsole { requests, progress, notify: &quiet });
+    let first = run_job(
+        &job,
+        &environment,
+        JobConsole {
+            requests,
+            progress,
+            notify: &quiet,
+        },
+    );
     let second = async {
         watched
             .wait_for(|progress| progress.is_paused)
@@ -173,7 +181,16 @@ async fn second_process_of_a_job_is_refused() {
         let again = JobDirectory::open(job.root()).unwrap();
         let (_control, requests) = mpsc::unbounded_channel();
         let (progress, _) = watch::channel(CrawlProgress::default());
-        let refused = run_job(&again, &environment, JobConsole { requests, progress, notify: &quiet }).await;
+        let refused = run_job(
+            &again,
+            &environment,
+            JobConsole {
+                requests,
+                progress,
+                notify: &quiet,
+            },
+        )
+        .await;
         control.send(CrawlCommand::Resume).unwrap();
         refused.unwrap_err()
     };

@@ -32,9 +32,17 @@ async fn suspended_upload_never_crawls_again() {
             control.send(CrawlCommand::Suspend).unwrap();
         }
     };
-    let report = run_job(&directory, &down, JobConsole { requests, progress, notify: &notify })
-        .await
-        .unwrap();
+    let report = run_job(
+        &directory,
+        &down,
+        JobConsole {
+            requests,
+            progress,
+            notify: &notify,
+        },
+    )
+    .await
+    .unwrap();
     assert_eq!(report.status, JobStatus::Suspended);
     assert_eq!(report.stop_reason, "Finished");
     assert!(

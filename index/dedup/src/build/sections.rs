@@ -12,18 +12,26 @@ use super::{BuildError, SortedLines, Workspace};
 use crate::layout::{self, Footer, HEADER};
 use crate::report::BuildReport;
 
-/// Writes an index of captures that are sorted, of these jobs.
+/// The content of an index.
+pub(super) struct IndexContent<'a> {
+    /// The captures, sorted.
+    pub(super) captures: SortedLines<'a>,
+    /// The jobs that they are of.
+    pub(super) jobs: BTreeSet<String>,
+}
+
+/// Writes an index.
 ///
 /// # Errors
 ///
 /// Those of the temporary files, and [`BuildError::Output`].
 pub(super) fn write(
-    mut captures: SortedLines<'_>,
-    jobs: &BTreeSet<String>,
+    content: IndexContent<'_>,
     workspace: Workspace<'_>,
     sink: &mut impl Write,
     report: &mut BuildReport,
 ) -> Result<(), BuildError> {
+    let IndexContent { mut captures, jobs } = content;
     let mut digests = workspace.sorter();
     let mut output = SealedOutput {
         sink,

@@ -12,7 +12,8 @@ use archive_model::{ByteSize, Period};
 use clap::{Args, ValueEnum};
 use harvest_controller::lock::{JobLock, LockError};
 use harvest_controller::{
-    JobConsole, JobDirectory, JobDirectoryError, JobEnvironment, JobError, JobNotice, RunSettings, run_job,
+    JobConsole, JobDirectory, JobDirectoryError, JobEnvironment, JobError, JobNotice, RunSettings,
+    run_job,
 };
 use harvest_crawler::crawl::CrawlProgress;
 use harvest_model::order::{NameServer, RobotsPolicy, ScopeKind};
@@ -264,7 +265,15 @@ impl Crawl {
         let (progress, watched) = watch::channel(CrawlProgress::default());
         let (told, root) = (bar.clone(), directory.root().to_owned());
         let notify = move |notice: JobNotice<'_>| told.tell(&words::of_notice(notice, &root));
-        let running = run_job(&directory, &environment, JobConsole { requests, progress, notify: &notify });
+        let running = run_job(
+            &directory,
+            &environment,
+            JobConsole {
+                requests,
+                progress,
+                notify: &notify,
+            },
+        );
         let ended = tokio::select! {
             ended = running => ended.map_err(|error| broken_off(&error, &directory))?,
             exit = signals.watch(&bar, &control) => return Ok(exit),

@@ -113,10 +113,11 @@ impl TestNode {
     }
 
     fn with(&self, settings: NodeBatchSettings) -> Arc<NodeJobs> {
-        let shared = (&self.clock, &self.tasks, None);
-        let counters = self.counters.clone();
-        let data = self.path("data");
-        Arc::new(NodeJobs::open(&self.node, &data, settings, shared, counters).unwrap())
+        let node_jobs = NodeJobs::open(NodeJobsParts {
+            settings,
+            ..self.parts()
+        });
+        Arc::new(node_jobs.unwrap())
     }
 
     fn running(&self) -> (i64, i64) {

@@ -12,7 +12,7 @@ use jiff::Timestamp;
 
 use super::root;
 use crate::instruments::JobInstruments;
-use crate::node_jobs::NodeJobs;
+use crate::node_jobs::{NodeJobs, NodeJobsParts};
 
 /// A node with the volumes `v1` in `one` and `v2` in `two`.
 pub(super) struct TestNode {
@@ -59,8 +59,15 @@ impl TestNode {
         }
         let (node, tasks) = (Arc::new(node), Tasks::new());
         let counters = JobInstruments::new(&Metrics::new()).unwrap();
-        let (settings, around) = (NodeBatchSettings::default(), (&clock, &tasks, None));
-        let node_jobs = NodeJobs::open(&node, node.data(), settings, around, counters.clone());
+        let node_jobs = NodeJobs::open(NodeJobsParts {
+            node: Arc::clone(&node),
+            data: node.data().to_owned(),
+            settings: NodeBatchSettings::default(),
+            clock: clock.clone(),
+            tasks: tasks.clone(),
+            executable: None,
+            instruments: counters.clone(),
+        });
         Self {
             node_jobs: Arc::new(node_jobs.unwrap()),
             directory,
@@ -68,6 +75,19 @@ impl TestNode {
             clock,
             tasks,
             counters,
+        }
+    }
+
+    /// The parts for other jobs on the same node.
+    pub(super) fn parts(&self) -> NodeJobsParts {
+        NodeJobsParts {
+            node: Arc::clone(&self.node),
+            data: self.node.data().to_owned(),
+            settings: NodeBatchSettings::default(),
+            clock: self.clock.clone(),
+            tasks: self.tasks.clone(),
+            executable: None,
+            instruments: self.counters.clone(),
         }
     }
 

@@ -33,10 +33,10 @@ async fn job_is_noted_before_it_runs() {
         let noted = "batch-running.json";
         std::fs::copy(data.join(noted), left.join(noted)).unwrap();
         drop(caller);
-        let settings = NodeBatchSettings::default();
-        let around = (&fixture.clock, &fixture.tasks, None);
-        let counters = fixture.counters.clone();
-        let again = NodeJobs::open(&fixture.node, &left, settings, around, counters);
+        let again = NodeJobs::open(NodeJobsParts {
+            data: left.clone(),
+            ..fixture.parts()
+        });
         (node_jobs, data) = (Arc::new(again.unwrap()), left);
     }
     let refused = begin(&node_jobs).await.err().expect("a refusal");
