@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use proto_archive::wire::Role;
+use proto_archive::wire::{AuditRequest, Role};
 use proto_archive::wire::ask_request::{Accept, Act, Remove};
 use proto_archive::wire::request_state::State as RequestStage;
 
@@ -60,6 +60,20 @@ async fn adopt(cluster: &Cluster, name: &FileName) -> Result<wire::AdoptFileResp
     Ok(officer(cluster).adopt(request).await?.into_inner())
 }
 
+/// Returns the lines of the audit trail about a file.
+async fn trail(cluster: &Cluster, file: &FileName) -> Vec<String> {
+    let request = AuditRequest {
+        file: file.to_string(),
+        since: String::new(),
+    };
+    let mut pages = officer(cluster).audit(request).await.unwrap().into_inner();
+    let mut lines = Vec::new();
+    while let Some(page) = pages.message().await.unwrap() {
+        lines.extend(page.lines.into_iter().map(|line| line.what));
+    }
+    lines
+}
+
 async fn found(cluster: &Cluster, kind: Kind) -> Vec<String> {
     check(cluster, of(kind)).await.unwrap().found()
 }
@@ -90,6 +104,12 @@ fn a_sidecar_that_rotted_is_written_anew() {
         for name in [&good, &bad] {
             assert_reads(cluster, name, &bytes, "one").await;
         }
+        // The act is in the trail also if the repository dies over it.
+        let lines = trail(cluster, &good).await;
+        let place = |what: &str| lines.iter().position(|line| line.contains(what));
+        let announced = place("to be rewritten from the admin data");
+        let done = place("was rewritten from the admin data");
+        assert!(announced.is_some() && announced < done, "{lines:#?}");
         // The sidecar that the damage hid is found by the next reading, and no other.
         let left = found(cluster, Kind::Checksums).await;
         assert!(
