@@ -10,7 +10,7 @@ use archive_model::{FailureKind, FileFailure, FileName, FileOutcome, Root};
 use crate::context::JobContext;
 use crate::early_end::EarlyEnd;
 use crate::output::{FileEvent, FileOutput};
-use crate::pick::{Pick, pick};
+use crate::pick::{Pick, PickedCopy, pick};
 use crate::source::{CopyProblem, ProvenCopy};
 
 /// Runs the job over one file, and sends its output.
@@ -23,13 +23,10 @@ pub(crate) fn compute(shared: &JobContext, name: &FileName, mut turn: FileOutput
             let done = failed(unread("it is known here and missing"));
             FileEvent::Done(Box::new(outcome(shared, &entry, root, done, 0)))
         }
-        Ok(Pick::Read {
-            entry,
-            root,
-            layout,
-        }) => match read(shared, (&entry, root, &layout), &mut turn) {
+        Ok(Pick::Read(picked)) => match read(shared, &picked, &mut turn) {
             Ok((done, output)) => {
-                FileEvent::Done(Box::new(outcome(shared, &entry, root, done, output)))
+                let done = outcome(shared, &picked.entry, picked.root, done, output);
+                FileEvent::Done(Box::new(done))
             }
             Err(ended) => FileEvent::Failed(ended),
         },
@@ -39,18 +36,23 @@ pub(crate) fn compute(shared: &JobContext, name: &FileName, mut turn: FileOutput
 
 fn read(
     shared: &JobContext,
-    (entry, root, layout): (&Entry, Root, &Layout),
+    picked: &PickedCopy,
     turn: &mut FileOutput,
 ) -> Result<(FileResult, u64), EarlyEnd> {
+    let PickedCopy {
+        entry,
+        root,
+        layout,
+    } = picked;
     let file = File {
         name: entry.name.clone(),
         size: entry.row.size,
-        root,
+        root: *root,
         stored: entry.row.stored.to_string(),
     };
     let copy = OnceLock::new();
     let counted = (&shared.bytes, &shared.instruments.bytes);
-    let mut source = ProvenCopy::new((entry, root, layout), &copy, &shared.control, counted);
+    let mut source = ProvenCopy::new(picked, &copy, &shared.control, counted);
     // A bug in a job, met by some odd file, must not cost the node that stores the others.
     let done = archive_daemon::spare(|| {
         let input = FileInput {

@@ -9,18 +9,23 @@ use crate::names::is_admitted;
 /// The copies of a file on this node now, and the one that is read.
 #[derive(Debug)]
 pub(crate) enum Pick {
-    /// The best copy that is online is read.
-    Read {
-        entry: Entry,
-        root: Root,
-        layout: Layout,
-    },
+    /// This copy is read: the best one that is online.
+    Read(PickedCopy),
     /// The node knows the file, and it is on no disk.
     Missing { entry: Entry, root: Root },
     /// The file may be on volumes that are offline.
     Offline(Vec<(VolumeId, String)>),
     /// The file was never here as a file of the archive, or was removed since its name was read.
     Gone,
+}
+
+/// The copy of a file that a job reads.
+#[derive(Debug)]
+pub(crate) struct PickedCopy {
+    pub(crate) entry: Entry,
+    /// The root that its bytes are proven against.
+    pub(crate) root: Root,
+    pub(crate) layout: Layout,
 }
 
 /// Looks the file up again: its name may have been read hours ago.
@@ -33,11 +38,11 @@ pub(crate) fn pick(node: &Node, name: &FileName) -> Result<Pick, NodeError> {
         };
         match node.layout(&entry.volume) {
             Ok(layout) if !matches!(entry.row.condition, Condition::Missing { .. }) => {
-                return Ok(Pick::Read {
+                return Ok(Pick::Read(PickedCopy {
                     entry,
                     root,
                     layout,
-                });
+                }));
             }
             Ok(_)
             | Err(NodeError::Offline {

@@ -8,8 +8,10 @@ use archive_batch::{Control, ReadError, Source};
 use archive_bitarchive::{Entry, Layout};
 use archive_daemon::Counter;
 use archive_durable::{DiskError, UncachedFile};
-use archive_model::{FileContent, Root};
+use archive_model::FileContent;
 use archive_proof::{ProvenReader, Unproven};
+
+use crate::pick::PickedCopy;
 
 /// The open files of a copy.
 #[derive(Debug)]
@@ -43,9 +45,7 @@ pub(crate) enum CopyProblem {
 
 /// A reader of one copy.
 pub(crate) struct ProvenCopy<'a> {
-    entry: &'a Entry,
-    root: Root,
-    layout: &'a Layout,
+    picked: &'a PickedCopy,
     copy: &'a OnceLock<OpenCopy>,
     reader: Option<ProvenReader<'a, UncachedFile, UncachedFile>>,
     control: &'a Control,
@@ -56,15 +56,13 @@ pub(crate) struct ProvenCopy<'a> {
 impl<'a> ProvenCopy<'a> {
     /// Makes a reader that opens the files into `copy` when it is first asked for bytes.
     pub(crate) fn new(
-        (entry, root, layout): (&'a Entry, Root, &'a Layout),
+        picked: &'a PickedCopy,
         copy: &'a OnceLock<OpenCopy>,
         control: &'a Control,
         counted: (&'a AtomicU64, &'a Counter),
     ) -> Self {
         Self {
-            entry,
-            root,
-            layout,
+            picked,
             copy,
             reader: None,
             control,
@@ -80,7 +78,7 @@ impl<'a> ProvenCopy<'a> {
 
     fn reader(&mut self) -> Result<&mut ProvenReader<'a, UncachedFile, UncachedFile>, ReadError> {
         if self.reader.is_none() {
-            let copy = match OpenCopy::open(self.layout, self.entry) {
+            let copy = match OpenCopy::open(&self.picked.layout, &self.picked.entry) {
                 Ok(copy) => self.copy.get_or_init(|| copy),
                 Err(error) => {
                     let reason = error.to_string();
@@ -89,8 +87,8 @@ impl<'a> ProvenCopy<'a> {
                 }
             };
             let content = FileContent {
-                root: self.root,
-                size: self.entry.row.size,
+                root: self.picked.root,
+                size: self.picked.entry.row.size,
             };
             let reader = ProvenReader::new(&copy.data, copy.outboard.as_ref(), content);
             self.reader = Some(reader);

@@ -20,6 +20,7 @@ use viewer_replay::request::{Addresses, Modifier, RequestedTime, Target, header_
 
 use super::delivered::{secure, set};
 use super::facts::facts;
+use super::mementos::MementoRequest;
 use super::{Server, Visit};
 use crate::answer::Notice;
 
@@ -145,8 +146,11 @@ impl Server {
         visit: &Visit,
         delivery: Delivery,
         time: Option<&RequestedTime>,
-        (modifier, target): (Option<Modifier>, &Target),
+        request: MementoRequest<'_>,
     ) -> Option<Result<Response<Body>, Notice>> {
+        let MementoRequest {
+            modifier, target, ..
+        } = request;
         match delivery {
             Delivery::Loader => Some(Ok(self.loader(visit, time, modifier, target))),
             Delivery::FramePage => Some(self.frame_page(visit, time, target)),

@@ -41,8 +41,11 @@ impl Server {
         };
         let (modifier, applied) = preferred_modifier(modifier, headers);
         let asked = CaptureRequest::new(modifier, headers);
-        let to_page = (modifier, target);
-        if let Some(other) = self.instead_of_page(visit, asked.delivery(), None, to_page) {
+        let preferred = MementoRequest {
+            modifier,
+            ..request
+        };
+        if let Some(other) = self.instead_of_page(visit, asked.delivery(), None, preferred) {
             return other;
         }
         let wanted = accept_datetime(values(headers, "accept-datetime"))
@@ -95,8 +98,11 @@ impl Server {
         let is_negotiable = modifier.is_none();
         let (modifier, applied) = preferred_modifier(modifier, headers);
         let asked = CaptureRequest::new(modifier, headers);
-        let to_page = (modifier, target);
-        if let Some(other) = self.instead_of_page(visit, asked.delivery(), Some(time), to_page) {
+        let preferred = MementoRequest {
+            modifier,
+            ..request
+        };
+        if let Some(other) = self.instead_of_page(visit, asked.delivery(), Some(time), preferred) {
             return other;
         }
         let near = self.near_target(visit, target, time.stamp()).await;
