@@ -14,7 +14,6 @@ use viewer_replay::banner::CaptureFault;
 use viewer_replay::content::{ContentKind, document_type, is_told};
 use viewer_replay::delivery::{Delivery, FetchFacts};
 use viewer_replay::html::escape;
-use viewer_replay::memento::Field;
 use viewer_replay::policy::{self, HostFacts};
 use viewer_replay::request::{Addresses, Modifier, Target};
 use viewer_replay::response::{Redirects, Reply, ReplyMethod, ReplyOptions};
@@ -23,7 +22,7 @@ use viewer_replay::rewrite::refresh_value;
 use super::document::{self, DocumentForm, DocumentPlan, DocumentStart};
 use super::facts::facts;
 use super::raw::{RawRequest, add_verdict, response};
-use super::shown::CaptureContent;
+use super::shown::{CaptureContent, OutgoingCapture};
 use super::{Server, Visit, record_failed};
 use crate::answer::Notice;
 use crate::records::{PayloadVerdict, RecordBody};
@@ -31,16 +30,6 @@ use crate::records::{PayloadVerdict, RecordBody};
 /// A mark on an answer whose bytes a browser may look at to learn their type, as it did when they were live.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SniffMarker;
-
-/// A capture on its way out.
-#[derive(Debug)]
-pub(super) struct OutgoingCapture {
-    pub(super) content: CaptureContent,
-    /// The URL that it is a capture of.
-    pub(super) url: String,
-    /// The fields that its address asks for.
-    pub(super) fields: Vec<Field>,
-}
 
 /// The request for a capture, as far as it decides about the form of the answer.
 #[derive(Debug)]

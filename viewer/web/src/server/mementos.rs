@@ -8,8 +8,8 @@ use viewer_replay::memento::{
 };
 use viewer_replay::request::{Modifier, RequestedTime, Target};
 
-use super::delivered::{CaptureRequest, OutgoingCapture};
-use super::shown::no_capture_of;
+use super::delivered::CaptureRequest;
+use super::shown::{OutgoingCapture, no_capture_of};
 use super::{Server, Visit, index_failed};
 use crate::answer::{Notice, put};
 use crate::settings::TimeGateAnswer;

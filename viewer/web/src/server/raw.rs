@@ -8,10 +8,9 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
 use viewer_replay::request::{Addresses, Modifier};
 use viewer_replay::response::{Extent, Redirects, Reply, ReplyMethod, ReplyOptions};
 
-use super::delivered::OutgoingCapture;
 use super::facts::facts;
 use super::mismatches::PayloadWatch;
-use super::shown::CaptureContent;
+use super::shown::{CaptureContent, OutgoingCapture};
 use super::{Server, Visit};
 use crate::answer::put;
 use crate::records::{PayloadVerdict, RecordBody, WholeBody};

@@ -9,6 +9,7 @@ use archive_formats::cdx::query::{
 };
 use archive_model::FileName;
 use std::time::Duration;
+use viewer_replay::memento::Field;
 use viewer_replay::request::Target;
 use viewer_replay::resolve::{
     HeadSource, NotFoundReason, Outcome, RecordFacts, ResolveStep, Resolver, ShownCapture,
@@ -34,6 +35,16 @@ pub(super) struct CaptureContent {
     /// The message whose head is shown.
     pub(super) message: StoredMessage,
     pub(super) payload: OpenRecord,
+}
+
+/// A capture on its way out.
+#[derive(Debug)]
+pub(super) struct OutgoingCapture {
+    pub(super) content: CaptureContent,
+    /// The URL that it is a capture of.
+    pub(super) url: String,
+    /// The fields that its address asks for.
+    pub(super) fields: Vec<Field>,
 }
 
 impl Server {
