@@ -13,7 +13,7 @@ use crate::checksum::Root;
 use crate::closed_set::closed_set;
 use crate::file_name::FileName;
 use crate::groups::Groups;
-use crate::replica::{NodeId, VolumeId};
+use crate::replica::{NodeId, ReplicaId, VolumeId, VolumeKey};
 
 /// A file on a volume of a node, as far as the node has looked.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -67,6 +67,17 @@ pub struct CopyPlace {
     pub node: NodeId,
     /// The volume of that node; a checksum replica has only one, its `table`.
     pub volume: VolumeId,
+}
+
+impl CopyPlace {
+    /// The volume by its whole name, for where no context names the replica.
+    pub fn in_replica(&self, replica: &ReplicaId) -> VolumeKey {
+        VolumeKey {
+            replica: replica.clone(),
+            node: self.node.clone(),
+            volume: self.volume.clone(),
+        }
+    }
 }
 
 impl fmt::Display for CopyPlace {

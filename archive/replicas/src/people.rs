@@ -77,26 +77,25 @@ impl Replicas {
         self.node(replica, node, &found.endpoint)
     }
 
-    /// Moves a copy into the attic of its volume.
+    /// Moves the copy on a volume into the attic there.
     pub async fn put_aside(
         &self,
-        replica: &ReplicaId,
+        volume: &VolumeKey,
         name: &FileName,
-        (node, volume): (&NodeId, &VolumeId),
         checksum: &Root,
         cause: &Cause,
     ) -> Result<AtticItem, CallError> {
         let request = wire::PutAsideRequest {
             name: name.to_string(),
-            volume: volume.to_string(),
+            volume: volume.volume.to_string(),
             checksum: fields::root_bytes(checksum),
             who: cause.who.clone(),
             why: cause.why.clone(),
             approval: cause.approval.clone().map(fields::approval_message),
         };
-        let mut client = self.live_node_client(replica, node).await?;
+        let mut client = self.live_node_client(&volume.replica, &volume.node).await?;
         let item = client.put_aside(request).await?.into_inner();
-        Ok(fields::attic_item(replica, item)?)
+        Ok(fields::attic_item(&volume.replica, item)?)
     }
 
     /// Restores a file from an attic.
@@ -144,20 +143,19 @@ impl Replicas {
         Ok(None)
     }
 
-    /// Gives a file its admission.
+    /// Gives the file on a volume its admission.
     pub async fn adopt(
         &self,
-        replica: &ReplicaId,
+        volume: &VolumeKey,
         name: &FileName,
-        (node, volume): (&NodeId, &VolumeId),
         admission: &str,
     ) -> Result<FileCopy, CallError> {
         let request = wire::AdoptRequest {
             name: name.to_string(),
-            volume: volume.to_string(),
+            volume: volume.volume.to_string(),
             admission: admission.to_owned(),
         };
-        let mut client = self.live_node_client(replica, node).await?;
+        let mut client = self.live_node_client(&volume.replica, &volume.node).await?;
         Ok(fields::file_copy(client.adopt(request).await?.get_ref())?)
     }
 

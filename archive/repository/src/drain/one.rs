@@ -371,9 +371,9 @@ impl DrainContext {
         self.people
             .note(cause.who.clone(), Some(name.clone()), what)
             .await?;
-        let place = (&old.node, &old.volume);
+        let volume = old.in_replica(&source.replica);
         let replicas = &self.people.transfers.calls.replicas;
-        let moving = replicas.put_aside(&source.replica, name, place, &root, &cause);
+        let moving = replicas.put_aside(&volume, name, &root, &cause);
         self.own.calls.reading(size, moving).await.map(drop)
     }
 

@@ -65,14 +65,14 @@ impl Preserver {
             );
             return Ok(RepairReport::of(RepairOutcome::Planned, what));
         }
-        let place = (&stranger.place.node, &stranger.place.volume);
+        let volume = stranger.place.in_replica(replica);
         let what = format!(
             "the sidecar in {replica}, volume {}, to be rewritten from the admin data if the bytes are what was admitted",
             stranger.place.volume
         );
         // Recorded before it is done: no act may be missing from the trail.
         self.note(file, repair_order, what).await?;
-        let adopting = self.calls.replicas.adopt(replica, file, place, &admission);
+        let adopting = self.calls.replicas.adopt(&volume, file, &admission);
         let copy = match self.calls.reading(content.size, adopting).await {
             Ok(copy) => copy,
             Err(error) if error.kind == Kind::Mismatch => {

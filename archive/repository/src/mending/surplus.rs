@@ -74,11 +74,11 @@ impl Preserver {
         // Recorded before it is done: no act may be missing from the trail.
         self.note(file, repair_order, what).await?;
         for place in &surplus {
-            let place = (&place.node, &place.volume);
+            let volume = place.in_replica(replica);
             let moving = self
                 .calls
                 .replicas
-                .put_aside(replica, file, place, &content.root, &cause);
+                .put_aside(&volume, file, &content.root, &cause);
             if let Err(error) = self.calls.reading(content.size, moving).await {
                 let what = format!("the node did not move it into the attic: {}", error.reason);
                 return Ok(RepairReport::of(RepairOutcome::Failed, what));

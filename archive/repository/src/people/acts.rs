@@ -11,7 +11,7 @@ use archive_ledger::admin::AdminRow;
 use archive_ledger::requests::{Request, RequestedAct, State, Subject};
 use archive_model::{
     Act, Approval, AtticItem, Digests, FileCopy, FileName, NodeId, ReplicaId, ReplicaKind,
-    ReplicaState, Root, UploadId, VolumeId,
+    ReplicaState, Root, UploadId, VolumeId, VolumeKey,
 };
 use archive_replicas::{Cause, admitted};
 use archive_rpc::{CallError, Kind};
@@ -168,13 +168,16 @@ impl People {
         let admitted = row.as_ref().map(|row| content(&row.record)).transpose()?;
         let size = admitted.map_or(0, |content| content.size);
         let is_wrong = admitted.is_none_or(|content| content.root != *checksum);
-        let moving = self.transfers.calls.replicas.put_aside(
-            replica,
-            name,
-            (&node, &volume),
-            checksum,
-            cause,
-        );
+        let copy_volume = VolumeKey {
+            replica: replica.clone(),
+            node: node.clone(),
+            volume: volume.clone(),
+        };
+        let moving = self
+            .transfers
+            .calls
+            .replicas
+            .put_aside(&copy_volume, name, checksum, cause);
         let place = match self.transfers.calls.reading(size, moving).await {
             Ok(aside) => aside.place.id,
             // An earlier try may have come so far: the attic tells.
@@ -338,11 +341,16 @@ impl People {
         let mut adopted = Vec::new();
         // First every copy with this root; then the replicas that only record the admission.
         for (id, node, volume) in holders.into_iter().chain(records) {
-            let adopting =
-                self.transfers
-                    .calls
-                    .replicas
-                    .adopt(&id, name, (&node, &volume), &admission);
+            let volume = VolumeKey {
+                replica: id.clone(),
+                node,
+                volume,
+            };
+            let adopting = self
+                .transfers
+                .calls
+                .replicas
+                .adopt(&volume, name, &admission);
             let copy = self.transfers.calls.reading(size, adopting).await?;
             self.restored(name, &id, &copy, &cause.who).await?;
             adopted.push(id.to_string());

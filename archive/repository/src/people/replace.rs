@@ -186,12 +186,12 @@ impl People {
             return Err(Kind::Storage.error(format!("{name} has no admission")));
         };
         let copy = self.copy_of(replacement).await?;
-        let place = (&copy.place.node, &copy.place.volume);
+        let volume = copy.place.in_replica(replica);
         let moving = self
             .transfers
             .calls
             .replicas
-            .put_aside(replica, name, place, checksum, cause);
+            .put_aside(&volume, name, checksum, cause);
         let aside = self.transfers.calls.reading(size, moving).await?;
         let what = format!(
             "the copy in {replica} is replaced, the old one is in the attic of volume {} of node {} as {}: {}",

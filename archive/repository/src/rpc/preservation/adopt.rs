@@ -35,8 +35,8 @@ pub(super) async fn adopt(
         let admission = row.admission.clone().unwrap_or_default();
         let size = row.record.content.as_ref();
         let size = size.map_or(0, |content| content.size);
-        let place = (&copy.place.node, &copy.place.volume);
-        let adopting = door.replicas.adopt(&replica, &name, place, &admission);
+        let volume = copy.place.in_replica(&replica);
+        let adopting = door.replicas.adopt(&volume, &name, &admission);
         people.transfers.calls.reading(size, adopting).await?
     } else {
         copy
