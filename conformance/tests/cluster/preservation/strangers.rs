@@ -2,9 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use proto_archive::wire::{AuditRequest, Role};
 use proto_archive::wire::ask_request::{Accept, Act, Remove};
 use proto_archive::wire::request_state::State as RequestStage;
+use proto_archive::wire::{AuditRequest, Role};
 
 use super::super::visits::root;
 use super::*;
