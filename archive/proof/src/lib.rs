@@ -17,8 +17,8 @@
 //!
 //! The rooms in reading order:
 //!
-//! - `chaining`, `pairs` (inner hashes, and how they are read), [`outboard`] (the format of the tree), [`tree`] (how one is
-//!   built), [`read_at`] (how this crate sees a file);
+//! - [`outboard`] (the format of the tree), [`tree`] (how one is built), [`rebuild`] (how it is made again), [`read_at`]
+//!   (how this crate sees a file);
 //! - [`mod@walk`] (which groups of a copy are good), [`reader`] (any bytes of a copy, proven before they are handed out);
 //! - [`ranges`], `join` (bytes with their proof, for someone else; slices that become one), [`record_proof`] (the same as one
 //!   file, offline), [`points`] (where a stream that was cut goes on);
@@ -86,6 +86,7 @@ pub mod points;
 pub mod ranges;
 pub mod read_at;
 pub mod reader;
+pub mod rebuild;
 pub mod receipt;
 pub mod record_proof;
 #[cfg(any(test, feature = "testing"))]
@@ -103,9 +104,10 @@ pub use points::{Points, Shelf};
 pub use ranges::{DecodeError, EncodeError, decode, encode, ranges_with_last};
 pub use read_at::{CopyBytes, ReadAt};
 pub use reader::{ProvenReader, Unproven};
+pub use rebuild::{RebuildError, rebuild_outboard};
 pub use receipt::{Custody, Receipt, ReceiptError};
 pub use record_proof::{ProofWriter, Proven, RecordProofError};
-pub use tree::{Prefix, RebuildError, Tree, TreeBuilder, rebuild_outboard};
+pub use tree::{Prefix, Tree, TreeBuilder};
 pub use trust::{InvalidTrustFile, TrustFile, TrustedKey, Verified, VerifyError};
 pub use version::UnknownVersion;
 pub use walk::{OutboardState, Walk, walk};

@@ -30,7 +30,7 @@ pub trait ReadAt {
 pub struct CopyBytes<'a> {
     /// The bytes of the file.
     pub data: &'a dyn ReadAt,
-    /// The tree over them; absent where there is none.
+    /// The tree over them, if it has one.
     pub outboard: Option<&'a dyn ReadAt>,
 }
 

@@ -362,52 +362,6 @@ fn nothing_comes_back_where_nothing_is_taken() {
     ));
 }
 
-#[test]
-fn only_what_is_old_is_purged() {
-    let machine = Machine::new();
-    let (node, _) = machine.start();
-    machine.store(&node, "a", &bytes(20_000)).unwrap();
-    let item = put_aside(&node, "a", &bytes(20_000)).unwrap();
-    for at in [now(), later(29 * DAY)] {
-        assert!(matches!(
-            purge(&node, &item, at),
-            Err(NodeError::TooYoung { .. })
-        ));
-    }
-    // A reason that says that the item is older makes it no older, nor does a reason that is gone.
-    let reason = machine.place(&item).join("why.json");
-    let text = std::fs::read_to_string(&reason).unwrap();
-    let mut forged: Reason = serde_json::from_str(&text).unwrap();
-    forged.at = Timestamp::UNIX_EPOCH;
-    std::fs::write(&reason, serde_json::to_vec(&forged).unwrap()).unwrap();
-    assert!(matches!(
-        purge(&node, &item, now()),
-        Err(NodeError::TooYoung { .. })
-    ));
-    std::fs::remove_file(&reason).unwrap();
-    assert!(matches!(
-        purge(&node, &item, later(29 * DAY)),
-        Err(NodeError::TooYoung { .. })
-    ));
-    std::fs::write(&reason, text).unwrap();
-    assert_eq!(purge(&node, &item, later(30 * DAY)).unwrap(), item.bytes);
-    assert!(items(&node).is_empty());
-    assert!(matches!(
-        purge(&node, &item, later(30 * DAY)),
-        Err(NodeError::NoItem { .. })
-    ));
-    // Items that no node put there are for people to look at.
-    std::fs::create_dir_all(machine.path("disk/attic/20200101T000000Z-x/inner")).unwrap();
-    std::fs::write(machine.path("disk/attic/20200101T000000Z-y"), "x").unwrap();
-    for odd in items(&node) {
-        assert!(matches!(
-            purge(&node, &odd, later(90 * DAY)),
-            Err(NodeError::Attic { .. })
-        ));
-    }
-    assert_eq!(items(&node).len(), 2);
-}
-
 /// Fails if a restart or a purge passes the brake uncounted.
 #[test]
 fn brake_survives_restart_and_counts_purges() {
