@@ -84,7 +84,7 @@ pub(crate) const FORMAT: &str = "holdfast-attic/1";
 pub(crate) const REASON_NAME: &str = "why.json";
 
 impl Reason {
-    /// The reason of an item that somebody asked for.
+    /// Makes the reason of an item that somebody asked for.
     pub fn new(kind: Kind, name: &FileName, at: Timestamp, cause: &Cause) -> Self {
         Self {
             format: FORMAT.to_owned(),
@@ -97,7 +97,7 @@ impl Reason {
         }
     }
 
-    /// The reason of what a node puts aside by itself.
+    /// Makes the reason of an item that a node puts aside by itself.
     pub(crate) fn of_leftover(name: &FileName, at: Timestamp, node: &NodeId, why: &str) -> Self {
         let cause = Cause {
             who: format!("node {node}"),
@@ -108,8 +108,8 @@ impl Reason {
     }
 }
 
-/// Moves those of `paths` that exist into a new directory of the attic, after the reason was written there. The name of the
-/// directory contains `id`, and is a free one.
+/// Moves the `paths` that exist into a new directory of the attic, after the reason was written there. The directory
+/// has a free name that contains `id`.
 pub fn put_aside(
     layout: &Layout,
     id: &str,

@@ -78,7 +78,7 @@ impl Node {
         let found = self.copy(&order.name, order.volume.as_ref(), now)?;
         let hold = self.hold(&order.name, Work::Mend)?;
         let layout = self.layout(&found.volume)?;
-        leftovers::finish_one(self, &found.volume, &layout, &order.name, now)?;
+        self.finish_cut_mend(&found.volume, &layout, &order.name, now)?;
         let row = self
             .catalog()
             .row(&found.name, &found.volume)?

@@ -193,8 +193,8 @@ pub async fn serve(
     };
     let stop = daemon.tasks.stop().cancelled_owned();
     let server = archive_rpc::Server::new(services(door), credentials).within(limits);
-    let served = server.serve_and_log(listener, stop);
-    daemon.tasks.spawn("rpc", served);
+    let serving = server.serve_and_log(listener, stop);
+    daemon.tasks.spawn("rpc", serving);
     tracing::info!(node = %own.node, %address, "the node listens");
     Ok(address)
 }

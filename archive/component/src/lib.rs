@@ -104,7 +104,7 @@ impl Component {
         Ok(Box::new(job::Files::new(self, arguments.to_vec(), limits)))
     }
 
-    /// Its reduce step, with these arguments and within these limits.
+    /// Returns the reduce step of the component, with these arguments and within these limits.
     ///
     /// # Errors
     ///
@@ -139,7 +139,7 @@ pub struct ComponentReducer {
 }
 
 impl ComponentReducer {
-    /// Makes the result of a job out of all the output, which comes by name of the files.
+    /// Runs over all the output, in the order of the names of the files, and writes the result of the job.
     ///
     /// # Errors
     ///

@@ -60,7 +60,7 @@ pub struct FeedFile {
 }
 
 impl FeedFile {
-    /// The content of the file.
+    /// Returns the content of the file.
     pub fn content(&self) -> FileContent {
         FileContent {
             root: self.root,
@@ -69,7 +69,7 @@ impl FeedFile {
     }
 }
 
-/// One change of which files the archive has.
+/// A change of which files the archive has.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FeedChange {
     /// The position behind this change.

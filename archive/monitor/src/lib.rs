@@ -131,8 +131,8 @@ pub async fn serve(settings: Settings, daemon: Daemon) -> Result<SocketAddr, Sta
     let services = rpc::services(door);
     let stopped = stop.cancelled_owned();
     let server = archive_rpc::Server::new(services, credentials).within(limits);
-    let served = server.serve_and_log(listener, stopped);
-    daemon.tasks.spawn("rpc", served);
+    let serving = server.serve_and_log(listener, stopped);
+    daemon.tasks.spawn("rpc", serving);
     tracing::info!(%replica, %address, "the monitor listens");
     Ok(address)
 }

@@ -49,7 +49,7 @@ struct Payload<'a> {
 }
 
 impl Admission {
-    /// The admitted content.
+    /// Returns the admitted content.
     pub fn content(&self) -> FileContent {
         FileContent {
             root: self.root,

@@ -20,7 +20,7 @@ use crate::ranges::{CHUNK, DecodeError, GROUPS, at_end, chunks};
 #[derive(Clone, Debug)]
 pub(crate) struct Part {
     pub(crate) content: FileContent,
-    /// Whole groups, or up to the end of the file.
+    /// The range of the slice: whole groups, or up to the end of the file.
     pub(crate) range: Range<u64>,
 }
 

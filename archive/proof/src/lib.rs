@@ -17,8 +17,8 @@
 //!
 //! The rooms in reading order:
 //!
-//! - [`outboard`] (the format of the tree), [`tree`] (how one is built), [`rebuild`] (how it is made again), [`read_at`]
-//!   (how this crate sees a file);
+//! - `chaining`, `pairs` (inner hashes, and how they are read), [`outboard`] (the format of the tree), [`tree`] (how one is
+//!   built), [`rebuild`] (how it is made again), [`read_at`] (how this crate sees a file);
 //! - [`mod@walk`] (which groups of a copy are good), [`reader`] (any bytes of a copy, proven before they are handed out);
 //! - [`ranges`], `join` (bytes with their proof, for someone else; slices that become one), [`record_proof`] (the same as one
 //!   file, offline), [`points`] (where a stream that was cut goes on);

@@ -1,6 +1,6 @@
 //! Ranges of a file with their proof: encoded where the file is, checked where they arrive.
 //!
-//! Owns what is promised of the stream; its format is `bao-tree`'s: pairs and data in pre-order, only the parts of the
+//! Owns the promises about the stream; its format is `bao-tree`'s: pairs and data in pre-order, only the parts of the
 //! tree that the ranges need, full 16 KiB groups without inner pairs, no header. Both ends must name the same content
 //! and ranges. Both work on one group at a time, whatever the size of the file.
 //!
@@ -32,11 +32,11 @@ pub fn ranges_with_last(ranges: &[Range<u64>], size: u64) -> Vec<Range<u64>> {
     ranges.iter().cloned().chain([last]).collect()
 }
 
-/// Writes the bytes of `copy` in `ranges` with their proof to `out` and says how many bytes it wrote.
+/// Writes the bytes of `copy` in `ranges` with their proof to `out`, and returns the number of bytes written.
 ///
-/// `ranges` are byte ranges in any order; what lies past the size is left out. Everything is held against the root before
-/// it is written, so a damaged copy fails instead of spreading. Only a file of one group needs no outboard.
-/// A group costs its 16 KiB and 64 bytes for each level of the tree: 17,408 bytes in a file of 1 GiB.
+/// `ranges` are byte ranges in any order; bytes past the size are left out. Every group is compared with the root before
+/// it is written, so that a damaged copy fails instead of spreading. Only a file of one group needs no outboard. A group
+/// costs its 16 KiB and 64 bytes for each level of the tree: 17,408 bytes in a file of 1 GiB.
 ///
 /// On an error part of the stream may have been written; [`decode`] refuses such a stream.
 ///
@@ -166,11 +166,11 @@ pub enum EncodeError {
     Sink(#[source] io::Error),
 }
 
-/// Checks an encoded stream against `content` and hands its bytes to `sink` with their offsets, ascending.
+/// Checks an encoded stream against `content` and passes its bytes to `sink` with their offsets, ascending.
 ///
-/// `sink` gets exactly the bytes in `ranges` that lie below the size, each once, at most 16 KiB at a time, and never a
-/// byte that is not proven. The stream must end where the ranges end: `encoded` is read until it says so. Without
-/// ranges, nothing is proven and nothing may come; only an empty file proves itself whatever the ranges.
+/// `sink` gets exactly the bytes in `ranges` that lie below the size, each once, at most 16 KiB at a time, and never an
+/// unproven byte. The stream must end where the ranges end: `encoded` is read to its end. Without ranges, nothing is
+/// proven and nothing may come; only an empty file proves itself for any ranges.
 ///
 /// # Errors
 ///

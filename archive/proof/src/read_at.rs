@@ -42,7 +42,7 @@ impl fmt::Debug for CopyBytes<'_> {
     }
 }
 
-/// Reads until `buffer` is full, the bytes end, or a read fails; says how many bytes are good in each case.
+/// Reads until `buffer` is full, the bytes end, or a read fails; returns the number of good bytes in each case.
 pub(crate) fn fill<R: ReadAt + ?Sized>(
     source: &R,
     offset: u64,

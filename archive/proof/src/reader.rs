@@ -100,7 +100,7 @@ struct Window {
 }
 
 impl<'a, D: ReadAt + ?Sized, O: ReadAt + ?Sized> ProvenReader<'a, D, O> {
-    /// A reader of the bytes of `content`. Nothing is read yet.
+    /// Makes a reader of the bytes of `content`. Reads nothing yet.
     pub fn new(data: &'a D, outboard: Option<&'a O>, content: FileContent) -> Self {
         let FileContent { root, size } = content;
         Self {

@@ -60,9 +60,9 @@ pub enum RebuildError {
     /// The data cannot be read: repair it first.
     #[error("the data cannot be read at byte {offset}; repair the file before its outboard")]
     Read {
-        /// The first byte that could not be read.
+        /// The offset of the first byte that could not be read.
         offset: u64,
-        /// Why.
+        /// The error of the operating system.
         source: io::Error,
     },
     /// The data is not what the root says (also when it is too short): repair it first.

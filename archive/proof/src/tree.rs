@@ -54,7 +54,7 @@ pub struct Tree<W> {
 }
 
 impl<W> Tree<W> {
-    /// The content that the tree proves.
+    /// Returns the content that the tree proves.
     pub fn content(&self) -> FileContent {
         FileContent {
             root: self.root,

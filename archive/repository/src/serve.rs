@@ -310,8 +310,8 @@ pub async fn serve(settings: Settings, daemon: Daemon) -> Result<SocketAddr, Sta
     let stop = daemon.tasks.stop();
     let (services, stopped) = (services(door), stop.cancelled_owned());
     let server = archive_rpc::Server::new(services, credentials).within(limits);
-    let served = server.serve_and_log(listener, stopped);
-    daemon.tasks.spawn("rpc", served);
+    let serving = server.serve_and_log(listener, stopped);
+    daemon.tasks.spawn("rpc", serving);
     tracing::info!(%address, "the repository is listening");
     Ok(address)
 }

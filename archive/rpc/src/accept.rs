@@ -36,12 +36,12 @@ use crate::tls::{Credentials, Loaded};
 pub(crate) struct Acceptor {
     pub(crate) credentials: Credentials,
     pub(crate) limits: Limits,
-    /// Ends every connection.
+    /// The token that ends every connection.
     pub(crate) cut: CancellationToken,
 }
 
 impl Acceptor {
-    /// Accepts until nobody takes the connections any more. Then the listener is closed.
+    /// Accepts connections until their receiver is dropped. Then the listener is closed.
     pub(crate) async fn accept(self, listener: TcpListener, ready: mpsc::Sender<Connection>) {
         let Self {
             credentials,
@@ -80,7 +80,7 @@ impl Acceptor {
                     if live.len() >= limits.connections {
                         live.retain(|peer| !peer.cut.is_cancelled());
                     }
-                    // The credentials may have been exchanged while hands were shaken.
+                    // The credentials may have been exchanged during the handshake.
                     if Arc::ptr_eq(&shaken.loaded, &current) || shaken.live.is_good(&current) {
                         match Connection::new(&shaken.live, shaken.stream, &room) {
                             Ok(connection) => {

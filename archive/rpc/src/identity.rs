@@ -92,7 +92,7 @@ impl Identity {
         })
     }
 
-    /// The caller of an RPC, for a handler of a server as [`Server`](crate::Server).
+    /// Returns the caller of an RPC, for a handler of a [`Server`](crate::Server).
     ///
     /// # Errors
     ///

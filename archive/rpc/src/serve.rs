@@ -188,7 +188,7 @@ impl Server {
             health.stop().await;
             draining.cancel();
         };
-        // Boxed: it is large, and callers keep futures of this function within theirs.
+        // The future is boxed because it is large, and callers keep futures of this function within theirs.
         let mut serving = Box::pin(async {
             tokio::join!(
                 server.serve_with_incoming_shutdown(connections, stop),

@@ -9,7 +9,7 @@ use crate::names::is_admitted;
 /// The copies of a file on this node now, and the one that is read.
 #[derive(Debug)]
 pub(crate) enum Pick {
-    /// This copy is read: the best one that is online.
+    /// The best copy that is online is read.
     Read(PickedCopy),
     /// The node knows the file, and it is on no disk.
     Missing { entry: Entry, root: Root },

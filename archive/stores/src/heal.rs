@@ -112,7 +112,7 @@ impl Healer {
         });
     }
 
-    /// Brings a file from the replicas that have it; each part from one that has it intact.
+    /// Copies a file into a replica from the replicas that have it. Each part comes from a donor that has it intact.
     pub fn heal(&self, order: CopyOrder) {
         let CopyOrder {
             item,

@@ -237,12 +237,12 @@ impl Transfers {
         }
     }
 
-    /// Brings one replica the bytes of `feed`, then the admission; reports how it went.
+    /// Uploads the bytes of `feed` into one replica, then the admission, and reports the outcome to the coordinator.
     pub async fn fill(&self, replica: ReplicaId, item: Item, feed: UploadFeed) {
         self.fill_from(replica, item, feed, Route::default()).await;
     }
 
-    /// The same, by this route.
+    /// Uploads as [`Transfers::fill`] does, by `route`.
     async fn fill_from(&self, replica: ReplicaId, item: Item, mut feed: UploadFeed, route: Route) {
         let given_up = feed.sealed.clone();
         let filled = self.upload(&replica, &item, &mut feed, route);
@@ -330,7 +330,7 @@ impl Transfers {
                 tell(Event::Progress { replica }).await;
             }
         }
-        // The stream ended or broke off: only the verdict tells.
+        // The stream ended or broke off: only the verdict tells which.
         let verdict = match feed.sealed.wait_for(Option::is_some).await {
             Ok(verdict) => verdict.clone(),
             Err(_given_up) => None,

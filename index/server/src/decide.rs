@@ -5,7 +5,7 @@ use archive_model::{ChangeKind, FileContent};
 /// A file that the index knows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct KnownFile {
-    /// The content that its name stands for, kept so that other content is noticed; absent if that was not kept.
+    /// The content of which the index has the captures; `None` if that was not kept.
     pub(crate) content: Option<FileContent>,
     /// Whether the captures of the file are hidden.
     pub(crate) is_withdrawn: bool,

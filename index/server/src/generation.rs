@@ -193,8 +193,8 @@ impl Generations {
         let (credentials, limits) = (self.credentials.clone(), self.limits);
         let stopped = stop.cancelled_owned();
         let server = archive_rpc::Server::new(services, credentials).within(limits);
-        let served = server.serve_and_log(listener, stopped);
-        tasks.spawn("rpc", served);
+        let serving = server.serve_and_log(listener, stopped);
+        tasks.spawn("rpc", serving);
         Ok(Generation { tasks, health })
     }
 

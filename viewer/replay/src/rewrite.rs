@@ -44,7 +44,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use archive_formats::date::Stamp;
-use encoding_rs::{Decoder, Encoding, UTF_8};
+use encoding_rs::{Decoder, Encoding};
 use lol_html::{AsciiCompatibleEncoding, MemorySettings};
 use thiserror::Error;
 use url::Url;

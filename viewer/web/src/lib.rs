@@ -324,8 +324,8 @@ async fn watch_health(
     let stop = daemon.tasks.stop();
     let stopped = stop.cancelled_owned();
     let server = archive_rpc::Server::new(services, credentials).within(limits);
-    let served = server.serve_and_log(listener, stopped);
-    daemon.tasks.spawn("rpc", served);
+    let serving = server.serve_and_log(listener, stopped);
+    daemon.tasks.spawn("rpc", serving);
     tracing::info!(%address, "the viewer listens");
     Ok(())
 }

@@ -31,7 +31,7 @@ impl FileRun<'_> {
             let dictionary = if from > 0
                 && known.is_some_and(|known| known.compression() == Compression::Zstd)
             {
-                // Where it cannot be read, frames that want it cannot either.
+                // If the dictionary cannot be read, frames that want it cannot either.
                 let beginning = RefCell::new(None);
                 Dictionary::read(Input::new(shown, control, &beginning, 0)).unwrap_or(None)
             } else {
@@ -61,7 +61,7 @@ impl FileRun<'_> {
             if self.done.records > 0 {
                 self.done.more_failures += reader.omitted_defects();
             }
-            // What a stretch without a record seems to be is no knowledge.
+            // The format that a stretch without a record seems to have is no knowledge.
             if hole.is_none() {
                 known = reader.known().or(known);
             }
@@ -156,7 +156,8 @@ impl FileRun<'_> {
                 Err(error) => error,
             };
             self.control.check()?;
-            // Those of the record, unless the job has taken them; then it is told as failed, and those before it here.
+            // The defects of the record, unless the job has taken them: then the record is reported as failed, and only the
+            // defects before it are reported here.
             let rest = reader.take_defects();
             defects(if rest.is_empty() { &before } else { &rest }, done);
             if let JobError::Read(error) = &error

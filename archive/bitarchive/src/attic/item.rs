@@ -84,9 +84,9 @@ pub struct Removal {
     pub name: FileName,
     /// The volume of the copy.
     pub volume: VolumeId,
-    /// The root that the copy must have on the medium: who removes it names its content, not only its place.
+    /// The root that the copy must have on the medium: a removal names the content, not only the place.
     pub checksum: Root,
-    /// Who asked, and why.
+    /// The person who asked, and the reason.
     pub cause: Cause,
 }
 
@@ -97,13 +97,13 @@ pub struct ItemReference {
     pub volume: VolumeId,
     /// The item.
     pub id: AtticId,
-    /// The root of the whole file in it, where that has to be named.
+    /// The root of the whole file in the item, if that has to be named.
     pub checksum: Option<Root>,
-    /// Who asked, and why.
+    /// The person who asked, and the reason.
     pub cause: Cause,
 }
 
-/// The error about a cause: which half of it is wrong, and in what.
+/// The error about a cause, which names the half that is wrong, and why.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{field}` {reason}")]
 pub struct InvalidCause {

@@ -73,7 +73,7 @@ pub async fn serve(settings: Settings, daemon: Daemon) -> Result<SocketAddr, Sta
     tracing::info!(replica = %replica.replica(), %address, "the checksum replica listens");
     let stopped = daemon.tasks.stop().cancelled_owned();
     let server = archive_rpc::Server::new(services(door), credentials).within(limits);
-    let served = server.serve_and_log(listener, stopped);
-    daemon.tasks.spawn("rpc", served);
+    let serving = server.serve_and_log(listener, stopped);
+    daemon.tasks.spawn("rpc", serving);
     Ok(address)
 }

@@ -58,7 +58,7 @@ pub(crate) fn finish_cut(
             continue;
         };
         match journal_file(last) {
-            Some(name) => match finish_one(node, volume, layout, &name, now) {
+            Some(name) => match node.finish_cut_mend(volume, layout, &name, now) {
                 Err(NodeError::Disk(error)) => tidied(volume, Err(error))?.unwrap_or_default(),
                 other => other?,
             },
@@ -70,60 +70,62 @@ pub(crate) fn finish_cut(
     Ok(())
 }
 
-/// Finishes or removes the leftovers of mends of one file.
-fn finish_one(
-    node: &Node,
-    volume: &VolumeId,
-    layout: &Layout,
-    name: &FileName,
-    now: Timestamp,
-) -> Result<(), NodeError> {
-    let beside = MendPaths::new(layout, name);
-    let blame = |error: DiskError| node.blame(volume, error);
-    method::clear(&beside).map_err(blame)?;
-    let journal = match Journal::open(&beside.journal) {
-        Err(error) if error.is_absent() => return Ok(()),
-        Err(error) if !error.is_exhausted() => {
-            tracing::warn!(file = %name, %volume, %error, "the journal of a mend cannot be read; verify the file, then mend it again");
-            note_replaced(node, volume, name, now)?;
+impl Node {
+    /// Finishes or removes the leftovers of mends of one file.
+    pub(super) fn finish_cut_mend(
+        &self,
+        volume: &VolumeId,
+        layout: &Layout,
+        name: &FileName,
+        now: Timestamp,
+    ) -> Result<(), NodeError> {
+        let beside = MendPaths::new(layout, name);
+        let blame = |error: DiskError| self.blame(volume, error);
+        method::clear(&beside).map_err(blame)?;
+        let journal = match Journal::open(&beside.journal) {
+            Err(error) if error.is_absent() => return Ok(()),
+            Err(error) if !error.is_exhausted() => {
+                tracing::warn!(file = %name, %volume, %error, "the journal of a mend cannot be read; verify the file, then mend it again");
+                note_replaced(self, volume, name, now)?;
+                return directory::remove_name(&beside.journal).map_err(blame);
+            }
+            other => other.map_err(blame)?,
+        };
+        let Some(journal) = journal else {
+            tracing::info!(file = %name, %volume, "a mend in place was cut before it began");
             return directory::remove_name(&beside.journal).map_err(blame);
-        }
-        other => other.map_err(blame)?,
-    };
-    let Some(journal) = journal else {
-        tracing::info!(file = %name, %volume, "a mend in place was cut before it began");
-        return directory::remove_name(&beside.journal).map_err(blame);
-    };
-    let target = layout.target(name);
-    if !is_file(&target.file)? {
-        tracing::warn!(file = %name, %volume, "a mend in place was cut, and its file is gone");
-        return journal.remove().map_err(blame);
-    }
-    let change = journal.change();
-    match admitted(node, volume, layout, name)? {
-        Ok(admitted) if change.name == *name && admitted == (change.size, change.root) => {}
-        Ok(_) => {
-            tracing::error!(file = %name, %volume, ?change, "the journal of a mend is not that of this file; it is removed");
+        };
+        let target = layout.target(name);
+        if !is_file(&target.file)? {
+            tracing::warn!(file = %name, %volume, "a mend in place was cut, and its file is gone");
             return journal.remove().map_err(blame);
         }
-        Err(why) => {
-            tracing::error!(file = %name, %volume, why, "a mend in place waits until it is known what the file is");
-            return Ok(());
+        let change = journal.change();
+        match admitted(self, volume, layout, name)? {
+            Ok(admitted) if change.name == *name && admitted == (change.size, change.root) => {}
+            Ok(_) => {
+                tracing::error!(file = %name, %volume, ?change, "the journal of a mend is not that of this file; it is removed");
+                return journal.remove().map_err(blame);
+            }
+            Err(why) => {
+                tracing::error!(file = %name, %volume, why, "a mend in place waits until it is known what the file is");
+                return Ok(());
+            }
         }
-    }
-    match journal.apply(&target.file) {
-        Err(error) if error.is_taken() => {
-            tracing::warn!(file = %name, %volume, %error, "a mend in place cannot be finished");
-            return Ok(());
+        match journal.apply(&target.file) {
+            Err(error) if error.is_taken() => {
+                tracing::warn!(file = %name, %volume, %error, "a mend in place cannot be finished");
+                return Ok(());
+            }
+            other => other.map_err(blame)?,
         }
-        other => other.map_err(blame)?,
+        if !journal.is_in(&target.file).map_err(blame)? {
+            tracing::warn!(file = %name, %volume, "read back, the groups of a mend in place are not what was written");
+        }
+        tracing::info!(file = %name, %volume, groups = journal.change().groups.len(), "a mend in place was finished");
+        note_replaced(self, volume, name, now)?;
+        journal.remove().map_err(blame)
     }
-    if !journal.is_in(&target.file).map_err(blame)? {
-        tracing::warn!(file = %name, %volume, "read back, the groups of a mend in place are not what was written");
-    }
-    tracing::info!(file = %name, %volume, groups = journal.change().groups.len(), "a mend in place was finished");
-    note_replaced(node, volume, name, now)?;
-    journal.remove().map_err(blame)
 }
 
 /// Returns the size and root that a file should have, by its row or else by its sidecar.

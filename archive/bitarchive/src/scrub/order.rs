@@ -196,7 +196,7 @@ pub(crate) struct SurveyedVolumes {
     pub(crate) retired: Vec<VolumeId>,
 }
 
-/// A survey of the rows, one by one: it keeps the most urgent ones, and sums up the rest.
+/// A survey of the rows, one by one, which keeps the most urgent copies and sums up the rest.
 #[derive(Debug)]
 pub(crate) struct Survey {
     policy: ReadPolicy,
@@ -253,7 +253,7 @@ impl Survey {
         self
     }
 
-    /// Looks at one row.
+    /// Takes one row into the survey.
     pub(crate) fn see(&mut self, entry: &Entry) {
         if self.volumes.retired.contains(&entry.volume) {
             return;

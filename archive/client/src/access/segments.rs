@@ -27,7 +27,7 @@ pub(super) struct Piece {
 pub(super) struct ExpectedRange {
     name: FileName,
     content: FileContent,
-    /// The bytes that are wanted.
+    /// The range of bytes that are wanted.
     wanted: Range<u64>,
     /// The range of bytes that are still to come, from a group's first byte to a group's last.
     rest: Range<u64>,

@@ -100,7 +100,7 @@ fn with_both_damaged_nothing_wrong_is_handed_out() {
             let at = (usize::from(pick) * 677 + index * 997) % rotten.len();
             rotten[at] ^= 1;
         }
-        // `read_all` holds each byte against the original.
+        // `read_all` compares each byte with the original.
         let bad = read_all(data.as_slice(), Some(&rotten), content, &original, 70_000);
         assert!(!bad.is_empty());
         let bad = read_all(data.as_slice(), None, content, &original, 70_000);

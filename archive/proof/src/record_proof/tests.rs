@@ -1,6 +1,6 @@
 //! Record proofs: how they are written, and every way in which one is refused.
 
-use archive_model::FileName;
+use archive_model::{FileName, Root};
 
 use super::*;
 use crate::admission::tests::{admission, key, trust};

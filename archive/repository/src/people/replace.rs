@@ -18,7 +18,7 @@ use archive_model::{AtticItem, FileCopy, FileName, Finder, ReplicaId, Root};
 use archive_replicas::Cause;
 use archive_rpc::answers::{Outlet, Progress, feed};
 use archive_rpc::{CallError, Kind};
-use archive_stores::transfer::{Item, UploadVerdict};
+use archive_stores::transfer::{Item, UploadFeed, UploadVerdict};
 use bytes::Bytes;
 use tokio::sync::{mpsc, oneshot, watch};
 
@@ -282,7 +282,9 @@ impl People {
             drop((seal, lane));
             Ok::<(), CallError>(())
         };
-        let filling = self.transfers.fill(replica.clone(), item, chunks, sealed);
+        let filling = self
+            .transfers
+            .fill(replica.clone(), item, UploadFeed { chunks, sealed });
         let ((), read) = tokio::join!(filling, reading);
         read?;
         // The report of the transfer was sent before: this answer follows it.

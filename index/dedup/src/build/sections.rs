@@ -63,7 +63,7 @@ pub(super) fn write(
         output.write("\n")?;
     }
     let last = output.length;
-    for job in jobs {
+    for job in &jobs {
         output.write(&format!("{job}\n"))?;
     }
     let mut footer = Footer {

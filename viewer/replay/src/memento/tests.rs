@@ -134,13 +134,11 @@ fn time_gate_answers_to_the_letter() {
          <https://r.example.org/all/20070601000000/http://a.dk/%C3%A6?x=%3Cy%3E>; rel=\"last memento\"; datetime=\"Fri, 01 Jun 2007 00:00:00 GMT\""
     );
     let vary = ("Vary", "accept-datetime, prefer".to_owned());
-    let direct = time_gate(
-        &addresses(),
-        url,
-        &neighbours,
-        TimeGateStyle::Direct,
-        Some(Modifier::Identity),
-    );
+    let gate = TimeGate {
+        style: TimeGateStyle::Direct,
+        modifier: Some(Modifier::Identity),
+    };
+    let direct = gate.fields(&addresses(), url, &neighbours);
     assert_eq!(
         direct,
         [
@@ -157,13 +155,11 @@ fn time_gate_answers_to_the_letter() {
             ("Link", full.clone()),
         ]
     );
-    let redirect = time_gate(
-        &addresses(),
-        url,
-        &neighbours,
-        TimeGateStyle::Redirect,
-        None,
-    );
+    let gate = TimeGate {
+        style: TimeGateStyle::Redirect,
+        modifier: None,
+    };
+    let redirect = gate.fields(&addresses(), url, &neighbours);
     assert_eq!(
         redirect,
         [

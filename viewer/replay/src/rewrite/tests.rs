@@ -1,6 +1,6 @@
 //! Tests of rewriting.
 
-use encoding_rs::EUC_JP;
+use encoding_rs::{EUC_JP, UTF_8};
 
 use super::*;
 

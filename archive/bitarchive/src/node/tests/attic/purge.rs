@@ -44,7 +44,7 @@ fn only_what_is_old_is_purged() {
             Err(NodeError::TooYoung { .. })
         ));
     }
-    // A reason that says it is older makes it no older, nor does one that is gone.
+    // A reason that says that the item is older makes it no older, nor does a reason that is gone.
     let reason = machine.place(&item).join("why.json");
     let text = std::fs::read_to_string(&reason).unwrap();
     let mut forged: Reason = serde_json::from_str(&text).unwrap();
@@ -66,7 +66,7 @@ fn only_what_is_old_is_purged() {
         purge(&node, &item, later(30 * DAY)),
         Err(NodeError::NoItem { .. })
     ));
-    // What no node put there is looked at by people.
+    // Items that no node put there are for people to look at.
     std::fs::create_dir_all(machine.path("disk/attic/20200101T000000Z-x/inner")).unwrap();
     std::fs::write(machine.path("disk/attic/20200101T000000Z-y"), "x").unwrap();
     for odd in items(&node) {
