@@ -37,7 +37,7 @@ pub struct FileResult {
 pub struct FileInput<'a> {
     /// The file, as the job is told of it.
     pub file: &'a File,
-    /// Its bytes.
+    /// The bytes of the file.
     pub source: &'a mut dyn Source,
 }
 

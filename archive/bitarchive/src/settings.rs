@@ -205,7 +205,7 @@ pub enum InvalidSettings {
     TooLong {
         /// The setting.
         setting: &'static str,
-        /// Its value.
+        /// The value of the setting.
         set: Period,
         /// The longest value that works.
         most: Period,

@@ -112,7 +112,7 @@ impl TimeGateStyle {
 /// A TimeGate, which leads to captures in one form.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TimeGate {
-    /// How it answers.
+    /// The way in which it answers.
     pub style: TimeGateStyle,
     /// The form of the captures that it leads to.
     pub modifier: Option<Modifier>,

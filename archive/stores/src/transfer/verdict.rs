@@ -1,4 +1,4 @@
-//! What comes to the uploads of a file: bytes, and then the verdict, for which they wait once their last byte is sent.
+//! The bytes and the verdict that come to an upload: uploads of a file wait for the verdict once their last byte is sent.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ pub type Seal = watch::Sender<Option<UploadVerdict>>;
 /// The receiver that takes the verdict from a [`Seal`] to one upload.
 pub type VerdictReceiver = watch::Receiver<Option<UploadVerdict>>;
 
-/// What comes to one upload: the bytes of the file in order, and then the verdict.
+/// The feed of one upload: the bytes of the file in order, and then the verdict.
 #[derive(Debug)]
 pub struct UploadFeed {
     /// The bytes.
