@@ -41,7 +41,16 @@ impl Admin {
     /// Returns the trail up to its newest line. The number of that line is read first: lines that are added meanwhile
     /// are behind it.
     pub fn trail(&self) -> Result<TrailSnapshot<'_>, DbError> {
+        self.trail_with(|| {})
+    }
+
+    /// Returns the same; `meanwhile` happens between the two readings of the table.
+    pub(crate) fn trail_with(
+        &self,
+        meanwhile: impl FnOnce(),
+    ) -> Result<TrailSnapshot<'_>, DbError> {
         let last = self.audit.last()?.map(|(number, _)| number);
+        meanwhile();
         let lines = Box::new(self.audit.scan()?);
         Ok(TrailSnapshot { lines, last })
     }

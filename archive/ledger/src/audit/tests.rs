@@ -3,6 +3,7 @@
 use std::fs;
 
 use super::*;
+use crate::audit_log::{AuditLog, Position};
 
 fn line(number: u64) -> AuditLine {
     AuditLine {
@@ -85,4 +86,94 @@ fn trail_is_whole_wherever_its_writer_stopped() {
         Trail::read(&admin, &at).unwrap().last().unwrap().is_err(),
         "a hole is no end"
     );
+}
+
+/// The writers of the trail, each step of theirs alone.
+struct Writers<'a> {
+    admin: &'a Admin,
+    log: AuditLog,
+    /// Where the log ends.
+    position: Position,
+    /// The lines that were committed.
+    committed: u64,
+}
+
+/// A step of the writers.
+#[derive(Clone, Copy, Debug)]
+enum WriterStep {
+    /// A change with two lines is committed.
+    Commit,
+    /// All rows are made durable in the log.
+    Append,
+    /// The rows that are in the log are deleted from the table, but for the newest.
+    Delete,
+}
+
+impl Writers<'_> {
+    fn take(&mut self, steps: &[WriterStep]) {
+        for step in steps {
+            match step {
+                WriterStep::Commit => {
+                    let mut changes = self.admin.change();
+                    for number in [self.committed, self.committed + 1] {
+                        changes.note(line(number));
+                    }
+                    self.admin.commit(changes).unwrap();
+                    self.committed += 2;
+                }
+                WriterStep::Append => {
+                    let rows = self.admin.audit_rows(self.log.next()).unwrap();
+                    let rows: Vec<_> = rows.map(Result::unwrap).collect();
+                    self.position = self.log.append(&rows).unwrap();
+                }
+                WriterStep::Delete => {
+                    let last = self.log.next().saturating_sub(1);
+                    self.admin.set_log_end(self.position, last).unwrap();
+                }
+            }
+        }
+    }
+}
+
+/// Lets writers take steps at each point of a reading: between the two readings of the table, before the log is opened, and
+/// after the first line. The log has files of a few lines, so that it also begins new ones.
+///
+/// Fails if a reader sees a gap in the numbers, a line out of order, one twice, or not all that were committed before.
+#[test]
+fn trail_is_gapless_while_writers_take_steps() {
+    use WriterStep::{Append, Commit, Delete};
+    let directory = tempfile::tempdir().unwrap();
+    let at = directory.path().join("audit");
+    let admin = Admin::init(&directory.path().join("data")).unwrap();
+    let begun = trail_writer::open(&admin, &at, &|| false).unwrap();
+    drop(begun);
+    let log = AuditLog::open(&at, admin.log_end().unwrap(), &admin, 600, &|| false).unwrap();
+    let mut writers = Writers {
+        admin: &admin,
+        log,
+        position: Position::start(),
+        committed: 0,
+    };
+    let turns: [&[WriterStep]; 5] = [
+        &[],
+        &[Commit],
+        &[Append],
+        &[Append, Delete],
+        &[Commit, Append, Delete, Commit],
+    ];
+    for (first, second, third) in (0..125).map(|at| (at / 25, at / 5 % 5, at % 5)) {
+        writers.take(&[Commit]);
+        let before = writers.committed;
+        let snapshot = admin.trail_with(|| writers.take(turns[first])).unwrap();
+        writers.take(turns[second]);
+        let mut trail = Trail::of(snapshot, &at).unwrap();
+        let mut entries = vec![trail.next().unwrap().unwrap()];
+        writers.take(turns[third]);
+        entries.extend(trail.map(Result::unwrap));
+        assert_eq!(entries.len() as u64, before, "{first} {second} {third}");
+        for (number, entry) in (0..).zip(&entries) {
+            assert_eq!((entry.number, &entry.line), (number, &line(number)));
+        }
+    }
+    assert!(writers.position.file > 10, "{:?}", writers.position);
 }
