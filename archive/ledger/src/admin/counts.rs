@@ -112,13 +112,13 @@ impl Running {
 }
 
 impl Admin {
-    /// Counts every row, once after the start; until then [`Admin::counts`] has no answer. Shows every row to `each`,
-    /// and compares the index of places with the rows.
+    /// Counts every row, once after the start; until then [`Admin::counts`] has no answer. `each` sees the rows. The index of
+    /// places is compared with them, and corrected. Returns the number of its entries that differed.
     ///
     /// # Errors
     ///
-    /// [`AdminError`] if the database fails, a row cannot be decoded, or the index of places is not what the rows say.
-    pub fn count(&self, mut each: impl FnMut(AdminRow)) -> Result<(), AdminError> {
+    /// [`AdminError`] if the database fails, a row cannot be decoded, or the index of places cannot be corrected.
+    pub fn count(&self, mut each: impl FnMut(AdminRow)) -> Result<u64, AdminError> {
         let (rows, index) = {
             // Commits from here on are counted by `Running::change`; earlier ones are among the rows.
             let _numbering = self.numbering();
@@ -141,7 +141,7 @@ impl Admin {
         for key in index {
             indexed.add_row(&key?);
         }
-        self.compare_places(at, indexed)?;
+        let differed = self.compare_places(at, indexed)?;
         let mut running = self.running();
         running.counts.add(&counted);
         for name in lagging.names() {
@@ -151,7 +151,12 @@ impl Admin {
             running.lagging.set(name, lack.as_ref());
         }
         running.is_whole = true;
-        Ok(())
+        Ok(differed)
+    }
+
+    /// Whether every row was counted, and the index of places compared with them.
+    pub(super) fn is_counted(&self) -> bool {
+        self.running().is_whole
     }
 
     /// Returns the counts of the admin data; `None` before they were counted.

@@ -38,10 +38,10 @@ pub enum AdminError {
          a backup of it together with `admin`, or move `admin` away and run `holdfast admin restore`", .0.display()
     )]
     Unstamped(PathBuf),
-    /// The index of places was found to be wrong, and is to be made anew.
+    /// The index of places was corrected, and is still wrong.
     #[error(
-        "{}: the index of the places of files is not what the rows of the files say; start the repository again, and the \
-         index is made anew", .0.display()
+        "{}: the index of the places of files is not what the rows of the files say, also after it was corrected; check \
+         the disk, and start the repository again", .0.display()
     )]
     Places(PathBuf),
     /// The data are damaged, or end before what was acknowledged.

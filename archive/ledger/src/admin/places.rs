@@ -4,7 +4,8 @@
 //! that was withdrawn is nowhere.
 //!
 //! Derived from the rows, and so neither exported nor restored. Where it is absent, or its making was cut off, it is made
-//! anew when the admin data are opened; each start compares it with the rows.
+//! anew when the admin data are opened. Each start compares it with the rows, and corrects it at once where it differs;
+//! until then walks over a place read every row.
 //!
 //! # Errors
 //!
@@ -25,8 +26,8 @@ use super::{Admin, AdminError};
 /// The key in the table of numbers that says that the index is whole.
 const WHOLE: &str = "places-indexed";
 
-/// The number of rows that are taken away in one batch.
-const BATCH: usize = 10_000;
+/// The number of entries that are changed in one batch.
+const BATCH: u64 = 10_000;
 
 /// A place: replica, node, and volume; the volume is empty where the copy is on its way to the node.
 pub(super) type PlaceKey = (Text<ReplicaId>, Text<NodeId>, String);
@@ -220,9 +221,7 @@ impl Admin {
         let mut batch = self.database.batch();
         for (count, key) in (1..).zip(self.places.scan()?) {
             batch.delete(rows, &key?)?;
-            if count % BATCH == 0 {
-                std::mem::replace(&mut batch, self.database.batch()).commit()?;
-            }
+            self.commit_full(&mut batch, count)?;
         }
         batch.commit()?;
         let add = |batch: &mut Batch, row: &super::AdminRow| {
@@ -237,15 +236,71 @@ impl Admin {
         Ok(())
     }
 
-    /// Refuses an index that is not what the rows say, and has it made anew at the next start.
-    pub(super) fn compare_places(&self, rows: PlaceSum, index: PlaceSum) -> Result<(), AdminError> {
+    /// Corrects an index that is not what the rows say. Returns the number of entries that differed.
+    pub(super) fn compare_places(
+        &self,
+        rows: PlaceSum,
+        index: PlaceSum,
+    ) -> Result<u64, AdminError> {
         if rows == index {
-            return Ok(());
+            return Ok(0);
         }
-        let mut batch = self.database.batch();
-        batch.delete(&self.places.numbers, &WHOLE.to_owned())?;
+        let _unchanged = self.numbering();
+        let differed = self.correct_places()?;
+        if differed == 0 {
+            // A change since then has corrected it.
+            return Ok(0);
+        }
+        if self.correct_places()? > 0 {
+            return Err(AdminError::Places(self.database.path().to_owned()));
+        }
+        tracing::warn!(
+            entries = differed,
+            "the index of the places of files differed from the rows of the files, and is corrected; nothing is lost: the \
+             index is derived from the rows"
+        );
+        Ok(differed)
+    }
+
+    /// Makes every entry of the index what the rows say. Returns the number of those that differed. The caller lets nobody
+    /// change anything meanwhile.
+    fn correct_places(&self) -> Result<u64, DbError> {
+        let rows = &self.places.rows;
+        let (mut batch, mut differed) = (self.database.batch(), 0);
+        for row in self.files(None)? {
+            let record = row?.record;
+            for place in places_of(&record) {
+                let key = key(&place, &record.name);
+                if rows.get(&key)?.is_none() {
+                    batch.put(rows, &key, &())?;
+                    differed += 1;
+                    self.commit_full(&mut batch, differed)?;
+                }
+            }
+        }
+        for entry in self.places.scan()? {
+            let entry = entry?;
+            let row = self.file(&entry.3.0)?;
+            let is_there = row.is_some_and(|row| {
+                let mut places = places_of(&row.record);
+                places.any(|place| key(&place, &row.record.name) == entry)
+            });
+            if !is_there {
+                batch.delete(rows, &entry)?;
+                differed += 1;
+                self.commit_full(&mut batch, differed)?;
+            }
+        }
         batch.commit()?;
-        Err(AdminError::Places(self.database.path().to_owned()))
+        Ok(differed)
+    }
+
+    /// Commits the batch if it is full after this number of changes, and begins the next one.
+    fn commit_full(&self, batch: &mut Batch, changes: u64) -> Result<(), DbError> {
+        if changes.is_multiple_of(BATCH) {
+            std::mem::replace(batch, self.database.batch()).commit()?;
+        }
+        Ok(())
     }
 }
 

@@ -173,6 +173,7 @@ fn version_3_files_are_found_at_their_places() {
 
     for _start in 0..2 {
         let admin = Admin::open(directory.path()).unwrap();
+        assert_eq!(admin.count(drop).unwrap(), 0);
         let (replica, node) = ("one".parse().unwrap(), "one-1".parse().unwrap());
         let there = WalkScope::Node(replica, node);
         let rows = admin.files_in(&there, None).unwrap();
