@@ -6,11 +6,12 @@
 //!
 //! Not promised: that a file which no replica has is stored. The walk waits for it; its record says why.
 
+mod followed;
 #[cfg(test)]
 mod tests;
 mod unbound;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -20,8 +21,10 @@ use archive_decisions::store::{Event, FileRecord, ReplicaSpec};
 use archive_ledger::admin::{Admin, PageLimits, Walk};
 use archive_ledger::standing::{Now, Task};
 use archive_model::{FileCopy, FileName, NodeId, ReplicaId, ReplicaState, StoreFailure, VolumeId};
+use archive_stores::mail::RecordChanges;
 
 use crate::people::People;
+use followed::FollowedFiles;
 
 /// The most files that are stored at once.
 const WINDOW: usize = 16;
@@ -32,7 +35,7 @@ const MOST_WAITING: usize = 1000;
 /// The number of rows that are read in one step.
 const PAGE: usize = 2000;
 
-/// The pause while nothing can be done.
+/// The pause while nothing can be done. What was decided meanwhile was told, so no table is read for it.
 const PAUSE: Duration = Duration::from_millis(500);
 
 /// The pause before files that wait for another try are looked at again.
@@ -55,9 +58,9 @@ struct Pass {
     /// The progress of the pass; `None` before it begins.
     walk: Option<Walk>,
     /// The files that were requested and are not there yet.
-    open: BTreeSet<FileName>,
+    open: FollowedFiles,
     /// The files whose rows could not be updated yet.
-    unbound: BTreeSet<FileName>,
+    unbound: FollowedFiles,
     /// The number of files that this pass has found, or could not look at.
     found: u64,
     /// The time until which the next pass waits for open files.
@@ -85,38 +88,26 @@ impl FillWorker {
 
     /// Continues a task. Returns the pause until the task has something to do, or `None` if it has something now.
     async fn go_on(&mut self, task: &Task) -> Result<Option<Duration>, WorkerError> {
-        if !self.can_be_asked(task).await {
+        let pass = self.passes.entry(task.clone()).or_default();
+        let room = WINDOW.saturating_sub(keep_open(task, &mut pass.open));
+        let updates = unbound::updates(task, &mut pass.unbound);
+        let now = self.people.transfers.calls.clock.instant();
+        if updates.is_empty() && pass.must_wait(room, now) {
             return Ok(Some(PAUSE));
         }
-        let pass = self.passes.entry(task.clone()).or_default();
-        let (admin, task_of, open) = (
-            self.people.admin.clone(),
-            task.clone(),
-            std::mem::take(&mut pass.open),
-        );
-        let looked = tokio::task::spawn_blocking(move || look(&admin, &task_of, open)).await??;
-        pass.open = looked.open;
-        let now = self.people.transfers.calls.clock.instant();
-        let (admin, task_of) = (self.people.admin.clone(), task.clone());
-        let unbound = std::mem::take(&mut pass.unbound);
-        let again = move || unbound::look(&admin, &task_of, unbound);
-        let again = tokio::task::spawn_blocking(again).await??;
-        pass.unbound = again.unbound;
-        pass.told(&self.people, task, again.wanted).await?;
-        let waits = !pass.open.is_empty() || !pass.unbound.is_empty();
-        if waits && pass.rests.is_some_and(|until| now < until) {
+        if !can_be_asked(&self.people, task).await {
+            return Ok(Some(PAUSE));
+        }
+        pass.told(&self.people, task, updates).await?;
+        if pass.must_wait(room, now) {
             return Ok(Some(PAUSE));
         }
         pass.rests = None;
-        let room = WINDOW.saturating_sub(looked.active);
-        if room == 0 || pass.open.len() >= WINDOW + MOST_WAITING {
-            return Ok(Some(PAUSE));
-        }
         // Stores that began before the walk are among the rows.
         if pass.walk.is_none() && !self.people.transfers.mail.settled().await {
             return Ok(Some(PAUSE));
         }
-        let (admin, task_of, open) = (self.people.admin.clone(), task.clone(), pass.open.clone());
+        let (admin, task_of, open) = (self.people.admin.clone(), task.clone(), pass.open.names());
         let begun = pass.walk.take();
         let mut walk = begun.unwrap_or_else(|| Walk::over(task.scope()));
         let first = !pass.later;
@@ -136,14 +127,7 @@ impl FillWorker {
             page.map(|page| (page, unbound, walk))
         });
         let (page, unbound, walk) = page.await??;
-        for name in unbound {
-            if pass.unbound.len() < MOST_WAITING {
-                pass.unbound.insert(name);
-            } else {
-                // A later pass finds it again.
-                pass.found += 1;
-            }
-        }
+        pass.follow_unbound(&self.people, unbound).await?;
         pass.told(&self.people, task, page.picked).await?;
         pass.walk = Some(walk);
         if !page.is_last {
@@ -164,18 +148,6 @@ impl FillWorker {
             return Ok(None);
         }
         Ok(Some(PAUSE))
-    }
-
-    /// Returns whether the monitor answers, and so knows what is out of service: before, every copy would be unknown.
-    async fn can_be_asked(&self, task: &Task) -> bool {
-        let replica = match task {
-            Task::Fill(replica) | Task::Node(replica, _) => replica,
-            Task::Volume(volume) => &volume.replica,
-            // A retired replica is not asked any more.
-            Task::Replica(_) => return true,
-        };
-        let calls = &self.people.transfers.calls;
-        calls.answered(calls.replicas.state(replica)).await.is_ok()
     }
 
     async fn end(&mut self, task: &Task) -> Result<(), WorkerError> {
@@ -217,14 +189,35 @@ impl Worker for FillWorker {
     }
 }
 
+impl Pass {
+    /// Returns whether no row can be read now: with so much room for files that are being worked on, at this time.
+    fn must_wait(&self, room: usize, now: Instant) -> bool {
+        let waits = !self.open.is_empty() || !self.unbound.is_empty();
+        let rests = waits && self.rests.is_some_and(|until| now < until);
+        rests || room == 0 || self.open.len() >= WINDOW + MOST_WAITING
+    }
+}
+
+/// Returns whether the monitor answers, and so knows what is out of service: before, every copy would be unknown.
+async fn can_be_asked(people: &People, task: &Task) -> bool {
+    let replica = match task {
+        Task::Fill(replica) | Task::Node(replica, _) => replica,
+        Task::Volume(volume) => &volume.replica,
+        // A retired replica is not asked any more.
+        Task::Replica(_) => return true,
+    };
+    let calls = &people.transfers.calls;
+    calls.answered(calls.replicas.state(replica)).await.is_ok()
+}
+
 /// The outcome of an update.
 enum UpdateOutcome {
     /// The copy is there after all.
     There,
     /// The replica did not tell whether the copy is there.
     Unknown,
-    /// The row has the update now.
-    Updated,
+    /// The row has the update now. A file that is to be stored was followed before.
+    Updated(Option<RecordChanges>),
 }
 
 async fn tell(
@@ -243,7 +236,7 @@ async fn tell(
         people
             .order(&name, Event::Withdrawn { replica, why }, WHO)
             .await?;
-        return Ok(UpdateOutcome::Updated);
+        return Ok(UpdateOutcome::Updated(None));
     }
     if place.is_some() && !is_gone {
         // The recorded copy is looked for first: only a missing one is stored again.
@@ -271,36 +264,25 @@ async fn tell(
         required,
         gone: place.map(|(node, volume)| (node, volume, why)),
     };
+    let changes = people.follow(&name).await?;
     people.order(&name, event, WHO).await?;
-    Ok(UpdateOutcome::Updated)
+    Ok(UpdateOutcome::Updated(Some(changes)))
 }
 
-/// The requested files that are not there yet, and how many of them are being worked on.
-struct OpenFiles {
-    open: BTreeSet<FileName>,
-    active: usize,
-}
-
-fn look(admin: &Admin, task: &Task, open: BTreeSet<FileName>) -> Result<OpenFiles, DbError> {
-    let mut looked = OpenFiles {
-        open: BTreeSet::new(),
-        active: 0,
+/// Keeps the requested files that are not there yet. Returns how many of them are being worked on.
+fn keep_open(task: &Task, open: &mut FollowedFiles) -> usize {
+    let replica = match task {
+        Task::Fill(replica) | Task::Node(replica, _) | Task::Replica(replica) => replica,
+        Task::Volume(volume) => &volume.replica,
     };
-    for name in open {
-        let Some(row) = admin.file(&name)? else {
-            continue;
-        };
-        let replica = match task {
-            Task::Fill(replica) | Task::Node(replica, _) | Task::Replica(replica) => replica,
-            Task::Volume(volume) => &volume.replica,
-        };
-        let copy = row.record.replicas.get(replica);
-        if let Some(copy) = copy.filter(|copy| copy.state.is_open()) {
-            looked.active += usize::from(is_active(&copy.state));
-            looked.open.insert(name);
-        }
-    }
-    Ok(looked)
+    let mut active = 0;
+    open.retain(|record| {
+        let copy = record.replicas.get(replica);
+        let copy = copy.filter(|copy| copy.state.is_open());
+        active += usize::from(copy.is_some_and(|copy| is_active(&copy.state)));
+        copy.is_some()
+    });
+    active
 }
 
 /// Returns whether the copy is being worked on; a failed one waits for its next try.

@@ -37,6 +37,7 @@ use archive_ledger::anomalies::Anomalies;
 use archive_ledger::requests::table::{RequestError, Requests};
 use archive_ledger::requests::{Person, Request};
 use archive_ledger::standing::Standing;
+use archive_stores::mail::RecordChanges;
 use archive_stores::transfer::Transfers;
 
 /// The time for which a new act is tried again if a part does not answer.
@@ -230,6 +231,18 @@ impl People {
         file_row(&self.admin, name).await
     }
 
+    /// Follows a file: what is decided about it from then on is heard.
+    pub(crate) async fn follow(&self, name: &FileName) -> Result<RecordChanges, CallError> {
+        let changes = self.transfers.mail.follow(name.clone()).await;
+        changes.ok_or_else(stopping)
+    }
+
+    /// Waits until the coordinator has remembered what it was told before.
+    pub(crate) async fn settled(&self) -> Result<(), CallError> {
+        let is_settled = self.transfers.mail.settled().await;
+        is_settled.then_some(()).ok_or_else(stopping)
+    }
+
     /// Sends the coordinator a decision of people, and waits until it is stored.
     pub(crate) async fn order(
         &self,
@@ -238,11 +251,8 @@ impl People {
         who: &str,
     ) -> Result<(), CallError> {
         let mail = &self.transfers.mail;
-        if mail.order(name.clone(), event, who.to_owned()).await {
-            Ok(())
-        } else {
-            Err(Kind::Unavailable.error("the repository is stopping"))
-        }
+        let is_stored = mail.order(name.clone(), event, who.to_owned()).await;
+        is_stored.then_some(()).ok_or_else(stopping)
     }
 
     /// Returns the nodes of a replica: the stored ones, and those that its monitor hears and that are not stored yet.
@@ -277,6 +287,10 @@ impl Worker for ExpiryWorker {
         self.0.all().await?;
         Ok(Step::Idle(LOOK))
     }
+}
+
+fn stopping() -> CallError {
+    Kind::Unavailable.error("the repository is stopping")
 }
 
 pub(crate) fn not_allowed(error: archive_ledger::requests::NotAllowed) -> CallError {

@@ -56,7 +56,8 @@ pub enum CoordinatorMessage {
     Settle(oneshot::Sender<()>),
 }
 
-/// The record of a file, each time that a decision about the file was remembered.
+/// The record of a file, each time that a decision about the file was remembered. A name that was given up is told as a free
+/// one.
 #[derive(Debug)]
 pub struct RecordChanges(watch::Receiver<Option<FileRecord>>);
 
@@ -147,5 +148,12 @@ impl RecordChanges {
     pub async fn next(&mut self) -> Option<FileRecord> {
         self.0.changed().await.ok()?;
         self.0.borrow_and_update().clone()
+    }
+
+    /// Returns the record as it is now, without waiting. Returns `None` if no decision was remembered since the last one that
+    /// was told.
+    pub fn latest(&mut self) -> Option<FileRecord> {
+        let is_new = self.0.has_changed().unwrap_or(false);
+        is_new.then(|| self.0.borrow_and_update().clone())?
     }
 }

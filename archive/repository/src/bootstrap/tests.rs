@@ -4,6 +4,7 @@ use archive_decisions::store::{Content, Phase, ReplicaRecord};
 use archive_model::{Digests, ReplicaKind, Root, VolumeKey};
 use jiff::Timestamp;
 
+use super::followed::testing::follow;
 use super::*;
 use archive_ledger::admin::AdminRow;
 
@@ -145,4 +146,38 @@ fn walk_in_pages_sees_every_file_once() {
     let now = Now::default();
     assert_eq!(lacking(&admin, &now, &id("two")).unwrap(), (50, 350));
     assert_eq!(lacking(&admin, &now, &id("one")).unwrap(), (0, 0));
+}
+
+/// Fails if a file that failed takes the room of one that is being stored, or is forgotten before it is there.
+#[tokio::test]
+async fn file_is_open_until_its_copy_is_there() {
+    let with = |state| record("a", Phase::Bound, Some(state));
+    let (mut open, told) = follow(with(ReplicaState::UploadStarted)).await;
+    let task = Task::Fill(id("two"));
+    let mut kept = || (keep_open(&task, &mut open), open.len());
+    assert_eq!(kept(), (1, 1));
+    told.tell(with(ReplicaState::UploadFailed(StoreFailure::NoSpace)));
+    assert_eq!(kept(), (0, 1));
+    told.tell(with(ReplicaState::DataUploaded));
+    assert_eq!(kept(), (1, 1));
+    told.tell(with(ReplicaState::UploadCompleted));
+    assert_eq!(kept(), (0, 0));
+}
+
+/// Fails if rows are read while files rest or there is no room, or files are waited for that are not there.
+#[tokio::test]
+async fn full_or_resting_pass_waits() {
+    let now = Instant::now();
+    let rests = Some(now + REST);
+    let mut pass = Pass {
+        rests,
+        ..Pass::default()
+    };
+    assert!(!pass.must_wait(1, now), "nothing is waited for");
+    assert!(pass.must_wait(0, now));
+    let file = record("a", Phase::Bound, Some(ReplicaState::UploadStarted));
+    let (open, _told) = follow(file).await;
+    pass.open = open;
+    assert!(pass.must_wait(1, now));
+    assert!(!pass.must_wait(1, now + REST));
 }

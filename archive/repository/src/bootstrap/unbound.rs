@@ -3,24 +3,16 @@
 //!
 //! Only stores that began before the walk can be such files: later ones know which replicas and nodes are in service.
 
-use std::collections::BTreeSet;
-
 use archive_daemon::WorkerError;
 use archive_db::DbError;
 use archive_decisions::store::{FileRecord, Phase};
+use archive_ledger::standing::Task;
 use archive_model::{FileName, NodeId, ReplicaId};
 
-use super::{FileUpdate, Pass, UpdateOutcome, WINDOW, tell, wanted};
+use super::followed::FollowedFiles;
+use super::{FileUpdate, MOST_WAITING, Pass, UpdateOutcome, WINDOW, tell, wanted};
 use crate::people::People;
-use archive_ledger::admin::Admin;
-use archive_ledger::standing::Task;
-
-/// The files that can be updated now, and the files that cannot yet.
-#[derive(Debug, Default)]
-pub(super) struct UnboundFiles {
-    pub(super) wanted: Vec<FileUpdate>,
-    pub(super) unbound: BTreeSet<FileName>,
-}
+use crate::tables::with_tables;
 
 impl Pass {
     /// Updates files, and notes the outcomes.
@@ -32,42 +24,79 @@ impl Pass {
     ) -> Result<(), WorkerError> {
         for wanted in all {
             let name = wanted.name.clone();
-            match tell(people, task, wanted).await? {
+            let outcome = tell(people, task, wanted).await?;
+            self.unbound.remove(&name);
+            match outcome {
                 UpdateOutcome::There => {}
-                UpdateOutcome::Unknown => self.found += 1,
-                UpdateOutcome::Updated => {
+                UpdateOutcome::Unknown | UpdateOutcome::Updated(None) => self.found += 1,
+                UpdateOutcome::Updated(Some(changes)) => {
                     self.found += 1;
-                    if !matches!(task, Task::Replica(_)) {
-                        self.open.insert(name);
+                    if let Some(row) = people.row(&name).await? {
+                        self.open.add(row.record, changes);
                     }
                 }
             }
         }
         Ok(())
     }
+
+    /// Follows files that cannot be updated yet.
+    pub(super) async fn follow_unbound(
+        &mut self,
+        people: &People,
+        names: Vec<FileName>,
+    ) -> Result<(), WorkerError> {
+        let mut followed = Vec::new();
+        for name in names {
+            if self.unbound.contains(&name) {
+                continue;
+            }
+            if self.unbound.len() + followed.len() >= MOST_WAITING {
+                // A later pass finds it again.
+                self.found += 1;
+                continue;
+            }
+            let changes = people.follow(&name).await?;
+            followed.push((name, changes));
+        }
+        if followed.is_empty() {
+            return Ok(());
+        }
+        // What was decided before they are followed is in the rows then.
+        people.settled().await?;
+        let admin = people.admin.clone();
+        let rows = with_tables(move || {
+            let followed = followed.into_iter();
+            let rows =
+                followed.map(|(name, changes)| Ok::<_, DbError>((admin.file(&name)?, changes)));
+            rows.collect::<Result<Vec<_>, _>>()
+        });
+        for (row, changes) in rows.await? {
+            // A name that was given up begins anew.
+            if let Some(row) = row {
+                self.unbound.add(row.record, changes);
+            }
+        }
+        Ok(())
+    }
 }
 
-/// Looks at the files again.
-pub(super) fn look(
-    admin: &Admin,
-    task: &Task,
-    unbound: BTreeSet<FileName>,
-) -> Result<UnboundFiles, DbError> {
-    let mut looked = UnboundFiles::default();
-    for name in unbound {
-        // A name that was given up begins anew.
-        let Some(row) = admin.file(&name)? else {
-            continue;
-        };
-        if looked.wanted.len() >= WINDOW {
-            looked.unbound.insert(name);
-        } else if let Some(wanted) = wanted(task, &row.record, true) {
-            looked.wanted.push(wanted);
-        } else if may_still(task, &row.record) {
-            looked.unbound.insert(name);
+/// Returns updates for files that can be updated now, and forgets those that need none any more.
+pub(super) fn updates(task: &Task, unbound: &mut FollowedFiles) -> Vec<FileUpdate> {
+    let mut updates = Vec::new();
+    unbound.retain(|record| {
+        if updates.len() >= WINDOW {
+            return true;
         }
-    }
-    Ok(looked)
+        match wanted(task, record, true) {
+            Some(update) => {
+                updates.push(update);
+                true
+            }
+            None => may_still(task, record),
+        }
+    });
+    updates
 }
 
 /// Returns whether a file that needs no update now may still need one.
@@ -93,8 +122,8 @@ mod tests {
     use archive_model::{ReplicaKind, ReplicaState, VolumeId, VolumeKey};
     use jiff::Timestamp;
 
+    use super::super::followed::testing::follow;
     use super::*;
-    use archive_ledger::admin::AdminRow;
 
     fn id(text: &str) -> ReplicaId {
         ReplicaId::new(text).unwrap()
@@ -153,42 +182,22 @@ mod tests {
     }
 
     /// Fails if a file that is being stored is forgotten or is updated before it is bound, or a free name is waited for.
-    #[test]
-    fn file_is_updated_once_it_is_bound() {
-        let directory = tempfile::tempdir().unwrap();
-        let admin = Admin::init(directory.path()).unwrap();
-        let set = |record: Option<FileRecord>| {
-            let mut changes = admin.change();
-            match record {
-                None => admin
-                    .forget(&mut changes, &FileName::new("a").unwrap())
-                    .unwrap(),
-                Some(record) => {
-                    let row = AdminRow {
-                        record,
-                        depositor: "harvester/h".to_owned(),
-                        admission: None,
-                    };
-                    admin.put(&mut changes, &row).unwrap();
-                }
-            }
-            admin.commit(changes).unwrap();
-        };
-        let names = || BTreeSet::from([FileName::new("a").unwrap()]);
+    #[tokio::test]
+    async fn file_is_updated_once_it_is_bound() {
+        let begun = || record(INTENT, ReplicaState::UploadStarted);
+        let (mut files, told) = follow(begun()).await;
         let task = Task::Replica(id("two"));
-        let looked = || look(&admin, &task, names()).unwrap();
-        set(Some(record(INTENT, ReplicaState::UploadStarted)));
-        let begun = looked();
-        assert!(begun.wanted.is_empty() && begun.unbound == names());
-        set(Some(record(Phase::Bound, ReplicaState::UploadStarted)));
-        let bound = looked();
-        assert!(bound.wanted.len() == 1 && bound.unbound.is_empty());
+        let mut looked = || (updates(&task, &mut files).len(), files.len());
+        assert_eq!(looked(), (0, 1));
+        told.tell(record(Phase::Bound, ReplicaState::UploadStarted));
+        for _until_updated in 0..2 {
+            assert_eq!(looked(), (1, 1));
+        }
         let out = ReplicaState::Withdrawn("r1".to_owned());
-        set(Some(record(Phase::Complete, out)));
-        let told = looked();
-        assert!(told.wanted.is_empty() && told.unbound.is_empty());
-        set(None);
-        let free = looked();
-        assert!(free.wanted.is_empty() && free.unbound.is_empty());
+        told.tell(record(Phase::Complete, out));
+        assert_eq!(looked(), (0, 0));
+        let (mut files, told) = follow(begun()).await;
+        told.tell(record(Phase::Free, ReplicaState::UploadStarted));
+        assert!(updates(&task, &mut files).is_empty() && files.is_empty());
     }
 }

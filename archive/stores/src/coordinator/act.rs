@@ -70,6 +70,9 @@ impl Coordinator {
                             .forget(&mut changes, name)
                             .map_err(AdminError::from)?;
                         is_changed = true;
+                        let active = self.files.get(name);
+                        let active = active.filter(|_| self.followers.has(name));
+                        followed.extend(active.map(|active| active.state.record().clone()));
                     }
                     Effect::Source { .. }
                     | Effect::Compare { .. }

@@ -201,6 +201,27 @@ fn follower_hears_what_is_remembered() {
     });
 }
 
+/// Fails if a caller who waits for a file is not told that its name was given up.
+#[test]
+fn follower_hears_that_a_name_is_free() {
+    on_a_coordinator(|coordinator, _| {
+        let requester = coordinator.asks(WHO[0], bare());
+        coordinator.round_of(happened(Event::SourceGone { requester }));
+        let (records, mut heard) = watch::channel(None);
+        let follow = CoordinatorMessage::Follow {
+            name: name(),
+            records,
+        };
+        coordinator.round_of(Wake::Message(follow));
+        let later = ManualClock::new(Timestamp::from_second(1_900_000_000).unwrap());
+        coordinator.parts.clock = later.clock();
+        coordinator.round_of(Wake::Timer(name()));
+        let record = heard.borrow_and_update().clone().unwrap();
+        assert_eq!(record.phase, archive_decisions::store::Phase::Free);
+        assert_eq!(coordinator.parts.admin.file(&name()).unwrap(), None);
+    });
+}
+
 /// Fails if the states of an abandoned upload stay in memory when another depositor begins anew, or if its own depositor
 /// loses them.
 #[test]
