@@ -8,7 +8,6 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::table::JobRow;
-use super::unread::MissReason;
 
 /// The first line of a manifest: the program, its files, and the person who submitted it.
 #[derive(Debug, Serialize)]
@@ -76,6 +75,17 @@ struct ErrorLine<'a> {
     offset: Option<u64>,
     kind: &'static str,
     reason: &'a str,
+}
+
+/// The reason why a file should have been read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum MissReason {
+    /// The replica is known to have it.
+    Here,
+    /// The archive has it, and the replica is not known to.
+    Elsewhere,
+    /// The archive knows no such file.
+    Unknown,
 }
 
 /// Returns the first line of the manifest.

@@ -18,7 +18,7 @@ use archive_model::{FileName, FileSelection, NodeId, ReplicaId};
 use jiff::Timestamp;
 use serde::de::DeserializeOwned;
 
-use super::lines::{ManifestEntry, ReportedFile};
+use super::lines::{ManifestEntry, MissReason, ReportedFile};
 use archive_ledger::admin::{Admin, AdminRow};
 use archive_ledger::standing::Now;
 
@@ -55,17 +55,6 @@ pub(crate) struct CandidateFile {
     pub name: FileName,
     /// `None` if the archive knows no such file.
     row: Option<AdminRow>,
-}
-
-/// The reason why a file should have been read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum MissReason {
-    /// The replica is known to have it.
-    Here,
-    /// The archive has it, and the replica is not known to.
-    Elsewhere,
-    /// The archive knows no such file.
-    Unknown,
 }
 
 impl CandidateFile {
