@@ -21,7 +21,7 @@ use tokio_stream::Stream;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::Status;
 
-use crate::status::Kind;
+use crate::kind::Kind;
 
 /// The time that a caller may leave an answer unread.
 pub const UNREAD: Duration = Duration::from_mins(2);

@@ -5,7 +5,7 @@
 
 use tonic::{Code, Status};
 
-use crate::status::Kind;
+use crate::kind::Kind;
 
 /// The error of a call, or a part of it, that could not be done.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -14,8 +14,8 @@ use tonic::body::Body;
 use tonic::codegen::Bytes;
 
 use crate::identity::Identity;
+use crate::kind::Kind;
 use crate::role::Role;
-use crate::status::Kind;
 
 /// The setting of the most calls of one caller.
 const SETTING: &str = "rpc.calls_per_caller";

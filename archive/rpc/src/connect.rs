@@ -22,11 +22,11 @@ use tokio_rustls::client::TlsStream;
 use tonic::codegen::http::Uri;
 use tonic::transport::{Channel, Endpoint};
 
+use crate::kind::Kind;
 use crate::limits::Limits;
 use crate::role::shortened;
-use crate::status::Kind;
 use crate::tls::Credentials;
-use crate::verify::Expected;
+use crate::verify::{Expected, client_config};
 
 /// The reason why there is no connection.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -219,10 +219,7 @@ impl Dialler {
             .await
             .map_err(unreachable)?;
         tcp.set_nodelay(true).map_err(unreachable)?;
-        let config = self
-            .credentials
-            .current()
-            .client(&self.expected)
+        let config = client_config(self.credentials.current(), &self.expected)
             .map_err(|error| self.broken(&error))?;
         // The name is neither sent nor checked: the certificate's role and name decide.
         let nobody = ServerName::IpAddress(IpAddr::V4(Ipv4Addr::from([0, 0, 0, 0])));

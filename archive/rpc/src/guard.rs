@@ -17,9 +17,9 @@ use tracing::Instrument;
 
 use crate::callers::{CallPlace, Callers};
 use crate::identity::{Identity, InvalidIdentity};
+use crate::kind::Kind;
 use crate::refusal::{Refusals, Refused};
 use crate::rules::Rules;
-use crate::status::Kind;
 
 /// The identity at the other end of a connection.
 #[derive(Clone, Debug)]

@@ -12,7 +12,7 @@ use tokio::time::{Instant, Sleep, sleep};
 use tokio_stream::Stream;
 use tonic::Status;
 
-use crate::status::Kind;
+use crate::kind::Kind;
 
 /// A stream that ends with `DEADLINE_EXCEEDED` when no message comes within the limit.
 pub struct Idle<S> {

@@ -3,7 +3,7 @@
 use tonic::Status;
 
 use crate::call_error::CallError;
-use crate::status::Kind;
+use crate::kind::Kind;
 
 /// The reason why a message could not be understood.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

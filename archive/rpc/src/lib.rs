@@ -12,8 +12,8 @@
 //!   connections, `guard` holds each call against the rules, `callers` counts the calls of each, `refusal` those that were refused.
 //! - [`browser`]: the one door without client certificates, for browsers; its certificates are chosen by host.
 //! - [`answers`], [`patience`]: answers to callers and browsers that may not read them; [`idle`], [`invalid`], [`text`],
-//!   [`status`]: streams that stall, messages that are wrong, texts fit for people, errors that keep their kind; `call_error`
-//!   is such an error away from the wire.
+//!   [`kind`]: streams that stall, messages that are wrong, texts fit for people, errors that keep their kind; `status`
+//!   carries the kind over the wire, and `call_error` is such an error away from it.
 //!
 //! Not promised: anything about the meaning of a call. Of the workspace the crate knows the model alone; it writes no
 //! file and starts no detached task of its own.
@@ -36,6 +36,7 @@ mod guard;
 pub mod identity;
 pub mod idle;
 pub mod invalid;
+pub mod kind;
 pub mod limits;
 pub mod patience;
 mod pem;
@@ -45,7 +46,7 @@ pub mod role;
 pub mod rules;
 pub mod serve;
 pub mod settings;
-pub mod status;
+mod status;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
 pub mod text;
@@ -59,6 +60,7 @@ pub use connect::{ConnectError, connect, connect_lazy};
 pub use identity::{Identity, InvalidIdentity};
 pub use idle::Idle;
 pub use invalid::InvalidMessage;
+pub use kind::Kind;
 pub use limits::Limits;
 pub use patience::PatientWriter;
 pub use pki::{Authority, Issued, PkiError, Serial, Validity};
@@ -67,6 +69,5 @@ pub use role::{Grant, InvalidGrant, InvalidRole, Role};
 pub use rules::{Rules, rpc_paths};
 pub use serve::{Drained, ServeError, Server, Services, bind};
 pub use settings::RpcSettings;
-pub use status::Kind;
 pub use tls::{CredentialFiles, CredentialPem, Credentials, CredentialsError};
 pub use verify::Expected;

@@ -13,20 +13,18 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use rustls::client::Resumption;
 use rustls::crypto::CryptoProvider;
 use rustls::pki_types::{CertificateDer, CertificateRevocationListDer, PrivateKeyDer, UnixTime};
 use rustls::server::danger::ClientCertVerifier;
 use rustls::server::{NoServerSessionStorage, VerifierBuilderError, WebPkiClientVerifier};
 use rustls::sign::{CertifiedKey, SingleCertAndKey};
 use rustls::version::TLS13;
-use rustls::{ClientConfig, RootCertStore, ServerConfig};
+use rustls::{RootCertStore, ServerConfig};
 use tokio::sync::watch;
 
 use crate::identity::{Identity, InvalidIdentity};
 use crate::pem::{self, first, sections};
 use crate::refusal::{Refusals, Refused};
-use crate::verify::{Expected, ExpectedServer};
 
 /// The files of the own certificate and the trusted authorities, read at start and at each reload.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -223,22 +221,9 @@ impl Loaded {
         Arc::clone(&self.server)
     }
 
-    /// Returns the configuration of a client that connects to `expected`.
-    pub(crate) fn client(
-        self: &Arc<Self>,
-        expected: &Expected,
-    ) -> Result<Arc<ClientConfig>, rustls::Error> {
-        let verifier = ExpectedServer::new(Arc::clone(self), expected.clone());
-        let mut client =
-            ClientConfig::builder_with_provider(Arc::clone(self.server.crypto_provider()))
-                .with_protocol_versions(&[&TLS13])?
-                .dangerous()
-                .with_custom_certificate_verifier(Arc::new(verifier))
-                .with_client_cert_resolver(Arc::clone(&self.own) as Arc<_>);
-        client.alpn_protocols = vec![ALPN.to_vec()];
-        client.resumption = Resumption::disabled();
-        client.enable_sni = false;
-        Ok(Arc::new(client))
+    /// Returns the own certificate, with its key.
+    pub(crate) fn own(&self) -> Arc<SingleCertAndKey> {
+        Arc::clone(&self.own)
     }
 
     /// Returns the check of any certificate of the environment, for both ends: a certificate is valid for both.
@@ -253,7 +238,8 @@ impl Loaded {
     }
 }
 
-const ALPN: &[u8] = b"h2";
+/// The protocol that both ends speak.
+pub(crate) const ALPN: &[u8] = b"h2";
 
 fn verifier(
     pem: &CredentialPem,

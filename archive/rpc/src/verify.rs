@@ -6,13 +6,17 @@
 use std::fmt;
 use std::sync::Arc;
 
+use rustls::client::Resumption;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
-use rustls::{CertificateError, DigitallySignedStruct, Error, OtherError, SignatureScheme};
+use rustls::version::TLS13;
+use rustls::{
+    CertificateError, ClientConfig, DigitallySignedStruct, Error, OtherError, SignatureScheme,
+};
 
 use crate::identity::{Identity, InvalidIdentity};
 use crate::role::{Grant, Role};
-use crate::tls::Loaded;
+use crate::tls::{ALPN, Loaded};
 
 /// The server that a connection is meant for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -72,16 +76,32 @@ impl fmt::Display for Expected {
 
 /// The verifier of a server: chain, revocation and time as for any peer; then the environment; then role and name.
 #[derive(Debug)]
-pub(crate) struct ExpectedServer {
+struct ExpectedServer {
     own: Arc<Loaded>,
     expected: Expected,
 }
 
-impl ExpectedServer {
-    pub(crate) fn new(own: Arc<Loaded>, expected: Expected) -> Self {
-        Self { own, expected }
-    }
+/// Returns the configuration of a connection that goes out to `expected`.
+pub(crate) fn client_config(
+    own: Arc<Loaded>,
+    expected: &Expected,
+) -> Result<Arc<ClientConfig>, Error> {
+    let certificate = own.own();
+    let provider = Arc::clone(own.server().crypto_provider());
+    let expected = expected.clone();
+    let verifier = ExpectedServer { own, expected };
+    let mut client = ClientConfig::builder_with_provider(provider)
+        .with_protocol_versions(&[&TLS13])?
+        .dangerous()
+        .with_custom_certificate_verifier(Arc::new(verifier))
+        .with_client_cert_resolver(certificate);
+    client.alpn_protocols = vec![ALPN.to_vec()];
+    client.resumption = Resumption::disabled();
+    client.enable_sni = false;
+    Ok(Arc::new(client))
+}
 
+impl ExpectedServer {
     fn check(&self, certificate: &[u8]) -> Result<(), WrongServer> {
         let server = Identity::from_certificate(certificate)?;
         let own = self.own.identity.environment();
