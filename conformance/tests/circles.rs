@@ -1,4 +1,4 @@
-//! No circle of files: within a crate, at most two files need each other.
+//! No circle of files: within a crate, no two files need each other.
 //!
 //! An arrow leads from a file to each file that it names, by `use` or by a path, past re-exports to the file that has the name.
 //! A file and those above it in its folder are one room: what it takes from them is no arrow. Tests do not count.
@@ -12,13 +12,10 @@ use conformance::tree;
 use self::names::{FileNames, ModulePath, read_names};
 use crate::assert_none;
 
-/// The largest number of files that may need each other.
-const LARGEST: usize = 2;
-
 /// A circle that may be for now: its crate, a file in it, and the reason.
 type AllowedCircle = (&'static str, &'static str, &'static str);
 
-/// The larger circles that may be for now. Each is to go.
+/// The circles that may be for now. Each is to go.
 const ALLOWED: &[AllowedCircle] = &[];
 
 /// The arrows from each module of a crate.
@@ -137,9 +134,9 @@ fn described(folder: &str, circle: &[ModulePath], arrows: &Arrows) -> String {
     format!("{folder}: {}", lines.join("; "))
 }
 
-/// Fails if three files of a crate need each other: none of them can be understood, or moved, without the others.
+/// Fails if two files of a crate need each other: neither can be understood, or moved, without the other.
 #[test]
-fn no_circle_has_more_than_two_files() {
+fn no_files_of_a_crate_need_each_other() {
     let mut wrong = Vec::new();
     let mut used: BTreeSet<&AllowedCircle> = BTreeSet::new();
     let crates = crates();
@@ -151,7 +148,7 @@ fn no_circle_has_more_than_two_files() {
                 .iter()
                 .find(|(name, file, _)| *name == folder && is_in_circle(file));
             used.extend(allowed);
-            if circle.len() > LARGEST && allowed.is_none() {
+            if allowed.is_none() {
                 wrong.push(described(folder, &circle, &arrows));
             }
         }
