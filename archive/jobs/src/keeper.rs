@@ -13,7 +13,7 @@ use tokio::runtime::Handle;
 use tokio::sync::mpsc;
 
 use super::folder::{Files, JobFolder};
-use super::life::{Event, Gap, Step};
+use super::life::{Event, JobGap, Step};
 use super::lines;
 use super::meters::Meters;
 use super::table::{Checkpoint, JobRow, JobTable};
@@ -30,14 +30,14 @@ pub(crate) enum RunPiece {
     /// The end of a file.
     Done(Box<FileOutcome>),
     /// The end of the run; the files of these nodes and volumes are missing.
-    End(Vec<Gap>),
+    End(Vec<JobGap>),
 }
 
 /// The way in which a run ended, as far as the keeper knows.
 #[derive(Debug)]
 pub(crate) enum RunEnd {
     /// The run was completed: all is on disk.
-    Whole(Vec<Gap>),
+    Whole(Vec<JobGap>),
     /// The run was cut off. The output up to the end of the last finished file is on disk.
     Cut,
     /// The job cannot continue, for this reason.

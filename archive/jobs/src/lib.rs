@@ -52,7 +52,7 @@ use queue::{LaneKey, Queue};
 pub use chunks::{JobBytes, ReadError};
 pub use folder::{FolderError, JobFile};
 pub use keep::{OpenError, RetentionWorker};
-pub use life::{Ending, Gap as BatchGap, NodeLiveness, Phase as BatchPhase};
+pub use life::{Ending, JobGap, NodeLiveness, Phase as BatchPhase};
 pub use meters::Meters;
 pub use rpc::run::NodeProgress;
 pub use runner::{BatchError, Runner};

@@ -19,7 +19,7 @@ use archive_model::{FileName, NodeId};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-pub use gaps::Gap;
+pub use gaps::JobGap;
 pub use nodes::NodeLiveness;
 use nodes::{Blame, Nodes};
 
@@ -50,7 +50,7 @@ pub struct Life {
     /// Whether the run has read a file: it then lacks the files of the nodes that it began without.
     went_on: bool,
     /// The places whose files were not read, all of them or from some name on.
-    pub gaps: Vec<Gap>,
+    pub gaps: Vec<JobGap>,
     /// The number of files that the replica has, and nobody has read.
     pub unread: u64,
 }
@@ -117,7 +117,7 @@ pub enum Event {
     /// The run failed because of this node, and no other.
     NodeBroke(NodeId, String),
     /// The run was completed.
-    Finished(Vec<Gap>),
+    Finished(Vec<JobGap>),
     /// The files that nobody has read were counted.
     Compared(UnreadFiles),
     /// The files that nobody has read cannot be counted, of a job that ends early.
@@ -373,7 +373,7 @@ impl Life {
         let (absent, lacks) = (self.nodes.settle(), self.went_on);
         for node in absent.into_iter().filter(|_| lacks) {
             let reason = "the node was silent while others were read".to_owned();
-            self.add(Gap::node(&node, reason));
+            self.add(JobGap::node(&node, reason));
         }
         self.went_on = false;
     }

@@ -21,7 +21,7 @@ use archive_model::limits::MOST_GAPS;
 use archive_model::{FileName, FileOutcome, FileSelection, NodeId};
 use bytes::Bytes;
 
-use crate::life::Gap;
+use crate::life::JobGap;
 
 /// The most bytes of output in one message.
 pub(crate) const LARGEST_OUTPUT: usize = 1 << 20;
@@ -36,7 +36,7 @@ pub(crate) struct Merge<E> {
     selection: FileSelection,
     /// The source whose file is being emitted.
     turn: Option<usize>,
-    gaps: Vec<Gap>,
+    gaps: Vec<JobGap>,
 }
 
 #[derive(Debug)]
@@ -98,7 +98,7 @@ impl<E> Merge<E> {
     pub(crate) fn new(
         nodes: impl IntoIterator<Item = NodeId>,
         (after, selection): (Option<FileName>, FileSelection),
-        gaps: Vec<Gap>,
+        gaps: Vec<JobGap>,
     ) -> Self {
         let source = |node| Source {
             node,
@@ -215,7 +215,7 @@ impl<E> Merge<E> {
     }
 
     /// Feeds the end of a node's run, with the number of files that it reports, and its gaps.
-    pub(crate) fn end(&mut self, index: usize, files: u64, gaps: Vec<Gap>) {
+    pub(crate) fn end(&mut self, index: usize, files: u64, gaps: Vec<JobGap>) {
         let Some(source) = self.sources.get_mut(index) else {
             return;
         };
@@ -256,11 +256,11 @@ impl<E> Merge<E> {
         source.state = SourceState::Over;
         let reason = format!("the node violates the protocol: {reason}");
         let gap = match &source.last {
-            Some(last) => Gap::node(
+            Some(last) => JobGap::node(
                 &source.node,
                 format!("{reason} (its files before {last} were read)"),
             ),
-            None => Gap::node(&source.node, reason),
+            None => JobGap::node(&source.node, reason),
         };
         self.gaps.push(gap);
     }
@@ -366,7 +366,7 @@ impl<E> Merge<E> {
     }
 
     /// Returns the gaps of the output that are known by now.
-    pub(crate) fn gaps(&self) -> &[Gap] {
+    pub(crate) fn gaps(&self) -> &[JobGap] {
         &self.gaps
     }
 }

@@ -7,9 +7,10 @@ use archive_model::{NodeId, VolumeName};
 /// The longest reason, in characters: some come from nodes, and an answer has to fit into a message.
 const LONGEST: usize = 300;
 
-/// A node or volume that could not be asked, and why: the answer may lack its files.
+/// A node or volume that could not be asked, and why: the answer may lack its files. Unlike [`archive_model::Gap`], it names
+/// no replica, for a monitor has one, and it tells whether the node is only at work.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Gap {
+pub struct ReplicaGap {
     /// The silent node; `None` if the monitor has not been told its nodes yet.
     pub node: Option<NodeId>,
     /// The volume; `None` if the whole node is silent.
@@ -20,7 +21,7 @@ pub struct Gap {
     pub is_at_work: bool,
 }
 
-impl Gap {
+impl ReplicaGap {
     /// Returns the gap of a whole node.
     pub fn node(node: &NodeId, reason: &impl fmt::Display) -> Self {
         Self {
@@ -54,7 +55,7 @@ impl Gap {
     }
 }
 
-impl fmt::Display for Gap {
+impl fmt::Display for ReplicaGap {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (&self.node, &self.volume) {
             (Some(node), Some(volume)) => {
@@ -77,10 +78,14 @@ mod tests {
     #[test]
     fn a_reason_from_a_liar_does_not_grow() {
         let node = NodeId::new("a").unwrap();
-        let gap = Gap::node(&node, &"ä".repeat(100_000));
+        let gap = ReplicaGap::node(&node, &"ä".repeat(100_000));
         assert_eq!(gap.reason.chars().count(), LONGEST);
-        let gap = Gap::volume(&node, VolumeName::new("v1"), &"not mounted");
+        let gap = ReplicaGap::volume(&node, VolumeName::new("v1"), &"not mounted");
         assert_eq!(gap.to_string(), "node a, volume v1: not mounted");
-        assert!(Gap::unknown_nodes().to_string().contains("was not told"));
+        assert!(
+            ReplicaGap::unknown_nodes()
+                .to_string()
+                .contains("was not told")
+        );
     }
 }

@@ -15,7 +15,7 @@ use std::fmt;
 use archive_model::limits::MOST_GAPS;
 use archive_model::{FileName, NodeId, VolumeId};
 
-use crate::gap::Gap;
+use crate::gap::ReplicaGap;
 
 /// An entry for a file on a volume of a node. The merge looks only at its place in the order.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,7 +38,7 @@ pub struct Merge<E> {
     heads: BinaryHeap<Reverse<(FileName, usize)>>,
     /// The sources that are still listing and have nothing waiting.
     hungry: BTreeSet<usize>,
-    gaps: Vec<Gap>,
+    gaps: Vec<ReplicaGap>,
     count: u64,
 }
 
@@ -57,7 +57,7 @@ impl<E> Merge<E> {
     pub fn new(
         nodes: impl IntoIterator<Item = NodeId>,
         after: Option<FileName>,
-        gaps: Vec<Gap>,
+        gaps: Vec<ReplicaGap>,
     ) -> Self {
         let source = |node| Source {
             node,
@@ -124,7 +124,7 @@ impl<E> Merge<E> {
 
     /// Ends the listing of a node, which says that it has sent everything except `gaps`: `stated` entries. Another
     /// number is a gap.
-    pub fn end(&mut self, index: usize, stated: u64, gaps: Vec<Gap>) {
+    pub fn end(&mut self, index: usize, stated: u64, gaps: Vec<ReplicaGap>) {
         let Some(source) = self.sources.get_mut(index).filter(|source| source.listing) else {
             return;
         };
@@ -149,11 +149,11 @@ impl<E> Merge<E> {
         source.listing = false;
         self.hungry.remove(&index);
         let gap = match &source.last {
-            Some((name, _)) => Gap::node(
+            Some((name, _)) => ReplicaGap::node(
                 &source.node,
                 &format_args!("{reason} (it listed up to {name})"),
             ),
-            None => Gap::node(&source.node, reason),
+            None => ReplicaGap::node(&source.node, reason),
         };
         self.gaps.push(gap);
     }
@@ -186,7 +186,7 @@ impl<E> Merge<E> {
     }
 
     /// Returns the gaps of the listing, as far as they are known by now.
-    pub fn gaps(&self) -> &[Gap] {
+    pub fn gaps(&self) -> &[ReplicaGap] {
         &self.gaps
     }
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 use archive_daemon::Clock;
 use futures_util::future::join_all;
 
-use crate::gap::Gap;
+use crate::gap::ReplicaGap;
 use crate::nodes::{Address, Survey};
 
 /// The entries that were found, in the order of their nodes, and the gaps.
@@ -18,7 +18,7 @@ pub struct SurveyAnswer<E> {
     /// The entries, one for each volume that knows the file.
     pub entries: Vec<E>,
     /// The nodes and volumes that could not be asked.
-    pub gaps: Vec<Gap>,
+    pub gaps: Vec<ReplicaGap>,
 }
 
 impl<E> SurveyAnswer<E> {
@@ -47,10 +47,10 @@ where
                 Ok(Ok(found)) => found,
                 Ok(Err(error)) => SurveyAnswer {
                     entries: Vec::new(),
-                    gaps: vec![Gap::node(&node, &error)],
+                    gaps: vec![ReplicaGap::node(&node, &error)],
                 },
                 Err(_late) => {
-                    let gap = Gap::node(&node, &format_args!("no answer within {limit:?}"));
+                    let gap = ReplicaGap::node(&node, &format_args!("no answer within {limit:?}"));
                     SurveyAnswer {
                         entries: Vec::new(),
                         gaps: vec![gap],
@@ -78,7 +78,7 @@ mod tests {
 
     use super::*;
 
-    fn survey(names: &[&str], gaps: Vec<Gap>) -> Survey {
+    fn survey(names: &[&str], gaps: Vec<ReplicaGap>) -> Survey {
         let address = |name: &&str| Address {
             node: NodeId::new(name).unwrap(),
             endpoint: format!("{name}:1"),
@@ -91,7 +91,7 @@ mod tests {
 
     /// Answers as each node of these tests does when it is asked.
     async fn answer(address: Address) -> Result<SurveyAnswer<&'static str>, &'static str> {
-        let offline = Gap::volume(&address.node, VolumeName::new("v1"), &"not mounted");
+        let offline = ReplicaGap::volume(&address.node, VolumeName::new("v1"), &"not mounted");
         match address.node.as_str() {
             "has" => Ok(SurveyAnswer {
                 entries: vec!["on has"],
@@ -119,7 +119,7 @@ mod tests {
         let hand = ManualClock::new(Timestamp::UNIX_EPOCH);
         let clock = hand.clock();
         let limit = Duration::from_secs(5);
-        let silent = Gap::node(&NodeId::new("dead").unwrap(), &"silent");
+        let silent = ReplicaGap::node(&NodeId::new("dead").unwrap(), &"silent");
         let survey = survey(
             &["broken", "half", "has", "not", "stuck", "stuck-2", "twice"],
             vec![silent],
@@ -132,7 +132,11 @@ mod tests {
         let (found, ()) = tokio::join!(found, advance);
         assert_eq!(found.entries, ["on half", "on has", "on v1", "on v2"]);
         assert_eq!(
-            found.gaps.iter().map(Gap::to_string).collect::<Vec<_>>(),
+            found
+                .gaps
+                .iter()
+                .map(ReplicaGap::to_string)
+                .collect::<Vec<_>>(),
             [
                 "node dead: silent",
                 "node broken: connection refused",
@@ -150,7 +154,7 @@ mod tests {
         let nowhere = locate(survey(&["not"], vec![]), limit, &clock, answer).await;
         assert!(nowhere.entries.is_empty() && nowhere.is_complete());
         let unknown = locate(
-            survey(&[], vec![Gap::unknown_nodes()]),
+            survey(&[], vec![ReplicaGap::unknown_nodes()]),
             limit,
             &clock,
             answer,

@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 use archive_model::{NodeId, NodeState, VolumeId, VolumeName};
 use jiff::Timestamp;
 
-use crate::gap::Gap;
+use crate::gap::ReplicaGap;
 use crate::placement::Candidate;
 
 /// A point in time, on the monotonic clock and on that of people.
@@ -86,7 +86,7 @@ pub struct Survey {
     /// The nodes that are alive, sorted by id.
     pub ask: Vec<Address>,
     /// The nodes that cannot be asked, and the volumes that their nodes do not report.
-    pub gaps: Vec<Gap>,
+    pub gaps: Vec<ReplicaGap>,
 }
 
 /// The state of a node.
@@ -225,7 +225,7 @@ impl Nodes {
     pub fn survey(&self, now: Instant) -> Survey {
         let mut survey = Survey::default();
         if self.expected.is_none() {
-            survey.gaps.push(Gap::unknown_nodes());
+            survey.gaps.push(ReplicaGap::unknown_nodes());
         }
         for Standing {
             node,
@@ -243,26 +243,28 @@ impl Nodes {
                     });
                     let gap = |volume: &VolumeId| {
                         let volume = VolumeName::Id(volume.clone());
-                        Gap::volume(node, volume, &UNREPORTED)
+                        ReplicaGap::volume(node, volume, &UNREPORTED)
                     };
                     survey.gaps.extend(unreported.into_iter().map(gap));
                 }
                 Life::Silent => {
                     let since = last.map_or(Timestamp::UNIX_EPOCH, |(time, _)| time);
-                    survey
-                        .gaps
-                        .push(Gap::node(node, &format_args!("silent since {since}")));
+                    survey.gaps.push(ReplicaGap::node(
+                        node,
+                        &format_args!("silent since {since}"),
+                    ));
                 }
                 Life::Contested => {
                     let reason = format_args!(
                         "another process than that at {endpoint} claims to be it; stop one"
                     );
-                    survey.gaps.push(Gap::node(node, &reason));
+                    survey.gaps.push(ReplicaGap::node(node, &reason));
                 }
                 Life::Retired => {}
-                Life::Unheard => survey
-                    .gaps
-                    .push(Gap::node(node, &"not heard of since the monitor started")),
+                Life::Unheard => survey.gaps.push(ReplicaGap::node(
+                    node,
+                    &"not heard of since the monitor started",
+                )),
             }
         }
         survey

@@ -2,7 +2,7 @@
 
 use archive_model::FileName;
 
-use super::{Ending, Gap, Life, Phase, Step, UnreadFiles, place, shortened};
+use super::{Ending, JobGap, Life, Phase, Step, UnreadFiles, place, shortened};
 
 impl Life {
     /// Ends a job early. If there may be unread files that nobody has counted, they are counted first.
@@ -38,7 +38,7 @@ impl Life {
         for (node, files) in unread.by_node {
             let reason =
                 format!("{files} of its files were not read: the job ended early, {place}");
-            self.add(Gap::node(&node, reason));
+            self.add(JobGap::node(&node, reason));
         }
         let reason = std::mem::take(&mut self.reason);
         self.end(ending, reason)
@@ -49,7 +49,7 @@ impl Life {
         let why = shortened(why);
         let reason = format!("the job ended early, and its unread files cannot be counted: {why}");
         // This gap is kept in any case: it says that nothing was counted.
-        self.gaps.push(Gap::replica(reason));
+        self.gaps.push(JobGap::replica(reason));
         let reason = std::mem::take(&mut self.reason);
         self.end(ending, reason)
     }

@@ -6,9 +6,10 @@ use serde::{Deserialize, Serialize};
 
 use super::{Life, shortened};
 
-/// The place whose files were not read.
+/// A place whose files a job has not read. Unlike [`archive_model::JobGap`], it names no replica, as that of the job stands in the
+/// row beside it; and its fields are texts, as rows of jobs keep them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Gap {
+pub struct JobGap {
     /// The node; empty for the whole replica.
     pub node: String,
     /// The volume, or its path; empty for the whole node.
@@ -17,7 +18,7 @@ pub struct Gap {
     pub reason: String,
 }
 
-impl Gap {
+impl JobGap {
     /// Creates the gap of a whole replica.
     pub(super) fn replica(reason: String) -> Self {
         Self {
@@ -49,16 +50,16 @@ impl Gap {
 impl Life {
     /// Adds the reason why a node is left out, also if it is a gap already.
     pub(super) fn add_words(&mut self, node: &NodeId, said: String) {
-        let is_it = |gap: &&mut Gap| gap.node == node.as_str() && gap.volume.is_empty();
+        let is_it = |gap: &&mut JobGap| gap.node == node.as_str() && gap.volume.is_empty();
         if let Some(known) = self.gaps.iter_mut().find(is_it) {
             known.reason = format!("{}; later {said}", shortened(&known.reason));
             return;
         }
-        self.add(Gap::node(node, said));
+        self.add(JobGap::node(node, said));
     }
 
     /// Adds a gap, unless the place has one already. The last gap that is kept says that there are more.
-    pub(super) fn add(&mut self, gap: Gap) {
+    pub(super) fn add(&mut self, gap: JobGap) {
         let known = self
             .gaps
             .iter()
@@ -68,7 +69,7 @@ impl Life {
         }
         let is_last = self.gaps.len() + 1 == MOST_GAPS;
         self.gaps.push(if is_last {
-            Gap::replica(format!(
+            JobGap::replica(format!(
                 "{MOST_GAPS} or more nodes and volumes were not read; the list of errors names every file"
             ))
         } else {

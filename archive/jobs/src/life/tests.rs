@@ -54,8 +54,8 @@ fn words<'a>(life: &'a Life, node: &str) -> &'a str {
     &gap.unwrap().reason
 }
 
-fn gap(node: &str) -> Gap {
-    Gap {
+fn gap(node: &str) -> JobGap {
+    JobGap {
         node: node.to_owned(),
         volume: String::new(),
         reason: "silent".to_owned(),
@@ -185,7 +185,7 @@ fn check(before: &Life, event: &Event, after: &Life, step: Step) {
     }
     // A gap is never forgotten, though more may be said of it.
     for gap in &before.gaps {
-        let is_kept = |kept: &Gap| {
+        let is_kept = |kept: &JobGap| {
             (&kept.node, &kept.volume) == (&gap.node, &gap.volume)
                 && kept.reason.starts_with(&gap.reason)
         };

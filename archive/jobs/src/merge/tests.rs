@@ -17,8 +17,8 @@ fn all_files() -> (Option<FileName>, FileSelection) {
     (None, FileSelection::default())
 }
 
-fn silent() -> Gap {
-    Gap::node(&node(9), "silent".to_owned())
+fn silent() -> JobGap {
+    JobGap::node(&node(9), "silent".to_owned())
 }
 
 fn done(index: usize, file: &str, output: u64, failures: usize) -> Box<FileOutcome> {
@@ -387,7 +387,7 @@ fn foreign_outcome_or_endless_gaps_are_violations() {
     assert!(merge.gaps()[0].reason.contains("reports for node n1"));
 
     let mut merge: Merge<&str> = Merge::new([node(0)], all_files(), vec![silent()]);
-    merge.end(0, 0, vec![Gap::node(&node(0), "x".to_owned()); 257]);
+    merge.end(0, 0, vec![JobGap::node(&node(0), "x".to_owned()); 257]);
     assert_eq!(merge.gaps().len(), 2);
     assert!(merge.gaps()[1].reason.contains("257 gaps"));
 }

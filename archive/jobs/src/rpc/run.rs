@@ -35,7 +35,7 @@ pub(crate) use broken::{NodeFailure, event};
 
 use super::requests::Requests;
 use crate::chunks::JobBytes;
-use crate::life::{Event, Gap, shortened};
+use crate::life::{Event, JobGap, shortened};
 use crate::merge::{Merge, MergeItem};
 
 /// The longest silence of a node while its messages are awaited. A node reports its progress every second.
@@ -66,7 +66,7 @@ pub(crate) enum RunMessage {
     /// The progress of a node.
     Progress(NodeProgress),
     /// The end of the run; the files of these nodes and volumes are missing.
-    End(Vec<Gap>),
+    End(Vec<JobGap>),
 }
 
 /// The progress of a node.
@@ -260,8 +260,8 @@ impl ReplicaRun {
     }
 
     /// Returns the gaps of the output, without places that are out of service.
-    fn gaps(&self) -> Vec<Gap> {
-        let is_missed = |gap: &&Gap| {
+    fn gaps(&self) -> Vec<JobGap> {
+        let is_missed = |gap: &&JobGap| {
             let volume = NodeId::new(&gap.node)
                 .ok()
                 .zip(VolumeId::new(&gap.volume).ok());
@@ -330,7 +330,7 @@ fn requests(order: &RunOrder, wanted: &Arc<Notify>) -> BoxStream<'static, BatchR
 fn asked<'a>(
     order: &RunOrder,
     nodes: &'a [NodeState],
-) -> Result<(Vec<&'a NodeState>, Vec<Gap>), Event> {
+) -> Result<(Vec<&'a NodeState>, Vec<JobGap>), Event> {
     let (mut asked, mut gaps) = (Vec::new(), Vec::new());
     for state in nodes {
         let node = &state.node;
@@ -345,17 +345,17 @@ fn asked<'a>(
                 Some(seen) => format!("silent since {seen}"),
                 None => "not heard of since the monitor started".to_owned(),
             };
-            gaps.push(Gap::node(node, said));
+            gaps.push(JobGap::node(node, said));
         } else if order.left_out.contains(node) {
             let said = "left out: it failed again and again".to_owned();
-            gaps.push(Gap::node(node, said));
+            gaps.push(JobGap::node(node, said));
         } else {
             asked.push(state);
             let unreported = state.volumes.iter();
             let unreported = unreported.filter(|one| one.unreported && !one.retired);
             gaps.extend(unreported.filter_map(|one| {
                 let said = one.problem.clone().unwrap_or_default();
-                Some(Gap::volume(node, one.volume.as_ref()?, said))
+                Some(JobGap::volume(node, one.volume.as_ref()?, said))
             }));
         }
     }
@@ -364,12 +364,12 @@ fn asked<'a>(
 }
 
 /// Reads a gap that a node names: it can only be in the node itself.
-fn read_gap(node: &NodeId, gap: &wire::Gap) -> Gap {
+fn read_gap(node: &NodeId, gap: &wire::Gap) -> JobGap {
     let reason = shortened(&gap.reason);
     match VolumeId::new(&gap.volume) {
-        Ok(volume) => Gap::volume(node, &volume, reason),
-        Err(_) if gap.volume.is_empty() => Gap::node(node, reason),
-        Err(error) => Gap::node(node, format!("{reason} ({error})")),
+        Ok(volume) => JobGap::volume(node, &volume, reason),
+        Err(_) if gap.volume.is_empty() => JobGap::node(node, reason),
+        Err(error) => JobGap::node(node, format!("{reason} ({error})")),
     }
 }
 

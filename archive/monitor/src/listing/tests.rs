@@ -73,7 +73,11 @@ impl Script {
             Fate::EndsWithGap => merge.end(
                 index,
                 count,
-                vec![Gap::volume(&node(index), VolumeName::new("v9"), &"gone")],
+                vec![ReplicaGap::volume(
+                    &node(index),
+                    VolumeName::new("v9"),
+                    &"gone",
+                )],
             ),
             Fate::Miscounts => merge.end(index, count + 1, vec![]),
             Fate::BreaksOff => merge.fail(index, &"connection reset"),
@@ -115,7 +119,7 @@ fn scripts() -> Vec<Script> {
 }
 
 /// Runs the merge as the door does. `last_first` feeds the hungry ones in the other order.
-fn run(mut scripts: Vec<Script>, last_first: bool) -> (Vec<Entry>, Vec<Gap>) {
+fn run(mut scripts: Vec<Script>, last_first: bool) -> (Vec<Entry>, Vec<ReplicaGap>) {
     let mut merge = Merge::new((0..scripts.len()).map(node), None, vec![]);
     let mut out = Vec::new();
     for _ in 0..100 {
@@ -139,14 +143,14 @@ fn run(mut scripts: Vec<Script>, last_first: bool) -> (Vec<Entry>, Vec<Gap>) {
     panic!("it does not end: {scripts:?}");
 }
 
-fn expect(scripts: &[Script], out: &[Entry], gaps: &[Gap]) {
+fn expect(scripts: &[Script], out: &[Entry], gaps: &[ReplicaGap]) {
     let mut sent: Vec<Entry> = Vec::new();
     for (index, script) in scripts.iter().enumerate() {
         sent.extend(script.names.iter().map(|name| (index, *name)));
         if script.fate == Fate::Repeats && script.names.is_empty() {
             sent.push((index, "a"));
         }
-        let theirs: Vec<&Gap> = gaps
+        let theirs: Vec<&ReplicaGap> = gaps
             .iter()
             .filter(|gap| gap.node == Some(node(index)))
             .collect();
@@ -211,7 +215,10 @@ fn fed(entries: Vec<Listed<Entry>>, after: Option<&str>) -> (usize, Vec<String>)
     merge.feed(0, entries.into_iter().map(Ok::<_, &str>));
     merge.end(0, count, vec![]);
     let out = std::iter::from_fn(|| merge.pull()).count();
-    (out, merge.gaps().iter().map(Gap::to_string).collect())
+    (
+        out,
+        merge.gaps().iter().map(ReplicaGap::to_string).collect(),
+    )
 }
 
 #[test]
@@ -260,7 +267,7 @@ fn order_is_by_name_then_volume_each_once() {
 
 #[test]
 fn messages_after_the_end_are_ignored() {
-    let mut merge = Merge::new([node(0), node(1)], None, vec![Gap::unknown_nodes()]);
+    let mut merge = Merge::new([node(0), node(1)], None, vec![ReplicaGap::unknown_nodes()]);
     merge.end(0, 0, vec![]);
     merge.feed(0, [Ok::<_, &str>(listed(0, "a", "v1"))]);
     merge.end(0, 7, vec![]);
@@ -271,18 +278,21 @@ fn messages_after_the_end_are_ignored() {
     assert!(merge.pull().is_none() && merge.is_finished());
     assert_eq!(
         merge.gaps(),
-        [Gap::unknown_nodes(), Gap::node(&node(1), &"broken")]
+        [
+            ReplicaGap::unknown_nodes(),
+            ReplicaGap::node(&node(1), &"broken")
+        ]
     );
 }
 
 #[test]
 fn node_with_too_many_gaps_is_one_gap() {
-    let gap = Gap::volume(&node(0), VolumeName::new("v1"), &"gone");
+    let gap = ReplicaGap::volume(&node(0), VolumeName::new("v1"), &"gone");
     let mut merge: Merge<Entry> = Merge::new([node(0)], None, vec![]);
     merge.end(0, 0, vec![gap; MOST_GAPS + 1]);
     assert_eq!(
         merge.gaps(),
-        [Gap::node(
+        [ReplicaGap::node(
             &node(0),
             &"257 of its volumes could not be asked"
         )]

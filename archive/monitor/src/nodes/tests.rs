@@ -50,7 +50,7 @@ impl NodeScene {
                 .iter()
                 .map(|address| format!("{}@{}", address.node, address.endpoint))
                 .collect(),
-            survey.gaps.iter().map(Gap::to_string).collect(),
+            survey.gaps.iter().map(ReplicaGap::to_string).collect(),
         )
     }
 }
@@ -139,7 +139,7 @@ fn unheard_node_of_repository_is_a_gap() {
         world.asked(0),
         (
             vec!["a@h:1".to_owned()],
-            vec![Gap::unknown_nodes().to_string()]
+            vec![ReplicaGap::unknown_nodes().to_string()]
         )
     );
     world.nodes.expect([id("b"), id("a")].into());

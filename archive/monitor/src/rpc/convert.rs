@@ -11,7 +11,7 @@ use prost::Message;
 use proto_archive::{convert, wire};
 use tonic::Status;
 
-use crate::gap::Gap;
+use crate::gap::ReplicaGap;
 use crate::listing::Listed;
 use crate::nodes::{Life, Standing, UNREPORTED};
 use crate::placement::NoPlace;
@@ -134,16 +134,16 @@ pub(super) fn listed(
 }
 
 /// Reads a gap that `node` names: it can only be in itself.
-pub(super) fn gap(node: &NodeId, gap: &wire::Gap) -> Gap {
+pub(super) fn gap(node: &NodeId, gap: &wire::Gap) -> ReplicaGap {
     match gap.volume.as_str() {
-        "" => Gap::node(node, &gap.reason),
-        volume => Gap::volume(node, VolumeName::new(&convert::plain(volume)), &gap.reason),
+        "" => ReplicaGap::node(node, &gap.reason),
+        volume => ReplicaGap::volume(node, VolumeName::new(&convert::plain(volume)), &gap.reason),
     }
 }
 
 /// Writes gaps.
-pub(super) fn gaps(replica: &ReplicaId, gaps: &[Gap]) -> Vec<wire::Gap> {
-    let write = |gap: &Gap| wire::Gap {
+pub(super) fn gaps(replica: &ReplicaId, gaps: &[ReplicaGap]) -> Vec<wire::Gap> {
+    let write = |gap: &ReplicaGap| wire::Gap {
         replica: replica.to_string(),
         node: gap
             .node

@@ -21,7 +21,7 @@ use tonic::Status;
 use tonic::transport::Channel;
 
 use super::convert;
-use crate::gap::Gap;
+use crate::gap::ReplicaGap;
 use crate::locate::SurveyAnswer;
 use crate::nodes::Address;
 
@@ -133,7 +133,7 @@ impl Nodes {
             entries.push(listed.entry);
         }
         let is_receiving = !answer.receiving.is_empty();
-        let gaps = answer.gaps.iter().map(|gap| Gap {
+        let gaps = answer.gaps.iter().map(|gap| ReplicaGap {
             is_at_work: is_receiving && gap.volume.is_empty(),
             ..convert::gap(&at.node, gap)
         });
