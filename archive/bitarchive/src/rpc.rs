@@ -208,7 +208,7 @@ impl NodeService for Door {
         &self,
         request: Request<wire::SetVolumeRequest>,
     ) -> Result<Response<wire::NodeStatus>, Status> {
-        let order = volumes::order(request.get_ref())?;
+        let order = fields::disk_order(request.get_ref())?;
         self.change(move |node, now| volumes::carry_out(node, order, now))
             .await
     }

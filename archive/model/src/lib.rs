@@ -8,9 +8,11 @@
 //!
 //! The rooms in reading order:
 //!
-//! - [`file_name`], [`name_pattern`], [`name_list`] (what files are called), [`checksum`], [`content`], [`groups`] (what is in them);
-//! - [`mod@replica`], [`node`], [`copy`] (where copies are, and how), [`gap`] (what could not be asked), [`store_state`] (how far
-//!   each has come), [`anomaly`], [`check`] (what is wrong), [`attic`], [`scrub`], [`repair`] (what is done about it);
+//! - [`file_name`], [`name_pattern`], [`name_list`] (what files are called), [`checksum`], [`content`], [`groups`] (what is
+//!   in them);
+//! - [`mod@replica`], [`node`], [`copy`] (where copies are, and how), [`disk_order`] (what a node does with its disks), [`gap`]
+//!   (what could not be asked), [`store_state`] (how far each has come);
+//! - [`anomaly`], [`check`] (what is wrong), [`attic`], [`scrub`], [`repair`] (what is done about it);
 //! - [`batch`], [`feed`] (jobs over files, and changes of files), [`role`], [`approval`], [`act`], `request` (who may do what, and
 //!   what wants a second person);
 //! - [`mod@error`], [`limits`], [`quantity`] (errors, bounds and units that all parts share); `closed_set` (the
@@ -32,6 +34,7 @@ pub mod checksum;
 mod closed_set;
 pub mod content;
 pub mod copy;
+pub mod disk_order;
 pub mod error;
 pub mod feed;
 pub mod file_name;
@@ -61,6 +64,7 @@ pub use check::{CheckProgress, CheckStep, ReplicaReport};
 pub use checksum::{Digests, InvalidChecksum, Root};
 pub use content::FileContent;
 pub use copy::{CopyCondition, CopyDoubt, CopyPlace, CopyStanding, FileCopy};
+pub use disk_order::DiskOrder;
 pub use error::ArchiveError;
 pub use feed::{ChangeKind, FeedChange, FeedFile, FeedPosition};
 pub use file_name::{FileName, InvalidFileName};

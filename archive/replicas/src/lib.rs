@@ -127,26 +127,19 @@ impl Replicas {
         self.monitors.get(replica).cloned().ok_or_else(unknown)
     }
 
-    /// Returns a client for a node at its reported address, over a connection of its own: a batch job that does not read delays
-    /// no other answers.
+    /// Returns a connection of its own to a node at its reported address: a batch job that does not read delays no other answers.
     ///
     /// # Errors
     /// `Unavailable` if the reported address is invalid.
-    pub fn batch_client(&self, state: &NodeState) -> Result<NodeClient<Channel>, CallError> {
+    pub fn batch_channel(&self, state: &NodeState) -> Result<Channel, CallError> {
         let limits = self.limits.with_small_messages();
         self.dial(&state.node, &state.endpoint, &limits)
     }
 
-    fn dial(
-        &self,
-        node: &NodeId,
-        endpoint: &str,
-        limits: &Limits,
-    ) -> Result<NodeClient<Channel>, CallError> {
-        let channel = expected(Role::Node, node.as_str())
+    fn dial(&self, node: &NodeId, endpoint: &str, limits: &Limits) -> Result<Channel, CallError> {
+        expected(Role::Node, node.as_str())
             .and_then(|expected| connect_lazy(endpoint, &self.credentials, &expected, limits))
-            .map_err(|error| Kind::Unavailable.error(error.to_string()))?;
-        Ok(NodeClient::new(channel))
+            .map_err(|error| Kind::Unavailable.error(error.to_string()))
     }
 
     fn node(
@@ -160,14 +153,14 @@ impl Replicas {
         if let Some((_, client)) = nodes.get(&key).filter(|(known, _)| known == endpoint) {
             return Ok(client.clone());
         }
-        let client = self.dial(node, endpoint, &self.limits)?;
-        let client = client.max_decoding_message_size(16 << 20);
+        let channel = self.dial(node, endpoint, &self.limits)?;
+        let client = NodeClient::new(channel).max_decoding_message_size(16 << 20);
         nodes.insert(key, (endpoint.to_owned(), client.clone()));
         Ok(client)
     }
 
     /// Returns a client for a node of the replica at its present address. Errors of its calls go through [`Replicas::failed`].
-    pub async fn node_client(
+    pub(crate) async fn node_client(
         &self,
         replica: &ReplicaId,
         node: &NodeId,
@@ -191,7 +184,7 @@ impl Replicas {
 
     /// Notes that a call to a node failed, and returns the error. The node may have moved: its address is asked for
     /// again next time.
-    pub fn failed(
+    pub(crate) fn failed(
         &self,
         replica: &ReplicaId,
         node: &NodeId,

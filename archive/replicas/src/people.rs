@@ -9,8 +9,8 @@ use std::sync::{MutexGuard, PoisonError};
 
 use archive_ledger::standing::Now;
 use archive_model::{
-    Approval, AtticItem, AtticPlace, FileCopy, FileName, Gap, Mode, NodeId, NodeState, ReplicaId,
-    Root, VolumeId, VolumeKey, VolumeState,
+    Approval, AtticItem, AtticPlace, DiskOrder, FileCopy, FileName, Gap, Mode, NodeId, NodeState,
+    ReplicaId, Root, VolumeId, VolumeKey, VolumeState,
 };
 use archive_rpc::{CallError, InvalidMessage, Kind};
 use proto_archive::wire::node_client::NodeClient;
@@ -61,7 +61,7 @@ pub(super) fn mark_retired(now: &Now, replica: &ReplicaId, node: &mut NodeState)
 impl Replicas {
     /// Returns a client of a node that is alive, at the address that its monitor reports. Calls that change something
     /// use this client; reads use [`Replicas::node_client`], which may be of a node that is gone.
-    pub async fn live_node_client(
+    pub(crate) async fn live_node_client(
         &self,
         replica: &ReplicaId,
         node: &NodeId,
@@ -183,8 +183,10 @@ impl Replicas {
                 Kind::Busy.error(format!("{volume} is being reinstated now; try again later"))
             );
         }
-        self.tell(volume, wire::set_volume_request::Order::Retire)
+        let order = DiskOrder::Retire(volume.volume.clone());
+        self.order_disk(&volume.replica, &volume.node, order)
             .await
+            .map(drop)
     }
 
     /// Sets the retired volume that is being reinstated: until that is stored, its node is not told that it is retired.
@@ -200,23 +202,35 @@ impl Replicas {
 
     /// Tells a node that a retired volume is in service again.
     pub async fn tell_reinstated(&self, volume: &VolumeKey) -> Result<(), CallError> {
-        self.tell(volume, wire::set_volume_request::Order::Reinstate)
+        let order = DiskOrder::Reinstate(volume.volume.clone());
+        self.order_disk(&volume.replica, &volume.node, order)
             .await
+            .map(drop)
     }
 
-    async fn tell(
+    /// Gives a node an order about one of its disks. Returns the state of the node afterwards.
+    pub async fn order_disk(
         &self,
-        volume: &VolumeKey,
-        order: wire::set_volume_request::Order,
-    ) -> Result<(), CallError> {
-        let request = wire::SetVolumeRequest {
-            order: order.into(),
-            volume: volume.volume.to_string(),
-            path: String::new(),
-        };
-        let mut client = self.live_node_client(&volume.replica, &volume.node).await?;
-        client.set_volume(request).await?;
-        Ok(())
+        replica: &ReplicaId,
+        node: &NodeId,
+        order: DiskOrder,
+    ) -> Result<NodeState, CallError> {
+        let mut client = self.live_node_client(replica, node).await?;
+        let status = client.set_volume(fields::disk_order_message(order)).await?;
+        Ok(fields::node_state(status.into_inner())?)
+    }
+
+    /// Sets the mode of a node. Returns its state afterwards.
+    pub async fn set_mode(
+        &self,
+        replica: &ReplicaId,
+        node: &NodeId,
+        mode: Mode,
+    ) -> Result<NodeState, CallError> {
+        let mode = fields::wire_mode(mode).into();
+        let mut client = self.live_node_client(replica, node).await?;
+        let status = client.set_mode(wire::SetModeRequest { mode }).await?;
+        Ok(fields::node_state(status.into_inner())?)
     }
 }
 

@@ -13,6 +13,7 @@ mod attic;
 mod check;
 mod closed_sets;
 mod copy;
+mod disk_order;
 mod gap;
 mod node;
 mod scrub;
@@ -38,6 +39,7 @@ pub use closed_sets::{
     scrub_activity, unknown, with_doubt,
 };
 pub use copy::{file_copy, file_entry};
+pub use disk_order::{disk_order, disk_order_message};
 pub use gap::{gap, gap_message, gap_within};
 pub use node::{mode, node_state, node_status, wire_mode};
 pub use scrub::{node_scrub, scrub_order, scrub_request, scrub_state};

@@ -110,10 +110,10 @@ async fn begin_on(
     clock: &Clock,
 ) -> Result<Option<Reduction>, Event> {
     let broke = |broken| event(&state.node, &SourceError::Failed(broken));
-    let client = replicas
-        .batch_client(state)
+    let channel = replicas
+        .batch_channel(state)
         .map_err(|error| broke(NodeFailure::Said(error.into())))?;
-    let begun = clock.timeout(BEGIN, Reduction::open(state.node.clone(), client, order));
+    let begun = clock.timeout(BEGIN, Reduction::open(state.node.clone(), channel, order));
     let begun = begun
         .await
         .map_err(|_late| broke(NodeFailure::Silent(BEGIN)))?;
@@ -148,16 +148,15 @@ async fn begin_on(
 }
 
 impl Reduction {
-    async fn open(
-        node: NodeId,
-        mut client: NodeClient<Channel>,
-        order: &ReductionOrder,
-    ) -> Result<Self, Status> {
+    async fn open(node: NodeId, channel: Channel, order: &ReductionOrder) -> Result<Self, Status> {
         let (asks, asked) = mpsc::channel(2);
         let (requests, open) = Requests::until_dropped(requests(order, asked));
         Ok(Self {
             node,
-            answers: client.reduce_batch(requests).await?.into_inner(),
+            answers: NodeClient::new(channel)
+                .reduce_batch(requests)
+                .await?
+                .into_inner(),
             asked: asks,
             _open: open,
         })

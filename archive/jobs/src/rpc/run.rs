@@ -129,8 +129,8 @@ impl ReplicaRun {
         let mut runs = Vec::new();
         for (index, state) in asked.into_iter().enumerate() {
             let wanted = Arc::new(Notify::new());
-            let messages = match replicas.batch_client(state) {
-                Ok(client) => Some(NodeMessages::open(client, order, &wanted, clock.clone())),
+            let messages = match replicas.batch_channel(state) {
+                Ok(channel) => Some(NodeMessages::open(channel, order, &wanted, clock.clone())),
                 Err(error) => {
                     merge.fail(index, NodeFailure::Said(error.into()));
                     None
@@ -280,13 +280,9 @@ impl ReplicaRun {
 
 impl NodeMessages {
     /// Begins the run on a node: nothing is dialled before its messages are awaited.
-    fn open(
-        mut client: NodeClient<Channel>,
-        order: &RunOrder,
-        wanted: &Arc<Notify>,
-        clock: Clock,
-    ) -> Self {
+    fn open(channel: Channel, order: &RunOrder, wanted: &Arc<Notify>, clock: Clock) -> Self {
         let (requests, open) = Requests::until_dropped(requests(order, wanted));
+        let mut client = NodeClient::new(channel);
         let answers = async move {
             let answers = client.run_batch(requests).await;
             answers.map(Response::into_inner)

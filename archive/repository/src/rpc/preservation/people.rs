@@ -5,7 +5,7 @@ use std::sync::Arc;
 use archive_decisions::store::Event;
 use archive_ledger::requests::{NotAllowed, Person, Request as Asked, State, plain_reason};
 use archive_ledger::standing::ReplicaRow;
-use archive_model::ReplicaId;
+use archive_model::{DiskOrder, ReplicaId};
 use archive_replicas::{Cause, admitted};
 use archive_rpc::{Grant, Identity, InvalidMessage, Kind, Role};
 use proto_archive::{convert as fields, wire};
@@ -179,55 +179,48 @@ pub(super) async fn volume(
     door: &Door,
     request: Request<wire::VolumeRequest>,
 ) -> Result<wire::NodeStatus, Status> {
-    use wire::set_volume_request::Order;
     let who = who(&request, OPERATOR)?;
     let request = request.into_inner();
-    let order = request
+    let message = request
         .order
         .ok_or_else(|| InvalidMessage::missing("order"))?;
-    let word = match order.order() {
-        Order::Unspecified => return Err(InvalidMessage::missing("order").into()),
-        Order::Retire => {
+    let order = fields::disk_order(&message)?;
+    let word = match &order {
+        DiskOrder::Retire(_) => {
             let said = "cannot retire a volume by an order: it needs a second person; ask for it with `holdfast volume retire`";
             return Err(Kind::Refused.status(said));
         }
-        Order::Reinstate => {
+        DiskOrder::Reinstate(_) => {
             let said = "cannot reinstate a volume by an order: it needs a second person; ask for it with `holdfast volume reinstate`";
             return Err(Kind::Refused.status(said));
         }
-        Order::Init => "labelled",
-        Order::Adopt => "adopted",
-        Order::Clear => "cleared",
-        Order::ReadWrite => "set to read and write",
-        Order::ReadOnly => "set to read only",
-        Order::Drain => "set to drain",
+        DiskOrder::Init(..) => "labelled",
+        DiskOrder::Adopt(..) => "adopted",
+        DiskOrder::Clear(_) => "cleared",
+        DiskOrder::ReadWrite(_) => "set to read and write",
+        DiskOrder::ReadOnly(_) => "set to read only",
+        DiskOrder::Drain(_) => "set to drain",
     };
-    let (replica, node) = if matches!(order.order(), Order::Init | Order::Adopt) {
+    let (replica, node) = if matches!(order, DiskOrder::Init(..) | DiskOrder::Adopt(..)) {
         let named = fields::node_selector(&request.node, &request.replica)?;
         let (replica, node) = door.people.node(&named).await?;
-        if order.order() == Order::Init {
-            let volume = fields::volume_id(&order.volume)?;
-            door.people.is_new_volume(&volume).await?;
+        if let DiskOrder::Init(_, volume) = &order {
+            door.people.is_new_volume(volume).await?;
         }
         (replica, node)
     } else {
-        let named = fields::volume_selector(&order.volume, &request.node, &request.replica)?;
+        let named = fields::volume_selector(&message.volume, &request.node, &request.replica)?;
         let found = door.people.volume(&named).await?;
         (found.replica, found.node)
     };
     let what = format!(
         "volume {} {} on node {node} of replica {replica}: {word}",
-        order.volume, order.path
+        message.volume, message.path
     );
-    let mut client = door.replicas.live_node_client(&replica, &node).await?;
-    let status = door
-        .people
-        .transfers
-        .calls
-        .reading(0, client.set_volume(order))
-        .await?;
+    let ordering = door.replicas.order_disk(&replica, &node, order);
+    let state = door.people.transfers.calls.reading(0, ordering).await?;
     door.people.note(who, None, what).await?;
-    Ok(status.into_inner())
+    Ok(fields::node_status(state))
 }
 
 pub(super) async fn node(
@@ -240,17 +233,13 @@ pub(super) async fn node(
     let order = request
         .order
         .ok_or_else(|| InvalidMessage::missing("order"))?;
+    let mode = fields::mode("mode", order.mode)?.ok_or_else(|| InvalidMessage::missing("mode"))?;
     let (replica, node) = door.people.node(&named).await?;
-    let what = format!("node {node} of replica {replica}: {}", order.mode);
-    let mut client = door.replicas.live_node_client(&replica, &node).await?;
-    let status = door
-        .people
-        .transfers
-        .calls
-        .reading(0, client.set_mode(order))
-        .await?;
+    let what = format!("node {node} of replica {replica}: {mode}");
+    let setting = door.replicas.set_mode(&replica, &node, mode);
+    let state = door.people.transfers.calls.reading(0, setting).await?;
     door.people.note(who, None, what).await?;
-    Ok(status.into_inner())
+    Ok(fields::node_status(state))
 }
 
 pub(super) async fn bootstrap(
