@@ -29,6 +29,7 @@ mod volumes;
 mod walk;
 
 use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use archive_db::{
@@ -58,6 +59,8 @@ pub struct Admin {
     nodes: Table<NodeTableKey, NodeRow>,
     volumes: Table<VolumeTableKey, ()>,
     log_end: trail::LogEnds,
+    /// The number that the next line of the trail gets.
+    next_line: Arc<AtomicU64>,
     similar: similar::Similar,
     places: places::Places,
     feed: feed::Feed,
@@ -141,9 +144,12 @@ impl Admin {
     }
 
     fn new(database: Database, stamp: stamp::Stamp) -> Result<Self, AdminError> {
+        let audit: Table<u64, AuditLine> = database.table("audit")?;
+        let next_line = audit.last()?.map_or(0, |(last, _)| last.saturating_add(1));
         Ok(Self {
             files: database.table("files")?,
-            audit: database.table("audit")?,
+            audit,
+            next_line: Arc::new(AtomicU64::new(next_line)),
             nodes: database.table("nodes")?,
             volumes: database.table(schema::VOLUMES)?,
             log_end: database.table("audit-log")?,
@@ -323,14 +329,13 @@ impl Admin {
             transitions.insert(name.clone(), (known.state, after.state.clone()));
         }
         let fed = self.feed.write(&mut batch, transitions)?;
-        if !lines.is_empty() {
-            let last = self.audit.last()?;
-            let first = last.map_or(0, |(number, _)| number.saturating_add(1));
-            for (number, line) in (first..).zip(&lines) {
-                batch.put(&self.audit, &number, line)?;
-            }
+        let mut next_line = self.next_line();
+        for line in &lines {
+            batch.put(&self.audit, &next_line, line)?;
+            next_line = next_line.saturating_add(1);
         }
         batch.commit()?;
+        self.next_line.store(next_line, Ordering::Release);
         self.feed.set_committed(fed);
         let counted = files.iter().map(|(name, after)| (name, &after.counted));
         self.running().change(&before, counted);

@@ -6,6 +6,7 @@
 
 use std::fmt;
 use std::ops::Bound::{Excluded, Included, Unbounded};
+use std::sync::atomic::Ordering;
 
 use archive_db::{DbError, Table};
 
@@ -36,6 +37,11 @@ impl Admin {
         from: u64,
     ) -> Result<impl Iterator<Item = Result<(u64, AuditLine), DbError>> + '_, DbError> {
         self.audit.range((Included(from), Unbounded))
+    }
+
+    /// Returns the number that the next line of the trail gets, without reading the table.
+    pub fn next_line(&self) -> u64 {
+        self.next_line.load(Ordering::Acquire)
     }
 
     /// Returns the trail up to its newest line. The number of that line is read first: lines that are added meanwhile

@@ -157,6 +157,9 @@ pub(super) fn open(
 
 /// Writes the next lines into the log. Returns the log, and whether nothing is left to write.
 pub(super) fn write_next(mut log: AuditLog, admin: &Admin) -> Result<(AuditLog, bool), LogError> {
+    if admin.next_line() <= log.next() {
+        return Ok((log, true));
+    }
     let rows = admin.audit_rows(log.next())?.take(LINES);
     let lines = rows.collect::<Result<Vec<_>, _>>()?;
     if let Some((first, _)) = lines.first()
