@@ -135,8 +135,12 @@ impl Automatic {
         }
     }
 
-    /// Asks the policy about every open anomaly, and starts what it decides.
+    /// Asks the policy about every open anomaly, and starts what it decides: the answer depends on the time. No table is read
+    /// while no anomaly is open.
     async fn hand_out(&mut self) -> Result<(), CallError> {
+        if self.own.anomalies.kinds().values().all(|count| *count == 0) {
+            return Ok(());
+        }
         let (own, hands, volumes) = (
             self.own.clone(),
             Arc::clone(&self.hands),
@@ -219,10 +223,8 @@ impl Preserver {
     ) -> Result<Decision, DbError> {
         let filed = &row.filed;
         let place = filed.node.as_ref().zip(filed.volume.as_ref());
-        let changed = match place {
-            Some((node, volume)) => volumes.changed(&row.replica, node, volume.as_str())?,
-            None => None,
-        };
+        let changed =
+            place.and_then(|(node, volume)| volumes.changed(&row.replica, node, volume.as_str()));
         let case = Case {
             kind: filed.kind.clone(),
             found_by: filed.found_by.into(),

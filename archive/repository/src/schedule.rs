@@ -4,7 +4,7 @@
 //! The time of each check is stored, so that a restart neither repeats nor forgets one. A check that could not ask every
 //! node is repeated sooner. A check that is due for longer than its period is overdue, and is reported.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,6 +14,7 @@ use archive_model::{CheckStep, Finder, ReplicaId, ReplicaReport};
 use archive_rpc::CallError;
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
+use tokio::sync::oneshot::error::TryRecvError;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::checking::{CheckOrder, CheckSelection};
@@ -31,6 +32,9 @@ const AGAIN: i32 = 24;
 /// The kinds of check, as in the keys of their rows.
 const KINDS: [&str; 2] = ["files", "checksums"];
 
+/// The kind of a check, and its replica.
+type CheckKey = (String, Text<ReplicaId>);
+
 /// The last check of one replica.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct LastCheck {
@@ -46,9 +50,11 @@ impl Value for LastCheck {}
 pub(crate) struct Schedule {
     own: Preserver,
     periods: [Option<SignedDuration>; 2],
-    table: Table<(String, Text<ReplicaId>), LastCheck>,
-    /// The checks that run, by kind.
-    running: [Option<oneshot::Receiver<()>>; 2],
+    table: Table<CheckKey, LastCheck>,
+    /// The rows of the table that were read or written.
+    last: BTreeMap<CheckKey, LastCheck>,
+    /// The checks that run, by kind; each tells the row that it has stored.
+    running: [Option<oneshot::Receiver<(CheckKey, LastCheck)>>; 2],
     /// The checks that were reported as overdue.
     overdue: BTreeSet<(usize, ReplicaId)>,
 }
@@ -65,6 +71,7 @@ impl Schedule {
             table: own.admin.table("checks")?,
             periods: periods.map(|set| set.and_then(period)),
             own,
+            last: BTreeMap::new(),
             running: [None, None],
             overdue: BTreeSet::new(),
         })
@@ -75,7 +82,8 @@ impl Schedule {
         let now = self.own.calls.clock.now();
         let mut first_due = [None, None];
         let mut overdue = BTreeSet::new();
-        for (kind, (period, first_due)) in self.periods.iter().zip(&mut first_due).enumerate() {
+        let periods = self.periods.into_iter().zip(&mut first_due);
+        for (kind, (period, first_due)) in periods.enumerate() {
             let Some(period) = period else {
                 continue;
             };
@@ -84,9 +92,9 @@ impl Schedule {
             let count = specs.len();
             for (index, spec) in specs.iter().enumerate() {
                 let key = key(kind, &spec.id);
-                match self.table.get(&key)? {
+                match self.last_check(&key)? {
                     Some(turn) if turn.due <= now => {
-                        if is_overdue(turn.due, *period, now) {
+                        if is_overdue(turn.due, period, now) {
                             overdue.insert((kind, spec.id.clone()));
                         }
                         if turn.due < least {
@@ -95,11 +103,11 @@ impl Schedule {
                         }
                     }
                     // The period was made shorter in the meantime.
-                    Some(turn) if turn.due > later(now, *period) => {
-                        self.put(&key, first(now, *period, index, count), turn.ended)?;
+                    Some(turn) if turn.due > later(now, period) => {
+                        self.put(key, first(now, period, index, count), turn.ended)?;
                     }
                     Some(_) => {}
-                    None => self.put(&key, first(now, *period, index, count), None)?,
+                    None => self.put(key, first(now, period, index, count), None)?,
                 }
             }
         }
@@ -125,13 +133,27 @@ impl Schedule {
         self.overdue = overdue;
     }
 
+    /// Returns the last check of a replica. Its row is read once.
+    fn last_check(&mut self, key: &CheckKey) -> Result<Option<LastCheck>, DbError> {
+        if let Some(last) = self.last.get(key) {
+            return Ok(Some(last.clone()));
+        }
+        let last = self.table.get(key)?;
+        self.last
+            .extend(last.clone().map(|last| (key.clone(), last)));
+        Ok(last)
+    }
+
     fn put(
-        &self,
-        key: &(String, Text<ReplicaId>),
+        &mut self,
+        key: CheckKey,
         due: Timestamp,
         ended: Option<(Timestamp, bool)>,
     ) -> Result<(), DbError> {
-        put(&self.own.admin, &self.table, key, &LastCheck { due, ended })
+        let last = LastCheck { due, ended };
+        put(&self.own.admin, &self.table, &key, &last)?;
+        self.last.insert(key, last);
+        Ok(())
     }
 
     /// Runs a check in a task of its own.
@@ -165,13 +187,19 @@ impl Schedule {
                 due: later(now, pause),
                 ended: Some((now, is_whole)),
             };
-            let admin = own.admin.clone();
-            let kept = with_tables(move || put(&admin, &table, &key(kind, &replica), &last)).await;
-            if let Err(error) = kept {
-                tracing::error!(%error, "cannot store the time of a scheduled check");
-            }
-            if over.send(()).is_err() {
-                tracing::debug!("the schedule has stopped");
+            let (admin, row) = (own.admin.clone(), (key(kind, &replica), last));
+            let kept = with_tables(move || {
+                put(&admin, &table, &row.0, &row.1)?;
+                Ok(row)
+            });
+            match kept.await {
+                // Without it, the check is due again.
+                Err(error) => tracing::error!(%error, "cannot store the time of a scheduled check"),
+                Ok(row) => {
+                    if over.send(row).is_err() {
+                        tracing::debug!("the schedule has stopped");
+                    }
+                }
             }
         });
     }
@@ -224,11 +252,12 @@ impl Worker for Schedule {
 
     async fn step(&mut self) -> Result<Step, WorkerError> {
         for place in &mut self.running {
-            if let Some(running) = place
-                && !matches!(running.try_recv(), Err(oneshot::error::TryRecvError::Empty))
-            {
-                *place = None;
+            match place.as_mut().map(oneshot::Receiver::try_recv) {
+                None | Some(Err(TryRecvError::Empty)) => continue,
+                Some(Err(TryRecvError::Closed)) => {}
+                Some(Ok((key, last))) => drop(self.last.insert(key, last)),
             }
+            *place = None;
         }
         for (kind, due) in self.due()?.into_iter().enumerate() {
             if let Some(replica) = due
@@ -241,15 +270,15 @@ impl Worker for Schedule {
     }
 }
 
-fn key(kind: usize, replica: &ReplicaId) -> (String, Text<ReplicaId>) {
+fn key(kind: usize, replica: &ReplicaId) -> CheckKey {
     let kind = KINDS.get(kind).copied().unwrap_or_default();
     (kind.to_owned(), Text(replica.clone()))
 }
 
 fn put(
     admin: &Admin,
-    table: &Table<(String, Text<ReplicaId>), LastCheck>,
-    key: &(String, Text<ReplicaId>),
+    table: &Table<CheckKey, LastCheck>,
+    key: &CheckKey,
     last: &LastCheck,
 ) -> Result<(), DbError> {
     let mut changes = admin.change();

@@ -1,5 +1,8 @@
 //! The states of volumes, and since when: a volume that has just come back is not trusted at once.
 
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+
 use archive_db::{DbError, Table, Text, Value};
 use archive_ledger::admin::Admin;
 use archive_model::{NodeId, NodeState, ReplicaId, VolumeState};
@@ -18,18 +21,23 @@ struct VolumeRow {
 
 impl Value for VolumeRow {}
 
-/// The table of the states of all volumes.
+/// The states of all volumes: a table, read once.
 #[derive(Debug)]
 pub(crate) struct Volumes {
     admin: Admin,
     table: Table<VolumeRowKey, VolumeRow>,
+    /// The rows of the table. Locked while one is written.
+    known: Mutex<BTreeMap<VolumeRowKey, VolumeRow>>,
 }
 
 impl Volumes {
     pub(crate) fn open(admin: &Admin) -> Result<Self, DbError> {
+        let table: Table<VolumeRowKey, VolumeRow> = admin.table("volume-states")?;
+        let known = table.scan()?.collect::<Result<_, _>>()?;
         Ok(Self {
             admin: admin.clone(),
-            table: admin.table("volume-states")?,
+            table,
+            known: Mutex::new(known),
         })
     }
 
@@ -41,8 +49,8 @@ impl Volumes {
         nodes: &[NodeState],
         now: Timestamp,
     ) -> Result<(), DbError> {
-        let mut changes = self.admin.change();
-        let mut is_changed = false;
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut new = Vec::new();
         for node in nodes.iter().filter(|node| node.seen.is_some()) {
             for volume in &node.volumes {
                 let state = if node.alive {
@@ -55,17 +63,20 @@ impl Volumes {
                     Text(node.node.clone()),
                     volume.name().to_owned(),
                 );
-                let known = self.table.get(&key)?;
-                if known.is_none_or(|known| known.state != state) {
-                    let known = VolumeRow { state, since: now };
-                    changes.batch().put(&self.table, &key, &known)?;
-                    is_changed = true;
+                if known.get(&key).is_none_or(|known| known.state != state) {
+                    new.push((key, VolumeRow { state, since: now }));
                 }
             }
         }
-        if is_changed {
-            self.admin.commit(changes)?;
+        if new.is_empty() {
+            return Ok(());
         }
+        let mut changes = self.admin.change();
+        for (key, row) in &new {
+            changes.batch().put(&self.table, key, row)?;
+        }
+        self.admin.commit(changes)?;
+        known.extend(new);
         Ok(())
     }
 
@@ -75,9 +86,10 @@ impl Volumes {
         replica: &ReplicaId,
         node: &NodeId,
         volume: &str,
-    ) -> Result<Option<Timestamp>, DbError> {
+    ) -> Option<Timestamp> {
         let key = (Text(replica.clone()), Text(node.clone()), volume.to_owned());
-        Ok(self.table.get(&key)?.map(|known| known.since))
+        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        known.get(&key).map(|known| known.since)
     }
 }
 
@@ -124,10 +136,10 @@ mod tests {
         ] {
             let volumes = Volumes::open(&admin).unwrap();
             volumes.saw(&replica, &[report], at(minute)).unwrap();
-            let known = volumes.changed(&replica, &node, "v").unwrap();
+            let known = volumes.changed(&replica, &node, "v");
             assert_eq!(known, Some(at(changed)), "in minute {minute}");
         }
         let volumes = Volumes::open(&admin).unwrap();
-        assert_eq!(volumes.changed(&replica, &node, "w").unwrap(), None);
+        assert_eq!(volumes.changed(&replica, &node, "w"), None);
     }
 }
