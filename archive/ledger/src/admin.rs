@@ -59,6 +59,8 @@ pub struct Admin {
     nodes: Table<NodeTableKey, NodeRow>,
     volumes: Table<VolumeTableKey, ()>,
     log_end: trail::LogEnds,
+    /// The number of changes of the nodes and volumes that are remembered.
+    members: Arc<AtomicU64>,
     /// The number that the next line of the trail gets.
     next_line: Arc<AtomicU64>,
     similar: similar::Similar,
@@ -75,6 +77,8 @@ pub struct Admin {
 pub struct Changes {
     batch: Batch,
     lines: Vec<AuditLine>,
+    /// Whether a node or a volume is remembered, or forgotten.
+    has_members: bool,
     /// The values derived from the new row of each changed file.
     files: Changed,
 }
@@ -149,6 +153,7 @@ impl Admin {
         Ok(Self {
             files: database.table("files")?,
             audit,
+            members: Arc::default(),
             next_line: Arc::new(AtomicU64::new(next_line)),
             nodes: database.table("nodes")?,
             volumes: database.table(schema::VOLUMES)?,
@@ -218,24 +223,31 @@ impl Admin {
 
     /// Remembers nodes of a replica; the row of a node that is known stays.
     pub fn add_nodes(&self, replica: &ReplicaId, nodes: &[NodeId]) -> Result<(), DbError> {
-        let mut batch = self.database.batch();
+        let mut changes = self.change();
         for node in nodes {
-            self.remember(&mut batch, replica, node)?;
+            self.remember(&mut changes, replica, node)?;
         }
-        batch.commit().map(|_| ())
+        self.commit_unstamped(changes)
     }
 
     fn remember(
         &self,
-        batch: &mut Batch,
+        changes: &mut Changes,
         replica: &ReplicaId,
         node: &NodeId,
     ) -> Result<(), DbError> {
         let key = (Text(replica.clone()), Text(node.clone()));
-        match self.nodes.get(&key)? {
-            Some(_) => Ok(()),
-            None => batch.put(&self.nodes, &key, &NodeRow::default()),
+        if self.nodes.get(&key)?.is_some() {
+            return Ok(());
         }
+        changes.has_members = true;
+        changes.batch.put(&self.nodes, &key, &NodeRow::default())
+    }
+
+    /// Returns a number that changes each time that a node or a volume is remembered, or a volume forgotten: at the same number
+    /// they need not be read again.
+    pub fn members_version(&self) -> u64 {
+        self.members.load(Ordering::Acquire)
     }
 
     /// Begins a set of changes.
@@ -243,6 +255,7 @@ impl Admin {
         Changes {
             batch: self.database.batch(),
             lines: Vec::new(),
+            has_members: false,
             files: Changed::new(),
         }
     }
@@ -278,10 +291,10 @@ impl Admin {
         self.similar.put(changes, name)?;
         for (replica, copy) in &row.record.replicas {
             if let Some(node) = &copy.node {
-                self.remember(&mut changes.batch, replica, node)?;
+                self.remember(changes, replica, node)?;
             }
         }
-        self.remember_volumes(&mut changes.batch, &row.record)?;
+        self.remember_volumes(changes, &row.record)?;
         changes.batch.put(&self.files, &Text(name.clone()), row)
     }
 
@@ -315,6 +328,7 @@ impl Admin {
         let Changes {
             mut batch,
             lines,
+            has_members,
             files,
         } = changes;
         let _numbering = self.numbering();
@@ -336,6 +350,8 @@ impl Admin {
         }
         batch.commit()?;
         self.next_line.store(next_line, Ordering::Release);
+        self.members
+            .fetch_add(u64::from(has_members), Ordering::AcqRel);
         self.feed.set_committed(fed);
         let counted = files.iter().map(|(name, after)| (name, &after.counted));
         self.running().change(&before, counted);

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use archive_daemon::{Clock, OwnThread, Step, Worker, WorkerError};
+use archive_db::DbError;
 use archive_decisions::store::ReplicaSpec;
 use archive_ledger::admin::Admin;
 use archive_ledger::standing::{Now, Standing};
@@ -34,6 +35,10 @@ pub(crate) struct Membership {
     ids: Vec<ReplicaId>,
     thread: OwnThread,
     clock: Clock,
+    /// The remembered nodes of each replica, as of the last reading.
+    known: BTreeMap<ReplicaId, Vec<NodeId>>,
+    /// The versions of the members and of the standing at the last reading.
+    read: Option<(u64, Arc<Now>)>,
     /// The volumes that their nodes do not report, each with the time of the next search for its copies.
     unreported: BTreeMap<VolumeKey, Instant>,
 }
@@ -68,22 +73,53 @@ impl Membership {
             ids: settings.iter().map(|replica| replica.id.clone()).collect(),
             thread: OwnThread::new("membership"),
             clock,
+            known: BTreeMap::new(),
+            read: None,
             unreported: BTreeMap::new(),
         }
     }
 
+    /// Reads the remembered nodes and volumes, if one has come or gone since the last reading, or people have changed what
+    /// is in service.
+    async fn read_members(&mut self) -> Result<(), WorkerError> {
+        let (version, now) = (self.admin.members_version(), self.standing.now());
+        if let Some((known, then)) = &self.read
+            && *known == version
+            && Arc::ptr_eq(then, &now)
+        {
+            return Ok(());
+        }
+        let (admin, ids) = (self.admin.clone(), self.ids.clone());
+        let read = self.thread.run(move || {
+            let nodes = ids
+                .into_iter()
+                .map(|id| Ok((id.clone(), admin.nodes(&id)?)));
+            let nodes = nodes.collect::<Result<BTreeMap<_, _>, DbError>>()?;
+            Ok::<_, DbError>((nodes, admin.volumes()?))
+        });
+        let (nodes, volumes) = read.await??;
+        self.replicas.set_volumes(volumes);
+        self.known = nodes;
+        self.read = Some((version, now));
+        Ok(())
+    }
+
     /// Adds the remembered nodes of a replica to its members, and remembers the new ones that its monitor reports.
     async fn learn(&mut self, replica: &ReplicaId) -> Result<(), WorkerError> {
-        let (admin, id) = (self.admin.clone(), replica.clone());
-        let known = self.thread.run(move || admin.nodes(&id)).await??;
-        self.replicas.add_members(replica, &known);
+        if let Some(known) = self.known.get(replica) {
+            self.replicas.add_members(replica, known);
+        }
         let Some(Ok(heard)) = self.nodes.heard(replica) else {
             return Ok(());
         };
         self.tell_retired(replica, &heard).await;
         self.forget_empty(replica, &heard).await?;
         let now = self.standing.now();
-        let is_new = |node: &NodeId| !known.contains(node) && !now.is_retired_node(replica, node);
+        let known = self.known.get(replica);
+        let is_new = |node: &NodeId| {
+            let is_known = known.is_some_and(|known| known.contains(node));
+            !is_known && !now.is_retired_node(replica, node)
+        };
         let own = self.replicas.own_nodes(replica, &heard).into_iter();
         let new: Vec<NodeId> = own.filter(is_new).collect();
         if new.is_empty() {
@@ -151,9 +187,7 @@ impl Worker for Membership {
     const NAME: &'static str = "membership";
 
     async fn step(&mut self) -> Result<Step, WorkerError> {
-        let admin = self.admin.clone();
-        let volumes = self.thread.run(move || admin.volumes()).await??;
-        self.replicas.set_volumes(volumes);
+        self.read_members().await?;
         for replica in self.ids.clone() {
             self.learn(&replica).await?;
         }

@@ -189,3 +189,36 @@ fn volume_with_copies_is_never_forgotten() {
     assert!(admin.forget_if_empty(&place("v-1")).unwrap());
     assert_eq!(known(&admin), [place("v-2")]);
 }
+
+/// Fails if a node or a volume comes or goes unnoticed, or those who have read them read them again for nothing.
+#[test]
+fn version_of_members_changes_with_them_only() {
+    let directory = tempfile::tempdir().unwrap();
+    let admin = Admin::init(directory.path()).unwrap();
+    let mut version = admin.members_version();
+    let mut has_changed = || {
+        let before = std::mem::replace(&mut version, admin.members_version());
+        version != before
+    };
+    let row = crate::restore::testing::row("a", 1);
+    for is_new in [true, false] {
+        let mut changes = admin.change();
+        admin.put(&mut changes, &row).unwrap();
+        admin.commit(changes).unwrap();
+        assert_eq!(has_changed(), is_new);
+    }
+    let (replica, node) = ("one".parse().unwrap(), "one-9".parse().unwrap());
+    for is_new in [true, false] {
+        admin
+            .add_nodes(&replica, std::slice::from_ref(&node))
+            .unwrap();
+        assert_eq!(has_changed(), is_new);
+    }
+    let volumes = admin.volumes().unwrap();
+    let used = volumes.first().unwrap();
+    assert!(!admin.forget_if_empty(used).unwrap() && !has_changed());
+    let mut changes = admin.change();
+    admin.forget(&mut changes, &row.record.name).unwrap();
+    admin.commit(changes).unwrap();
+    assert!(admin.forget_if_empty(used).unwrap() && has_changed());
+}

@@ -8,12 +8,12 @@
 
 use std::collections::BTreeSet;
 
-use archive_db::{Batch, DbError};
+use archive_db::DbError;
 use archive_decisions::store::FileRecord;
 use archive_model::VolumeKey;
 
 use super::schema::{from_table, to_table, volumes_of};
-use super::{Admin, WalkScope};
+use super::{Admin, Changes, WalkScope};
 
 impl Admin {
     /// Returns every volume that has, or had, a completed copy, the retired ones included.
@@ -31,6 +31,7 @@ impl Admin {
             }
         }
         let mut changes = self.change();
+        changes.has_members = true;
         changes.batch().delete(&self.volumes, &to_table(volume))?;
         self.commit(changes)?;
         Ok(true)
@@ -39,13 +40,14 @@ impl Admin {
     /// Remembers the volumes of a file's copies.
     pub(super) fn remember_volumes(
         &self,
-        batch: &mut Batch,
+        changes: &mut Changes,
         record: &FileRecord,
     ) -> Result<(), DbError> {
         for volume in volumes_of(record) {
             let key = to_table(&volume);
             if self.volumes.get(&key)?.is_none() {
-                batch.put(&self.volumes, &key, &())?;
+                changes.has_members = true;
+                changes.batch.put(&self.volumes, &key, &())?;
             }
         }
         Ok(())
