@@ -3,31 +3,19 @@
 mod follow;
 mod job;
 mod researcher;
-mod status;
 mod submission;
 
 use archive_model::JobId;
+pub use archive_model::{JobNode, JobOutput, JobState, JobStatus};
 use bytes::Bytes;
 
 pub use follow::{JobFailure, Lines, lines, run, wait, wait_while};
 pub use job::{JobArgument, JobDescription};
 pub use researcher::Researcher;
-pub use status::{JobNode, JobState, JobStatus, Submitted};
 pub use submission::{Code, Submission};
 
 use crate::Answer;
 use crate::steps::Steps;
-
-/// An output of a job.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum JobOutput {
-    /// The result; of a job that failed or was cancelled, the output as far as it came, not reduced.
-    Result,
-    /// The failures: a JSON document a line.
-    Errors,
-    /// The files that were read: a JSON document a line, the first about the job.
-    Manifest,
-}
 
 /// An archive that runs jobs.
 pub trait Batch: Send + Sync {

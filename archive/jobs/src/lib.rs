@@ -12,8 +12,8 @@
 //! - `submit` and `choice` (how a job is accepted, and over which replica), `runner` and `steps` (through its life);
 //! - `rpc` (the door to the nodes: a run over all of them, a reduce step on one), `merge` (many nodes as one; pure),
 //!   `keeper` (writes what is received), `unread` (files that nobody has read), `reduce` (the result of a built-in job);
-//! - `folder`, `chunks`, `lines`, `space`, `keep` (the files that a job leaves, and for how long), `live` and `meters`
-//!   (what is shown); `settings`.
+//! - `folder`, `chunks`, `lines`, `space`, `keep` (the files that a job leaves, and for how long), `live`, `status` and
+//!   `meters` (what is shown); `settings`.
 
 pub mod choice;
 mod chunks;
@@ -31,6 +31,7 @@ mod rpc;
 mod runner;
 mod settings;
 mod space;
+mod status;
 mod steps;
 mod submit;
 mod table;
@@ -42,8 +43,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use archive_daemon::{Clock, Tasks};
-use archive_model::JobId;
-use jiff::Timestamp;
+use archive_model::{JobId, JobStatus};
 use tokio::sync::Notify;
 
 use life::{Event, Phase};
@@ -52,9 +52,8 @@ use queue::{LaneKey, Queue};
 pub use chunks::{JobBytes, ReadError};
 pub use folder::{FolderError, JobFile};
 pub use keep::{OpenError, RetentionWorker};
-pub use life::{Ending, JobGap, NodeLiveness, Phase as BatchPhase};
+pub use life::NodeLiveness;
 pub use meters::Meters;
-pub use rpc::run::NodeProgress;
 pub use runner::{BatchError, Runner};
 pub use settings::BatchSettings;
 pub use submit::{PendingSubmission, Submission, SubmitError};
@@ -200,9 +199,9 @@ impl Batches {
         }));
     }
 
-    /// Returns the progress of each node with a running job.
-    pub fn nodes(&self, id: &JobId) -> Vec<(NodeProgress, Timestamp)> {
-        self.runner.live.nodes(id)
+    /// Returns the state of a job, with the progress of each node if it runs.
+    pub fn status(&self, row: &JobRow) -> JobStatus {
+        row.status(self.runner.live.nodes(&row.id))
     }
 
     /// Returns the bytes of a file that a job left, from an offset up to a length.

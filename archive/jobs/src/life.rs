@@ -19,7 +19,7 @@ use archive_model::{FileName, NodeId};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-pub use gaps::JobGap;
+pub(crate) use gaps::JobGap;
 pub use nodes::NodeLiveness;
 use nodes::{Blame, Nodes};
 

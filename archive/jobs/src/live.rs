@@ -3,11 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use archive_model::{JobId, NodeId};
+use archive_model::{JobId, JobNode, NodeId};
 use jiff::Timestamp;
 use tokio_util::sync::CancellationToken;
-
-use crate::rpc::run::NodeProgress;
 
 /// The most nodes that are shown of one job.
 const MOST_NODES: usize = 1000;
@@ -19,7 +17,7 @@ pub(crate) struct RunningJobs(Arc<Mutex<BTreeMap<JobId, RunningJob>>>);
 #[derive(Debug, Default)]
 struct RunningJob {
     cancel: CancellationToken,
-    nodes: BTreeMap<NodeId, (NodeProgress, Timestamp)>,
+    nodes: BTreeMap<NodeId, JobNode>,
 }
 
 impl RunningJobs {
@@ -53,18 +51,19 @@ impl RunningJobs {
         }
     }
 
-    /// Notes the progress of a node.
-    pub(crate) fn progress(&self, id: &JobId, progress: NodeProgress, now: Timestamp) {
+    /// Notes the progress that a node reports now.
+    pub(crate) fn progress(&self, id: &JobId, progress: JobNode, now: Timestamp) {
         if let Some(running) = self.all().get_mut(id) {
             let nodes = &mut running.nodes;
             if nodes.len() < MOST_NODES || nodes.contains_key(&progress.node) {
-                nodes.insert(progress.node.clone(), (progress, now));
+                let seen = Some(now);
+                nodes.insert(progress.node.clone(), JobNode { seen, ..progress });
             }
         }
     }
 
     /// Returns the progress of each node, by its name.
-    pub(crate) fn nodes(&self, id: &JobId) -> Vec<(NodeProgress, Timestamp)> {
+    pub(crate) fn nodes(&self, id: &JobId) -> Vec<JobNode> {
         let all = self.all();
         let running = all.get(id);
         running.map_or_else(Vec::new, |running| {

@@ -13,8 +13,8 @@
 //! - [`mod@replica`], [`node`], [`copy`] (where copies are, and how), [`disk_order`] (what a node does with its disks), [`gap`]
 //!   (what could not be asked), [`store_state`] (how far each has come);
 //! - [`anomaly`], [`check`] (what is wrong), [`attic`], [`scrub`], [`repair`] (what is done about it);
-//! - [`batch`], [`feed`] (jobs over files, and changes of files), [`role`], [`approval`], [`act`], `request` (who may do what, and
-//!   what wants a second person);
+//! - [`batch`], [`job_status`], [`feed`] (jobs over files, how far they are, and changes of files), [`role`], [`approval`],
+//!   [`act`], `request` (who may do what, and what wants a second person);
 //! - [`mod@error`], [`limits`], [`quantity`] (errors, bounds and units that all parts share); `closed_set` (the
 //!   macro behind every enumeration of words).
 //!
@@ -40,6 +40,7 @@ pub mod feed;
 pub mod file_name;
 pub mod gap;
 pub mod groups;
+pub mod job_status;
 pub mod limits;
 pub mod name_list;
 pub mod name_pattern;
@@ -70,6 +71,7 @@ pub use feed::{ChangeKind, FeedChange, FeedFile, FeedPosition};
 pub use file_name::{FileName, InvalidFileName};
 pub use gap::{Gap, VolumeName};
 pub use groups::{GROUP_SIZE, Groups};
+pub use job_status::{JobNode, JobOutput, JobState, JobStatus};
 pub use name_list::{InvalidNameList, NameList};
 pub use name_pattern::{InvalidPattern, NamePattern};
 pub use node::{Mode, NodeState, VolumeState};

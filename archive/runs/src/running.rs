@@ -10,7 +10,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use archive_batch::{Control, Plan, Stop};
-use archive_model::{FileName, FileOutcome, FileSelection, JobId, NodeId, VolumeId};
+use archive_model::{FileName, FileOutcome, FileSelection, JobId, JobNode, VolumeId};
 use bytes::Bytes;
 use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio::task::spawn_blocking;
@@ -59,19 +59,9 @@ pub(crate) enum RunStep {
     /// The file is done.
     Done(Box<FileOutcome>),
     /// A report of progress.
-    Progress(Progress),
+    Progress(JobNode),
     /// The job is done: the number of files, and the volumes that were offline.
     End(u64, BTreeMap<VolumeId, String>),
-}
-
-/// The progress of a job.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Progress {
-    pub(crate) node: NodeId,
-    pub(crate) files: u64,
-    /// The number of files of the job; 0 until they are counted.
-    pub(crate) files_total: u64,
-    pub(crate) bytes: u64,
 }
 
 /// A file that is being computed, or waits for its turn.
@@ -178,12 +168,14 @@ impl RunningJob {
     }
 
     /// Returns the progress.
-    pub(crate) fn progress(&self) -> Progress {
-        Progress {
+    pub(crate) fn progress(&self) -> JobNode {
+        let total = self.shared.total.load(Ordering::Relaxed);
+        JobNode {
             node: self.shared.node.id().clone(),
             files: self.files,
-            files_total: self.shared.total.load(Ordering::Relaxed),
+            files_total: (total > 0).then_some(total),
             bytes: self.shared.bytes.load(Ordering::Relaxed),
+            seen: None,
         }
     }
 

@@ -189,11 +189,7 @@ impl Extractor {
             | JobState::Failed
             | JobState::Cancelled => {
                 let why = status.reason.as_deref().unwrap_or("no reason is known");
-                Some(format!(
-                    "job {} is {}: {why}",
-                    status.id,
-                    status.state.word()
-                ))
+                Some(format!("job {} is {}: {why}", status.id, status.state))
             }
         };
         Ok(EndedJob {

@@ -206,6 +206,7 @@ impl StallWatch {
 
 #[cfg(test)]
 mod tests {
+    use archive_model::{JobLimits, JobSpec, Program};
     use jiff::Timestamp;
 
     use super::*;
@@ -220,17 +221,13 @@ mod tests {
         };
         JobStatus {
             id: JobId::new("j").unwrap(),
-            spec: archive_client::batch::Submitted {
-                job: None,
-                component: None,
+            spec: JobSpec {
+                program: Program::BuiltIn("extract-cdx".to_owned()),
                 arguments: Vec::new(),
-                files: None,
+                files: String::new(),
                 names: None,
                 replica: "one".parse().unwrap(),
-                time: TIME,
-                file_time: TIME,
-                memory: 0,
-                output: 0,
+                limits: JobLimits::default(),
                 keep: None,
             },
             state,

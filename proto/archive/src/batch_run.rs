@@ -68,13 +68,12 @@ impl JobRun {
     }
 
     fn of(id: &str, spec: Option<wire::BatchSpec>, left_ms: u64) -> Result<Self, InvalidMessage> {
-        let id =
-            JobId::new(id).map_err(|error| InvalidMessage::invalid("id", error.to_string()))?;
+        let id = convert::job_id(id)?;
         let spec = spec.ok_or_else(|| InvalidMessage::missing("spec"))?;
         let component_size = spec.component_size;
         Ok(Self {
             id,
-            spec: read_spec(spec)?,
+            spec: read_complete(spec)?,
             component_size,
             after: None,
             left: Duration::from_millis(left_ms).min(LONGEST_TIME),
@@ -138,26 +137,57 @@ pub fn write_spec(spec: &JobSpec, component_size: u64) -> wire::BatchSpec {
     }
 }
 
-fn read_spec(spec: wire::BatchSpec) -> Result<JobSpec, InvalidMessage> {
-    let program = if spec.job.is_empty() {
-        if !(1..=LARGEST_COMPONENT).contains(&spec.component_size) {
-            let reason = format!("is {}, not 1 to {LARGEST_COMPONENT}", spec.component_size);
-            return Err(InvalidMessage::invalid("component_size", reason));
-        }
-        Program::Component(convert::root("component", &spec.component)?)
-    } else {
-        if !spec.component.is_empty() || spec.component_size != 0 {
-            let reason = "a job is built in or a component, not both";
-            return Err(InvalidMessage::invalid("component", reason));
-        }
-        Program::BuiltIn(spec.job)
-    };
-    convert::name_pattern("files", &spec.files)?;
+/// Reads the specification of a job, as the repository was given it or tells it.
+///
+/// # Errors
+/// The first field that is missing or invalid. Limits may be 0, and the expression and the arguments are not checked.
+pub fn read_spec(spec: wire::BatchSpec) -> Result<JobSpec, InvalidMessage> {
+    let program = read_program(&spec)?;
     let names = convert::name_list("names", &spec.names)?;
     if names.is_some() && !spec.files.is_empty() {
-        let reason = "a job is about files by an expression or by their names, not both";
+        let reason = "are set together with `files`; select files by an expression or by their names, not both";
         return Err(InvalidMessage::invalid("names", reason));
     }
+    let pair = |one: wire::batch_spec::Value| (one.name, one.value);
+    Ok(JobSpec {
+        program,
+        arguments: spec.arguments.into_iter().map(pair).collect(),
+        files: spec.files,
+        names,
+        replica: convert::replica_id(&spec.replica)?,
+        limits: JobLimits {
+            time: Duration::from_millis(spec.time_ms),
+            file_time: Duration::from_millis(spec.file_time_ms),
+            memory: spec.memory,
+            output: spec.output,
+        },
+        keep: (spec.keep_ms > 0).then(|| Duration::from_millis(spec.keep_ms)),
+    })
+}
+
+fn read_program(spec: &wire::BatchSpec) -> Result<Program, InvalidMessage> {
+    let is_set = "is set for a built-in job; leave it empty";
+    match (
+        spec.job.as_str(),
+        convert::optional_root("component", &spec.component)?,
+    ) {
+        ("", Some(root)) => Ok(Program::Component(root)),
+        ("", None) => Err(InvalidMessage::missing("job")),
+        (_, Some(_)) => Err(InvalidMessage::invalid("component", is_set)),
+        (_, None) if spec.component_size > 0 => {
+            Err(InvalidMessage::invalid("component_size", is_set))
+        }
+        (job, None) => Ok(Program::BuiltIn(job.to_owned())),
+    }
+}
+
+/// Reads the specification of a run, in which every field is set.
+fn read_complete(spec: wire::BatchSpec) -> Result<JobSpec, InvalidMessage> {
+    if spec.job.is_empty() && !(1..=LARGEST_COMPONENT).contains(&spec.component_size) {
+        let reason = format!("is {}, not 1 to {LARGEST_COMPONENT}", spec.component_size);
+        return Err(InvalidMessage::invalid("component_size", reason));
+    }
+    convert::name_pattern("files", &spec.files)?;
     for (field, value) in [
         ("time_ms", spec.time_ms),
         ("file_time_ms", spec.file_time_ms),
@@ -168,25 +198,20 @@ fn read_spec(spec: wire::BatchSpec) -> Result<JobSpec, InvalidMessage> {
             return Err(InvalidMessage::missing(field));
         }
     }
+    check_arguments(&spec.arguments)?;
+    let spec = read_spec(spec)?;
     Ok(JobSpec {
-        program,
-        arguments: read_arguments(spec.arguments)?,
-        files: spec.files,
-        names,
-        replica: convert::replica_id(&spec.replica)?,
         limits: JobLimits {
-            time: Duration::from_millis(spec.time_ms).min(LONGEST_TIME),
-            file_time: Duration::from_millis(spec.file_time_ms).min(LONGEST_TIME),
-            memory: spec.memory,
-            output: spec.output,
+            time: spec.limits.time.min(LONGEST_TIME),
+            file_time: spec.limits.file_time.min(LONGEST_TIME),
+            ..spec.limits
         },
         keep: None,
+        ..spec
     })
 }
 
-fn read_arguments(
-    arguments: Vec<wire::batch_spec::Value>,
-) -> Result<Vec<(String, String)>, InvalidMessage> {
+fn check_arguments(arguments: &[wire::batch_spec::Value]) -> Result<(), InvalidMessage> {
     let refused = |reason: String| Err(InvalidMessage::invalid("arguments", reason));
     if arguments.len() > MOST_ARGUMENTS {
         return refused(format!("are more than {MOST_ARGUMENTS}"));
@@ -197,7 +222,7 @@ fn read_arguments(
         return refused(format!("are longer than {LONGEST_ARGUMENTS} bytes"));
     }
     let mut seen = BTreeSet::new();
-    for argument in &arguments {
+    for argument in arguments {
         if argument.name.is_empty() {
             return refused("have one without a name".to_owned());
         }
@@ -205,8 +230,7 @@ fn read_arguments(
             return refused(format!("name {:?} twice", argument.name));
         }
     }
-    let pair = |one: wire::batch_spec::Value| (one.name, one.value);
-    Ok(arguments.into_iter().map(pair).collect())
+    Ok(())
 }
 
 /// Writes the outcome of a file.

@@ -15,6 +15,7 @@ mod closed_sets;
 mod copy;
 mod disk_order;
 mod gap;
+mod job;
 mod node;
 mod scrub;
 
@@ -35,12 +36,13 @@ pub use attic::{attic_item, attic_item_message, typed_id};
 pub use check::{check_response, check_step};
 pub use closed_sets::{
     act_kind, anomaly_class, anomaly_count_messages, anomaly_counts, anomaly_state, attic_kind,
-    copy_doubt, copy_standing, failure_kind, finder, reduce, repair_outcome, request_state, role,
-    scrub_activity, unknown, with_doubt,
+    copy_doubt, copy_standing, failure_kind, finder, job_output, job_state, reduce, repair_outcome,
+    request_state, role, scrub_activity, unknown, with_doubt,
 };
 pub use copy::{file_copy, file_entry};
 pub use disk_order::{disk_order, disk_order_message};
 pub use gap::{gap, gap_message, gap_within};
+pub use job::{job_id, job_progress, job_progress_message, job_status, job_status_message};
 pub use node::{mode, node_state, node_status, wire_mode};
 pub use scrub::{node_scrub, scrub_order, scrub_request, scrub_state};
 

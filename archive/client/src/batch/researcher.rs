@@ -6,9 +6,9 @@ use std::time::Duration;
 use archive_model::JobId;
 use archive_rpc::Idle;
 use bytes::Bytes;
-use proto_archive::wire;
 use proto_archive::wire::batch_client::BatchClient;
 use proto_archive::wire::batch_output_request::What;
+use proto_archive::{convert, wire};
 use tokio::time::{Instant, sleep};
 use tonic::transport::Channel;
 use tonic::{Response, Status, Streaming};
@@ -103,7 +103,7 @@ impl Researcher {
 
 /// Reads the status of the job `id`; fails if it is of another job.
 fn meant(message: wire::BatchStatus, id: &JobId) -> Result<JobStatus, ClientError> {
-    let status = JobStatus::try_from(message)?;
+    let status = convert::job_status(message)?;
     if status.id == *id {
         return Ok(status);
     }
@@ -125,7 +125,7 @@ impl StepReader for Jobs {
         message: wire::BatchStatus,
         out: &mut VecDeque<JobStatus>,
     ) -> Result<(), ClientError> {
-        out.push_back(message.try_into()?);
+        out.push_back(convert::job_status(message)?);
         Ok(())
     }
 }
@@ -222,15 +222,10 @@ impl Batch for Researcher {
         offset: u64,
     ) -> Answer<'a, Steps<Bytes>> {
         Box::pin(async move {
-            let what = match left {
-                JobOutput::Result => What::Result,
-                JobOutput::Errors => What::Errors,
-                JobOutput::Manifest => What::Manifest,
-            };
             let mut client = self.client.clone();
             let call = client.batch_output(wire::BatchOutputRequest {
                 id: id.to_string(),
-                what: what.into(),
+                what: What::from(left).into(),
                 offset,
             });
             let output = Output {
@@ -245,8 +240,22 @@ impl Batch for Researcher {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::batch::status::tests::message;
     use crate::steps::tests::read;
+
+    fn message() -> wire::BatchStatus {
+        wire::BatchStatus {
+            id: "j-1".to_owned(),
+            spec: Some(wire::BatchSpec {
+                job: "file-list".to_owned(),
+                replica: "one".to_owned(),
+                ..wire::BatchSpec::default()
+            }),
+            state: wire::batch_status::State::Running.into(),
+            who: "researcher/rita".to_owned(),
+            submitted: "2026-01-02T03:04:05Z".to_owned(),
+            ..wire::BatchStatus::default()
+        }
+    }
 
     fn data(bytes: &'static [u8]) -> wire::BatchOutputResponse {
         wire::BatchOutputResponse {

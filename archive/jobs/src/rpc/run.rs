@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use archive_daemon::Clock;
 use archive_ledger::standing::Now;
-use archive_model::{FileOutcome, FileSelection, NodeId, NodeState, ReplicaId, VolumeId};
+use archive_model::{FileOutcome, FileSelection, JobNode, NodeId, NodeState, ReplicaId, VolumeId};
 use archive_replicas::{Replicas, is_given_up};
 use bytes::Bytes;
 use futures_util::stream::{self, BoxStream};
@@ -64,22 +64,9 @@ pub(crate) enum RunMessage {
     /// The end of a file.
     Done(Box<FileOutcome>),
     /// The progress of a node.
-    Progress(NodeProgress),
+    Progress(JobNode),
     /// The end of the run; the files of these nodes and volumes are missing.
     End(Vec<JobGap>),
-}
-
-/// The progress of a node.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct NodeProgress {
-    /// The node.
-    pub node: NodeId,
-    /// The number of finished files.
-    pub files: u64,
-    /// The number of files of the job on this node.
-    pub files_total: u64,
-    /// The number of bytes that were read.
-    pub bytes: u64,
 }
 
 /// A run under way.
@@ -197,7 +184,7 @@ impl ReplicaRun {
         &mut self,
         index: usize,
         message: Option<Result<BatchRunResponse, NodeFailure>>,
-    ) -> Option<NodeProgress> {
+    ) -> Option<JobNode> {
         let run = self.nodes.get_mut(index)?;
         let step = match message {
             Some(Ok(message)) => message.step,
@@ -238,15 +225,10 @@ impl ReplicaRun {
                 self.merge.end(index, end.files, gaps.collect());
                 return None;
             }
-            Some(Answer::Progress(progress)) if progress.node == run.node.as_str() => {
-                return Some(NodeProgress {
-                    node: run.node.clone(),
-                    files: progress.files,
-                    files_total: progress.files_total,
-                    bytes: progress.bytes,
-                });
-            }
-            Some(Answer::Progress(_)) => "it reports for another node".to_owned(),
+            Some(Answer::Progress(progress)) => match fields::job_progress(&progress) {
+                Ok(progress) if progress.node == run.node => return Some(progress),
+                Ok(_) | Err(_) => "it reports for another node".to_owned(),
+            },
             Some(Answer::Want(_)) => match run.wanted.take() {
                 Some(wanted) => {
                     wanted.notify_one();

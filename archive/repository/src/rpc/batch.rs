@@ -9,7 +9,6 @@ use archive_batch::InvalidJob;
 use archive_jobs::{BatchError, JobRow, PendingSubmission, ReadError, Submission, SubmitError};
 use archive_model::JobId;
 use archive_rpc::{Identity, Idle, InvalidMessage, Kind, Role};
-use proto_archive::wire::batch_output_request::What;
 use proto_archive::wire::batch_server::Batch;
 use proto_archive::wire::batch_submit_request::{Open, Step};
 use proto_archive::{convert as fields, wire};
@@ -119,13 +118,7 @@ impl Batch for Door {
     ) -> Result<Response<AnswerStream<wire::BatchOutputResponse>>, Status> {
         let identity = Identity::of(&request)?;
         let asked = request.into_inner();
-        let what = match What::try_from(asked.what) {
-            Ok(What::Unspecified) => return Err(InvalidMessage::missing("what").into()),
-            Ok(what) => what,
-            Err(error) => {
-                return Err(InvalidMessage::invalid("what", error.to_string()).into());
-            }
-        };
+        let output = fields::job_output("what", asked.what)?;
         let row = self.job_row(&asked.id).await?;
         if !identity.has(Role::Researcher) && !is_own(&identity, &row) {
             return Err(not_own(&row));
@@ -134,7 +127,7 @@ impl Batch for Door {
             let said = format!("batch job {} has not ended; ask again later", row.id);
             return Err(Kind::Unavailable.status(said));
         }
-        let (name, length) = convert::left(&row, what);
+        let (name, length) = row.output(output);
         if asked.offset > length {
             let why = format!("is behind the end, which is at {length}");
             return Err(InvalidMessage::invalid("offset", why).into());
@@ -149,7 +142,7 @@ impl Batch for Door {
 impl Door {
     /// Reads a submission, with all defaults filled in.
     async fn submission(&self, open: &Open, who: String) -> Result<Submission, Status> {
-        let id = convert::id(&open.id)?;
+        let id = fields::job_id(&open.id)?;
         let spec = open.spec.as_ref();
         let spec = spec.ok_or_else(|| InvalidMessage::missing("spec"))?;
         let known = self.batches.find(&id).await;
@@ -167,7 +160,7 @@ impl Door {
         let settings = self.batches.settings();
         Ok(Submission {
             id,
-            spec: convert::spec(spec, replica, known.as_ref(), settings)?,
+            spec: convert::spec(spec, &replica, known.as_ref(), settings)?,
             component_size: spec.component_size,
             who,
         })
@@ -196,14 +189,14 @@ impl Door {
     }
 
     async fn job_row(&self, id: &str) -> Result<JobRow, Status> {
-        let id = convert::id(id)?;
+        let id = fields::job_id(id)?;
         let found = self.batches.find(&id).await;
         let found = found.map_err(|error| stuck(&error))?;
         found.ok_or_else(|| unknown(id.as_str()))
     }
 
     fn batch_status(&self, row: &JobRow) -> wire::BatchStatus {
-        convert::status(row, self.batches.nodes(&row.id))
+        fields::job_status_message(self.batches.status(row), row.component_size)
     }
 
     async fn send_all(

@@ -10,11 +10,12 @@ use std::time::Duration;
 
 use archive_batch::{Control, Plan, Stop};
 use archive_bitarchive::{Node, rpc};
-use archive_model::{FileName, JobLane, Program};
+use archive_model::{FileName, JobLane, JobNode, Program};
 use archive_rpc::answers::open;
 use archive_rpc::{AnswerStream, Answers, InvalidMessage, Kind};
 use bytes::Bytes;
 use proto_archive::batch_run::{JobRun, write_done};
+use proto_archive::convert as fields;
 use proto_archive::wire::{self, batch_run_request, batch_run_response};
 use tokio::sync::mpsc::error::TrySendError;
 use tokio_stream::{Stream, StreamExt};
@@ -26,7 +27,7 @@ use super::job::{
 };
 use crate::early_end::EarlyEnd;
 use crate::node_jobs::NodeJobs;
-use crate::running::{Progress, RunOrder, RunStep, RunningJob};
+use crate::running::{RunOrder, RunStep, RunningJob};
 
 /// The most answers that wait to be read.
 const ANSWERS: usize = 16;
@@ -120,7 +121,7 @@ where
             status = gone(&mut self.steps) => Err(status),
             ended = forward(&mut running, &node_jobs.node, &answers) => ended,
         };
-        let Progress { files, bytes, .. } = running.progress();
+        let JobNode { files, bytes, .. } = running.progress();
         let why = ended.as_ref().err().map(Status::message);
         tracing::info!(job = %run.id, files, bytes, why, "a batch job has ended");
         ended
@@ -175,14 +176,16 @@ where
 async fn pulse(node_jobs: &NodeJobs, answers: &Answers<wire::BatchRunResponse>) -> Infallible {
     loop {
         tokio::time::sleep(EVERY).await;
-        let alive = progress(&Progress {
+        let alive = fields::job_progress_message(JobNode {
             node: node_jobs.node.id().clone(),
             files: 0,
-            files_total: 0,
+            files_total: None,
             bytes: 0,
+            seen: None,
         });
+        let alive = answer(batch_run_response::Step::Progress(alive));
         // If the channel is full, the caller has other answers to read.
-        drop(answers.try_send(Ok(answer(alive))));
+        drop(answers.try_send(Ok(alive)));
     }
 }
 
@@ -232,7 +235,7 @@ fn written(node: &Node, step: RunStep) -> batch_run_response::Step {
         RunStep::Begin(name) => begin(&name),
         RunStep::Output(bytes) => output(bytes),
         RunStep::Done(done) => Wire::Done(write_done(*done)),
-        RunStep::Progress(far) => progress(&far),
+        RunStep::Progress(progress) => Wire::Progress(fields::job_progress_message(progress)),
         RunStep::End(files, offline) => {
             let mut gaps = rpc::gaps(node);
             for (volume, reason) in offline {
@@ -258,15 +261,6 @@ fn begin(name: &FileName) -> batch_run_response::Step {
 
 fn output(bytes: Bytes) -> batch_run_response::Step {
     batch_run_response::Step::Output(bytes)
-}
-
-fn progress(far: &Progress) -> batch_run_response::Step {
-    batch_run_response::Step::Progress(batch_run_response::Progress {
-        node: far.node.to_string(),
-        files: far.files,
-        files_total: far.files_total,
-        bytes: far.bytes,
-    })
 }
 
 fn answer(step: batch_run_response::Step) -> wire::BatchRunResponse {

@@ -79,7 +79,7 @@ fn what_is_wrong_is_named() {
     refused("memory", &|spec| spec.memory = 0);
     refused("output", &|spec| spec.output = 0);
     refused("replica", &|spec| spec.replica.clear());
-    refused("component", &|spec| spec.component_size = 1);
+    refused("component_size", &|spec| spec.component_size = 1);
     refused("component", &|spec| spec.component = vec![7; 32].into());
     refused("component_size", &|spec| spec.job.clear());
     refused("component_size", &|spec| {

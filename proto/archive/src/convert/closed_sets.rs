@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use archive_model::{
     ActKind, AnomalyClass, AnomalyState, AtticKind, CopyDoubt, CopyStanding, FailureKind, Finder,
-    Reduce, RepairOutcome, RequestState, Role, ScrubActivity,
+    JobOutput, JobState, Reduce, RepairOutcome, RequestState, Role, ScrubActivity,
 };
 use archive_rpc::InvalidMessage;
 
@@ -110,6 +110,18 @@ closed_set! {
     reduce: Reduce = wire::batch_jobs_response::Reduce { Concatenate, Sort, Unique, Sum, Component }
 }
 
+closed_set! {
+    /// Reads the stage that a batch job has reached.
+    job_state: JobState = wire::batch_status::State {
+        Queued, Running, Reducing, Closing, Done, Partial, Failed, Cancelled,
+    }
+}
+
+closed_set! {
+    /// Reads which output of a batch job is meant.
+    job_output: JobOutput = wire::batch_output_request::What { Result, Errors, Manifest }
+}
+
 /// Reads why a copy does not count; `None` if it counts.
 ///
 /// # Errors
@@ -212,6 +224,8 @@ mod tests {
         check!(copy_standing, wire::CopyStanding, CopyStanding);
         check!(failure_kind, wire::batch_failure::Kind, FailureKind);
         check!(reduce, wire::batch_jobs_response::Reduce, Reduce);
+        check!(job_state, wire::batch_status::State, JobState);
+        check!(job_output, wire::batch_output_request::What, JobOutput);
     }
 
     /// Fails if a copy that does not count has another reason after the way, or two reasons at once are accepted.

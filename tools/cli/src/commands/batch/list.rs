@@ -57,7 +57,7 @@ fn line(job: &JobStatus) -> String {
         files,
         ..
     } = job;
-    let (state, submitted) = (state.word(), tools_terminal::said::time(*submitted));
+    let submitted = tools_terminal::said::time(*submitted);
     let what = said::what(&job.spec);
     format!("{id}  {state:<9}  {submitted}  {who}  {files} file(s)  {what}")
 }

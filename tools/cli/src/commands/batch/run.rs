@@ -157,7 +157,7 @@ impl Run {
         };
         match job.state {
             JobState::Failed | JobState::Cancelled => {
-                let state = job.state.word();
+                let state = job.state;
                 tell(&format!(
                     "job {id} is {state}{reason}; what it wrote before is all there is, and is not reduced"
                 ));

@@ -1,26 +1,26 @@
 //! The words in which a job is shown to people.
 
-use archive_client::batch::{JobNode, JobStatus, Submitted};
+use archive_client::batch::{JobNode, JobStatus};
+use archive_model::{JobSpec, Program};
 use tools_terminal::output::size;
 use tools_terminal::said::{gap, time, time_or_dash};
 
 /// Names the program and its input.
-pub(super) fn what(spec: &Submitted) -> String {
-    let mut words = match (&spec.job, &spec.component) {
-        (Some(job), _) => job.clone(),
-        (None, Some(digest)) => {
+pub(super) fn what(spec: &JobSpec) -> String {
+    let mut words = match &spec.program {
+        Program::BuiltIn(job) => job.clone(),
+        Program::Component(digest) => {
             let hex = digest.to_string();
             format!("component {}", hex.get(..16).unwrap_or(&hex))
         }
-        (None, None) => "?".to_owned(),
     };
     for (name, value) in &spec.arguments {
         words.extend([" ", name, "=", value]);
     }
-    let files = match (&spec.names, &spec.files) {
+    let files = match (&spec.names, spec.files.as_str()) {
         (Some(names), _) => format!("{} named file(s)", names.as_slice().len()),
-        (None, Some(expression)) => expression.clone(),
-        (None, None) => "all files".to_owned(),
+        (None, "") => "all files".to_owned(),
+        (None, expression) => expression.to_owned(),
     };
     words.extend([" over ", &files, " of replica ", spec.replica.as_str()]);
     words
@@ -43,7 +43,7 @@ pub(super) fn job(job: &JobStatus) -> Vec<String> {
         None => String::new(),
     };
     let mut lines = vec![
-        format!("job {id} is {}{reason}", state.word()),
+        format!("job {id} is {state}{reason}"),
         format!("  {}", what(spec)),
         format!("  submitted by {}, {}", job.who, time(job.submitted)),
     ];
@@ -88,27 +88,21 @@ fn node(node: &JobNode) -> String {
 
 #[cfg(test)]
 pub(super) mod tests {
-    use std::time::Duration;
-
     use archive_client::batch::JobState;
-    use archive_model::{JobId, NameList};
+    use archive_model::{JobId, JobLimits, NameList};
 
     use super::*;
 
     pub(in crate::commands::batch) fn status(state: JobState) -> JobStatus {
         JobStatus {
             id: JobId::new("b-1").unwrap(),
-            spec: Submitted {
-                job: Some("checksum".into()),
-                component: None,
+            spec: JobSpec {
+                program: Program::BuiltIn("checksum".into()),
                 arguments: vec![("algorithm".into(), "md5".into())],
-                files: None,
+                files: String::new(),
                 names: None,
                 replica: "one".parse().unwrap(),
-                time: Duration::from_hours(1),
-                file_time: Duration::from_mins(1),
-                memory: 1,
-                output: 1,
+                limits: JobLimits::default(),
                 keep: None,
             },
             state,

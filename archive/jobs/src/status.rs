@@ -1,0 +1,88 @@
+//! The state of a job as it is told: what follows from its row for people and programs.
+//!
+//! Owns which of a job's files is its result. The row itself is not told: it has the counts by which a job goes on.
+
+use archive_model::{Gap, JobNode, JobOutput, JobState, JobStatus, NodeId, ReplicaId, VolumeName};
+
+use crate::folder::JobFile;
+use crate::life::{self, Ending, Life, Phase};
+use crate::table::JobRow;
+
+impl Life {
+    /// Returns the stage that the job has reached. A job whose monitor is silent waits, whatever it has read.
+    const fn state(&self) -> JobState {
+        match self.phase {
+            Phase::Waiting => JobState::Queued,
+            Phase::Reading if self.silent => JobState::Queued,
+            Phase::Reading | Phase::Comparing => JobState::Running,
+            Phase::Reducing => JobState::Reducing,
+            Phase::Closing(_) => JobState::Closing,
+            Phase::Ended(Ending::Done) => JobState::Done,
+            Phase::Ended(Ending::Partial) => JobState::Partial,
+            Phase::Ended(Ending::Failed) => JobState::Failed,
+            Phase::Ended(Ending::Cancelled) => JobState::Cancelled,
+        }
+    }
+}
+
+impl JobRow {
+    /// Returns the state of the job; `nodes` is the progress of each node.
+    pub(crate) fn status(&self, nodes: Vec<JobNode>) -> JobStatus {
+        let (life, checkpoint) = (&self.life, &self.checkpoint);
+        let gaps = life.gaps.iter();
+        JobStatus {
+            id: self.id.clone(),
+            spec: self.spec.clone(),
+            state: life.state(),
+            reason: Some(life.reason.clone()).filter(|reason| !reason.is_empty()),
+            who: self.who.clone(),
+            submitted: self.submitted,
+            started: self.started,
+            ended: self.ended,
+            expires: self.expires,
+            files: checkpoint.files,
+            failed: checkpoint.failed,
+            unread: life.unread,
+            records: checkpoint.records,
+            bytes: checkpoint.bytes,
+            output_bytes: checkpoint.output,
+            result_bytes: if self.has_result() {
+                self.output(JobOutput::Result).1
+            } else {
+                0
+            },
+            error_bytes: checkpoint.errors,
+            manifest_bytes: checkpoint.manifest,
+            gaps: gaps.map(|one| gap(&self.spec.replica, one)).collect(),
+            nodes,
+            restarts: life.restarts,
+        }
+    }
+
+    /// Returns the file in which an output of the job is, and its length. Without a result that is the output itself.
+    pub fn output(&self, output: JobOutput) -> (JobFile, u64) {
+        match (output, self.result) {
+            (JobOutput::Errors, _) => (JobFile::Errors, self.checkpoint.errors),
+            (JobOutput::Manifest, _) => (JobFile::Manifest, self.checkpoint.manifest),
+            (JobOutput::Result, Some(length)) if self.has_result() => (JobFile::Result, length),
+            (JobOutput::Result, _) => (JobFile::Output, self.checkpoint.output),
+        }
+    }
+
+    const fn has_result(&self) -> bool {
+        match self.life.ending() {
+            Some(Ending::Done | Ending::Partial) => true,
+            Some(Ending::Failed | Ending::Cancelled) | None => false,
+        }
+    }
+}
+
+/// Returns a gap of a row, which names no replica: it is that of the job.
+fn gap(replica: &ReplicaId, gap: &life::JobGap) -> Gap {
+    Gap {
+        replica: replica.clone(),
+        node: NodeId::new(&gap.node).ok(),
+        volume: (!gap.volume.is_empty()).then(|| VolumeName::new(&gap.volume)),
+        reason: gap.reason.clone(),
+    }
+}
