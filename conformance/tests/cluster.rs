@@ -31,7 +31,7 @@ use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
 
 use archive_client::{
-    Class, ClientError, Deposit, FileRange, FileStatus, Ingest, Progress, StoreEvent,
+    Class, ClientError, Deposit, FileRange, FileStatus, Ingest, ReplicaProgress, StoreEvent,
 };
 use archive_durable::directory;
 use archive_model::{FileName, GROUP_SIZE, NodeId};
@@ -54,7 +54,7 @@ const EVERYWHERE: [Option<&str>; 4] = [None, Some("one"), Some("two"), Some("thr
 
 /// Returns the number of replicas that have a file.
 fn completed(status: &FileStatus) -> usize {
-    let is_there = |progress| progress == Progress::UploadCompleted;
+    let is_there = |progress| progress == ReplicaProgress::UploadCompleted;
     let replicas = status.replicas.iter();
     replicas
         .filter(|replica| is_there(replica.progress))

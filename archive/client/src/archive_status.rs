@@ -1,9 +1,8 @@
 //! The archive at a glance: replicas, their nodes, the volumes of a node, and what could not be asked.
 
-mod drain;
-
 use std::collections::BTreeMap;
 
+pub use archive_model::{Drain, FilesToLeave};
 use archive_model::{NodeState, ReplicaId, ReplicaKind};
 use archive_rpc::InvalidMessage;
 use proto_archive::{convert, wire};
@@ -11,8 +10,6 @@ use serde::Serialize;
 
 use crate::error::plain;
 use crate::file_status::text;
-
-pub use drain::{Drain, FilesToLeave};
 
 /// The status of the whole archive.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -77,8 +74,8 @@ impl TryFrom<wire::StatusResponse> for ArchiveStatus {
             held: text(&message.held),
             drains: message
                 .drains
-                .into_iter()
-                .map(Drain::try_from)
+                .iter()
+                .map(convert::drain)
                 .collect::<Result<_, _>>()?,
         })
     }
@@ -88,11 +85,7 @@ impl TryFrom<wire::status_response::ReplicaState> for ReplicaOverview {
     type Error = InvalidMessage;
 
     fn try_from(message: wire::status_response::ReplicaState) -> Result<Self, InvalidMessage> {
-        let kind = match message.kind() {
-            wire::ReplicaKind::Bitarchive => ReplicaKind::Bitarchive,
-            wire::ReplicaKind::Checksum => ReplicaKind::Checksum,
-            wire::ReplicaKind::Unspecified => return Err(convert::unknown("kind", message.kind)),
-        };
+        let kind = convert::replica_kind("kind", message.kind)?;
         let nodes = message.nodes.into_iter().map(convert::node_state);
         Ok(Self {
             replica: convert::replica_id(&message.replica)?,

@@ -1,8 +1,7 @@
 //! The status of a file, with its progress into each replica.
 
-use archive_model::{
-    CopyDoubt, CopyStanding, Digests, FileName, NodeId, ReplicaId, Root, VolumeId,
-};
+use archive_model::{CopyStanding, Digests, FileName, Root};
+pub use archive_model::{ReplicaProgress, ReplicaStatus};
 use archive_rpc::InvalidMessage;
 use jiff::Timestamp;
 use proto_archive::{convert, wire};
@@ -29,70 +28,16 @@ pub struct FileStatus {
     pub replicas: Vec<ReplicaStatus>,
 }
 
-/// The status of a file in a replica.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct ReplicaStatus {
-    /// The replica.
-    pub replica: ReplicaId,
-    /// The progress of the file into the replica.
-    pub progress: Progress,
-    /// The reason why the upload failed, if it did.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub reason: Option<String>,
-    /// The node that has the copy.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub node: Option<NodeId>,
-    /// The volume that has the copy.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub volume: Option<VolumeId>,
-    /// When the copy was completed.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub completed: Option<Timestamp>,
-    /// Whether the copy counts; `None` if it is not completed, or was not looked at.
-    #[serde(rename = "condition", skip_serializing_if = "Option::is_none")]
-    pub standing: Option<CopyStanding>,
-    /// The reason why the copy does not count; absent if it does.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub doubt: Option<CopyDoubt>,
-}
-
-/// The progress of a file into one replica.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Progress {
-    /// A node was chosen for the file.
-    UploadStarted,
-    /// The bytes are on the node, and are not read back yet.
-    DataUploaded,
-    /// The copy was read back, is durable, and has its name.
-    UploadCompleted,
-    /// The replica does not have the file.
-    UploadFailed,
-    /// People took the file out of this replica.
-    Withdrawn,
-}
-
-impl Progress {
-    /// Returns the progress in words, for people.
-    pub const fn words(self) -> &'static str {
-        match self {
-            Self::UploadStarted => "upload started",
-            Self::DataUploaded => "data uploaded",
-            Self::UploadCompleted => "completed",
-            Self::UploadFailed => "failed",
-            Self::Withdrawn => "withdrawn",
-        }
-    }
-}
-
 impl FileStatus {
     /// Returns whether each copy counts or people have decided otherwise. Where they accepted a bad copy, another one
     /// has to be good.
     pub fn is_whole(&self) -> bool {
         let is_settled = |one: &ReplicaStatus| match one.progress {
-            Progress::Withdrawn => true,
-            Progress::UploadCompleted => one.standing != Some(CopyStanding::Bad),
-            Progress::UploadStarted | Progress::DataUploaded | Progress::UploadFailed => false,
+            ReplicaProgress::Withdrawn => true,
+            ReplicaProgress::UploadCompleted => one.standing != Some(CopyStanding::Bad),
+            ReplicaProgress::UploadStarted
+            | ReplicaProgress::DataUploaded
+            | ReplicaProgress::UploadFailed => false,
         };
         let is_accepted = |one: &ReplicaStatus| one.standing == Some(CopyStanding::Accepted);
         let is_good = |one: &ReplicaStatus| one.standing == Some(CopyStanding::Good);
@@ -115,47 +60,16 @@ impl TryFrom<wire::StatResponse> for FileStatus {
             },
             depositor: plain(&message.depositor),
             admitted: convert::time("admitted", &message.admitted)?,
-            replicas: replicas(message.replicas)?,
+            replicas: replicas(&message.replicas)?,
         })
     }
 }
 
 /// Reads the status of a file in each replica.
 pub(crate) fn replicas(
-    messages: Vec<wire::ReplicaStatus>,
+    messages: &[wire::ReplicaStatus],
 ) -> Result<Vec<ReplicaStatus>, InvalidMessage> {
-    messages.into_iter().map(ReplicaStatus::try_from).collect()
-}
-
-impl TryFrom<wire::ReplicaStatus> for ReplicaStatus {
-    type Error = InvalidMessage;
-
-    fn try_from(message: wire::ReplicaStatus) -> Result<Self, InvalidMessage> {
-        let progress = match message.progress() {
-            wire::ReplicaProgress::UploadStarted => Progress::UploadStarted,
-            wire::ReplicaProgress::DataUploaded => Progress::DataUploaded,
-            wire::ReplicaProgress::UploadCompleted => Progress::UploadCompleted,
-            wire::ReplicaProgress::UploadFailed => Progress::UploadFailed,
-            wire::ReplicaProgress::Withdrawn => Progress::Withdrawn,
-            wire::ReplicaProgress::Unspecified => {
-                return Err(convert::unknown("progress", message.progress));
-            }
-        };
-        let standing = match message.standing {
-            0 => None,
-            standing => Some(convert::copy_standing("standing", standing)?),
-        };
-        Ok(Self {
-            replica: convert::replica_id(&message.replica)?,
-            progress,
-            standing,
-            doubt: convert::copy_doubt(&message)?,
-            reason: text(&message.reason),
-            node: some(&message.node, convert::node_id)?,
-            volume: some(&message.volume, convert::volume_id)?,
-            completed: convert::optional_time("completed", &message.completed)?,
-        })
-    }
+    messages.iter().map(convert::replica_status).collect()
 }
 
 /// Returns a text for people; `None` if it is empty.

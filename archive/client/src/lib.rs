@@ -65,7 +65,7 @@ pub use client_file::{ClientFile, ClientFileError, ClientIdentity, Endpoints, Wh
 pub use error::{Class, ClientError};
 #[cfg(feature = "fake")]
 pub use fake::FakeArchive;
-pub use file_status::{FileStatus, Progress, ReplicaStatus};
+pub use file_status::{FileStatus, ReplicaProgress, ReplicaStatus};
 pub use ingest::{Announced, Deposit, Depositor, Ingest, StoreEvent, Stored};
 pub use limits::ClientLimits;
 pub use losses::{Losses, LostRecord, Span, losses};

@@ -19,8 +19,9 @@ use archive_model::{
 use bytes::Bytes;
 
 pub use anomaly::AnomalySelection;
+pub use archive_model::CheckKind;
 pub use attic::{AtticEntry, AtticSelection};
-pub use check::{CheckKind, CheckOrder};
+pub use check::CheckOrder;
 pub use keeper::Keeper;
 pub use machines::{Bootstrap, NotifyOutcome, VolumeOrder};
 pub use repair::{Repair, RepairOrder};

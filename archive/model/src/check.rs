@@ -6,8 +6,19 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use crate::anomaly::{AnomalyClass, FiledAnomaly};
+use crate::closed_set::closed_set;
 use crate::gap::Gap;
 use crate::replica::ReplicaId;
+
+closed_set! {
+    /// The depth of a check.
+    CheckKind {
+        /// Compares the lists of the replicas.
+        Files = "files",
+        /// Compares the bytes too: every copy is read again on its node.
+        Checksums = "checksums",
+    }
+}
 
 /// An event during a check. `A` is an anomaly as the part that checks knows it.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -18,21 +18,21 @@ use crate::replica::{NodeId, ReplicaId};
 closed_set! {
     /// The stage that a job has reached.
     JobState {
-        /// It waits for its turn, or for a monitor.
+        /// The job waits for its turn, or for a monitor.
         Queued = "queued",
-        /// It reads files.
+        /// The job reads files.
         Running = "running",
-        /// The result is being made.
+        /// The job makes its result.
         Reducing = "reducing",
-        /// It ends early; the files that nobody has read are being counted.
+        /// The job ends early, and counts the files that were not read.
         Closing = "closing",
-        /// Every file was read. Some may have failed.
+        /// The job has read every file. Some may have failed.
         Done = "done",
-        /// It went to its end, and some files were read by no node.
+        /// The job went to its end, and some files were read by no node.
         Partial = "partial",
-        /// It could not go to its end.
+        /// The job could not go to its end.
         Failed = "failed",
-        /// Somebody cancelled it.
+        /// A person cancelled the job.
         Cancelled = "cancelled",
     }
 }
@@ -62,16 +62,16 @@ closed_set! {
 /// The work of one node since the run of a job last began.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct JobNode {
-    /// The node.
+    /// The node that works.
     pub node: NodeId,
-    /// The number of files that it has finished.
+    /// The number of files that the node has finished.
     pub files: u64,
-    /// The number of files that it has to read; absent if they are not counted yet.
+    /// The number of files that the node has to read; absent if they are not counted yet.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub files_total: Option<u64>,
-    /// The bytes of files that it has read.
+    /// The bytes of files that the node has read.
     pub bytes: u64,
-    /// The time of its last report; absent in the report itself.
+    /// When the node last reported; absent in the report itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seen: Option<Timestamp>,
 }
@@ -90,22 +90,22 @@ pub struct JobStatus {
     /// The order for the job, as the archive accepted it.
     #[serde(serialize_with = "spec_json")]
     pub spec: JobSpec,
-    /// The stage that it has reached.
+    /// The stage that the job has reached.
     pub state: JobState,
-    /// The reason why it waits, is closing, failed or was cancelled.
+    /// The reason why the job waits, is closing, failed or was cancelled.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// The person or part that submitted it, as `role/name`.
+    /// The person or part that submitted the job, as `role/name`.
     pub who: String,
-    /// The time when it was submitted.
+    /// When the job was submitted.
     pub submitted: Timestamp,
-    /// The time when it began.
+    /// When the job began.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub started: Option<Timestamp>,
-    /// The time when it ended.
+    /// When the job ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ended: Option<Timestamp>,
-    /// The time until which its outputs are kept.
+    /// The time until which the outputs of the job are kept.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expires: Option<Timestamp>,
     /// The number of files whose output the repository has.
@@ -116,7 +116,7 @@ pub struct JobStatus {
     pub unread: u64,
     /// The number of records that the job was shown.
     pub records: u64,
-    /// The bytes of the files.
+    /// The bytes of the files that were read.
     pub bytes: u64,
     /// The bytes of the output before it was reduced.
     pub output_bytes: u64,
@@ -128,14 +128,14 @@ pub struct JobStatus {
     pub manifest_bytes: u64,
     /// The nodes and volumes that were not read.
     pub gaps: Vec<Gap>,
-    /// The nodes at work.
+    /// The nodes that work for the job.
     pub nodes: Vec<JobNode>,
-    /// The number of times that it was begun again.
+    /// The number of times that the job was begun again.
     pub restarts: u64,
 }
 
 impl JobStatus {
-    /// Returns whether it has ended and nothing is missing in its result.
+    /// Returns whether the job has ended and nothing is missing in its result.
     pub const fn is_whole(&self) -> bool {
         matches!(self.state, JobState::Done) && self.failed == 0
     }

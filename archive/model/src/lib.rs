@@ -12,7 +12,7 @@
 //!   in them);
 //! - [`mod@replica`], [`node`], [`copy`] (where copies are, and how), [`disk_order`] (what a node does with its disks), [`gap`]
 //!   (what could not be asked), [`store_state`] (how far each has come);
-//! - [`anomaly`], [`check`] (what is wrong), [`attic`], [`scrub`], [`repair`] (what is done about it);
+//! - [`anomaly`], [`check`] (what is wrong), [`attic`], [`scrub`], [`repair`], [`drain`] (what is done about it);
 //! - [`batch`], [`job_status`], [`feed`] (jobs over files, how far they are, and changes of files), [`role`], [`approval`],
 //!   [`act`], `request` (who may do what, and what wants a second person);
 //! - [`mod@error`], [`limits`], [`quantity`] (errors, bounds and units that all parts share); `closed_set` (the
@@ -35,6 +35,7 @@ mod closed_set;
 pub mod content;
 pub mod copy;
 pub mod disk_order;
+pub mod drain;
 pub mod error;
 pub mod feed;
 pub mod file_name;
@@ -61,11 +62,12 @@ pub use batch::{
     FailureKind, FileFailure, FileOutcome, FileSelection, JobId, JobLane, JobLimits, JobSpec,
     Program, Reduce,
 };
-pub use check::{CheckProgress, CheckStep, ReplicaReport};
+pub use check::{CheckKind, CheckProgress, CheckStep, ReplicaReport};
 pub use checksum::{Digests, InvalidChecksum, Root};
 pub use content::FileContent;
 pub use copy::{CopyCondition, CopyDoubt, CopyPlace, CopyStanding, FileCopy};
 pub use disk_order::DiskOrder;
+pub use drain::{Drain, FilesToLeave};
 pub use error::ArchiveError;
 pub use feed::{ChangeKind, FeedChange, FeedFile, FeedPosition};
 pub use file_name::{FileName, InvalidFileName};
@@ -81,4 +83,4 @@ pub use replica::{InvalidId, NodeId, ReplicaId, ReplicaKind, UploadId, VolumeId,
 pub use request::{ActKind, RequestState};
 pub use role::{InvalidRole, Role};
 pub use scrub::{NodeScrub, ScrubActivity, ScrubOrder};
-pub use store_state::{ReplicaState, StoreFailure};
+pub use store_state::{ReplicaProgress, ReplicaState, ReplicaStatus, StoreFailure};

@@ -8,6 +8,8 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use crate::closed_set::closed_set;
+
 /// The reason why a string is not an id.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{text:?} is no {kind} id: 1–64 characters of a–z, 0–9 and inner `-` are")]
@@ -146,22 +148,13 @@ impl fmt::Display for VolumeKey {
     }
 }
 
-/// The kind of copy that a replica keeps.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum ReplicaKind {
-    /// A replica that keeps the bytes, on one or many nodes.
-    Bitarchive,
-    /// A replica that keeps names and checksums only, computed from the transferred bytes.
-    Checksum,
-}
-
-impl fmt::Display for ReplicaKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Bitarchive => "bitarchive",
-            Self::Checksum => "checksum",
-        })
+closed_set! {
+    /// The kind of copy that a replica keeps.
+    ReplicaKind {
+        /// A replica that keeps the bytes, on one or many nodes.
+        Bitarchive = "bitarchive",
+        /// A replica that keeps names and checksums only, computed from the transferred bytes.
+        Checksum = "checksum",
     }
 }
 

@@ -18,8 +18,8 @@ use std::time::Duration;
 
 use archive_ledger::anomalies::{AnomalyRow, LookResult};
 use archive_model::{
-    AnomalyClass, AnomalyKind, CheckProgress, CheckStep, FileName, Gap, NamePattern, NodeId,
-    ReplicaId, ReplicaKind, ReplicaReport, VolumeId, VolumeName,
+    AnomalyClass, AnomalyKind, CheckKind, CheckProgress, CheckStep, FileName, Gap, NamePattern,
+    NodeId, ReplicaId, ReplicaKind, ReplicaReport, VolumeId, VolumeName,
 };
 use archive_replicas::Located;
 use archive_rpc::answers::{Progress, UNREAD};
@@ -47,8 +47,8 @@ type Boxed<'a, T = ()> = Pin<Box<dyn Future<Output = Result<T, CallError>> + Sen
 /// The order for a check.
 #[derive(Clone, Debug)]
 pub(crate) struct CheckOrder {
-    /// Whether every copy is read again.
-    pub(crate) reads_bytes: bool,
+    /// The depth of the check.
+    pub(crate) kind: CheckKind,
     /// Whether every copy is asked for random groups with their proofs.
     pub(crate) challenges: bool,
     pub(crate) selection: CheckSelection,
@@ -64,6 +64,13 @@ pub(crate) struct CheckSelection {
     pub(crate) names: BTreeSet<FileName>,
     /// The pattern that names must match as a whole.
     pub(crate) matching: NamePattern,
+}
+
+impl CheckOrder {
+    /// Returns whether every copy is read again.
+    fn reads_bytes(&self) -> bool {
+        self.kind == CheckKind::Checksums
+    }
 }
 
 impl CheckSelection {
@@ -199,7 +206,7 @@ impl Pass<'_> {
             self.compare_names().await?;
             true
         };
-        if keeps_bytes && (self.order.reads_bytes || self.order.challenges) {
+        if keeps_bytes && (self.order.reads_bytes() || self.order.challenges) {
             self.while_telling(self.read_all()).await?;
             let remembered = std::mem::take(&mut self.tally().remembered);
             for row in remembered {
@@ -266,7 +273,7 @@ impl Pass<'_> {
             tally.not_intact.insert(name.clone());
         }
         let mut found = found;
-        if self.order.reads_bytes {
+        if self.order.reads_bytes() {
             let (damage, rest) = found.open.into_iter().partition(|row| {
                 matches!(
                     row.filed.kind,
@@ -377,7 +384,7 @@ impl Pass<'_> {
             .counts()
             .filter(|_| self.order.selection.is_all());
         let (files_total, bytes_total) = counts.map_or((None, None), |counts| {
-            let bytes = self.order.reads_bytes.then_some(counts.bytes);
+            let bytes = self.order.reads_bytes().then_some(counts.bytes);
             (Some(counts.files), bytes)
         });
         CheckProgress {

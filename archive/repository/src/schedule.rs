@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use archive_daemon::{Step, Worker, WorkerError};
 use archive_db::{DbError, Table, Text, Value};
-use archive_model::{CheckStep, Finder, ReplicaId, ReplicaReport};
+use archive_model::{CheckKind, CheckStep, Finder, ReplicaId, ReplicaReport};
 use archive_rpc::CallError;
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
@@ -212,7 +212,10 @@ async fn run(
     replica: &ReplicaId,
 ) -> Result<Option<ReplicaReport>, CallError> {
     let order = CheckOrder {
-        reads_bytes: kind == 1,
+        kind: CheckKind::ALL
+            .get(kind)
+            .copied()
+            .unwrap_or(CheckKind::Files),
         challenges: false,
         selection: CheckSelection::default(),
         replica: Some(replica.clone()),

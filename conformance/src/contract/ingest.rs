@@ -10,7 +10,7 @@ use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::{Result, ensure};
-use archive_client::{Announced, ClientError, Deposit, Ingest, Progress, StoreEvent};
+use archive_client::{Announced, ClientError, Deposit, Ingest, ReplicaProgress, StoreEvent};
 use archive_model::{FileName, Root};
 use archive_proof::{Envelope, ReadAt, Receipt, TrustFile};
 
@@ -95,7 +95,7 @@ pub async fn a_receipt_proves_what_was_stored(
     ensure!(said == meant, "{said:?} was admitted, not {meant:?}");
     ensure!(!stored.already, "it is said to have been there");
     let done = stored.replicas.iter();
-    let done = done.filter(|replica| replica.progress == Progress::UploadCompleted);
+    let done = done.filter(|replica| replica.progress == ReplicaProgress::UploadCompleted);
     let mut done: Vec<_> = done.map(|replica| &replica.replica).collect();
     let mut receipted: Vec<_> = receipt.replicas.iter().map(|one| &one.replica).collect();
     done.sort();

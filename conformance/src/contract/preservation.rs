@@ -11,7 +11,7 @@ use anyhow::{Context, Result, ensure};
 use archive_client::preservation::{
     AnomalySelection, AuditSelection, CheckKind, CheckOrder, Steps,
 };
-use archive_client::{ClientError, Ingest, Preservation, Progress, Stored};
+use archive_client::{ClientError, Ingest, Preservation, ReplicaProgress, Stored};
 use archive_model::{Act, CheckStep, FileName, ReplicaKind, RequestState};
 
 use super::{Outcome, name, noise, refusal, store};
@@ -113,7 +113,7 @@ pub async fn an_act_that_destroys_is_only_asked_for(people: People<'_>) -> Resul
     let ever = people.second.requests(true).await?;
     ensure!(ever.iter().any(|one| one.id == asked.id), "{ever:?}");
     for replica in people.depositor.stat(&name).await?.replicas {
-        let is_there = replica.progress == Progress::UploadCompleted;
+        let is_there = replica.progress == ReplicaProgress::UploadCompleted;
         ensure!(is_there, "{replica:?}");
     }
     Ok(())

@@ -1,6 +1,6 @@
 //! The checksum replica of a running archive: a store waits for it, it is made good unasked, and it gives no bytes.
 
-use archive_client::{Access, Class, ClientError, FileRange, Ingest, Progress};
+use archive_client::{Access, Class, ClientError, FileRange, Ingest, ReplicaProgress};
 use archive_model::ReplicaKind;
 use archive_rpc::{Expected, Limits, Role, connect_lazy, rpc_paths};
 use proto_archive::DESCRIPTORS;
@@ -107,7 +107,7 @@ fn its_admissions_say_again_what_was_decided() {
             admitted.push(stored.unwrap().admission);
         }
         let status = cluster.depositor().stat(&name("f-0")).await.unwrap();
-        let is_there = |progress| progress == Progress::UploadCompleted;
+        let is_there = |progress| progress == ReplicaProgress::UploadCompleted;
         assert!(status.replicas.iter().all(|one| is_there(one.progress)));
 
         let channel = connect_lazy(

@@ -4,7 +4,7 @@ mod decided;
 mod mad;
 mod service;
 
-use archive_client::{Access, FileRange, FileStatus, Ingest, Progress, ReplicaOverview};
+use archive_client::{Access, FileRange, FileStatus, Ingest, ReplicaOverview, ReplicaProgress};
 use archive_model::FileName;
 use proto_archive::wire::access_client::AccessClient;
 use proto_archive::wire::ask_request::{Accept, Act, Remove};
@@ -80,7 +80,7 @@ pub(crate) fn node_of(status: &FileStatus, replica: &str) -> Option<String> {
     let mut replicas = status.replicas.iter();
     let copy = replicas.find(|copy| copy.replica.as_str() == replica)?;
     let node = copy.node.as_ref()?;
-    (copy.progress == Progress::UploadCompleted).then(|| node.to_string())
+    (copy.progress == ReplicaProgress::UploadCompleted).then(|| node.to_string())
 }
 
 async fn store_some(cluster: &Cluster, count: u64) -> Vec<FileName> {

@@ -14,14 +14,16 @@ mod check;
 mod closed_sets;
 mod copy;
 mod disk_order;
+mod drain;
 mod gap;
 mod job;
 mod node;
+mod replica_status;
 mod scrub;
 
 use archive_model::{
     Approval, ArchiveError, FileName, Groups, InvalidNameList, NameList, NamePattern, NodeId,
-    ReplicaId, ReplicaKind, Root, UploadId, VolumeId,
+    ReplicaId, Root, UploadId, VolumeId,
 };
 use archive_rpc::{InvalidMessage, Kind};
 use bytes::Bytes;
@@ -36,14 +38,16 @@ pub use attic::{attic_item, attic_item_message, typed_id};
 pub use check::{check_response, check_step};
 pub use closed_sets::{
     act_kind, anomaly_class, anomaly_count_messages, anomaly_counts, anomaly_state, attic_kind,
-    copy_doubt, copy_standing, failure_kind, finder, job_output, job_state, reduce, repair_outcome,
-    request_state, role, scrub_activity, unknown, with_doubt,
+    check_kind, copy_standing, failure_kind, finder, job_output, job_state, reduce, repair_outcome,
+    replica_kind, replica_progress, request_state, role, scrub_activity, unknown,
 };
 pub use copy::{file_copy, file_entry};
 pub use disk_order::{disk_order, disk_order_message};
+pub use drain::{drain, drain_message};
 pub use gap::{gap, gap_message, gap_within};
 pub use job::{job_id, job_progress, job_progress_message, job_status, job_status_message};
 pub use node::{mode, node_state, node_status, wire_mode};
+pub use replica_status::{replica_status, replica_status_message};
 pub use scrub::{node_scrub, scrub_order, scrub_request, scrub_state};
 
 use crate::wire;
@@ -242,15 +246,6 @@ pub fn group_ranges(groups: &Groups) -> Vec<wire::GroupRange> {
             end: range.end,
         })
         .collect()
-}
-
-impl From<ReplicaKind> for wire::ReplicaKind {
-    fn from(kind: ReplicaKind) -> Self {
-        match kind {
-            ReplicaKind::Bitarchive => Self::Bitarchive,
-            ReplicaKind::Checksum => Self::Checksum,
-        }
-    }
 }
 
 /// Writes an error of the archive as a status: its text for people, its kind for programs.

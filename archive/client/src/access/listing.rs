@@ -110,7 +110,7 @@ impl TryFrom<wire::ListEntry> for ListEntry {
             size: message.size,
             root: convert::optional_root("root", &message.root)?,
             found: message.entry.as_ref().map(convert::file_copy).transpose()?,
-            replicas: replicas(message.replicas)?,
+            replicas: replicas(&message.replicas)?,
         })
     }
 }

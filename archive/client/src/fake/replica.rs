@@ -5,13 +5,12 @@ use std::str::FromStr;
 
 use archive_model::{
     CopyCondition, CopyPlace, CopyStanding, FileCopy, FileName, Mode, NodeId, NodeState, ReplicaId,
-    ReplicaKind, Root, VolumeId, VolumeState,
+    ReplicaKind, ReplicaProgress, ReplicaStatus, Root, VolumeId, VolumeState,
 };
 use archive_proof::Custody;
 use jiff::Timestamp;
 
 use crate::archive_status::ReplicaOverview;
-use crate::file_status::{Progress, ReplicaStatus};
 
 /// The room of each volume, in bytes.
 const TOTAL: u64 = 1 << 40;
@@ -55,7 +54,7 @@ impl Replica {
     pub(super) fn status(&self, completed: Timestamp) -> ReplicaStatus {
         ReplicaStatus {
             replica: self.id.clone(),
-            progress: Progress::UploadCompleted,
+            progress: ReplicaProgress::UploadCompleted,
             reason: None,
             node: Some(self.node.clone()),
             volume: Some(self.volume.clone()),

@@ -352,7 +352,7 @@ impl Attempt<'_> {
             receipt,
             admission,
             already: stored.already,
-            replicas: replicas(stored.replicas)?,
+            replicas: replicas(&stored.replicas)?,
             similar_name: text(&stored.similar_name),
         })
     }

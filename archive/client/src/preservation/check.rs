@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, VecDeque};
 
-use archive_model::{CheckStep, FileName, ReplicaId};
+use archive_model::{CheckKind, CheckStep, FileName, ReplicaId};
 use proto_archive::wire::check_request::Kind;
 use proto_archive::{convert, wire};
 
@@ -11,15 +11,6 @@ use crate::steps::StepReader;
 
 /// The largest number of replicas that is believed: more than any archive has.
 const MOST_REPLICAS: usize = 1000;
-
-/// The depth of a check.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CheckKind {
-    /// Compares the lists of the replicas.
-    Files,
-    /// Compares the bytes too: every copy is read again on its node.
-    Checksums,
-}
 
 /// The order for a check.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,12 +29,8 @@ pub struct CheckOrder {
 
 impl From<&CheckOrder> for wire::CheckRequest {
     fn from(order: &CheckOrder) -> Self {
-        let kind = match order.kind {
-            CheckKind::Files => Kind::Files,
-            CheckKind::Checksums => Kind::Checksums,
-        };
         Self {
-            kind: kind.into(),
+            kind: Kind::from(order.kind).into(),
             names: order.names.iter().map(ToString::to_string).collect(),
             r#match: order.matching.clone().unwrap_or_default(),
             replica: order

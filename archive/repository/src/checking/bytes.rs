@@ -142,7 +142,7 @@ impl Pass<'_> {
             Ok(true)
         };
         let proves = match proves {
-            Ok(true) if !self.order.reads_bytes => return Ok(None),
+            Ok(true) if !self.order.reads_bytes() => return Ok(None),
             Ok(proves) => proves,
             Err(error) => return self.refused(target, &error).await,
         };

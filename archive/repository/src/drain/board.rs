@@ -4,14 +4,15 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use archive_ledger::standing::Source;
+use archive_model::FilesToLeave;
 
 use crate::metrics::Instruments;
 
 /// The progress of one drain.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct DrainProgress {
-    /// The number of files that are recorded at the source, and of their bytes; `None` while they are being counted.
-    pub(crate) left: Option<(u64, u64)>,
+    /// The files that are recorded at the source; `None` while they are being counted.
+    pub(crate) left: Option<FilesToLeave>,
     /// The reason why some file does not progress, or stays behind; otherwise empty.
     pub(crate) held: String,
 }
@@ -36,7 +37,7 @@ impl DrainBoard {
     }
 
     pub(super) fn counted(&self, source: &Source, files: u64, bytes: u64) {
-        self.shown().entry(source.clone()).or_default().left = Some((files, bytes));
+        self.shown().entry(source.clone()).or_default().left = Some(FilesToLeave { files, bytes });
         self.instruments.show_drain(source, files);
     }
 
@@ -44,10 +45,10 @@ impl DrainBoard {
     pub(super) fn left(&self, source: &Source, bytes: u64) {
         let mut shown = self.shown();
         let entry = shown.entry(source.clone()).or_default();
-        if let Some((files, all)) = &mut entry.left {
-            *files = files.saturating_sub(1);
-            *all = all.saturating_sub(bytes);
-            self.instruments.show_drain(source, *files);
+        if let Some(left) = &mut entry.left {
+            left.files = left.files.saturating_sub(1);
+            left.bytes = left.bytes.saturating_sub(bytes);
+            self.instruments.show_drain(source, left.files);
         }
     }
 

@@ -5,7 +5,7 @@ use archive_ledger::admin::AdminRow;
 use archive_ledger::anomalies::AnomalyRow;
 use archive_ledger::custody::{Doubt, Vouched};
 use archive_ledger::standing::Now;
-use archive_model::{CopyDoubt, CopyStanding, ReplicaId, ReplicaState};
+use archive_model::{CopyDoubt, CopyStanding, ReplicaId, ReplicaState, ReplicaStatus};
 use archive_stores::coordinator::Times;
 use bytes::Bytes;
 use proto_archive::convert as fields;
@@ -13,78 +13,73 @@ use proto_archive::wire;
 
 /// Writes the state of a file in each replica, and the time of the next try for failed copies, as far as it is known.
 pub(super) fn replicas(record: &FileRecord, retries: &Times) -> Vec<wire::ReplicaStatus> {
-    let status = |(id, copy): (&ReplicaId, &ReplicaRecord)| {
-        let (progress, reason) = match &copy.state {
-            ReplicaState::UploadStarted => (wire::ReplicaProgress::UploadStarted, String::new()),
-            ReplicaState::DataUploaded => (wire::ReplicaProgress::DataUploaded, String::new()),
-            ReplicaState::UploadCompleted => {
-                (wire::ReplicaProgress::UploadCompleted, String::new())
-            }
+    let statuses = statuses(record, retries);
+    statuses.map(fields::replica_status_message).collect()
+}
+
+/// Returns the state of a file in each replica, in the order of the record. Whether a copy counts is left open.
+fn statuses(record: &FileRecord, retries: &Times) -> impl Iterator<Item = ReplicaStatus> {
+    let status = move |(id, copy): (&ReplicaId, &ReplicaRecord)| {
+        let reason = match &copy.state {
+            ReplicaState::UploadStarted
+            | ReplicaState::DataUploaded
+            | ReplicaState::UploadCompleted => None,
             ReplicaState::UploadFailed(reason) => {
                 let again = retries.get(id);
                 let again = again.map_or_else(String::new, |at| format!("; tried again at {at}"));
-                let text = format!("{reason}{again}");
-                (wire::ReplicaProgress::UploadFailed, text)
+                Some(format!("{reason}{again}"))
             }
-            ReplicaState::Withdrawn(why) => (wire::ReplicaProgress::Withdrawn, why.clone()),
+            ReplicaState::Withdrawn(why) => Some(why.clone()),
         };
         let is_completed = copy.state.is_completed();
-        let node = copy.node.as_ref().filter(|_| is_completed);
-        let volume = copy.volume.as_ref().filter(|_| is_completed);
-        wire::ReplicaStatus {
-            replica: id.to_string(),
-            progress: progress.into(),
+        ReplicaStatus {
+            replica: id.clone(),
+            progress: copy.state.progress(),
             reason,
-            node: node.map(ToString::to_string).unwrap_or_default(),
-            volume: volume.map(ToString::to_string).unwrap_or_default(),
-            completed: if is_completed {
-                copy.since.to_string()
-            } else {
-                String::new()
-            },
-            ..wire::ReplicaStatus::default()
+            node: copy.node.clone().filter(|_| is_completed),
+            volume: copy.volume.clone().filter(|_| is_completed),
+            completed: is_completed.then_some(copy.since),
+            standing: None,
+            doubt: None,
         }
     };
-    record.replicas.iter().map(status).collect()
+    record.replicas.iter().map(status)
 }
 
 /// Writes the state of a file in each replica, and which of its copies count.
 fn vouched(vouched: &Vouched<'_>, retries: &Times) -> Vec<wire::ReplicaStatus> {
-    let of = |(mut status, (id, copy)): (wire::ReplicaStatus, (&ReplicaId, &ReplicaRecord))| {
-        let standing = match vouched.doubt(id, copy) {
-            None => CopyStanding::Good,
-            Some(Doubt::State(_)) => return status,
-            Some(doubt @ Doubt::Retired) => {
-                status = doubtful(CopyDoubt::Retired, &doubt, status);
-                if vouched.now.is_retired(id) {
-                    CopyStanding::Accepted
-                } else {
-                    CopyStanding::Bad
-                }
-            }
-            Some(doubt @ Doubt::Filed(filed)) => {
-                status = doubtful(CopyDoubt::Filed(filed.kind.class()), &doubt, status);
-                match filed.accepted {
-                    Some(_) => CopyStanding::Accepted,
-                    None => CopyStanding::Bad,
-                }
-            }
+    let of = |(status, (id, copy)): (ReplicaStatus, (&ReplicaId, &ReplicaRecord))| {
+        let Some(doubt) = vouched.doubt(id, copy) else {
+            return ReplicaStatus {
+                standing: Some(CopyStanding::Good),
+                ..status
+            };
         };
-        status.set_standing(standing.into());
-        status
+        let (why, is_accepted) = match doubt {
+            Doubt::State(_) => return status,
+            Doubt::Retired => (CopyDoubt::Retired, vouched.now.is_retired(id)),
+            Doubt::Filed(filed) => (
+                CopyDoubt::Filed(filed.kind.class()),
+                filed.accepted.is_some(),
+            ),
+        };
+        let standing = if is_accepted {
+            CopyStanding::Accepted
+        } else {
+            CopyStanding::Bad
+        };
+        ReplicaStatus {
+            reason: Some(doubt.to_string()),
+            standing: Some(standing),
+            doubt: Some(why),
+            ..status
+        }
     };
-    let copies = vouched.record.replicas.iter();
-    replicas(vouched.record, retries)
-        .into_iter()
-        .zip(copies)
+    statuses(vouched.record, retries)
+        .zip(&vouched.record.replicas)
         .map(of)
+        .map(fields::replica_status_message)
         .collect()
-}
-
-/// Writes why a copy does not count, for programs and for people.
-fn doubtful(why: CopyDoubt, doubt: &Doubt<'_>, status: wire::ReplicaStatus) -> wire::ReplicaStatus {
-    let reason = doubt.to_string();
-    fields::with_doubt(why, wire::ReplicaStatus { reason, ..status })
 }
 
 /// Writes the state of a file.

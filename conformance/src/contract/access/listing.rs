@@ -5,7 +5,7 @@
 //! A promise fails if it is broken, or if the archive cannot be asked.
 
 use anyhow::{Context, Result, ensure};
-use archive_client::{ClientError, ListEntry, Progress, Selection};
+use archive_client::{ClientError, ListEntry, ReplicaProgress, Selection};
 use archive_model::NamePattern;
 
 use super::Doors;
@@ -134,7 +134,7 @@ pub async fn a_replica_lists_what_it_has(doors: Doors<'_>) -> Result<()> {
     let entry = only(doors, &matching("access-listed.warc")).await?;
     ensure!(entry.found.is_none(), "{entry:?}");
     ensure!(entry.root == Some(stored.admission.root), "{entry:?}");
-    let is_done = |progress| progress == Progress::UploadCompleted;
+    let is_done = |progress| progress == ReplicaProgress::UploadCompleted;
     ensure!(
         entry
             .replicas

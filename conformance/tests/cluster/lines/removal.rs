@@ -1,6 +1,6 @@
 //! Removals over a line that carries only one way: done once or not at all, and nobody is told otherwise.
 
-use archive_client::Progress;
+use archive_client::ReplicaProgress;
 use proto_archive::wire::RequestState;
 use proto_archive::wire::ask_request::{Act, Remove};
 use proto_archive::wire::request_state::State as RequestStage;
@@ -28,7 +28,7 @@ async fn is_withdrawn(cluster: &Cluster, name: &FileName) -> bool {
     let status = stat(cluster, name).await;
     let mut replicas = status.replicas.iter();
     let two = replicas.find(|copy| copy.replica.as_str() == "two");
-    two.unwrap().progress == Progress::Withdrawn
+    two.unwrap().progress == ReplicaProgress::Withdrawn
 }
 
 fn in_attic(cluster: &Cluster) -> usize {

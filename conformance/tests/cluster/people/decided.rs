@@ -1,7 +1,7 @@
 //! Decisions of people hold: while files are on their way, after the admin data were lost, and for every copy.
 
 use archive_client::{
-    ClientError, FileRange, Ingest, Keeper, Preservation, Progress, ReplicaStatus,
+    ClientError, FileRange, Ingest, Keeper, Preservation, ReplicaProgress, ReplicaStatus,
 };
 use archive_daemon::Clock;
 use archive_model::FileName;
@@ -33,7 +33,7 @@ async fn trail(cluster: &Cluster, file: &str) -> Vec<AuditLineState> {
 }
 
 /// Returns the progress of a file in each replica, by their names.
-async fn progress(cluster: &Cluster, name: &FileName) -> Vec<(String, Progress)> {
+async fn progress(cluster: &Cluster, name: &FileName) -> Vec<(String, ReplicaProgress)> {
     let said = |copy: &ReplicaStatus| (copy.replica.to_string(), copy.progress);
     // A harvester sees only what it deposited itself.
     let status = cluster
@@ -91,7 +91,11 @@ fn file_bound_after_replica_retired_is_told() {
         })
         .await;
         let said = progress(cluster, &name).await;
-        assert_eq!(said[2], ("two".to_owned(), Progress::Withdrawn), "{said:?}");
+        assert_eq!(
+            said[2],
+            ("two".to_owned(), ReplicaProgress::Withdrawn),
+            "{said:?}"
+        );
         eventually("the walk ends", LONG, async || {
             let lines = trail(cluster, "").await;
             let is_given_up = lines
@@ -136,7 +140,7 @@ fn removed_copy_stays_removed_after_restore_from_replicas() {
         );
         cluster.start(REPOSITORY).await;
         cluster.until_all_nodes_live().await;
-        let (done, out) = (Progress::UploadCompleted, Progress::Withdrawn);
+        let (done, out) = (ReplicaProgress::UploadCompleted, ReplicaProgress::Withdrawn);
         for (name, expected) in [
             (&here, [out, done, done]),
             (&noted, [done, out, done]),
@@ -184,7 +188,9 @@ fn adopted_root_is_borne_by_every_matching_copy() {
         let ended = approve(cluster, "custodian/bert", &asked.id).await.unwrap();
         assert_eq!(ended.state(), RequestStage::Done, "{ended:?}");
         let all = progress(cluster, &name).await;
-        let is_done = |(_, progress): &(String, Progress)| *progress == Progress::UploadCompleted;
+        let is_done = |(_, progress): &(String, ReplicaProgress)| {
+            *progress == ReplicaProgress::UploadCompleted
+        };
         assert!(all.len() == 3 && all.iter().all(is_done), "{all:?}");
         for replica in ["one", "two"] {
             let wanted = FileRange {
@@ -241,7 +247,7 @@ fn the_trail_names_who_did_it() {
             let said = progress(cluster, &name).await;
             let are_all = said
                 .iter()
-                .all(|(_, progress)| *progress == Progress::UploadCompleted);
+                .all(|(_, progress)| *progress == ReplicaProgress::UploadCompleted);
             are_all.then_some(()).ok_or(said)
         })
         .await;
@@ -286,7 +292,7 @@ fn export_and_replicas_together_restore_admin_data() {
         assert_eq!((found.contradicting.count, found.unsigned.count), (0, 0));
         cluster.start(REPOSITORY).await;
         cluster.until_all_nodes_live().await;
-        let (done, out) = (Progress::UploadCompleted, Progress::Withdrawn);
+        let (done, out) = (ReplicaProgress::UploadCompleted, ReplicaProgress::Withdrawn);
         for (name, first) in [(&before, done), (&removed, out), (&after, done)] {
             let said = progress(cluster, name).await;
             let said: Vec<_> = said.into_iter().map(|(_, progress)| progress).collect();

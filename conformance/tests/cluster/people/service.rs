@@ -1,6 +1,6 @@
 //! Replicas that are filled; nodes, volumes and replicas that go out of service.
 
-use archive_client::{FileRange, Progress};
+use archive_client::{FileRange, ReplicaProgress};
 use proto_archive::wire::ask_request::{Act, RetireNode, RetireReplica, RetireVolume};
 use proto_archive::wire::check_request::Kind;
 use proto_archive::wire::request_state::State as RequestStage;
@@ -93,7 +93,7 @@ fn a_new_replica_is_filled_from_the_others() {
         eventually("every file was told", LONG, async || {
             let status = stat(cluster, &names[0]).await;
             let is_withdrawn = |copy: &archive_client::ReplicaStatus| {
-                copy.replica.as_str() == "four" && copy.progress == Progress::Withdrawn
+                copy.replica.as_str() == "four" && copy.progress == ReplicaProgress::Withdrawn
             };
             let is_so = status.replicas.iter().any(is_withdrawn);
             is_so.then_some(()).ok_or(status)

@@ -4,8 +4,9 @@
 use std::collections::BTreeMap;
 
 use archive_model::{
-    ActKind, AnomalyClass, AnomalyState, AtticKind, CopyDoubt, CopyStanding, FailureKind, Finder,
-    JobOutput, JobState, Reduce, RepairOutcome, RequestState, Role, ScrubActivity,
+    ActKind, AnomalyClass, AnomalyState, AtticKind, CheckKind, CopyStanding, FailureKind, Finder,
+    JobOutput, JobState, Reduce, RepairOutcome, ReplicaKind, ReplicaProgress, RequestState, Role,
+    ScrubActivity,
 };
 use archive_rpc::InvalidMessage;
 
@@ -101,6 +102,23 @@ closed_set! {
 }
 
 closed_set! {
+    /// Reads the kind of a replica.
+    replica_kind: ReplicaKind = wire::ReplicaKind { Bitarchive, Checksum }
+}
+
+closed_set! {
+    /// Reads the progress of a file into a replica.
+    replica_progress: ReplicaProgress = wire::ReplicaProgress {
+        UploadStarted, DataUploaded, UploadCompleted, UploadFailed, Withdrawn,
+    }
+}
+
+closed_set! {
+    /// Reads what a check compares.
+    check_kind: CheckKind = wire::check_request::Kind { Files, Checksums }
+}
+
+closed_set! {
     /// Reads the reason why something of a file is not in the output of a batch job.
     failure_kind: FailureKind = wire::batch_failure::Kind { Damaged, Format, Job, Component, Unread }
 }
@@ -120,35 +138,6 @@ closed_set! {
 closed_set! {
     /// Reads which output of a batch job is meant.
     job_output: JobOutput = wire::batch_output_request::What { Result, Errors, Manifest }
-}
-
-/// Reads why a copy does not count; `None` if it counts.
-///
-/// # Errors
-/// A number that no kind of anomaly has, or two reasons.
-pub fn copy_doubt(status: &wire::ReplicaStatus) -> Result<Option<CopyDoubt>, InvalidMessage> {
-    match (status.doubt, status.retired) {
-        (0, is_retired) => Ok(is_retired.then_some(CopyDoubt::Retired)),
-        (class, false) => Ok(Some(CopyDoubt::Filed(anomaly_class("doubt", class)?))),
-        (_, true) => Err(InvalidMessage::invalid(
-            "doubt",
-            "is set together with `retired`",
-        )),
-    }
-}
-
-/// Writes why a copy does not count.
-pub fn with_doubt(doubt: CopyDoubt, status: wire::ReplicaStatus) -> wire::ReplicaStatus {
-    let (class, retired) = match doubt {
-        CopyDoubt::Filed(class) => (wire::AnomalyKind::from(class), false),
-        CopyDoubt::Retired => (wire::AnomalyKind::Unspecified, true),
-    };
-    let doubt = class.into();
-    wire::ReplicaStatus {
-        doubt,
-        retired,
-        ..status
-    }
 }
 
 /// Reads the number of anomalies of each kind.
@@ -222,26 +211,13 @@ mod tests {
         check!(scrub_activity, wire::scrub_state::Activity, ScrubActivity);
         check!(attic_kind, wire::attic_item::Kind, AtticKind);
         check!(copy_standing, wire::CopyStanding, CopyStanding);
+        check!(replica_kind, wire::ReplicaKind, ReplicaKind);
+        check!(replica_progress, wire::ReplicaProgress, ReplicaProgress);
+        check!(check_kind, wire::check_request::Kind, CheckKind);
         check!(failure_kind, wire::batch_failure::Kind, FailureKind);
         check!(reduce, wire::batch_jobs_response::Reduce, Reduce);
         check!(job_state, wire::batch_status::State, JobState);
         check!(job_output, wire::batch_output_request::What, JobOutput);
-    }
-
-    /// Fails if a copy that does not count has another reason after the way, or two reasons at once are accepted.
-    #[test]
-    fn doubt_is_read_as_written() {
-        let lost = CopyDoubt::Filed(AnomalyClass::Lost);
-        for doubt in [lost, CopyDoubt::Retired] {
-            let status = with_doubt(doubt, wire::ReplicaStatus::default());
-            assert_eq!(copy_doubt(&status), Ok(Some(doubt)));
-            let both = wire::ReplicaStatus {
-                retired: true,
-                ..with_doubt(lost, status)
-            };
-            assert!(copy_doubt(&both).is_err());
-        }
-        assert_eq!(copy_doubt(&wire::ReplicaStatus::default()), Ok(None));
     }
 
     /// Fails if a count is lost, or a kind that is counted twice is accepted.

@@ -2,7 +2,9 @@
 
 use std::io::Write;
 
-use archive_client::{Access, Completeness, ListEntry, Listed, Listing, Progress, Selection};
+use archive_client::{
+    Access, Completeness, ListEntry, Listed, Listing, ReplicaProgress, Selection,
+};
 use archive_model::{NamePattern, ReplicaId};
 use clap::Args;
 use serde::Serialize;
@@ -124,7 +126,7 @@ fn is_wrong(entry: &ListEntry) -> bool {
     here || entry
         .replicas
         .iter()
-        .any(|replica| replica.progress == Progress::UploadFailed)
+        .any(|replica| replica.progress == ReplicaProgress::UploadFailed)
 }
 
 /// For people: sizes and states aligned, the name last.
@@ -162,7 +164,7 @@ impl Format for Lines {
         let complete = entry
             .replicas
             .iter()
-            .filter(|replica| replica.progress == Progress::UploadCompleted)
+            .filter(|replica| replica.progress == ReplicaProgress::UploadCompleted)
             .count();
         let replicas = format!("{complete}/{}", entry.replicas.len());
         writeln!(out, "{size:>16}  {replicas:<8}  {name}")

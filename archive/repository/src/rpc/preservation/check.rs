@@ -4,8 +4,6 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use archive_model::{CheckStep, Finder};
-use archive_rpc::InvalidMessage;
-use proto_archive::wire::check_request::Kind as CheckKind;
 use proto_archive::{convert as fields, wire};
 use tokio::sync::mpsc;
 use tonic::Status;
@@ -18,11 +16,6 @@ use crate::preserver::LookContext;
 
 /// Reads the request.
 pub(super) fn order(request: &wire::CheckRequest, who: Arc<str>) -> Result<CheckOrder, Status> {
-    let reads_bytes = match request.kind() {
-        CheckKind::Files => false,
-        CheckKind::Checksums => true,
-        CheckKind::Unspecified => return Err(InvalidMessage::missing("kind").into()),
-    };
     let names = request
         .names
         .iter()
@@ -32,7 +25,7 @@ pub(super) fn order(request: &wire::CheckRequest, who: Arc<str>) -> Result<Check
         id => Some(fields::replica_id(id)?),
     };
     Ok(CheckOrder {
-        reads_bytes,
+        kind: fields::check_kind("kind", request.kind)?,
         challenges: request.challenge,
         selection: CheckSelection {
             names: names.collect::<Result<BTreeSet<_>, _>>()?,
