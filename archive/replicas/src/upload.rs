@@ -1,4 +1,4 @@
-//! Uploads into one node: open, bytes, the admission.
+//! Uploads into one node: open, bytes, and the admission or the order to forget them.
 //!
 //! # Errors
 //! All functions fail with a [`CallError`] if the node cannot be reached or refuses the upload.
@@ -7,7 +7,7 @@ use archive_model::{FileCopy, FileName, NodeId, Root, UploadId};
 use archive_rpc::{CallError, Kind};
 use bytes::Bytes;
 use proto_archive::wire::node_client::NodeClient;
-use proto_archive::wire::upload_request::{Close, Open, Start, Step};
+use proto_archive::wire::upload_request::{Close, Forget, Open, Start, Step};
 use proto_archive::wire::upload_response::Step as Answer;
 use proto_archive::{convert as fields, wire};
 use tokio::sync::mpsc;
@@ -101,10 +101,13 @@ impl Upload {
         }
     }
 
-    /// Tells the node that the upload will not be continued, and waits for its answer, which is a refusal.
-    pub async fn forget(self) -> Result<(), CallError> {
-        // On the wire, an empty admission means that the upload is forgotten.
-        self.close("").await.map(drop)
+    /// Tells the node that the upload will not be continued, and waits until the node has forgotten it.
+    pub async fn forget(mut self) -> Result<(), CallError> {
+        send(&self.steps, Step::Forget(Forget {})).await?;
+        match self.answers.message().await? {
+            None => Ok(()),
+            Some(_) => Err(Kind::Internal.error("the node answered `forget` with a message")),
+        }
     }
 
     /// Sends the admission and waits until the node has committed.

@@ -1,4 +1,4 @@
-//! An upload over the wire: open, ready, start, data, close, stored.
+//! An upload over the wire: open, ready, start, data, close, stored; or forget instead of close.
 
 use std::time::Duration;
 
@@ -144,13 +144,9 @@ pub(crate) fn receive<I: FileReceiver>(
     let admission = loop {
         match steps.next()? {
             Step::Data(bytes) => write_next(&mut upload, &bytes, &id, open.size).map_err(failed)?,
-            Step::Close(close) if close.admission.is_empty() => {
-                upload.discard().map_err(failed)?;
-                let reason = "is empty: the received bytes are forgotten";
-                return Err(InvalidMessage::invalid("admission", reason).into());
-            }
             Step::Close(close) => break close.admission,
-            Step::Open(_) | Step::Start(_) => return Err(unexpected("data or close")),
+            Step::Forget(_) => return upload.discard().map_err(failed),
+            Step::Open(_) | Step::Start(_) => return Err(unexpected("data, close or forget")),
         }
     };
     let admission = Envelope::parse(admission.as_bytes())

@@ -13,7 +13,7 @@ use archive_rpc::testing::TestAuthority;
 use archive_rpc::{Expected, Grant, Limits, Role, RpcSettings, connect_lazy};
 use proto_archive::wire::node_client::NodeClient;
 use proto_archive::wire::replica_client::ReplicaClient;
-use proto_archive::wire::upload_request::{Close, Open, Start, Step};
+use proto_archive::wire::upload_request::{Close, Forget, Open, Start, Step};
 use proto_archive::wire::upload_response::{Ready, Step as Answer};
 use proto_archive::wire::{FileEntry, FilesRequest, FilesResponse, UploadRequest, UploadResponse};
 use tempfile::TempDir;
@@ -285,6 +285,14 @@ impl OpenUpload {
             Answer::Stored(entry) => Ok(entry),
             Answer::Ready(_) => Err(Status::internal("ready, to `close`")),
         }
+    }
+
+    /// Says that the upload is not resumed, and waits until the replica has forgotten it.
+    pub(crate) async fn forget(mut self) {
+        say(&self.steps, Step::Forget(Forget {})).await;
+        let message = timeout(PATIENCE, self.answers.message()).await;
+        let message = message.expect("an end in time").expect("no refusal");
+        assert_eq!(message, None);
     }
 
     /// Returns the reason why the stream has ended.

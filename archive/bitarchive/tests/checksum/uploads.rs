@@ -186,6 +186,27 @@ async fn cut_stream_resumes_from_hashed_bytes() {
     running.stop().await;
 }
 
+/// Fails if bytes that were not admitted are kept, or the sender of them is refused.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn forgotten_upload_begins_again() {
+    let test = TestReplica::new();
+    let running = test.start().await;
+    let size = 3 * STRIDE;
+    let bytes = noise(usize::try_from(size).unwrap(), 1);
+    let upload = test.upload();
+    let sending = running.open(&upload, "a", size).await.unwrap();
+    let sending = sending.expect("ready");
+    for chunk in bytes.chunks(100_000) {
+        say(&sending.steps, Step::Data(chunk.to_vec().into())).await;
+    }
+    sending.forget().await;
+    let points = vec![STRIDE, 2 * STRIDE];
+    let opened = running.open_at(&upload, "a", size, points).await.unwrap();
+    let (_sending, offered) = opened.expect("it is not stored");
+    assert_eq!(offered.offset, 0);
+    running.stop().await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_silent_sender_is_not_waited_for() {
     let test = TestReplica::new();
