@@ -73,7 +73,7 @@ struct ErrorLine<'a> {
     file: &'a FileName,
     node: &'a str,
     offset: Option<u64>,
-    kind: &'static str,
+    kind: FailureKind,
     reason: &'a str,
 }
 
@@ -158,7 +158,7 @@ pub(crate) fn unread(
         file,
         node: node.map(NodeId::as_str).unwrap_or_default(),
         offset: None,
-        kind: FailureKind::Unread.as_str(),
+        kind: FailureKind::Unread,
         reason: match missed {
             MissReason::Here => "the replica is known to have it, and no node has read it",
             MissReason::Elsewhere => {
@@ -181,7 +181,7 @@ pub(crate) fn other(read: &ManifestEntry, content: &Content) -> Result<Vec<u8>, 
         file: &read.file,
         node: read.node.as_str(),
         offset: None,
-        kind: FailureKind::Damaged.as_str(),
+        kind: FailureKind::Damaged,
         reason: &reason,
     })
 }
@@ -191,7 +191,7 @@ fn error(outcome: &FileOutcome, failure: &FileFailure) -> Result<Vec<u8>, serde_
         file: &outcome.name,
         node: outcome.node.as_str(),
         offset: failure.offset,
-        kind: failure.kind.as_str(),
+        kind: failure.kind,
         reason: &failure.reason,
     })
 }

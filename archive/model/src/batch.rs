@@ -178,41 +178,20 @@ closed_set! {
     }
 }
 
-/// The reason why something of a file is not in the output.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub enum FailureKind {
-    /// Bytes of the file are not what was admitted, or cannot be read: they were not shown to the job. Or a node read
-    /// another file under its name than the archive has: the job was shown that one.
-    Damaged,
-    /// The file is no archive file, or a record in it is broken.
-    Format,
-    /// The job itself reported the failure.
-    Job,
-    /// A component trapped or went over a limit.
-    Component,
-    /// The file is known to be in the replica and no node has read it.
-    Unread,
-}
-
-impl FailureKind {
-    /// Every kind of failure.
-    pub const ALL: [Self; 5] = [
-        Self::Damaged,
-        Self::Format,
-        Self::Job,
-        Self::Component,
-        Self::Unread,
-    ];
-
-    /// Returns the kind in one word, for machines and people.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Damaged => "damaged",
-            Self::Format => "format",
-            Self::Job => "job",
-            Self::Component => "component",
-            Self::Unread => "unread",
-        }
+closed_set! {
+    /// The reason why something of a file is not in the output.
+    FailureKind {
+        /// Bytes of the file are not what was admitted, or cannot be read: they were not shown to the job. Or a node read
+        /// another file under its name than the archive has: the job was shown that one.
+        Damaged = "damaged",
+        /// The file is no archive file, or a record in it is broken.
+        Format = "format",
+        /// The job itself reported the failure.
+        Job = "job",
+        /// A component trapped or went over a limit.
+        Component = "component",
+        /// The file is known to be in the replica and no node has read it.
+        Unread = "unread",
     }
 }
 

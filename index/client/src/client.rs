@@ -12,6 +12,7 @@ use archive_formats::cdx::query::CaptureQuery;
 use archive_model::FileName;
 use archive_rpc::{Idle, Kind};
 use bytes::Bytes;
+use proto_index::export::ExportFormat;
 use proto_index::sets::{ImportOutcome, SetName};
 use proto_index::status::IndexStatus;
 use proto_index::wire::captures_client::CapturesClient;
@@ -147,15 +148,15 @@ impl IndexClient {
     ///
     /// # Errors
     ///
-    /// Fails when there is no such set or format, or the index does not answer.
+    /// Fails when there is no such set, or the index does not answer.
     pub async fn export(
         &self,
-        format: &str,
+        format: &ExportFormat,
         set: Option<&SetName>,
     ) -> Result<ExportStream, IndexError> {
         let mut client = self.client.clone();
         let request = wire::ExportRequest {
-            format: format.to_owned(),
+            format: Some(format.write()),
             set: set.map(ToString::to_string).unwrap_or_default(),
         };
         let stream = self.answer(client.export(request)).await?;

@@ -39,6 +39,7 @@ pub use client::{ExportStream, IndexClient, IndexLimits};
 pub use error::IndexError;
 #[cfg(feature = "fake")]
 pub use fake::FakeIndex;
+pub use proto_index::export::{ExportFormat, InvalidExportFormat};
 pub use proto_index::sets::{ImportFault, ImportOutcome, InvalidSetName, SetName};
 pub use proto_index::status::{Comparison, FollowState, IndexStatus, ParkedFile, SetStatus};
 

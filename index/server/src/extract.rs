@@ -163,7 +163,7 @@ impl Extractor {
         while let Some(line) = errors.next().await? {
             let failure = JobFailure::read(&line)?;
             if let Some(report) = reports.get_mut(&failure.file) {
-                report.add(&failure.kind, failure.offset, failure.reason);
+                report.add(failure.kind, failure.offset, failure.reason);
             }
         }
         let mut manifest = batch::lines(from, &status.id, JobOutput::Manifest).await?;

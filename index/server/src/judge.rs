@@ -42,16 +42,17 @@ pub(crate) enum Judgement {
 
 impl FileReport {
     /// Adds a failure.
-    pub(crate) fn add(&mut self, kind: &str, offset: Option<u64>, reason: String) {
-        if kind == FailureKind::Unread.as_str() {
-            self.unread.get_or_insert(reason);
-        } else if kind == FailureKind::Damaged.as_str() {
-            self.damaged.get_or_insert(reason);
-        } else if kind == FailureKind::Format.as_str() && offset.is_none() {
-            self.foreign.get_or_insert(reason);
-        } else {
-            self.defects = self.defects.saturating_add(1);
-        }
+    pub(crate) fn add(&mut self, kind: FailureKind, offset: Option<u64>, reason: String) {
+        let place = match (kind, offset) {
+            (FailureKind::Unread, _) => &mut self.unread,
+            (FailureKind::Damaged, _) => &mut self.damaged,
+            (FailureKind::Format, None) => &mut self.foreign,
+            (FailureKind::Format, Some(_)) | (FailureKind::Job | FailureKind::Component, _) => {
+                self.defects = self.defects.saturating_add(1);
+                return;
+            }
+        };
+        place.get_or_insert(reason);
     }
 
     /// Adds what a second job says of the logs in the file, or why that job has no result.
@@ -104,13 +105,13 @@ pub(crate) fn judge(
 mod tests {
     use super::*;
 
-    fn report(failures: &[(&str, Option<u64>)]) -> FileReport {
+    fn report(failures: &[(FailureKind, Option<u64>)]) -> FileReport {
         let mut report = FileReport {
             root: Some(Root::from_bytes([1; 32])),
             ..FileReport::default()
         };
         for (kind, offset) in failures {
-            report.add(kind, *offset, format!("{kind} {offset:?}"));
+            report.add(*kind, *offset, format!("{kind} {offset:?}"));
         }
         report
     }
@@ -133,14 +134,34 @@ mod tests {
         };
         check("a.warc", &[], 7, Ok(0));
         check("a.warc", &[], 0, Ok(0));
-        check("a.warc", &[("job", Some(5)), ("format", Some(9))], 7, Ok(2));
-        check("a.warc", &[("damaged", Some(5))], 7, Err("damaged Some(5)"));
-        check("a.warc", &[("unread", None)], 0, Err("unread None"));
-        let both = [("damaged", Some(5)), ("unread", None)];
+        check(
+            "a.warc",
+            &[(FailureKind::Job, Some(5)), (FailureKind::Format, Some(9))],
+            7,
+            Ok(2),
+        );
+        check(
+            "a.warc",
+            &[(FailureKind::Damaged, Some(5))],
+            7,
+            Err("damaged Some(5)"),
+        );
+        check(
+            "a.warc",
+            &[(FailureKind::Unread, None)],
+            0,
+            Err("unread None"),
+        );
+        let both = [(FailureKind::Damaged, Some(5)), (FailureKind::Unread, None)];
         check("a.warc", &both, 7, Err("unread None"));
-        check("a.warc", &[("format", None)], 0, Err("format None"));
-        check("a.warc", &[("format", None)], 3, Ok(0));
-        check("notes.txt", &[("format", None)], 0, Ok(0));
+        check(
+            "a.warc",
+            &[(FailureKind::Format, None)],
+            0,
+            Err("format None"),
+        );
+        check("a.warc", &[(FailureKind::Format, None)], 3, Ok(0));
+        check("notes.txt", &[(FailureKind::Format, None)], 0, Ok(0));
         let other = judge("a.warc", Some(Root::from_bytes([2; 32])), &report(&[]), 7);
         assert!(matches!(other, Judgement::Damaged(reason) if reason.contains("other bytes")));
         let unknown = judge("a.warc", None, &report(&[]), 7);
@@ -161,7 +182,7 @@ mod tests {
             report.add_log(log, problem);
             judge(name, None, &report, 5)
         };
-        let lines = report(&[("job", Some(9))]);
+        let lines = report(&[(FailureKind::Job, Some(9))]);
         assert_eq!(
             judged(lines.clone(), None),
             Judgement::Extracted { defects: 1 }
@@ -170,7 +191,10 @@ mod tests {
         let cancelled = Judgement::Damaged(why("it was cancelled"));
         assert_eq!(judged(lines, Some("it was cancelled")), cancelled);
         let damaged = Judgement::Damaged(why("damaged None"));
-        assert_eq!(judged(report(&[("damaged", None)]), None), damaged);
+        assert_eq!(
+            judged(report(&[(FailureKind::Damaged, None)]), None),
+            damaged
+        );
         let unread = Judgement::Unread(why("no node has read the file"));
         assert_eq!(judged(FileReport::default(), None), unread);
     }

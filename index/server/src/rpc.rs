@@ -190,7 +190,7 @@ impl Captures for Door {
         &self,
         request: Request<wire::ExportRequest>,
     ) -> Answer<AnswerStream<wire::ExportResponse>> {
-        let export = bulk::read_export(request.get_ref())?;
+        let export = bulk::read_export(request.into_inner())?;
         let place = self.bulk_place()?;
         let captures = self.follower.captures().clone();
         let (temporary, health) = (self.temporary.clone(), self.health.clone());

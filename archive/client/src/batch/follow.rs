@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use archive_model::{FileName, JobId, NodeId};
+use archive_model::{FailureKind, FileName, JobId, NodeId};
 use bytes::{Buf, Bytes, BytesMut};
 use serde::Deserialize;
 use tokio::time::{Instant, sleep};
@@ -153,8 +153,8 @@ pub struct JobFailure {
     pub node: String,
     /// The offset of the failure in the file, in bytes; absent: it is about the file as a whole.
     pub offset: Option<u64>,
-    /// The kind of failure: `damaged`, `format`, `job`, `component` or `unread`.
-    pub kind: String,
+    /// The kind of failure.
+    pub kind: FailureKind,
     /// The reason for people.
     pub reason: String,
 }
@@ -172,7 +172,7 @@ impl JobFailure {
 
     /// Returns whether no node has read the file.
     pub fn is_unread(&self) -> bool {
-        self.kind == archive_model::FailureKind::Unread.as_str()
+        self.kind == FailureKind::Unread
     }
 
     /// Returns the id of the node, where it is known.
@@ -247,7 +247,8 @@ mod tests {
         for bad in [
             &b""[..],
             b"{}",
-            br#"{"file":"../x","node":"","offset":null,"kind":"","reason":""}"#,
+            br#"{"file":"../x","node":"","offset":null,"kind":"job","reason":""}"#,
+            br#"{"file":"x","node":"","offset":null,"kind":"tired","reason":""}"#,
         ] {
             assert!(JobFailure::read(bad).is_err());
         }

@@ -4,11 +4,11 @@ use std::io::{self, BufReader, Read, Write};
 use std::path::Path;
 
 use crate::health::Health;
-use archive_formats::cdx::Format;
 use archive_rpc::answers::{Answers, send_blocking};
 use archive_rpc::{Idle, InvalidMessage, Kind};
 use bytes::{Buf, Bytes, BytesMut};
 use index_captures::{Captures, Export, ExportError, ExportParts, ExportScope, ImportError};
+use proto_index::export::ExportFormat;
 use proto_index::sets::{ImportFault, ImportOutcome, SetName};
 use proto_index::wire;
 use proto_index::wire::import_request::Step;
@@ -210,24 +210,8 @@ fn import_status(health: &Health, error: ImportError) -> Status {
 }
 
 /// Reads what is to be exported.
-pub(super) fn read_export(request: &wire::ExportRequest) -> Result<Export, InvalidMessage> {
-    let format = match request.format.as_str() {
-        "" | "cdxj" => Format::Cdxj,
-        "cdx9" => Format::cdx9(),
-        "cdx11" => Format::cdx11(),
-        "cdx14" => Format::cdx14(),
-        legend => {
-            let legend = legend.trim();
-            let header = format!(" CDX {}", legend.strip_prefix("CDX ").unwrap_or(legend));
-            match Format::sniff(&header) {
-                Ok(format) if !legend.is_empty() => format,
-                Ok(_) | Err(_) => {
-                    let known = "is not a form of lines; give cdxj, cdx9, cdx11, cdx14 or letters such as `N b a m s k r M S V g`";
-                    return Err(InvalidMessage::invalid("format", known));
-                }
-            }
-        }
-    };
+pub(super) fn read_export(request: wire::ExportRequest) -> Result<Export, InvalidMessage> {
+    let format = ExportFormat::read(request.format)?.into_format();
     let scope = if request.set.is_empty() {
         ExportScope::All
     } else {

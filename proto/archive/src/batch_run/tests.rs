@@ -156,12 +156,13 @@ fn outcome_is_read_as_written() {
         records: 2,
         output: 3,
         failures: FailureKind::ALL
+            .iter()
             .map(|kind| FileFailure {
-                kind,
+                kind: *kind,
                 offset: Some(9),
                 reason: "x".to_owned(),
             })
-            .to_vec(),
+            .collect(),
         more_failures: 5,
     };
     let written = write_done(done.clone());

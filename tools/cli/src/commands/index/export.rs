@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use archive_daemon::ByteSize;
 use bytes::{Buf, Bytes};
 use clap::Args;
+use index_client::ExportFormat;
 use serde::Serialize;
 use tools_terminal::context::Context;
 use tools_terminal::exit::{Exit, Failure};
@@ -26,7 +27,7 @@ use super::{named_set, without_settings};
 pub(super) struct Export {
     /// The format of the lines: cdxj, cdx9, cdx11, cdx14, or the letters of a CDX legend
     #[arg(long, value_name = "FORMAT", default_value = "cdxj")]
-    format: String,
+    format: ExportFormat,
     /// Only the captures of this imported set [default: all captures]; with this verb, --set does not override a setting
     #[arg(long, value_name = "NAME")]
     set: Option<String>,
