@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use archive_model::limits::{NODE_PATIENCE, READING_RATE};
 use serde::{Deserialize, Serialize};
 
 /// The section `[limits]` of the client file.
@@ -34,8 +35,9 @@ impl Default for ClientLimits {
         Self {
             answer_seconds: 60,
             stall_seconds: 90,
-            verify_seconds: 330,
-            verify_rate: 20_000_000,
+            // Longer than the archive's own limit, so that it can say which replica it was.
+            verify_seconds: NODE_PATIENCE.as_secs() + 30,
+            verify_rate: READING_RATE,
             act_seconds: 3600,
             attempts: 6,
             patience_seconds: 900,

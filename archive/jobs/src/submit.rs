@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use archive_batch::InvalidJob;
 use archive_durable::AppendFile;
+use archive_model::limits::{LARGEST_COMPONENT, LONGEST_ARGUMENTS, MOST_ARGUMENTS};
 use archive_model::{JobId, JobLane, JobSpec, Program};
 use bytes::Bytes;
 use tokio::task::spawn_blocking;
@@ -17,10 +18,6 @@ use super::life::Life;
 use super::space::SpaceError;
 use super::table::{Checkpoint, JobRow, SubmitOutcome, lane_of};
 use super::{BatchError, Batches};
-
-/// The most arguments, and the most bytes of all together.
-const ARGUMENTS: usize = 100;
-const ARGUMENT_BYTES: usize = 64 << 10;
 
 /// The most components that are received at once.
 const AT_ONCE: usize = 16;
@@ -139,7 +136,7 @@ impl Submission {
             .iter()
             .map(|(name, value)| name.len() + value.len())
             .sum();
-        if arguments.len() > ARGUMENTS || bytes > ARGUMENT_BYTES {
+        if arguments.len() > MOST_ARGUMENTS || bytes > LONGEST_ARGUMENTS {
             return field(
                 "arguments",
                 "a job takes at most 100 arguments, of at most 64 KiB together",
@@ -161,8 +158,7 @@ impl Submission {
                 return Err(SubmitError::IndexComponent);
             }
             Program::Component(_) => {
-                let most = archive_model::limits::LARGEST_COMPONENT;
-                if self.component_size == 0 || self.component_size > most {
+                if !(1..=LARGEST_COMPONENT).contains(&self.component_size) {
                     return field(
                         "component_size",
                         "a component has between 1 byte and 64 MiB",

@@ -9,6 +9,7 @@ use serde::{Serialize, Serializer};
 use crate::approval::Approval;
 use crate::closed_set::closed_set;
 use crate::file_name::FileName;
+use crate::limits::LONGEST_ID;
 use crate::replica::{InvalidId, NodeId, ReplicaId, VolumeId};
 
 closed_set! {
@@ -24,9 +25,6 @@ closed_set! {
         Row = "row",
     }
 }
-
-/// The longest id of an item, in bytes.
-const LONGEST_ID: usize = 200;
 
 /// The place of an item in an attic. As text it is `REPLICA/NODE/VOLUME/ID`.
 ///

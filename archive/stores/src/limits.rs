@@ -2,14 +2,10 @@
 
 use std::time::Duration;
 
-/// The fixed part for a node.
-const NODE: Duration = Duration::from_mins(5);
+use archive_model::limits::{NODE_PATIENCE, READING_RATE};
 
 /// The fixed part for the archive, which waits for all replicas.
 const ARCHIVE: Duration = Duration::from_mins(30);
-
-/// The slowest reading, in bytes per second.
-const READING_RATE: u64 = 20_000_000;
 
 /// The slowest writing and reading back, in bytes per second.
 const WRITING_RATE: u64 = 10_000_000;
@@ -22,12 +18,12 @@ const STORING_RATE: u64 = 1_000_000;
 
 /// Returns how long a node may take, or be silent, while it reads `size` bytes of a copy.
 pub const fn reading(size: u64) -> Duration {
-    NODE.saturating_add(Duration::from_secs(size / READING_RATE))
+    NODE_PATIENCE.saturating_add(Duration::from_secs(size / READING_RATE))
 }
 
 /// Returns how long a node may take, or be silent, while it writes `size` bytes and reads them back.
 pub const fn writing(size: u64) -> Duration {
-    NODE.saturating_add(Duration::from_secs(size / WRITING_RATE))
+    NODE_PATIENCE.saturating_add(Duration::from_secs(size / WRITING_RATE))
 }
 
 /// Returns how long a node may take to read the `bytes` that it has of an upload; `stall` is how long it may be silent.

@@ -4,21 +4,12 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use archive_model::batch::{JobId, JobLane, JobLimits, JobSpec, Program};
-use archive_model::limits::LONGEST_REASON;
+use archive_model::limits::{LARGEST_COMPONENT, LONGEST_ARGUMENTS, LONGEST_REASON, MOST_ARGUMENTS};
 use archive_model::{FileName, FileOutcome};
 use archive_rpc::InvalidMessage;
 use bytes::Bytes;
 
 use crate::{convert, wire};
-
-/// The most arguments of a job.
-const MOST_ARGUMENTS: usize = 100;
-
-/// The most bytes of all names and values of arguments together.
-const LONGEST_ARGUMENTS: usize = 64 * 1024;
-
-/// The largest component, in bytes.
-const LARGEST_COMPONENT: u64 = 64 << 20;
 
 /// The longest time that a job may take; a job that asks for more gets this time.
 const LONGEST_TIME: Duration = Duration::from_hours(366 * 24);

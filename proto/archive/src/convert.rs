@@ -30,7 +30,7 @@ use bytes::Bytes;
 use jiff::Timestamp;
 
 pub use act::{
-    act, ask_request, attic_place, attics_ref, item_id, node_selector, or_empty, volume_selector,
+    act, ask_request, attic_place, attics_ref, node_selector, or_empty, volume_selector,
 };
 pub use anomaly::{anomaly_message, filed_anomaly};
 pub use archive_rpc::text::plain;

@@ -12,7 +12,7 @@ use std::path::Path;
 
 use archive_durable::DiskError;
 use archive_durable::directory::{self, EntryKind};
-use archive_model::limits::LONGEST_REASON;
+use archive_model::limits::{LONGEST_ID, LONGEST_REASON};
 use archive_model::{Approval, FileName, Root, VolumeId};
 use jiff::Timestamp;
 use jiff::civil::DateTime;
@@ -33,9 +33,6 @@ const TIME_LENGTH: usize = 16;
 /// The longest reason that is read, in bytes.
 const MAX_REASON: u64 = 1024 * 1024;
 
-/// The longest name of an item that is acted on, in bytes.
-const MAX_ID: usize = 128;
-
 /// Names one item in the attic of a volume; safe as part of a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AtticId(String);
@@ -43,15 +40,15 @@ pub struct AtticId(String);
 /// The error about a text that is not the id of an item.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "it is not the id of an item in an attic: 1 to {MAX_ID} letters, digits and `-`, as `holdfast attic list` prints them; a directory with another name was not made by a node: look at it on the disk"
+    "it is not the id of an item in an attic: 1 to {LONGEST_ID} letters, digits and `-`, as `holdfast attic list` prints them; a directory with another name was not made by a node: look at it on the disk"
 )]
 pub struct InvalidAtticId;
 
 impl AtticId {
-    /// Accepts 1 to 128 ASCII letters, digits and inner `-`.
+    /// Accepts 1 to [`LONGEST_ID`] ASCII letters, digits and inner `-`.
     pub fn new(text: &str) -> Result<Self, InvalidAtticId> {
         let is_inner = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
-        let is_id = (1..=MAX_ID).contains(&text.len())
+        let is_id = (1..=LONGEST_ID).contains(&text.len())
             && text.bytes().all(is_inner)
             && !text.starts_with('-');
         is_id.then(|| Self(text.to_owned())).ok_or(InvalidAtticId)

@@ -1,5 +1,6 @@
 //! The events of a file that is being stored, and their effects.
 
+use archive_model::limits::{NODE_PATIENCE, READING_RATE};
 use archive_model::{
     ArchiveError, NodeId, ReplicaId, ReplicaKind, Root, StoreFailure, UploadId, VolumeId,
 };
@@ -266,8 +267,8 @@ impl Default for Limits {
             intent: SignedDuration::from_hours(24),
             idle: SignedDuration::from_mins(5),
             probe: SignedDuration::from_mins(1),
-            verify: SignedDuration::from_mins(5),
-            verify_rate: 20_000_000,
+            verify: SignedDuration::try_from(NODE_PATIENCE).unwrap_or(SignedDuration::MAX),
+            verify_rate: READING_RATE,
             rest: SignedDuration::from_mins(1),
             rest_longest: SignedDuration::from_hours(1),
         }

@@ -3,41 +3,25 @@
 use archive_model::{Act, AtticPlace, NodeSelector, VolumeSelector};
 use archive_rpc::InvalidMessage;
 
-use super::{file_name, node_id, optional, optional_root, replica_id, root, root_bytes, volume_id};
+use super::{
+    file_name, node_id, optional, optional_root, replica_id, root, root_bytes, typed_id, volume_id,
+};
 use crate::wire;
 use crate::wire::ask_request::{
     Accept, Act as Wire, NewRoot, ReinstateNode, ReinstateVolume, Remove, RetireNode,
     RetireReplica, RetireVolume,
 };
 
-/// The longest id of an anomaly or of an attic item, in bytes.
-const LONGEST_ID: usize = 255;
-
-/// Reads the id of an anomaly or of an attic item.
-///
-/// # Errors
-/// The id is missing, or too long.
-pub fn item_id(id: String) -> Result<String, InvalidMessage> {
-    match id.len() {
-        0 => Err(InvalidMessage::missing("id")),
-        1..=LONGEST_ID => Ok(id),
-        longer => Err(InvalidMessage::invalid(
-            "id",
-            format!("is {longer} bytes long; {LONGEST_ID} are the most"),
-        )),
-    }
-}
-
 /// Reads a place in an attic.
 ///
 /// # Errors
 /// A part is missing, or is not an id.
-pub fn attic_place(reference: wire::AtticsRef) -> Result<AtticPlace, InvalidMessage> {
+pub fn attic_place(reference: &wire::AtticsRef) -> Result<AtticPlace, InvalidMessage> {
     Ok(AtticPlace {
         replica: replica_id(&reference.replica)?,
         node: node_id(&reference.node)?,
         volume: volume_id(&reference.volume)?,
-        id: item_id(reference.id)?,
+        id: typed_id("id", &reference.id)?,
     })
 }
 
@@ -95,7 +79,7 @@ pub fn act(asked: Option<Wire>) -> Result<Act, InvalidMessage> {
         Wire::Purge(purge) => Act::Purge {
             checksum: optional_root("checksum", &purge.checksum)?,
             last_copies: purge.last_copies,
-            place: attic_place(purge)?,
+            place: attic_place(&purge)?,
         },
         Wire::RetireVolume(retire) => Act::RetireVolume {
             volume: volume_selector(&retire.volume, &retire.node, &retire.replica)?,
@@ -112,7 +96,7 @@ pub fn act(asked: Option<Wire>) -> Result<Act, InvalidMessage> {
         }
         Wire::ReinstateNode(node) => Act::ReinstateNode(node_selector(&node.node, &node.replica)?),
         Wire::Accept(accept) => Act::Accept {
-            anomaly: item_id(accept.anomaly)?,
+            anomaly: typed_id("anomaly", &accept.anomaly)?,
         },
         Wire::NewRoot(new) => Act::NewRoot {
             name: file_name("name", &new.name)?,
@@ -198,6 +182,7 @@ pub fn or_empty(id: Option<&impl ToString>) -> String {
 #[cfg(test)]
 mod tests {
     use archive_model::Root;
+    use archive_model::limits::LONGEST_ID;
 
     use super::*;
 
@@ -255,9 +240,21 @@ mod tests {
             assert_eq!(act(request.act), Ok(asked));
         }
         assert!(act(None).unwrap_err().to_string().contains("`act`"));
+        let longest = "x".repeat(LONGEST_ID);
+        let accept = Act::Accept {
+            anomaly: longest.clone(),
+        };
+        assert_eq!(act(ask_request(&accept, "").act), Ok(accept));
+        let place: AtticPlace = format!("one/n/v/{longest}").parse().unwrap();
+        assert_eq!(attic_place(&attics_ref(&place, "")), Ok(place));
         let long = Wire::Accept(Accept {
-            anomaly: "x".repeat(256),
+            anomaly: "x".repeat(LONGEST_ID + 1),
         });
-        assert!(act(Some(long)).unwrap_err().to_string().contains("`id`"));
+        assert!(
+            act(Some(long))
+                .unwrap_err()
+                .to_string()
+                .contains("`anomaly`")
+        );
     }
 }

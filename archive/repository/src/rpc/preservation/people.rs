@@ -5,7 +5,7 @@ use std::sync::Arc;
 use archive_decisions::store::Event;
 use archive_ledger::requests::{NotAllowed, Person, Request as Asked, State, plain_reason};
 use archive_ledger::standing::ReplicaRow;
-use archive_model::{DiskOrder, ReplicaId};
+use archive_model::{AtticPlace, DiskOrder, ReplicaId};
 use archive_replicas::{Cause, admitted};
 use archive_rpc::{Grant, Identity, InvalidMessage, Kind, Role};
 use proto_archive::{convert as fields, wire};
@@ -141,10 +141,12 @@ pub(super) async fn restore(
 ) -> Result<wire::FileEntry, Status> {
     let who = who(&request, OFFICER)?;
     let request = request.into_inner();
-    let replica = fields::replica_id(&request.replica)?;
-    let node = fields::node_id(&request.node)?;
-    let volume = fields::volume_id(&request.volume)?;
-    let id = fields::item_id(request.id)?;
+    let AtticPlace {
+        replica,
+        node,
+        volume,
+        id,
+    } = fields::attic_place(&request)?;
     let cause = Cause {
         approval: None,
         who: who.clone(),
