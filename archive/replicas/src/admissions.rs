@@ -4,29 +4,24 @@
 //! All functions fail with a [`CallError`] if the node cannot be reached or its answer is invalid.
 
 use archive_ledger::restore::combine::Sighting;
-use archive_model::{FileName, Gap, NodeId, ReplicaId};
+use archive_model::{FileName, NodeId, ReplicaId};
 use archive_rpc::{CallError, InvalidMessage};
 use jiff::Timestamp;
 use proto_archive::{convert as fields, wire};
 use tonic::Streaming;
 
-use super::{Replicas, gaps_within};
+use super::{Page, Replicas, gaps_within};
 
 /// The admissions of a node, page by page.
 #[derive(Debug)]
 pub struct Admissions {
     replica: ReplicaId,
     stream: Streaming<wire::AdmissionsResponse>,
+    count: Option<u64>,
 }
 
-/// A page of admissions.
-#[derive(Debug)]
-pub struct Page {
-    /// The admissions that were found, or the error of an entry.
-    pub found: Vec<Result<(FileName, Sighting), String>>,
-    /// The number of admissions, and the parts that could not be read, in the last page; `None` in the pages before.
-    pub end: Option<(u64, Vec<String>)>,
-}
+/// An admission that was found, or the error of an entry.
+type FoundAdmission = Result<(FileName, Sighting), String>;
 
 impl Replicas {
     /// Asks a node for every admission that it has, sorted by name.
@@ -63,6 +58,7 @@ impl Replicas {
         Ok(Admissions {
             replica: replica.clone(),
             stream: client.admissions(request).await?.into_inner(),
+            count: None,
         })
     }
 }
@@ -80,22 +76,24 @@ fn before(name: &FileName) -> String {
 
 impl Admissions {
     /// Returns the next page, or `None` at the end.
-    pub async fn next(&mut self) -> Result<Option<Page>, CallError> {
+    pub async fn next(&mut self) -> Result<Option<Page<FoundAdmission>>, CallError> {
         let Some(message) = self.stream.message().await? else {
             return Ok(None);
         };
-        let found = message.admissions.into_iter().map(|one| self.read(one));
-        let found = found.collect();
-        let read = |end: wire::files_response::End| {
-            let gaps = gaps_within(&self.replica, &end.gaps)?;
-            Ok((end.count, gaps.iter().map(Gap::to_string).collect()))
-        };
-        let end = message.end.map(read).transpose();
-        let end = end.map_err(|error: InvalidMessage| CallError::from(error))?;
-        Ok(Some(Page { found, end }))
+        let items = message.admissions.into_iter().map(|one| self.read(one));
+        let items = items.collect();
+        self.count = message.end.as_ref().map(|end| end.count);
+        let end = message.end.map(|end| gaps_within(&self.replica, &end.gaps));
+        let end = end.transpose()?;
+        Ok(Some(Page { items, end }))
     }
 
-    fn read(&self, one: wire::admissions_response::One) -> Result<(FileName, Sighting), String> {
+    /// Returns the number of admissions that the node says it has sent. Known after the last page.
+    pub const fn count(&self) -> Option<u64> {
+        self.count
+    }
+
+    fn read(&self, one: wire::admissions_response::One) -> FoundAdmission {
         let entry = one.entry.ok_or("an admission without its entry")?;
         let wrong = |error: InvalidMessage| format!("{:?}: {error}", entry.name);
         let name = fields::file_name("name", &entry.name).map_err(wrong)?;

@@ -8,7 +8,8 @@
 //! The rooms in reading order:
 //!
 //! - `members` (which nodes and volumes belong to which replica), `settings` (of one replica), `nodes` (their states);
-//! - `copies` (where a file is, its bytes, and a second read of them), `listing` (all that a replica has);
+//! - `copies` (where a file is, its bytes, and a second read of them), `listing` (all that a replica has), `page` (a part
+//!   of a long answer);
 //! - `upload` (bytes into a node), `mend` (groups replaced in place), `people` (copies moved into attics, restored, adopted);
 //! - `admissions` and `removals` (the contents of sidecars and attics of a node, for a restore).
 //!
@@ -22,6 +23,7 @@ mod listing;
 mod members;
 mod mend;
 mod nodes;
+mod page;
 mod people;
 mod removals;
 mod settings;
@@ -50,7 +52,8 @@ pub use copies::{Located, ReadSegments, Segment, Verified, VerifiedCopy, admitte
 pub use listing::ListedCopies;
 use members::Members;
 pub use mend::{MendOrder, Mended, Mending};
-pub use people::{AtticPage, Cause, ListedAttic, unreported, volumes_in_service};
+pub use page::Page;
+pub use people::{Cause, ListedAttic, unreported, volumes_in_service};
 pub use settings::ReplicaSettings;
 pub use upload::{ChosenNode, Opened, Upload};
 

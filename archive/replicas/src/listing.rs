@@ -6,12 +6,12 @@
 use std::sync::Arc;
 
 use archive_ledger::standing::Now;
-use archive_model::{FileCopy, FileName, Gap, NodeId, ReplicaId};
+use archive_model::{FileCopy, FileName, NodeId, ReplicaId};
 use archive_rpc::{CallError, Kind};
 use proto_archive::{convert as fields, wire};
 use tonic::Streaming;
 
-use super::{Replicas, gap_is_given_up, gaps_within, is_given_up};
+use super::{Page, Replicas, gap_is_given_up, gaps_within, is_given_up};
 
 /// The files of a replica, without parts out of service.
 #[derive(Debug)]
@@ -19,15 +19,6 @@ pub struct ListedCopies {
     replica: ReplicaId,
     messages: Streaming<wire::FilesResponse>,
     now: Arc<Now>,
-}
-
-/// A page of a listing.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Page {
-    /// The copies, in the order of their names.
-    pub copies: Vec<FileCopy>,
-    /// The gaps of the listing, in its last page; `None` in the pages before.
-    pub end: Option<Vec<Gap>>,
 }
 
 impl Replicas {
@@ -105,8 +96,8 @@ impl Replicas {
 }
 
 impl ListedCopies {
-    /// Returns the next page. A listing that ends without its last page was cut off, which is an error.
-    pub async fn next(&mut self) -> Result<Page, CallError> {
+    /// Returns the next page, in the order of the names. A listing that ends without its last page was cut off, which is an error.
+    pub async fn next(&mut self) -> Result<Page<FileCopy>, CallError> {
         let cut = || Kind::Unavailable.error("the listing ended before its end");
         let message = self.messages.message().await?.ok_or_else(cut)?;
         let (now, replica) = (&self.now, &self.replica);
@@ -118,6 +109,6 @@ impl ListedCopies {
         if let Some(gaps) = &mut end {
             gaps.retain(|gap| !gap_is_given_up(now, gap));
         }
-        Ok(Page { copies, end })
+        Ok(Page { items: copies, end })
     }
 }

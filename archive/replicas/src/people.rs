@@ -18,7 +18,7 @@ use proto_archive::{convert as fields, wire};
 use tonic::Streaming;
 use tonic::transport::Channel;
 
-use super::{Replicas, gaps_within, is_given_up};
+use super::{Page, Replicas, gaps_within, is_given_up};
 
 /// The attics of a node, page by page.
 #[derive(Debug)]
@@ -27,14 +27,8 @@ pub struct ListedAttic {
     messages: Streaming<wire::AtticResponse>,
 }
 
-/// A page of the items in the attics of a node.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct AtticPage {
-    /// The items, or the fault of one that breaks a rule.
-    pub items: Vec<Result<AtticItem, InvalidMessage>>,
-    /// The parts that could not be read; in the last page only.
-    pub end: Option<Vec<Gap>>,
-}
+/// An item in an attic of a node, or the fault of one that breaks a rule.
+type FoundItem = Result<AtticItem, InvalidMessage>;
 
 /// The person who orders an act, and the reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -236,14 +230,14 @@ impl Replicas {
 
 impl ListedAttic {
     /// Returns the next page, or `None` after the end of the stream.
-    pub async fn next(&mut self) -> Result<Option<AtticPage>, CallError> {
+    pub async fn next(&mut self) -> Result<Option<Page<FoundItem>>, CallError> {
         let Some(message) = self.messages.message().await? else {
             return Ok(None);
         };
         let items = message.items.into_iter();
         let items = items.map(|item| fields::attic_item(&self.replica, item));
         let end = message.end.map(|end| gaps_within(&self.replica, &end.gaps));
-        Ok(Some(AtticPage {
+        Ok(Some(Page {
             items: items.collect(),
             end: end.transpose()?,
         }))

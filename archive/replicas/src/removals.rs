@@ -7,23 +7,17 @@
 //! All functions fail with a [`CallError`] if the node cannot be reached.
 
 use archive_ledger::restore::combine::Removal;
-use archive_model::{AtticItem, AtticKind, Gap, NodeId, ReplicaId};
+use archive_model::{AtticItem, AtticKind, NodeId, ReplicaId};
 use archive_rpc::{CallError, InvalidMessage};
 
-use super::{ListedAttic, Replicas};
+use super::{ListedAttic, Page, Replicas};
 
 /// The removals of a node, page by page.
 #[derive(Debug)]
 pub struct Removals(ListedAttic);
 
-/// A page of removals.
-#[derive(Debug)]
-pub struct Page {
-    /// The removals, or the error of an item that may be one.
-    pub found: Vec<Result<Removal, String>>,
-    /// The parts that could not be read, in the last page; `None` in the pages before.
-    pub end: Option<Vec<String>>,
-}
+/// A removal, or the error of an item that may be one.
+type FoundRemoval = Result<Removal, String>;
 
 impl Replicas {
     /// Asks a node for the copies that people had removed from it.
@@ -38,20 +32,18 @@ impl Replicas {
 
 impl Removals {
     /// Returns the next page, or `None` at the end.
-    pub async fn next(&mut self) -> Result<Option<Page>, CallError> {
-        let Some(page) = self.0.next().await? else {
-            return Ok(None);
-        };
-        let found = page.items.into_iter().filter_map(read).collect();
-        let end = page.end;
-        let end = end.map(|gaps| gaps.iter().map(Gap::to_string).collect());
-        Ok(Some(Page { found, end }))
+    pub async fn next(&mut self) -> Result<Option<Page<FoundRemoval>>, CallError> {
+        let page = self.0.next().await?;
+        Ok(page.map(|page| Page {
+            items: page.items.into_iter().filter_map(read).collect(),
+            end: page.end,
+        }))
     }
 }
 
 /// Reads an item. Returns `None` if two persons have not had it removed. An item without a name is an error: it may be
 /// anything.
-fn read(item: Result<AtticItem, InvalidMessage>) -> Option<Result<Removal, String>> {
+fn read(item: Result<AtticItem, InvalidMessage>) -> Option<FoundRemoval> {
     let item = match item {
         Ok(item) => item,
         Err(error) => return Some(Err(error.to_string())),

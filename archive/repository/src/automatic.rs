@@ -114,7 +114,7 @@ impl Automatic {
         let look_context = self.look_context(Finder::Scrub, false);
         loop {
             let page = calls.answered(pages.next()).await?;
-            for found in page.copies {
+            for found in page.items {
                 match found.condition {
                     CopyCondition::Present => {}
                     CopyCondition::Damaged { .. } => {

@@ -25,7 +25,7 @@ use archive_ledger::restore::{
     trust_file,
 };
 use archive_ledger::standing::View;
-use archive_model::{FileName, NodeId, NodeState, ReplicaId};
+use archive_model::{FileName, Gap, NodeId, NodeState, ReplicaId};
 use archive_proof::TrustFile;
 use archive_replicas::{Admissions, Replicas};
 use archive_rpc::{CallError, Limits};
@@ -252,7 +252,7 @@ impl Work {
         let mut pages = self.wait(self.replicas.removals(replica, node))?;
         loop {
             let page = self.wait(pages.next())?.ok_or("its answer was cut off")?;
-            for found in page.found {
+            for found in page.items {
                 match found {
                     Ok(removal) => {
                         let of_name = removed.entry(removal.name.clone());
@@ -262,7 +262,7 @@ impl Work {
                 }
             }
             if let Some(gaps) = page.end {
-                gaps.into_iter().for_each(tell);
+                gaps.iter().map(Gap::to_string).for_each(tell);
                 return Ok(());
             }
         }
@@ -344,7 +344,7 @@ impl Work {
     fn read(&self, lane: &mut Lane, report: &mut RestoreReport) -> Result<(), String> {
         let page = self.wait(lane.stream.next())?;
         let page = page.ok_or("its answer was cut off")?;
-        for found in page.found {
+        for found in page.items {
             lane.count += 1;
             let (name, sighting) = match found {
                 Ok(found) => found,
@@ -360,13 +360,13 @@ impl Work {
             lane.last = Some(name.clone());
             lane.waiting.push_back((name, sighting));
         }
-        if let Some((count, gaps)) = page.end {
+        if let Some(gaps) = page.end {
             lane.is_done = true;
-            if count != lane.count {
+            if let Some(count) = lane.stream.count().filter(|count| *count != lane.count) {
                 return Err(format!("it sent {} of {count} admissions", lane.count));
             }
             for gap in gaps {
-                report.silent.add(lane.about(), gap);
+                report.silent.add(lane.about(), gap.to_string());
             }
         }
         Ok(())

@@ -129,7 +129,7 @@ impl Pass<'_> {
         }
         loop {
             let page = self.own.calls.answered(pages.next()).await?;
-            for copy in page.copies {
+            for copy in page.items {
                 let is_offline = offline.iter().any(|(node, volume)| {
                     let volume = volume.as_ref();
                     *node == copy.place.node && volume.is_none_or(|id| *id == copy.place.volume)

@@ -237,7 +237,7 @@ impl DrainContext {
         let mut pages = calls.answered(opening).await?;
         loop {
             let page = calls.answered(pages.next()).await?;
-            let there = page.copies.into_iter().filter(|copy| {
+            let there = page.items.into_iter().filter(|copy| {
                 source.holds(&source.replica, &copy.place.node, &copy.place.volume)
                     && !copy.is_missing()
             });

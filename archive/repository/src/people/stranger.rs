@@ -83,7 +83,7 @@ impl People {
             let page = page.ok_or_else(ended)?;
             let mut is_past = page.end.is_some();
             // Problems of other names are ignored here.
-            for (found, sighting) in page.found.into_iter().flatten() {
+            for (found, sighting) in page.items.into_iter().flatten() {
                 is_past |= found > *name;
                 if found == *name {
                     sightings.push(sighting);

@@ -96,7 +96,7 @@ impl ListJob {
         loop {
             let listed = door.clock.timeout(stall, copies.next()).await;
             let listed = listed.map_err(late)??;
-            for copy in listed.copies {
+            for copy in listed.items {
                 if self.matching.matches(copy.name.as_str()) {
                     let entry = fields::file_entry(copy);
                     page.add(wire::ListEntry {
