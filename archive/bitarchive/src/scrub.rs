@@ -17,6 +17,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use archive_daemon::worker::rest_after;
 use archive_daemon::{Clock, Step, Tasks, Worker, WorkerError};
 use archive_durable::{DiskError, VolumeProblem};
 use archive_model::{FileName, VolumeId};
@@ -166,12 +167,8 @@ impl Scrub {
         let Some(last) = self.surveyed else {
             return true;
         };
-        let since = self
-            .round
-            .clock
-            .instant()
-            .saturating_duration_since(last.at);
-        let pause = LEAST_PAUSE.max(last.took.saturating_mul(SURVEY_SHARE));
+        let since = self.round.clock.since(last.at);
+        let pause = rest_after(last.took, SURVEY_SHARE, LEAST_PAUSE);
         if since < pause {
             return false;
         }
@@ -248,7 +245,7 @@ impl ScrubContext {
         }
         let plan = survey.finish();
         self.note(plan.clone())?;
-        let took = self.clock.instant().saturating_duration_since(at);
+        let took = self.clock.since(at);
         Ok((plan, SurveyRecord { at, took, writes }))
     }
 

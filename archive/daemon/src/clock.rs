@@ -72,6 +72,11 @@ impl Clock {
         }
     }
 
+    /// Returns the time since `begin`, which this clock gave.
+    pub fn since(&self, begin: Instant) -> Duration {
+        self.instant().saturating_duration_since(begin)
+    }
+
     /// Waits for `duration`. Cancel-safe.
     pub async fn sleep(&self, duration: Duration) {
         match &self.0 {
@@ -306,7 +311,8 @@ mod tests {
             hand.advance(HOUR);
         };
         assert_eq!(tokio::join!(sleeper, mover).0, 7200);
-        assert_eq!(clock.instant() - begin, 2 * HOUR);
+        assert_eq!(clock.since(begin), 2 * HOUR);
+        assert_eq!(clock.since(begin + 3 * HOUR), Duration::ZERO);
         hand.sleepers(0).await;
         clock.sleep(Duration::ZERO).await;
     }

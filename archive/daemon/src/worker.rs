@@ -52,6 +52,21 @@ pub enum Step {
     Idle(Duration),
 }
 
+/// Returns the rest after a round: `share` times as long as it took, so that most of the time is left to others however
+/// much there is to look at, and at least `pause`.
+///
+/// ```
+/// use std::time::Duration;
+/// use archive_daemon::worker::rest_after;
+///
+/// let [second, minute] = [Duration::from_secs(1), Duration::from_mins(1)];
+/// assert_eq!(rest_after(second, 4, minute), minute);
+/// assert_eq!(rest_after(minute, 4, second), 4 * minute);
+/// ```
+pub fn rest_after(took: Duration, share: u32, pause: Duration) -> Duration {
+    pause.max(took.saturating_mul(share))
+}
+
 /// The status of a worker.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WorkerStatus {

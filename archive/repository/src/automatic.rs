@@ -16,6 +16,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use archive_daemon::worker::rest_after;
 use archive_daemon::{Step, Worker, WorkerError};
 use archive_db::DbError;
 use archive_decisions::repair::policy::{Case, Decision, Surroundings, decide};
@@ -30,6 +31,9 @@ pub(crate) use volumes::Volumes;
 
 /// The time between two looks at nodes and anomalies.
 const PAUSE: Duration = Duration::from_secs(1);
+
+/// The rest after a round, as a multiple of the time that the round took.
+const REST_SHARE: u32 = 4;
 
 /// The most confirmations and repairs at once.
 const AT_ONCE: usize = 4;
@@ -295,14 +299,9 @@ impl Worker for Automatic {
         self.own
             .instruments
             .show_anomalies(&self.own.anomalies.kinds());
-        // With very many anomalies a round takes long: the pause leaves most of the time to others.
-        let took = self
-            .own
-            .calls
-            .clock
-            .instant()
-            .saturating_duration_since(begin);
-        Ok(Step::Idle(PAUSE.max(took.saturating_mul(4))))
+        // With very many anomalies a round takes long.
+        let took = self.own.calls.clock.since(begin);
+        Ok(Step::Idle(rest_after(took, REST_SHARE, PAUSE)))
     }
 }
 

@@ -20,6 +20,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use archive_daemon::worker::rest_after;
 use archive_daemon::{Step, Worker, WorkerError};
 use archive_ledger::standing::{DrainRow, Now, Source};
 use archive_model::ReplicaKind;
@@ -38,6 +39,9 @@ const PAUSE: Duration = Duration::from_secs(1);
 
 /// The longest pause of a drain that does not progress.
 const REST: Duration = Duration::from_secs(10);
+
+/// The rest after a pass, as a multiple of the time that it took to count.
+const REST_SHARE: u32 = 10;
 
 /// The pause after a drained part is empty: a file that was being stored when the drain began may still arrive there. Also
 /// the pause for old copies that their node does not release within this hour.
@@ -213,8 +217,8 @@ fn rest(passed: &PassOutcome, fruitless: u32) -> Duration {
         (false, 0) => Duration::ZERO,
         (false, _) => {
             let rest = PAUSE.saturating_mul(2_u32.saturating_pow(fruitless));
-            // To look at very many rows takes long: the pause leaves most of the time to others.
-            rest.min(REST).max(passed.took.saturating_mul(10))
+            // To look at very many rows takes long.
+            rest_after(passed.took, REST_SHARE, rest.min(REST))
         }
     }
 }

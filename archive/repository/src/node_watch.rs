@@ -162,11 +162,11 @@ impl Worker for NodeWatch {
         let begin = self.clock.instant();
         self.ask_all();
         loop {
-            let took = self.clock.instant().saturating_duration_since(begin);
+            let took = self.clock.since(begin);
             let rest = PAUSE.saturating_sub(took);
             let answered = self.clock.timeout(rest, self.asking.next());
             let Ok(Some((replica, answer))) = answered.await else {
-                let took = self.clock.instant().saturating_duration_since(begin);
+                let took = self.clock.since(begin);
                 return Ok(Step::Idle(PAUSE.saturating_sub(took)));
             };
             self.saw(replica, answer);

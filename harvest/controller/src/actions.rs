@@ -101,7 +101,7 @@ impl<'a> ActionWatch<'a> {
             Ok(control)
         } else {
             let since = self.unchanged_since(file, size, changed);
-            let quiet = self.clock.instant().saturating_duration_since(since);
+            let quiet = self.clock.since(since);
             if quiet < PERIOD {
                 return Ok(());
             }

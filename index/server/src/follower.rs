@@ -231,7 +231,7 @@ impl Follower {
     }
 
     fn now(&self) -> Duration {
-        self.clock.instant().saturating_duration_since(self.origin)
+        self.clock.since(self.origin)
     }
 
     /// Locks the state. Nothing panics while it holds the lock, so that what is inside is whole even then.

@@ -236,7 +236,7 @@ impl Generations {
         let begin = clock.instant();
         let opened = loop {
             let opened = Self::open(&self.settings).await;
-            let waited = clock.instant().saturating_duration_since(begin);
+            let waited = clock.since(begin);
             match opened {
                 _ if stop.is_cancelled() => return Ok(None),
                 Err(error) if is_open(&error) && waited < CLOSING => clock.sleep(PAUSE).await,

@@ -164,7 +164,7 @@ impl Server {
             parts.headers.insert("x-content-type-options", nosniff);
         }
         instruments.count_answer(parts.status.as_u16());
-        let taken = self.parts.clock.instant().saturating_duration_since(begun);
+        let taken = self.parts.clock.since(begun);
         instruments.first_byte.observe(taken.as_secs_f64());
         Response::from_parts(parts, Body::new(GuardedBody::new(body, guard)))
     }

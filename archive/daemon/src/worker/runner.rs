@@ -7,7 +7,9 @@ use std::time::{Duration, Instant};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use super::{Controls, FIRST_BACK_OFF, MAX_BACK_OFF, Step, Worker, WorkerError, WorkerState};
+use super::{
+    Controls, FIRST_BACK_OFF, MAX_BACK_OFF, Step, Worker, WorkerError, WorkerState, rest_after,
+};
 use crate::clock::Clock;
 use crate::tasks::chain;
 
@@ -37,7 +39,7 @@ impl Runner {
             self.controls.enter(WorkerState::Working);
             let begin = self.clock.instant();
             let outcome = worker.step().await;
-            let took = self.clock.instant().saturating_duration_since(begin);
+            let took = self.clock.since(begin);
             let rest = self.record(outcome, took, &mut failed_in_a_row);
             self.rest(rest).await?;
         }
@@ -53,13 +55,14 @@ impl Runner {
         failed_in_a_row: &mut u32,
     ) -> Duration {
         let now = self.clock.now();
-        let tranquil = took.saturating_mul(self.controls.tranquility.load(Ordering::Relaxed));
+        let tranquility = self.controls.tranquility.load(Ordering::Relaxed);
+        let rest_after = |pause| rest_after(took, tranquility, pause);
         match outcome {
             Ok(step) => {
                 *failed_in_a_row = 0;
                 let rest = match step {
-                    Step::Again => tranquil,
-                    Step::Idle(pause) => pause.max(tranquil),
+                    Step::Again => rest_after(Duration::ZERO),
+                    Step::Idle(pause) => rest_after(pause),
                 };
                 self.controls.status.send_modify(|status| {
                     status.steps += 1;
@@ -69,7 +72,7 @@ impl Runner {
                 rest
             }
             Err(error) => {
-                let rest = back_off(*failed_in_a_row).max(tranquil);
+                let rest = rest_after(back_off(*failed_in_a_row));
                 *failed_in_a_row = failed_in_a_row.saturating_add(1);
                 let message = chain(&*error);
                 self.controls.status.send_modify(|status| {

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use archive_daemon::worker::rest_after;
 use archive_daemon::{Notifier, Step, Worker, WorkerError};
 use archive_db::DbError;
 use archive_decisions::repair::policy::Automatic;
@@ -16,6 +17,9 @@ use crate::preserver::Preserver;
 
 /// The time between two rounds.
 const PAUSE: Duration = Duration::from_secs(10);
+
+/// The rest after a round, as a multiple of the time that the round took.
+const REST_SHARE: u32 = 4;
 
 /// The worker that reports incidents of files.
 pub(crate) struct Alarm {
@@ -74,12 +78,7 @@ impl Alarm {
         let lag = self.own.admin.late(before, |id| standing.is_excused(id));
         let below = counts.below_required(|id| standing.is_excused(id));
         // The time since when a file lags is known from the start on only: until then no incident ends.
-        let since = self
-            .own
-            .calls
-            .clock
-            .instant()
-            .saturating_duration_since(self.started);
+        let since = self.own.calls.clock.since(self.started);
         let unclear = (since <= self.delay).then(|| LATE.to_owned());
         let unclear = unclear.into_iter().collect();
         self.notifier
@@ -103,13 +102,8 @@ impl Worker for Alarm {
         self.look_at_files().await?;
         self.look_at_brakes();
         self.look_at_late();
-        // With very many anomalies a round takes long: the pause leaves most of the time to others.
-        let took = self
-            .own
-            .calls
-            .clock
-            .instant()
-            .saturating_duration_since(begin);
-        Ok(Step::Idle(PAUSE.max(took.saturating_mul(4))))
+        // With very many anomalies a round takes long.
+        let took = self.own.calls.clock.since(begin);
+        Ok(Step::Idle(rest_after(took, REST_SHARE, PAUSE)))
     }
 }

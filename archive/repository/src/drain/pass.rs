@@ -135,12 +135,7 @@ impl DrainContext {
         let begin = self.own.calls.clock.instant();
         let (admin, of) = (self.own.admin.clone(), source.clone());
         let (files, bytes) = with_tables(move || count(&admin, &of)).await?;
-        let took = self
-            .own
-            .calls
-            .clock
-            .instant()
-            .saturating_duration_since(begin);
+        let took = self.own.calls.clock.since(begin);
         self.board.counted(source, files, bytes);
         let held = PassTally {
             hands: self,

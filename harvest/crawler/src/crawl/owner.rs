@@ -208,7 +208,7 @@ impl CrawlOwner {
             loop {
                 self.record()?;
                 self.lease_uris()?;
-                let passed = self.clock.instant().saturating_duration_since(synced);
+                let passed = self.clock.since(synced);
                 if self.finished.is_empty() || passed >= SYNC {
                     self.record()?;
                     break;

@@ -133,7 +133,7 @@ impl CrawlWorkers {
         let _place = self.questions.acquire().await;
         let (began, start) = (self.clock.now(), self.clock.instant());
         let answer = self.dns.resolve(&host, began).await;
-        let duration = self.clock.instant().saturating_duration_since(start);
+        let duration = self.clock.since(start);
         let uri = super::hosts::dns_uri(&host);
         let text = answer.as_ref().map_or("", |answer| answer.text.as_str());
         let mut line = CrawlLogLine {

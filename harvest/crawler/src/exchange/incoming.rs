@@ -19,7 +19,7 @@ pub(super) struct ExchangeTimer<'a> {
 impl ExchangeTimer<'_> {
     /// Waits for the next bytes, or for room for them. `None`: too long.
     pub(super) async fn limit<F: Future>(&self, part: F) -> Option<F::Output> {
-        let passed = self.clock.instant().saturating_duration_since(self.start);
+        let passed = self.clock.since(self.start);
         let wait = self.limits.total.saturating_sub(passed);
         let wait = wait.min(self.limits.stall);
         self.clock.timeout(wait, part).await.ok()

@@ -65,7 +65,7 @@ impl ProxiedArchive for Server {
             }
         };
         instruments.count_answer(response.status().as_u16());
-        let taken = self.parts.clock.instant().saturating_duration_since(begun);
+        let taken = self.parts.clock.since(begun);
         instruments.first_byte.observe(taken.as_secs_f64());
         CaptureAnswer::Answered(response.map(|body| Body::new(GuardedBody::new(body, guard))))
     }

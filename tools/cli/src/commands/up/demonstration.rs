@@ -280,7 +280,7 @@ impl Show {
             if code == wanted {
                 return Ok((code, said));
             }
-            if self.clock.instant().saturating_duration_since(begun) > PATIENCE {
+            if self.clock.since(begun) > PATIENCE {
                 return Err(format!(
                     "holdfast {}: {code}, not {wanted}: {said}",
                     arguments.join(" ")
@@ -298,7 +298,7 @@ impl Show {
             .await?
             .is_empty()
         {
-            if self.clock.instant().saturating_duration_since(begun) > PATIENCE {
+            if self.clock.since(begun) > PATIENCE {
                 return Err(format!("the index has no capture of {url}"));
             }
             self.clock.sleep(PAUSE).await;
