@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use archive_client::batch::JobStatus;
 use archive_client::{Batch, Researcher};
+use archive_daemon::Clock;
 use tools_terminal::bars::{Bars, Counted};
 use tools_terminal::context::Context;
 use tools_terminal::exit::Failure;
@@ -12,6 +13,9 @@ use tools_terminal::session::Session;
 
 /// The time between two questions to the archive about the progress.
 const LOOK: Duration = Duration::from_millis(250);
+
+/// The time until the archive is asked again that could not be asked.
+const SILENT_LOOK: Duration = Duration::from_secs(5);
 
 /// Waits for the end of a job. While the archive cannot be asked, the job may go on: so does this, for a while.
 pub(super) async fn watch(
@@ -23,6 +27,7 @@ pub(super) async fn watch(
     let mut bars = Bars::new(!context.output.is_json());
     let mut waits = String::new();
     let mut silent = 0;
+    let clock = Clock::system();
     while !job.state.has_ended() {
         for node in &job.nodes {
             bars.step(
@@ -37,7 +42,7 @@ pub(super) async fn watch(
             bars.suspend(|| tell(&format!("job {}: {why}", job.id)));
         }
         waits = why;
-        tokio::time::sleep(LOOK).await;
+        clock.sleep(LOOK).await;
         job = match researcher.find(&job.id).await {
             Ok(job) => {
                 silent = 0;
@@ -46,7 +51,7 @@ pub(super) async fn watch(
             Err(error) if error.is_passing() && silent < session.attempts() => {
                 silent += 1;
                 bars.suspend(|| tell(&format!("job {}: {error}", job.id)));
-                tokio::time::sleep(LOOK * 20).await;
+                clock.sleep(SILENT_LOOK).await;
                 continue;
             }
             Err(error) => {

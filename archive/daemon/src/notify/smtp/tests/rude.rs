@@ -24,15 +24,14 @@ async fn a_flood_ends() {
                 sent
             };
             let (settings, message) = (settings(port, tls), message("r", "t"));
-            let sending = async {
-                let (is_taken, why) = send(&settings, &message, SOON).await;
-                assert!(!is_taken && why.is_some());
-            };
-            let begin = Instant::now();
-            let (sent, ()) = tokio::join!(flooding, sending);
+            // The limit is against hanging: the amount has to end the flood, on the slowest machine, too.
+            let sending = send(&settings, &message, PATIENCE);
+            let (sent, (is_taken, why)) = tokio::join!(flooding, sending);
             // The bytes in the buffers of the system are not ours.
             assert!(sent < 64 << 20, "{sent} bytes were read of {flood:?}");
-            assert!(begin.elapsed() < SOON, "{flood:?} {tls:?}");
+            let why = why.unwrap();
+            let is_ended_by_amount = !why.contains("it was left");
+            assert!(!is_taken && is_ended_by_amount, "{flood:?} {tls:?}: {why}");
         }
     }
 }
