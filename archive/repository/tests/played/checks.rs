@@ -1,14 +1,10 @@
 //! Tests of a check of checksums, of a replica whose node does not find what its monitor lists.
 
-use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use archive_daemon::{Chance, Clock, Daemon};
-use archive_decisions::store::{Content, FileRecord, Phase, ReplicaRecord};
-use archive_ledger::admin::{Admin, AdminRow};
-use archive_model::{Digests, FileName, ReplicaKind, ReplicaState, Root};
-use archive_rpc::{Expected, Kind, Limits, Role, connect_lazy};
-use jiff::Timestamp;
+use archive_daemon::Clock;
+use archive_model::ReplicaKind;
+use archive_rpc::Kind;
 use proto_archive::wire::check_request::Kind as CheckKind;
 use proto_archive::wire::check_response::{Report, Step};
 use proto_archive::wire::node_server::{Node, NodeServer};
@@ -23,7 +19,7 @@ use tonic::codegen::BoxStream;
 use tonic::service::Routes;
 use tonic::{Request, Response, Status};
 
-use crate::lab::{Lab, StartedRepository, replica};
+use crate::lab::{Lab, StartedRepository, replica, stored_copy};
 
 const NODES: [&str; 2] = ["n-1", "n-2"];
 
@@ -120,38 +116,11 @@ impl Node for FakeNode {
     }
 }
 
-/// Creates admin data with the file.
-fn store(lab: &Lab) {
-    let mut copy = ReplicaRecord::started(ReplicaKind::Bitarchive, true, Timestamp::UNIX_EPOCH);
-    copy.state = ReplicaState::UploadCompleted;
-    copy.node = Some("n-1".parse().unwrap());
-    copy.volume = Some("v-1".parse().unwrap());
-    let record = FileRecord {
-        name: FileName::new("a").unwrap(),
-        phase: Phase::Complete,
-        upload: None,
-        content: Some(Content {
-            size: 7,
-            root: Root::from_bytes([1; 32]),
-            digests: Digests::default(),
-        }),
-        replicas: BTreeMap::from([("one".parse().unwrap(), copy)]),
-    };
-    let row = AdminRow {
-        record,
-        depositor: "harvester/h".to_owned(),
-        admission: None,
-    };
-    let admin = Admin::init(&lab.data()).unwrap();
-    let mut changes = admin.change();
-    admin.put(&mut changes, &row).unwrap();
-    admin.commit(changes).unwrap();
-}
-
 /// Returns the report of a check of checksums of the file, and the nodes that were asked to read it.
 async fn check(script: Script) -> (Report, Vec<&'static str>) {
     let lab = Lab::new();
-    store(&lab);
+    let copy = stored_copy("n-1", Some("v-1"));
+    lab.store(&["a"], (7, [1; 32]), ("one", copy));
     let monitor = Monitor(Arc::new(Mutex::new(script)));
     for id in NODES {
         let node = FakeNode {
@@ -165,17 +134,8 @@ async fn check(script: Script) -> (Report, Vec<&'static str>) {
     let routes = Routes::new(ReplicaServer::new(monitor.clone()));
     let endpoint = lab.play("monitor/one", routes).await;
     let settings = lab.settings(vec![replica("one", ReplicaKind::Bitarchive, &endpoint)]);
-    let daemon = Daemon::new(Clock::system(), Chance::system());
-    let serving = archive_repository::serve(settings, daemon.clone());
-    let address = serving.await.unwrap().to_string();
-    let daemon = StartedRepository(daemon);
-    let channel = connect_lazy(
-        &address,
-        &lab.credentials("officer/olga"),
-        &Expected::role(Role::Repository),
-        &Limits::default(),
-    );
-    let mut officer = PreservationClient::new(channel.unwrap());
+    let started = StartedRepository::start(settings, Clock::system()).await;
+    let mut officer = PreservationClient::new(lab.channel(&started, "officer/olga"));
     let request = CheckRequest {
         kind: CheckKind::Checksums.into(),
         names: vec!["a".to_owned()],
@@ -189,7 +149,7 @@ async fn check(script: Script) -> (Report, Vec<&'static str>) {
         }
     }
     drop((steps, officer));
-    daemon.stop().await;
+    started.stop().await;
     lab.end().await;
     let read = monitor.script().read.clone();
     (report.unwrap(), read)

@@ -1,23 +1,31 @@
-//! The directory and the certificate authority of a repository under test, and the fake parts around it.
+//! The directory and the certificate authority of a repository under test, its files, its start and its end, and the fake
+//! parts around it.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use archive_daemon::{Daemon, DaemonSettings, NotifySettings, Period, Tasks};
+use archive_daemon::{Chance, Clock, Daemon, DaemonSettings, NotifySettings, Period, Tasks};
+use archive_decisions::store::{Content, FileRecord, Phase, ReplicaRecord};
 use archive_durable::{directory, replace, replace_secret};
-use archive_model::ReplicaKind;
+use archive_ledger::admin::{Admin, AdminRow};
+use archive_model::{Digests, FileName, ReplicaKind, ReplicaState, Root};
 use archive_proof::testing::{signing_key, trust_in};
 use archive_repository::settings::{BatchSettings, CheckSettings, DrainSettings, RepairSettings};
-use archive_repository::{ReplicaSettings, RepositorySettings, Settings};
+use archive_repository::{ReplicaSettings, RepositorySettings, Settings, StartError};
 use archive_rpc::testing::TestAuthority;
-use archive_rpc::{Credentials, Limits, RpcSettings, ServeError, Server, Services, bind};
+use archive_rpc::{
+    Credentials, Expected, Limits, Role, RpcSettings, ServeError, Server, Services, bind, connect_lazy,
+};
+use jiff::Timestamp;
 use tempfile::TempDir;
 use tonic::service::Routes;
+use tonic::transport::Channel;
 
 pub(crate) struct Lab {
     directory: TempDir,
     authority: TestAuthority,
-    /// The certificates of the fake parts.
+    /// The fake parts.
     tasks: Tasks,
 }
 
@@ -107,27 +115,89 @@ impl Lab {
         }
     }
 
+    /// Adds files to the admin data: all of this size and root, complete since long ago, with this copy in one replica.
+    pub(crate) fn store(
+        &self,
+        names: &[&str],
+        (size, root): (u64, [u8; 32]),
+        (replica, copy): (&str, ReplicaRecord),
+    ) {
+        let admin = Admin::init(&self.data()).unwrap();
+        let mut changes = admin.change();
+        let replicas = BTreeMap::from([(replica.parse().unwrap(), copy)]);
+        for name in names {
+            let record = FileRecord {
+                name: FileName::new(name).unwrap(),
+                phase: Phase::Complete,
+                upload: None,
+                content: Some(Content {
+                    size,
+                    root: Root::from_bytes(root),
+                    digests: Digests::default(),
+                }),
+                replicas: replicas.clone(),
+            };
+            let row = AdminRow {
+                record,
+                depositor: "harvester/h".to_owned(),
+                admission: None,
+            };
+            admin.put(&mut changes, &row).unwrap();
+        }
+        admin.commit(changes).unwrap();
+    }
+
+    /// Makes a channel to a repository, with the certificate of `grant`.
+    pub(crate) fn channel(&self, started: &StartedRepository, grant: &str) -> Channel {
+        let channel = connect_lazy(
+            started.address.as_ref().unwrap(),
+            &self.credentials(grant),
+            &Expected::role(Role::Repository),
+            &Limits::default(),
+        );
+        channel.unwrap()
+    }
+
     pub(crate) async fn end(self) {
-        self.tasks.stop_all();
-        self.tasks.join(Duration::from_secs(40)).await.unwrap();
+        end(&self.tasks).await;
     }
 }
 
-/// A started repository, which is stopped even if a test panics: the test would otherwise wait for its threads.
-pub(crate) struct StartedRepository(pub(crate) Daemon);
+/// A repository that was started.
+pub(crate) struct StartedRepository {
+    pub(crate) daemon: Daemon,
+    /// The address of the repository, unless it refused to start.
+    pub(crate) address: Result<String, StartError>,
+}
 
 impl StartedRepository {
+    pub(crate) async fn start(settings: Settings, clock: Clock) -> Self {
+        let daemon = Daemon::new(clock, Chance::system());
+        let served = archive_repository::serve(settings, daemon.clone()).await;
+        Self {
+            daemon,
+            address: served.map(|address| address.to_string()),
+        }
+    }
+
     pub(crate) async fn stop(self) {
-        self.0.tasks.stop_all();
-        let limit = Duration::from_secs(40);
-        self.0.tasks.join(limit).await.unwrap();
+        end(&self.daemon.tasks).await;
     }
 }
 
-impl Drop for StartedRepository {
-    fn drop(&mut self) {
-        self.0.tasks.stop_all();
-    }
+/// Stops tasks, each of which must end well.
+async fn end(tasks: &Tasks) {
+    tasks.stop_all();
+    tasks.join(Duration::from_secs(40)).await.unwrap();
+}
+
+/// Creates the record of a copy that was stored long ago.
+pub(crate) fn stored_copy(node: &str, volume: Option<&str>) -> ReplicaRecord {
+    let mut copy = ReplicaRecord::started(ReplicaKind::Bitarchive, true, Timestamp::UNIX_EPOCH);
+    copy.state = ReplicaState::UploadCompleted;
+    copy.node = Some(node.parse().unwrap());
+    copy.volume = volume.map(|volume| volume.parse().unwrap());
+    copy
 }
 
 /// Creates a required replica with the address of its monitor.

@@ -1,72 +1,43 @@
 //! Tests of the start of a repository, and of what it does by itself before the first call.
 
-use std::collections::BTreeMap;
-use std::path::Path;
-
+use archive_daemon::Clock;
 use archive_daemon::worker::WorkerStatus;
-use archive_daemon::{Chance, Clock, Daemon};
-use archive_decisions::store::{Content, FileRecord, Phase, ReplicaRecord};
 use archive_durable::AppendFile;
-use archive_ledger::admin::{Admin, AdminRow};
 use archive_ledger::audit_log::Walk;
-use archive_model::{Digests, FileName, ReplicaKind, ReplicaState, Root};
+use archive_model::ReplicaKind;
 use archive_repository::StartError;
-use jiff::Timestamp;
 use testing::{PATIENCE, eventually};
 
-use crate::lab::{Lab, StartedRepository, replica};
+use crate::lab::{Lab, StartedRepository, replica, stored_copy};
 
 /// Creates admin data with one file, of which the replica `two` has a copy.
-fn store(data: &Path) {
-    let mut copy = ReplicaRecord::started(ReplicaKind::Bitarchive, true, Timestamp::UNIX_EPOCH);
-    copy.state = ReplicaState::UploadCompleted;
-    copy.node = Some("two-1".parse().unwrap());
-    copy.volume = Some("v-1".parse().unwrap());
-    let record = FileRecord {
-        name: FileName::new("a").unwrap(),
-        phase: Phase::Complete,
-        upload: None,
-        content: Some(Content {
-            size: 7,
-            root: Root::from_bytes([1; 32]),
-            digests: Digests::default(),
-        }),
-        replicas: BTreeMap::from([("two".parse().unwrap(), copy)]),
-    };
-    let row = AdminRow {
-        record,
-        depositor: "harvester/h".to_owned(),
-        admission: None,
-    };
-    let admin = Admin::init(data).unwrap();
-    let mut changes = admin.change();
-    admin.put(&mut changes, &row).unwrap();
-    admin.commit(changes).unwrap();
+fn store(lab: &Lab) {
+    let copy = stored_copy("two-1", Some("v-1"));
+    lab.store(&["a"], (7, [1; 32]), ("two", copy));
 }
 
 /// Starts a repository with these replicas, whose monitors are silent.
-async fn start(lab: &Lab, replicas: &[&str]) -> (StartedRepository, Result<(), StartError>) {
+async fn start(lab: &Lab, replicas: &[&str]) -> StartedRepository {
     let replicas = replicas.iter();
     let replicas = replicas.map(|id| replica(id, ReplicaKind::Bitarchive, "127.0.0.1:1"));
-    let daemon = Daemon::new(Clock::system(), Chance::system());
-    let started = archive_repository::serve(lab.settings(replicas.collect()), daemon.clone()).await;
-    (StartedRepository(daemon), started.map(drop))
+    StartedRepository::start(lab.settings(replicas.collect()), Clock::system()).await
 }
 
 /// Fails if a repository starts whose settings lack a replica that has copies, or refuses to start once it is there.
 #[tokio::test(flavor = "multi_thread")]
 async fn start_without_replica_with_copies_is_refused() {
     let lab = Lab::new();
-    store(&lab.data());
-    let (daemon, started) = start(&lab, &["one"]).await;
+    store(&lab);
+    let refused = start(&lab, &["one"]).await;
+    let error = refused.address.as_ref().unwrap_err();
     assert!(
-        matches!(&started, Err(StartError::LeftOut(replica)) if replica.as_str() == "two"),
-        "{started:?}"
+        matches!(error, StartError::LeftOut(replica) if replica.as_str() == "two"),
+        "{error:?}"
     );
-    daemon.stop().await;
-    let (daemon, started) = start(&lab, &["one", "two"]).await;
-    started.unwrap();
-    daemon.stop().await;
+    refused.stop().await;
+    let started = start(&lab, &["one", "two"]).await;
+    assert!(started.address.is_ok(), "{:?}", started.address);
+    started.stop().await;
     lab.end().await;
 }
 
@@ -74,13 +45,13 @@ async fn start_without_replica_with_copies_is_refused() {
 #[tokio::test(flavor = "multi_thread")]
 async fn running_repository_stamps_its_admin_data() {
     let lab = Lab::new();
-    store(&lab.data());
-    let (daemon, started) = start(&lab, &["two"]).await;
-    started.unwrap();
-    let workers = daemon.0.workers.list();
+    store(&lab);
+    let started = start(&lab, &["two"]).await;
+    assert!(started.address.is_ok(), "{:?}", started.address);
+    let workers = started.daemon.workers.list();
     let is_it = |worker: &WorkerStatus| &*worker.name == "admin-stamp";
     assert!(workers.iter().any(is_it), "{workers:?}");
-    daemon.stop().await;
+    started.stop().await;
     lab.end().await;
 }
 
@@ -88,7 +59,7 @@ async fn running_repository_stamps_its_admin_data() {
 #[tokio::test(flavor = "multi_thread")]
 async fn start_behind_torn_write_is_in_the_trail() {
     let lab = Lab::new();
-    store(&lab.data());
+    store(&lab);
     let entries = std::fs::read_dir(lab.data().join("admin")).unwrap();
     let files = entries.map(|entry| entry.unwrap().path());
     let logs = files.filter(|file| file.extension().is_some_and(|kind| kind == "log"));
@@ -98,8 +69,8 @@ async fn start_behind_torn_write_is_in_the_trail() {
     let mut log = AppendFile::open(&logs.max().unwrap()).unwrap();
     log.append(&torn).unwrap();
     drop(log);
-    let (daemon, started) = start(&lab, &["two"]).await;
-    started.unwrap();
+    let started = start(&lab, &["two"]).await;
+    assert!(started.address.is_ok(), "{:?}", started.address);
     let line = eventually("the first line of the log", PATIENCE, async || {
         let mut log = Walk::open(&lab.data().join("audit")).unwrap();
         match log.next() {
@@ -110,6 +81,6 @@ async fn start_behind_torn_write_is_in_the_trail() {
     .await;
     assert_eq!(line.who, "repository/kb");
     assert!(line.what.contains("1007 bytes after byte"), "{line:?}");
-    daemon.stop().await;
+    started.stop().await;
     lab.end().await;
 }

@@ -1,17 +1,13 @@
 //! The fixture of batch tests: a repository over real TLS and RocksDB, its replica `one` a [`PlayedReplica`], and callers.
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
+use archive_daemon::Clock;
 use archive_daemon::clock::ManualClock;
-use archive_daemon::{Chance, Clock, Daemon};
-use archive_decisions::store::{Content, FileRecord, Phase, ReplicaRecord};
-use archive_ledger::admin::{Admin, AdminRow};
-use archive_model::{Digests, FileName, NodeId, ReplicaId, ReplicaKind, ReplicaState, Root};
+use archive_ledger::admin::Admin;
+use archive_model::ReplicaKind;
 use archive_repository::{BatchSettings, Settings};
-use archive_rpc::{Expected, Limits, Role, connect_lazy};
-use jiff::Timestamp;
 use proto_archive::wire::batch_client::BatchClient;
 use proto_archive::wire::batch_output_request::What;
 use proto_archive::wire::batch_status::State;
@@ -27,7 +23,7 @@ use tonic::service::Routes;
 use tonic::transport::Channel;
 
 use super::replica::{PlayedNode, PlayedReplica, ROOT, SIZE};
-use crate::lab::{Lab, replica};
+use crate::lab::{Lab, StartedRepository, replica, stored_copy};
 
 /// A time as long as the longest pause of a job, and longer than any limit that these tests set.
 const LONGEST_PAUSE: Duration = Duration::from_secs(15);
@@ -39,12 +35,6 @@ pub(crate) struct BatchFixture {
     pub(crate) settings: BatchSettings,
     /// The time of the repository.
     pub(crate) hand: ManualClock,
-}
-
-/// A running repository.
-pub(crate) struct RunningRepository {
-    daemon: Daemon,
-    address: String,
 }
 
 /// A caller of the repository.
@@ -91,69 +81,23 @@ impl BatchFixture {
 
     /// Adds files to the admin data, which are in replica `one` for a long time.
     pub(crate) fn store(&self, names: &[&str]) {
-        let admin = Admin::init(&self.lab.data()).unwrap();
-        let mut changes = admin.change();
-        for name in names {
-            let long_ago = Timestamp::UNIX_EPOCH;
-            let mut copy = ReplicaRecord::started(ReplicaKind::Bitarchive, true, long_ago);
-            copy.state = ReplicaState::UploadCompleted;
-            copy.node = Some(NodeId::new("n-2").unwrap());
-            let record = FileRecord {
-                name: FileName::new(name).unwrap(),
-                phase: Phase::Complete,
-                upload: None,
-                content: Some(Content {
-                    size: SIZE,
-                    root: Root::from_bytes(ROOT),
-                    digests: Digests::default(),
-                }),
-                replicas: BTreeMap::from([(ReplicaId::new("one").unwrap(), copy)]),
-            };
-            let row = AdminRow {
-                record,
-                depositor: "harvester/h".to_owned(),
-                admission: None,
-            };
-            admin.put(&mut changes, &row).unwrap();
-        }
-        admin.commit(changes).unwrap();
+        let copy = stored_copy("n-2", None);
+        self.lab.store(names, (SIZE, ROOT), ("one", copy));
     }
 
-    pub(crate) async fn start(&self) -> RunningRepository {
-        let daemon = Daemon::new(self.hand.clock(), Chance::system());
-        let address = archive_repository::serve(self.all_settings(), daemon.clone())
-            .await
-            .unwrap();
-        RunningRepository {
-            daemon,
-            address: address.to_string(),
-        }
+    pub(crate) async fn start(&self) -> StartedRepository {
+        let started = StartedRepository::start(self.all_settings(), self.hand.clock()).await;
+        assert!(started.address.is_ok(), "{:?}", started.address);
+        started
     }
 
-    pub(crate) fn caller(&self, running: &RunningRepository, grant: &str) -> Caller {
-        let channel = connect_lazy(
-            &running.address,
-            &self.lab.credentials(grant),
-            &Expected::role(Role::Repository),
-            &Limits::default(),
-        );
-        Caller(BatchClient::new(channel.unwrap()))
+    pub(crate) fn caller(&self, started: &StartedRepository, grant: &str) -> Caller {
+        Caller(BatchClient::new(self.lab.channel(started, grant)))
     }
 
-    pub(crate) async fn end(self, running: RunningRepository) {
-        running.stop().await;
+    pub(crate) async fn end(self, started: StartedRepository) {
+        started.stop().await;
         self.lab.end().await;
-    }
-}
-
-impl RunningRepository {
-    pub(crate) async fn stop(self) {
-        self.daemon.tasks.stop_all();
-        self.daemon
-            .tasks
-            .join(Duration::from_secs(40))
-            .await
-            .unwrap();
     }
 }
 
