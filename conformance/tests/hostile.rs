@@ -14,30 +14,13 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
 
 use conformance::tree;
+use testing::Random;
 
 use self::inputs::Target;
 use self::inputs::kept::{kept, lines};
 
 /// The number of mutations of each seed.
 const MUTATIONS: u64 = 1500;
-
-/// Numbers that are the same for the same seed (splitmix64).
-struct Dice(u64);
-
-impl Dice {
-    fn roll(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
-    }
-
-    /// Returns a number below `limit`; 0 if `limit` is 0.
-    fn below(&mut self, limit: usize) -> usize {
-        let limit = u64::try_from(limit).unwrap().max(1);
-        usize::try_from(self.roll() % limit).unwrap()
-    }
-}
 
 /// Tokens that parsers trip over.
 const TOKENS: [&[u8]; 20] = [
@@ -64,13 +47,13 @@ const TOKENS: [&[u8]; 20] = [
 ];
 
 /// Damages `input` in one way, or a few.
-fn mutate(dice: &mut Dice, input: &mut Vec<u8>, others: &[Vec<u8>]) {
-    for _ in 0..=dice.below(3) {
-        let at = dice.below(input.len() + 1);
-        let upto = (at + 1 + dice.below(40)).min(input.len()).max(at);
-        match dice.below(8) {
+fn mutate(dice: &mut Random, input: &mut Vec<u8>, others: &[Vec<u8>]) {
+    for _ in 0..=dice.index(3) {
+        let at = dice.index(input.len() + 1);
+        let upto = (at + 1 + dice.index(40)).min(input.len()).max(at);
+        match dice.index(8) {
             0 | 1 => {
-                let bit = dice.below(8);
+                let bit = dice.index(8);
                 if let Some(byte) = input.get_mut(at) {
                     *byte ^= 1 << bit;
                 }
@@ -79,21 +62,23 @@ fn mutate(dice: &mut Dice, input: &mut Vec<u8>, others: &[Vec<u8>]) {
             3 => drop(input.drain(at..upto)),
             4 => {
                 let copy = input.get(at..upto).unwrap_or_default().to_vec();
-                let to = dice.below(input.len() + 1);
+                let to = dice.index(input.len() + 1);
                 drop(input.splice(to..to, copy));
             }
             5 => {
-                let token = TOKENS.get(dice.below(TOKENS.len())).copied();
+                let token = TOKENS.get(dice.index(TOKENS.len())).copied();
                 drop(input.splice(at..at, token.unwrap_or_default().iter().copied()));
             }
             6 => {
-                let token = TOKENS.get(dice.below(TOKENS.len())).copied();
+                let token = TOKENS.get(dice.index(TOKENS.len())).copied();
                 drop(input.splice(at..upto, token.unwrap_or_default().iter().copied()));
             }
             _ => {
-                let other = others.get(dice.below(others.len()));
+                let other = others.get(dice.index(others.len().max(1)));
                 let tail = other.map(Vec::as_slice).unwrap_or_default();
-                let tail = tail.get(dice.below(tail.len())..).unwrap_or_default();
+                let tail = tail
+                    .get(dice.index(tail.len().max(1))..)
+                    .unwrap_or_default();
                 input.truncate(at);
                 input.extend_from_slice(tail);
             }
@@ -141,7 +126,7 @@ fn each_input(target: &Target, mutations: u64, run: impl Fn(&[u8])) {
     assert!(!seeds.is_empty(), "{} has no seed", target.name);
     for (number, seed) in seeds.iter().enumerate() {
         run(seed);
-        let mut dice = Dice(u64::try_from(number).unwrap());
+        let mut dice = Random::new(u64::try_from(number).unwrap());
         for _ in 0..mutations {
             let mut input = seed.clone();
             mutate(&mut dice, &mut input, &seeds);

@@ -1,5 +1,5 @@
-//! Helpers of tests: waiting without hanging on luck, and numbers and bytes that look random. Tests see this crate under
-//! `[dev-dependencies]`; nothing else does.
+//! Helpers of tests: waiting without hanging on luck, numbers and bytes that look random, readers and writers that fail, and
+//! the rights of root given up. Tests see this crate under `[dev-dependencies]`; nothing else does.
 //!
 //! A test meets time in three ways:
 //!
@@ -19,6 +19,7 @@
 //! |---|---|
 //! | a key that signs, a trust file, an admission | `archive_proof::testing` |
 //! | an authority, certificates, credentials | `archive_rpc::testing` |
+//! | the machine of a node, with its disks | `archive_bitarchive::testing` |
 //! | admin data with rows | `archive_ledger::restore::testing` |
 //! | replicas that answer by a script, a coordinator's parts | `archive_stores::scripted`, `archive_stores::coordinator::undriven` |
 //! | an archive, an index in memory | the feature `fake` of `archive_client` and `index_client` |
@@ -27,7 +28,11 @@
 //! Functions panic where a test has to fail; none returns an error.
 
 mod random;
+mod rights;
+mod streams;
 mod wait;
 
 pub use random::{Random, noise};
+pub use rights::give_up_root;
+pub use streams::{FailingReader, FullDisk, PieceReader};
 pub use wait::{Nothing, Observation, PATIENCE, eventually, eventually_blocking, in_time};

@@ -2,8 +2,9 @@
 //! found.
 
 use archive_formats::defect::Class;
+use testing::Random;
 
-use crate::files::{Dice, ReadRecord, crawl, frame, gzip, member, plain, read};
+use crate::files::{ReadRecord, crawl, frame, gzip, member, plain, read};
 
 fn small() -> Vec<(Vec<u8>, Vec<u8>)> {
     let records = crawl().into_iter();
@@ -172,25 +173,25 @@ fn damage_in_the_middle_is_located() {
 #[test]
 fn nothing_that_was_thrown_together_stops_a_reader() {
     let files = files();
-    let mut dice = Dice(0x9e37_79b9_7f4a_7c15);
+    let mut dice = Random::new(0x9e37_79b9_7f4a_7c15);
     for round in 0..6000 {
         let mut file = files[round % files.len()].clone();
-        for _ in 0..=dice.roll(8) {
-            let at = dice.roll(file.len());
-            match dice.roll(5) {
-                0 => file[at] ^= 1 << dice.roll(8),
-                1 => file[at] = b"\n\r :0"[dice.roll(5)],
+        for _ in 0..=dice.index(8) {
+            let at = dice.index(file.len());
+            match dice.index(5) {
+                0 => file[at] ^= 1 << dice.index(8),
+                1 => file[at] = b"\n\r :0"[dice.index(5)],
                 2 => file.truncate(at.max(1)),
                 3 => {
-                    let to = (at + dice.roll(300)).min(file.len());
+                    let to = (at + dice.index(300)).min(file.len());
                     let piece = file[at..to].to_vec();
-                    let into = dice.roll(file.len());
+                    let into = dice.index(file.len());
                     file.splice(into..into, piece);
                 }
                 _ => {
-                    let other = &files[dice.roll(files.len())];
-                    let from = dice.roll(other.len());
-                    let to = (from + dice.roll(500)).min(other.len());
+                    let other = &files[dice.index(files.len())];
+                    let from = dice.index(other.len());
+                    let to = (from + dice.index(500)).min(other.len());
                     file.splice(at..at, other[from..to].iter().copied());
                 }
             }

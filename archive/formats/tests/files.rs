@@ -1,9 +1,10 @@
 //! The files of the tests, and the way in which the tests read them.
 
-use std::io::{BufRead, Read};
+use std::io::Read;
 
 use archive_formats::defect::{Action, Class, Defect, Policy};
 use archive_formats::warc::{Builder, End, Kind, Options, Reader, Writer};
+use testing::Random;
 
 pub(crate) const DATE: &str = "2026-11-21T19:14:09.123456Z";
 
@@ -59,9 +60,9 @@ pub(crate) fn read(source: &[u8]) -> (Vec<ReadRecord>, Vec<Class>) {
 pub(crate) fn crawl() -> Vec<(Vec<u8>, Vec<u8>)> {
     let uri = "http://example.org/a b/\u{e6}";
     let http = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n<p>Hello</p>\r\n\r\n";
-    let mut dice = Dice(7);
+    let mut dice = Random::new(7);
     let noise: Vec<u8> = (0..200_000)
-        .map(|_| u8::try_from(dice.roll(256)).unwrap())
+        .map(|_| u8::try_from(dice.index(256)).unwrap())
         .collect();
     let of = |kind, number: u32| Builder::new(kind, &format!("urn:uuid:{number}"), DATE);
     let records = [
@@ -149,28 +150,4 @@ pub(crate) fn frame(context: &mut zstd_safe::CCtx<'_>, bytes: &[u8]) -> Vec<u8> 
     let length = context.compress2(out.as_mut_slice(), bytes).unwrap();
     out.truncate(length);
     out
-}
-
-/// A small deterministic source of numbers.
-pub(crate) struct Dice(pub(crate) u64);
-
-impl Dice {
-    pub(crate) fn roll(&mut self, below: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        usize::try_from(self.0 % below as u64).unwrap()
-    }
-}
-
-/// A reader that hands out its bytes in small pieces.
-pub(crate) struct Drip<'a>(pub(crate) &'a [u8], pub(crate) usize);
-
-impl Read for Drip<'_> {
-    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
-        let mut piece = self.0.get(..self.1).unwrap_or(self.0);
-        let count = piece.read(buffer)?;
-        self.0.consume(count);
-        Ok(count)
-    }
 }

@@ -1,23 +1,12 @@
 //! Files with bytes that cannot be read: every whole record before and behind them is found, each once.
 
-use std::io::{self, Read};
+use std::io::Read;
 
 use archive_formats::warc::{Compression, End, KnownFormat, Options, Reader};
+use testing::FailingReader;
 
 use crate::damage::files;
 use crate::files::read;
-
-/// Some bytes, and then an error whenever it is asked.
-struct Broken<'a>(&'a [u8]);
-
-impl Read for Broken<'_> {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        if self.0.is_empty() {
-            return Err(io::Error::other("unreadable"));
-        }
-        self.0.read(buffer)
-    }
-}
 
 /// The header, the block and the end of a record.
 type WholeRecord = (Vec<u8>, Vec<u8>, End);
@@ -56,7 +45,8 @@ fn what_is_whole_before_a_hole_is_read() {
     for (number, file) in files().into_iter().enumerate() {
         let all = read(&file).0;
         for hole in 0..file.len() {
-            let (found, is_broken) = whole(Reader::new(Broken(&file[..hole])));
+            let (found, is_broken) =
+                whole(Reader::new(FailingReader::new(&file[..hole], "unreadable")));
             assert!(is_broken, "{number} {hole}");
             let before = all.iter().filter(|seen| {
                 let end = seen.end.length.map(|length| seen.end.offset + length);

@@ -5,8 +5,9 @@ use std::time::Instant;
 use archive_formats::defect::{Action, Class, Policy};
 use archive_formats::warc::Builder;
 use archive_formats::warc::{Compression, Kind, Reader};
+use testing::{PieceReader, Random};
 
-use crate::files::{DATE, Dice, ReadRecord, frame, member, read, read_all};
+use crate::files::{DATE, ReadRecord, frame, member, read, read_all};
 
 /// Makes a record that announces a length.
 fn record(number: u32, block: &[u8], length: usize) -> Vec<u8> {
@@ -19,10 +20,10 @@ fn record(number: u32, block: &[u8], length: usize) -> Vec<u8> {
 }
 
 fn good(number: u32, size: usize) -> Vec<u8> {
-    let mut dice = Dice(u64::from(number) + 7);
+    let mut dice = Random::new(u64::from(number) + 7);
     // Half of the block can be compressed.
     let block: Vec<u8> = (0..size)
-        .map(|_| b"0123456789abcdef"[dice.roll(16)])
+        .map(|_| b"0123456789abcdef"[dice.index(16)])
         .collect();
     record(number, &block, size)
 }
@@ -101,8 +102,7 @@ fn a_damaged_first_byte_costs_the_first_record() {
         reader.next_record().unwrap();
         assert_ne!(reader.compression(), Compression::Plain);
         for size in [1, 3, 4096] {
-            let (dripped, _) =
-                read_all(crate::files::Drip(&file, size), Policy::all(Action::Report));
+            let (dripped, _) = read_all(PieceReader::new(&file, size), Policy::all(Action::Report));
             assert_eq!(dripped, seen, "{size}");
         }
     }

@@ -6,8 +6,9 @@ use zstd_safe::{CCtx, CParameter};
 
 use archive_formats::defect::{Action, Class, Policy};
 use archive_formats::warc::{Compression, Dictionary, Kind, Options, ReadError, Reader, Version};
+use testing::PieceReader;
 
-use crate::files::{Drip, crawl, frame, gzip, member, plain, read, read_all};
+use crate::files::{crawl, frame, gzip, member, plain, read, read_all};
 
 fn check(source: &[u8], expected: &[Class], records: usize) {
     let (seen, classes) = read(source);
@@ -54,7 +55,7 @@ fn pieces_of_input_do_not_matter() {
     for file in [plain(&records), gzip(&records), member(&plain(&records))] {
         let whole = read_all(file.as_slice(), Policy::default());
         for size in [1, 7, 4096] {
-            let dripped = read_all(Drip(&file, size), Policy::default());
+            let dripped = read_all(PieceReader::new(&file, size), Policy::default());
             assert!(dripped == whole, "{size}");
         }
     }

@@ -6,8 +6,9 @@ use std::path::PathBuf;
 
 use archive_formats::defect::Class;
 use archive_formats::warc::{Reader, Writer};
+use testing::Random;
 
-use crate::files::{Dice, read};
+use crate::files::read;
 
 /// Returns the folder of the samples, which has a `MANIFEST.tsv`.
 fn samples() -> Option<PathBuf> {
@@ -114,7 +115,7 @@ fn damaged_samples_are_read_to_their_end() {
         return;
     };
     let manifest = fs::read_to_string(folder.join("MANIFEST.tsv")).unwrap();
-    let mut dice = Dice(0x51ed_270b_9a3c_5b1d);
+    let mut dice = Random::new(0x51ed_270b_9a3c_5b1d);
     for line in manifest.lines().skip(1) {
         let columns: Vec<_> = line.split('\t').collect();
         let file = fs::read(folder.join(columns[0])).unwrap();
@@ -123,13 +124,13 @@ fn damaged_samples_are_read_to_their_end() {
         }
         for _ in 0..300 {
             let mut file = file.clone();
-            for _ in 0..=dice.roll(4) {
-                let at = dice.roll(file.len());
-                match dice.roll(3) {
-                    0 => file[at] ^= 1 << dice.roll(8),
+            for _ in 0..=dice.index(4) {
+                let at = dice.index(file.len());
+                match dice.index(3) {
+                    0 => file[at] ^= 1 << dice.index(8),
                     1 => file.truncate(at.max(1)),
                     _ => {
-                        let to = (at + dice.roll(500)).min(file.len());
+                        let to = (at + dice.index(500)).min(file.len());
                         file.drain(at..to);
                         file.push(0);
                     }

@@ -14,25 +14,8 @@ use harvest_reports::harvest::{HarvestReport, StopReason};
 use harvest_reports::log::{CrawlLogReader, LogEntry};
 use harvest_reports::progress::EndMessage;
 use harvest_reports::statistics::{CrawlStatistics, CrawlSummary};
+use testing::Random;
 use url::Url;
-
-/// Random numbers (`SplitMix64`), the same for the same seed.
-struct RandomNumbers(u64);
-
-impl RandomNumbers {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut value = self.0;
-        value = (value ^ (value >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        value = (value ^ (value >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        value ^ (value >> 31)
-    }
-
-    fn one_of<'a>(&mut self, choices: &[&'a str]) -> &'a str {
-        let count = u64::try_from(choices.len()).unwrap();
-        choices[usize::try_from(self.next() % count).unwrap()]
-    }
-}
 
 const STATUSES: [&str; 18] = [
     "200",
@@ -112,8 +95,8 @@ const ANNOTATIONS: [&str; 12] = [
 
 const SEEDS: [&str; 4] = ["-", "http://a.dk/", "http://seed.dk/", "nonsense"];
 
-fn line(random: &mut RandomNumbers) -> Vec<u8> {
-    match random.next() % 40 {
+fn line(random: &mut Random) -> Vec<u8> {
+    match random.below(40) {
         0 => return b"garbage\n".to_vec(),
         1 => return b"\n".to_vec(),
         2 => {
@@ -131,20 +114,20 @@ fn line(random: &mut RandomNumbers) -> Vec<u8> {
         _ => {}
     }
     let (hops, via) = (
-        random.one_of(&["-", "L", "LLE", "R"]),
-        random.one_of(&["-", "http://a.dk/"]),
+        random.pick(&["-", "L", "LLE", "R"]),
+        random.pick(&["-", "http://a.dk/"]),
     );
     let line = format!(
         "2021-07-05T15:20:39.378Z {:>5} {:>10} {} {hops} {via} {} #{:03} {} {} {} {}\n",
-        random.one_of(&STATUSES),
-        random.one_of(&SIZES),
-        random.one_of(&URIS),
-        random.one_of(&TYPES),
-        random.next() % 1000,
-        random.one_of(&["-", "20210705152039301+52"]),
-        random.one_of(&["-", "sha1:3I42H3S6NNFQ2MSVX7XZKYAYSCX5QBYJ"]),
-        random.one_of(&SEEDS),
-        random.one_of(&ANNOTATIONS),
+        random.pick(&STATUSES),
+        random.pick(&SIZES),
+        random.pick(&URIS),
+        random.pick(&TYPES),
+        random.below(1000),
+        random.pick(&["-", "20210705152039301+52"]),
+        random.pick(&["-", "sha1:3I42H3S6NNFQ2MSVX7XZKYAYSCX5QBYJ"]),
+        random.pick(&SEEDS),
+        random.pick(&ANNOTATIONS),
     );
     line.into_bytes()
 }
@@ -373,15 +356,15 @@ fn assert_harvest(harvest: &HarvestReport, lines: &[LogFields]) {
 #[test]
 fn numbers_of_reports_are_those_of_log() {
     for seed in 0..60 {
-        let mut random = RandomNumbers(seed);
-        let count = random.next() % 120;
+        let mut random = Random::new(seed);
+        let count = random.below(120);
         let mut log = Vec::new();
         for _ in 0..count {
             log.extend(line(&mut random));
         }
         if seed % 2 == 0 && !log.is_empty() {
             let length = u64::try_from(log.len()).unwrap();
-            log.truncate(usize::try_from(random.next() % length).unwrap());
+            log.truncate(usize::try_from(random.below(length)).unwrap());
         }
         assert_reports(&log);
     }

@@ -1,24 +1,14 @@
 //! Reduce steps: any pieces, any memory, any order of ties, lines of any kind.
 
+use testing::{FailingReader, PieceReader};
+
 use super::*;
-
-/// Gives what it has in pieces of some bytes.
-struct Drip<'a>(&'a [u8], usize);
-
-impl Read for Drip<'_> {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let mut piece = self.0.get(..self.1).unwrap_or(self.0);
-        let count = piece.read(buffer)?;
-        self.0 = &self.0[count..];
-        Ok(count)
-    }
-}
 
 fn reduced(kind: Reduce, input: &[u8], piece: usize, memory: usize) -> Result<Vec<u8>, String> {
     let scratch = tempfile::tempdir().unwrap();
     let mut out = Vec::new();
     let reducer = Reducer::with_memory(kind, scratch.path(), memory);
-    let result = reducer.reduce(&mut Drip(input, piece), &mut out, &Control::default());
+    let result = reducer.reduce(&mut PieceReader::new(input, piece), &mut out, &Control::default());
     assert_eq!(std::fs::read_dir(scratch.path()).unwrap().count(), 0);
     result.map(|()| out).map_err(|error| error.to_string())
 }
@@ -176,12 +166,6 @@ fn sort_spills_beyond_memory_and_obeys_stop() {
 
 #[test]
 fn failing_input_or_sink_is_reported() {
-    struct Broken;
-    impl Read for Broken {
-        fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
-            Err(io::Error::other("the disk is gone"))
-        }
-    }
     struct Full;
     impl Sink for Full {
         fn write(&mut self, _: &[u8]) -> Result<(), Stop> {
@@ -197,7 +181,7 @@ fn failing_input_or_sink_is_reported() {
     ] {
         let control = Control::default();
         let reducer = || Reducer::new(kind, scratch.path());
-        let error = reducer().reduce(&mut Broken, &mut Vec::new(), &control);
+        let error = reducer().reduce(&mut FailingReader::new(b"", "the disk is gone"), &mut Vec::new(), &control);
         assert!(error.unwrap_err().to_string().contains("the disk is gone"));
         let error = reducer().reduce(&mut &b"a\t1"[..], &mut Full, &control);
         assert!(

@@ -1,6 +1,7 @@
 //! The order in which a block can be read, and the report of damage.
 
 use archive_formats::warc::{Builder, Reader, Writer};
+use testing::FailingReader;
 
 use super::*;
 
@@ -8,18 +9,6 @@ const PLAIN: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nX-Odd: \xf
 const CHUNKED: &[u8] =
     b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n";
 const CUT: &[u8] = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nff\r\nhello";
-
-/// A file that ends with an error after a number of bytes.
-struct Failing<'a>(&'a [u8]);
-
-impl Read for Failing<'_> {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        if self.0.is_empty() {
-            return Err(io::Error::other("bytes 16384–32768 are damaged"));
-        }
-        self.0.read(buffer)
-    }
-}
 
 fn file(kind: Kind, block: &[u8]) -> Vec<u8> {
     let id = "urn:uuid:6f6e9f5e-0d2b-4a0b-8f6c-7a1b2c3d4e5f";
@@ -113,7 +102,10 @@ fn one_read_returns_at_most_one_mebibyte() {
 #[test]
 fn damage_is_reported_after_good_bytes_and_remembered() {
     let file = file(Kind::Resource, &[7; 5000]);
-    let mut reader = Reader::new(Failing(&file[..2000]));
+    let mut reader = Reader::new(FailingReader::new(
+        &file[..2000],
+        "bytes 16384–32768 are damaged",
+    ));
     let mut record = reader.next_record().unwrap().unwrap();
     let mut block = Block::of(&mut record);
     let good = block.read(0).unwrap();

@@ -1,6 +1,7 @@
 //! Tests of the merge against a model, and of every violation of the protocol.
 
 use archive_model::{FailureKind, FileFailure, NamePattern, Root, VolumeId};
+use testing::Random;
 
 use super::*;
 
@@ -62,19 +63,6 @@ fn feed(merge: &mut Merge<&'static str>, index: usize, say: NodeMessage) {
     }
 }
 
-/// A source of pseudorandom numbers, the same for the same seed.
-struct Dice(u64);
-
-impl Dice {
-    fn below(&mut self, limit: usize) -> usize {
-        self.0 = self
-            .0
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
-        usize::try_from(self.0 >> 33).unwrap() % limit
-    }
-}
-
 const NAMES: [&str; 6] = ["a", "b", "c", "d", "e", "f"];
 
 /// The copy of one file on one node.
@@ -106,23 +94,23 @@ fn script(files: &[(usize, FileScript)]) -> Vec<NodeMessage> {
     says
 }
 
-fn copies(dice: &mut Dice) -> Vec<Vec<(usize, FileScript)>> {
-    let nodes = 1 + dice.below(3);
+fn copies(dice: &mut Random) -> Vec<Vec<(usize, FileScript)>> {
+    let nodes = 1 + dice.index(3);
     let mut copies = vec![Vec::new(); nodes];
     for (index, files) in copies.iter_mut().enumerate() {
         for (file, name) in NAMES.iter().enumerate() {
-            if dice.below(3) == 0 {
+            if dice.index(3) == 0 {
                 continue;
             }
-            let pieces = (0..dice.below(3))
+            let pieces = (0..dice.index(3))
                 .map(|piece| format!("{name}{index}{piece};").into_bytes())
                 .collect();
             files.push((
                 file,
                 FileScript {
                     pieces,
-                    failures: usize::from(dice.below(3) == 0),
-                    is_gone: dice.below(6) == 0,
+                    failures: usize::from(dice.index(3) == 0),
+                    is_gone: dice.index(6) == 0,
                 },
             ));
         }
@@ -189,7 +177,7 @@ fn files(expected: &[(&'static str, usize, Vec<u8>)]) -> Vec<(String, NodeId, Ve
 fn run(
     merge: &mut Merge<&'static str>,
     mut scripts: Vec<std::collections::VecDeque<NodeMessage>>,
-    dice: &mut Dice,
+    dice: &mut Random,
 ) -> MergeOutput {
     let mut taken = MergeOutput::default();
     loop {
@@ -198,7 +186,7 @@ fn run(
         if taken.broken.is_some() || hungry.is_empty() {
             return taken;
         }
-        let index = hungry[dice.below(hungry.len())];
+        let index = hungry[dice.index(hungry.len())];
         match scripts[index].pop_front() {
             Some(say) => feed(merge, index, say),
             None => merge.fail(index, "cut"),
@@ -210,7 +198,7 @@ fn run(
 #[test]
 fn files_come_once_and_in_order() {
     for seed in 0..20_000 {
-        let mut dice = Dice(seed);
+        let mut dice = Random::new(seed);
         let copies = copies(&mut dice);
         let scripts = copies.iter().map(|files| script(files).into()).collect();
         let mut merge = Merge::new((0..copies.len()).map(node), all_files(), Vec::new());
@@ -227,12 +215,12 @@ fn files_come_once_and_in_order() {
 fn failed_node_ends_merge_at_its_file() {
     let mut halves = 0;
     for seed in 0..20_000 {
-        let mut dice = Dice(seed);
+        let mut dice = Random::new(seed);
         let copies = copies(&mut dice);
         let mut scripts: Vec<std::collections::VecDeque<NodeMessage>> =
             copies.iter().map(|files| script(files).into()).collect();
-        let broken = dice.below(copies.len());
-        let at = dice.below(scripts[broken].len());
+        let broken = dice.index(copies.len());
+        let at = dice.index(scripts[broken].len());
         let sent: Vec<NodeMessage> = scripts[broken].iter().take(at).cloned().collect();
         scripts[broken].truncate(at);
         scripts[broken].push_back(NodeMessage::Fail);
@@ -279,7 +267,11 @@ fn two(after: Option<&str>, says: Vec<NodeMessage>) -> (Merge<&'static str>, Mer
     ];
     let about = (after.map(name), FileSelection::default());
     let mut merge = Merge::new([node(0), node(1)], about, Vec::new());
-    let taken = run(&mut merge, vec![says.into(), good.into()], &mut Dice(7));
+    let taken = run(
+        &mut merge,
+        vec![says.into(), good.into()],
+        &mut Random::new(7),
+    );
     (merge, taken)
 }
 
@@ -350,7 +342,7 @@ fn node_that_reads_other_files_is_a_gap() {
         NodeMessage::Begin("d"),
         NodeMessage::Output(b"d".to_vec()),
     ];
-    let taken = run(&mut merge, vec![says.into()], &mut Dice(7));
+    let taken = run(&mut merge, vec![says.into()], &mut Random::new(7));
     assert_eq!(taken.files, files(&[("b", 0, Vec::new())]));
     assert!(taken.broken.is_none() && merge.is_finished());
     let said = &merge.gaps()[0].reason;

@@ -105,18 +105,13 @@ impl Hash {
 #[cfg(test)]
 mod tests {
     use archive_proof::points::STRIDE;
+    use testing::noise;
 
     use super::*;
 
-    fn noise(size: usize) -> Vec<u8> {
-        (0..size as u64)
-            .map(|at| at.wrapping_mul(0x9E37_79B9_7F4A_7C15).to_be_bytes()[0])
-            .collect()
-    }
-
     #[test]
     fn whatever_was_cut_the_content_is_the_same() {
-        let bytes = noise(5 * 1024 * 1024 + 77);
+        let bytes = noise(5 * 1024 * 1024 + 77, 1);
         let mut whole = Hash::new(true);
         whole.update(&bytes).unwrap();
         let content = whole.content();
@@ -149,7 +144,7 @@ mod tests {
 
     #[test]
     fn other_bytes_after_the_cut_are_other_content() {
-        let bytes = noise(2 * 1024 * 1024);
+        let bytes = noise(2 * 1024 * 1024, 1);
         let mut first = Hash::new(false);
         first.update(&bytes).unwrap();
         let content = first.content();

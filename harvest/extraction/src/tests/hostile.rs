@@ -1,6 +1,8 @@
 //! Hostile documents: cut, endless, nested, huge.
 
-use std::io::{self, BufReader, Read, repeat};
+use std::io::{BufReader, Read, repeat};
+
+use testing::FailingReader;
 
 use super::*;
 
@@ -170,23 +172,11 @@ fn endless_document_ends_at_limit() {
     assert_eq!(extraction.annotations, ["extractTrunc:length"]);
 }
 
-/// A reader that fails once its bytes are read.
-struct FailingReader<'a>(&'a [u8]);
-
-impl Read for FailingReader<'_> {
-    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
-        match self.0.read(out)? {
-            0 => Err(io::Error::other("damaged")),
-            read => Ok(read),
-        }
-    }
-}
-
 /// Fails if the links before damage are lost, or the damage is not told.
 #[test]
 fn failing_body_keeps_links_before_failure() {
     let url = Url::parse("http://a.dk/").unwrap();
-    let body = BufReader::new(FailingReader(b"<html><a href=x>"));
+    let body = BufReader::new(FailingReader::new(b"<html><a href=x>", "damaged"));
     let extraction = extract(
         &FetchedDocument::new(&url),
         body,

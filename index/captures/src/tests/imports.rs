@@ -1,7 +1,7 @@
 //! Indexes of others come in as sets.
 
 use archive_formats::cdx::{Capture, Format};
-use testing::Random;
+use testing::{FailingReader, Random};
 
 use super::{
     add, answer, answer_with_sources, capture, empty, everything, of_all, of_file, of_url, open,
@@ -300,17 +300,14 @@ fn foreign_keys_are_made_again() {
 /// Fails if an input that breaks off passes for a whole one.
 #[test]
 fn failing_input_stops_the_import() {
-    struct BrokenInput;
-    impl std::io::Read for BrokenInput {
-        fn read(&mut self, _: &mut [u8]) -> std::io::Result<usize> {
-            Err(std::io::Error::other("broken"))
-        }
-    }
     let (_memory, captures) = empty();
     assert!(matches!(captures.import(""), Err(ImportError::NoName)));
     let mut import = captures.import("set").unwrap();
     let error = import
-        .read("tape", std::io::BufReader::new(BrokenInput))
+        .read(
+            "tape",
+            std::io::BufReader::new(FailingReader::new(b"", "broken")),
+        )
         .unwrap_err();
     assert_eq!(error.to_string(), "cannot read tape: broken");
 }

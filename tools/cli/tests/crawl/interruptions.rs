@@ -145,7 +145,7 @@ fn crawl_killed_ten_times_is_whole() {
     // A request and its response are two pieces at least, and each kill has its share of them: the crawl lasts until the last one.
     let share = 2 * PAGES as u64 / (KILLS as u64 + 1);
     for _ in 0..KILLS {
-        let pieces = usize::try_from(1 + dice.roll(share)).unwrap();
+        let pieces = usize::try_from(1 + dice.below(share)).unwrap();
         crawl.run_until(pieces, || ());
     }
     let job = crawl.finish();

@@ -36,7 +36,7 @@ fn crawl_survives_power_cuts() {
     let share = 2 * PAGES as u64 / (CUTS as u64 + 1);
     for cut in 0..CUTS {
         let how = if cut % 2 == 0 { UNFLUSHED } else { FLUSHED };
-        let pieces = usize::try_from(1 + dice.roll(share)).unwrap();
+        let pieces = usize::try_from(1 + dice.below(share)).unwrap();
         let mounted = image.mounted();
         crawl.run_until(pieces, move || cut_power(&mounted, how));
         image.unmount();

@@ -388,19 +388,3 @@ pub fn files_below(path: &Path) -> Vec<PathBuf> {
         })
         .collect()
 }
-
-/// A small generator: the same seed, the same choices.
-pub struct Dice(u64);
-
-impl Dice {
-    pub const fn new(seed: u64) -> Self {
-        Self(seed | 1)
-    }
-
-    pub const fn roll(&mut self, sides: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0 % sides
-    }
-}

@@ -4,17 +4,18 @@ use std::path::{Path, PathBuf};
 
 use archive_formats::warc::{Builder, Kind, Writer};
 use serde_json::Value;
+use testing::Random;
 
-use crate::archive::{Archive, Dice, wait};
+use crate::archive::{Archive, wait};
 
 /// Pages whose bytes shrink well: much to read, little to store.
 fn pages(file: u64, records: u64, size: usize) -> Vec<u8> {
-    let mut dice = Dice::new(file + 1);
+    let mut dice = Random::new(file + 1);
     let mut writer = Writer::gzip(Vec::new(), 6);
     for page in 0..records {
         let id = format!("urn:uuid:00000000-0000-4000-8000-{file:06}{page:06}");
-        let url = format!("http://site-{}.example/{file}/{page}", dice.roll(7));
-        let line = format!("<p>{} of {page} in {file}</p>\n", dice.roll(1_000_000));
+        let url = format!("http://site-{}.example/{file}/{page}", dice.below(7));
+        let line = format!("<p>{} of {page} in {file}</p>\n", dice.below(1_000_000));
         let mut block = format!(
             "HTTP/1.1 200 OK\r\nContent-Type: text/html; charset=utf-8\r\n\r\n<title>Page {page} of {file}</title>\n"
         )

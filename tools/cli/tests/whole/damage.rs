@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use crate::archive::{Archive, Dice, wait};
+use testing::Random;
+
+use crate::archive::{Archive, wait};
 
 const GROUP: u64 = 16_384;
 
@@ -72,14 +74,14 @@ fn copies_mend_each_other_except_shared_damaged_group() {
     // A hundred bits at random in each copy, in no group of both.
     let seed = u64::from(std::process::id());
     println!("seed {seed}");
-    let mut dice = Dice::new(seed);
+    let mut dice = Random::new(seed);
     let mut hit = BTreeMap::new();
     for replica in ["one", "two"] {
         let mut left = 100;
         while left > 0 {
-            let offset = dice.roll(u64::try_from(size).expect("small"));
+            let offset = dice.below(u64::try_from(size).expect("small"));
             if *hit.entry(offset / GROUP).or_insert(replica) == replica {
-                let bit = dice.roll(8);
+                let bit = dice.below(8);
                 archive.damage(replica, "both.warc", offset, |byte| byte ^ (1 << bit));
                 left -= 1;
             }

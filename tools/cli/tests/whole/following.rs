@@ -7,8 +7,9 @@ use std::time::{Duration, Instant};
 use archive_formats::warc::{Builder, Kind, Writer};
 use rustix::process::Signal;
 use serde_json::Value;
+use testing::Random;
 
-use crate::archive::{Archive, Dice, wait};
+use crate::archive::{Archive, wait};
 use crate::batch::hostile;
 use crate::kills::chosen;
 
@@ -193,7 +194,7 @@ fn killed_parts_lose_and_repeat_no_capture() {
         "monitor-one",
     ];
     let (kills, seed) = chosen(10);
-    let mut dice = Dice::new(seed);
+    let mut dice = Random::new(seed);
     let mut archive = Archive::processes(&[]);
     let mut files = Vec::new();
     for round in 0..kills {
@@ -206,7 +207,7 @@ fn killed_parts_lose_and_repeat_no_capture() {
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
         archive.until(&words, 0);
         // In the middle of whatever it does for these files.
-        let part = PARTS[usize::try_from(dice.roll(5)).expect("small")];
+        let part = PARTS[usize::try_from(dice.below(5)).expect("small")];
         archive.kill_within(Duration::from_millis(700), part, &mut dice);
     }
     archive.wait_for_answers();

@@ -5,7 +5,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use crate::archive::{Archive, Dice, content, executable, files_below};
+use testing::Random;
+
+use crate::archive::{Archive, content, executable, files_below};
 
 pub const PARTS: [&str; 6] = [
     "repository",
@@ -57,13 +59,13 @@ fn what_was_acknowledged_survives_every_kill() {
             let (client, scratch) = (&client, &scratch);
             let (is_over, acknowledged, refused) = (&is_over, &acknowledged, &refused);
             scope.spawn(move || {
-                let mut dice = Dice::new(seed.wrapping_mul(depositor + 2));
+                let mut dice = Random::new(seed.wrapping_mul(depositor + 2));
                 for number in 0.. {
                     if is_over.load(Ordering::Relaxed) {
                         break;
                     }
                     let name = format!("kill-{depositor}-{number}.warc.gz");
-                    let size = usize::try_from(dice.roll(300_000)).expect("small");
+                    let size = usize::try_from(dice.below(300_000)).expect("small");
                     let path = scratch.join(&name);
                     std::fs::write(&path, content(&name, size)).expect("write");
                     let ended = executable()
@@ -89,12 +91,12 @@ fn what_was_acknowledged_survives_every_kill() {
             });
         }
         let _ends = Ends(&is_over);
-        let mut dice = Dice::new(seed);
+        let mut dice = Random::new(seed);
         for _ in 0..kills {
-            std::thread::sleep(Duration::from_millis(dice.roll(800)));
-            let part = PARTS[usize::try_from(dice.roll(6)).expect("small")];
+            std::thread::sleep(Duration::from_millis(dice.below(800)));
+            let part = PARTS[usize::try_from(dice.below(6)).expect("small")];
             archive.kill(part);
-            std::thread::sleep(Duration::from_millis(dice.roll(80)));
+            std::thread::sleep(Duration::from_millis(dice.below(80)));
             archive.restart(part);
         }
     });

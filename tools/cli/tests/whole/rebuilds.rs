@@ -2,7 +2,9 @@
 
 use std::time::Instant;
 
-use crate::archive::{Archive, Dice, content};
+use testing::Random;
+
+use crate::archive::{Archive, content};
 use crate::kills::chosen;
 use crate::steps::BY_HAND;
 
@@ -18,7 +20,7 @@ fn size(name: &str) -> usize {
 fn catalog_is_unchanged_after_killed_rebuild() {
     const NODE: &str = "bitarchive-two";
     let (kills, seed) = chosen(8);
-    let mut dice = Dice::new(seed);
+    let mut dice = Random::new(seed);
     let mut archive = Archive::processes(&BY_HAND);
     let directory = archive.path("many");
     std::fs::create_dir(&directory).expect("mkdir");
@@ -54,7 +56,7 @@ fn catalog_is_unchanged_after_killed_rebuild() {
             std::fs::remove_dir_all(&catalog).expect("remove");
         }
         archive.restart(NODE);
-        let moment = dice.roll(u64::try_from(span.as_micros()).expect("short"));
+        let moment = dice.below(u64::try_from(span.as_micros()).expect("short"));
         std::thread::sleep(std::time::Duration::from_micros(moment));
         assert!(
             archive.is_running(NODE),

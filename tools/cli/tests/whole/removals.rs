@@ -3,7 +3,9 @@
 
 use std::time::Instant;
 
-use crate::archive::{Archive, Dice, content, wait};
+use testing::Random;
+
+use crate::archive::{Archive, content, wait};
 use crate::kills::chosen;
 use crate::steps::BY_HAND;
 
@@ -35,7 +37,7 @@ fn in_attic(archive: &Archive, name: &str) -> usize {
 #[test]
 fn killed_removal_is_done_or_reported_as_undone() {
     let (kills, seed) = chosen(8);
-    let mut dice = Dice::new(seed);
+    let mut dice = Random::new(seed);
     let mut archive =
         Archive::processes(&[&BY_HAND[..], &["attic.removals_per_hour=100000"]].concat());
     archive.store("first.warc", SIZE);
@@ -50,7 +52,7 @@ fn killed_removal_is_done_or_reported_as_undone() {
         let mut request = archive.removal_of(&name, "two", &content(&name, SIZE));
         let words = ["--as", "custodian/custodian-2", "approve", &request];
         let mut approving = archive.begin(&words);
-        let part = PARTS[usize::try_from(dice.roll(3)).expect("small")];
+        let part = PARTS[usize::try_from(dice.below(3)).expect("small")];
         archive.kill_within(span, part, &mut dice);
         let code = approving.wait().expect("an end").code();
         archive.wait_for_answers();

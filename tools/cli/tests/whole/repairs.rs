@@ -3,7 +3,9 @@
 use std::collections::BTreeSet;
 use std::time::Instant;
 
-use crate::archive::{Archive, Dice};
+use testing::Random;
+
+use crate::archive::Archive;
 use crate::kills::{PARTS, chosen};
 use crate::steps::{BY_HAND, Filed, filed};
 
@@ -15,7 +17,7 @@ fn name(number: usize) -> String {
 }
 
 /// Damages one copy of every file: flipped in one, flipped in the other, gone there. What is to be told.
-fn damage(archive: &Archive, dice: &mut Dice) -> BTreeSet<Filed> {
+fn damage(archive: &Archive, dice: &mut Random) -> BTreeSet<Filed> {
     let damaged = (0..FILES).map(|number| {
         let name = name(number);
         let replica = if number % 3 == 0 { "one" } else { "two" };
@@ -23,8 +25,8 @@ fn damage(archive: &Archive, dice: &mut Dice) -> BTreeSet<Filed> {
             std::fs::remove_file(archive.file(replica, &name)).expect("remove");
             filed(&name, replica, "missing")
         } else {
-            for _ in 0..=dice.roll(4) {
-                let offset = dice.roll(SIZE as u64);
+            for _ in 0..=dice.below(4) {
+                let offset = dice.below(SIZE as u64);
                 archive.damage(replica, &name, offset, |byte| byte.wrapping_add(1));
             }
             filed(&name, replica, "corrupt")
@@ -39,7 +41,7 @@ fn damage(archive: &Archive, dice: &mut Dice) -> BTreeSet<Filed> {
 #[test]
 fn killed_repair_is_done_or_reported() {
     let (kills, seed) = chosen(8);
-    let mut dice = Dice::new(seed);
+    let mut dice = Random::new(seed);
     let mut archive = Archive::processes(&BY_HAND);
     let directory = archive.path("all");
     std::fs::create_dir(&directory).expect("mkdir");
@@ -62,7 +64,7 @@ fn killed_repair_is_done_or_reported() {
         let damaged = damage(&archive, &mut dice);
         archive.check_until("checksums", "damage", &damaged);
         let mut repairing = archive.begin(&["repair", "--all"]);
-        let part = PARTS[usize::try_from(dice.roll(6)).expect("small")];
+        let part = PARTS[usize::try_from(dice.below(6)).expect("small")];
         archive.kill_within(span, part, &mut dice);
         repairing.wait().expect("an end");
         archive.no_file_is_short(|_| SIZE);

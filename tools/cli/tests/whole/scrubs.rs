@@ -3,8 +3,9 @@
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
+use testing::Random;
 
-use crate::archive::{Archive, Dice, wait};
+use crate::archive::{Archive, wait};
 use crate::kills::chosen;
 
 const SIZE: usize = 100_000;
@@ -38,7 +39,7 @@ fn surveyed(archive: &Archive) -> Value {
 #[test]
 fn killed_scrub_resumes_and_finds_damage_at_end() {
     let (kills, seed) = chosen(4);
-    let mut dice = Dice::new(seed);
+    let mut dice = Random::new(seed);
     let files = kills * 12;
     // Every file is due once when it is as old as this, and not again within the test.
     let mut archive = Archive::processes(&[
@@ -66,7 +67,7 @@ fn killed_scrub_resumes_and_finds_damage_at_end() {
 
     let mut read = 0;
     for round in 0..kills {
-        let more = 1 + dice.roll(5);
+        let more = 1 + dice.below(5);
         let here = wait("some files to be read", || {
             let here = scrub(&archive).map_or(0, |state| number(&state, "files"));
             if here >= more { Ok(here) } else { Err(here) }

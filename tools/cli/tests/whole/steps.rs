@@ -5,8 +5,9 @@ use std::process::{Child, Stdio};
 use std::time::Duration;
 
 use serde_json::Value;
+use testing::Random;
 
-use crate::archive::{Archive, Dice, Ran, executable, files_below, wait};
+use crate::archive::{Archive, Ran, executable, files_below, wait};
 
 /// With the copies left alone by everything but the commands of the test.
 pub const BY_HAND: [&str; 2] = ["repair.automatic=off", "scrub.enabled=false"];
@@ -53,9 +54,9 @@ impl Archive {
     }
 
     /// Kills a part at a random moment within `span` from now, and starts it again.
-    pub fn kill_within(&mut self, span: Duration, part: &str, dice: &mut Dice) {
+    pub fn kill_within(&mut self, span: Duration, part: &str, dice: &mut Random) {
         let span = u64::try_from(span.as_micros()).expect("short");
-        std::thread::sleep(Duration::from_micros(dice.roll(span.max(1))));
+        std::thread::sleep(Duration::from_micros(dice.below(span.max(1))));
         self.kill(part);
         self.restart(part);
     }

@@ -3,6 +3,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use testing::FullDisk;
+
 use super::*;
 
 /// A deterministic stream of numbers.
@@ -103,18 +105,6 @@ fn failing_check_ends_sorting() {
     }
 }
 
-struct Full;
-
-impl Write for Full {
-    fn write(&mut self, _: &[u8]) -> io::Result<usize> {
-        Err(io::ErrorKind::StorageFull.into())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
 #[test]
 fn a_full_output_is_told() {
     for memory in [0, 1000] {
@@ -123,7 +113,7 @@ fn a_full_output_is_told() {
         sorter.push(b"a").unwrap();
         sorter.push(b"b").unwrap();
         assert!(matches!(
-            sorter.finish(&mut Full),
+            sorter.finish(&mut FullDisk::with_room(0)),
             Err(SortError::Output(_))
         ));
     }

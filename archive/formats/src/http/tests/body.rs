@@ -2,6 +2,8 @@
 
 use std::io::{Cursor, Read, Write};
 
+use testing::FailingReader;
+
 use super::super::*;
 use crate::digest::{Algorithm, Digest, digest};
 
@@ -270,18 +272,6 @@ fn cut_and_flipped_streams_never_pass_for_whole() {
     }
 }
 
-/// Good bytes, then an error of the disk.
-struct Failing<'a>(&'a [u8]);
-
-impl Read for Failing<'_> {
-    fn read(&mut self, out: &mut [u8]) -> std::io::Result<usize> {
-        match self.0.read(out)? {
-            0 => Err(std::io::Error::other("group 7 is damaged")),
-            read => Ok(read),
-        }
-    }
-}
-
 #[test]
 fn error_of_input_is_not_damage() {
     let text = text();
@@ -294,7 +284,8 @@ fn error_of_input_is_not_damage() {
                 whole.extend_from_slice(format!("{:x}\r\n", body.len()).as_bytes());
             }
             whole.extend_from_slice(&body[..body.len() / 2]);
-            let mut input = std::io::BufReader::new(Failing(&whole));
+            let mut input =
+                std::io::BufReader::new(FailingReader::new(&whole, "group 7 is damaged"));
             let head = Head::read(&mut input, 1 << 16).unwrap();
             let mut out = Vec::new();
             let error = Body::decoded(&head, input, Limits::default())
@@ -302,7 +293,8 @@ fn error_of_input_is_not_damage() {
                 .unwrap_err();
             assert_eq!(error.to_string(), "group 7 is damaged", "{name}");
             let sha1: Digest = digest(Algorithm::Sha1, b"").into();
-            let mut input = std::io::BufReader::new(Failing(&whole));
+            let mut input =
+                std::io::BufReader::new(FailingReader::new(&whole, "group 7 is damaged"));
             assert!(check_payload(&mut input, &sha1, 1 << 16).is_err());
         }
     }

@@ -1,6 +1,7 @@
 //! Jobs that were made to break the engine: damage, endless computing, more output than anybody reads.
 
 use archive_model::{FileSelection, GROUP_SIZE, JobLane};
+use testing::noise;
 
 use super::*;
 
@@ -199,21 +200,12 @@ async fn all(
     }
 }
 
-fn noise(size: usize, seed: u8) -> Vec<u8> {
-    let mut bytes = vec![0; size];
-    blake3::Hasher::new()
-        .update(&[seed])
-        .finalize_xof()
-        .fill(&mut bytes);
-    bytes
-}
-
 /// Fails if damage of one file ends a job or costs another file, or the catalog does not hear of it.
 #[tokio::test(flavor = "multi_thread")]
 async fn damage_costs_its_own_file_and_is_filed() {
     let fixture = TestNode::new();
     let files: Vec<(String, Vec<u8>)> = (0..8_u8)
-        .map(|number| (format!("f{number}"), noise(3_000_000, number)))
+        .map(|number| (format!("f{number}"), noise(3_000_000, number.into())))
         .collect();
     for (name, bytes) in &files {
         fixture.store(name, bytes);

@@ -5,8 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use serde_json::Value;
-
-use crate::archive::Dice;
+use testing::Random;
 
 /// The web server, and the Python of the judges.
 pub struct Tools {
@@ -130,11 +129,11 @@ pub fn free_port() -> u16 {
 }
 
 /// Returns a generator of choices. `HOLDFAST_SEED` repeats those of a run.
-pub fn dice() -> Dice {
+pub fn dice() -> Random {
     let seed = match std::env::var("HOLDFAST_SEED") {
         Ok(text) => text.parse().expect("a number"),
         Err(_absent) => u64::from(std::process::id()),
     };
     println!("seed {seed}");
-    Dice::new(seed)
+    Random::new(seed)
 }

@@ -1,28 +1,15 @@
 //! Decisions against a naive model that looks at every rule.
 
+use testing::Random;
+
 use super::*;
 
-/// A sequence of numbers that is the same in every run.
-struct Numbers(u64);
-
-impl Numbers {
-    fn below(&mut self, limit: usize) -> usize {
-        self.0 = self
-            .0
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
-        usize::try_from(self.0 >> 33).unwrap() % limit
-    }
-
-    fn pick<'a, T>(&mut self, of: &'a [T]) -> &'a T {
-        &of[self.below(of.len())]
-    }
-
-    /// Returns a key of few letters, so that many begin with each other.
-    fn key(&mut self, longest: usize) -> String {
-        let length = self.below(longest) + 1;
-        (0..length).map(|_| *self.pick(&['a', 'b', ','])).collect()
-    }
+/// Makes a key of few letters, so that many begin with each other.
+fn key(numbers: &mut Random, longest: usize) -> String {
+    let length = numbers.index(longest) + 1;
+    (0..length)
+        .map(|_| *numbers.pick(&['a', 'b', ',']))
+        .collect()
 }
 
 #[derive(Clone, Debug)]
@@ -38,14 +25,14 @@ struct PlainRule {
 const ACCESS: [&str; 4] = ["allow_ignore_embargo", "allow", "block", "exclude"];
 
 impl PlainRule {
-    fn random(numbers: &mut Numbers) -> Self {
-        let year = |numbers: &mut Numbers| {
-            let year = 2000 + u32::try_from(numbers.below(20)).unwrap();
-            (numbers.below(4) == 0).then_some(year)
+    fn random(numbers: &mut Random) -> Self {
+        let year = |numbers: &mut Random| {
+            let year = 2000 + u32::try_from(numbers.index(20)).unwrap();
+            (numbers.index(4) == 0).then_some(year)
         };
         Self {
-            key: numbers.key(6),
-            is_exact: numbers.below(4) == 0,
+            key: key(numbers, 6),
+            is_exact: numbers.index(4) == 0,
             user: *numbers.pick(&[None, None, Some("staff"), Some("guest")]),
             before: year(numbers),
             after: year(numbers),
@@ -123,10 +110,10 @@ fn naive(rules: &[PlainRule], groups: &[&str], key: &str, year: u32) -> Option<u
 /// Fails if the sorted search decides otherwise than a look at every rule, or the order of lines has a meaning.
 #[test]
 fn search_agrees_with_naive_model() {
-    let mut numbers = Numbers(7);
+    let mut numbers = Random::new(7);
     let (mut decided, mut questions) = (0, 0);
     for round in 0..300 {
-        let count = numbers.below(40) + 1;
+        let count = numbers.index(40) + 1;
         let rules: Vec<PlainRule> = (0..count)
             .map(|_| PlainRule::random(&mut numbers))
             .collect();
@@ -142,8 +129,8 @@ fn search_agrees_with_naive_model() {
         backwards.reverse();
         let other = super::rules(&text(&backwards));
         for _ in 0..60 {
-            let key = numbers.key(8);
-            let year = 1999 + u32::try_from(numbers.below(23)).unwrap();
+            let key = key(&mut numbers, 8);
+            let year = 1999 + u32::try_from(numbers.index(23)).unwrap();
             let sets: [&[&str]; 4] = [&[], &["staff"], &["guest"], &["guest", "staff"]];
             let groups = *numbers.pick(&sets);
             let visitor = Visitor::of_groups(groups.iter().map(|group| group.parse().unwrap()));

@@ -1,5 +1,7 @@
 //! Each form, letter by letter; and how it breaks off.
 
+use testing::FullDisk;
+
 use super::*;
 
 fn check(dialect: Dialect, query: &str, expected: &str) {
@@ -241,23 +243,6 @@ fn broken_captures_leave_no_end() {
     assert!(bytes.is_empty());
 }
 
-/// An output that takes some bytes, and fails then.
-struct FullDisk(usize);
-
-impl std::io::Write for FullDisk {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        if self.0 < bytes.len() {
-            return Err(std::io::ErrorKind::StorageFull.into());
-        }
-        self.0 -= bytes.len();
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        Ok(())
-    }
-}
-
 /// Fails if an output that fails goes unnoticed, wherever it fails.
 #[test]
 fn failing_outputs_are_errors() {
@@ -273,10 +258,18 @@ fn failing_outputs_are_errors() {
         };
         let (_, whole) = write_answer(&request, &context(), items(), Vec::new()).unwrap();
         for room in 0..whole.len() {
-            let failed = write_answer(&request, &context(), items(), FullDisk(room));
+            let failed = write_answer(&request, &context(), items(), FullDisk::with_room(room));
             assert!(failed.is_err(), "{query} {room}");
         }
-        assert!(write_answer(&request, &context(), items(), FullDisk(whole.len())).is_ok());
+        assert!(
+            write_answer(
+                &request,
+                &context(),
+                items(),
+                FullDisk::with_room(whole.len())
+            )
+            .is_ok()
+        );
     }
 }
 
