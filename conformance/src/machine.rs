@@ -11,15 +11,14 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
+use archive_bitarchive::testing::options;
 use archive_bitarchive::{AtticSettings, Entry, Node, NodeError, NodeOptions};
 use archive_durable::{VolumeProblem, directory};
 use archive_model::file_name::MANIFEST_NAME;
-use archive_model::{FileName, NodeId, ReplicaId, Root, UploadId, VolumeId};
+use archive_model::{FileName, Root, UploadId, VolumeId};
 use archive_proof::Admission;
-use archive_proof::testing::{signing_key, trust_in};
+use archive_proof::testing::signing_key;
 use jiff::Timestamp;
-use rustix::io::Errno;
-use rustix::thread::{self, CapabilitySet};
 
 pub mod acts;
 
@@ -74,16 +73,12 @@ impl Machine {
     /// Starts the node with a reserve on its volume, in bytes: with a large one there is no room for a second copy.
     pub fn start_with(&self, now: i64, reserve: u64) -> Result<Node> {
         let options = NodeOptions {
-            node: NodeId::new("n1")?,
-            replica: ReplicaId::new("one")?,
-            data: self.data(),
-            volumes: vec![self.disk()],
             reserve,
-            trust: trust_in(&signing_key()),
             attic: AtticSettings {
                 removals_per_hour: 1_000_000,
                 ..AtticSettings::default()
             },
+            ..options(&self.data(), vec![self.disk()])
         };
         let (node, _) = Node::open(options, Timestamp::from_second(now)?)?;
         Ok(node)
@@ -180,21 +175,6 @@ pub fn cut(node: &Node, name: &FileName, length: usize) -> Result<()> {
 pub fn come_back(node: &Node, name: &FileName) -> Result<Result<(), NodeError>> {
     let size = content(name)?.len() as u64;
     Ok(node.begin(&upload(name)?, name, size).map(drop))
-}
-
-/// Gives up root's right to write what is read-only, for this thread and its children, where the kernel lets it: a
-/// node does not run as root, and what only root can repeat is no retry.
-pub fn give_up_override() -> Result<()> {
-    let given_up = CapabilitySet::DAC_OVERRIDE;
-    match thread::remove_capability_from_bounding_set(given_up) {
-        Err(Errno::PERM) => return Ok(()),
-        other => other?,
-    }
-    let mut sets = thread::capabilities(None)?;
-    sets.effective.remove(given_up);
-    sets.permitted.remove(given_up);
-    sets.inheritable.remove(given_up);
-    Ok(thread::set_capabilities(None, sets)?)
 }
 
 /// Returns the reason why the node's volume was taken offline after a failed call; `None` if it was not.

@@ -63,8 +63,8 @@ fn name(text: &str) -> FileName {
 
 /// Returns a place for machines: in memory, where there is one. The work there is done as an ordinary user.
 fn scratch() -> TempDir {
-    machine::give_up_override().unwrap();
-    tempfile::tempdir_in("/dev/shm").unwrap_or_else(|_| tempfile::tempdir().unwrap())
+    testing::give_up_root();
+    archive_bitarchive::testing::directory()
 }
 
 /// A machine in the state in which the faults begin, and copies of it.

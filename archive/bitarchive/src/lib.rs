@@ -49,6 +49,8 @@ pub mod scrub;
 pub mod serve;
 pub mod settings;
 mod standing;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
 pub mod upload;
 pub mod verify;
 pub mod volumes;
@@ -65,14 +67,3 @@ pub use serve::{StartError, serve};
 pub use settings::{AtticSettings, InvalidSettings, Settings};
 pub use upload::Upload;
 pub use volumes::{Volume, Volumes, VolumesError};
-
-/// The directories of tests that are not about the disk: in memory, where a sync costs nothing. Disks that fail have tests
-/// of their own, and whole archives are tested on real ones.
-#[cfg(test)]
-mod testing {
-    /// Makes a directory for a test.
-    pub(crate) fn directory() -> tempfile::TempDir {
-        let in_memory = tempfile::tempdir_in("/dev/shm");
-        in_memory.or_else(|_none| tempfile::tempdir()).unwrap()
-    }
-}

@@ -9,72 +9,42 @@ use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::sync::Mutex;
 
-use archive_bitarchive::{AtticSettings, Condition, Entry, Layout, Node, NodeOptions, attic};
-use archive_durable::{Target, VolumeProblem, fault};
-use archive_model::{FileName, Groups, NodeId, ReplicaId, UploadId, VolumeId};
-use archive_proof::testing::{signing_key, trust_in};
-use archive_proof::{Admission, Envelope};
+use archive_bitarchive::testing::{self, Machine};
+use archive_bitarchive::{Condition, Entry, Layout, Node, attic};
+use archive_durable::{VolumeProblem, fault};
+use archive_model::{FileName, Groups, VolumeId};
+use archive_proof::Envelope;
 use jiff::Timestamp;
 
 /// The list of unreadable sectors is one per process.
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
-struct Machine {
-    directory: tempfile::TempDir,
+/// Makes a machine with the files `bad` and `good`.
+fn with_files() -> Machine {
+    readable();
+    let mut machine = Machine::new();
+    machine.now = now();
+    let (node, _) = machine.start();
+    for file in ["bad", "good"] {
+        let stored = machine.store(&node, file, &bytes(file));
+        stored.expect("stored");
+    }
+    machine
 }
 
-impl Machine {
-    fn new() -> Self {
-        readable();
-        let machine = Self {
-            directory: tempfile::tempdir().expect("a directory"),
-        };
-        for name in ["data", "disk"] {
-            std::fs::create_dir(machine.path(name)).expect("a directory");
-        }
-        let node = machine.start();
-        node.init_volume(&machine.path("disk"), &volume(), now())
-            .expect("a volume");
-        for file in ["bad", "good"] {
-            let mut receiving = node
-                .begin(&upload(file), &name(file), SIZE as u64)
-                .expect("begun");
-            receiving.write_all(&bytes(file)).expect("written");
-            receiving.commit(&admission(file), now()).expect("stored");
-        }
-        machine
-    }
+fn manifest(machine: &Machine, file: &str) -> PathBuf {
+    let file = machine.target(file).file;
+    file.with_file_name("manifest-blake3.txt")
+}
 
-    fn path(&self, name: &str) -> PathBuf {
-        self.directory.path().join(name)
-    }
+fn start(machine: &Machine) -> Node {
+    machine.start().0
+}
 
-    fn target(&self, file: &str) -> Target {
-        Layout::new(&self.path("disk")).target(&name(file))
-    }
-
-    fn manifest(&self, file: &str) -> PathBuf {
-        self.target(file).file.with_file_name("manifest-blake3.txt")
-    }
-
-    fn start(&self) -> Node {
-        let options = NodeOptions {
-            node: NodeId::new("n1").expect("an id"),
-            replica: ReplicaId::new("r").expect("an id"),
-            data: self.path("data"),
-            volumes: Vec::new(),
-            reserve: 0,
-            trust: trust_in(&signing_key()),
-            attic: AtticSettings::default(),
-        };
-        Node::open(options, now()).expect("a node").0
-    }
-
-    /// Starts with a catalog that is rebuilt.
-    fn start_anew(&self) -> Node {
-        std::fs::remove_dir_all(self.path("data/catalog")).expect("removed");
-        self.start()
-    }
+/// Starts with a catalog that is rebuilt.
+fn start_anew(machine: &Machine) -> Node {
+    std::fs::remove_dir_all(machine.path("data/catalog")).expect("removed");
+    start(machine)
 }
 
 const SIZE: usize = 40_000;
@@ -85,10 +55,6 @@ fn name(text: &str) -> FileName {
 
 fn volume() -> VolumeId {
     VolumeId::new("v1").expect("an id")
-}
-
-fn upload(file: &str) -> UploadId {
-    UploadId::new(&format!("u-{file}")).expect("an id")
 }
 
 fn now() -> Timestamp {
@@ -105,12 +71,7 @@ fn bytes(file: &str) -> Vec<u8> {
 }
 
 fn admission(file: &str) -> Envelope {
-    let admission = Admission {
-        admitted: now(),
-        upload: upload(file),
-        ..archive_proof::testing::admission(file, &bytes(file))
-    };
-    admission.sign(&signing_key()).expect("signed")
+    testing::sign(&testing::admission(file, &bytes(file), now()))
 }
 
 fn unreadable(paths: &[PathBuf]) {
@@ -148,12 +109,12 @@ fn serves(node: &Node, what: &str) {
 #[test]
 fn unreadable_sidecar_makes_one_file_unexpected() {
     let _one = ONE_AT_A_TIME.lock();
-    let machine = Machine::new();
+    let machine = with_files();
     unreadable(&[machine.target("bad").sidecar]);
-    let node = machine.start();
+    let node = start(&machine);
     serves(&node, "the catalog knows it");
     drop(node);
-    let node = machine.start_anew();
+    let node = start_anew(&machine);
     serves(&node, "the catalog was built again");
     let condition = entry(&node, "bad").row.condition;
     assert!(
@@ -169,7 +130,7 @@ fn unreadable_sidecar_makes_one_file_unexpected() {
         admission("bad").as_str()
     );
     drop(node);
-    let node = machine.start_anew();
+    let node = start_anew(&machine);
     assert_eq!(verify(&node, "bad").row.condition, Condition::Present);
 }
 
@@ -177,13 +138,13 @@ fn unreadable_sidecar_makes_one_file_unexpected() {
 #[test]
 fn unreadable_leftover_sidecar_hinders_nothing() {
     let _one = ONE_AT_A_TIME.lock();
-    let machine = Machine::new();
+    let machine = with_files();
     std::fs::remove_file(machine.target("bad").file).expect("removed");
     unreadable(&[machine.target("bad").sidecar]);
-    serves(&machine.start(), "the catalog knows it");
-    serves(&machine.start_anew(), "the catalog was built again");
+    serves(&start(&machine), "the catalog knows it");
+    serves(&start_anew(&machine), "the catalog was built again");
     readable();
-    let node = machine.start();
+    let node = start(&machine);
     assert!(matches!(
         entry(&node, "bad").row.condition,
         Condition::Missing { .. }
@@ -194,11 +155,11 @@ fn unreadable_leftover_sidecar_hinders_nothing() {
 #[test]
 fn unreadable_manifest_is_written_again() {
     let _one = ONE_AT_A_TIME.lock();
-    let machine = Machine::new();
-    let path = machine.manifest("bad");
+    let machine = with_files();
+    let path = manifest(&machine, "bad");
     let before = std::fs::read(&path).expect("a list");
     unreadable(std::slice::from_ref(&path));
-    let node = machine.start();
+    let node = start(&machine);
     serves(&node, "a manifest");
     assert_eq!(std::fs::read(&path).expect("a list"), before);
     drop(node);
@@ -206,30 +167,30 @@ fn unreadable_manifest_is_written_again() {
     readable();
     std::fs::remove_file(&path).expect("removed");
     std::fs::create_dir(&path).expect("made");
-    serves(&machine.start(), "a directory in the place of a manifest");
+    serves(&start(&machine), "a directory in the place of a manifest");
 }
 
 /// Fails if an inode on a bad sector costs more than its file.
 #[test]
 fn unreadable_inode_damages_one_file() {
     let _one = ONE_AT_A_TIME.lock();
-    let machine = Machine::new();
-    let node = machine.start();
+    let machine = with_files();
+    let node = start(&machine);
     fault::make_lost(vec![machine.target("bad").file]);
     assert!(is_unreadable_as_a_whole(&verify(&node, "bad")), "verified");
     serves(&node, "verified");
     drop(node);
-    let node = machine.start();
+    let node = start(&machine);
     serves(&node, "started");
     assert!(is_unreadable_as_a_whole(&entry(&node, "bad")), "started");
     drop(node);
-    let node = machine.start_anew();
+    let node = start_anew(&machine);
     serves(&node, "the catalog was built again");
     assert!(is_unreadable_as_a_whole(&entry(&node, "bad")), "anew");
     drop(node);
     // Not even the sidecar of the file says what it was.
     unreadable(&[machine.target("bad").sidecar]);
-    let node = machine.start_anew();
+    let node = start_anew(&machine);
     serves(&node, "nothing is known of it");
     let found = entry(&node, "bad");
     assert!(
@@ -238,14 +199,14 @@ fn unreadable_inode_damages_one_file() {
     );
     readable();
     drop(node);
-    let node = machine.start();
+    let node = start(&machine);
     assert_eq!(entry(&node, "bad").row.condition, Condition::Present);
 }
 
 #[test]
 fn odd_inodes_in_other_places_hinder_nothing() {
     let _one = ONE_AT_A_TIME.lock();
-    let machine = Machine::new();
+    let machine = with_files();
     let places = ["incoming/u9", "incoming/x.mend", "attic/.x", "attic/y"];
     let paths: Vec<PathBuf> = places
         .iter()
@@ -255,7 +216,7 @@ fn odd_inodes_in_other_places_hinder_nothing() {
         std::fs::write(path, "x").expect("written");
     }
     fault::make_lost(paths);
-    let node = machine.start();
+    let node = start(&machine);
     serves(&node, "odd inodes");
     node.reap(i64::MAX).expect("reaped");
     let layout = Layout::new(&machine.path("disk"));
@@ -267,12 +228,12 @@ fn odd_inodes_in_other_places_hinder_nothing() {
 #[test]
 fn a_volume_that_is_not_ready_says_why() {
     let _one = ONE_AT_A_TIME.lock();
-    let machine = Machine::new();
+    let machine = with_files();
     // No fault of one file: a directory of files is gone.
     let shelf = machine.target("bad").file;
     let shelf = shelf.parent().expect("a shelf");
     std::fs::rename(shelf, machine.path("away")).expect("moved");
-    let node = machine.start();
+    let node = start(&machine);
     let problem = |node: &Node| node.volume_set().find(&volume()).expect("known").problem;
     for _ in 0..2 {
         let found = problem(&node);

@@ -15,121 +15,69 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
-use archive_bitarchive::{
-    AtticSettings, Condition, Entry, Layout, MendOrder, MendReport, Node, NodeError, NodeOptions,
-};
+use archive_bitarchive::testing::Machine;
+use archive_bitarchive::{Condition, Entry, MendOrder, MendReport, Node, NodeError};
 use archive_durable::fault::{self, Fault, Plan};
-use archive_model::{FileName, Groups, NodeId, ReplicaId, Root, UploadId, VolumeId};
-use archive_proof::testing::{signing_key, trust_in};
-use archive_proof::{Admission, CopyBytes, TreeBuilder, encode};
+use archive_model::{FileName, Groups, Root, VolumeId};
+use archive_proof::{CopyBytes, TreeBuilder, encode};
 use jiff::Timestamp;
 use rustix::io::Errno;
-use rustix::thread::{self, CapabilitySet};
+use testing::give_up_root;
 
 /// The plan is one per process.
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
+const NAME: &str = "a.warc";
+
 const SIZE: usize = 5 * 16_384 + 77;
 
-struct Machine {
-    directory: tempfile::TempDir,
-    reserve: u64,
+/// Makes a machine with a good copy, and with this reserve on its disk from now on.
+fn with_copy(reserve: u64) -> Machine {
+    give_up_root();
+    let mut machine = Machine::new();
+    machine.now = now();
+    let (node, _) = machine.start();
+    machine.store(&node, NAME, &good()).expect("stored");
+    machine.options.reserve = reserve;
+    machine
 }
 
-impl Machine {
-    fn new(reserve: u64) -> Self {
-        give_up_override();
-        let machine = Self {
-            directory: tempfile::tempdir_in("/dev/shm")
-                .or_else(|_absent| tempfile::tempdir())
-                .expect("a directory"),
-            reserve,
-        };
-        for name in ["data", "disk"] {
-            std::fs::create_dir(machine.path(name)).expect("a directory");
-        }
-        let empty = Self {
-            reserve: 0,
-            ..machine
-        };
-        let node = empty.start();
-        let volume = VolumeId::new("v1").expect("an id");
-        node.volume_set()
-            .init(&empty.path("disk"), &volume)
-            .expect("a volume");
-        let signed = admission().sign(&signing_key()).expect("signed");
-        let upload = UploadId::new("u1").expect("an id");
-        let mut receiving = node.begin(&upload, &name(), SIZE as u64).expect("begun");
-        receiving.write_all(&good()).expect("written");
-        receiving.commit(&signed, now()).expect("stored");
-        Self { reserve, ..empty }
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.directory.path().join(name)
-    }
-
-    fn file(&self) -> PathBuf {
-        Layout::new(&self.path("disk")).target(&name()).file
-    }
-
-    fn start(&self) -> Node {
-        let options = NodeOptions {
-            node: NodeId::new("n1").expect("an id"),
-            replica: ReplicaId::new("one").expect("an id"),
-            data: self.path("data"),
-            volumes: vec![self.path("disk")],
-            reserve: self.reserve,
-            trust: trust_in(&signing_key()),
-            attic: AtticSettings::default(),
-        };
-        Node::open(options, now()).expect("the node starts").0
-    }
-
-    /// Damages the groups 1 and 5, and makes the file longer.
-    fn damage(&self) {
-        let path = self.file();
-        std::fs::remove_file(&path).expect("removed");
-        std::fs::write(&path, damaged()).expect("written");
-        let sealed = std::os::unix::fs::PermissionsExt::from_mode(0o444);
-        std::fs::set_permissions(&path, sealed).expect("read-only");
-    }
-
-    fn content(&self) -> Vec<u8> {
-        std::fs::read(self.file()).expect("the final name is never without a file")
-    }
-
-    fn names(&self, directory: &str) -> Vec<String> {
-        let listed = std::fs::read_dir(self.path(directory)).expect("listed");
-        listed
-            .map(|entry| {
-                entry
-                    .expect("an entry")
-                    .file_name()
-                    .to_string_lossy()
-                    .into_owned()
-            })
-            .collect()
-    }
+fn start(machine: &Machine) -> Node {
+    machine.start().0
 }
 
-/// Drops the rights of root, if the kernel allows it: a node does not run as root, and read-only files are so for it too.
-fn give_up_override() {
-    for given_up in [CapabilitySet::DAC_OVERRIDE, CapabilitySet::DAC_READ_SEARCH] {
-        if thread::remove_capability_from_bounding_set(given_up).is_err() {
-            return;
-        }
-    }
-    let given_up = CapabilitySet::DAC_OVERRIDE | CapabilitySet::DAC_READ_SEARCH;
-    let mut sets = thread::capabilities(None).expect("capabilities");
-    sets.effective.remove(given_up);
-    sets.permitted.remove(given_up);
-    sets.inheritable.remove(given_up);
-    thread::set_capabilities(None, sets).expect("given up");
+fn file(machine: &Machine) -> PathBuf {
+    machine.target(NAME).file
+}
+
+/// Damages the groups 1 and 5, and makes the file longer.
+fn damage(machine: &Machine) {
+    let path = file(machine);
+    std::fs::remove_file(&path).expect("removed");
+    std::fs::write(&path, damaged()).expect("written");
+    let sealed = std::os::unix::fs::PermissionsExt::from_mode(0o444);
+    std::fs::set_permissions(&path, sealed).expect("read-only");
+}
+
+fn read(machine: &Machine) -> Vec<u8> {
+    std::fs::read(file(machine)).expect("the final name is never without a file")
+}
+
+fn names(machine: &Machine, directory: &str) -> Vec<String> {
+    let listed = std::fs::read_dir(machine.path(directory)).expect("listed");
+    listed
+        .map(|entry| {
+            entry
+                .expect("an entry")
+                .file_name()
+                .to_string_lossy()
+                .into_owned()
+        })
+        .collect()
 }
 
 fn name() -> FileName {
-    FileName::new("a.warc").expect("a name")
+    FileName::new(NAME).expect("a name")
 }
 
 fn now() -> Timestamp {
@@ -153,14 +101,6 @@ fn damaged() -> Vec<u8> {
 
 fn root() -> Root {
     Root::from_bytes(*blake3::hash(&good()).as_bytes())
-}
-
-fn admission() -> Admission {
-    Admission {
-        admitted: now(),
-        upload: UploadId::new("u1").expect("an id"),
-        ..archive_proof::testing::admission(name().as_str(), &good())
-    }
 }
 
 fn on(_bytes: u64) -> ControlFlow<()> {
@@ -204,7 +144,7 @@ fn groups() -> Groups {
 
 /// Clears the poison that a failing disk leaves.
 fn start_again(machine: &Machine) -> Node {
-    let node = machine.start();
+    let node = start(machine);
     let volume = VolumeId::new("v1").expect("an id");
     node.clear(&volume, now()).expect("cleared");
     node
@@ -213,9 +153,9 @@ fn start_again(machine: &Machine) -> Node {
 fn at_every_call(reserve: u64) {
     let _one = ONE_AT_A_TIME.lock();
     fault::arm(None);
-    let machine = Machine::new(reserve);
-    let node = machine.start();
-    machine.damage();
+    let machine = with_copy(reserve);
+    let node = start(&machine);
+    damage(&machine);
     verify(&node).expect("verified");
     fault::arm(None);
     mend(&node, &groups()).expect("nothing fails");
@@ -230,9 +170,9 @@ fn at_every_call(reserve: u64) {
         ] {
             let is_full = matches!(fault, Fault::Fail(_));
             fault::arm(None);
-            let machine = Machine::new(reserve);
-            let node = machine.start();
-            machine.damage();
+            let machine = with_copy(reserve);
+            let node = start(&machine);
+            damage(&machine);
             verify(&node).expect("verified");
             fault::arm(Some(Plan {
                 at,
@@ -242,14 +182,14 @@ fn at_every_call(reserve: u64) {
             let result = mend(&node, &groups());
             fault::arm(None);
             let what = format!("{fault:?} at call {at} of {calls}: {result:?}");
-            let content = machine.content();
+            let content = read(&machine);
             let is_old = content == damaged();
             if reserve == 0 {
                 assert!(is_old || content == good(), "{what}");
             }
             if content == good() || !is_old {
                 assert!(
-                    !machine.names("disk/attic").is_empty(),
+                    !names(&machine, "disk/attic").is_empty(),
                     "{what}: no evidence"
                 );
             }
@@ -263,19 +203,19 @@ fn at_every_call(reserve: u64) {
             }
             drop(node);
             let node = start_again(&machine);
-            let content = machine.content();
+            let content = read(&machine);
             assert!(
                 content == damaged() || content == good(),
                 "{what}: after the start"
             );
-            assert_eq!(machine.names("disk/incoming"), [""; 0], "{what}");
+            assert_eq!(names(&machine, "disk/incoming"), [""; 0], "{what}");
             ends[usize::from(content == good()) + usize::from(result.is_ok())] += 1;
             let entry = verify(&node).expect("verified");
             let is_present = entry.row.condition == Condition::Present;
             assert_eq!(is_present, content == good(), "{what}: {entry:?}");
             if !is_present {
                 mend(&node, &groups()).expect("nothing fails");
-                assert_eq!(machine.content(), good(), "{what}");
+                assert_eq!(read(&machine), good(), "{what}");
             }
         }
     }
@@ -304,10 +244,10 @@ fn unreadable_groups_are_mended_without_blaming_volume() {
     let _one = ONE_AT_A_TIME.lock();
     fault::arm(None);
     for reserve in [0, u64::MAX] {
-        let machine = Machine::new(reserve);
-        let node = machine.start();
+        let machine = with_copy(reserve);
+        let node = start(&machine);
         let bad = |ranges: &[std::ops::Range<u64>]| {
-            let file = machine.file();
+            let file = file(&machine);
             fault::make_unreadable(
                 ranges
                     .iter()
@@ -344,7 +284,7 @@ fn unreadable_groups_are_mended_without_blaming_volume() {
         if reserve == 0 {
             let mended = mend(&node, unreadable).expect("mended");
             assert_eq!(mended.groups, 3);
-            let attic = machine.names("disk/attic");
+            let attic = names(&machine, "disk/attic");
             let place = machine.path("disk/attic").join(&attic[0]);
             let text = std::fs::read(place.join("a.warc.pos.mend")).expect("read");
             let positions: serde_json::Value = serde_json::from_slice(&text).expect("JSON");
@@ -359,7 +299,7 @@ fn unreadable_groups_are_mended_without_blaming_volume() {
             verify(&node).expect("verified").row.condition,
             Condition::Present
         );
-        assert_eq!(machine.content(), good());
+        assert_eq!(read(&machine), good());
     }
 }
 
@@ -368,11 +308,11 @@ fn unreadable_groups_are_mended_without_blaming_volume() {
 fn file_without_permission_is_mended_whole() {
     let _one = ONE_AT_A_TIME.lock();
     fault::arm(None);
-    let machine = Machine::new(0);
-    let node = machine.start();
+    let machine = with_copy(0);
+    let node = start(&machine);
     let nothing = std::os::unix::fs::PermissionsExt::from_mode(0o000);
-    std::fs::set_permissions(machine.file(), nothing).expect("set");
-    if std::fs::File::open(machine.file()).is_ok() {
+    std::fs::set_permissions(file(&machine), nothing).expect("set");
+    if std::fs::File::open(file(&machine)).is_ok() {
         // Past the harness, which shows nothing of a test that did not fail.
         let line = "SKIPPED: a file without permission is mended: root reads everything here\n";
         std::io::stderr().write_all(line.as_bytes()).expect("said");
@@ -384,8 +324,8 @@ fn file_without_permission_is_mended_whole() {
         matches!(&entry.row.condition, Condition::Damaged { unreadable, .. } if *unreadable == all);
     assert!(is_unreadable, "{entry:?}");
     mend(&node, &all).expect("mended");
-    assert_eq!(machine.content(), good());
-    assert_read_only(&machine.file());
+    assert_eq!(read(&machine), good());
+    assert_read_only(&file(&machine));
 }
 
 fn assert_read_only(path: &Path) {

@@ -27,9 +27,10 @@ pub(crate) struct Image {
 impl Image {
     /// Makes a file system of this size, in memory where there is room, and mounts it.
     pub(crate) fn new(size: &str, options: &[&str]) -> Self {
-        let place =
-            tempfile::tempdir_in("/dev/shm").unwrap_or_else(|_| tempfile::tempdir().unwrap());
-        let image = Self { place, disk: None };
+        let image = Self {
+            place: archive_bitarchive::testing::directory(),
+            disk: None,
+        };
         let file = image.file();
         run("truncate", &["-s", size, text(&file)]);
         run(

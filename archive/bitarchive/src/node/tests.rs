@@ -2,7 +2,6 @@
 #![expect(clippy::disallowed_methods, reason = "tests make and damage files")]
 
 use archive_model::Root;
-use archive_proof::testing::{signing_key, trust_in};
 use archive_proof::{Admission, Envelope, SigningKey};
 
 use std::path::Path;
@@ -11,6 +10,7 @@ use std::sync::Arc;
 use super::*;
 use crate::catalog::Condition;
 use crate::reconcile::ReconcileReport;
+use crate::testing::{Machine, sign};
 
 mod adopt;
 mod answered;
@@ -31,78 +31,7 @@ mod verify;
 mod versions;
 mod walk;
 
-/// A node's machine: its disks and data directory survive the node.
-struct Machine {
-    directory: tempfile::TempDir,
-    key: SigningKey,
-}
-
 impl Machine {
-    fn new() -> Self {
-        let machine = Self {
-            directory: crate::testing::directory(),
-            key: signing_key(),
-        };
-        for name in ["data", "disk"] {
-            std::fs::create_dir(machine.path(name)).unwrap();
-        }
-        machine
-            .start()
-            .0
-            .volume_set()
-            .init(&machine.path("disk"), &VolumeId::new("v1").unwrap())
-            .unwrap();
-        machine
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.directory.path().join(name)
-    }
-
-    fn start(&self) -> (Node, ReconcileReport) {
-        self.start_with(AtticSettings::default())
-    }
-
-    fn start_with(&self, attic: AtticSettings) -> (Node, ReconcileReport) {
-        let options = NodeOptions {
-            attic,
-            ..self.start_options()
-        };
-        Node::open(options, now()).unwrap()
-    }
-
-    fn start_options(&self) -> NodeOptions {
-        NodeOptions {
-            node: NodeId::new("n1").unwrap(),
-            replica: ReplicaId::new("one").unwrap(),
-            data: self.path("data"),
-            volumes: vec![self.path("disk")],
-            reserve: 0,
-            trust: trust_in(&self.key),
-            attic: AtticSettings::default(),
-        }
-    }
-
-    fn target(&self, file: &str) -> archive_durable::Target {
-        Layout::new(&self.path("disk")).target(&name(file))
-    }
-
-    fn sign(&self, admission: &Admission) -> Envelope {
-        admission.sign(&self.key).unwrap()
-    }
-
-    fn store(&self, node: &Node, file: &str, bytes: &[u8]) -> Result<Entry, NodeError> {
-        let upload = format!("u-{}", file.replace('.', "-"));
-        let signed = self.sign(&admission(file, bytes, &upload));
-        let mut receiving = node.begin(
-            &UploadId::new(&upload).unwrap(),
-            &name(file),
-            bytes.len() as u64,
-        )?;
-        receiving.write_all(bytes)?;
-        receiving.commit(&signed, now())
-    }
-
     fn incoming(&self) -> usize {
         std::fs::read_dir(self.path("disk/incoming"))
             .unwrap()
@@ -112,9 +41,8 @@ impl Machine {
 
 fn admission(file: &str, bytes: &[u8], upload: &str) -> Admission {
     Admission {
-        admitted: now(),
         upload: UploadId::new(upload).unwrap(),
-        ..archive_proof::testing::admission(file, bytes)
+        ..crate::testing::admission(file, bytes, now())
     }
 }
 
@@ -188,19 +116,19 @@ fn bytes_that_are_not_admitted_get_no_name() {
     let good = admission("a", &bytes(20_000), "u1");
     let other = SigningKey::from_seed([8; 32]);
     let cases = [
-        machine.sign(&Admission {
+        sign(&Admission {
             name: name("b"),
             ..good.clone()
         }),
-        machine.sign(&Admission {
+        sign(&Admission {
             size: 19_999,
             ..good.clone()
         }),
-        machine.sign(&Admission {
+        sign(&Admission {
             root: Root::from_bytes([0; 32]),
             ..good.clone()
         }),
-        machine.sign(&Admission {
+        sign(&Admission {
             upload: UploadId::new("u2").unwrap(),
             ..good.clone()
         }),
@@ -270,7 +198,7 @@ fn cut_upload_resumes_and_abandoned_one_is_reaped() {
     assert_eq!(node.reap(i64::MAX).unwrap(), 0, "it is being received");
     receiving.write_all(&content[65_536..]).unwrap();
     receiving
-        .commit(&machine.sign(&admission("a", &content, "u1")), now())
+        .commit(&sign(&admission("a", &content, "u1")), now())
         .unwrap();
     let other = UploadId::new("u2").unwrap();
     let mut receiving = node.begin(&other, &name("b"), 50_000).unwrap();

@@ -4,26 +4,23 @@
 use std::path::PathBuf;
 
 use archive_daemon::Metrics;
-use archive_model::{FileName, NodeId, ReplicaId, Root, UploadId, VolumeId};
-use archive_proof::Admission;
-use archive_proof::testing::{admission, signing_key, trust_in};
+use archive_model::{FileName, Root, VolumeId};
 use proto_archive::wire::attic_item::Kind as AtticKind;
 use proto_archive::wire::set_volume_request::Order;
 use tokio_stream::StreamExt;
 
 use super::*;
 use crate::metrics::Instruments;
-use crate::node::NodeOptions;
 use crate::scrub::Control;
-use crate::settings::AtticSettings;
 use crate::settings::ScrubSettings;
+use crate::testing::Machine;
 
 mod bounds;
 mod hostile;
 mod notifier;
 
 struct TestDoor {
-    directory: tempfile::TempDir,
+    machine: Machine,
     door: Door,
 }
 
@@ -50,23 +47,13 @@ impl JobRunner for NoJobs {
 
 impl TestDoor {
     fn new() -> Self {
-        let directory = crate::testing::directory();
-        for name in ["data", "one", "two"] {
-            std::fs::create_dir(directory.path().join(name)).unwrap();
-        }
-        let options = NodeOptions {
-            node: NodeId::new("n1").unwrap(),
-            replica: ReplicaId::new("r").unwrap(),
-            data: directory.path().join("data"),
-            volumes: Vec::new(),
-            reserve: 0,
-            trust: trust_in(&signing_key()),
-            attic: AtticSettings::default(),
-        };
         let clock = Clock::system();
+        let mut machine = Machine::with_disks(&["one", "two"]);
+        machine.now = clock.now();
+        let options = &machine.options;
         let scrub = Control::open(&options.data, ScrubSettings::default(), clock.now());
         let instruments = Instruments::new(&Metrics::new(), &options.node).unwrap();
-        let (node, _) = Node::open(options, clock.now()).unwrap();
+        let (node, _) = machine.start();
         let (node, tasks) = (Arc::new(node), Tasks::new());
         let notifier = Arc::new(notifier::unheard(&node, &clock));
         let door = Door {
@@ -79,11 +66,11 @@ impl TestDoor {
             tasks,
             idle: Duration::from_mins(1),
         };
-        Self { directory, door }
+        Self { machine, door }
     }
 
     fn path(&self, name: &str) -> PathBuf {
-        self.directory.path().join(name)
+        self.machine.path(name)
     }
 
     async fn order(
@@ -117,23 +104,8 @@ impl TestDoor {
 
     /// Stores a file and returns its admission.
     fn store(&self, name: &str, bytes: &[u8]) -> String {
-        let name = FileName::new(name).unwrap();
-        let upload = UploadId::new("u1").unwrap();
-        let signed = Admission {
-            admitted: self.door.clock.now(),
-            upload: upload.clone(),
-            ..admission(name.as_str(), bytes)
-        }
-        .sign(&signing_key())
-        .unwrap();
-        let mut receiving = self
-            .door
-            .node
-            .begin(&upload, &name, bytes.len() as u64)
-            .unwrap();
-        receiving.write_all(bytes).unwrap();
-        receiving.commit(&signed, self.door.clock.now()).unwrap();
-        signed.as_str().to_owned()
+        let entry = self.machine.store(&self.door.node, name, bytes).unwrap();
+        self.door.node.admission(&entry).unwrap()
     }
 
     async fn attic(&self, name: &str) -> (Vec<wire::AtticItem>, wire::files_response::End) {

@@ -4,48 +4,37 @@
 use archive_durable::volume::LABEL_NAME;
 
 use super::*;
+use crate::node::NodeOptions;
+use crate::testing::Machine;
 
-struct Machine {
-    directory: tempfile::TempDir,
+/// Opens the volumes of a machine, as its node does.
+fn open(machine: &Machine) -> Volumes {
+    let NodeOptions {
+        node,
+        replica,
+        data,
+        ..
+    } = &machine.options;
+    let paths = ["a", "b"].map(|disk| machine.path(disk));
+    let volumes = Volumes::open(node, replica, data, &paths).unwrap();
+    look_again(&volumes);
+    volumes
 }
 
-impl Machine {
-    fn new() -> Self {
-        let directory = crate::testing::directory();
-        for name in ["a", "b", "data"] {
-            std::fs::create_dir(directory.path().join(name)).unwrap();
-        }
-        Self { directory }
-    }
+fn with_two_volumes() -> Machine {
+    let machine = Machine::with_disks(&["a", "b"]);
+    let volumes = open(&machine);
+    volumes.init(&machine.path("a"), &id("va")).unwrap();
+    volumes.init(&machine.path("b"), &id("vb")).unwrap();
+    assert_eq!(volumes.online().len(), 2);
+    machine
+}
 
-    fn path(&self, name: &str) -> PathBuf {
-        self.directory.path().join(name)
-    }
-
-    fn start(&self) -> Volumes {
-        let node = NodeId::new("n1").unwrap();
-        let replica = ReplicaId::new("one").unwrap();
-        let paths = [self.path("a"), self.path("b")];
-        let volumes = Volumes::open(&node, &replica, &self.path("data"), &paths).unwrap();
-        look_again(&volumes);
-        volumes
-    }
-
-    fn with_two_volumes() -> Self {
-        let machine = Self::new();
-        let volumes = machine.start();
-        volumes.init(&machine.path("a"), &id("va")).unwrap();
-        volumes.init(&machine.path("b"), &id("vb")).unwrap();
-        assert_eq!(volumes.online().len(), 2);
-        machine
-    }
-
-    fn swap(&self, one: &str, other: &str) {
-        let aside = self.path("aside");
-        std::fs::rename(self.path(one), &aside).unwrap();
-        std::fs::rename(self.path(other), self.path(one)).unwrap();
-        std::fs::rename(&aside, self.path(other)).unwrap();
-    }
+fn swap(machine: &Machine, one: &str, other: &str) {
+    let aside = machine.path("aside");
+    std::fs::rename(machine.path(one), &aside).unwrap();
+    std::fs::rename(machine.path(other), machine.path(one)).unwrap();
+    std::fs::rename(&aside, machine.path(other)).unwrap();
 }
 
 /// Looks again, and takes the volumes online that are there: these tests have no catalog.
@@ -68,8 +57,8 @@ fn problem(volumes: &Volumes, volume: &str) -> Option<VolumeProblem> {
 /// Fails if a directory without a label is used as a volume.
 #[test]
 fn empty_directory_is_offline_until_initialised() {
-    let machine = Machine::new();
-    let volumes = machine.start();
+    let machine = Machine::with_disks(&["a", "b"]);
+    let volumes = open(&machine);
     assert!(
         volumes
             .all()
@@ -83,14 +72,14 @@ fn empty_directory_is_offline_until_initialised() {
     ));
     Layout::new(&machine.path("b")).make().unwrap();
     volumes.init(&machine.path("b"), &id("vb")).unwrap();
-    assert_eq!(machine.start().online().len(), 1, "known after a restart");
+    assert_eq!(open(&machine).online().len(), 1, "known after a restart");
 }
 
 /// Fails if an unmounted disk looks like mass loss, or does not come back.
 #[test]
 fn empty_mount_point_takes_volume_offline() {
-    let machine = Machine::with_two_volumes();
-    let volumes = machine.start();
+    let machine = with_two_volumes();
+    let volumes = open(&machine);
     std::fs::rename(machine.path("a"), machine.path("unmounted")).unwrap();
     std::fs::create_dir(machine.path("a")).unwrap();
     look_again(&volumes);
@@ -106,9 +95,9 @@ fn empty_mount_point_takes_volume_offline() {
 /// Fails if files are written to a disk that is mounted in the place of another.
 #[test]
 fn swapped_disks_are_offline_until_adopted() {
-    let machine = Machine::with_two_volumes();
-    machine.swap("a", "b");
-    let volumes = machine.start();
+    let machine = with_two_volumes();
+    swap(&machine, "a", "b");
+    let volumes = open(&machine);
     assert!(matches!(
         problem(&volumes, "va"),
         Some(VolumeProblem::Swapped { .. })
@@ -129,13 +118,13 @@ fn swapped_disks_are_offline_until_adopted() {
 
 #[test]
 fn an_older_copy_of_a_disk_is_refused() {
-    let machine = Machine::with_two_volumes();
+    let machine = with_two_volumes();
     let label = machine.path("a").join(LABEL_NAME);
     let old = std::fs::read(&label).unwrap();
-    machine.start().adopt(&machine.path("a")).unwrap();
+    open(&machine).adopt(&machine.path("a")).unwrap();
     std::fs::write(&label, old).unwrap();
     assert_eq!(
-        problem(&machine.start(), "va"),
+        problem(&open(&machine), "va"),
         Some(VolumeProblem::OlderGeneration { found: 1, seen: 2 })
     );
 }
@@ -143,10 +132,10 @@ fn an_older_copy_of_a_disk_is_refused() {
 /// Fails if a new disk at the path of an old one makes the node forget the old one.
 #[test]
 fn new_disk_hides_no_old_volume() {
-    let machine = Machine::with_two_volumes();
+    let machine = with_two_volumes();
     std::fs::rename(machine.path("a"), machine.path("broken")).unwrap();
     std::fs::create_dir(machine.path("a")).unwrap();
-    let volumes = machine.start();
+    let volumes = open(&machine);
     volumes.init(&machine.path("a"), &id("vc")).unwrap();
     assert!(matches!(
         problem(&volumes, "va"),
@@ -158,8 +147,8 @@ fn new_disk_hides_no_old_volume() {
 /// Fails if a volume is written to after a failed sync, or a full disk takes it offline.
 #[test]
 fn failed_sync_poisons_and_full_disk_not() {
-    let machine = Machine::with_two_volumes();
-    let volumes = machine.start();
+    let machine = with_two_volumes();
+    let volumes = open(&machine);
     let full = DiskError::new(
         "write",
         Path::new("x"),
@@ -173,7 +162,7 @@ fn failed_sync_poisons_and_full_disk_not() {
         std::io::Error::from_raw_os_error(5),
     );
     volumes.blame(&id("va"), &failed).unwrap();
-    let volumes = machine.start();
+    let volumes = open(&machine);
     assert!(matches!(
         problem(&volumes, "va"),
         Some(VolumeProblem::Poisoned(_))
@@ -181,26 +170,26 @@ fn failed_sync_poisons_and_full_disk_not() {
     assert_eq!(volumes.choose(1).unwrap().unwrap().0, id("vb"));
     volumes.clear(&id("va")).unwrap();
     assert_eq!(look_again(&volumes), [id("va")]);
-    assert_eq!(problem(&machine.start(), "va"), None);
+    assert_eq!(problem(&open(&machine), "va"), None);
 }
 
 /// Fails if a file is sent to a volume that cannot take it.
 #[test]
 fn full_or_read_only_volume_is_not_chosen() {
-    let machine = Machine::with_two_volumes();
-    let volumes = machine.start();
+    let machine = with_two_volumes();
+    let volumes = open(&machine);
     assert!(volumes.choose(u64::MAX).unwrap().is_none());
     volumes.set_mode(&id("va"), Mode::ReadOnly).unwrap();
     volumes.set_mode(&id("vb"), Mode::Draining).unwrap();
     assert!(volumes.choose(1).unwrap().is_none());
     volumes.set_mode(&id("vb"), Mode::ReadWrite).unwrap();
-    assert!(machine.start().choose(1).unwrap().is_some());
+    assert!(open(&machine).choose(1).unwrap().is_some());
 }
 
 /// Fails if a node with a damaged memory accepts any disk at its paths.
 #[test]
 fn damaged_memory_is_refused() {
-    let machine = Machine::with_two_volumes();
+    let machine = with_two_volumes();
     std::fs::write(machine.path("data/volumes.json"), "{").unwrap();
     let node = NodeId::new("n1").unwrap();
     let replica = ReplicaId::new("one").unwrap();
@@ -211,8 +200,8 @@ fn damaged_memory_is_refused() {
 /// Fails if a node that has run out of open files takes its volumes offline.
 #[test]
 fn exhausted_node_keeps_its_volumes_online() {
-    let machine = Machine::with_two_volumes();
-    let volumes = machine.start();
+    let machine = with_two_volumes();
+    let volumes = open(&machine);
     let exhausted = DiskError::new(
         "open",
         Path::new("x"),
@@ -232,8 +221,8 @@ fn exhausted_node_keeps_its_volumes_online() {
 /// Fails if a look at the disks overwrites an order that came meanwhile.
 #[test]
 fn orders_during_a_look_are_not_undone() {
-    let machine = Machine::with_two_volumes();
-    let volumes = machine.start();
+    let machine = with_two_volumes();
+    let volumes = open(&machine);
     let failed = DiskError::new(
         "fsync",
         Path::new("x"),
@@ -266,8 +255,8 @@ fn orders_during_a_look_are_not_undone() {
 /// them is complained of.
 #[test]
 fn unlisted_volume_is_said_while_it_takes_files() {
-    let machine = Machine::with_two_volumes();
-    drop(machine.start());
+    let machine = with_two_volumes();
+    drop(open(&machine));
     let (node, replica) = (NodeId::new("n1").unwrap(), ReplicaId::new("one").unwrap());
     let (data, paths) = (machine.path("data"), [machine.path("b")]);
     let volumes = Volumes::open(&node, &replica, &data, &paths).unwrap();

@@ -9,19 +9,16 @@
 
 mod names;
 
-use std::path::PathBuf;
-
 use archive_bitarchive::attic::{self, AtticId, Cause, Item, ItemReference, Removal};
-use archive_bitarchive::{AtticSettings, Condition, Layout, Node, NodeError, NodeOptions};
+use archive_bitarchive::testing::{self, Machine};
+use archive_bitarchive::{AtticSettings, Condition, Node, NodeError};
 use archive_daemon::Period;
+use archive_durable::VolumeProblem;
 use archive_durable::fault::{self, Fault, Plan};
-use archive_durable::{Target, VolumeProblem};
-use archive_model::{FileName, NodeId, ReplicaId, Root, UploadId, VolumeId};
-use archive_proof::testing::{signing_key, trust_in};
-use archive_proof::{Admission, Envelope};
+use archive_model::{FileName, Root, UploadId, VolumeId};
+use archive_proof::Envelope;
 use jiff::Timestamp;
 use rustix::io::Errno;
-use tempfile::TempDir;
 
 /// The fault of the call.
 const FAULTS: [Fault; 3] = [
@@ -30,13 +27,15 @@ const FAULTS: [Fault; 3] = [
     Fault::Fail(Errno::NOSPC),
 ];
 
+const NAME: &str = "a.warc";
+
 const SIZE: usize = 50_000;
 
 /// The plan is one per process.
 static ONE_AT_A_TIME: std::sync::Mutex<()> = std::sync::Mutex::new(());
 
 fn name() -> FileName {
-    FileName::new("a.warc").expect("a name")
+    FileName::new(NAME).expect("a name")
 }
 
 fn volume(text: &str) -> VolumeId {
@@ -60,91 +59,49 @@ fn root() -> Root {
 }
 
 fn upload() -> UploadId {
-    UploadId::new("u1").expect("an id")
+    testing::admission(NAME, &bytes(), now()).upload
 }
 
 fn admission() -> Envelope {
-    let admission = Admission {
-        admitted: now(),
-        upload: upload(),
-        ..archive_proof::testing::admission(name().as_str(), &bytes())
+    testing::sign(&testing::admission(NAME, &bytes(), now()))
+}
+
+/// Makes a machine with the volume `v1` and an empty disk, on which nobody waits before removing.
+fn with_volume() -> Machine {
+    let mut machine = Machine::with_disks(&["one", "two"]);
+    machine.now = now();
+    machine.options.attic = AtticSettings {
+        min_age: Period::from_secs(0),
+        removals_per_hour: 1000,
+        ..AtticSettings::default()
     };
-    admission.sign(&signing_key()).expect("signed")
+    machine.init("v1", "one");
+    machine
 }
 
-struct Machine {
-    directory: TempDir,
+fn start(machine: &Machine) -> Node {
+    machine.start().0
 }
 
-impl Machine {
-    fn new() -> Self {
-        let directory = tempfile::tempdir_in("/dev/shm")
-            .or_else(|_| tempfile::tempdir())
-            .expect("a directory");
-        let machine = Self { directory };
-        for name in ["data", "one", "two"] {
-            std::fs::create_dir(machine.path(name)).expect("a directory");
+/// Starts again, after people have cleared poisoned volumes.
+fn start_again(machine: &Machine) -> Node {
+    let node = start(machine);
+    for known in node.volumes() {
+        if let (Some(id), Some(VolumeProblem::Poisoned(_))) = (&known.id, &known.problem) {
+            node.clear(id, now()).expect("cleared");
         }
-        let node = machine.start();
-        node.init_volume(&machine.path("one"), &volume("v1"), now())
-            .expect("a volume");
-        drop(node);
-        machine
     }
+    node
+}
 
-    fn path(&self, name: &str) -> PathBuf {
-        self.directory.path().join(name)
-    }
+fn store(machine: &Machine) {
+    let stored = machine.store(&start(machine), NAME, &bytes());
+    stored.expect("stored");
+}
 
-    fn target(&self) -> Target {
-        Layout::new(&self.path("one")).target(&name())
-    }
-
-    fn start(&self) -> Node {
-        self.open().expect("a node")
-    }
-
-    fn open(&self) -> Result<Node, NodeError> {
-        let options = NodeOptions {
-            node: NodeId::new("n1").expect("an id"),
-            replica: ReplicaId::new("r").expect("an id"),
-            data: self.path("data"),
-            volumes: Vec::new(),
-            reserve: 0,
-            trust: trust_in(&signing_key()),
-            attic: AtticSettings {
-                min_age: Period::from_secs(0),
-                removals_per_hour: 1000,
-                ..AtticSettings::default()
-            },
-        };
-        Node::open(options, now()).map(|(node, _)| node)
-    }
-
-    /// Starts again, after people have cleared poisoned volumes.
-    fn start_again(&self) -> Node {
-        let node = self.start();
-        for known in node.volumes() {
-            if let (Some(id), Some(VolumeProblem::Poisoned(_))) = (&known.id, &known.problem) {
-                node.clear(id, now()).expect("cleared");
-            }
-        }
-        node
-    }
-
-    fn store(&self) {
-        let node = self.start();
-        let mut receiving = node
-            .begin(&upload(), &name(), SIZE as u64)
-            .expect("an upload");
-        receiving.write_all(&bytes()).expect("written");
-        receiving.commit(&admission(), now()).expect("stored");
-    }
-
-    fn store_and_put_aside(&self) {
-        self.store();
-        put_aside(&self.start()).expect("put aside");
-    }
+fn store_and_put_aside(machine: &Machine) {
+    store(machine);
+    put_aside(&start(machine)).expect("put aside");
 }
 
 fn items(node: &Node) -> Vec<Item> {
@@ -202,7 +159,7 @@ fn adopt(node: &Node) -> Result<(), NodeError> {
 
 /// Returns whether the file is under its name, and checks every promise that holds on either side.
 fn is_under_its_name(machine: &Machine, node: &Node, what: &str) -> bool {
-    let target = machine.target();
+    let target = machine.target(NAME);
     let is_there = target.file.try_exists().expect("a look");
     let entries = node.find(&name()).expect("entries");
     assert_eq!(entries.len(), usize::from(is_there), "{what}: {entries:?}");
@@ -230,9 +187,9 @@ fn at_every_call(
     for fault in FAULTS {
         let mut at = first;
         loop {
-            let machine = Machine::new();
+            let machine = with_volume();
             prepare(&machine);
-            let node = machine.start();
+            let node = start(&machine);
             fault::arm(Some(Plan {
                 at,
                 operation: None,
@@ -261,10 +218,10 @@ fn node_recovers_from_any_failing_call() {
     at_every_call(
         "put aside",
         0,
-        Machine::store,
+        store,
         |_, node| put_aside(node),
         |machine, what, is_done| {
-            let node = machine.start_again();
+            let node = start_again(machine);
             let is_back = is_under_its_name(machine, &node, what);
             assert!(!(is_done && is_back), "{what}");
             if is_back {
@@ -277,10 +234,10 @@ fn node_recovers_from_any_failing_call() {
     at_every_call(
         "take back",
         0,
-        Machine::store_and_put_aside,
+        store_and_put_aside,
         |_, node| take_back(node),
         |machine, what, is_done| {
-            let node = machine.start_again();
+            let node = start_again(machine);
             let is_back = is_under_its_name(machine, &node, what);
             assert!(is_back || !is_done, "{what}");
             if !is_back {
@@ -292,10 +249,10 @@ fn node_recovers_from_any_failing_call() {
     at_every_call(
         "purge",
         0,
-        Machine::store_and_put_aside,
+        store_and_put_aside,
         |_, node| purge(node),
         |machine, what, is_done| {
-            let node = machine.start_again();
+            let node = start_again(machine);
             assert!(node.find(&name()).expect("entries").is_empty(), "{what}");
             assert!(items(&node).is_empty() || !is_done, "{what}");
             if !items(&node).is_empty() {
@@ -307,10 +264,10 @@ fn node_recovers_from_any_failing_call() {
     at_every_call(
         "adopt",
         0,
-        |machine| std::fs::write(machine.target().file, bytes()).expect("a stranger"),
+        |machine| std::fs::write(machine.target(NAME).file, bytes()).expect("a stranger"),
         |_, node| adopt(node),
         |machine, what, is_done| {
-            let node = machine.start_again();
+            let node = start_again(machine);
             let entry = node.find(&name()).expect("entries").remove(0);
             let is_admitted = entry.row.condition == Condition::Present;
             assert!(is_admitted || !is_done, "{what}");
@@ -320,7 +277,7 @@ fn node_recovers_from_any_failing_call() {
             );
             adopt(&node).expect(what);
             drop(node);
-            let node = machine.start();
+            let node = start(machine);
             let entry = node.find(&name()).expect("entries").remove(0);
             assert_eq!(entry.row.condition, Condition::Present, "{what}");
             assert_eq!(
@@ -341,7 +298,7 @@ fn node_recovers_from_any_failing_call() {
         |_| {},
         init,
         |machine, what, is_done| {
-            let node = machine.start_again();
+            let node = start_again(machine);
             let known = node.volume_set().find(&volume("v2"));
             assert!(known.is_some() || !is_done, "{what}");
             if known.is_none() {
@@ -354,10 +311,10 @@ fn node_recovers_from_any_failing_call() {
     at_every_call(
         "retire",
         0,
-        Machine::store,
+        store,
         |_, node| node.retire_volume(&volume("v1"), now()).map(drop),
         |machine, what, is_done| {
-            let node = machine.start_again();
+            let node = start_again(machine);
             let known = node.volume_set().find(&volume("v1")).expect("a volume");
             let is_retired = known.problem == Some(VolumeProblem::Retired);
             assert!(is_retired || !is_done, "{what}");
@@ -372,8 +329,8 @@ fn node_recovers_from_any_failing_call() {
 #[test]
 fn flip_in_memory_is_refused_and_retried() {
     let _one = ONE_AT_A_TIME.lock();
-    let machine = Machine::new();
-    let node = machine.start();
+    let machine = with_volume();
+    let node = start(&machine);
     let begun = node.begin(&upload(), &name(), SIZE as u64);
     let mut receiving = begun.expect("an upload");
     fault::arm(Some(Plan {
@@ -387,7 +344,7 @@ fn flip_in_memory_is_refused_and_retried() {
     let refused = receiving.commit(&admission(), now());
     let is_read_back = matches!(refused, Err(NodeError::ReadBack { .. }));
     assert!(is_read_back, "{refused:?}");
-    assert!(!machine.target().file.exists());
+    assert!(!machine.target(NAME).file.exists());
     assert!(node.find(&name()).expect("entries").is_empty());
     // The refused bytes are still there, and their root is not the sender's: all are sent again from the beginning.
     let begun = node.begin(&upload(), &name(), SIZE as u64);
@@ -405,8 +362,8 @@ fn flip_in_memory_is_refused_and_retried() {
 #[test]
 fn unsynced_name_keeps_volume_offline() {
     let _one = ONE_AT_A_TIME.lock();
-    let machine = Machine::new();
-    machine.store();
+    let machine = with_volume();
+    store(&machine);
     let mut is_synced = false;
     for at in 0.. {
         std::fs::remove_dir_all(machine.path("data/catalog")).expect("no catalog");
@@ -418,15 +375,15 @@ fn unsynced_name_keeps_volume_offline() {
         let opened = machine.open();
         let is_reached = fault::seen() > at;
         fault::arm(None);
-        let file = machine.target().file;
+        let file = machine.target(NAME).file;
         let directory = file.parent().expect("a directory").display().to_string();
-        for known in opened.iter().flat_map(Node::volumes) {
+        for known in opened.iter().flat_map(|(node, _)| node.volumes()) {
             if let Some(VolumeProblem::Poisoned(why)) = known.problem {
                 is_synced |= why.contains(&format!("{directory}:"));
             }
         }
         drop(opened);
-        drop(machine.start_again());
+        drop(start_again(&machine));
         if !is_reached {
             break;
         }

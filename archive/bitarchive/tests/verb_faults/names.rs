@@ -7,9 +7,9 @@ use super::*;
 #[test]
 fn unsynced_name_is_not_taken_over() {
     let _one = ONE_AT_A_TIME.lock();
-    let machine = Machine::new();
-    machine.store();
-    let target = machine.target();
+    let machine = with_volume();
+    store(&machine);
+    let target = machine.target(NAME);
     let copies = [
         (&target.file, machine.path("file")),
         (&target.sidecar, machine.path("sidecar")),
@@ -17,7 +17,7 @@ fn unsynced_name_is_not_taken_over() {
     for (path, copy) in &copies {
         std::fs::copy(path, copy).expect("a copy");
     }
-    let node = machine.start();
+    let node = start(&machine);
     put_aside(&node).expect("put aside");
     for (path, copy) in &copies {
         std::fs::rename(copy, path).expect("under its name again");

@@ -148,7 +148,7 @@ fn open() -> batch_run_request::Open {
         id: "j1".to_owned(),
         spec: Some(wire::BatchSpec {
             job: "file-list".to_owned(),
-            replica: "r".to_owned(),
+            replica: "one".to_owned(),
             time_ms: 60_000,
             file_time_ms: 60_000,
             memory: 1 << 20,

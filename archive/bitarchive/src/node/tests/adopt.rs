@@ -55,16 +55,16 @@ fn unexpected_file_needs_its_own_admission() {
             ..good.clone()
         },
     ] {
-        let refused = take_in(&node, "a", &machine.sign(&wrong));
+        let refused = take_in(&node, "a", &sign(&wrong));
         assert!(
             matches!(refused, Err(NodeError::Mismatch { .. })),
             "{refused:?}"
         );
         assert_eq!(std::fs::read(machine.target("a").sidecar).unwrap(), b"rot");
     }
-    let signed = machine.sign(&good);
+    let signed = sign(&good);
     assert!(matches!(
-        take_in(&node, "none", &machine.sign(&admission("none", b"", "u"))),
+        take_in(&node, "none", &sign(&admission("none", b"", "u"))),
         Err(NodeError::NotFound(_))
     ));
     let entry = take_in(&node, "a", &signed).unwrap();
@@ -81,7 +81,7 @@ fn unexpected_file_needs_its_own_admission() {
         1,
         "the sidecar that could not be believed is kept"
     );
-    let other = machine.sign(&admission("a", b"other", "u2"));
+    let other = sign(&admission("a", b"other", "u2"));
     assert!(matches!(
         take_in(&node, "a", &other),
         Err(NodeError::Admitted { .. })
@@ -136,7 +136,7 @@ fn copy_of_other_bytes_gets_their_admission() {
     assert!(matches!(found.row.condition, Condition::Damaged { .. }));
 
     let take_in = |content: &[u8]| {
-        let signed = machine.sign(&admission("a", content, "u2"));
+        let signed = sign(&admission("a", content, "u2"));
         node.adopt(&name("a"), &v1, &signed, now())
     };
     for wrong in [&old[..], b"other"] {

@@ -384,7 +384,7 @@ fn second_copy_needs_a_drain_until_its_end() {
     let mut receiving = node.begin(&upload, &name("a"), 3).unwrap();
     receiving.write_all(b"one").unwrap();
     node.set_volume_mode(&id("v1"), Mode::ReadWrite).unwrap();
-    let signed = machine.sign(&admission("a", b"one", "second"));
+    let signed = sign(&admission("a", b"one", "second"));
     assert!(matches!(
         receiving.commit(&signed, now()),
         Err(NodeError::Taken { .. })
@@ -402,7 +402,7 @@ fn volume_retired_during_upload_gets_no_file() {
     let mut receiving = node.begin(&upload, &name("a"), 3).unwrap();
     receiving.write_all(b"one").unwrap();
     node.retire_volume(&id("v1"), now()).unwrap();
-    let signed = machine.sign(&admission("a", b"one", "u1"));
+    let signed = sign(&admission("a", b"one", "u1"));
     assert!(matches!(
         receiving.commit(&signed, now()),
         Err(NodeError::Offline { .. })

@@ -23,17 +23,22 @@ fn start_full(machine: &Machine) -> Node {
     Node::open(options, now()).unwrap().0
 }
 
+/// Starts the node, with room for a second copy or without.
+fn start(machine: &Machine, in_place: bool) -> Node {
+    if in_place {
+        start_full(machine)
+    } else {
+        machine.start().0
+    }
+}
+
 /// Fails if a mend leaves a wrong byte, or the replaced groups are not in the attic.
 #[test]
 fn flips_are_mended_and_old_groups_kept() {
     for in_place in [false, true] {
         let machine = Machine::new();
         drop(machine.with_file("a"));
-        let node = if in_place {
-            start_full(&machine)
-        } else {
-            machine.start().0
-        };
+        let node = start(&machine, in_place);
         let content = bytes(SIZE);
         machine.flip("a", &[0, 3, 10]);
         let spoilt = machine.content("a");
@@ -106,11 +111,7 @@ fn copy_of_any_length_is_mended() {
     for in_place in [false, true] {
         let machine = Machine::new();
         drop(machine.with_file("a"));
-        let node = if in_place {
-            start_full(&machine)
-        } else {
-            machine.start().0
-        };
+        let node = start(&machine, in_place);
         for bad in &spoilt {
             spoil(&machine.target("a").file, |content| content.clone_from(bad));
             let (corrupt, _) = damage(&verify(&node, "a"));
@@ -323,11 +324,7 @@ fn more_damage_than_is_brought_is_refused() {
     for in_place in [false, true] {
         let machine = Machine::new();
         drop(machine.with_file("a"));
-        let node = if in_place {
-            start_full(&machine)
-        } else {
-            machine.start().0
-        };
+        let node = start(&machine, in_place);
         let content = bytes(SIZE);
         machine.flip("a", &[2, 8]);
         let before = machine.content("a");
@@ -384,11 +381,7 @@ fn mend_replaces_a_rotten_outboard() {
     for in_place in [false, true] {
         let machine = Machine::new();
         drop(machine.with_file("a"));
-        let node = if in_place {
-            start_full(&machine)
-        } else {
-            machine.start().0
-        };
+        let node = start(&machine, in_place);
         let content = bytes(SIZE);
         let path = machine.target("a").outboard;
         let good = read(&path);

@@ -110,7 +110,7 @@ fn upload_id_receives_one_file_at_once() {
             "{refused:?}"
         );
     }
-    let signed = machine.sign(&admission("a", b"one", "u1"));
+    let signed = sign(&admission("a", b"one", "u1"));
     first.commit(&signed, now()).unwrap();
     drop(node.begin_anew(&upload, &name("b"), 3).unwrap());
 }
@@ -131,9 +131,9 @@ fn files_are_adopted_side_by_side() {
     let (node, _) = machine.start();
     std::thread::scope(|scope| {
         for (file, content) in &files {
-            let (node, machine) = (&node, &machine);
+            let node = &node;
             scope.spawn(move || {
-                let signed = machine.sign(&admission(file, content, "u1"));
+                let signed = sign(&admission(file, content, "u1"));
                 node.adopt(&name(file), &id("v1"), &signed, now()).unwrap();
             });
         }
@@ -152,7 +152,7 @@ fn files_are_adopted_side_by_side() {
 fn the_longest_envelope_is_kept_and_read_again() {
     let machine = Machine::new();
     let (node, _) = machine.start();
-    let signed = machine.sign(&admission("a", b"one", "u1"));
+    let signed = sign(&admission("a", b"one", "u1"));
     let room = archive_proof::envelope::MAX_LENGTH - signed.as_str().len();
     let padded = signed
         .as_str()

@@ -11,7 +11,7 @@ fn file_may_be_named_like_unfinished_manifest() {
     let upload = UploadId::new("u1").unwrap();
     let mut receiving = node.begin(&upload, &name(file), 7).unwrap();
     receiving.write_all(b"content").unwrap();
-    let signed = machine.sign(&admission(file, b"content", "u1"));
+    let signed = sign(&admission(file, b"content", "u1"));
     receiving.commit(&signed, now()).unwrap();
     drop(node);
     let layout = Layout::new(&machine.path("disk"));

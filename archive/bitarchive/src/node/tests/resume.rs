@@ -42,7 +42,7 @@ fn cut_upload_resumes_at_its_last_point() {
         assert_eq!(here as u64, expected, "{points:?} of {cut}");
         assert_eq!(receiving.root_so_far(), root(&content[..here]));
         receiving.write_all(&content[here..]).unwrap();
-        let signed = machine.sign(&admission(&file, &content, &upload));
+        let signed = sign(&admission(&file, &content, &upload));
         let entry = receiving.commit(&signed, now()).unwrap();
         assert_eq!(entry.row.root, Some(root(&content)));
         assert_eq!(std::fs::read(machine.target(&file).file).unwrap(), content);
@@ -69,7 +69,7 @@ fn what_has_rotted_meanwhile_has_another_root() {
     assert_ne!(receiving.root_so_far(), root(&content[..65_536]));
     let mut receiving = receiving.keep(0).unwrap();
     receiving.write_all(&content).unwrap();
-    let signed = machine.sign(&admission("a", &content, "u"));
+    let signed = sign(&admission("a", &content, "u"));
     receiving.commit(&signed, now()).unwrap();
 }
 

@@ -22,7 +22,7 @@ fn catalog(machine: &Machine) -> PathBuf {
 
 /// Returns the reason why a node does not start.
 fn refused(machine: &Machine) -> String {
-    let options = machine.start_options();
+    let options = machine.options.clone();
     Node::open(options, now()).unwrap_err().to_string()
 }
 

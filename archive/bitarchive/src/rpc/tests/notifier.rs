@@ -2,62 +2,25 @@
 
 use std::pin::pin;
 use std::sync::Mutex;
-use std::time::SystemTime;
 
 use archive_model::Mode;
-use archive_rpc::{
-    Authority, CredentialPem, Credentials, Grant, Limits, Role, Server, Validity, bind,
-};
+use archive_rpc::testing::TestAuthority;
+use archive_rpc::{Limits, Server, bind};
 use proto_archive::wire::replica_server::{Replica, ReplicaServer};
 use tokio::sync::Semaphore;
 
 use super::*;
 
-/// An authority that issues certificates.
-struct TestAuthority {
-    now: SystemTime,
-    authority: Authority,
-}
-
-impl TestAuthority {
-    fn new(clock: &Clock) -> Self {
-        let now = SystemTime::from(clock.now());
-        let authority = Authority::create("test", around(now, 2)).unwrap();
-        Self { now, authority }
-    }
-
-    fn credentials(&self, role: Role, name: &str) -> Credentials {
-        let grant = Grant::new(role, name).unwrap();
-        let validity = around(self.now, 1);
-        let issued = self.authority.issue(&[grant], &["127.0.0.1"], validity);
-        let issued = issued.unwrap();
-        let pem = CredentialPem {
-            certificate: issued.certificate,
-            key: issued.key,
-            authorities: self.authority.certificate().to_owned(),
-            revoked: None,
-        };
-        Credentials::from_pem(&pem, self.now).unwrap()
-    }
-
-    fn notifier(&self, node: &Arc<Node>, monitor: &str, clock: &Clock) -> Notifier {
-        let credentials = self.credentials(Role::Node, "n1");
-        let limits = Limits::default();
-        let monitor = monitor_channel(node.replica(), monitor, &credentials, &limits).unwrap();
-        Notifier::new(node, "127.0.0.1:2".to_owned(), monitor, clock)
-    }
-}
-
-fn around(now: SystemTime, hours: u64) -> Validity {
-    Validity {
-        not_before: now - Duration::from_hours(hours),
-        not_after: now + Duration::from_hours(hours),
-    }
-}
-
 /// Makes the notifier of a node whose monitor is away.
 pub(super) fn unheard(node: &Arc<Node>, clock: &Clock) -> Notifier {
-    TestAuthority::new(clock).notifier(node, "127.0.0.1:1", clock)
+    notifier(&TestAuthority::new(), node, "127.0.0.1:1", clock)
+}
+
+fn notifier(authority: &TestAuthority, node: &Arc<Node>, monitor: &str, clock: &Clock) -> Notifier {
+    let credentials = authority.credentials(&["node/n1"]);
+    let limits = Limits::default();
+    let monitor = monitor_channel(node.replica(), monitor, &credentials, &limits).unwrap();
+    Notifier::new(node, "127.0.0.1:2".to_owned(), monitor, clock)
 }
 
 /// A monitor that answers when the test lets it.
@@ -98,21 +61,21 @@ impl Replica for PlayedMonitor {
 async fn what_is_said_later_is_heard_later() {
     let test = TestDoor::with_two().await;
     let (node, clock) = (&test.door.node, &test.door.clock);
-    let (lab, played) = (TestAuthority::new(clock), PlayedMonitor::default());
+    let (authority, played) = (TestAuthority::new(), PlayedMonitor::default());
     let (listener, address) = bind("127.0.0.1:0").await.unwrap();
     let services = Services {
         routes: Routes::new(ReplicaServer::new(played.clone())),
         rules: proto_archive::rules::rules(),
         descriptors: vec![proto_archive::DESCRIPTORS],
     };
-    let credentials = lab.credentials(Role::Monitor, "r");
+    let credentials = authority.credentials(&["monitor/one"]);
     let stop = test.door.tasks.stop().cancelled_owned();
     let served = Server::new(services, credentials).serve(listener, stop);
     test.door
         .tasks
         .spawn("monitor", async move { served.await.map(drop) });
 
-    let notifier = lab.notifier(node, &address.to_string(), clock);
+    let notifier = notifier(&authority, node, &address.to_string(), clock);
     let said = &played.0;
     let second = async {
         said.arrived.acquire().await.unwrap().forget();
