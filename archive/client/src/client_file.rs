@@ -304,7 +304,7 @@ mod as_text {
 mod tests {
     use std::time::Duration;
 
-    use archive_rpc::{Authority, Validity};
+    use archive_rpc::testing::TestAuthority;
 
     use super::*;
 
@@ -334,11 +334,7 @@ mod tests {
     /// Makes a directory with the files that `TEXT` names.
     fn directory() -> tempfile::TempDir {
         let directory = tempfile::tempdir().unwrap();
-        let validity = Validity {
-            not_before: SystemTime::UNIX_EPOCH + Duration::from_hours(1),
-            not_after: now() + Duration::from_hours(24 * 365),
-        };
-        let authority = Authority::create("archive.example", validity).unwrap();
+        let authority = TestAuthority::new();
         let write = |name: &str, text: &str| {
             let path = directory.path().join(name);
             write_file(&path, text.as_bytes());
@@ -348,10 +344,9 @@ mod tests {
             ("default", vec!["harvester/anna", "officer/anna"]),
             ("custodian-1", vec!["custodian/custodian-1"]),
         ] {
-            let grants: Vec<Grant> = grants.iter().map(|text| text.parse().unwrap()).collect();
-            let issued = authority.issue(&grants, &[], validity).unwrap();
-            write(&format!("{file}.pem"), &issued.certificate);
-            write(&format!("{file}.key"), &issued.key);
+            let pem = authority.pem(&grants);
+            write(&format!("{file}.pem"), &pem.certificate);
+            write(&format!("{file}.key"), &pem.key);
         }
         directory
     }

@@ -204,23 +204,18 @@ impl fmt::Debug for Deposit {
 
 #[cfg(test)]
 mod tests {
-    use archive_model::{Digests, UploadId};
+    use archive_model::Digests;
 
     use super::*;
 
     fn admission() -> Admission {
         Admission {
-            archive: "kb".into(),
-            name: FileName::new("a").unwrap(),
-            size: 1,
             root: Root::from_bytes([1; 32]),
             digests: Digests {
                 sha256: Some([2; 32]),
                 md5: None,
             },
-            depositor: "d".into(),
-            admitted: "2026-01-01T00:00:00Z".parse().unwrap(),
-            upload: UploadId::new("u").unwrap(),
+            ..archive_proof::testing::admission("a", b"x")
         }
     }
 

@@ -13,6 +13,7 @@ use std::time::{Duration, SystemTime};
 
 use crate::pki::{Authority, Validity};
 use crate::role::Grant;
+use crate::rules::{Rules, rpc_paths};
 use crate::tls::{CredentialPem, Credentials};
 
 /// The authority of an environment that exists for one test. Its certificates are valid from 2000 to 2200.
@@ -35,6 +36,11 @@ impl TestAuthority {
         Self(made.expect("an authority"))
     }
 
+    /// Returns the certificate of the authority itself, as PEM.
+    pub fn certificate(&self) -> &str {
+        self.0.certificate()
+    }
+
     /// Returns a certificate for this machine that carries these grants, with its key and the authority.
     pub fn pem(&self, grants: &[&str]) -> CredentialPem {
         let grants = grants.iter().map(|grant| grant.parse());
@@ -53,6 +59,16 @@ impl TestAuthority {
     pub fn credentials(&self, grants: &[&str]) -> Credentials {
         Credentials::from_pem(&self.pem(grants), in_year(2026)).expect("credentials")
     }
+}
+
+/// Checks that rules and RPCs match each other: each RPC of these descriptors has a rule, and each rule an RPC.
+pub fn check_rules(rules: &Rules, descriptors: &[u8]) {
+    let paths = rpc_paths(descriptors).expect("descriptors");
+    assert_eq!(rules.missing(&paths), [""; 0], "RPCs without a rule");
+    let known = rules.paths().filter(|path| path.starts_with("/holdfast."));
+    let is_unknown = |path: &&str| !paths.iter().any(|rpc| rpc == path);
+    let unknown: Vec<&str> = known.filter(is_unknown).collect();
+    assert_eq!(unknown, [""; 0], "rules without an RPC");
 }
 
 fn validity() -> Validity {

@@ -191,7 +191,7 @@ pub async fn a_source_that_failed_may_come_again(archive: &dyn Ingest) -> Result
     let (half, _) = bytes.split_at(SIZE / 2);
     let good = deposit(&name, &bytes);
     let bad = Deposit {
-        source: Arc::new(Failing(half.to_vec())),
+        source: Arc::new(CutSource(half.to_vec())),
         ..good.clone()
     };
     let error = refusal(bring(archive, &bad).await)?;
@@ -344,9 +344,10 @@ pub async fn two_with_other_contents_leave_one(
 }
 
 /// A source of which only these bytes can be read.
-struct Failing(Vec<u8>);
+#[derive(Clone, Debug)]
+pub struct CutSource(pub Vec<u8>);
 
-impl ReadAt for Failing {
+impl ReadAt for CutSource {
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
         match self.0.read_at(offset, buffer) {
             Ok(0) => Err(io::Error::other("bad sector")),

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use archive_client::{Access, Class, ClientError, Ingest, Selection, StoreEvent};
+use archive_rpc::testing::TestAuthority;
 use archive_rpc::{
     ConnectError, CredentialPem, Credentials, Expected, Limits, Role, connect, rpc_paths,
 };
@@ -24,7 +25,7 @@ use tonic_prost::ProstCodec;
 use super::captures::{INDEX, start_index};
 use super::roles;
 use super::visits::{deposit, name, noise};
-use super::world::{Cluster, MONITORS, NODES, REPOSITORY, foreign_authority, issue, on_a_cluster};
+use super::world::{Cluster, MONITORS, NODES, REPOSITORY, on_a_cluster};
 
 pub(super) const SOON: Duration = Duration::from_secs(20);
 
@@ -150,8 +151,8 @@ fn a_harvester_puts_in_and_takes_nothing_out() {
 fn caller_without_certificate_of_environment_is_refused() {
     on_a_cluster(async |cluster: &mut Cluster| {
         start_index(cluster).await;
-        let now = cluster.now();
-        let foreign = issue(&foreign_authority(now), "officer/anna", now);
+        // Another authority that calls its environment the same.
+        let foreign = TestAuthority::new().pem(&["officer/anna"]);
         // The caller trusts both authorities, so that only the server can find fault.
         let both = CredentialPem {
             authorities: format!(
@@ -161,7 +162,7 @@ fn caller_without_certificate_of_environment_is_refused() {
             ),
             ..foreign
         };
-        let credentials = Credentials::from_pem(&both, now.into()).unwrap();
+        let credentials = Credentials::from_pem(&both, cluster.now().into()).unwrap();
         for (part, role) in [
             (REPOSITORY, Role::Repository),
             (MONITORS[0], Role::Monitor),

@@ -2,14 +2,12 @@
 //!
 //! Each part lives in a daemon of its own, so that a test can stop it and start it again where it was. Not promised:
 //! what the end of a process does to a part; `crash` ends processes.
-//!
-//! It is over 450 lines because all of it is one archive: its parts are started, stopped and found together.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use archive_bitarchive::checksum::{self, Record};
 use archive_bitarchive::{Layout, Volumes};
@@ -21,9 +19,8 @@ use archive_ledger::admin::Admin;
 use archive_model::{FileName, VolumeId};
 use archive_proof::TrustFile;
 use archive_proof::testing::{signing_key, trust_in};
-use archive_rpc::{
-    Authority, CredentialPem, Credentials, Expected, Grant, Limits, Role, Validity, connect_lazy,
-};
+use archive_rpc::testing::TestAuthority;
+use archive_rpc::{CredentialPem, Credentials, Expected, Limits, Role, connect_lazy};
 use jiff::Timestamp;
 use tempfile::TempDir;
 pub(crate) use testing::{PATIENCE as LONG, eventually};
@@ -56,7 +53,7 @@ const BLOCKING: usize = 512;
 /// An archive that runs.
 pub(crate) struct Cluster {
     directory: TempDir,
-    authority: Authority,
+    authority: TestAuthority,
     trust: Arc<TrustFile>,
     /// The time of all parts: it goes on as that of the machine does, and a test can move it.
     hand: ManualClock,
@@ -129,7 +126,7 @@ impl Cluster {
         let directory = TempDir::new().unwrap();
         let hand = ManualClock::running(Clock::system().now());
         let clock = hand.clock();
-        let authority = Authority::create("archive.example", validity(clock.now(), 4)).unwrap();
+        let authority = TestAuthority::new();
         let key = signing_key();
         let trust = trust_in(&key);
         let at = |name: &str| directory.path().join(name);
@@ -202,7 +199,7 @@ impl Cluster {
     }
 
     pub(crate) fn certify(&self, part: &str, grants: &[&str]) {
-        let pem = issue_all(&self.authority, grants, self.clock.now());
+        let pem = self.authority.pem(grants);
         let (certificate, key) = (format!("{part}.pem"), format!("{part}.key"));
         replace(&self.path(&certificate), pem.certificate.as_bytes()).unwrap();
         replace_secret(&self.path(&key), pem.key.as_bytes()).unwrap();
@@ -270,7 +267,7 @@ impl Cluster {
         self.layout(replica).incoming()
     }
 
-    pub(crate) fn authority(&self) -> &Authority {
+    pub(crate) fn authority(&self) -> &TestAuthority {
         &self.authority
     }
 
@@ -280,11 +277,11 @@ impl Cluster {
 
     /// Returns a certificate that carries `grant`.
     pub(crate) fn pem(&self, grant: &str) -> CredentialPem {
-        issue(&self.authority, grant, self.clock.now())
+        self.authority.pem(&[grant])
     }
 
     pub(crate) fn credentials(&self, grant: &str) -> Credentials {
-        Credentials::from_pem(&self.pem(grant), self.now().into()).unwrap()
+        self.authority.credentials(&[grant])
     }
 
     /// Returns a channel to the repository, with a certificate that carries `grant`.
@@ -399,15 +396,6 @@ impl Cluster {
     }
 }
 
-impl Drop for Cluster {
-    /// A test that failed must not wait for a part that nobody asked to stop.
-    fn drop(&mut self) {
-        for daemon in self.running.values() {
-            daemon.tasks.stop_all();
-        }
-    }
-}
-
 fn init_volume(directory: &Path, replica: &str, own: &str) {
     let volume = directory.join("volume");
     directory::make(&volume).unwrap();
@@ -420,37 +408,4 @@ fn init_volume(directory: &Path, replica: &str, own: &str) {
     .unwrap();
     let id = VolumeId::new(&format!("volume-{own}")).unwrap();
     volumes.init(&volume, &id).unwrap();
-}
-
-/// Returns the validity from an hour ago, for that number of hours.
-fn validity(now: Timestamp, hours: u64) -> Validity {
-    let not_before = SystemTime::from(now) - Duration::from_hours(1);
-    Validity {
-        not_before,
-        not_after: not_before + Duration::from_hours(hours),
-    }
-}
-
-/// Returns a certificate of `authority` that carries `grant`.
-pub(crate) fn issue(authority: &Authority, grant: &str, now: Timestamp) -> CredentialPem {
-    issue_all(authority, &[grant], now)
-}
-
-/// Returns a certificate of `authority` that carries several grants.
-fn issue_all(authority: &Authority, grants: &[&str], now: Timestamp) -> CredentialPem {
-    let grants: Vec<Grant> = grants.iter().map(|grant| grant.parse().unwrap()).collect();
-    let issued = authority
-        .issue(&grants, &["127.0.0.1"], validity(now, 3))
-        .unwrap();
-    CredentialPem {
-        certificate: issued.certificate,
-        key: issued.key,
-        authorities: authority.certificate().to_owned(),
-        revoked: None,
-    }
-}
-
-/// Makes a second authority, whose environment has the name of the cluster's.
-pub(crate) fn foreign_authority(now: Timestamp) -> Authority {
-    Authority::create("archive.example", validity(now, 4)).unwrap()
 }

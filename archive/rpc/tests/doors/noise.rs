@@ -7,6 +7,7 @@ use testing::in_time;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
+use tonic::transport::Channel;
 
 use crate::echo::{call, give};
 use crate::environment::{Running, SERVING, TestEnvironment, health};
@@ -209,18 +210,22 @@ async fn lazy_channel_waits_for_server_and_reconnects() {
     }
 }
 
-/// Fails if streams that nobody reads fill the window of their connection, so that no other call on it is answered.
-#[tokio::test]
-async fn unread_streams_delay_no_other_call() {
+/// Starts a server, and connects a reader to it whose streams are independent of each other.
+async fn independent_streams() -> (Running, Channel) {
     let world = TestEnvironment::new("lab");
     let server = world.server(Limits::default()).await;
     let anna = world.credentials(&["reader/anna"]);
     let limits = Limits::default().with_independent_streams();
     let expected = Expected::role(Role::Repository);
     let address = server.address.to_string();
-    let channel = connect(&address, &anna, &expected, &limits)
-        .await
-        .expect("connected");
+    let channel = connect(&address, &anna, &expected, &limits).await;
+    (server, channel.expect("connected"))
+}
+
+/// Fails if streams that nobody reads fill the window of their connection, so that no other call on it is answered.
+#[tokio::test]
+async fn unread_streams_delay_no_other_call() {
+    let (_server, channel) = independent_streams().await;
     let mut unread = Vec::new();
     for _ in 0..5 {
         unread.push(give(&channel).await.expect("given"));
@@ -298,15 +303,7 @@ async fn calls_given_up_together_harm_no_other() {
 /// connection under all other calls.
 #[tokio::test]
 async fn streams_given_up_together_harm_no_other() {
-    let world = TestEnvironment::new("lab");
-    let server = world.server(Limits::default()).await;
-    let anna = world.credentials(&["reader/anna"]);
-    let limits = Limits::default().with_independent_streams();
-    let expected = Expected::role(Role::Repository);
-    let address = server.address.to_string();
-    let channel = connect(&address, &anna, &expected, &limits)
-        .await
-        .expect("connected");
+    let (_server, channel) = independent_streams().await;
     // The calls are more in all than a caller remembers as cancelled, or forgives as mistakes, by default.
     for round in 0..12 {
         let mut streams = Vec::new();

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use anyhow::{Result, ensure};
 use archive_client::{Announced, ClientError, Deposit, Ingest};
 
-use super::{ABC, Failing, MD5, everything, is_unknown};
+use super::{ABC, CutSource, MD5, everything, is_unknown};
 use crate::contract::{bring, deposit, name, refusal, root};
 
 /// A function that makes an announcement wrong.
@@ -56,7 +56,7 @@ pub async fn every_strong_digest_proves(archive: &dyn Ingest) -> Result<()> {
         let one = Deposit {
             announced,
             // The archive need not read what it knows.
-            source: Arc::new(Failing(Vec::new())),
+            source: Arc::new(CutSource(Vec::new())),
             ..whole.clone()
         };
         let stored = bring(archive, &one).await?;

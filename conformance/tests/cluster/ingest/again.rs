@@ -1,11 +1,10 @@
 //! A name whose store was refused, or whose stream was cut, is stored at once: a depositor that comes again need not wait until
 //! the nodes have seen the end of what was before.
 
-use std::io;
 use std::sync::Arc;
 
 use archive_client::{ClientError, Deposit, Ingest, StoreEvent};
-use archive_proof::ReadAt;
+use conformance::contract::ingest::CutSource;
 use proto_archive::wire::StoreRequest;
 use proto_archive::wire::ingest_client::IngestClient;
 use proto_archive::wire::store_request::Step;
@@ -19,18 +18,6 @@ use super::open;
 
 /// In a row, of each kind.
 const TIMES: u64 = 200;
-
-/// A source that cannot be read to its end.
-struct Cut(Vec<u8>);
-
-impl ReadAt for Cut {
-    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
-        match self.0.read_at(offset, buffer) {
-            Ok(0) => Err(io::Error::other("bad sector")),
-            other => other,
-        }
-    }
-}
 
 /// Returns the bytes of a deposit. Every tenth deposit has more bytes than one point to go on from.
 fn bytes_of(time: u64) -> Vec<u8> {
@@ -74,7 +61,7 @@ fn name_of_cut_stream_can_be_stored() {
                 let bytes = bytes_of(time);
                 let (half, _) = bytes.split_at(bytes.len() / 2);
                 Deposit {
-                    source: Arc::new(Cut(half.to_vec())),
+                    source: Arc::new(CutSource(half.to_vec())),
                     ..good.clone()
                 }
             };
