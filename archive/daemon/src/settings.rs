@@ -44,6 +44,16 @@ pub struct Sources {
     pub set: Vec<String>,
 }
 
+impl Sources {
+    /// Makes sources of `KEY=VALUE` texts alone, as they are given to `--set`.
+    pub fn from_set(set: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        Self {
+            set: set.into_iter().map(Into::into).collect(),
+            ..Self::default()
+        }
+    }
+}
+
 /// The place where a setting was given.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Place {

@@ -141,14 +141,7 @@ mod tests {
             "rpc.key=k.pem",
             "rpc.authorities=a.pem",
         ];
-        Sources {
-            set: least
-                .iter()
-                .chain(set)
-                .map(|text| (*text).to_owned())
-                .collect(),
-            ..Sources::default()
-        }
+        Sources::from_set(least.iter().chain(set).copied())
     }
 
     #[test]

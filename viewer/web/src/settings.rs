@@ -426,4 +426,4 @@ fn is_origin(url: &str) -> bool {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

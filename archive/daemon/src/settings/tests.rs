@@ -93,11 +93,7 @@ fn each_source_stands_over_the_next() {
 
 #[test]
 fn without_a_file_there_are_defaults_and_overrides() {
-    let set = vec!["name=x".to_owned()];
-    let sources = Sources {
-        set,
-        ..Sources::default()
-    };
+    let sources = Sources::from_set(["name=x"]);
     assert_eq!(load::<Example>(&sources).unwrap().scrub, Scrub::default());
     let missing = load::<Example>(&Sources::default())
         .unwrap_err()

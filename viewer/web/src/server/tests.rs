@@ -10,6 +10,8 @@ mod revisits;
 mod test_archive;
 mod worker;
 
+use std::path::{Path, PathBuf};
+
 use test_archive::{OK, TestArchive, Warc};
 
 const PAGE: &str = "http://example.org/page";
@@ -239,11 +241,10 @@ async fn pages_are_counted_over_several_requests() {
     assert_eq!(served.get(far).await.status, 400, "there is no such page");
 }
 
-/// Fails if one rule is asked on one route and not on another.
-#[tokio::test]
-async fn one_rule_blocks_on_every_route() {
-    let directory = tempfile::tempdir().unwrap();
-    let rules = directory.path().join("a.aclj");
+/// Writes rules into a directory, and makes a file with a page that is blocked but for staff, one that is excluded, and one
+/// that is open.
+fn ruled_pages(directory: &Path) -> (PathBuf, Warc) {
+    let rules = directory.join("a.aclj");
     let mut file = std::fs::OpenOptions::new()
         .write(true)
         .create_new(true)
@@ -259,6 +260,14 @@ async fn one_rule_blocks_on_every_route() {
         .response(PAGE, FIRST, OK, b"blocked")
         .response("http://example.org/secret", FIRST, OK, b"excluded")
         .response("http://example.org/open", FIRST, OK, b"open");
+    (rules, warc)
+}
+
+/// Fails if one rule is asked on one route and not on another.
+#[tokio::test]
+async fn one_rule_blocks_on_every_route() {
+    let directory = tempfile::tempdir().unwrap();
+    let (rules, warc) = ruled_pages(directory.path());
     let archive = TestArchive::new().with("a.warc.gz", warc).await;
     let offset = |key: &str| {
         let mut captures = archive.captures.iter();

@@ -16,12 +16,9 @@ const LEAST: [&str; 7] = [
     "viewer.trust=trust.json",
 ];
 
-pub(super) fn settings(set: &[&str]) -> Settings {
-    let set = LEAST.iter().chain(set);
-    let sources = Sources {
-        set: set.map(|text| (*text).to_owned()).collect(),
-        ..Sources::default()
-    };
+/// Loads the least settings with these.
+pub(crate) fn settings(set: &[&str]) -> Settings {
+    let sources = Sources::from_set(LEAST.iter().chain(set).copied());
     load(&sources).unwrap()
 }
 

@@ -19,7 +19,7 @@ use super::super::{PageHost, PageParts};
 use crate::collections::Collections;
 use crate::listener::SiteListener;
 use crate::metrics::Instruments;
-use crate::settings::{Settings, WebSettings};
+use crate::settings::WebSettings;
 
 /// Returns a plain capture of a URL at a time.
 pub(super) fn capture(url: &str, stamp: &str) -> Capture {
@@ -77,22 +77,11 @@ impl TestPages {
     }
 
     fn host(&self) -> (PageHost, WebSettings, Daemon) {
-        let least = [
-            "rpc.listen=127.0.0.1:0",
-            "rpc.certificate=c.pem",
-            "rpc.key=k.pem",
-            "rpc.authorities=a.pem",
-            "viewer.repository=127.0.0.1:1",
-            "viewer.index=127.0.0.1:2",
-            "viewer.trust=trust.json",
-            "web.url=http://localhost:8090",
-        ];
-        let least = least.iter().map(|text| (*text).to_owned());
-        let sources = archive_daemon::settings::Sources {
-            set: least.chain(self.set.iter().cloned()).collect(),
-            ..Default::default()
-        };
-        let settings: Settings = archive_daemon::settings::load(&sources).unwrap();
+        let own = self.set.iter().map(String::as_str);
+        let set: Vec<&str> = std::iter::once("web.url=http://localhost:8090")
+            .chain(own)
+            .collect();
+        let settings = crate::settings::tests::settings(&set);
         settings.check().unwrap();
         let daemon = Daemon::new(Clock::system(), Chance::system());
         let parts = PageParts {

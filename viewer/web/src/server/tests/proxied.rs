@@ -13,7 +13,7 @@ use tokio::task::spawn_blocking;
 
 use super::broken::BrokenIndex;
 use super::test_archive::{Answer, OK, TestArchive, TestServer, Warc};
-use super::{FIRST, PAGE, SECOND, three_pages};
+use super::{FIRST, PAGE, SECOND, ruled_pages, three_pages};
 
 /// A proxy, and the directory of its authority.
 struct Proxy {
@@ -294,22 +294,7 @@ async fn slow_clients_are_cut_off() {
 #[tokio::test]
 async fn rules_hold_in_the_proxy() {
     let directory = tempfile::tempdir().unwrap();
-    let rules = directory.path().join("a.aclj");
-    let mut file = std::fs::OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .open(&rules)
-        .unwrap();
-    std::io::Write::write_all(
-        &mut file,
-        b"org,example)/page - {\"access\": \"block\"}\norg,example)/secret - {\"access\": \"exclude\"}\n\
-          org,example)/page - {\"access\": \"allow\", \"user\": \"staff\"}\n",
-    )
-    .unwrap();
-    let warc = Warc::new()
-        .response(PAGE, FIRST, OK, b"blocked")
-        .response("http://example.org/secret", FIRST, OK, b"excluded")
-        .response("http://example.org/open", FIRST, OK, b"open");
+    let (rules, warc) = ruled_pages(directory.path());
     let archive = TestArchive::new().with("1-1-a.warc.gz", warc).await;
     let collection = format!(
         "collection=[{{ name = \"all\", rules = [\"{}\"], file_groups = [\"staff\"] }}]",

@@ -199,21 +199,8 @@ impl TestArchive {
 
     /// Returns the settings and the parts of a server.
     fn parts(self, daemon: &Daemon) -> (Settings, ServerParts) {
-        let least = [
-            "rpc.listen=127.0.0.1:0",
-            "rpc.certificate=c.pem",
-            "rpc.key=k.pem",
-            "rpc.authorities=a.pem",
-            "viewer.repository=127.0.0.1:1",
-            "viewer.index=127.0.0.1:2",
-            "viewer.trust=trust.json",
-        ];
-        let least = least.iter().map(|text| (*text).to_owned());
-        let sources = archive_daemon::settings::Sources {
-            set: least.chain(self.set).collect(),
-            ..Default::default()
-        };
-        let settings: Settings = archive_daemon::settings::load(&sources).unwrap();
+        let set: Vec<&str> = self.set.iter().map(String::as_str).collect();
+        let settings = crate::settings::tests::settings(&set);
         settings.check().unwrap();
         let replay = settings.replay.clone();
         let index = self
