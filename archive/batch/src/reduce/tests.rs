@@ -8,7 +8,11 @@ fn reduced(kind: Reduce, input: &[u8], piece: usize, memory: usize) -> Result<Ve
     let scratch = tempfile::tempdir().unwrap();
     let mut out = Vec::new();
     let reducer = Reducer::with_memory(kind, scratch.path(), memory);
-    let result = reducer.reduce(&mut PieceReader::new(input, piece), &mut out, &Control::default());
+    let result = reducer.reduce(
+        &mut PieceReader::new(input, piece),
+        &mut out,
+        &Control::default(),
+    );
     assert_eq!(std::fs::read_dir(scratch.path()).unwrap().count(), 0);
     result.map(|()| out).map_err(|error| error.to_string())
 }
@@ -181,7 +185,11 @@ fn failing_input_or_sink_is_reported() {
     ] {
         let control = Control::default();
         let reducer = || Reducer::new(kind, scratch.path());
-        let error = reducer().reduce(&mut FailingReader::new(b"", "the disk is gone"), &mut Vec::new(), &control);
+        let error = reducer().reduce(
+            &mut FailingReader::new(b"", "the disk is gone"),
+            &mut Vec::new(),
+            &control,
+        );
         assert!(error.unwrap_err().to_string().contains("the disk is gone"));
         let error = reducer().reduce(&mut &b"a\t1"[..], &mut Full, &control);
         assert!(

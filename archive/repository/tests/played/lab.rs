@@ -15,7 +15,8 @@ use archive_repository::settings::{BatchSettings, CheckSettings, DrainSettings, 
 use archive_repository::{ReplicaSettings, RepositorySettings, Settings, StartError};
 use archive_rpc::testing::TestAuthority;
 use archive_rpc::{
-    Credentials, Expected, Limits, Role, RpcSettings, ServeError, Server, Services, bind, connect_lazy,
+    Credentials, Expected, Limits, Role, RpcSettings, ServeError, Server, Services, bind,
+    connect_lazy,
 };
 use jiff::Timestamp;
 use tempfile::TempDir;
