@@ -21,7 +21,7 @@ use jiff::Timestamp;
 pub(crate) use incoming::tidied;
 use incoming::tidy_incoming;
 pub(crate) use sidecar::{read_sidecar, sidecar_text};
-pub(crate) use stray::bring_one_home;
+pub(crate) use stray::move_one_home;
 
 use crate::catalog::{Catalog, Condition, Entry, Row};
 use crate::cores::on_all_cores;
@@ -78,7 +78,7 @@ impl<'a> Reconciler<'a> {
     /// Reconciles the whole volume, its shelves on all cores: the signatures cost the time.
     pub(crate) fn volume(&self) -> Result<ReconcileReport, NodeError> {
         tidy_incoming(self.volume, self.layout)?;
-        stray::bring_home(self.volume, self.layout)?;
+        stray::move_home(self.volume, self.layout)?;
         let passes = on_all_cores(
             Shelf::all(),
             || self.pass(),

@@ -243,13 +243,13 @@ impl NodeService for Door {
         .await
     }
 
-    async fn take_back(
+    async fn restore_item(
         &self,
         request: Request<wire::AtticRef>,
     ) -> Result<Response<wire::FileEntry>, Status> {
         let of = attic::reference(request.get_ref())?;
         self.act(move |node, now| {
-            node.take_back(&of.volume, &of.id, &of.cause, now)
+            node.restore_item(&of.volume, &of.id, &of.cause, now)
                 .map(|entry| convert::entry(node, entry))
         })
         .await

@@ -62,7 +62,7 @@ pub enum Step {
     /// Nothing: no copy is left at the source of the drain, nor recorded there.
     Nothing,
     /// A copy is brought to a place where it may stay.
-    Bring,
+    Copy,
     /// The record is to name this copy.
     Record(CopyPlace),
     /// The copy that has to leave is put aside; another one is whole and recorded.
@@ -128,7 +128,7 @@ pub fn decide(recorded: &Recorded, copies: &[CopyState], is_silent: bool) -> Ste
     };
     let whole = copies.iter().find(stays);
     if side == Side::Source {
-        return whole.map_or(Step::Bring, |whole| Step::Record(whole.place.clone()));
+        return whole.map_or(Step::Copy, |whole| Step::Record(whole.place.clone()));
     }
     let Some(old) = there else {
         return Step::Nothing;
@@ -144,7 +144,7 @@ pub fn decide(recorded: &Recorded, copies: &[CopyState], is_silent: bool) -> Ste
         return match (is_silent, whole, side) {
             (true, ..) => Step::Wait(Why::Silent),
             (false, Some(whole), _) => Step::Record(whole.place.clone()),
-            (false, None, Side::Leaving) => Step::Bring,
+            (false, None, Side::Leaving) => Step::Copy,
             (false, None, Side::Stays | Side::Source) => Step::Wait(Why::Hurt),
         };
     };
@@ -209,7 +209,7 @@ mod tests {
             match step {
                 Step::Nothing | Step::Wait(_) | Step::Leave(_) => return false,
                 // One name, one content: a node takes no second copy beside one that stays.
-                Step::Bring
+                Step::Copy
                     if matches!(
                         self.has[2],
                         Some(CopyContent::Damaged | CopyContent::Foreign)
@@ -217,7 +217,7 @@ mod tests {
                 {
                     return false;
                 }
-                Step::Bring => self.has[2] = Some(CopyContent::Whole),
+                Step::Copy => self.has[2] = Some(CopyContent::Whole),
                 Step::Record(at) => {
                     let at = Self::at(at);
                     self.recorded = Recorded::At(place(at), SIDES[at].0);
@@ -334,7 +334,7 @@ mod tests {
         assert_eq!(
             steps,
             [
-                Step::Bring,
+                Step::Copy,
                 Step::Record(kept.clone()),
                 Step::PutAside { old, kept },
                 Step::Nothing

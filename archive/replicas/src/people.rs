@@ -93,7 +93,7 @@ impl Replicas {
     }
 
     /// Restores a file from an attic.
-    pub async fn take_back(
+    pub async fn restore_item(
         &self,
         replica: &ReplicaId,
         (node, volume): (&NodeId, &VolumeId),
@@ -101,7 +101,7 @@ impl Replicas {
         cause: &Cause,
     ) -> Result<FileCopy, CallError> {
         let mut client = self.live_node_client(replica, node).await?;
-        let entry = client.take_back(attic_ref(volume, id, cause)).await?;
+        let entry = client.restore_item(attic_ref(volume, id, cause)).await?;
         Ok(fields::file_copy(entry.get_ref())?)
     }
 

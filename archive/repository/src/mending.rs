@@ -6,7 +6,7 @@
 //!
 //! Not promised: that a plan holds. A donor that turns out to be damaged is looked at, and the plan is made again.
 
-mod carry;
+mod groups;
 mod known;
 mod loss;
 mod missing;
@@ -165,12 +165,12 @@ impl Preserver {
                     self.lost(&case, ranges, (&known, before.as_ref()), repair_order)
                         .await?
                 }
-                Plan::Copy { .. } => Some(self.bring_back(&case, &plan, repair_order).await?),
+                Plan::Copy { .. } => Some(self.request_copy(&case, &plan, repair_order).await?),
                 Plan::FetchGroups { .. } | Plan::Salvage { .. } if case.place.is_none() => {
-                    Some(self.bring_back(&case, &plan, repair_order).await?)
+                    Some(self.request_copy(&case, &plan, repair_order).await?)
                 }
                 Plan::FetchGroups { .. } | Plan::Salvage { .. } => {
-                    self.fetch(&case, &plan, &copies, repair_order, told)
+                    self.copy_groups(&case, &plan, &copies, repair_order, told)
                         .await?
                 }
             };

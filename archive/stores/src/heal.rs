@@ -158,7 +158,7 @@ impl Healer {
                 }
             };
             let feed = UploadFeed { chunks, sealed };
-            tokio::join!(transfers.fill(replica.clone(), item, feed), giving);
+            tokio::join!(transfers.upload_and_report(replica.clone(), item, feed), giving);
         });
     }
 }

@@ -89,18 +89,18 @@ impl Transfers {
                 ..Route::default()
             };
             self.tasks.spawn_once("upload", async move {
-                transfers.fill_from(replica, item, feed, route).await;
+                transfers.upload_by_route(replica, item, feed, route).await;
             });
         }
         let transfers = self.clone();
         self.tasks.spawn_once("transfer", async move {
-            transfers.bring(arrival, lanes, meeting, with_md5).await;
+            transfers.receive(arrival, lanes, meeting, with_md5).await;
         });
         seal
     }
 
     /// Agrees with the replicas where to begin, reads the depositor's stream, and reports how it ended.
-    async fn bring(
+    async fn receive(
         &self,
         arrival: Arrival,
         lanes: Vec<(ReplicaId, mpsc::Sender<Bytes>)>,
@@ -238,12 +238,19 @@ impl Transfers {
     }
 
     /// Uploads the bytes of `feed` into one replica, then the admission, and reports the outcome to the coordinator.
-    pub async fn fill(&self, replica: ReplicaId, item: Item, feed: UploadFeed) {
-        self.fill_from(replica, item, feed, Route::default()).await;
+    pub async fn upload_and_report(&self, replica: ReplicaId, item: Item, feed: UploadFeed) {
+        self.upload_by_route(replica, item, feed, Route::default())
+            .await;
     }
 
-    /// Uploads as [`Transfers::fill`] does, by `route`.
-    async fn fill_from(&self, replica: ReplicaId, item: Item, mut feed: UploadFeed, route: Route) {
+    /// Uploads as [`Transfers::upload_and_report`] does, by `route`.
+    async fn upload_by_route(
+        &self,
+        replica: ReplicaId,
+        item: Item,
+        mut feed: UploadFeed,
+        route: Route,
+    ) {
         let given_up = feed.sealed.clone();
         let filled = self.upload(&replica, &item, &mut feed, route);
         match filled.await {

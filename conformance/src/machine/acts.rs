@@ -99,7 +99,7 @@ pub fn move_on(node: &Node, now: i64, out: &dyn Say) -> Result<()> {
         let item = node.put_aside(&removal, now)?;
         out.say("did aside")?;
         out.say("doing back")?;
-        node.take_back(&volume()?, &AtticId::new(&item.id)?, &cause, now)?;
+        node.restore_item(&volume()?, &AtticId::new(&item.id)?, &cause, now)?;
         out.say("did back")?;
     }
 }

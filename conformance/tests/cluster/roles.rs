@@ -43,7 +43,7 @@ const TABLE: &[(&str, &[Role])] = &[
     ("Node/SetMode", &[Repository]),
     ("Node/Attic", &[Repository]),
     ("Node/PutAside", &[Repository]),
-    ("Node/TakeBack", &[Repository]),
+    ("Node/RestoreItem", &[Repository]),
     ("Node/Purge", &[Repository]),
     ("Node/Adopt", &[Repository]),
     ("Node/Admissions", &[Repository]),

@@ -57,7 +57,7 @@ pub fn rules() -> Rules {
         .allow("/holdfast.archive.v1.Node/SetMode", &[Role::Repository])
         .allow("/holdfast.archive.v1.Node/Attic", &[Role::Repository])
         .allow("/holdfast.archive.v1.Node/PutAside", &[Role::Repository])
-        .allow("/holdfast.archive.v1.Node/TakeBack", &[Role::Repository])
+        .allow("/holdfast.archive.v1.Node/RestoreItem", &[Role::Repository])
         .allow("/holdfast.archive.v1.Node/Purge", &[Role::Repository])
         .allow("/holdfast.archive.v1.Node/Adopt", &[Role::Repository])
         .allow("/holdfast.archive.v1.Node/Admissions", &[Role::Repository])

@@ -250,7 +250,7 @@ impl Node {
     }
 
     /// Moves a file from the attic back under its name, if the name is free and its bytes are what its sidecar admits.
-    pub fn take_back(
+    pub fn restore_item(
         &self,
         volume: &VolumeId,
         id: &AtticId,

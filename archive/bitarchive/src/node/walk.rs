@@ -67,7 +67,7 @@ impl Node {
                 if let Some(name) = shelf.file(&called) {
                     on_disk.push(fingerprint(&name));
                 } else if let Some(name) = shelf.stray(&called)
-                    && self.bring_home(id, layout, (shelf, &called), &name)?
+                    && self.move_home(id, layout, (shelf, &called), &name)?
                 {
                     on_disk.push(fingerprint(&name));
                 }
@@ -114,7 +114,7 @@ impl Node {
     }
 
     /// Moves a file that lies on the wrong shelf to its place, unless somebody works on the file of that name.
-    fn bring_home(
+    fn move_home(
         &self,
         id: &VolumeId,
         layout: &Layout,
@@ -125,7 +125,7 @@ impl Node {
             return Ok(false);
         };
         self.still_there(id, layout)?;
-        match reconcile::bring_one_home(id, layout, place, name) {
+        match reconcile::move_one_home(id, layout, place, name) {
             Ok(is_home) => Ok(is_home),
             Err(error) => {
                 let error = self.blame(id, error);

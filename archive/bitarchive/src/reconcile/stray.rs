@@ -14,11 +14,11 @@ use archive_model::{FileName, VolumeId};
 use crate::layout::{Layout, Shelf};
 
 /// Moves every stray file of a volume to its place.
-pub(super) fn bring_home(id: &VolumeId, layout: &Layout) -> Result<(), DiskError> {
+pub(super) fn move_home(id: &VolumeId, layout: &Layout) -> Result<(), DiskError> {
     for shelf in Shelf::all() {
         for called in directory::names(&layout.files(shelf))? {
             if let Some(name) = shelf.stray(&called) {
-                super::tidied(id, bring_one_home(id, layout, (shelf, &called), &name))?;
+                super::tidied(id, move_one_home(id, layout, (shelf, &called), &name))?;
             }
         }
     }
@@ -27,7 +27,7 @@ pub(super) fn bring_home(id: &VolumeId, layout: &Layout) -> Result<(), DiskError
 
 /// Moves a stray file to its place, durably. Returns `false` if there is no file under that name, or if its place is
 /// taken.
-pub(crate) fn bring_one_home(
+pub(crate) fn move_one_home(
     id: &VolumeId,
     layout: &Layout,
     (shelf, called): (Shelf, &OsStr),

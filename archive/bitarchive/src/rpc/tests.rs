@@ -309,7 +309,7 @@ async fn refused_removal_does_not_reveal_the_checksum() {
     assert_eq!(Kind::of(&refused), Kind::Refused);
     let entry = test
         .door
-        .take_back(Request::new(of))
+        .restore_item(Request::new(of))
         .await
         .unwrap()
         .into_inner();

@@ -132,9 +132,9 @@ fn item_id(node: &Node) -> Option<AtticId> {
         .map(|item| AtticId::new(&item.id).expect("an id"))
 }
 
-fn take_back(node: &Node) -> Result<(), NodeError> {
+fn restore_item(node: &Node) -> Result<(), NodeError> {
     let id = item_id(node).expect("an item");
-    node.take_back(&volume("v1"), &id, &cause(), now())
+    node.restore_item(&volume("v1"), &id, &cause(), now())
         .map(drop)
 }
 
@@ -228,20 +228,20 @@ fn node_recovers_from_any_failing_call() {
                 put_aside(&node).expect(what);
             }
             assert!(!is_under_its_name(machine, &node, what), "{what}");
-            take_back(&node).expect(what);
+            restore_item(&node).expect(what);
         },
     );
     at_every_call(
         "take back",
         0,
         store_and_put_aside,
-        |_, node| take_back(node),
+        |_, node| restore_item(node),
         |machine, what, is_done| {
             let node = start_again(machine);
             let is_back = is_under_its_name(machine, &node, what);
             assert!(is_back || !is_done, "{what}");
             if !is_back {
-                take_back(&node).expect(what);
+                restore_item(&node).expect(what);
             }
             assert!(is_under_its_name(machine, &node, what), "{what}");
         },

@@ -27,7 +27,7 @@ fn unsynced_name_is_not_taken_over() {
         operation: Some("fsync directory"),
         fault: Fault::Fail(Errno::IO),
     }));
-    let refused = take_back(&node);
+    let refused = restore_item(&node);
     fault::arm(None);
     let directory = target.file.parent().expect("a directory");
     let is_unsynced = matches!(

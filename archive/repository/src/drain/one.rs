@@ -92,7 +92,7 @@ impl DrainContext {
                 (step, Some(row)) => (step, row),
             };
             match row {
-                (Step::Bring, row) => self.bring(source, &row, &located, &mut way).await?,
+                (Step::Copy, row) => self.copy(source, &row, &located, &mut way).await?,
                 (Step::Record(place), row) => {
                     self.prove(source, &row, &place, &mut way).await?;
                     let event = Event::Moved {
@@ -186,7 +186,7 @@ impl DrainContext {
     }
 
     /// Stores a copy where it may stay, from any copies that have each part intact; the one that leaves is read first.
-    async fn bring(
+    async fn copy(
         &self,
         source: &Source,
         row: &AdminRow,

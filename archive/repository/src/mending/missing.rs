@@ -21,7 +21,7 @@ enum CopyFate {
 
 impl Preserver {
     /// Has the coordinator store the file in the replica that lacks it, and waits until the copy is there.
-    pub(super) async fn bring_back(
+    pub(super) async fn request_copy(
         &self,
         case: &RepairCase,
         plan: &Plan,

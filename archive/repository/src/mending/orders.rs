@@ -82,7 +82,7 @@ impl Preserver {
     }
 
     /// Sends every selected row, sorted by file, as long as the receiver is there.
-    pub(crate) async fn bring_rows(
+    pub(crate) async fn send_rows(
         &self,
         which: RepairSelection,
         rows: mpsc::Sender<AnomalyRow>,
@@ -183,7 +183,7 @@ mod tests {
                 assert!(ids.len() < 20, "it never ends: {ids:?}");
             }
         };
-        let (walked, ids) = tokio::join!(own.bring_rows(which, rows), reading);
+        let (walked, ids) = tokio::join!(own.send_rows(which, rows), reading);
         walked.unwrap();
         ids
     }

@@ -282,9 +282,9 @@ impl People {
             drop((seal, lane));
             Ok::<(), CallError>(())
         };
-        let filling = self
-            .transfers
-            .fill(replica.clone(), item, UploadFeed { chunks, sealed });
+        let filling =
+            self.transfers
+                .upload_and_report(replica.clone(), item, UploadFeed { chunks, sealed });
         let ((), read) = tokio::join!(filling, reading);
         read?;
         // The report of the transfer was sent before: this answer follows it.

@@ -172,7 +172,7 @@ fn moved(machine: &Machine, node: &Node, now: i64, last: &str, what: &str) {
     if let Some(item) = aside.first() {
         assert_eq!(item.damaged, None, "{what}");
         let cause = Cause::new("officer/o", "a test").unwrap();
-        node.take_back(
+        node.restore_item(
             &item.volume,
             &AtticId::new(&item.id).unwrap(),
             &cause,

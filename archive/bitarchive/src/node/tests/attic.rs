@@ -52,8 +52,8 @@ fn put_aside(node: &Node, file: &str, bytes: &[u8]) -> Result<Item, NodeError> {
     node.put_aside(&removal(file, id("v1"), root(bytes)), now())
 }
 
-fn take_back(node: &Node, item: &Item) -> Result<Entry, NodeError> {
-    node.take_back(&id("v1"), &AtticId::new(&item.id).unwrap(), &cause(), now())
+fn restore_item(node: &Node, item: &Item) -> Result<Entry, NodeError> {
+    node.restore_item(&id("v1"), &AtticId::new(&item.id).unwrap(), &cause(), now())
 }
 
 impl Machine {
@@ -139,7 +139,7 @@ fn copy_moves_to_attic_and_back_whole() {
         assert_eq!(found.missing, 0, "withdrawn is not missing");
         assert_eq!(items(&node), std::slice::from_ref(&item));
 
-        let back = take_back(&node, &item).unwrap();
+        let back = restore_item(&node, &item).unwrap();
         assert_eq!(back, stored);
         assert_eq!(std::fs::read(&target.file).unwrap(), content);
         assert!(machine.manifest(file).contains(&format!("  {file}\n")));
@@ -167,14 +167,14 @@ fn item_never_comes_back_over_another_file() {
     machine.store(&node, "a", b"one").unwrap();
     let item = items(&node).remove(0);
     assert!(matches!(
-        take_back(&node, &item),
+        restore_item(&node, &item),
         Err(NodeError::Taken { .. })
     ));
     put_aside(&node, "a", b"one").unwrap();
     // A stranger under the name, of which the catalog knows nothing yet.
     std::fs::write(machine.target("a").file, "stranger").unwrap();
     assert!(matches!(
-        take_back(&node, &item),
+        restore_item(&node, &item),
         Err(NodeError::Taken { .. })
     ));
     assert_eq!(
@@ -229,7 +229,7 @@ fn unexpected_file_is_never_taken_back() {
     assert_eq!(found.unexpected, 1);
     let item = put_aside(&node, "a", b"stranger").unwrap();
     assert!(node.find(&name("a")).unwrap().is_empty());
-    let refused = take_back(&node, &item).unwrap_err();
+    let refused = restore_item(&node, &item).unwrap_err();
     assert!(matches!(refused, NodeError::Admission { .. }), "{refused}");
     assert_eq!(items(&node), [item]);
 }
@@ -295,7 +295,7 @@ fn only_proven_bytes_come_back() {
         machine.store(&node, "a", &content).unwrap();
         let item = put_aside(&node, "a", &content).unwrap();
         damage(&machine.place(&item));
-        let result = take_back(&node, &item);
+        let result = restore_item(&node, &item);
         assert_eq!(result.is_ok(), comes_back, "{what}: {result:?}");
         assert_eq!(
             machine.target("a").file.try_exists().unwrap(),
@@ -326,30 +326,30 @@ fn nothing_comes_back_where_nothing_is_taken() {
     let item = put_aside(&node, "a", b"one").unwrap();
     node.set_volume_mode(&id("v1"), Mode::Draining).unwrap();
     assert!(matches!(
-        take_back(&node, &item),
+        restore_item(&node, &item),
         Err(NodeError::TakesNothing { .. })
     ));
     node.set_volume_mode(&id("v1"), Mode::ReadWrite).unwrap();
     node.set_mode(Mode::ReadOnly).unwrap();
     assert!(matches!(
-        take_back(&node, &item),
+        restore_item(&node, &item),
         Err(NodeError::TakesNothing { .. })
     ));
     node.set_mode(Mode::ReadWrite).unwrap();
     store_on(&machine, &node, "v2", "a", b"one");
     assert!(
-        matches!(take_back(&node, &item), Err(NodeError::Taken { .. })),
+        matches!(restore_item(&node, &item), Err(NodeError::Taken { .. })),
         "on another volume"
     );
     let gone = AtticId::new("20260101T000000Z-none").unwrap();
     assert!(matches!(
-        node.take_back(&id("v1"), &gone, &cause(), now()),
+        node.restore_item(&id("v1"), &gone, &cause(), now()),
         Err(NodeError::NoItem { .. })
     ));
     std::fs::rename(machine.path("disk"), machine.path("away")).unwrap();
     node.refresh(now()).unwrap();
     assert!(matches!(
-        take_back(&node, &item),
+        restore_item(&node, &item),
         Err(NodeError::Offline { .. })
     ));
     assert!(matches!(

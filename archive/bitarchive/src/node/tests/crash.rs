@@ -92,7 +92,8 @@ impl Scene {
                 "{what}"
             );
             let item = AtticId::new(&items[0].id).unwrap();
-            node.take_back(&id("v1"), &item, &cause(), now()).unwrap();
+            node.restore_item(&id("v1"), &item, &cause(), now())
+                .unwrap();
             assert_eq!(std::fs::read(&target.file).unwrap(), bytes(SIZE), "{what}");
         }
     }

@@ -54,7 +54,8 @@ fn unknown_field_stays_in_its_sidecar() {
     let aside = node.put_aside(&removal("a", volume(), root(&content)), now());
     let aside = AtticId::new(&aside.unwrap().id).unwrap();
     assert!(!path.try_exists().unwrap());
-    node.take_back(&volume(), &aside, &cause(), now()).unwrap();
+    node.restore_item(&volume(), &aside, &cause(), now())
+        .unwrap();
     assert_eq!(std::fs::read(&path).unwrap(), written);
 }
 

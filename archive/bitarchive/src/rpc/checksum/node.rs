@@ -214,7 +214,7 @@ impl Node for Door {
         .await
     }
 
-    async fn take_back(&self, _: Request<wire::AtticRef>) -> Answer<wire::FileEntry> {
+    async fn restore_item(&self, _: Request<wire::AtticRef>) -> Answer<wire::FileEntry> {
         Err(has_none(
             "no attic; store the file there again from another replica",
         ))

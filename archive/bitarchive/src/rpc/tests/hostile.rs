@@ -38,7 +38,7 @@ async fn hostile_ids_are_refused_before_any_path() {
         for (request, named) in [(bad_id, "id"), (bad_volume, "volume")] {
             let refused = test
                 .door
-                .take_back(Request::new(request.clone()))
+                .restore_item(Request::new(request.clone()))
                 .await
                 .unwrap_err();
             assert_eq!(field(&refused), named, "{bad:?}");

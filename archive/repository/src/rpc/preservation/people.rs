@@ -156,7 +156,7 @@ pub(super) async fn restore(
     people.configured(&replica)?;
     let taking = door
         .replicas
-        .take_back(&replica, (&node, &volume), &id, &cause);
+        .restore_item(&replica, (&node, &volume), &id, &cause);
     let copy = people.transfers.calls.reading(0, taking).await?;
     let name = copy.name.clone();
     let what = format!(

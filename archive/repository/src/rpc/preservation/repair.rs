@@ -81,7 +81,7 @@ impl RepairJob {
             RepairSelection::Names(names) => names.clone(),
         };
         let (rows, mut next) = mpsc::channel(16);
-        let bringing = door.preserver.bring_rows(self.which.clone(), rows);
+        let bringing = door.preserver.send_rows(self.which.clone(), rows);
         let repairing = async {
             while let Some(row) = next.recv().await {
                 unrepaired.remove(&row.file);

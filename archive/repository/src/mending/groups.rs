@@ -24,7 +24,7 @@ enum SendOutcome {
 
 impl Preserver {
     /// Moves groups into the damaged copy. Returns `None` if donors were not as expected: plan again.
-    pub(super) async fn fetch(
+    pub(super) async fn copy_groups(
         &self,
         case: &RepairCase,
         plan: &Plan,
@@ -147,7 +147,7 @@ impl Preserver {
         let opening = self.calls.replicas.mend(order);
         let (mut mending, call) = self.calls.answered(opening).await?;
         let exchange = async {
-            match self.pour(reading, &mending).await {
+            match self.send_groups(reading, &mending).await {
                 Ok(None) => {}
                 Ok(Some(hole)) => return Ok(hole),
                 // The node ended the call: its answer says why.
@@ -181,7 +181,7 @@ impl Preserver {
     }
 
     /// Sends every group to the node. A group that no donor gives ends the repair before anything was changed.
-    async fn pour(
+    async fn send_groups(
         &self,
         reading: &mut Assembly,
         mending: &Mending,
