@@ -9,7 +9,6 @@
 //! which file and line.
 
 use std::collections::BTreeMap;
-use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
@@ -19,6 +18,7 @@ use md5::Md5;
 use sha2::{Digest as _, Sha256};
 
 use crate::exit::{Exit, Failure};
+use crate::list;
 
 /// The longest list that is read, in bytes: some millions of files.
 const LONGEST: u64 = 1 << 30;
@@ -57,16 +57,7 @@ pub enum InvalidList {
 impl Checksums {
     /// Reads a list.
     pub fn read(path: &Path) -> Result<Self, Failure> {
-        let mut text = String::new();
-        File::open(path)
-            .and_then(|file| file.take(LONGEST + 1).read_to_string(&mut text))
-            .map_err(|error| Failure::unreadable(path, &error))?;
-        if text.len() as u64 > LONGEST {
-            let shown = path.display();
-            return Err(Failure::usage(format!(
-                "{shown}: longer than 1 GiB; a list of checksums is not, so split it or name another file"
-            )));
-        }
+        let text = list::read(path, LONGEST)?;
         Self::parse(&text).map_err(|error| Failure::usage(format!("{}: {error}", path.display())))
     }
 

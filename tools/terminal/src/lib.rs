@@ -12,7 +12,7 @@
 //! - [`output`] (a table, or one JSON document), [`items`] (a long answer, written while it comes), [`shown_path`] (paths in
 //!   documents), [`said`] (the words for damage, gaps and times);
 //! - [`progress`] and [`bars`]: progress on stderr;
-//! - arguments: [`range`] (bytes of a file), [`reason`] (why somebody acts), [`checksums`] (lists of checksums);
+//! - arguments: [`range`] (bytes of a file), [`reason`] (why somebody acts), [`list`] (a file of lines), [`checksums`] (lists of checksums);
 //! - [`save`] (a file that is fetched), [`losses`] (the records in damaged bytes).
 
 pub mod bars;
@@ -20,6 +20,7 @@ pub mod checksums;
 pub mod context;
 pub mod exit;
 pub mod items;
+pub mod list;
 pub mod losses;
 pub mod output;
 pub mod progress;

@@ -15,6 +15,7 @@ use tools_terminal::bars::{Bars, Counted};
 use tools_terminal::context::Context;
 use tools_terminal::exit::{Exit, Failure};
 use tools_terminal::items::Items;
+use tools_terminal::list;
 use tools_terminal::output::tell;
 use tools_terminal::said;
 use tools_terminal::session::Session;
@@ -136,11 +137,7 @@ impl Selection {
 
 /// Reads a list of names. One that names nothing is refused: without names, everything would be meant.
 pub(super) fn read_names(path: &Path) -> Result<Vec<FileName>, Failure> {
-    use std::io::Read;
-    let mut text = String::new();
-    std::fs::File::open(path)
-        .and_then(|file| file.take(LONGEST_LIST).read_to_string(&mut text))
-        .map_err(|error| Failure::unreadable(path, &error))?;
+    let text = list::read(path, LONGEST_LIST)?;
     let names: Vec<FileName> = text
         .lines()
         .filter(|line| !line.is_empty())
