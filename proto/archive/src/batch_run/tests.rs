@@ -1,5 +1,7 @@
 //! Valid runs, and runs with an invalid value in each field.
 
+use archive_model::batch::Program;
+
 use super::*;
 
 fn open() -> wire::batch_run_request::Open {

@@ -7,9 +7,9 @@ use archive_model::{JobId, JobNode, JobSpec, JobStatus, Program};
 use archive_rpc::InvalidMessage;
 
 use super::{
-    gap, gap_message, job_state, node_id, optional_time, plain, plain_text, text_of, time,
+    gap, gap_message, job_state, node_id, optional_time, plain, plain_text, read_spec, text_of,
+    time, write_spec,
 };
-use crate::batch_run::{read_spec, write_spec};
 use crate::wire;
 use crate::wire::batch_run_response::Progress;
 use crate::wire::batch_status::{Node, State};

@@ -5,7 +5,7 @@ use std::time::Duration;
 use archive_jobs::JobRow;
 use archive_model::{JobLimits, JobSpec, ReplicaId};
 use archive_rpc::InvalidMessage;
-use proto_archive::batch_run::read_spec;
+use proto_archive::convert::read_spec;
 use proto_archive::wire;
 
 use crate::settings::BatchSettings;
