@@ -1,5 +1,5 @@
-//! Helpers of tests: waiting without hanging on luck, numbers and bytes that look random, readers and writers that fail, and
-//! the rights of root given up. Tests see this crate under `[dev-dependencies]`; nothing else does.
+//! Helpers of tests: waiting without hanging on luck, numbers and bytes that look random, readers and writers that fail,
+//! ports, and the rights of root given up. Tests see this crate under `[dev-dependencies]`; nothing else does.
 //!
 //! A test meets time in three ways:
 //!
@@ -27,11 +27,13 @@
 //!
 //! Functions panic where a test has to fail; none returns an error.
 
+mod ports;
 mod random;
 mod rights;
 mod streams;
 mod wait;
 
+pub use ports::PortBlock;
 pub use random::{Random, noise};
 pub use rights::give_up_root;
 pub use streams::{FailingReader, FullDisk, PieceReader};

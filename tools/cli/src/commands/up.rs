@@ -33,6 +33,9 @@ pub(crate) struct Up {
     /// Directory of all data; created if it does not exist
     #[arg(long, value_name = "DIR", default_value = "holdfast-data")]
     data: PathBuf,
+    /// Take the free ports from PORT on for the parts of a new archive [default: free ones, chosen by DIR]
+    #[arg(long, value_name = "PORT")]
+    first_port: Option<u16>,
     /// Start each part as a process of its own; the ids of the processes are in DIR/run
     #[arg(long)]
     processes: bool,
@@ -78,7 +81,7 @@ struct Parts {
 impl Up {
     /// Runs the archive until a signal.
     pub(crate) fn run(self, context: &Context) -> Result<Exit, Failure> {
-        let prepared = prepare(&self.data, Clock::system().now())?;
+        let prepared = prepare(&self.data, self.first_port, Clock::system().now())?;
         let parts = Parts::load(&prepared, &context.global.set)?;
         context.output.line(&prepared.greeting())?;
         let settings = parts.repository.daemon.clone();

@@ -8,11 +8,12 @@ use std::process::{Child, Command, Stdio};
 
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 use serde_json::Value;
-use testing::{Observation, PATIENCE, eventually_blocking};
+use testing::{Observation, PATIENCE, PortBlock, eventually_blocking};
 
 /// An archive that runs.
 pub struct Archive {
     directory: tempfile::TempDir,
+    ports: PortBlock,
     settings: Vec<String>,
     up: Option<Child>,
     /// Parts that a test started again.
@@ -53,9 +54,9 @@ impl Archive {
     }
 
     /// Returns an archive that is not started, in a new directory which `fill` has filled.
-    pub fn in_directory(fill: impl FnOnce(&Path)) -> Self {
+    pub fn in_directory(fill: impl FnOnce(&Path, &PortBlock)) -> Self {
         let archive = Self::new(&[]);
-        fill(archive.directory.path());
+        fill(archive.directory.path(), &archive.ports);
         archive
     }
 
@@ -68,6 +69,7 @@ impl Archive {
     fn new(set: &[&str]) -> Self {
         Self {
             directory: tempfile::tempdir().expect("a directory"),
+            ports: PortBlock::claim(),
             settings: set
                 .iter()
                 .flat_map(|one| ["--set".to_owned(), (*one).to_owned()])
@@ -84,10 +86,13 @@ impl Archive {
             .append(true)
             .open(self.path("up.log"))
             .expect("a log");
+        let first_port = ["--first-port".to_owned(), self.ports.first().to_string()];
+        let is_new = !self.data().join("up.json").exists();
         let child = executable()
             .arg("up")
             .arg("--data")
             .arg(self.data())
+            .args(is_new.then_some(first_port).into_iter().flatten())
             .args(words)
             .args(&self.settings)
             .stdout(log.try_clone().expect("a log"))

@@ -1,11 +1,11 @@
 //! Data directories that earlier builds wrote open as they are, and what they hold is told in the same words.
 
 use std::collections::BTreeMap;
-use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use serde_json::Value;
+use testing::PortBlock;
 
 use crate::archive::Archive;
 
@@ -29,7 +29,7 @@ fn golden() -> PathBuf {
 }
 
 /// Unpacks the data directory into `into`, and makes its settings those of this place.
-fn unpack(into: &Path) {
+fn unpack(into: &Path, block: &PortBlock) {
     let status = Command::new("tar")
         .args(["--no-same-owner", "-xzf"])
         .arg(golden())
@@ -42,17 +42,24 @@ fn unpack(into: &Path) {
     let mut files: Vec<PathBuf> = settings.map(|entry| entry.expect("entry").path()).collect();
     files.push(data.join("client.toml"));
     files.extend(["one", "two"].map(|node| data.join(node).join("node/volumes.json")));
-    let mut ports = BTreeMap::new();
+    let (mut ports, mut free) = (BTreeMap::new(), block.first()..);
     for file in files {
         let text = std::fs::read_to_string(&file).expect("read");
         let text = text.replace(OLD_PLACE, data.to_str().expect("text"));
-        std::fs::write(&file, with_free_ports(&text, &mut ports)).expect("write");
+        std::fs::write(
+            &file,
+            with_ports(&text, |old| {
+                *ports
+                    .entry(old)
+                    .or_insert_with(|| free.next().expect("a port"))
+            }),
+        )
+        .expect("write");
     }
 }
 
-/// Returns the text with a free port in the place of each port, the same one for the same. They are held until all are
-/// known.
-fn with_free_ports(text: &str, ports: &mut BTreeMap<u16, TcpListener>) -> String {
+/// Returns the text with a new port in the place of each old one.
+fn with_ports(text: &str, mut new_port: impl FnMut(u16) -> u16) -> String {
     let mut out = String::new();
     let mut pieces = text.split_inclusive(':').peekable();
     while let Some(piece) = pieces.next() {
@@ -65,16 +72,7 @@ fn with_free_ports(text: &str, ports: &mut BTreeMap<u16, TcpListener>) -> String
         let Some(old) = next[..digits].parse().ok().filter(|_| is_address) else {
             continue;
         };
-        let listener = ports
-            .entry(old)
-            .or_insert_with(|| TcpListener::bind("127.0.0.1:0").expect("a port"));
-        out.push_str(
-            &listener
-                .local_addr()
-                .expect("an address")
-                .port()
-                .to_string(),
-        );
+        out.push_str(&new_port(old).to_string());
         *next = &next[digits..];
     }
     out

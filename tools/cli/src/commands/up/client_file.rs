@@ -94,7 +94,7 @@ mod tests {
         for gone in [&["web"][..], &["replay"], &["web", "replay"]] {
             let directory = tempfile::tempdir().unwrap();
             let now = archive_daemon::Clock::system().now();
-            let client = prepare(directory.path(), now).unwrap().client_file();
+            let client = prepare(directory.path(), None, now).unwrap().client_file();
             let written = std::fs::read_to_string(&client).unwrap();
             assert!(written.contains("\nweb = \"http://localhost:"), "{written}");
             let own = "\n[[identity]]\nrole = \"reader\"\nname = \"mine\"\n";
@@ -105,7 +105,7 @@ mod tests {
             };
             let older: Vec<&str> = written.lines().filter(is_kept).collect();
             std::fs::write(&client, older.join("\n") + "\n" + own).unwrap();
-            prepare(directory.path(), now).unwrap();
+            prepare(directory.path(), None, now).unwrap();
             let kept = std::fs::read_to_string(&client).unwrap();
             assert_eq!(kept, format!("{written}{own}"), "{gone:?}");
         }
@@ -116,7 +116,7 @@ mod tests {
     fn older_data_directory_gets_pages() {
         let directory = tempfile::tempdir().unwrap();
         let now = archive_daemon::Clock::system().now();
-        let client = prepare(directory.path(), now).unwrap().client_file();
+        let client = prepare(directory.path(), None, now).unwrap().client_file();
         let settings = directory.path().join("settings/viewer.toml");
         let written = std::fs::read_to_string(&settings).unwrap();
         let (older, section) = written.split_once("\n[web]\n").unwrap();
@@ -124,7 +124,7 @@ mod tests {
         // As it was written, before there were pages.
         std::fs::write(&settings, older).unwrap();
         std::fs::remove_file(&client).unwrap();
-        prepare(directory.path(), now).unwrap();
+        prepare(directory.path(), None, now).unwrap();
         let now_has = std::fs::read_to_string(&settings).unwrap();
         assert!(
             now_has.starts_with(older) && now_has.contains("[web]"),
@@ -139,7 +139,7 @@ mod tests {
         let own = format!("{older}requests = 7\n");
         std::fs::write(&settings, &own).unwrap();
         std::fs::remove_file(&client).unwrap();
-        let prepared = prepare(directory.path(), now).unwrap();
+        let prepared = prepare(directory.path(), None, now).unwrap();
         assert_eq!(std::fs::read_to_string(&settings).unwrap(), own);
         assert!(!std::fs::read_to_string(&client).unwrap().contains("web = "));
         assert!(!prepared.greeting().contains("localhost"));
@@ -150,7 +150,7 @@ mod tests {
     fn older_client_file_gets_the_viewer() {
         let directory = tempfile::tempdir().unwrap();
         let now = archive_daemon::Clock::system().now();
-        let client = prepare(directory.path(), now).unwrap().client_file();
+        let client = prepare(directory.path(), None, now).unwrap().client_file();
         let written = std::fs::read_to_string(&client).unwrap();
         let lines = written.lines();
         let of_viewer = |line: &&str| line.starts_with("replay = ") || line.starts_with("proxy = ");
@@ -162,7 +162,7 @@ mod tests {
         let own = "\n[[identity]]\nrole = \"reader\"\nname = \"mine\"\n";
         for older in [lines.concat(), lines[1].clone()] {
             std::fs::write(&client, written.replacen(&older, "", 1) + own).unwrap();
-            prepare(directory.path(), now).unwrap();
+            prepare(directory.path(), None, now).unwrap();
             let kept = std::fs::read_to_string(&client).unwrap();
             assert_eq!(kept, format!("{written}{own}"));
         }
@@ -173,12 +173,12 @@ mod tests {
     fn older_viewer_settings_get_the_proxy() {
         let directory = tempfile::tempdir().unwrap();
         let now = archive_daemon::Clock::system().now();
-        prepare(directory.path(), now).unwrap();
+        prepare(directory.path(), None, now).unwrap();
         let settings = directory.path().join("settings/viewer.toml");
         let written = std::fs::read_to_string(&settings).unwrap();
         let (older, _) = written.split_once("\n[proxy]").unwrap();
         std::fs::write(&settings, older).unwrap();
-        let client = prepare(directory.path(), now).unwrap().client_file();
+        let client = prepare(directory.path(), None, now).unwrap().client_file();
         let kept = std::fs::read_to_string(&settings).unwrap();
         assert!(
             kept.starts_with(older) && kept.contains("\n[proxy]\n"),
@@ -191,7 +191,7 @@ mod tests {
         );
         let without = format!("{older}\n[[collection]]\nname = \"all\"\n");
         std::fs::write(&settings, &without).unwrap();
-        prepare(directory.path(), now).unwrap();
+        prepare(directory.path(), None, now).unwrap();
         assert_eq!(std::fs::read_to_string(&settings).unwrap(), without);
     }
 
@@ -200,7 +200,7 @@ mod tests {
     fn older_client_file_gets_the_index() {
         let directory = tempfile::tempdir().unwrap();
         let now = archive_daemon::Clock::system().now();
-        let client = prepare(directory.path(), now).unwrap().client_file();
+        let client = prepare(directory.path(), None, now).unwrap().client_file();
         let written = std::fs::read_to_string(&client).unwrap();
         let line = written.lines().find(|line| line.starts_with("index = "));
         let line = format!("{}\n", line.unwrap());
@@ -218,7 +218,7 @@ mod tests {
             let settings = directory.path().join(format!("settings/{part}.toml"));
             std::fs::remove_file(settings).unwrap();
         }
-        prepare(directory.path(), now).unwrap();
+        prepare(directory.path(), None, now).unwrap();
         let kept = std::fs::read_to_string(&client).unwrap();
         // The ports are those that are free now.
         let mut expected = format!("{written}{own}");
@@ -249,15 +249,15 @@ mod tests {
     fn second_start_keeps_client_file() {
         let directory = tempfile::tempdir().unwrap();
         let now = archive_daemon::Clock::system().now();
-        let client = prepare(directory.path(), now).unwrap().client_file();
+        let client = prepare(directory.path(), None, now).unwrap().client_file();
         let own = "\n[[identity]]\nrole = \"reader\"\nname = \"mine\"\n";
         let written = std::fs::read_to_string(&client).unwrap();
         std::fs::write(&client, format!("{written}{own}")).unwrap();
-        prepare(directory.path(), now).unwrap();
+        prepare(directory.path(), None, now).unwrap();
         let kept = std::fs::read_to_string(&client).unwrap();
         assert_eq!(kept, format!("{written}{own}"));
         std::fs::remove_file(&client).unwrap();
-        prepare(directory.path(), now).unwrap();
+        prepare(directory.path(), None, now).unwrap();
         assert_eq!(std::fs::read_to_string(&client).unwrap(), written);
     }
 }

@@ -19,14 +19,44 @@ const OUTGOING: &str = "/proc/sys/net/ipv4/ip_local_port_range";
 /// The lowest port that is used: below lie those of well-known services.
 const LOWEST: u16 = 12_000;
 
+/// The ports that an archive may take, in the order in which they are tried.
+#[derive(Clone, Debug)]
+pub(super) struct Ports {
+    range: Range<u16>,
+    /// Chooses the port of the range that is tried first.
+    anywhere: u64,
+}
+
+impl Ports {
+    /// Returns the ports for the archive of a data directory, beside those of outgoing connections.
+    pub(super) fn of(data: &Path) -> Self {
+        let outgoing = read_state(Path::new(OUTGOING)).ok().flatten();
+        let mut hasher = DefaultHasher::new();
+        data.hash(&mut hasher);
+        Self {
+            range: beside(&String::from_utf8_lossy(&outgoing.unwrap_or_default())),
+            anywhere: hasher.finish(),
+        }
+    }
+
+    /// Returns the ports from one on that the operator names.
+    pub(super) fn starting_at(first: u16) -> Self {
+        Self {
+            range: first..u16::MAX,
+            anywhere: 0,
+        }
+    }
+}
+
 /// Returns addresses on which nobody listens now. All are held until all are found, so that they differ.
-pub(super) fn free_addresses<const N: usize>(data: &Path) -> Result<[String; N], Failure> {
-    let outgoing = read_state(Path::new(OUTGOING)).ok().flatten();
-    let range = beside(&String::from_utf8_lossy(&outgoing.unwrap_or_default()));
-    let mut hasher = DefaultHasher::new();
-    data.hash(&mut hasher);
+///
+/// # Errors
+///
+/// Fails if fewer than `N` of the ports are free.
+pub(super) fn free_addresses<const N: usize>(ports: &Ports) -> Result<[String; N], Failure> {
+    let range = &ports.range;
     let mut held = Vec::new();
-    for port in from(&range, hasher.finish()) {
+    for port in from(range, ports.anywhere) {
         if held.len() == N {
             break;
         }
@@ -101,7 +131,7 @@ mod tests {
 
     #[test]
     fn addresses_differ_and_are_free() {
-        let addresses: [String; 6] = free_addresses(Path::new("somewhere")).unwrap();
+        let addresses: [String; 6] = free_addresses(&Ports::of(Path::new("somewhere"))).unwrap();
         let listeners: Vec<_> = addresses.iter().map(TcpListener::bind).collect();
         assert!(listeners.iter().all(Result::is_ok), "{addresses:?}");
     }

@@ -19,7 +19,7 @@ use jiff::Timestamp;
 use tools_terminal::exit::{Exit, Failure};
 
 use super::client_file::keep_client_file;
-use super::ports::free_addresses;
+use super::ports::{Ports, free_addresses};
 
 /// The bitarchive replicas.
 pub(crate) const REPLICAS: [&str; 2] = ["one", "two"];
@@ -124,16 +124,24 @@ impl Prepared {
     }
 }
 
-/// Makes what is missing in the data directory.
-pub(crate) fn prepare(data: &Path, now: Timestamp) -> Result<Prepared, Failure> {
+/// Makes what is missing in the data directory. The parts of a new archive listen on free ports from `first_port` on, if
+/// it is given.
+pub(crate) fn prepare(
+    data: &Path,
+    first_port: Option<u16>,
+    now: Timestamp,
+) -> Result<Prepared, Failure> {
     let marker = data.join("up.json");
     make(data)?;
     let data = &data
         .canonicalize()
         .map_err(|error| Failure::unreadable(data, &error))?;
     let is_new = state(&marker)?.is_none();
+    let ports = first_port.map_or_else(|| Ports::of(data), Ports::starting_at);
     if is_new {
         refuse_strangers(data)?;
+    } else if first_port.is_some() {
+        return Err(has_ports(data));
     }
     let checksums = data.join("settings").join(format!("{CHECKSUM_PART}.toml"));
     if !is_new && state(&checksums)?.is_none() {
@@ -146,7 +154,7 @@ pub(crate) fn prepare(data: &Path, now: Timestamp) -> Result<Prepared, Failure> 
     trust_file(data, &key)?;
     certificates(data, now)?;
     if is_new {
-        settings_files(data)?;
+        settings_files(data, &ports)?;
         for replica in REPLICAS {
             volume(data, replica)?;
         }
@@ -158,14 +166,14 @@ pub(crate) fn prepare(data: &Path, now: Timestamp) -> Result<Prepared, Failure> 
         crate::commands::parts::load(&data.join("settings/repository.toml"), &[])?;
     // A directory of before there was an index gets one.
     if state(&data.join("settings").join("index.toml"))?.is_none() {
-        index_settings(data, &repository.rpc.listen)?;
+        index_settings(data, &ports, &repository.rpc.listen)?;
     }
     let index: index_server::Settings =
         crate::commands::parts::load(&data.join("settings/index.toml"), &[])?;
     if state(&data.join("settings").join("viewer.toml"))?.is_none() {
-        viewer_settings(data, &repository.rpc.listen, &index.rpc.listen)?;
+        viewer_settings(data, &ports, [&repository.rpc.listen, &index.rpc.listen])?;
     }
-    add_listeners(data)?;
+    add_listeners(data, &ports)?;
     let viewer: viewer_web::Settings =
         crate::commands::parts::load(&data.join("settings/viewer.toml"), &[])?;
     let origin = |url: Option<String>, listen: std::net::SocketAddr, has_tls: bool| {
@@ -230,6 +238,17 @@ fn too_old(data: &Path) -> Failure {
         format!(
             "{} was made before archives had a checksum replica: it has no settings/{CHECKSUM_PART}.toml; name an \
              empty directory with --data, or start its parts one by one",
+            data.display()
+        ),
+    )
+}
+
+/// Returns the refusal of ports for an archive whose settings name ports already.
+fn has_ports(data: &Path) -> Failure {
+    Failure::new(
+        Exit::Settings,
+        format!(
+            "{0} has an archive, which keeps its ports; leave out --first-port, or change `listen` in {0}/settings",
             data.display()
         ),
     )
@@ -373,14 +392,14 @@ fn rpc_section(data: &Path, part: &str, address: &str) -> String {
 }
 
 /// Addresses for a part that this directory did not have before: free ones that no other part of it has.
-fn later_addresses<const N: usize>(data: &Path) -> Result<[String; N], Failure> {
+fn later_addresses<const N: usize>(data: &Path, ports: &Ports) -> Result<[String; N], Failure> {
     let mut taken = String::new();
     let settings = data.join("settings");
     for entry in directory::list(&settings).map_err(|error| disk(&error))? {
         let text = state(&settings.join(&entry.name))?.unwrap_or_default();
         taken.push_str(&String::from_utf8_lossy(&text));
     }
-    let candidates: [String; 16] = free_addresses(data)?;
+    let candidates: [String; 16] = free_addresses(ports)?;
     let is_free = |address: &String| !taken.contains(&format!("\"{address}\""));
     let found: Vec<String> = candidates.into_iter().filter(is_free).take(N).collect();
     found.try_into().map_err(|found: Vec<_>| {
@@ -392,8 +411,8 @@ fn later_addresses<const N: usize>(data: &Path) -> Result<[String; N], Failure> 
 }
 
 /// Writes the settings file of the index.
-fn index_settings(data: &Path, repository: &str) -> Result<(), Failure> {
-    let [address] = later_addresses(data)?;
+fn index_settings(data: &Path, ports: &Ports, repository: &str) -> Result<(), Failure> {
+    let [address] = later_addresses(data, ports)?;
     let shown = data.display();
     let text = format!(
         "{}[index]\ndata = \"{shown}/{INDEX}/captures\"\nrepository = \"{repository}\"\ntrust = \"{shown}/trust.json\"\n",
@@ -403,9 +422,9 @@ fn index_settings(data: &Path, repository: &str) -> Result<(), Failure> {
 }
 
 /// Writes the settings file of the viewer.
-fn viewer_settings(data: &Path, repository: &str, index: &str) -> Result<(), Failure> {
-    let [address, replay, web, proxy] = later_addresses(data)?;
-    let text = viewer_file(data, [repository, index], [&address, &replay]);
+fn viewer_settings(data: &Path, ports: &Ports, peers: [&str; 2]) -> Result<(), Failure> {
+    let [address, replay, web, proxy] = later_addresses(data, ports)?;
+    let text = viewer_file(data, peers, [&address, &replay]);
     let (web, proxy) = (pages_section(&web), proxy_section(data, &proxy));
     write_settings(data, VIEWER, &format!("{text}{web}{proxy}"))
 }
@@ -434,7 +453,7 @@ fn proxy_section(data: &Path, address: &str) -> String {
 }
 
 /// Adds the pages and the proxy to settings of before there were any, if the file is as it was written.
-fn add_listeners(data: &Path) -> Result<(), Failure> {
+fn add_listeners(data: &Path, ports: &Ports) -> Result<(), Failure> {
     let path = data.join("settings").join(format!("{VIEWER}.toml"));
     let viewer: viewer_web::Settings = crate::commands::parts::load(&path, &[])?;
     if viewer.web.is_some() && viewer.proxy.is_some() {
@@ -449,14 +468,14 @@ fn add_listeners(data: &Path) -> Result<(), Failure> {
     if state(&path)?.unwrap_or_default() != written.as_bytes() {
         return Ok(());
     }
-    let [new_web, proxy] = later_addresses(data)?;
+    let [new_web, proxy] = later_addresses(data, ports)?;
     let pages = pages_section(&web.unwrap_or(new_web));
     let proxy = proxy_section(data, &proxy);
     write_settings(data, VIEWER, &format!("{first}{pages}{proxy}"))
 }
 
 /// Writes a settings file for each part, on ports that are free now.
-fn settings_files(data: &Path) -> Result<(), Failure> {
+fn settings_files(data: &Path, ports: &Ports) -> Result<(), Failure> {
     let shown = data.display();
     let rpc = |part: &str, address: &str| rpc_section(data, part, address);
     let [
@@ -466,7 +485,7 @@ fn settings_files(data: &Path) -> Result<(), Failure> {
         monitor_two,
         node_two,
         checksums,
-    ] = free_addresses(data)?;
+    ] = free_addresses(ports)?;
     let mut replicas = Vec::new();
     for (replica, monitor, node) in [
         ("one", &monitor_one, &node_one),
@@ -565,4 +584,43 @@ fn state(path: &Path) -> Result<Option<Vec<u8>>, Failure> {
 
 fn disk(error: &DiskError) -> Failure {
     Failure::failed(error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use archive_daemon::Clock;
+    use testing::PortBlock;
+
+    use super::*;
+
+    /// Fails if a new archive takes other ports than those it is given, or an old one is said to have moved.
+    #[test]
+    fn first_port_is_for_new_archives() {
+        let directory = tempfile::tempdir().unwrap();
+        let (block, now) = (PortBlock::claim(), Clock::system().now());
+        let prepared = prepare(directory.path(), Some(block.first()), now).unwrap();
+        let repository = format!("127.0.0.1:{}", block.first());
+        assert_eq!(prepared.repository, repository);
+        let settings = directory::list(&directory.path().join("settings")).unwrap();
+        let text: String = settings
+            .iter()
+            .map(|entry| prepared.data.join("settings").join(&entry.name))
+            .map(|path| String::from_utf8(state(&path).unwrap().unwrap()).unwrap())
+            .collect();
+        let ours: Vec<u16> = text
+            .split("\nlisten = \"127.0.0.1:")
+            .skip(1)
+            .map(|rest| rest.split('"').next().unwrap().parse().unwrap())
+            .collect();
+        let block = block.first()..block.first() + 11;
+        assert!(
+            ours.len() == 11 && ours.iter().all(|port| block.contains(port)),
+            "{ours:?}"
+        );
+
+        let refused = prepare(directory.path(), Some(12_000), now).unwrap_err();
+        assert!(refused.to_string().contains("keeps its ports"), "{refused}");
+        let again = prepare(directory.path(), None, now).unwrap();
+        assert_eq!(again.repository, repository);
+    }
 }

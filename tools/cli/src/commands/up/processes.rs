@@ -211,7 +211,7 @@ mod tests {
     async fn second_up_over_running_part_is_refused() {
         let data = tempfile::tempdir().unwrap();
         let now = Clock::system().now();
-        let first = prepare(data.path(), now).unwrap();
+        let first = prepare(data.path(), None, now).unwrap();
         let client = first.client_file();
         replace(&client, b"# people's own\n").unwrap();
         // The part that is begun last: those before it are not begun either.
@@ -227,7 +227,7 @@ mod tests {
         directory::make(&first.run()).unwrap();
         replace(&pid, format!("{id}\n").as_bytes()).unwrap();
 
-        let second = prepare(data.path(), now).unwrap();
+        let second = prepare(data.path(), None, now).unwrap();
         let started = Processes::start(&second, &BTreeMap::new(), &daemon());
         let refused = started.err().unwrap();
         assert!(
