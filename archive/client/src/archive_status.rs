@@ -103,6 +103,8 @@ impl TryFrom<wire::status_response::ReplicaState> for ReplicaOverview {
 mod tests {
     use super::*;
 
+    /// Fails if a kind of replica that only a newer archive knows is read as another kind, or a volume without an id
+    /// makes the whole status unreadable.
     #[test]
     fn status_of_newer_archive_is_refused() {
         let stray = wire::VolumeStatus {

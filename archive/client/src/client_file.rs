@@ -364,6 +364,8 @@ mod tests {
             .map_err(|error| error.to_string())
     }
 
+    /// Fails if a relative path in a client file is looked up in the working directory, or an absolute one below the
+    /// folder of the file.
     #[test]
     fn paths_are_relative_to_the_file() {
         let file: ClientFile = toml::from_str(TEXT).unwrap();
@@ -377,6 +379,8 @@ mod tests {
         assert_eq!(file.limits, ClientLimits::default());
     }
 
+    /// Fails if a misspelt key or an unknown role in a client file is ignored, or a client file that is written out
+    /// loses a setting.
     #[test]
     fn client_file_is_read_strictly_and_reads_back() {
         let file: ClientFile = toml::from_str(TEXT).unwrap();
@@ -394,6 +398,8 @@ mod tests {
         }
     }
 
+    /// Fails if a call goes out under another identity than the one asked for: one of several that fit, or a
+    /// certificate issued to another name.
     #[test]
     fn one_is_who_one_asks_to_be() {
         let directory = directory();
@@ -429,6 +435,7 @@ mod tests {
         }
     }
 
+    /// Fails if an address without a port is noticed only by the first call, as an archive that cannot be reached.
     #[test]
     fn invalid_address_is_refused_before_any_call() {
         let directory = directory();

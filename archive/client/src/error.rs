@@ -184,6 +184,8 @@ pub(crate) fn failed(what: &'static str, status: &Status) -> ClientError {
 mod tests {
     use super::*;
 
+    /// Fails if a call that an older archive lacks is reported as a wrong request, without the reason that the archive
+    /// is older.
     #[test]
     fn call_of_newer_archive_is_not_offered() {
         let error = failed("repairs", &Status::unimplemented("Not yet implemented"));
@@ -195,6 +197,8 @@ mod tests {
         );
     }
 
+    /// Fails if the client adds words to a precondition of the archive, passes its control characters to a terminal, or
+    /// takes a refused role for a precondition.
     #[test]
     fn a_precondition_speaks_for_itself() {
         let error = failed(
@@ -207,6 +211,8 @@ mod tests {
         assert!(matches!(refused, ClientError::Refused(_)));
     }
 
+    /// Fails if an error of the archive gets the exit code of another class, or a refusal counts as something that will
+    /// pass.
     #[test]
     fn every_kind_has_its_class() {
         for kind in Kind::ALL {
@@ -235,6 +241,8 @@ mod tests {
         }
     }
 
+    /// Fails if a message of the archive controls the terminal or floods it, or an empty message leaves an error
+    /// without a reason.
     #[test]
     fn peer_message_is_escaped() {
         let status = Kind::NotFound.status(format!("a\u{1b}[2J\r\nb{}", "x".repeat(100_000)));

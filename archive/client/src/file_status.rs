@@ -111,6 +111,8 @@ mod tests {
         }
     }
 
+    /// Fails if a script that reads the replicas of a file's status finds another field or word, or a reason with
+    /// control characters.
     #[test]
     fn a_status_is_read_field_by_field() {
         let status = FileStatus::try_from(message()).unwrap();
@@ -147,6 +149,8 @@ mod tests {
         }
     }
 
+    /// Fails if a file status with an invalid name, checksum, time or progress is accepted, or the error does not name
+    /// the field.
     #[test]
     fn a_field_that_breaks_a_rule_is_named() {
         type Break = fn(&mut wire::StatResponse);

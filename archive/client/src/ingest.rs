@@ -219,6 +219,8 @@ mod tests {
         }
     }
 
+    /// Fails if a file with the announced name and another checksum counts as the same, or a digest that only one side
+    /// knows as a difference.
     #[test]
     fn digests_known_to_both_must_agree() {
         let root = |byte| Some(Root::from_bytes([byte; 32]));

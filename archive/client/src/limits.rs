@@ -74,6 +74,8 @@ impl ClientLimits {
 mod tests {
     use super::*;
 
+    /// Fails if the wait for the replicas to read a file back does not grow with its size, or overflows for the largest
+    /// file.
     #[test]
     fn verification_takes_as_long_as_the_file_is() {
         let limits = ClientLimits::default();
@@ -90,6 +92,7 @@ mod tests {
         assert_eq!(odd.verification(1), Duration::from_secs(u64::MAX));
     }
 
+    /// Fails if a misspelt limit is ignored, so that its default holds unnoticed.
     #[test]
     fn a_misspelt_limit_is_refused() {
         assert!(toml::from_str::<ClientLimits>("attempts = 2").is_ok());

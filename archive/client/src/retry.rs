@@ -65,6 +65,8 @@ mod tests {
         pause.map(|pause| pause.as_secs())
     }
 
+    /// Fails if pauses between attempts grow beyond the longest one, or the number of attempts differs from the
+    /// settings.
     #[test]
     fn pauses_double_up_to_the_longest_and_end() {
         let mut retry = Retry::new(limits(6));
@@ -80,6 +82,8 @@ mod tests {
         );
     }
 
+    /// Fails if time before the last progress counts against the patience, a pause reaches beyond the patience, or a
+    /// doubled pause overflows.
     #[test]
     fn progress_begins_anew_and_patience_ends() {
         let at = Duration::from_secs;

@@ -207,6 +207,8 @@ pub(crate) mod tests {
         }
     }
 
+    /// Fails if a stream that breaks off ends as if it were complete, a step follows an error, or a message with an
+    /// error is handed out in part.
     #[tokio::test]
     async fn steps_are_whole_or_an_error() {
         let check = |messages, expected: &[u32], end: Option<&'static str>| {

@@ -165,6 +165,8 @@ mod tests {
         }
     }
 
+    /// Fails if a complete listing is refused because its end comes with entries, in a message of its own or after an
+    /// empty one.
     #[tokio::test]
     async fn a_whole_listing_says_that_it_is() {
         for messages in [
@@ -184,6 +186,7 @@ mod tests {
         );
     }
 
+    /// Fails if a listing that is cut, out of order or of another number of entries than it says counts as complete.
     #[tokio::test]
     async fn what_is_cut_or_wrong_is_no_listing() {
         let broken = || Err(Status::unavailable("the monitor is gone"));
@@ -225,6 +228,7 @@ mod tests {
         }
     }
 
+    /// Fails if a listing that begins at or before the name behind which it should begin is believed.
     #[tokio::test]
     async fn a_listing_begins_where_it_was_asked_to() {
         let after = Selection {
@@ -243,6 +247,8 @@ mod tests {
         }
     }
 
+    /// Fails if a file that two nodes of one replica have is taken for a repeated entry, so that the listing is
+    /// refused.
     #[tokio::test]
     async fn two_nodes_may_have_one_file() {
         let selection = Selection {

@@ -293,6 +293,7 @@ impl Access for Reader {
 mod tests {
     use super::*;
 
+    /// Fails if a range reaches beyond the end of its file, or a range that begins there is accepted as an empty one.
     #[test]
     fn range_ends_where_file_ends() {
         let check = |start, end, size, expected: Option<Range<u64>>| {

@@ -272,6 +272,7 @@ mod tests {
         }
     }
 
+    /// Fails if the output of a job that is cut, shorter than announced or continued behind its end counts as complete.
     #[tokio::test]
     async fn an_output_is_whole_or_an_error() {
         let check = async |messages: Vec<_>, expected: &str, reason: &str| {
@@ -297,6 +298,7 @@ mod tests {
         check(vec![data(b"")], "", "more than").await;
     }
 
+    /// Fails if the status of another job passes for that of the job that was asked for.
     #[test]
     fn another_job_is_not_believed() {
         let id = JobId::new("j-1").unwrap();

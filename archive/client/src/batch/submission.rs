@@ -154,6 +154,8 @@ fn milliseconds(time: Option<Duration>) -> u64 {
 mod tests {
     use super::*;
 
+    /// Fails if a component loses bytes at the edge of a piece, or a time limit below one millisecond is sent as no
+    /// limit.
     #[test]
     fn component_is_sent_in_pieces_after_spec() {
         let bytes = Bytes::from(vec![7; 2 * CHUNK + 1]);

@@ -40,6 +40,8 @@ mod tests {
 
     use super::*;
 
+    /// Fails if a huge file is read into memory as a trust file, or the error for a missing or invalid one lacks its
+    /// path and the reason.
     #[test]
     fn a_trust_file_that_is_none_names_itself() {
         let directory = tempfile::tempdir().unwrap();

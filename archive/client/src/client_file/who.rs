@@ -48,6 +48,7 @@ impl fmt::Display for Who {
 mod tests {
     use super::*;
 
+    /// Fails if an identity with a name fits another name of its role, or an identity that is half written is accepted.
     #[test]
     fn a_role_means_any_name_in_it() {
         for (text, anna, ben) in [("officer", true, true), ("officer/anna", true, false)] {

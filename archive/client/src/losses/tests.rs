@@ -114,6 +114,8 @@ fn check_damaged(made: &Made, damaged: &Range<u64>) {
     );
 }
 
+/// Fails if damage at some byte of a small file makes a whole record count as lost, or a damaged record is neither
+/// named nor unknown.
 #[test]
 fn damage_at_every_byte_of_small_files() {
     for made in files(&[5, 0, 200, 30]) {
@@ -131,6 +133,8 @@ fn damage_at_every_byte_of_small_files() {
     }
 }
 
+/// Fails if damage at the edge of a group, over several groups or in two holes makes a whole record count as lost, or
+/// hides a damaged one.
 #[test]
 fn damage_at_every_group_and_in_pairs() {
     let lengths = [
@@ -154,6 +158,8 @@ fn damage_at_every_group_and_in_pairs() {
 
 const GROUP: u64 = 16_384;
 
+/// Fails if a hole within a record of known length is reported as unknown, or records in the block of a record are
+/// named in its place.
 #[test]
 fn record_with_length_leaves_nothing_unknown() {
     let inner = write(
@@ -278,6 +284,8 @@ fn a_member_that_spans_records_names_those_around() {
     assert!(told + 3 > size / GROUP, "{told}");
 }
 
+/// Fails if damage to a file without records is not reported, or a file that lacks its beginning or has no byte is
+/// called no archive file.
 #[test]
 fn file_without_records_or_bytes_is_unknown() {
     let bytes = noise(100_000, 9);
@@ -320,6 +328,8 @@ fn file_without_records_or_bytes_is_unknown() {
     }
 }
 
+/// Fails if a file is read to its end although the last damaged byte is far before it, or a reading that broke off
+/// names losses as if it were complete.
 #[test]
 fn no_more_is_read_than_it_takes() {
     let made = &files(&[30_000; 20])[0];
@@ -348,6 +358,8 @@ fn no_more_is_read_than_it_takes() {
     );
 }
 
+/// Fails if lost records beyond the limit are kept in memory, or left out without being counted, or a script finds
+/// another field in the JSON.
 #[test]
 fn too_many_records_are_counted() {
     let blocks = vec![&b"x"[..]; 10_020];

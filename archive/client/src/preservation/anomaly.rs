@@ -80,6 +80,7 @@ pub(super) mod tests {
         assert!(json.get("ended").is_none() && json.get("lost").is_none());
     }
 
+    /// Fails if the anomalies of another file pass for those of the file that was asked for.
     #[tokio::test]
     async fn anomalies_of_another_file_are_no_answer() {
         let messages = |file: &str| {

@@ -81,6 +81,8 @@ mod tests {
     use super::*;
     use crate::steps::tests::read;
 
+    /// Fails if an attic item of another replica or file than asked for is listed, or one of an unknown kind is read as
+    /// a file.
     #[tokio::test]
     async fn only_what_was_asked_for_is_listed() {
         let message = |replica: &str, name: &str, kind: i32| {

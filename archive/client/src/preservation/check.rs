@@ -170,6 +170,7 @@ mod tests {
         read(Checks::new(&order(replica)), messages).await.1
     }
 
+    /// Fails if a check that ends before the report of every replica that it spoke of counts as complete.
     #[tokio::test]
     async fn a_check_is_complete_when_everyone_was_reported() {
         let missing = || Step::Anomaly(anomaly("a", wire::AnomalyKind::Missing));
@@ -193,6 +194,8 @@ mod tests {
         );
     }
 
+    /// Fails if a check is believed that reports one replica twice, speaks of a replica that was not asked for, or
+    /// names replicas without end.
     #[tokio::test]
     async fn check_that_does_not_add_up_is_untrusted() {
         for (replica, steps, reason) in [

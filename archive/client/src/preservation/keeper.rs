@@ -398,6 +398,7 @@ impl Preservation for Keeper {
 mod tests {
     use super::*;
 
+    /// Fails if a request with more names than a server reads is sent, so that it fails without advice on what to do.
     #[test]
     fn too_many_names_are_refused_before_sending() {
         let name = FileName::new(&"x".repeat(240)).unwrap();

@@ -122,6 +122,8 @@ impl From<wire::NotifyTestResponse> for NotifyOutcome {
 mod tests {
     use super::*;
 
+    /// Fails if an order for a disk carries a field that belongs to another order, or loses the node and replica of its
+    /// volume.
     #[test]
     fn disk_order_sends_only_its_own_fields() {
         let (node, volume): (NodeId, VolumeId) = ("n".parse().unwrap(), "v".parse().unwrap());

@@ -147,6 +147,8 @@ mod tests {
         read(Repairs::new(order), vec![Ok(message)]).await.1
     }
 
+    /// Fails if a repair of a file that was not named, or a repair during a dry run, passes unnoticed, or an order for
+    /// some files is sent as one for all.
     #[tokio::test]
     async fn only_what_was_asked_for_is_repaired() {
         let name = |text: &str| FileName::new(text).unwrap();
@@ -182,6 +184,8 @@ mod tests {
         assert!(!wire::RepairRequest::from(&some).all);
     }
 
+    /// Fails if a repair that found nothing to do loses the name of its file, or one that is said to be done names no
+    /// filed anomaly.
     #[test]
     fn repair_names_file_without_anomaly() {
         let bare = |outcome: Outcome| wire::RepairResponse {

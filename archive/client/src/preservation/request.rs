@@ -85,6 +85,8 @@ mod tests {
 
     type Break = fn(&mut wire::RequestState);
 
+    /// Fails if a request with an unknown act, state or approver, or an unreadable time, is accepted, or the error does
+    /// not name the field.
     #[test]
     fn a_request_is_read_field_by_field() {
         let request = Request::try_from(message()).unwrap();

@@ -183,6 +183,8 @@ mod tests {
         read(Lines::new(&selection), messages).await.1
     }
 
+    /// Fails if an audit trail that lacks a line, repeats one or has one of another file is accepted, or the numbers
+    /// between the lines of one file count as missing.
     #[tokio::test]
     async fn a_trail_with_a_hole_is_no_trail() {
         for (file, lines, error) in [
@@ -212,6 +214,8 @@ mod tests {
         );
     }
 
+    /// Fails if an export that ends within a line or before its first one counts as complete, or a line that comes in
+    /// two parts does not.
     #[tokio::test]
     async fn an_export_is_whole_lines() {
         for (parts, error) in [

@@ -50,6 +50,7 @@ async fn read(reader: &Reader, wanted: &FileRange) -> (Vec<u8>, Result<(), Clien
     }
 }
 
+/// Fails if a range that begins or ends at the edge of a group or segment has a byte too many or too few.
 #[tokio::test]
 async fn every_range_is_what_was_asked_for() {
     let world = ServedArchive::new().await;
@@ -75,6 +76,7 @@ async fn every_range_is_what_was_asked_for() {
     assert_eq!(came, bytes);
 }
 
+/// Fails if a file that is empty, or that ends at the edge of a group, cannot be read.
 #[tokio::test]
 async fn small_and_empty_files_are_read_too() {
     let world = ServedArchive::new().await;
@@ -87,6 +89,7 @@ async fn small_and_empty_files_are_read_too() {
     }
 }
 
+/// Fails if a range that is empty, reversed or behind the end of the file is reported as a failure of the archive.
 #[tokio::test]
 async fn range_beyond_file_is_callers_mistake() {
     let world = ServedArchive::new().await;
@@ -162,6 +165,7 @@ async fn check(changes: Vec<(String, Change)>, class: Class) {
     }
 }
 
+/// Fails if a stream that ends between two messages counts as the whole range, or the cut as a lie of the archive.
 #[tokio::test]
 async fn a_stream_that_ends_early_anywhere_is_cut() {
     let cut = |keep: usize| -> (String, Change) {
@@ -173,6 +177,7 @@ async fn a_stream_that_ends_early_anywhere_is_cut() {
     check((0..5).map(cut).collect(), Class::Unreachable).await;
 }
 
+/// Fails if bytes of a segment with a flipped bit are handed out before they are proven.
 #[tokio::test]
 async fn a_flipped_bit_anywhere_is_found() {
     let mut changes = Vec::new();
@@ -190,6 +195,7 @@ async fn a_flipped_bit_anywhere_is_found() {
     check(changes, Class::Failed).await;
 }
 
+/// Fails if a segment that is missing, repeated, late or empty is accepted, or a second head between segments.
 #[tokio::test]
 async fn missing_repeated_or_reordered_segments_are_found() {
     let mut changes: Vec<(String, Change)> = Vec::new();
@@ -238,6 +244,7 @@ async fn missing_repeated_or_reordered_segments_are_found() {
     check(changes, Class::Failed).await;
 }
 
+/// Fails if the offset or length that a segment states is believed, or bytes behind its end are ignored.
 #[tokio::test]
 async fn segments_that_lie_about_their_place_are_found() {
     let change = |what: &str, change: fn(&mut Segment)| -> (String, Change) {
@@ -264,6 +271,8 @@ async fn segments_that_lie_about_their_place_are_found() {
     check(changes, Class::Failed).await;
 }
 
+/// Fails if a file is read with an admission of another key, file or size, or under a head that states another range
+/// than was asked for.
 #[tokio::test]
 async fn admission_of_other_file_is_untrusted() {
     let bytes = noise(SIZE, 4);
@@ -307,6 +316,7 @@ async fn admission_of_other_file_is_untrusted() {
     check(changes, Class::Failed).await;
 }
 
+/// Fails if segments that prove themselves are accepted although their root is not the one in the admission.
 #[tokio::test]
 async fn other_file_in_its_place_is_untrusted() {
     let other = honest(NAME, &noise(SIZE, 99), 0..SIZE as u64);
@@ -322,6 +332,8 @@ async fn other_file_in_its_place_is_untrusted() {
     .await;
 }
 
+/// Fails if good bytes before an error are lost, the error changes its kind, or an error behind the last byte is
+/// ignored.
 #[tokio::test]
 async fn an_error_after_good_bytes_keeps_its_kind() {
     let world = ServedArchive::new().await;
@@ -354,6 +366,7 @@ async fn an_error_after_good_bytes_keeps_its_kind() {
     assert!(read(&world.reader(), &wanted(0, None)).await.1.is_err());
 }
 
+/// Fails if a read from an archive whose server is gone is not reported as unreachable.
 #[tokio::test]
 async fn read_from_lost_peer_times_out() {
     let mut world = ServedArchive::new().await;

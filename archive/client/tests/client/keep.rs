@@ -94,6 +94,8 @@ async fn check(keeper: &Keeper) -> (Vec<CheckStep>, Result<(), ClientError>) {
     }
 }
 
+/// Fails if an anomaly, a gap or the total of a check is lost on the way, or the names and the challenge of the order
+/// are not sent.
 #[tokio::test]
 async fn check_tells_anomalies_and_gaps() {
     let world = ServedArchive::new().await;
@@ -122,6 +124,8 @@ async fn check_tells_anomalies_and_gaps() {
     assert_eq!((asked.names, asked.challenge), (vec!["a".to_owned()], true));
 }
 
+/// Fails if a check whose stream ends before its report counts as complete, or the archive's reason for the end is
+/// lost.
 #[tokio::test]
 async fn a_check_that_was_cut_is_an_error() {
     let world = ServedArchive::new().await;
@@ -141,6 +145,7 @@ async fn a_check_that_was_cut_is_an_error() {
     }
 }
 
+/// Fails if an archive that falls silent during a check holds the caller without end, or an answer of any size is read.
 #[tokio::test]
 async fn a_silent_or_huge_answer_is_given_up() {
     let world = ServedArchive::new().await;
@@ -172,6 +177,8 @@ async fn a_silent_or_huge_answer_is_given_up() {
     assert!(matches!(error, ClientError::Untrusted(_)), "{error}");
 }
 
+/// Fails if a call that an older archive lacks is reported without its name, or without the advice to upgrade the
+/// archive.
 #[tokio::test]
 async fn older_archive_names_call_it_lacks() {
     let world = ServedArchive::new().await;
@@ -188,6 +195,8 @@ async fn older_archive_names_call_it_lacks() {
     assert!(matches!(error, ClientError::NotOffered(_)), "{error}");
 }
 
+/// Fails if a role that may not check files or set the mode of a node is let in, or the refusal does not name the role
+/// that may.
 #[tokio::test]
 async fn every_act_is_for_its_roles() {
     let world = ServedArchive::new().await;
@@ -214,6 +223,7 @@ async fn every_act_is_for_its_roles() {
     }
 }
 
+/// Fails if a brake reaches the caller as a failure, or without the numbers that the archive gave as its reason.
 #[tokio::test]
 async fn a_brake_is_refused_with_its_own_words() {
     let world = ServedArchive::new().await;

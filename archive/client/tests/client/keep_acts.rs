@@ -72,6 +72,7 @@ fn replacement(bytes: &[u8], size: usize) -> Replacement {
     }
 }
 
+/// Fails if a replacement loses bytes at the edge of a message, or its replica, reason or checksum is not sent.
 #[tokio::test]
 async fn a_replacement_carries_every_byte() {
     let world = ServedArchive::new().await;
@@ -111,6 +112,8 @@ async fn a_replacement_carries_every_byte() {
     }
 }
 
+/// Fails if the reason of an early refusal is lost while bytes are still sent, a source that is too short goes
+/// unnoticed, or an answer about another file is believed.
 #[tokio::test]
 async fn refused_replacement_is_not_sent_whole() {
     let world = ServedArchive::new().await;
@@ -153,6 +156,7 @@ async fn refused_replacement_is_not_sent_whole() {
     }
 }
 
+/// Fails if an answer about another file, request, act or node counts as the act that was asked for.
 #[tokio::test]
 async fn an_answer_about_something_else_is_not_believed() {
     let world = ServedArchive::new().await;
@@ -224,6 +228,7 @@ async fn an_answer_about_something_else_is_not_believed() {
     assert_eq!(sent, Ok(Some(Mode::Draining)));
 }
 
+/// Fails if an attic listing that broke off counts as complete or loses a gap, or an empty audit trail counts as cut.
 #[tokio::test]
 async fn lists_end_well_or_with_an_error() {
     let world = ServedArchive::new().await;
@@ -297,6 +302,7 @@ async fn lists_end_well_or_with_an_error() {
     assert!(scrubs.scrubs.is_empty() && scrubs.gaps.is_empty());
 }
 
+/// Fails if a check whose server dies after the last report counts as complete.
 #[tokio::test]
 async fn dying_server_cuts_calls() {
     let mut world = ServedArchive::new().await;
@@ -320,6 +326,7 @@ async fn dying_server_cuts_calls() {
     );
 }
 
+/// Fails if a custody receipt of an untrusted key, of another file or without a replica is handed out.
 #[tokio::test]
 async fn receipt_is_verified_before_handed_out() {
     let world = ServedArchive::new().await;

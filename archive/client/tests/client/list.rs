@@ -39,6 +39,7 @@ async fn read(
     }
 }
 
+/// Fails if the gaps of a listing are lost on the way, or its replica, pattern and start are not sent.
 #[tokio::test]
 async fn a_listing_says_what_it_lacks() {
     let world = ServedArchive::new().await;
@@ -76,6 +77,7 @@ async fn a_listing_says_what_it_lacks() {
     );
 }
 
+/// Fails if a listing whose stream ends without the end message counts as complete.
 #[tokio::test]
 async fn a_listing_without_an_end_is_an_error() {
     let world = ServedArchive::new().await;
@@ -94,6 +96,7 @@ async fn a_listing_without_an_end_is_an_error() {
     }
 }
 
+/// Fails if the status of another file passes for that of the file that was asked for.
 #[tokio::test]
 async fn a_stat_of_another_file_is_not_believed() {
     let world = ServedArchive::new().await;
@@ -113,6 +116,7 @@ async fn a_stat_of_another_file_is_not_believed() {
     assert!(matches!(error, ClientError::Untrusted(_)), "{error}");
 }
 
+/// Fails if a harvester may read the status of the archive, or a reader may not.
 #[tokio::test]
 async fn the_status_is_for_those_who_may_ask() {
     let world = ServedArchive::new().await;

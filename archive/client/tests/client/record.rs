@@ -64,6 +64,7 @@ async fn proof(world: &ServedArchive, range: std::ops::Range<u64>) -> Vec<u8> {
         .unwrap()
 }
 
+/// Fails if the end of a WARC, gzip or ARC record is found at a wrong byte, or its record proof is for other bytes.
 #[tokio::test]
 async fn records_of_every_kind_come_whole_and_proven() {
     let world = ServedArchive::new().await;
@@ -132,6 +133,7 @@ async fn told_length_changes_no_record() {
     }
 }
 
+/// Fails if bytes that begin no record are handed out as one, or the error does not show the bytes at the offset.
 #[tokio::test]
 async fn offset_without_record_is_refused_with_bytes_shown() {
     let world = ServedArchive::new().await;
@@ -158,6 +160,8 @@ async fn offset_without_record_is_refused_with_bytes_shown() {
     assert!(outcome.unwrap_err().to_string().contains("nothing"));
 }
 
+/// Fails if bytes that failed their proof come out as part of a record or in a record proof, or an answer that was cut
+/// yields either.
 #[tokio::test]
 async fn false_bytes_are_neither_handed_out_nor_proven() {
     let world = ServedArchive::new().await;

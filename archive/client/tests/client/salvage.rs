@@ -47,6 +47,8 @@ fn hole(start: u64, end: u64, unknown: bool) -> WireHole {
     }
 }
 
+/// Fails if a salvage leaves out a good byte beside a hole, or a hole is longer or shorter than the damage in the
+/// range.
 #[tokio::test]
 async fn every_good_byte_and_every_hole_comes() {
     let world = ServedArchive::new().await;
@@ -90,6 +92,7 @@ async fn every_good_byte_and_every_hole_comes() {
     assert!(bytes.is_empty() && holes.is_empty());
 }
 
+/// Fails if a hole that begins or ends within a group is believed.
 #[tokio::test]
 async fn holes_that_do_not_fit_are_not_believed() {
     let world = ServedArchive::new().await;

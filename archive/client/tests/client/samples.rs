@@ -142,6 +142,7 @@ fn python() -> PathBuf {
     judges.unwrap_or_default().join("python3")
 }
 
+/// Fails if records in files of the field are found at other offsets than by zlib and warcio.
 #[tokio::test]
 async fn field_records_are_found_where_others_find_them() {
     let Some(files) = samples() else {

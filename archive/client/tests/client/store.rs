@@ -35,6 +35,8 @@ async fn store(depositor: &Depositor, deposit: &Deposit) -> Result<Stored, Clien
     depositor.store(deposit, &|_| {}).await
 }
 
+/// Fails if a store that succeeds left other bytes in the archive or brought no custody receipt, for an empty file or
+/// one of several messages.
 #[tokio::test]
 async fn a_file_is_stored_and_receipted() {
     let world = ServedArchive::new().await;
@@ -65,6 +67,8 @@ async fn a_file_is_stored_and_receipted() {
     }
 }
 
+/// Fails if a store that was cut at some message sends bytes again that the archive has, or leaves out bytes that it
+/// lacks.
 #[tokio::test]
 async fn cut_store_continues_where_it_stood() {
     let world = ServedArchive::new().await;
@@ -97,6 +101,7 @@ async fn cut_store_continues_where_it_stood() {
     }
 }
 
+/// Fails if a store gives up when the repository dies and comes back, or goes on with wrong bytes.
 #[tokio::test]
 async fn a_repository_that_dies_anywhere_is_waited_for() {
     let mut world = ServedArchive::new().await;
@@ -119,6 +124,7 @@ async fn a_repository_that_dies_anywhere_is_waited_for() {
     }
 }
 
+/// Fails if a store without progress is tried without end, or attempts that made progress count as failed ones.
 #[tokio::test]
 async fn attempts_end_and_progress_begins_them_anew() {
     let world = ServedArchive::new().await;
@@ -146,6 +152,7 @@ async fn attempts_end_and_progress_begins_them_anew() {
     assert_eq!(world.archive.state().seen.len(), 6);
 }
 
+/// Fails if a refusal that no further attempt can change is tried again, or loses its class or reason.
 #[tokio::test]
 async fn what_will_not_pass_is_not_tried_again() {
     let world = ServedArchive::new().await;
@@ -175,6 +182,8 @@ async fn what_will_not_pass_is_not_tried_again() {
     }
 }
 
+/// Fails if a store succeeds with a custody receipt of another key, name, size or root, or asks again after such a
+/// receipt.
 #[tokio::test]
 async fn a_receipt_that_is_wrong_is_no_success() {
     let world = ServedArchive::new().await;
@@ -207,6 +216,8 @@ async fn a_receipt_that_is_wrong_is_no_success() {
     }
 }
 
+/// Fails if an archive is believed that claims more bytes than the file has, or sends a custody receipt for content
+/// that nobody announced.
 #[tokio::test]
 async fn an_answer_out_of_turn_is_no_success() {
     let world = ServedArchive::new().await;
@@ -241,6 +252,7 @@ async fn an_answer_out_of_turn_is_no_success() {
     store(&world.depositor(), &unknown).await.unwrap();
 }
 
+/// Fails if an archive that stops answering, or stops taking bytes, holds a store without end.
 #[tokio::test]
 async fn store_to_silent_archive_times_out() {
     let world = ServedArchive::new().await;
@@ -272,6 +284,8 @@ async fn store_to_silent_archive_times_out() {
     );
 }
 
+/// Fails if a source that is shorter than announced or has another checksum is stored, or a deposit may leave out every
+/// digest unasked.
 #[tokio::test]
 async fn source_unlike_its_announcement_is_noticed() {
     let world = ServedArchive::new().await;
@@ -297,6 +311,8 @@ async fn source_unlike_its_announcement_is_noticed() {
     assert!(matches!(error, ClientError::Invalid(_)), "{error}");
 }
 
+/// Fails if a caller in a wrong role, or a server that is no repository, is reported as unreachable rather than
+/// refused.
 #[tokio::test]
 async fn wrong_role_or_peer_is_refused_at_once() {
     let mut world = ServedArchive::new().await;
@@ -317,6 +333,8 @@ async fn wrong_role_or_peer_is_refused_at_once() {
     assert!(error.to_string().contains("monitor/one"), "{error}");
 }
 
+/// Fails if an archive at whose address no server listens is not reported as unreachable, or the error lacks the
+/// address.
 #[tokio::test]
 async fn nobody_there_is_unreachable_and_names_the_address() {
     let mut world = ServedArchive::new().await;
