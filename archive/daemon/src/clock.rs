@@ -296,6 +296,8 @@ mod tests {
 
     const HOUR: Duration = Duration::from_hours(1);
 
+    /// Fails if a manual clock goes on by itself, wakes a sleeper at another time than its own, or counts a sleeper
+    /// that has woken.
     #[tokio::test]
     async fn a_manual_clock_moves_only_by_hand() {
         let hand = ManualClock::new(Timestamp::UNIX_EPOCH);
@@ -333,6 +335,7 @@ mod tests {
         assert!(clock.now() >= before + 2 * HOUR && clock.now() < before + 3 * HOUR);
     }
 
+    /// Fails if a timeout passes over an outcome that is there, or waits on for one that is late.
     #[tokio::test]
     async fn a_timeout_drops_what_is_late() {
         let hand = ManualClock::new(Timestamp::UNIX_EPOCH);
@@ -345,6 +348,7 @@ mod tests {
         assert_eq!(tokio::join!(late, mover).0, Err(TimedOut(HOUR)));
     }
 
+    /// Fails if a time beyond the last one panics, or wraps to an earlier time.
     #[tokio::test]
     async fn manual_clock_stops_at_end_of_time() {
         let hand = ManualClock::new(Timestamp::UNIX_EPOCH);
@@ -353,6 +357,7 @@ mod tests {
         assert_eq!(hand.clock().after(HOUR), Timestamp::MAX);
     }
 
+    /// Fails if the system clock stands still, or its sleep ends too early.
     #[tokio::test]
     async fn the_system_clock_goes_on() {
         let clock = Clock::system();
@@ -362,6 +367,8 @@ mod tests {
         assert!(clock.now() > now && clock.after(HOUR) > clock.now());
     }
 
+    /// Fails if a seed no longer gives the sequence of its algorithm, some number below a limit is never drawn, or the
+    /// system repeats its bytes.
     #[test]
     fn a_seed_decides_what_chance_says() {
         let bytes = |seed| Chance::seeded(seed).bytes::<20>().unwrap();

@@ -300,6 +300,8 @@ mod tests {
         answer
     }
 
+    /// Fails if a scrape loses a count or adds up series of different labels, or a quote or newline in a label breaks
+    /// its line.
     #[tokio::test]
     async fn a_scrape_reads_what_was_counted() {
         let metrics = Metrics::new();
@@ -368,6 +370,7 @@ mod tests {
         );
     }
 
+    /// Fails if a reader of metrics that never ends its request holds up the stop.
     #[tokio::test]
     async fn silent_metrics_reader_does_not_delay_stop() {
         let metrics = Metrics::new();
@@ -387,6 +390,8 @@ mod tests {
             .unwrap();
     }
 
+    /// Fails if a metric that Prometheus cannot read is registered: an invalid name, a label twice, a name of two
+    /// kinds, buckets out of order.
     #[test]
     fn what_prometheus_cannot_read_is_refused() {
         let metrics = Metrics::new();

@@ -178,6 +178,8 @@ mod tests {
         String::from_utf8(paper.0.lock().unwrap().clone()).unwrap()
     }
 
+    /// Fails if an event whose message has a newline takes two lines of the log, or a field of the event or its span is
+    /// lost.
     #[test]
     fn json_is_one_object_a_line() {
         let text = logged("info", true);
@@ -189,6 +191,7 @@ mod tests {
         assert_eq!(line["span"]["file"], "a.warc");
     }
 
+    /// Fails if the log for people lacks the span of an event, or has colour codes where colours are off.
     #[test]
     fn people_get_plain_text() {
         let text = logged("debug", false);
@@ -196,6 +199,7 @@ mod tests {
         assert!(text.contains("DEBUG") && !text.contains('\u{1b}'), "{text}");
     }
 
+    /// Fails if an event below the level of its module is logged, or a misspelt filter is accepted and hides events.
     #[test]
     fn the_filter_decides() {
         assert_eq!(logged("warn", true), "");

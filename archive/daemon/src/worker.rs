@@ -297,6 +297,7 @@ mod tests {
         }
     }
 
+    /// Fails if two workers may have one name, or an order to a worker that does not exist is accepted.
     #[tokio::test]
     async fn names_are_told_apart() {
         let workers = Workers::new(Clock::system(), Tasks::new());

@@ -56,6 +56,7 @@ fn end(child: Child) -> (Output, String) {
     (output, text)
 }
 
+/// Fails if SIGTERM or SIGINT kills the process without a drain, or a drained process does not end with exit code 0.
 #[test]
 fn a_signal_drains_and_ends_well() {
     for signal in [Signal::TERM, Signal::INT] {
@@ -72,6 +73,7 @@ fn a_signal_drains_and_ends_well() {
     }
 }
 
+/// Fails if a second signal has to wait until the drain is over.
 #[test]
 fn a_second_signal_ends_at_once() {
     let mut child = daemon("deaf", &["daemon.drain=1 h"]);
@@ -91,6 +93,7 @@ fn a_second_signal_ends_at_once() {
     assert_eq!(end(child).0.status.code(), Some(130));
 }
 
+/// Fails if a process whose task did not stop ends with exit code 0, or the error does not name the task.
 #[test]
 fn what_does_not_drain_is_named() {
     let mut child = with_variable("HOLDFAST__DAEMON__DRAIN", "1 s".as_ref(), "deaf", &[]);
@@ -104,6 +107,7 @@ fn what_does_not_drain_is_named() {
     );
 }
 
+/// Fails if a panic in code that is spared ends the process, or is logged without its place.
 #[test]
 fn spared_panic_is_logged_and_ends_nothing() {
     let mut child = daemon("spared", &[]);
@@ -118,6 +122,7 @@ fn spared_panic_is_logged_and_ends_nothing() {
     assert!(text.contains("examples/daemon.rs:"), "{text}");
 }
 
+/// Fails if a process lives on after a panic, or the log lacks the place, the message or the task of the panic.
 #[test]
 fn a_panic_aborts_with_its_reason() {
     let (output, text) = end(daemon("panic", &[]));
@@ -133,6 +138,7 @@ fn a_panic_aborts_with_its_reason() {
     );
 }
 
+/// Fails if a process lives on after one of its tasks failed, or ends without naming the task and the cause.
 #[test]
 fn a_task_that_fails_ends_the_process() {
     let (output, text) = end(daemon("fail", &[]));
@@ -143,6 +149,8 @@ fn a_task_that_fails_ends_the_process() {
     );
 }
 
+/// Fails if the log names another address than that of the metrics, or a process starts without them where the port is
+/// taken.
 #[test]
 fn metrics_are_served_where_the_log_says() {
     let mut child = daemon("good", &[]);
@@ -176,6 +184,7 @@ fn metrics_are_served_where_the_log_says() {
     assert_eq!(child.wait().expect("its end").code(), Some(0));
 }
 
+/// Fails if a process starts with a misspelt key, or its error does not name the override or variable that is wrong.
 #[test]
 fn settings_that_are_wrong_name_themselves() {
     let (output, text) = end(daemon("good", &["daemon.drane=1 s"]));
@@ -194,6 +203,7 @@ fn settings_that_are_wrong_name_themselves() {
     assert_eq!(text, "environment HOLDFAST__BEHAVIOUR: not UTF-8\n");
 }
 
+/// Fails if a second log in one process takes the place of the first, or is ignored without an error.
 #[test]
 fn logging_is_installed_once() {
     let filter = LogFilter::default();

@@ -62,6 +62,7 @@ impl Metrics {
 mod tests {
     use super::*;
 
+    /// Fails if a value that became unknown stays on the page of metrics, or takes the values of other labels with it.
     #[test]
     fn unknown_value_is_not_on_the_page() {
         let metrics = Metrics::new();

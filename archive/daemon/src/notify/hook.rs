@@ -125,6 +125,8 @@ mod tests {
         run(&argv, message, limit).await
     }
 
+    /// Fails if a notification hook does not get the message, or inherits the environment or the working directory of
+    /// the daemon.
     #[tokio::test]
     async fn it_gets_the_message_and_a_minimal_environment() {
         let directory = tempfile::tempdir().unwrap();
@@ -167,6 +169,8 @@ mod tests {
         panic!("the child never began");
     }
 
+    /// Fails if the reason of a failed hook is lost or of any length, or a hook that prints much is blocked by its own
+    /// output.
     #[tokio::test]
     async fn failing_hook_reports_bounded_reason() {
         let error = shell("echo no mail today >&2; exit 3", b"x", SOON)
@@ -183,6 +187,8 @@ mod tests {
         shell(loud, b"x", SOON).await.unwrap();
     }
 
+    /// Fails if a hook that does not exist counts as told, or one that ends without reading the message counts as
+    /// failed.
     #[tokio::test]
     async fn missing_hook_fails_and_unreading_hook_succeeds() {
         shell("exit 0", &vec![b'x'; 5_000_000], SOON).await.unwrap();
@@ -192,6 +198,7 @@ mod tests {
         run(&[], b"x", SOON).await.unwrap_err();
     }
 
+    /// Fails if a hook that has ended is waited for because a child in the background holds its output open.
     #[tokio::test]
     async fn background_child_of_hook_does_not_delay_it() {
         let begin = Instant::now();

@@ -179,6 +179,7 @@ mod tests {
         Message::digest("repository kb", "id".to_owned(), at, news)
     }
 
+    /// Fails if a mail leaves out the place, the time or the text of an incident, or calls one that is over a new one.
     #[test]
     fn mail_says_what_since_when_and_where() {
         let message = digest(vec![
@@ -199,6 +200,8 @@ mod tests {
         );
     }
 
+    /// Fails if text from outside adds a header to a mail or controls a terminal, or many long incidents make a mail of
+    /// any length.
     #[test]
     fn what_liars_say_neither_commands_nor_floods() {
         let evil = "a\r\nBcc: x@y\u{1b}[2J\u{202e}\0";

@@ -198,6 +198,8 @@ mod tests {
         toml::from_str(text).map_err(|error| error.message().to_owned())
     }
 
+    /// Fails if settings of notifications are printed so that they are read as others, or the port does not follow from
+    /// the encryption.
     #[test]
     fn what_is_read_is_printed_and_read_again() {
         let settings = read(TOML).unwrap();
@@ -209,6 +211,7 @@ mod tests {
         assert!(!print(&old).unwrap().contains("smtp"));
     }
 
+    /// Fails if an address that adds a header, or is not in ASCII, is accepted as a recipient.
     #[test]
     fn invalid_mail_addresses_are_refused_with_their_place() {
         for (address, says) in [
@@ -223,6 +226,8 @@ mod tests {
         }
     }
 
+    /// Fails if settings are accepted that send mail to another machine in the clear, to no recipient, or with half a
+    /// login.
     #[test]
     fn what_does_not_go_together_is_refused() {
         let with = |lines: &str| read(&format!("{TOML}{lines}")).unwrap().check();
@@ -248,6 +253,7 @@ mod tests {
         }
     }
 
+    /// Fails if a password is accepted in the settings, or the refusal does not point to `password_file`.
     #[test]
     fn a_password_has_no_place_in_settings() {
         let error = read(&format!("{TOML}password = \"secret\"\n")).unwrap_err();

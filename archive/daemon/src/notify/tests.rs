@@ -39,6 +39,8 @@ async fn lines(path: &Path, count: usize) -> Vec<serde_json::Value> {
         .collect()
 }
 
+/// Fails if an incident that passes within the delay is told, one that lasts is told more than once, or its end is not
+/// told.
 #[tokio::test]
 async fn lasting_incident_and_its_end_are_told() {
     let directory = tempfile::tempdir().unwrap();
@@ -65,6 +67,7 @@ async fn lasting_incident_and_its_end_are_told() {
     daemon.tasks.join(SOON).await.unwrap();
 }
 
+/// Fails if a message whose hook failed is lost, or is tried again only when the reminder is due.
 #[tokio::test]
 async fn undelivered_message_is_tried_again() {
     let directory = tempfile::tempdir().unwrap();
@@ -85,6 +88,7 @@ async fn undelivered_message_is_tried_again() {
     daemon.tasks.join(SOON).await.unwrap();
 }
 
+/// Fails if the stop of the daemon waits for a hook that hangs.
 #[tokio::test]
 async fn stop_does_not_wait_for_hanging_hook() {
     let directory = tempfile::tempdir().unwrap();
@@ -98,6 +102,8 @@ async fn stop_does_not_wait_for_hanging_hook() {
     daemon.tasks.join(SOON).await.unwrap();
 }
 
+/// Fails if a test message whose hook failed is reported without the reason, or a notifier without channels cannot be
+/// asked.
 #[tokio::test]
 async fn a_test_says_what_came_of_it() {
     let (notifier, _hand, daemon) = started(&settings("echo closed >&2; exit 9"));
@@ -193,6 +199,7 @@ async fn a_restart_repeats_nothing_and_forgets_nothing() {
     daemon.tasks.join(SOON).await.unwrap();
 }
 
+/// Fails if an incident is not told because its row cannot be written.
 #[tokio::test]
 async fn messages_are_sent_even_if_rows_fail() {
     let directory = tempfile::tempdir().unwrap();

@@ -308,6 +308,7 @@ mod tests {
 
     const RPC: &str = "[rpc]\nlisten = '127.0.0.1:1'\nidle = '1 s'\nreserve = '1 kB'\n";
 
+    /// Fails if a problem is reported for good settings, or a section of the file is not listed.
     #[test]
     fn good_settings_have_no_problem() {
         assert_eq!(problems(&format!("name = 'a'\n{RPC}")), [""; 0]);
@@ -317,6 +318,7 @@ mod tests {
         );
     }
 
+    /// Fails if only the first problem of the settings is reported, or one is reported twice or with a wrong line.
     #[test]
     fn every_problem_is_told_with_its_line() {
         let text = "nmae = 'a'\ncount = 300\n[rpc]\nlisten = 'here'\nidle = '3 q'\nlimit = 1\n\
@@ -344,6 +346,7 @@ mod tests {
         assert_eq!(found.len(), 12, "{found:#?}");
     }
 
+    /// Fails if a missing section is reported again for each key that would be in it.
     #[test]
     fn a_section_that_is_missing_is_one_problem() {
         assert_eq!(problems("name = 'a'"), ["F: missing field `rpc`"]);
@@ -355,6 +358,7 @@ mod tests {
         );
     }
 
+    /// Fails if a line that is no TOML hides another one, or a duplicate key is reported twice.
     #[test]
     fn every_invalid_toml_line_is_reported_alone() {
         let found = problems("name = \n[rpc]\nidle = = 3\n");

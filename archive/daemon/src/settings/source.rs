@@ -105,6 +105,7 @@ mod tests {
         file
     }
 
+    /// Fails if settings are read from a file that is too large or not UTF-8, or the error does not name the line.
     #[test]
     fn a_file_that_is_none_is_refused() {
         let kind = |path: &Path| match read(path).unwrap_err() {
@@ -128,6 +129,8 @@ mod tests {
         assert!(matches!(read(just.path()), Err(SettingsError::TooLarge(_))));
     }
 
+    /// Fails if a variable or an argument sets another key than the one that it spells, or an invalid spelling is
+    /// accepted.
     #[test]
     fn names_become_paths() {
         let path =

@@ -63,6 +63,7 @@ fn with(text: &str, environment: &[(&str, &str)], set: &[&str]) -> Result<Exampl
     load(&sources).map_err(|error| error.to_string().replace(&shown, "FILE"))
 }
 
+/// Fails if the file prevails over a variable, a variable over `--set`, or an earlier `--set` over a later one.
 #[test]
 fn each_source_stands_over_the_next() {
     let text = "name = 'file'\n[scrub]\nfull_pass = '1 d'\n";
@@ -91,6 +92,7 @@ fn each_source_stands_over_the_next() {
     );
 }
 
+/// Fails if settings cannot be read without a file, or a required key that no source sets goes unnoticed.
 #[test]
 fn without_a_file_there_are_defaults_and_overrides() {
     let sources = Sources::from_set(["name=x"]);
@@ -101,6 +103,7 @@ fn without_a_file_there_are_defaults_and_overrides() {
     assert_eq!(missing, "settings: missing field `name`");
 }
 
+/// Fails if an override that is no TOML is refused, or one that is a number, list or table is read as text.
 #[test]
 fn override_is_read_as_toml_or_else_text() {
     let text = "name = 'a'\n[[replica]]\nid = 'one'\n[[replica]]\nid = 'two'\n";
@@ -120,6 +123,7 @@ fn override_is_read_as_toml_or_else_text() {
     assert!(!whole.scrub.enabled && whole.name.is_empty());
 }
 
+/// Fails if a wrong or misspelt key is accepted, or the error points to another line, key or `--set`.
 #[test]
 fn what_is_wrong_is_named_with_its_place() {
     let check = |text: &str, set: &[&str], wanted: &str| {
@@ -221,6 +225,7 @@ fn what_is_wrong_is_named_with_its_place() {
     }
 }
 
+/// Fails if a misspelt variable is ignored, or the error for a wrong value does not name the variable.
 #[test]
 fn a_variable_is_named_when_it_is_wrong() {
     let check = |name: &str, value: &str, wanted: &str| {
@@ -250,6 +255,8 @@ fn a_variable_is_named_when_it_is_wrong() {
     check("HOLDFAST__scrub__enabled", "true", "write it as");
 }
 
+/// Fails if an unknown key is ignored because its type forgot `deny_unknown_fields`, or an override that was replaced
+/// still counts.
 #[test]
 fn type_without_deny_unknown_is_read_strictly() {
     #[derive(Debug, Deserialize)]
@@ -281,6 +288,7 @@ fn type_without_deny_unknown_is_read_strictly() {
     );
 }
 
+/// Fails if deeply nested brackets in the file or an override overflow the stack and kill the process.
 #[test]
 fn no_depth_of_brackets_ends_the_process() {
     let text = format!("name = {}1{}", "[".repeat(100_000), "]".repeat(100_000));
@@ -293,6 +301,7 @@ fn no_depth_of_brackets_ends_the_process() {
     );
 }
 
+/// Fails if settings that are printed are read back as others, or a period or size is printed in another unit.
 #[test]
 fn what_is_printed_is_read_back() {
     let text =

@@ -19,6 +19,7 @@ async fn until(stop: CancellationToken) -> io::Result<()> {
     Ok(())
 }
 
+/// Fails if a task that stops when asked, or one that may end by itself, counts as failed or holds up the end.
 #[tokio::test]
 async fn tasks_stop_when_asked() {
     let tasks = Tasks::new();
@@ -29,6 +30,7 @@ async fn tasks_stop_when_asked() {
     joined(&tasks).await.unwrap();
 }
 
+/// Fails if a part that cancels its own token stops all other tasks.
 #[tokio::test]
 async fn a_child_token_stops_nobody_else() {
     let tasks = Tasks::new();
@@ -36,6 +38,7 @@ async fn a_child_token_stops_nobody_else() {
     assert!(!tasks.stop().is_cancelled());
 }
 
+/// Fails if a task that should run on may end unnoticed, or the error does not name it.
 #[tokio::test]
 async fn task_that_ends_stops_all_and_is_named() {
     let tasks = Tasks::new();
@@ -47,6 +50,7 @@ async fn task_that_ends_stops_all_and_is_named() {
     assert_eq!(error.to_string(), "task `node/scrub` ended by itself");
 }
 
+/// Fails if a task fails and the others run on, or the error lacks the name of the task or its cause.
 #[tokio::test]
 async fn an_error_stops_all_and_is_named() {
     let tasks = Tasks::new();
@@ -73,6 +77,7 @@ async fn watched_failure_stops_all_and_is_named() {
     assert_eq!(chain(&error), "task `catalog` failed: it cannot be written");
 }
 
+/// Fails if a task panics and the others run on, or the error lacks the name of the task or the message of the panic.
 #[tokio::test]
 async fn a_panic_stops_all_and_is_named() {
     let tasks = Tasks::new();
@@ -114,6 +119,7 @@ fn dropped_runtime_stops_blocking_code() {
     }
 }
 
+/// Fails if an error of blocking code is lost, or the code does not know the name of its task.
 #[tokio::test]
 async fn blocking_code_is_supervised_too() {
     let tasks = Tasks::new();
@@ -129,6 +135,7 @@ async fn blocking_code_is_supervised_too() {
     assert_eq!(chain(&error), "task `node/disk/walk` failed: gone");
 }
 
+/// Fails if a task that fails after it was asked to stop counts as ended well.
 #[tokio::test]
 async fn an_error_while_stopping_is_not_lost() {
     let tasks = Tasks::new();
@@ -144,6 +151,7 @@ async fn an_error_while_stopping_is_not_lost() {
     );
 }
 
+/// Fails if a task that ignores the stop holds up the end or lives on, or the error names a task that stopped.
 #[tokio::test]
 async fn task_that_never_stops_is_aborted_and_named() {
     let tasks = Tasks::new();

@@ -179,6 +179,7 @@ mod tests {
         Timestamp::from_second(seconds).unwrap()
     }
 
+    /// Fails if the pause after many errors in a row exceeds its limit or overflows.
     #[test]
     fn back_off_doubles_up_to_its_limit() {
         let seconds: Vec<u64> = [0, 1, 2, 8, 9, 31, 32, u32::MAX]
@@ -187,6 +188,7 @@ mod tests {
         assert_eq!(seconds, [1, 2, 4, 256, 300, 300, 300, 300]);
     }
 
+    /// Fails if the pause does not grow with each error in a row, or errors before a success still count.
     #[tokio::test]
     async fn errors_back_off_and_success_forgets_them() {
         let mut bench = bench();
@@ -212,6 +214,7 @@ mod tests {
         );
     }
 
+    /// Fails if a worker can be paused for longer than a day, or stays paused when the pause is over.
     #[tokio::test]
     async fn a_pause_ends_by_itself_after_a_day() {
         let mut bench = bench();
@@ -234,6 +237,7 @@ mod tests {
         bench.until(|status| status.steps == 2).await;
     }
 
+    /// Fails if a worker that is paused, rests or backs off waits on although it was resumed.
     #[tokio::test]
     async fn resume_ends_pause_rest_and_back_off() {
         let mut bench = bench();
@@ -270,6 +274,8 @@ mod tests {
         }
     }
 
+    /// Fails if a throttled worker does not rest in proportion to its last step, or the rest is added to a longer idle
+    /// time.
     #[tokio::test]
     async fn tranquility_rests_in_proportion() {
         let bench = bench();
@@ -303,6 +309,7 @@ mod tests {
             .unwrap();
     }
 
+    /// Fails if a stop cuts a step short, or its outcome is not recorded.
     #[tokio::test]
     async fn a_stop_lets_the_step_end() {
         let mut bench = bench();
@@ -320,6 +327,7 @@ mod tests {
         assert_eq!(status.steps, 2);
     }
 
+    /// Fails if a stop waits until the rest of a worker is over.
     #[tokio::test]
     async fn a_stop_ends_a_rest() {
         let mut bench = bench();
@@ -330,6 +338,7 @@ mod tests {
         joined(&bench.tasks).await.unwrap();
     }
 
+    /// Fails if a worker whose step panics ends alone, so that its work stops unnoticed.
     #[tokio::test]
     async fn a_step_that_panics_stops_the_daemon() {
         struct Bad;

@@ -133,6 +133,7 @@ fn check(acts: &[Act]) {
     }
 }
 
+/// Fails if some order of reports and pauses is told too early, twice or not at all, or a restart changes what is told.
 #[test]
 fn every_short_life_is_told_as_it_was() {
     for length in 0..=7_u32 {
@@ -150,6 +151,8 @@ fn every_short_life_is_told_as_it_was() {
     }
 }
 
+/// Fails if an incident that is reported often makes several messages or keeps its first text, or a huge text is told
+/// in full.
 #[test]
 fn many_reports_of_one_incident_are_one_message() {
     let mut incidents = Incidents::new(RHYTHM, []);
@@ -169,6 +172,7 @@ fn many_reports_of_one_incident_are_one_message() {
     assert_eq!(incidents.take(now), []);
 }
 
+/// Fails if memory grows with the number of incidents, or the excess ones stay open after their end.
 #[test]
 fn excess_incidents_are_told_as_one() {
     let mut incidents = Incidents::new(RHYTHM, []);
@@ -228,7 +232,7 @@ fn only_unsent_messages_are_repeated_after_restart() {
     assert!(rows.is_empty());
 }
 
-/// A message waits for long, and meanwhile it is over and begins anew: what comes late is about the old one.
+/// Fails if a late receipt for an incident that is over counts as a receipt for the next incident with its key.
 #[test]
 fn late_receipt_does_not_settle_next_incident() {
     let mut now = Timestamp::UNIX_EPOCH;
@@ -257,6 +261,8 @@ fn late_receipt_does_not_settle_next_incident() {
     assert!(incidents.leaving.is_empty());
 }
 
+/// Fails if a declaration closes an incident of another part or one that could not be seen, or leaves one from before a
+/// restart open.
 #[test]
 fn declaration_closes_all_unnamed_except_unseen() {
     let mut now = Timestamp::UNIX_EPOCH;
@@ -293,6 +299,8 @@ fn declaration_closes_all_unnamed_except_unseen() {
     assert_eq!(lasting(&incidents), ["r/one-more", "r/other"]);
 }
 
+/// Fails if an incident that began long ago has to wait for the delay again, or one that began in the future is told at
+/// once.
 #[test]
 fn long_standing_incident_is_told_at_once() {
     let now = Timestamp::UNIX_EPOCH + Duration::from_hours(9);

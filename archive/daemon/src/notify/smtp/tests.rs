@@ -120,6 +120,7 @@ fn quoted(text: &str) -> String {
     String::from_utf8(bytes).unwrap()
 }
 
+/// Fails if text beyond ASCII, lone dots or long lines arrive changed, or a header is missing, wrong or there twice.
 #[tokio::test]
 async fn mail_arrives_as_it_was_written() {
     let server = Server::start(Manner::default()).await;
@@ -176,6 +177,8 @@ async fn leading_dot_of_line_is_doubled_on_wire() {
     );
 }
 
+/// Fails if mail or password goes to a server whose certificate is not trusted or for another name, or a report repeats
+/// the password.
 #[tokio::test]
 async fn both_ways_of_encryption_with_a_login() {
     let directory = tempfile::tempdir().unwrap();
@@ -236,6 +239,8 @@ async fn both_ways_of_encryption_with_a_login() {
     }
 }
 
+/// Fails if mail is sent although its password file is readable for all, too long or missing, or the report does not
+/// say so.
 #[tokio::test]
 async fn world_readable_password_is_not_used() {
     let directory = tempfile::tempdir().unwrap();
@@ -265,6 +270,8 @@ async fn world_readable_password_is_not_used() {
     assert!(server.mail().is_empty());
 }
 
+/// Fails if one refused recipient keeps the mail from the others, or a mail that every recipient refused counts as
+/// taken.
 #[tokio::test]
 async fn refused_recipient_does_not_stop_the_others() {
     let manner = Manner {
@@ -293,7 +300,7 @@ async fn refused_recipient_does_not_stop_the_others() {
     assert!(!is_taken && why.unwrap().contains("it refuses a@example.org"));
 }
 
-/// Each answer of a server once refused, cut off, and out of place.
+/// Fails if a mail counts as taken although some answer of the server was a refusal, cut off or out of place.
 #[tokio::test]
 async fn misbehaving_server_is_reported_and_nothing_counts_sent() {
     for command in ["GREETING", "EHLO", "MAIL", "RCPT", "DATA", "TEXT"] {
@@ -335,6 +342,8 @@ async fn misbehaving_server_is_reported_and_nothing_counts_sent() {
 /// The time that a server may be silent here: all that comes before the silence must fit in, also on a busy machine.
 const SILENT: Duration = Duration::from_secs(3);
 
+/// Fails if a server that falls silent at some step holds the notifier without end, or the report does not name the
+/// step.
 #[tokio::test]
 async fn silent_server_is_left_and_its_step_reported() {
     let mut conversations = JoinSet::new();

@@ -36,6 +36,8 @@ async fn a_flood_ends() {
     }
 }
 
+/// Fails if mail is sent in the clear where STARTTLS is not offered, or an answer added before the encryption counts as
+/// one behind it.
 #[tokio::test]
 async fn absent_or_injected_starttls_sends_nothing() {
     let directory = tempfile::tempdir().unwrap();
@@ -65,6 +67,7 @@ async fn absent_or_injected_starttls_sends_nothing() {
     assert!(server.mail().is_empty() && plain.mail().is_empty());
 }
 
+/// Fails if a mail server that refuses the connection, or has no address, is reported without that reason.
 #[tokio::test]
 async fn nobody_at_home_is_told() {
     let free = TcpListener::bind("127.0.0.1:0")
