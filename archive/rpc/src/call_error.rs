@@ -48,6 +48,7 @@ impl From<CallError> for Status {
 mod tests {
     use super::*;
 
+    /// Fails if an error that becomes a status and is read back has another kind or reason.
     #[test]
     fn kind_and_reason_pass_both_doors() {
         for kind in Kind::ALL {
@@ -57,6 +58,8 @@ mod tests {
         }
     }
 
+    /// Fails if a call that an older server does not know is reported without that reason, or a wrong request is blamed
+    /// on the version.
     #[test]
     fn unknown_call_is_told_from_a_wrong_request() {
         let unknown = CallError::from(Status::unimplemented(""));

@@ -166,12 +166,14 @@ mod tests {
         (status.code(), status.message().to_owned())
     }
 
+    /// Fails if the handler of an admitted call does not get the identity of its caller.
     #[tokio::test]
     async fn the_handler_sees_the_caller() {
         let outcome = called(Some(Ok(identity(&["officer/anna"])))).await;
         assert_eq!(outcome, (Code::Ok, "officer/anna".to_owned()));
     }
 
+    /// Fails if a call with no certificate, an unreadable one or one of a wrong role reaches a handler.
     #[tokio::test]
     async fn nobody_gets_past() {
         assert_eq!(called(None).await.0, Code::Unauthenticated);
@@ -185,6 +187,7 @@ mod tests {
         );
     }
 
+    /// Fails if a caller of another environment is admitted, or the refusal does not name both environments.
     #[tokio::test]
     async fn another_environment_is_told_so() {
         let stranger = crate::pki::tests::identity_in("field", &["officer/anna"]);

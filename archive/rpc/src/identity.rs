@@ -214,6 +214,7 @@ fn read_name(uri: &str) -> Result<(&str, Grant), InvalidIdentity> {
 mod tests {
     use super::*;
 
+    /// Fails if one of several grants of a certificate is lost, listed twice or out of order.
     #[test]
     fn grants_add_up_and_are_sorted() {
         let uris = [
@@ -229,6 +230,8 @@ mod tests {
         );
     }
 
+    /// Fails if a certificate of two persons or two environments is accepted, or a grant that cannot be read is
+    /// skipped.
     #[test]
     fn a_certificate_that_says_two_things_is_nobodys() {
         let check = |uris: &[&str]| read_names(uris.iter().copied()).unwrap_err();
@@ -267,6 +270,7 @@ mod tests {
         }
     }
 
+    /// Fails if a certificate of several parts of the archive is refused because a person is named in it, too.
     #[test]
     fn parts_may_share_a_certificate_with_a_person() {
         let uris = [
@@ -277,6 +281,7 @@ mod tests {
         assert_eq!(read_names(uris.into_iter()).unwrap().1.len(), 3);
     }
 
+    /// Fails if the parser panics on bytes that are no certificate, or reads an identity out of them.
     #[test]
     fn garbage_is_no_certificate() {
         for bad in [

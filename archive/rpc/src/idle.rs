@@ -84,6 +84,7 @@ mod tests {
 
     use super::*;
 
+    /// Fails if a silent stream is waited for without end, or its sender does not learn that it was given up.
     #[tokio::test]
     async fn a_silent_stream_stalls_once_and_is_dropped() {
         let (sender, receiver) = mpsc::channel(4);
@@ -100,6 +101,7 @@ mod tests {
         assert!(stream.next().await.is_none());
     }
 
+    /// Fails if the time in which the reader did not ask counts as silence of the stream.
     #[tokio::test]
     async fn a_slow_reader_is_no_stall() {
         let (sender, receiver) = mpsc::channel(4);
@@ -117,6 +119,7 @@ mod tests {
         assert!(stream.next().await.is_none());
     }
 
+    /// Fails if an error within a stream changes its kind, or the messages behind it are lost.
     #[tokio::test]
     async fn errors_of_the_stream_pass() {
         let items = [Ok(1), Err(Kind::Damaged.status("x")), Ok(2)];

@@ -44,6 +44,7 @@ impl From<InvalidMessage> for Status {
 mod tests {
     use super::*;
 
+    /// Fails if a message with a missing or invalid field is refused without the name of the field.
     #[test]
     fn the_status_names_the_field() {
         let status = Status::from(InvalidMessage::missing("root"));

@@ -320,6 +320,7 @@ pub(crate) mod tests {
         identity
     }
 
+    /// Fails if a certificate loses a grant, its person or its end, or lets its holder speak for another name.
     #[test]
     fn a_certificate_says_what_was_granted() {
         let identity = identity(&["operator/anna", "officer/anna", "node/kb-3"]);
@@ -337,6 +338,7 @@ pub(crate) mod tests {
         assert_eq!(super::tests::identity(&["node/kb-3"]).person(), None);
     }
 
+    /// Fails if an authority that is opened again has another name or key, or a private key shows in debug output.
     #[test]
     fn reopened_authority_continues_issuing() {
         let made = Authority::create("archive.example", long()).unwrap();
@@ -365,6 +367,8 @@ pub(crate) mod tests {
         assert!(!format!("{made:?} {issued:?}").contains("PRIVATE"));
     }
 
+    /// Fails if an authority is opened with the key of another one, with a certificate that may not issue, or with one
+    /// that is cut.
     #[test]
     fn what_does_not_belong_together_is_refused() {
         let (a, b) = (
@@ -392,6 +396,8 @@ pub(crate) mod tests {
         ));
     }
 
+    /// Fails if a certificate is issued that grants nothing, is for an invalid host, or is valid longer than its
+    /// authority.
     #[test]
     fn impossible_requests_are_refused() {
         for bad in ["", "Lab", "a/b", "a b", "-"] {

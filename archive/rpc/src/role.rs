@@ -109,6 +109,7 @@ pub(crate) fn shortened(text: &str) -> String {
 mod tests {
     use super::*;
 
+    /// Fails if a grant is read as another one than was written, or its name may be a path, an option or of any length.
     #[test]
     fn a_grant_is_read_as_it_is_written() {
         for good in [
@@ -149,6 +150,8 @@ mod tests {
         ));
     }
 
+    /// Fails if an environment may have a name that no host can have: with a capital or a slash, or with a dot at its
+    /// end.
     #[test]
     fn environments_are_host_like() {
         for (text, expected) in [

@@ -171,6 +171,7 @@ mod tests {
     use super::*;
     use crate::pki::tests::identity;
 
+    /// Fails if a path without a rule may be called, or one that only resembles the path of a rule.
     #[test]
     fn what_no_rule_speaks_of_is_denied() {
         let anna = identity(&["officer/anna", "operator/anna", "custodian/anna"]);
@@ -197,6 +198,7 @@ mod tests {
         assert_eq!(rules.check("/a.B/C", &anna), Ok(()));
     }
 
+    /// Fails if a rule for a role admits a caller whose role does not include it, or refuses one whose role does.
     #[test]
     fn role_admits_itself_and_the_roles_it_includes() {
         for needed in Role::ALL {
@@ -212,6 +214,8 @@ mod tests {
         }
     }
 
+    /// Fails if a refusal leaves out a role that may call or the identity that asked, or a second rule of a path
+    /// replaces the first.
     #[test]
     fn a_refusal_names_who_may_and_who_asked() {
         let rules = Rules::new()
@@ -247,6 +251,8 @@ mod tests {
         }
     }
 
+    /// Fails if an RPC of a descriptor set is missed when its rule is looked for, or a broken set counts as one without
+    /// RPCs.
     #[test]
     fn the_walk_finds_every_rpc_without_a_rule() {
         let paths = rpc_paths(tonic_health::pb::FILE_DESCRIPTOR_SET).unwrap();

@@ -67,6 +67,7 @@ mod tests {
         Status::from_header_map(&headers).unwrap()
     }
 
+    /// Fails if the headers of a status change its kind, or a reason of several lines.
     #[test]
     fn every_kind_survives_the_wire() {
         for kind in Kind::ALL {
@@ -78,6 +79,7 @@ mod tests {
         }
     }
 
+    /// Fails if a status of a peer that sends no kind gets another meaning than that of its code.
     #[test]
     fn status_without_kind_is_read_by_code() {
         for kind in Kind::ALL {
@@ -102,6 +104,7 @@ mod tests {
         }
     }
 
+    /// Fails if a kind that only a later version knows is read as an internal error, although the code is known.
     #[test]
     fn kind_of_later_version_is_read_by_code() {
         for text in ["on-fire", "", "Invalid"] {
@@ -111,6 +114,7 @@ mod tests {
         }
     }
 
+    /// Fails if a connection that broke on the side of the caller counts as a bug, and not as something that will pass.
     #[test]
     fn a_connection_that_broke_here_is_unavailable() {
         let broken = Status::from_error(Box::new(std::io::Error::from(

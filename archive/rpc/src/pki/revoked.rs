@@ -144,6 +144,7 @@ mod tests {
     use super::super::tests::{YEAR, at, long};
     use super::*;
 
+    /// Fails if a new revocation list forgets a serial number of the one before, or the time of its revocation.
     #[test]
     fn revocations_are_kept_from_list_to_list() {
         let authority = Authority::create("lab", long()).unwrap();
@@ -175,6 +176,7 @@ mod tests {
         );
     }
 
+    /// Fails if a revocation list with a flipped bit, cut or of another authority is read as one that revokes less.
     #[test]
     fn a_damaged_or_foreign_list_never_forgets_silently() {
         let authority = Authority::create("lab", long()).unwrap();
@@ -209,6 +211,7 @@ mod tests {
         }
     }
 
+    /// Fails if a serial number is printed as another one than was read, or one that no certificate has is accepted.
     #[test]
     fn serial_round_trips_and_zero_is_refused() {
         for text in ["0f", "01", "ff00"] {

@@ -17,6 +17,7 @@ use tonic_health::pb::health_client::HealthClient;
 use crate::echo::{call, take};
 use crate::environment::{SERVING, TestEnvironment};
 
+/// Fails if a drain cuts a call or an upload that is under way, or lets in new connections.
 #[tokio::test]
 async fn drain_finishes_calls_and_refuses_new_connections() {
     let world = TestEnvironment::new("lab");
@@ -62,6 +63,7 @@ async fn drain_finishes_calls_and_refuses_new_connections() {
     assert_eq!(server.ended().await, Drained::Finished);
 }
 
+/// Fails if a call that does not end holds up a drain beyond its limit, or its handler lives on after the cut.
 #[tokio::test]
 async fn calls_that_do_not_end_are_cut() {
     let world = TestEnvironment::new("lab");
@@ -94,6 +96,7 @@ async fn calls_that_do_not_end_are_cut() {
     in_time(dropped).await;
 }
 
+/// Fails if a watcher of the health is not told that the server stops, or holds up its drain.
 #[tokio::test]
 async fn health_watcher_is_told_without_delaying_drain() {
     let world = TestEnvironment::new("lab");
@@ -124,6 +127,7 @@ async fn health_watcher_is_told_without_delaying_drain() {
     assert_eq!(server.ended().await, Drained::Finished);
 }
 
+/// Fails if a server that is dropped keeps its port open, or leaves its calls without an answer.
 #[tokio::test]
 async fn a_server_that_is_dropped_leaves_nothing_behind() {
     let world = TestEnvironment::new("lab");

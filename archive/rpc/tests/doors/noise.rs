@@ -19,6 +19,7 @@ fn quick() -> Limits {
     }
 }
 
+/// Fails if connections without a handshake take all places for handshakes, so that no other caller gets in.
 #[tokio::test]
 async fn silent_clients_block_nobody_and_are_turned_away() {
     let world = TestEnvironment::new("lab");
@@ -43,6 +44,7 @@ async fn silent_clients_block_nobody_and_are_turned_away() {
     assert!(matches!(closed, Ok(0) | Err(_)), "{closed:?}");
 }
 
+/// Fails if a connection that never begins its handshake stays open.
 #[tokio::test]
 async fn a_handshake_has_a_limit() {
     let world = TestEnvironment::new("lab");
@@ -52,6 +54,7 @@ async fn a_handshake_has_a_limit() {
     assert!(matches!(closed, Ok(0) | Err(_)), "{closed:?}");
 }
 
+/// Fails if bytes that are no TLS end the server, or keep it from answering others.
 #[tokio::test]
 async fn garbage_harms_nobody() {
     let world = TestEnvironment::new("lab");
@@ -80,6 +83,7 @@ async fn garbage_harms_nobody() {
     assert_eq!(call(&channel, "Who").await.expect("answered"), "reader/ben");
 }
 
+/// Fails if more connections are open than the limit allows, or a closed one keeps its place.
 #[tokio::test]
 async fn excess_connections_are_refused_until_one_closes() {
     let world = TestEnvironment::new("lab");
@@ -110,6 +114,7 @@ async fn excess_connections_are_refused_until_one_closes() {
     }
 }
 
+/// Fails if a silent server, one without TLS, an absent one and an invalid address cannot be told apart by the error.
 #[tokio::test]
 async fn client_error_says_what_the_peer_lacks() {
     let world = TestEnvironment::new("lab");
@@ -177,6 +182,7 @@ async fn client_error_says_what_the_peer_lacks() {
     }
 }
 
+/// Fails if a channel whose server was not there at first, or went away, never connects again.
 #[tokio::test]
 async fn lazy_channel_waits_for_server_and_reconnects() {
     let world = TestEnvironment::new("lab");

@@ -19,6 +19,7 @@ use tonic::service::Routes;
 use crate::echo::{call, take};
 use crate::environment::{Running, SERVING, TestEnvironment, health, now, refused, years};
 
+/// Fails if a caller whose role may call is refused, or the handler sees only some of its grants.
 #[tokio::test]
 async fn right_identity_is_admitted_and_known_to_handler() {
     let world = TestEnvironment::new("lab");
@@ -39,6 +40,8 @@ async fn right_identity_is_admitted_and_known_to_handler() {
     assert_eq!(take(&harvester, bytes).await.expect("taken"), 5_000_000);
 }
 
+/// Fails if a handler runs before the role of its caller was judged, or the refusal does not name the roles that may
+/// call.
 #[tokio::test]
 async fn wrong_role_is_refused_before_handler_with_roles() {
     let world = TestEnvironment::new("lab");
@@ -58,6 +61,7 @@ async fn wrong_role_is_refused_before_handler_with_roles() {
     assert_eq!(health(&channel).await.expect("healthy"), SERVING);
 }
 
+/// Fails if a caller with every role reaches a path without a rule, or a path with one under another spelling.
 #[tokio::test]
 async fn path_without_rule_is_denied_to_all() {
     let world = TestEnvironment::new("lab");
@@ -78,6 +82,7 @@ async fn path_without_rule_is_denied_to_all() {
         .expect("answered");
 }
 
+/// Fails if a caller that was refused learns so only when its upload has ended.
 #[tokio::test]
 async fn refused_upload_is_answered_while_still_sending() {
     let world = TestEnvironment::new("lab");
@@ -93,6 +98,7 @@ async fn refused_upload_is_answered_while_still_sending() {
     }
 }
 
+/// Fails if a client that shows no certificate gets past the handshake.
 #[tokio::test]
 async fn without_a_certificate_nobody_gets_in() {
     let world = TestEnvironment::new("lab");
@@ -128,6 +134,7 @@ async fn alert(server: &Running, credentials: &Credentials) -> String {
     }
 }
 
+/// Fails if a certificate that expired after its owner had loaded it is let in.
 #[tokio::test]
 async fn an_expired_certificate_is_refused() {
     let world = TestEnvironment::new("lab");
@@ -139,6 +146,7 @@ async fn an_expired_certificate_is_refused() {
     assert!(alert(&server, &old).await.contains("CertificateExpired"));
 }
 
+/// Fails if a revoked certificate is let in, or a revocation list shuts out the others as well.
 #[tokio::test]
 async fn only_the_revoked_certificate_is_refused() {
     let world = TestEnvironment::new("lab");
@@ -165,6 +173,7 @@ async fn only_the_revoked_certificate_is_refused() {
     assert_eq!(call(&channel, "Who").await.expect("answered"), "reader/ben");
 }
 
+/// Fails if client or server trusts a certificate of another authority because its environment has the same name.
 #[tokio::test]
 async fn certificate_of_foreign_authority_is_refused_both_ways() {
     // The other environment has the same name.
@@ -187,6 +196,7 @@ async fn certificate_of_foreign_authority_is_refused_both_ways() {
     );
 }
 
+/// Fails if a client that trusts the authorities of two environments takes a server of the other one for its own.
 #[tokio::test]
 async fn server_of_another_environment_is_refused_despite_trust() {
     // Both trust both authorities, as when a bundle is reused.
@@ -210,6 +220,7 @@ async fn server_of_another_environment_is_refused_despite_trust() {
     }
 }
 
+/// Fails if a client talks to a server of another role or name than the one that it expects.
 #[tokio::test]
 async fn only_the_server_one_meant_will_do() {
     let world = TestEnvironment::new("lab");
@@ -239,6 +250,7 @@ async fn only_the_server_one_meant_will_do() {
     }
 }
 
+/// Fails if a server starts although no rule says who may call one of its RPCs.
 #[tokio::test]
 async fn server_with_rpc_lacking_rule_does_not_start() {
     let world = TestEnvironment::new("lab");

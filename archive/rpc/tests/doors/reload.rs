@@ -43,6 +43,7 @@ impl Folder {
     }
 }
 
+/// Fails if new connections get the old certificate after a reload, or the reload cuts connections that are open.
 #[tokio::test]
 async fn a_certificate_is_exchanged_while_calls_go_on() {
     let world = TestEnvironment::new("lab");
@@ -74,6 +75,8 @@ async fn a_certificate_is_exchanged_while_calls_go_on() {
     }
 }
 
+/// Fails if credentials that are cut, expired, revoked or of two owners replace the good ones, or an error shows a
+/// private key.
 #[tokio::test]
 async fn mismatched_certificate_and_key_are_not_loaded() {
     let world = TestEnvironment::new("lab");
@@ -167,6 +170,8 @@ async fn mismatched_certificate_and_key_are_not_loaded() {
     assert_eq!(health(&channel).await.expect("healthy"), SERVING);
 }
 
+/// Fails if an endless file is read into memory as a list of authorities, or a missing revocation list counts as an
+/// empty one.
 #[tokio::test]
 async fn a_path_to_something_huge_is_noticed() {
     let world = TestEnvironment::new("lab");
@@ -190,6 +195,7 @@ async fn a_path_to_something_huge_is_noticed() {
     ));
 }
 
+/// Fails if a caller keeps its open stream after it was revoked, or the streams of other callers are cut with it.
 #[tokio::test]
 async fn revoked_caller_is_cut_off_within_calls() {
     let world = TestEnvironment::new("lab");
