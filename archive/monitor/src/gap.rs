@@ -75,6 +75,7 @@ fn shortened(reason: &impl fmt::Display) -> String {
 mod tests {
     use super::*;
 
+    /// Fails if a node can make an answer too large with an endless reason, or a gap is printed without its volume.
     #[test]
     fn a_reason_from_a_liar_does_not_grow() {
         let node = NodeId::new("a").unwrap();

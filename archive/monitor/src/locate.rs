@@ -114,6 +114,8 @@ mod tests {
         }
     }
 
+    /// Fails if a node that is silent, broken or late, or one of its volumes that is offline, is left out of the gaps,
+    /// or discards the entries of the others.
     #[tokio::test]
     async fn everything_that_was_not_asked_is_named() {
         let hand = ManualClock::new(Timestamp::UNIX_EPOCH);
@@ -147,6 +149,8 @@ mod tests {
         );
     }
 
+    /// Fails if an empty answer counts as complete while the nodes of the replica are unknown: the file would be taken
+    /// for missing.
     #[tokio::test]
     async fn nowhere_is_said_only_when_all_have_answered() {
         let clock = ManualClock::new(Timestamp::UNIX_EPOCH).clock();

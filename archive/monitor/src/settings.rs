@@ -144,6 +144,7 @@ mod tests {
         Sources::from_set(least.iter().chain(set).copied())
     }
 
+    /// Fails if a setting without which a monitor can run has no default, or a default is refused or not printed.
     #[test]
     fn the_least_that_must_be_said() {
         let settings: Settings = load(&sources(&[])).unwrap();
@@ -156,6 +157,7 @@ mod tests {
         assert!(printed.contains("silent_after = \"10 s\""), "{printed}");
     }
 
+    /// Fails if the settings of an earlier build, with its section `batch_monitor`, keep a monitor from starting.
     #[test]
     fn section_of_earlier_builds_is_passed_over() {
         let set = ["batch_monitor.jobs=7", "batch_monitor.reduces=1"];
@@ -164,6 +166,7 @@ mod tests {
         assert!(!print(&settings).unwrap().contains("batch_monitor"));
     }
 
+    /// Fails if a misspelt key is ignored, so that its default counts, or an id that cannot be one is accepted.
     #[test]
     fn unknown_key_or_bad_id_is_refused() {
         for (set, says) in [
@@ -175,6 +178,7 @@ mod tests {
         }
     }
 
+    /// Fails if a limit of zero is accepted, or nodes can count as silent before a second heartbeat is due.
     #[test]
     fn limits_that_make_no_sense_are_refused() {
         let check = |set: &[&str]| load::<Settings>(&sources(set)).unwrap().monitor.check();

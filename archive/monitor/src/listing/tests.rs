@@ -176,7 +176,8 @@ fn expect(scripts: &[Script], out: &[Entry], gaps: &[ReplicaGap]) {
     assert_eq!(out, sent, "{scripts:?}");
 }
 
-/// Every pair of nodes with up to three files, every size of message, every way to go wrong.
+/// Fails if an entry that was sent in order is lost, doubled or out of order, or a node that errs is no gap. Tries
+/// every pair of nodes with up to three files, every size of message and every way to go wrong.
 #[test]
 fn two_nodes_in_every_way() {
     let all = scripts();
@@ -191,6 +192,8 @@ fn two_nodes_in_every_way() {
     }
 }
 
+/// Fails if merging is right for two nodes only: of three, one is skipped, or its end or failure disturbs the two that
+/// still send.
 #[test]
 fn three_nodes_in_many_ways() {
     let all: Vec<Script> = scripts()
@@ -221,6 +224,8 @@ fn fed(entries: Vec<Listed<Entry>>, after: Option<&str>) -> (usize, Vec<String>)
     )
 }
 
+/// Fails if two copies on volumes of one node count as disorder, or an entry that comes twice, out of order or from
+/// before the beginning of the listing is passed on.
 #[test]
 fn order_is_by_name_then_volume_each_once() {
     let good = vec![
@@ -265,6 +270,7 @@ fn order_is_by_name_then_volume_each_once() {
     );
 }
 
+/// Fails if a node adds entries or gaps after its end or failure, or a message from a node that does not exist panics.
 #[test]
 fn messages_after_the_end_are_ignored() {
     let mut merge = Merge::new([node(0), node(1)], None, vec![ReplicaGap::unknown_nodes()]);
@@ -285,6 +291,7 @@ fn messages_after_the_end_are_ignored() {
     );
 }
 
+/// Fails if a node can fill the answer, and the memory of the monitor, with gaps of volumes.
 #[test]
 fn node_with_too_many_gaps_is_one_gap() {
     let gap = ReplicaGap::volume(&node(0), VolumeName::new("v1"), &"gone");
@@ -299,6 +306,7 @@ fn node_with_too_many_gaps_is_one_gap() {
     );
 }
 
+/// Fails if the listing of a replica without nodes waits for a message, or has a gap.
 #[test]
 fn listing_without_nodes_is_at_its_end() {
     let mut merge: Merge<Entry> = Merge::new([], None, vec![]);

@@ -78,6 +78,8 @@ fn id(name: &str) -> NodeId {
     NodeId::new(name).unwrap()
 }
 
+/// Fails if a node is silent before its limit or is asked after it, if a silent node is dropped, or if its return goes
+/// unnoticed.
 #[test]
 fn node_is_alive_until_limit_and_again_later() {
     let mut world = NodeScene::new();
@@ -130,6 +132,8 @@ fn what_was_retired_is_neither_asked_nor_missed() {
     );
 }
 
+/// Fails if a monitor that has just started answers as if it knew all nodes, or a node that the repository knows and
+/// that sent no heartbeat is no gap.
 #[test]
 fn unheard_node_of_repository_is_a_gap() {
     let mut world = NodeScene::new();
@@ -165,6 +169,8 @@ fn unheard_node_of_repository_is_a_gap() {
     assert_eq!(world.asked(0).1, [""; 0]);
 }
 
+/// Fails if a node that has moved is asked at its old address, or one that moves again later is taken for two
+/// processes.
 #[test]
 fn moved_node_is_asked_at_its_new_address() {
     let mut world = NodeScene::new();
@@ -194,6 +200,8 @@ fn moved_node_is_asked_at_its_new_address() {
     assert_eq!(world.life("a", 13), Life::Alive);
 }
 
+/// Fails if a node with two processes is asked or filled, the conflict is reported at each heartbeat, or ends while
+/// both may still run.
 #[test]
 fn two_processes_of_one_node_are_not_asked() {
     let mut world = NodeScene::new();
@@ -225,6 +233,8 @@ fn two_processes_of_one_node_are_not_asked() {
     assert_eq!(world.life("a", 30), Life::Alive);
 }
 
+/// Fails if two uploads are promised the same room before the next heartbeat, or a promise outlives the node's own
+/// report.
 #[test]
 fn room_that_was_promised_is_not_promised_again() {
     let mut world = NodeScene::new();

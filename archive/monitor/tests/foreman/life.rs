@@ -12,6 +12,7 @@ use testing::{PATIENCE, eventually, in_time};
 use crate::fake_node::{FakeNode, Find, Step};
 use crate::world::{TestEnvironment, status, write};
 
+/// Fails if a caller can report as another node than the one in its certificate, or a node may ask where files are.
 #[tokio::test]
 async fn a_certificate_speaks_only_for_its_own_node() {
     let world = TestEnvironment::new();
@@ -58,6 +59,8 @@ async fn a_certificate_speaks_only_for_its_own_node() {
     monitor.stop().await;
 }
 
+/// Fails if a heartbeat without a status, or with an address that nobody can call, is accepted, or the error does not
+/// name the field.
 #[tokio::test]
 async fn unreadable_heartbeat_names_its_field() {
     let world = TestEnvironment::new();
@@ -86,6 +89,8 @@ async fn unreadable_heartbeat_names_its_field() {
     assert!(world.repository(&monitor).await.state(&[]).await.is_empty());
 }
 
+/// Fails if a node that is silent for too long is still asked, is no gap of an answer, or stays out after its next
+/// heartbeat.
 #[tokio::test]
 async fn node_is_silent_after_limit_until_next_heartbeat() {
     let world = TestEnvironment::new();
@@ -129,6 +134,7 @@ async fn node_is_silent_after_limit_until_next_heartbeat() {
     monitor.stop().await;
 }
 
+/// Fails if a running monitor lists, or fills, one of two processes that claim to be the same node.
 #[tokio::test]
 async fn two_processes_claiming_one_node_are_a_gap() {
     let world = TestEnvironment::new();
@@ -155,6 +161,8 @@ async fn two_processes_claiming_one_node_are_a_gap() {
     drop(two);
 }
 
+/// Fails if a restarted monitor gives a complete answer before it has heard of every node: all their files would count
+/// as missing.
 #[tokio::test]
 async fn a_monitor_that_was_restarted_makes_nothing_vanish() {
     let world = TestEnvironment::new();
@@ -199,6 +207,8 @@ async fn a_monitor_that_was_restarted_makes_nothing_vanish() {
     monitor.stop().await;
 }
 
+/// Fails if a monitor does not stop while a listing waits for a node, or the reader of the listing is not given the
+/// reason.
 #[tokio::test]
 async fn a_stop_ends_listings_that_wait() {
     let world = TestEnvironment::new();
@@ -237,6 +247,8 @@ async fn a_stop_ends_listings_that_wait() {
     );
 }
 
+/// Fails if a monitor starts with settings that make no sense, a certificate of another role or replica, no key, or a
+/// port in use.
 #[tokio::test]
 async fn what_cannot_work_does_not_start() {
     let world = TestEnvironment::new();
@@ -277,6 +289,7 @@ async fn what_cannot_work_does_not_start() {
     );
 }
 
+/// Fails if the monitor asks, at the address that a node gave, a server whose certificate names another node.
 #[tokio::test]
 async fn a_node_is_who_its_certificate_says() {
     let world = TestEnvironment::new();
@@ -293,6 +306,8 @@ async fn a_node_is_who_its_certificate_says() {
     assert!(b.seen.after.lock().unwrap().is_empty());
 }
 
+/// Fails if a half-written certificate stops a running monitor, goes unreported, or keeps the next good one from being
+/// read.
 #[tokio::test]
 async fn certificates_are_exchanged_without_a_restart() {
     let world = TestEnvironment::new();

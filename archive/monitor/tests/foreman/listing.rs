@@ -15,6 +15,8 @@ fn names(names: &[&str]) -> Step {
     Step::Names(names.iter().map(|name| (*name).to_owned()).collect())
 }
 
+/// Fails if the listings of several nodes are not merged by name, a field or a gap is lost, or a node that ignores the
+/// name to begin after is not noticed.
 #[tokio::test]
 async fn many_listings_are_one() {
     let world = TestEnvironment::new();
@@ -64,6 +66,8 @@ async fn many_listings_are_one() {
     monitor.stop().await;
 }
 
+/// Fails if a node that stalls, breaks off, miscounts or sends nonsense ends the listing of the others, or is not a gap
+/// with its reason.
 #[tokio::test]
 async fn misbehaving_node_is_named_and_others_are_listed() {
     let world = TestEnvironment::new();
@@ -146,6 +150,8 @@ async fn misbehaving_node_is_named_and_others_are_listed() {
     monitor.stop().await;
 }
 
+/// Fails if a connection that breaks within a listing counts as the end of the node's files, or ends the listing of the
+/// others.
 #[tokio::test]
 async fn node_dying_within_listing_is_a_gap() {
     let world = TestEnvironment::new();
@@ -186,6 +192,8 @@ async fn node_dying_within_listing_is_a_gap() {
     monitor.stop().await;
 }
 
+/// Fails if each entry becomes a message of its own, or entries with long lists of damage make a message larger than a
+/// client takes.
 #[tokio::test]
 async fn messages_are_neither_too_many_nor_too_large() {
     let world = TestEnvironment::new();
@@ -240,7 +248,8 @@ async fn messages_are_neither_too_many_nor_too_large() {
     monitor.stop().await;
 }
 
-/// The nodes are asked for no more than is read, and for nothing once nobody reads.
+/// Fails if the monitor buffers what a slow reader does not read, cuts that reader off, or keeps asking the nodes once
+/// nobody reads.
 #[tokio::test]
 async fn a_reader_that_pauses_holds_up_the_nodes() {
     let world = TestEnvironment::new();
@@ -277,6 +286,8 @@ async fn a_reader_that_pauses_holds_up_the_nodes() {
     monitor.stop().await;
 }
 
+/// Fails if listings that nobody reads pile up, keep the monitor from answering other questions, or count against the
+/// limit after their end.
 #[tokio::test]
 async fn listings_at_once_are_limited() {
     let world = TestEnvironment::new();
@@ -305,6 +316,8 @@ async fn listings_at_once_are_limited() {
     monitor.stop().await;
 }
 
+/// Fails if a listing of findings makes the nodes send all their files, or a listing of all files asks for findings
+/// only.
 #[tokio::test]
 async fn listing_of_findings_asks_only_for_findings() {
     let world = TestEnvironment::new();

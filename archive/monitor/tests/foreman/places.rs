@@ -6,6 +6,8 @@ use proto_archive::wire::{CopyCondition, Mode};
 use crate::fake_node::{FakeNode, Find};
 use crate::world::{TestEnvironment, gaps, status};
 
+/// Fails if a node that is dead, hangs, is partly offline or answers for another file counts as one that does not have
+/// the file.
 #[tokio::test]
 async fn file_is_nowhere_only_if_all_say_so() {
     let world = TestEnvironment::new();
@@ -65,6 +67,8 @@ async fn file_is_nowhere_only_if_all_say_so() {
     monitor.stop().await;
 }
 
+/// Fails if the same room is promised twice, an upload leaves the node that has its bytes, a full replica is reported
+/// as a silent one, or a bad field is accepted.
 #[tokio::test]
 async fn uploads_go_where_room_is_and_stay_there() {
     let world = TestEnvironment::new();
@@ -130,6 +134,8 @@ async fn uploads_go_where_room_is_and_stay_there() {
     monitor.stop().await;
 }
 
+/// Fails if a file is given a second home while another node has it or misses it, or goes to a node without room
+/// because that one misses it.
 #[tokio::test]
 async fn a_file_goes_where_it_is() {
     let world = TestEnvironment::new();
@@ -166,6 +172,8 @@ async fn a_file_goes_where_it_is() {
     monitor.stop().await;
 }
 
+/// Fails if a file goes to a node that could not say whether it has the file already, or a node with one offline volume
+/// gets none.
 #[tokio::test]
 async fn a_node_that_cannot_answer_gets_no_file() {
     let world = TestEnvironment::new();

@@ -21,6 +21,8 @@ fn entry() -> wire::FileEntry {
     }
 }
 
+/// Fails if an entry with a value that cannot be, for instance a name with `..` or another node's id, is accepted, or
+/// the error blames another field.
 #[test]
 fn a_bad_entry_names_its_field() {
     assert!(listed(&node(), entry()).is_ok());
@@ -62,6 +64,8 @@ fn status() -> wire::NodeStatus {
     }
 }
 
+/// Fails if a report with a value that cannot be, a volume twice or too many bytes is accepted, or the error blames
+/// another field.
 #[test]
 fn a_bad_report_names_its_field() {
     let good = report(status()).unwrap();
@@ -86,6 +90,8 @@ fn a_bad_report_names_its_field() {
     }
 }
 
+/// Fails if a field of a node's report is lost on its way to the repository, or a draining node counts as one that
+/// takes files.
 #[test]
 fn what_a_node_found_is_passed_on() {
     let said = wire::NodeStatus {
@@ -133,6 +139,8 @@ fn room_of_other_volumes_is_passed_on() {
     assert_eq!((written.usable, written.usable_elsewhere), (7, vec![5, 2]));
 }
 
+/// Fails if a path without a volume refuses the whole report or counts as room, or a volume that the node does not name
+/// any more is not listed.
 #[test]
 fn path_without_volume_is_shown_and_takes_nothing() {
     let mut status = status();
@@ -162,6 +170,8 @@ fn path_without_volume_is_shown_and_takes_nothing() {
     );
 }
 
+/// Fails if a node can report a gap in the name of another node or replica, or a disk without a volume id loses its
+/// path.
 #[test]
 fn a_node_speaks_of_its_own_gaps_only() {
     let theirs = wire::Gap {
@@ -186,6 +196,7 @@ fn a_node_speaks_of_its_own_gaps_only() {
     assert_eq!(disk.to_string(), "node a, volume /disks/1: gone");
 }
 
+/// Fails if a bad id in a list of nodes is skipped, or the error does not name the list.
 #[test]
 fn bad_node_id_in_list_names_the_list() {
     let error = node_ids("avoid", &["a".to_owned(), "B".to_owned()]).unwrap_err();
