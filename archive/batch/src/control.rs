@@ -69,6 +69,8 @@ impl Control {
 mod tests {
     use super::*;
 
+    /// Fails if a clone does not see that the job was stopped, or a later reason replaces the first, so that a timeout
+    /// is reported as a cancellation.
     #[test]
     fn first_stop_reason_wins_in_all_clones() {
         let control = Control::default();

@@ -138,6 +138,8 @@ fn answer(media: &str, body: &[u8]) -> Vec<u8> {
     [head.as_bytes(), body].concat()
 }
 
+/// Fails if a built-in job is out of order or not described, runs without an argument that it requires, or reduces in
+/// another way than its description says.
 #[test]
 fn jobs_are_sorted_and_described() {
     let names: Vec<&str> = built_in().map(|info| info.name).collect();
@@ -169,6 +171,8 @@ fn jobs_are_sorted_and_described() {
     }
 }
 
+/// Fails if an unknown, repeated or malformed argument is ignored, so that the job runs over other files or records
+/// than were meant, or the error does not say what is allowed.
 #[test]
 fn arguments_are_read_strictly() {
     for (job, arguments, says) in [
@@ -212,6 +216,7 @@ fn arguments_are_read_strictly() {
     }
 }
 
+/// Fails if a checksum differs from what other tools compute of the same bytes, or the default is not BLAKE3.
 #[test]
 fn checksums_are_those_of_the_field() {
     let files = [("a b.warc", &b"abc"[..]), ("empty", b"")];
@@ -240,6 +245,8 @@ fn checksums_are_those_of_the_field() {
     assert!(text("checksum", &[], &files).contains("6437b3ac"));
 }
 
+/// Fails if a file that was stored in the second of `since` is left out, a fraction of that second or an offset from
+/// UTC is ignored, or a bare year is refused.
 #[test]
 fn lists_of_files() {
     let files = [("a.warc", &b"abc"[..]), ("b.warc", b"")];
@@ -261,6 +268,8 @@ fn lists_of_files() {
     }
 }
 
+/// Fails if the offset of a record is not where it begins, a request counts as a capture, a space splits a line, or an
+/// expression matches a part of a URL.
 #[test]
 fn urls_are_found_where_they_lie() {
     let page = answer("text/html; charset=utf-8", b"x");
@@ -308,6 +317,8 @@ fn urls_are_found_where_they_lie() {
     assert_eq!(some.lines().count(), 1);
 }
 
+/// Fails if the counts of several files stay apart, parameters or case split a media type, a tab in one splits a
+/// column, or records without one are not counted.
 #[test]
 fn media_types_are_counted_over_all_files() {
     let (page, none) = (answer("text/HTML; charset=x", b"12345"), answer("", b"1"));
@@ -341,6 +352,8 @@ fn media_types_are_counted_over_all_files() {
     );
 }
 
+/// Fails if damage to an archive file makes a job panic, keep more failures than it may, or blame the disk or a
+/// component for it.
 #[test]
 fn arbitrary_bytes_end_every_job_without_panic() {
     let mut dice = Random::new(11);

@@ -31,6 +31,7 @@ fn check(kind: Reduce, input: &[u8], expected: &[u8]) {
     }
 }
 
+/// Fails if reducing no output at all yields an empty line or an error.
 #[test]
 fn nothing_gives_nothing() {
     for kind in [
@@ -43,6 +44,8 @@ fn nothing_gives_nothing() {
     }
 }
 
+/// Fails if concatenation alters bytes, a last line without line feed is lost or joined, or the header line of an index
+/// is sorted among the others or kept twice.
 #[test]
 fn bytes_are_unchanged_and_lines_sorted() {
     check(
@@ -64,6 +67,8 @@ fn bytes_are_unchanged_and_lines_sorted() {
     );
 }
 
+/// Fails if a sum depends on the order of the lines or the memory, a key that is empty or has a space is lost, or sums
+/// overflow before 128 bits.
 #[test]
 fn counts_add_up_per_key_in_any_order() {
     let lines = [
@@ -92,6 +97,8 @@ fn counts_add_up_per_key_in_any_order() {
     );
 }
 
+/// Fails if a line that is no count is skipped or added as zero, a sum wraps around, or the error does not say which
+/// line.
 #[test]
 fn a_line_that_cannot_be_added_is_named() {
     for (input, says) in [
@@ -117,6 +124,7 @@ fn a_line_that_cannot_be_added_is_named() {
     }
 }
 
+/// Fails if a line of exactly the allowed length is refused, or a longer one fills the memory or is cut.
 #[test]
 fn only_line_beyond_limit_is_refused() {
     for kind in [Reduce::Sort, Reduce::Unique] {
@@ -141,6 +149,7 @@ impl Sink for Stopping {
     }
 }
 
+/// Fails if lines are lost or misplaced between the sorted pieces on disk, or a stop is not seen while they are merged.
 #[test]
 fn sort_spills_beyond_memory_and_obeys_stop() {
     let mut lines: Vec<String> = (0..50_000_u32)
@@ -168,6 +177,8 @@ fn sort_spills_beyond_memory_and_obeys_stop() {
     }
 }
 
+/// Fails if output that cannot be read counts as its end, a full sink is ignored, or the reduce step of a component is
+/// done by a built-in one.
 #[test]
 fn failing_input_or_sink_is_reported() {
     struct Full;

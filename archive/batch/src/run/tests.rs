@@ -248,6 +248,8 @@ fn files() -> Vec<(&'static str, Vec<u8>)> {
     ]
 }
 
+/// Fails if a record of an undamaged file is skipped, shown twice or altered in one of the formats, or the format is
+/// judged by the file's name.
 #[test]
 fn whole_file_yields_all_records_without_failure() {
     for (name, bytes) in files() {
@@ -297,6 +299,8 @@ fn check(name: &str, bytes: &[u8], damaged: &[u64]) {
     assert_eq!(done.more_failures, 0);
 }
 
+/// Fails if a record beside a damaged group is lost, an incomplete one is shown, or neighbouring damaged groups are
+/// more than one failure.
 #[test]
 fn damaged_group_costs_only_its_own_records() {
     for (name, bytes) in files() {
@@ -316,6 +320,8 @@ fn damaged_group_costs_only_its_own_records() {
     }
 }
 
+/// Fails if bytes behind damage are decompressed into false records where a file is one member, or the rest is lost
+/// without a word.
 #[test]
 fn damage_ends_single_member_file_with_failure() {
     for bytes in [
@@ -358,6 +364,7 @@ impl Source for Drip<'_> {
     }
 }
 
+/// Fails if a record that straddles two short reads is lost or altered, with damage or without.
 #[test]
 fn result_is_independent_of_read_sizes() {
     for (name, bytes) in files() {
@@ -382,6 +389,7 @@ fn result_is_independent_of_read_sizes() {
     }
 }
 
+/// Fails if a file that is no archive file yields records, fails once for each of its lines, or counts as damaged.
 #[test]
 fn foreign_file_is_one_failure() {
     for bytes in [
@@ -400,6 +408,8 @@ fn foreign_file_is_one_failure() {
     }
 }
 
+/// Fails if a wrong CRC costs the record, a cut file counts as whole, or bare line feeds and records that share a
+/// member count as defects.
 #[test]
 fn broken_file_reports_exactly_its_losses() {
     let gz = write(Writer::gzip(Vec::new(), 6));

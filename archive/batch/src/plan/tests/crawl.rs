@@ -71,6 +71,8 @@ fn local(format: &Format, files: &[(&str, &[u8])]) -> String {
     String::from_utf8(out).unwrap()
 }
 
+/// Fails if the index that a job makes of several files is not sorted as a whole, has its header line twice, or differs
+/// from what `holdfast cdx` makes of them.
 #[test]
 fn index_of_many_files_equals_local_command() {
     let (warc, arc) = files();
@@ -91,6 +93,7 @@ fn index_of_many_files_equals_local_command() {
     );
 }
 
+/// Fails if a field of the CDX lines of NetarchiveSuite is absent or out of order, or the MD5 includes the HTTP head.
 #[test]
 fn the_line_of_netarchivesuite_has_its_fields() {
     let (warc, arc) = files();
@@ -128,6 +131,8 @@ fn the_line_of_netarchivesuite_has_its_fields() {
     );
 }
 
+/// Fails if a record without a readable date, or with a URL too long for a line, is left out of the index without a
+/// word.
 #[test]
 fn record_unfit_for_index_is_a_failure() {
     let record =
@@ -274,6 +279,8 @@ fn numbered(numbers: &[usize]) -> String {
         .collect()
 }
 
+/// Fails if a domain also finds hosts that only end alike (`notexample.org`), or misses its subdomains, other case or
+/// pages that it led to; or an expression matches a part of a line.
 #[test]
 fn crawl_log_lines_match_expression_or_domain() {
     let (warc, arc) = crawl_logs();
@@ -304,6 +311,8 @@ fn crawl_log_lines_match_expression_or_domain() {
     }
 }
 
+/// Fails if a line of a crawl log beyond 1 MiB fills the memory or vanishes unreported, or takes the lines after it
+/// along.
 #[test]
 fn line_beyond_limit_is_left_out_and_reported() {
     let log = [b"first\n", b"x".repeat((1 << 20) + 1).as_slice(), b"\nlast"].concat();
@@ -322,6 +331,8 @@ fn line_beyond_limit_is_left_out_and_reported() {
     );
 }
 
+/// Fails if metadata of the crawl is altered, a page counts as metadata, or an expression for the URL matches a part of
+/// it.
 #[test]
 fn bodies_of_metadata_are_given_as_they_are() {
     let (warc, arc) = crawl_logs();
@@ -352,6 +363,8 @@ fn bodies_of_metadata_are_given_as_they_are() {
     assert_eq!(text("extract-metadata", &[], &[("a", &none)]), "");
 }
 
+/// Fails if a duplicate in a crawl log is not listed at the file and offset that its line names, one without an offset
+/// gets one, or a duplicate of two logs is listed once.
 #[test]
 fn duplicates_become_lines_of_an_index() {
     let (warc, arc) = crawl_logs();

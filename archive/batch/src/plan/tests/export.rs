@@ -31,6 +31,8 @@ fn export(arguments: &[(&str, &str)], files: &[(&str, &[u8])]) -> Vec<(Kind, Vec
     records
 }
 
+/// Fails if an exported record differs by a byte from its original, a filter lets another record pass, or an empty
+/// selection makes a file.
 #[test]
 fn records_are_copied_as_they_stand() {
     let (warc, arc) = files();
@@ -69,6 +71,8 @@ fn records_are_copied_as_they_stand() {
     }
 }
 
+/// Fails if a record of an ARC file loses its URL, date, address or block in an export, or the file made of them breaks
+/// the WARC standard.
 #[test]
 fn records_of_arc_files_become_warc_records() {
     let (_, arc) = files();
@@ -105,6 +109,7 @@ fn records_of_arc_files_become_warc_records() {
     assert_eq!(ids.len(), 3);
 }
 
+/// Fails if a record that is cut off is exported as if it were whole, or takes a whole one before it along.
 #[test]
 fn incomplete_record_is_not_exported() {
     let (warc, _) = files();
@@ -123,6 +128,7 @@ fn incomplete_record_is_not_exported() {
     }
 }
 
+/// Fails if a record that does not fit into the buffer of the export is left out, cut or mixed up.
 #[test]
 fn record_larger_than_buffer_is_exported() {
     let mut block = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n".to_vec();

@@ -24,6 +24,8 @@ fn links(body: &str) -> Vec<String> {
         .collect()
 }
 
+/// Fails if a link is resolved against the wrong base, one in a `srcset` or a refresh is not found, or text in a script
+/// or comment counts as a link.
 #[test]
 fn links_are_absolute_and_say_where_they_stand() {
     for (body, expected) in [
@@ -86,6 +88,7 @@ fn links_are_absolute_and_say_where_they_stand() {
     }
 }
 
+/// Fails if the query of a link is encoded as UTF-8 on a page of another encoding: browsers would ask for another URL.
 #[test]
 fn queries_are_in_the_encoding_of_the_page() {
     let bytes = page_of("text/html; charset=iso-8859-1", b"<a href='\xe6?q=\xe6'>");
@@ -100,6 +103,8 @@ fn of_page(media: &str, body: &[u8]) -> serde_json::Value {
     serde_json::from_str(&all).unwrap()
 }
 
+/// Fails if scripts, styles or comments become text, words of two blocks run together, or a tag within a word splits
+/// it.
 #[test]
 fn text_is_what_a_reader_sees() {
     for (body, title, expected) in [
@@ -142,6 +147,7 @@ fn text_is_what_a_reader_sees() {
     assert_eq!(document["text"], "<b> as it\nis");
 }
 
+/// Fails if a page without a usable `charset` is decoded wrongly, or the header counts for more than a byte order mark.
 #[test]
 fn encodings_are_found_out() {
     let utf16: Vec<u8> = "\u{feff}<p>æ"
@@ -171,6 +177,8 @@ fn encodings_are_found_out() {
     }
 }
 
+/// Fails if an error page, a file that is not declared as a page, or a record that is no HTTP response is read as a
+/// page.
 #[test]
 fn only_pages_that_went_well_are_read() {
     let records = [
@@ -214,6 +222,8 @@ fn coded(codings: &str, body: &[u8]) -> Vec<u8> {
     gzip(&[(Kind::Response, "http://example.org/", HTTP, &block)])
 }
 
+/// Fails if a chunked and compressed body is read undecoded, what was decoded of a cut one is lost, or a cut or unknown
+/// encoding goes unreported.
 #[test]
 fn bodies_are_decoded_or_failure_is_reported() {
     let zipped = gzipped(&mut &b"<a href=x>y</a>"[..]);
@@ -243,6 +253,8 @@ fn bodies_are_decoded_or_failure_is_reported() {
     assert!(failures[0].reason.contains("sdch"), "{failures:?}");
 }
 
+/// Fails if a large page, or a small one that decompresses to a large one, is read beyond 16 MiB, or cut there without
+/// a word.
 #[test]
 fn large_page_and_bomb_stop_at_limit() {
     let mut large = b"<p>".to_vec();
@@ -258,6 +270,8 @@ fn large_page_and_bomb_stop_at_limit() {
     assert_eq!(failures.len(), 1);
 }
 
+/// Fails if a long base makes 64 MiB and more of the links of a small page, or links that are cut or too long go
+/// unreported.
 #[test]
 fn a_page_that_multiplies_its_links_is_stopped() {
     let mut body = format!("<base href='http://example.org/{}/'>", "y".repeat(8000));
@@ -278,6 +292,7 @@ fn a_page_that_multiplies_its_links_is_stopped() {
     );
 }
 
+/// Fails if a page of one unfinished construct, repeated, makes a job panic or read on without an end.
 #[test]
 fn pages_made_to_be_slow_still_end() {
     for piece in [

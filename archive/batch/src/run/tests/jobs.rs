@@ -69,6 +69,8 @@ impl Job for FailingJob<'_> {
     }
 }
 
+/// Fails if a record that a job cannot handle ends the job, a component that broke is called again, or a failure has no
+/// offset or an endless reason.
 #[test]
 fn failing_job_continues_and_broken_job_ends() {
     let bytes = write(Writer::gzip(Vec::new(), 6));
@@ -121,6 +123,8 @@ fn failing_job_continues_and_broken_job_ends() {
     }
 }
 
+/// Fails if a file in which every record fails fills the memory with failures, or those beyond the limit are not
+/// counted.
 #[test]
 fn no_more_failures_are_kept_than_may_be() {
     let head = Builder::new(Kind::Metadata, "urn:uuid:1", DATE)
@@ -148,6 +152,7 @@ fn no_more_failures_are_kept_than_may_be() {
     assert_eq!((done.more_failures, done.records), (50, 150));
 }
 
+/// Fails if a job that reads a file as bytes is given bytes from behind damage, or its end, as if nothing were lost.
 #[test]
 fn damage_ends_a_job_for_bytes() {
     let bytes = vec![7; 5000];
@@ -177,6 +182,8 @@ fn damage_ends_a_job_for_bytes() {
     }
 }
 
+/// Fails if a file that ends before its recorded size counts as read, or an offline volume is not the reason that
+/// people see.
 #[test]
 fn shortened_or_absent_file_is_reported() {
     struct Gone;
@@ -249,6 +256,8 @@ impl Sink for Full {
     }
 }
 
+/// Fails if a stopped job reads on to the end of a large record or of bytes without records, or a full output does not
+/// stop it.
 #[test]
 fn a_stop_ends_the_reading_at_once() {
     let mut writer = Writer::plain(Vec::new());
@@ -344,6 +353,7 @@ impl Job for Glance {
     }
 }
 
+/// Fails if damage in bytes that the job skipped, or whose error the job swallowed, is not reported, or reported twice.
 #[test]
 fn damage_is_reported_whatever_the_job_reads() {
     for (name, bytes) in files() {
