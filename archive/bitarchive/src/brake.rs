@@ -174,6 +174,7 @@ mod tests {
         assert!(is_refused(&brake.count(at(63))));
     }
 
+    /// Fails if a count of removals that cannot be read counts as no removals, or a limit of zero lets one pass.
     #[test]
     fn a_damaged_memory_lets_nothing_pass() {
         let data = crate::testing::directory();

@@ -37,6 +37,7 @@ pub(crate) fn on_all_cores<I, G: Send, E: Send>(
 mod tests {
     use super::*;
 
+    /// Fails if two threads take the same item, one is left over, or the results of a thread are lost.
     #[test]
     fn every_item_is_worked_on_once() {
         let gathered = on_all_cores(0..1000, Vec::new, |all, item| {
@@ -48,6 +49,7 @@ mod tests {
         assert_eq!(all, (0..1000).collect::<Vec<_>>());
     }
 
+    /// Fails if the error of one thread is lost, or the other threads work through all the remaining items.
     #[test]
     fn an_error_ends_it_and_is_told() {
         let begun = Mutex::new(0);

@@ -172,6 +172,8 @@ pub(crate) fn is_file(path: &Path) -> Result<bool, DiskError> {
 mod tests {
     use super::*;
 
+    /// Fails if the place of a file, its sidecar or its outboard changes, so that existing volumes cannot be read, or a
+    /// hidden file or one on the wrong shelf counts as an archive file.
     #[test]
     fn a_name_has_its_place() {
         let layout = Layout::new(Path::new("/v"));

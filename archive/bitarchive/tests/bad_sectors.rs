@@ -203,6 +203,8 @@ fn unreadable_inode_damages_one_file() {
     assert_eq!(entry(&node, "bad").row.condition, Condition::Present);
 }
 
+/// Fails if an unreadable inode among unfinished uploads, mends or attic items keeps the volume offline, or stops the
+/// cleanup or the list of the attic.
 #[test]
 fn odd_inodes_in_other_places_hinder_nothing() {
     let _one = ONE_AT_A_TIME.lock();
@@ -225,6 +227,8 @@ fn odd_inodes_in_other_places_hinder_nothing() {
     readable();
 }
 
+/// Fails if a volume without one of its directories is used, does not say which call failed, or stays offline after the
+/// directory is back.
 #[test]
 fn a_volume_that_is_not_ready_says_why() {
     let _one = ONE_AT_A_TIME.lock();

@@ -134,6 +134,8 @@ fn damaged_items_are_listed_with_known_parts() {
     assert_eq!(of("-etc").bytes, 0, "never followed");
 }
 
+/// Fails if the id of an attic item can name a place outside the attic, or a removal may have no reason, an endless one
+/// or control characters.
 #[test]
 fn hostile_ids_and_causes_are_refused() {
     let long = "x".repeat(10_000);

@@ -39,6 +39,7 @@ fn recorded(byte: u8) -> RecordedFile {
     }
 }
 
+/// Fails if a second content under a name replaces the checksum or the admission that is recorded.
 #[test]
 fn one_name_has_one_content_for_ever() {
     let directory = crate::testing::directory();
@@ -50,6 +51,7 @@ fn one_name_has_one_content_for_ever() {
     assert_eq!(record.admission(&name).unwrap().unwrap(), "one");
 }
 
+/// Fails if a record that is initialised a second time loses its rows.
 #[test]
 fn made_again_it_stays_what_it_was() {
     let directory = crate::testing::directory();
@@ -173,6 +175,7 @@ fn record_of_the_first_format_is_brought_forward() {
     assert_eq!(open().unwrap().file(&name).unwrap(), Some(recorded(1)));
 }
 
+/// Fails if a label that is empty, cut, or of another format lets a record open.
 #[test]
 fn a_label_that_is_none_is_refused() {
     let directory = crate::testing::directory();
@@ -279,6 +282,7 @@ fn damage_in_table_of_admissions_is_found() {
     );
 }
 
+/// Fails if a line that a crash cut short spoils the line appended after it, or is skipped without a word.
 #[test]
 fn a_torn_line_stays_apart_from_the_next() {
     let directory = crate::testing::directory();

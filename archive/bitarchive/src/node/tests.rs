@@ -75,6 +75,8 @@ fn make_writable(path: &Path) {
     std::fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(0o644)).unwrap();
 }
 
+/// Fails if a file or its outboard is lost or taken for changed at a restart, an empty file too, or a listing does not
+/// go on after a name.
 #[test]
 fn what_is_stored_is_there_after_a_restart() {
     let machine = Machine::new();
@@ -109,6 +111,8 @@ fn what_is_stored_is_there_after_a_restart() {
     assert_eq!(machine.incoming(), 0);
 }
 
+/// Fails if a file is committed whose name, size, root or upload differs from its admission, or whose admission no
+/// trusted key signed, or its bytes keep their room.
 #[test]
 fn bytes_that_are_not_admitted_get_no_name() {
     let machine = Machine::new();
@@ -156,6 +160,8 @@ fn bytes_that_are_not_admitted_get_no_name() {
     machine.store(&node, "a", &bytes(20_000)).unwrap();
 }
 
+/// Fails if a second upload overwrites a file, begins beside a running upload of the same name, or is not given the
+/// root of the file that is there.
 #[test]
 fn a_name_is_taken_once() {
     let machine = Machine::new();

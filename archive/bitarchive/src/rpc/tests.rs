@@ -175,6 +175,8 @@ fn field(status: &Status) -> String {
     status.message().split('`').nth(1).unwrap().to_owned()
 }
 
+/// Fails if a drain or a retired volume is not in the status, a read-only node offers room, an offline volume is no gap
+/// of the attic's list, or a retired one is.
 #[tokio::test]
 async fn node_reports_the_state_of_its_volumes() {
     let test = TestDoor::with_two().await;
@@ -274,6 +276,8 @@ async fn attics_of_all_volumes_are_one_list() {
     );
 }
 
+/// Fails if the answer to a removal with a wrong checksum reveals the right one, a young item can be purged, or what
+/// was put aside cannot be restored.
 #[tokio::test]
 async fn refused_removal_does_not_reveal_the_checksum() {
     let test = TestDoor::with_two().await;

@@ -116,6 +116,7 @@ fn swapped_disks_are_offline_until_adopted() {
     assert_eq!(volumes.online().len(), 2);
 }
 
+/// Fails if an image of a disk from before its last adoption is used as if it were the volume itself.
 #[test]
 fn an_older_copy_of_a_disk_is_refused() {
     let machine = with_two_volumes();

@@ -7,6 +7,8 @@ use testing::noise;
 
 use crate::replica::TestReplica;
 
+/// Fails if a checksum replica forgets a file at a restart, or records it a second time with a new date when it is sent
+/// again.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn rows_are_there_after_a_restart() {
     let test = TestReplica::new();
@@ -62,6 +64,8 @@ async fn lost_table_is_refused_at_start() {
     running.stop().await;
 }
 
+/// Fails if a checksum replica starts with a certificate that lacks one of its two roles, with the record of another
+/// replica or without its trusted keys.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn who_it_is_must_be_right() {
     let test = TestReplica::new();

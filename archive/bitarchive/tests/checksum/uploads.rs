@@ -207,6 +207,7 @@ async fn forgotten_upload_begins_again() {
     running.stop().await;
 }
 
+/// Fails if an upload whose sender is silent stays open, and its name taken, without end.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_silent_sender_is_not_waited_for() {
     let test = TestReplica::new();
@@ -217,6 +218,7 @@ async fn a_silent_sender_is_not_waited_for() {
     running.stop().await;
 }
 
+/// Fails if an upload among many at the same time is refused, stalls or is not recorded.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn many_come_at_once() {
     let test = TestReplica::new();
@@ -233,6 +235,7 @@ async fn many_come_at_once() {
     running.stop().await;
 }
 
+/// Fails if a checksum replica keeps the bytes of a large upload in memory while it hashes them.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_file_is_never_held() {
     let test = TestReplica::new();

@@ -186,6 +186,8 @@ fn item_never_comes_back_over_another_file() {
     assert_eq!(items(&node).len(), 4);
 }
 
+/// Fails if a removal with a wrong checksum moves the copy, uses up the allowance of removals or reveals the right one,
+/// or a rotten copy is known by its recorded root only.
 #[test]
 fn another_checksum_moves_nothing_and_learns_nothing() {
     let machine = Machine::new();
@@ -236,6 +238,8 @@ fn unexpected_file_is_never_taken_back() {
 
 type Damage<'a> = (&'a str, &'a dyn Fn(&Path), bool);
 
+/// Fails if an item with a rotten file, sidecar or reason is restored out of the attic, or a rotten or absent outboard,
+/// which can be computed again, prevents that.
 #[test]
 fn only_proven_bytes_come_back() {
     let content = bytes(60_000);
@@ -318,6 +322,8 @@ fn only_proven_bytes_come_back() {
     }
 }
 
+/// Fails if an item is restored onto a volume that drains or is offline, into a read-only node, or beside a copy on
+/// another volume.
 #[test]
 fn nothing_comes_back_where_nothing_is_taken() {
     let machine = with_two();

@@ -137,6 +137,7 @@ impl Scene {
     }
 }
 
+/// Fails if a crash before a file was moved into the attic leaves an item without a file, or touches the file.
 #[test]
 fn what_was_hardly_begun_leaves_nothing() {
     for begun in 0..3 {

@@ -122,6 +122,8 @@ fn copy_of_any_length_is_mended() {
     }
 }
 
+/// Fails if an empty file, or one at the edge of a group, to which bytes were added cannot be mended, or the surplus is
+/// not kept as evidence.
 #[test]
 fn the_smallest_files_are_mended_too() {
     for size in [0, 1, 16_384, 16_385] {
@@ -144,6 +146,7 @@ fn the_smallest_files_are_mended_too() {
     }
 }
 
+/// Fails if a damaged group is missed or a good one is reported, or a mend of many groups leaves a byte wrong.
 #[test]
 fn a_hundred_random_flips_are_located_and_mended() {
     let size = 400 * 16_384 + 1;
@@ -319,6 +322,8 @@ fn liar_or_cut_leaves_copy_unchanged() {
     assert_eq!(machine.content("a"), content);
 }
 
+/// Fails if a mend that brings too few groups changes the copy or leaves files behind, instead of naming what else is
+/// damaged.
 #[test]
 fn more_damage_than_is_brought_is_refused() {
     for in_place in [false, true] {

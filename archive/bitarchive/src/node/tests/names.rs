@@ -45,6 +45,8 @@ fn journal(machine: &Machine, file: &str, change: &Replacement, bytes: &[u8]) ->
     path
 }
 
+/// Fails if a journal of a replacement is applied to a file of another name, size or root, or is deleted while it is
+/// unknown what the file should be.
 #[test]
 fn a_journal_of_another_file_is_not_applied() {
     let machine = Machine::new();
@@ -115,6 +117,7 @@ fn upload_id_receives_one_file_at_once() {
     drop(node.begin_anew(&upload, &name("b"), 3).unwrap());
 }
 
+/// Fails if files that are adopted at once share a temporary file, so that one gets the outboard of another.
 #[test]
 fn files_are_adopted_side_by_side() {
     let machine = Machine::new();
@@ -148,6 +151,8 @@ fn files_are_adopted_side_by_side() {
     assert_eq!(machine.incoming(), 0);
 }
 
+/// Fails if an admission of the largest permitted length fits into a commit, but not into a sidecar that a new catalog
+/// can be built from.
 #[test]
 fn the_longest_envelope_is_kept_and_read_again() {
     let machine = Machine::new();

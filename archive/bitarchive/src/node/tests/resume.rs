@@ -50,6 +50,8 @@ fn cut_upload_resumes_at_its_last_point() {
     }
 }
 
+/// Fails if a resumed upload reports the root of the bytes that were sent before, not of those on the disk now, or
+/// cannot begin anew after rot.
 #[test]
 fn what_has_rotted_meanwhile_has_another_root() {
     let machine = Machine::new();

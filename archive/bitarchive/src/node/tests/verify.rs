@@ -201,6 +201,8 @@ fn verified_stranger_gets_a_root() {
     ));
 }
 
+/// Fails if a verification, a mend and an upload can work on one file at once, or a verification that was stopped
+/// counts as done.
 #[test]
 fn who_works_on_a_file_works_alone() {
     let machine = Machine::new();

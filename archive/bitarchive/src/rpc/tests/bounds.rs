@@ -32,6 +32,8 @@ fn riddled(name: &str) -> Entry {
     }
 }
 
+/// Fails if the ranges of a copy that is damaged all over make a message larger than the limit, or are shortened to
+/// fewer groups than are damaged.
 #[tokio::test]
 async fn damage_all_over_fits_into_every_answer() {
     let test = TestDoor::with_two().await;

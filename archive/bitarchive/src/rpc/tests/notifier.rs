@@ -57,6 +57,7 @@ impl Replica for PlayedMonitor {
     }
 }
 
+/// Fails if two heartbeats are on their way at once, so that an older status can arrive after a newer one.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_said_later_is_heard_later() {
     let test = TestDoor::with_two().await;

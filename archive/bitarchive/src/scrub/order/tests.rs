@@ -57,6 +57,8 @@ fn names(plan: &ReadPlan) -> Vec<&str> {
         .collect()
 }
 
+/// Fails if a young copy is read too early or too late, an old one after the deadline, or one that was never verified
+/// waits beyond it.
 #[test]
 fn every_copy_has_a_window_within_its_limits() {
     let hours = |time: i128| (time - at(0).as_nanosecond()) / 3_600_000_000_000;
@@ -163,6 +165,8 @@ fn missing_waits_and_unlocated_damage_is_due() {
     assert_eq!((retired.next.len(), retired.unknown), (0, 0));
 }
 
+/// Fails if copies stored at about the same time as a damaged one wait for their turn, or are read again and again for
+/// the same damage.
 #[test]
 fn damage_makes_its_neighbours_next() {
     let entries: Vec<Entry> = (0..100)
@@ -198,6 +202,7 @@ fn damage_makes_its_neighbours_next() {
     assert!(survey.finish().next.is_empty());
 }
 
+/// Fails if a copy whose last verification lies in the future counts as verified until then.
 #[test]
 fn a_clock_that_was_wrong_leaves_nothing_unread() {
     let ahead = entry("f", 5000, Some(5000));
