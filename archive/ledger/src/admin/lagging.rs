@@ -149,6 +149,8 @@ mod tests {
         assert!(lagging.0.is_empty());
     }
 
+    /// Fails if an outage, in which every new file lacks a replica, fills the memory, or files that no longer lack it
+    /// stay counted.
     #[test]
     fn however_many_lag_memory_is_bounded() {
         let mut lagging = Lagging::default();

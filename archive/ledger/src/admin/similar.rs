@@ -109,6 +109,8 @@ mod tests {
         found.map(|name| name.to_string())
     }
 
+    /// Fails if two names that differ only in case are not found, outside ASCII too (`Straße`), or a name counts as
+    /// similar to itself or to a longer one.
     #[test]
     fn only_names_differing_in_case_are_similar() {
         let directory = tempfile::tempdir().unwrap();
@@ -126,6 +128,8 @@ mod tests {
         }
     }
 
+    /// Fails if depositors are warned of a name that only an unfinished or forgotten store has used, or not of one that
+    /// a complete file has.
     #[test]
     fn unbound_or_abandoned_name_is_not_similar() {
         let directory = tempfile::tempdir().unwrap();
@@ -141,6 +145,8 @@ mod tests {
         assert_eq!(similar(&admin, "a"), None);
     }
 
+    /// Fails if an index of names whose making was cut off is believed: names that differ only in case would not be
+    /// noticed.
     #[test]
     fn absent_or_cut_index_is_rebuilt() {
         let directory = tempfile::tempdir().unwrap();

@@ -33,6 +33,7 @@ pub(super) fn store(admin: &Admin, name: &str) {
     admin.commit(changes).unwrap();
 }
 
+/// Fails if a committed row or line of the trail is lost at a restart, or the trail is sorted by name and not by time.
 #[test]
 fn rows_and_trail_are_there_after_a_restart() {
     let directory = tempfile::tempdir().unwrap();
@@ -108,6 +109,8 @@ fn rows_are_counted_while_they_change() {
     assert_eq!(admin.counts().unwrap().bytes, 24);
 }
 
+/// Fails if the repository starts with empty admin data where its database is gone, empty or behind its stamp, or the
+/// stamp is unreadable.
 #[test]
 fn a_database_that_vanished_is_no_empty_archive() {
     let directory = tempfile::tempdir().unwrap();

@@ -28,6 +28,7 @@ impl Value for Later {
     }
 }
 
+/// Fails if a build opens admin data of a later release and alters them, or the error does not name both versions.
 #[test]
 fn database_of_later_release_is_refused_and_untouched() {
     let directory = tempfile::tempdir().unwrap();
@@ -54,6 +55,8 @@ fn database_of_later_release_is_refused_and_untouched() {
     assert_eq!(files.get(&Text(name("a"))).unwrap(), Some(row("a")));
 }
 
+/// Fails if a row that this build cannot read is skipped in a listing or a count, hides the rows after it, or is
+/// overwritten.
 #[test]
 fn row_of_later_release_is_an_error() {
     let directory = tempfile::tempdir().unwrap();

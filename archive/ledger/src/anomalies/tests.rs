@@ -188,6 +188,7 @@ fn hold(old: &[Filed], look: &Look) {
     assert_eq!(firsts, usize::from(needs && !needed), "{}", story());
 }
 
+/// Fails if a replica that does not answer closes an anomaly, or a catalog, which only remembers bytes, closes damage.
 #[test]
 fn silence_closes_nothing_and_catalog_no_damage() {
     for kind in kinds() {
@@ -205,7 +206,8 @@ fn silence_closes_nothing_and_catalog_no_damage() {
     );
 }
 
-/// Every set of groups found good again, against every loss of four groups.
+/// Fails if a group that was found again stays lost, one that was not found is taken off, or a loss with groups left is
+/// closed. Tries every set of found groups against every loss of four groups.
 #[test]
 fn loss_shrinks_by_found_groups_until_closed() {
     const GROUP: u64 = 16384;

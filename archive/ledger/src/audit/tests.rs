@@ -40,6 +40,8 @@ fn said(admin: &Admin, at: &Path) -> (Vec<String>, usize) {
     )
 }
 
+/// Fails if a line of the trail is lost, doubled or out of order where its writer died between log and table, or a log
+/// that was taken away is begun anew.
 #[test]
 fn trail_is_whole_wherever_its_writer_stopped() {
     let directory = tempfile::tempdir().unwrap();

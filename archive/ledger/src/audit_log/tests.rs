@@ -88,6 +88,8 @@ fn lines(files: &[Vec<u8>]) -> Vec<Vec<Vec<u8>>> {
     files.iter().map(split).collect()
 }
 
+/// Fails if the chain of hashes begins anew with a file of the log or a restart, a restart alters the log, or a line
+/// feed in a reason makes a second line.
 #[test]
 fn chain_continues_over_files_and_restart() {
     let directory = tempfile::tempdir().unwrap();
@@ -112,6 +114,8 @@ fn chain_continues_over_files_and_restart() {
     assert_eq!(lines(&files).concat().len() as u64, LINES);
 }
 
+/// Fails if a torn last line is not completed from the table, or a cut that takes a line known to be durable goes
+/// unnoticed.
 #[test]
 fn tail_cut_anywhere_is_completed_or_noticed() {
     let directory = tempfile::tempdir().unwrap();
@@ -154,6 +158,8 @@ fn tail_cut_anywhere_is_completed_or_noticed() {
     }
 }
 
+/// Fails if zeros that a power cut left at the end of the log are kept, refused, or cost a line that the table still
+/// has.
 #[test]
 fn lines_lost_in_a_crash_are_rewritten() {
     let directory = tempfile::tempdir().unwrap();
@@ -183,6 +189,7 @@ fn lines_lost_in_a_crash_are_rewritten() {
     }
 }
 
+/// Fails if a byte of the log is not covered by the chain of hashes, or a damaged log is altered when it is opened.
 #[test]
 fn a_flipped_bit_in_any_byte_is_noticed() {
     let directory = tempfile::tempdir().unwrap();
@@ -199,6 +206,8 @@ fn a_flipped_bit_in_any_byte_is_noticed() {
     }
 }
 
+/// Fails if a line or file of the log can be removed, doubled, moved or added unnoticed, or the whole log be rewritten
+/// with right hashes.
 #[test]
 fn tampered_lines_are_noticed() {
     let directory = tempfile::tempdir().unwrap();

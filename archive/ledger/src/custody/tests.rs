@@ -213,6 +213,8 @@ fn hold(cases: &[Case; 3]) {
     }
 }
 
+/// Fails if the reason why a copy does not count is an anomaly that people have accepted, although an open one is filed
+/// of that copy.
 #[test]
 fn open_anomaly_is_named_before_accepted_one() {
     let one = id("one");

@@ -17,6 +17,8 @@ fn export(admin: &Admin, log: &Path, time: &str) -> (Vec<u8>, Exported) {
     (out, exported)
 }
 
+/// Fails if two exports of the same admin data differ, a table or the trail is left out, or the hash at the end is not
+/// of all lines before it.
 #[test]
 fn export_is_json_lines_in_stable_order() {
     let directory = tempfile::tempdir().unwrap();
@@ -44,6 +46,8 @@ fn export_is_json_lines_in_stable_order() {
     );
 }
 
+/// Fails if the file and the line of the trail that an export leaves count as changes, so that each export causes the
+/// next, or a new file counts as none.
 #[test]
 fn traces_of_an_export_are_not_changes() {
     let directory = tempfile::tempdir().unwrap();

@@ -220,6 +220,8 @@ fn explore(world: &RequestScene, steps: &[Step], depth: usize) -> u64 {
     tried
 }
 
+/// Fails if some order of approving, withdrawing, waiting, doing and restarting lets one person approve alone, an act
+/// be done twice or unapproved, or a request change.
 #[test]
 fn every_short_sequence_of_acts_keeps_the_rules() {
     let people = people();
@@ -255,8 +257,8 @@ fn every_short_sequence_of_acts_keeps_the_rules() {
     assert!(tried > 1_000_000);
 }
 
-/// The roles that may ask for each act and those that may approve it, written down a second time, without the code that
-/// decides it.
+/// Fails if a role is added to or dropped from those that may ask for an act or approve it. The roles are written down
+/// here a second time, without the code that decides.
 #[test]
 fn who_asks_and_who_approves() {
     for act in acts() {
@@ -277,6 +279,8 @@ fn who_asks_and_who_approves() {
     }
 }
 
+/// Fails if a request needs no reason, lives longer than a week, or a refused approval does not say which role or
+/// person is needed.
 #[test]
 fn request_says_why_and_refusal_says_remedy() {
     let (anna, now) = (

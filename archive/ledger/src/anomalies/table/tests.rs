@@ -139,6 +139,8 @@ fn closed_rows_go_on_behind_any() {
     }
 }
 
+/// Fails if a loss whose bytes were found again is closed in one replica only, or vanishes without being kept among the
+/// closed ones.
 #[test]
 fn found_loss_is_closed_in_every_replica() {
     let directory = tempfile::tempdir().unwrap();

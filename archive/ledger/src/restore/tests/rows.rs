@@ -131,6 +131,8 @@ fn lines(export: &[u8]) -> Vec<String> {
     text.split_inclusive('\n').map(str::to_owned).collect()
 }
 
+/// Fails if a restore loses a table, an approved request is not done after it, or a number of a request is given a
+/// second time.
 #[test]
 fn every_table_comes_back_and_goes_on() {
     let world = RestoreScene::new();
@@ -252,6 +254,7 @@ fn damaged_row_is_named_and_others_are_restored() {
     assert!(report.damaged.list[0].what.contains("counts other lines"));
 }
 
+/// Fails if an export in the first format is refused, or one that claims that format may have rows that it cannot have.
 #[test]
 fn older_export_without_rows_is_restored() {
     let world = RestoreScene::new();
