@@ -72,6 +72,8 @@ mod tests {
         check(&wat::parse_str(text).unwrap()).unwrap_err()
     }
 
+    /// Fails if a component with too many globals or table elements, also spread over nested modules, or with an
+    /// endless function reaches the compiler.
     #[test]
     fn unmetered_resources_are_bounded_before_compilation() {
         let globals = "(global i64 (i64.const 1))".repeat(300_001);

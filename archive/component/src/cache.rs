@@ -153,6 +153,8 @@ mod tests {
         fs::write(path, bytes).unwrap();
     }
 
+    /// Fails if compiled code that is damaged, cut off by a crash or put there by others would be run, or good code is
+    /// not found after a restart.
     #[test]
     fn only_what_was_written_is_found_again() {
         let root = tempfile::tempdir().unwrap();

@@ -31,6 +31,8 @@ fn with(kind: Kind, block: &[u8], test: impl FnOnce(&mut Block<'_>)) {
     block.damage().unwrap();
 }
 
+/// Fails if the head of a response is not parsed, is read again as part of the body, or is refused for a header that is
+/// not UTF-8.
 #[test]
 fn block_yields_head_then_stored_bytes() {
     with(Kind::Response, PLAIN, |block| {
@@ -48,6 +50,7 @@ fn block_yields_head_then_stored_bytes() {
     });
 }
 
+/// Fails if `read` skips the HTTP head that the component has not asked for, or the head can be asked for too late.
 #[test]
 fn without_the_head_all_stored_bytes_come() {
     with(Kind::Response, PLAIN, |block| {
@@ -56,6 +59,8 @@ fn without_the_head_all_stored_bytes_come() {
     });
 }
 
+/// Fails if the content of a chunked response includes the chunk sizes, or raw bytes and content can be read in turn
+/// from one block.
 #[test]
 fn content_has_its_chunks_undone() {
     with(Kind::Response, CHUNKED, |block| {
@@ -66,6 +71,7 @@ fn content_has_its_chunks_undone() {
     });
 }
 
+/// Fails if a block that is no HTTP response has no content, or loses the bytes that were read to find that out.
 #[test]
 fn what_is_no_message_is_its_own_content() {
     for (kind, bytes) in [
@@ -80,6 +86,8 @@ fn what_is_no_message_is_its_own_content() {
     }
 }
 
+/// Fails if the content of a cut body ends as if it were whole, its good part is lost, or the record counts as damaged
+/// for it.
 #[test]
 fn cut_content_fails_only_reading_of_content() {
     with(Kind::Response, CUT, |block| {
@@ -90,6 +98,7 @@ fn cut_content_fails_only_reading_of_content() {
     });
 }
 
+/// Fails if a component can make the node read a whole block into memory at once.
 #[test]
 fn one_read_returns_at_most_one_mebibyte() {
     let bytes = vec![7; 3 << 20];
@@ -99,6 +108,8 @@ fn one_read_returns_at_most_one_mebibyte() {
     });
 }
 
+/// Fails if damage takes the good bytes before it along, reads as the end of the block the second time, or is not
+/// reported as the reader's error.
 #[test]
 fn damage_is_reported_after_good_bytes_and_remembered() {
     let file = file(Kind::Resource, &[7; 5000]);
@@ -120,6 +131,7 @@ fn damage_is_reported_after_good_bytes_and_remembered() {
     );
 }
 
+/// Fails if reading where there is no record panics or returns an error, not the end.
 #[test]
 fn where_there_is_nothing_nothing_is_read() {
     let mut block = Block::nothing();

@@ -119,6 +119,8 @@ fn pages() -> Vec<u8> {
     ])
 }
 
+/// Fails if a job in Python is not given the decoded pages and its arguments, or its errors do not arrive as failures
+/// of the record.
 #[test]
 fn the_python_job_lists_titles() {
     let Some(titles) = component("python") else {
@@ -167,6 +169,8 @@ fn the_python_job_lists_titles() {
     assert!(matches!(came.errors[0], JobError::Failed(_)));
 }
 
+/// Fails if a job in JavaScript does not see each response once, cannot refuse an argument, or its own reduce step
+/// loses lines of a long input.
 #[test]
 fn the_javascript_job_counts_media_types() {
     let Some(types) = component("javascript") else {
@@ -194,6 +198,7 @@ fn the_javascript_job_counts_media_types() {
     assert_eq!(output, "-\t10000\nimage/png\t5000\ntext/html\t210000\n");
 }
 
+/// Fails if a job in Rust does not see each response once, with its URL.
 #[test]
 fn the_rust_job_counts_hosts() {
     let Some(hosts) = component("rust") else {

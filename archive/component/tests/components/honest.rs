@@ -14,6 +14,8 @@ use crate::drive::{binary, compile, file, limits, resources, show, show_to, warc
 
 const COUNT: &str = "examples/count.wat";
 
+/// Fails if a component is not shown every record, keeps its memory from one file to the next, or is described in other
+/// words than its own.
 #[test]
 fn records_are_counted_and_each_file_begins_anew() {
     let components = Components::new(None).unwrap();
@@ -36,6 +38,7 @@ fn records_are_counted_and_each_file_begins_anew() {
     }
 }
 
+/// Fails if a component that returns an error for one record is not shown the records after it, or counts as broken.
 #[test]
 fn a_record_that_fails_fails_alone() {
     let components = Components::new(None).unwrap();
@@ -57,6 +60,7 @@ fn a_record_that_fails_fails_alone() {
     assert_eq!(came.text(), "a.warc.gz\t3\n");
 }
 
+/// Fails if the reduce step of a component is given only a part of the output where that comes in many pieces.
 #[test]
 fn its_own_reduce_reads_all_the_output() {
     let components = Components::new(None).unwrap();
@@ -71,6 +75,7 @@ fn its_own_reduce_reads_all_the_output() {
     assert_eq!(String::from_utf8(output).unwrap(), "files\t300000\n");
 }
 
+/// Fails if a component is still called for a job that was stopped before.
 #[test]
 fn stopped_job_does_nothing_more() {
     let components = Components::new(None).unwrap();
@@ -96,6 +101,7 @@ fn stopped_job_does_nothing_more() {
     assert!(out.is_empty());
 }
 
+/// Fails if callers that ask for one component at the same time each get compiled code of their own.
 #[test]
 fn a_component_is_compiled_once_whoever_asks() {
     let components = Components::new(None).unwrap();
@@ -121,6 +127,8 @@ fn a_component_is_compiled_once_whoever_asks() {
     assert!(Arc::ptr_eq(&kept, &compiled[0]));
 }
 
+/// Fails if compiled components pile up in memory, a newer one is evicted before the oldest, or eviction breaks a job
+/// that runs.
 #[test]
 fn least_recently_used_component_is_evicted() {
     let components = Components::new(None).unwrap();
@@ -146,6 +154,7 @@ fn code(cache: &Path) -> PathBuf {
     cache.join("code").join(name)
 }
 
+/// Fails if a restart compiles a component again, or compiled code with a flipped bit is run.
 #[test]
 #[expect(clippy::disallowed_methods, reason = "it damages a file")]
 fn compiled_code_is_reused_unless_damaged() {
@@ -173,6 +182,7 @@ fn compiled_code_is_reused_unless_damaged() {
     );
 }
 
+/// Fails if a component that exports no reduce step is asked to reduce, or its output is not concatenated.
 #[test]
 fn component_without_reduce_step_refuses_to_reduce() {
     let components = Components::new(None).unwrap();
@@ -188,6 +198,7 @@ fn component_without_reduce_step_refuses_to_reduce() {
     assert_eq!(plan.reduce(), Reduce::Concatenate);
 }
 
+/// Fails if a failed compilation leaves a lock or an entry behind, so that the second attempt hangs or succeeds.
 #[test]
 fn a_refused_component_is_refused_again() {
     let components = Components::new(None).unwrap();

@@ -48,6 +48,8 @@ fn beside<R>(components: &Components, happens: impl FnOnce() -> R) -> R {
     })
 }
 
+/// Fails if a component that computes, allocates, recurses or writes without end runs on, disturbs another job, or is
+/// stopped for a reason that is not the true one.
 #[test]
 fn each_is_stopped_with_its_reason() {
     let components = Components::new(None).unwrap();
@@ -88,6 +90,7 @@ fn each_is_stopped_with_its_reason() {
     }
 }
 
+/// Fails if a component can write on after the sink is full, or hands it pieces of any size.
 #[test]
 fn endless_writer_is_stopped_at_limit_of_sink() {
     let components = Components::new(None).unwrap();
@@ -117,6 +120,7 @@ fn endless_writer_is_stopped_at_limit_of_sink() {
     assert_eq!((sink.taken, sink.largest), (10 << 20, 64 << 10));
 }
 
+/// Fails if a component that never calls the host does not end when its job is cancelled.
 #[test]
 fn endless_component_ends_soon_after_stop() {
     let components = Components::new(None).unwrap();
@@ -157,6 +161,8 @@ fn endless_component_ends_soon_after_stop() {
     });
 }
 
+/// Fails if a file that is no component, or one with imports or types that a job may not have, is accepted, or the
+/// error does not say what is wrong.
 #[test]
 fn foreign_component_is_refused_in_plain_words() {
     let components = Components::new(None).unwrap();
