@@ -110,6 +110,8 @@ fn reason(error: &ArchiveError) -> &'static str {
 mod tests {
     use super::*;
 
+    /// Fails if a refused store counts under a wrong reason, or a reason has no series before its first store, so that
+    /// its first increase is lost.
     #[test]
     fn every_reason_has_its_series_from_the_start() {
         let metrics = Metrics::new();

@@ -34,6 +34,7 @@ impl Slots {
 mod tests {
     use super::*;
 
+    /// Fails if a slow replica takes the turns of another, or more copies than allowed go to one replica at once.
     #[test]
     fn each_replica_has_its_own_bounded_turns() {
         let slots = Slots::new(2);

@@ -109,6 +109,7 @@ mod tests {
 
     use super::*;
 
+    /// Fails if the root or a digest of a resumed upload depends on where it was cut or resumed.
     #[test]
     fn whatever_was_cut_the_content_is_the_same() {
         let bytes = noise(5 * 1024 * 1024 + 77, 1);
@@ -142,6 +143,8 @@ mod tests {
         }
     }
 
+    /// Fails if the state of bytes behind the resume point is kept, so that other bytes sent there get the hashes of
+    /// the first ones.
     #[test]
     fn other_bytes_after_the_cut_are_other_content() {
         let bytes = noise(2 * 1024 * 1024, 1);

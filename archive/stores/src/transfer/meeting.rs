@@ -158,6 +158,7 @@ mod tests {
         (begin.offset, heard)
     }
 
+    /// Fails if a transfer resumes beyond what one of its replicas has, or waits for a replica that has ended.
     #[tokio::test]
     async fn all_go_on_where_the_last_one_stands() {
         let points = points();
@@ -176,6 +177,7 @@ mod tests {
         assert_eq!(agreed(&[None, None]).await, (0, vec![None, None]));
     }
 
+    /// Fails if a node is believed that names an offset which is no point, or the wrong root of the bytes before it.
     #[tokio::test]
     async fn liars_make_all_begin_anew_and_no_more() {
         let points = points();
@@ -194,6 +196,8 @@ mod tests {
         }
     }
 
+    /// Fails if a transfer waits without end for a replica that is silent, or a late one joins at an offset where the
+    /// others have passed.
     #[tokio::test]
     async fn who_comes_too_late_is_left_out() {
         let manual = archive_daemon::clock::ManualClock::new(jiff::Timestamp::UNIX_EPOCH);
@@ -217,6 +221,7 @@ mod tests {
         assert_eq!(error.kind, Kind::TimedOut);
     }
 
+    /// Fails if the replicas of a new upload, which has nothing to resume, wait for each other.
     #[tokio::test]
     async fn without_anything_hashed_nobody_waits() {
         let mut meeting = Meeting::of(Points::default());

@@ -51,6 +51,8 @@ mod tests {
 
     use super::*;
 
+    /// Fails if drains together exceed their pace or catch up after a pause, or a pace may be so low that nodes give up
+    /// on the sender.
     #[test]
     fn pieces_queue_and_idle_time_is_lost() {
         let hand = ManualClock::new(Timestamp::UNIX_EPOCH);
