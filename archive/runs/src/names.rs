@@ -115,6 +115,8 @@ mod tests {
         Condition::Unexpected { why: "x".into() }
     }
 
+    /// Fails if a name with copies on several volumes is listed twice or lost at the edge of a page, or a file that
+    /// nobody admitted is listed.
     #[test]
     fn pages_of_any_size_have_names_once() {
         let rows = [

@@ -270,6 +270,8 @@ async fn damage_costs_its_own_file_and_is_filed() {
     assert_eq!((counters.whole.get(), counters.failed.get()), (4, 4));
 }
 
+/// Fails if files of a job are still read or computed after its caller has gone or stopped it, or the reason of the
+/// stop is lost.
 #[tokio::test(flavor = "multi_thread")]
 async fn nothing_of_a_cancelled_job_runs_on() {
     let fixture = TestNode::new();
@@ -380,6 +382,8 @@ async fn endless_job_keeps_no_other_waiting() {
     fixture.quiet().await;
 }
 
+/// Fails if output is limited for each file and not for the job, the limit is off by a byte, or a caller cannot tell it
+/// from a lack of time.
 #[tokio::test(flavor = "multi_thread")]
 async fn more_output_than_allowed_ends_the_job() {
     let fixture = TestNode::new();

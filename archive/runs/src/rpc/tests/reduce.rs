@@ -54,6 +54,8 @@ fn piece(bytes: &[u8]) -> Request {
     Request::Component(bytes.to_vec().into())
 }
 
+/// Fails if a reduce step accepts bytes that are no component or not those announced, data before the component, or a
+/// caller that stalls.
 #[tokio::test]
 async fn what_is_no_component_is_refused() {
     let fixture = TestNode::new();
