@@ -29,6 +29,7 @@ fn value(name: &str, value: &str) -> wire::batch_spec::Value {
     }
 }
 
+/// Fails if a request at a permitted limit is refused, or its lane, names or arguments are not read.
 #[test]
 fn what_is_whole_is_read() {
     let run = JobRun::read(open()).unwrap();
@@ -50,6 +51,7 @@ fn what_is_whole_is_read() {
     assert_eq!(convert::names(Some(&names)), ["a.warc", "b.warc"]);
 }
 
+/// Fails if a field of a job run or a reduce step is lost on its way to the node.
 #[test]
 fn run_is_read_as_it_was_written() {
     let run = JobRun::read(wire::batch_run_request::Open {
@@ -68,6 +70,8 @@ fn run_is_read_as_it_was_written() {
     assert_eq!(JobRun::read_reduce(reduce.write_reduce()), Ok(reduce));
 }
 
+/// Fails if a request with an absent limit, unsorted or hostile names, or too many arguments is accepted, or the error
+/// names another field.
 #[test]
 fn what_is_wrong_is_named() {
     let refused = |field: &str, change: &dyn Fn(&mut wire::BatchSpec)| {
@@ -145,6 +149,8 @@ fn what_is_wrong_is_named() {
     );
 }
 
+/// Fails if a field or a kind of failure is lost in the outcome of a file, or an outcome with endless or contradicting
+/// failures is accepted.
 #[test]
 fn outcome_is_read_as_written() {
     use archive_model::batch::{FailureKind, FileFailure};
