@@ -246,6 +246,7 @@ fn is_address(word: &[u8]) -> bool {
 mod tests {
     use super::*;
 
+    /// Fails if a blank within the URL or the media type of an ARC line shifts the other fields.
     #[test]
     fn fields_are_taken_from_the_right() {
         for (line, url, kind, length) in [
@@ -294,6 +295,7 @@ mod tests {
         }
     }
 
+    /// Fails if the additional fields of an ARC 2 line are taken for parts of the URL, or for one another.
     #[test]
     fn version_two_has_ten_fields() {
         let line = b"http://a/x y 1.2.3.4 20080430204825 text/html 200 ABC - 77 f.arc 12";
@@ -309,6 +311,8 @@ mod tests {
         assert_eq!(line.length, Some(12));
     }
 
+    /// Fails if a line of text or an HTTP field passes for an ARC line, or a line that lacks fields loses its date or
+    /// length.
     #[test]
     fn lines_with_too_few_fields() {
         let line = Line::parse(b"http://a/ 20080430204825 12").unwrap();
@@ -334,6 +338,8 @@ mod tests {
         }
     }
 
+    /// Fails if the header view of an ARC record keeps the ARC form of the date, or has the media type of the page for
+    /// that of the record.
     #[test]
     fn seen_as_a_header() {
         let line = Line::parse(b"http://a/ 1.2.3.4 20080430204825 text/html 12").unwrap();

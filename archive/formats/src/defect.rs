@@ -264,6 +264,7 @@ impl Default for Policy {
 mod tests {
     use super::*;
 
+    /// Fails if two classes of defects share a name, or the action that is set for one class applies to another.
     #[test]
     fn every_class_has_its_own_name_and_action() {
         let mut names: Vec<_> = Class::ALL.iter().map(|class| class.name()).collect();
@@ -282,6 +283,7 @@ mod tests {
         }
     }
 
+    /// Fails if the text of a defect lacks its offset, its class, the explanation or the record.
     #[test]
     fn a_defect_says_where_and_what() {
         let defect = Defect {

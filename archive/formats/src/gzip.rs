@@ -220,6 +220,7 @@ impl Gunzip {
 mod tests {
     use super::*;
 
+    /// Fails if a cut header of a gzip member passes for whole, or an optional field is counted with a wrong length.
     #[test]
     fn headers_of_members() {
         let plain = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 255];

@@ -216,6 +216,8 @@ fn unpack(mut content: &[u8]) -> Result<Vec<u8>, String> {
 mod tests {
     use super::*;
 
+    /// Fails if a cut frame header passes for whole, or the dictionary id is read at a wrong place or in the wrong byte
+    /// order.
     #[test]
     fn headers_of_frames() {
         let frame = |rest: &[u8]| [&MAGIC[..], rest].concat();

@@ -37,6 +37,7 @@ pub(crate) fn files() -> Vec<Vec<u8>> {
     ]
 }
 
+/// Fails if a file that is cut anywhere loses a record before the cut, or passes for whole.
 #[test]
 fn every_prefix_is_read_politely() {
     for file in files() {
@@ -62,6 +63,7 @@ fn every_prefix_is_read_politely() {
     }
 }
 
+/// Fails if a flipped bit in one gzip member costs or moves the record of another member.
 #[test]
 fn flipped_bit_in_member_costs_one_record() {
     let records = small();
@@ -88,6 +90,7 @@ fn flipped_bit_in_member_costs_one_record() {
     }
 }
 
+/// Fails if a flipped bit in a file without compression costs more than its record and the next one.
 #[test]
 fn flipped_bit_in_plain_file_costs_two_records() {
     let file = plain(&small());
@@ -115,6 +118,7 @@ fn flipped_bit_in_plain_file_costs_two_records() {
     }
 }
 
+/// Fails if a frame of zstandard with a wrong checksum passes for whole, or costs another record.
 #[test]
 fn frame_with_wrong_end_is_passed_over() {
     let mut context = zstd_safe::CCtx::create();
@@ -136,6 +140,8 @@ fn frame_with_wrong_end_is_passed_over() {
     }
 }
 
+/// Fails if overwritten, removed or inserted bytes cost more than their record, or are reported as more than one
+/// defect.
 #[test]
 fn damage_in_the_middle_is_located() {
     let records = crawl();
@@ -170,6 +176,8 @@ fn damage_in_the_middle_is_located() {
     assert_eq!((seen.len(), classes), (7, vec![Class::Garbage]));
 }
 
+/// Fails if a file of mixed pieces makes the reader panic, give out records out of order, or many times the bytes of
+/// the file.
 #[test]
 fn nothing_that_was_thrown_together_stops_a_reader() {
     let files = files();
@@ -206,6 +214,7 @@ fn nothing_that_was_thrown_together_stops_a_reader() {
     }
 }
 
+/// Fails if each beginning that leads to no record is searched from there to the end of the file: time in the square.
 #[test]
 fn file_of_beginnings_is_read_in_linear_time() {
     for piece in [

@@ -40,6 +40,7 @@ fn same(found: &WholeRecord, seen: &crate::files::ReadRecord) -> bool {
         && found.2.complete
 }
 
+/// Fails if a read error costs a whole record before it, or is taken for the end of the file.
 #[test]
 fn what_is_whole_before_a_hole_is_read() {
     for (number, file) in files().into_iter().enumerate() {
@@ -72,6 +73,8 @@ fn what_is_whole_before_a_hole_is_read() {
     }
 }
 
+/// Fails if reading that is resumed behind a hole loses, repeats or moves a record, or calls the rest of a record a
+/// defect.
 #[test]
 fn what_is_whole_behind_a_hole_is_read() {
     for (number, file) in files().into_iter().enumerate() {
@@ -117,6 +120,7 @@ fn what_is_whole_behind_a_hole_is_read() {
     }
 }
 
+/// Fails if bytes that are read in another compression than their own give a record.
 #[test]
 fn a_wrong_guess_of_the_compression_finds_nothing() {
     for file in files() {

@@ -43,6 +43,7 @@ fn whole(seen: &[ReadRecord]) -> usize {
     seen.iter().filter(|seen| seen.end.complete).count()
 }
 
+/// Fails if a record with a length beyond its member or frame swallows the record of the next one.
 #[test]
 fn length_beyond_member_costs_no_other_record() {
     for pack in [member, zstd] {
@@ -57,6 +58,7 @@ fn length_beyond_member_costs_no_other_record() {
     }
 }
 
+/// Fails if the search behind damage gives up a frame of zstandard whose first block is large.
 #[test]
 fn frames_with_large_blocks_are_found_behind_damage() {
     let frames: Vec<Vec<u8>> = (0..40).map(|number| zstd(&good(number, 60_000))).collect();
@@ -67,6 +69,7 @@ fn frames_with_large_blocks_are_found_behind_damage() {
     assert_eq!(whole(&seen), 39);
 }
 
+/// Fails if the search behind damage passes over a gzip member because its header is long.
 #[test]
 fn member_with_long_header_is_found_behind_damage() {
     let with_extra = |number| {
@@ -86,6 +89,7 @@ fn member_with_long_header_is_found_behind_damage() {
     assert_eq!(whole(&seen), 19);
 }
 
+/// Fails if a damaged first byte makes a compressed file pass for a plain one, or costs more than the first record.
 #[test]
 fn a_damaged_first_byte_costs_the_first_record() {
     for pack in [member, zstd] {
@@ -108,6 +112,7 @@ fn a_damaged_first_byte_costs_the_first_record() {
     }
 }
 
+/// Fails if the wrong length of a skippable frame hides records behind it, or a right length counts as a defect.
 #[test]
 fn skippable_frame_of_wrong_length_hides_no_record() {
     let frames: Vec<Vec<u8>> = (0..100).map(|number| zstd(&good(number, 3000))).collect();
@@ -132,6 +137,7 @@ fn skippable_frame_of_wrong_length_hides_no_record() {
     assert_eq!((whole(&seen), classes.len()), (101, 0));
 }
 
+/// Fails if every dictionary in a file is decompressed, so that a few hundred bytes each cost megabytes of work.
 #[test]
 fn only_first_frame_gives_dictionary() {
     let mut dictionary = vec![0; 8 << 20];
@@ -151,6 +157,8 @@ fn only_first_frame_gives_dictionary() {
     assert!(started.elapsed().as_secs() < 4, "{:?}", started.elapsed());
 }
 
+/// Fails if every member that begins within another one is inflated to its end, so that one bomb costs hundreds of
+/// times its size.
 #[test]
 fn members_in_each_other_are_not_all_inflated() {
     const HEAD: &[u8] = b"\x1f\x8b\x08\0\0\0\0\0\0\xff";
@@ -184,6 +192,7 @@ fn members_in_each_other_are_not_all_inflated() {
     assert!(last.unwrap().complete);
 }
 
+/// Fails if the defect of a wrong length does not tell that the bytes behind it were not searched for other records.
 #[test]
 fn what_was_not_searched_is_named() {
     let mut file = record(0, &[], 900_000);
@@ -199,6 +208,8 @@ fn what_was_not_searched_is_named() {
     }
 }
 
+/// Fails if bytes behind wrong lengths are given out again for each record that claims them, or a right length is
+/// doubted.
 #[test]
 fn nested_blocks_are_given_out_once() {
     let file: Vec<u8> = (0..20_000)
@@ -223,6 +234,7 @@ fn nested_blocks_are_given_out_once() {
     assert_eq!((whole(&seen), classes), (2, vec![Class::WrongLength]));
 }
 
+/// Fails if a record gets the offset of the torn member before it, or the bytes of that member in its length.
 #[test]
 fn record_behind_torn_member_has_own_offset() {
     let torn = member(b"WA");
@@ -234,6 +246,8 @@ fn record_behind_torn_member_has_own_offset() {
     assert_eq!(seen[0].end.defects[0].offset, 0);
 }
 
+/// Fails if a WARC record in the block of an ARC record is taken for a record of the file, or a line in a WARC file for
+/// ARC.
 #[test]
 fn an_arc_file_stays_one() {
     let line = |number: u32, block: &str, length: usize| {

@@ -20,6 +20,7 @@ fn cut_out<'a>(file: &'a [u8], capture: &Capture) -> &'a [u8] {
     &file[from..from + length]
 }
 
+/// Fails if the offset and length of an index entry cut out more or less than its record.
 #[test]
 fn what_a_length_cuts_out_is_the_record() {
     let records = crawl();
@@ -47,6 +48,7 @@ fn what_a_length_cuts_out_is_the_record() {
     }
 }
 
+/// Fails if the length of a damaged record reaches into the next one, or a record that shares its member has a length.
 #[test]
 fn damaged_record_has_length_of_its_rest() {
     let gzip = gzip(&crawl());
@@ -72,6 +74,7 @@ fn damaged_record_has_length_of_its_rest() {
     );
 }
 
+/// Fails if a response is indexed without the body that was posted for it, or with the body of another request.
 #[test]
 fn answers_have_the_key_of_what_was_posted() {
     let url = "http://example.org/form";
@@ -164,6 +167,7 @@ fn answers_have_the_key_of_what_was_posted() {
     }
 }
 
+/// Fails if an ARC date of more than 14 digits costs the index entry of its record.
 #[test]
 fn arc_dates_with_fractions_are_dates() {
     let file = b"filedesc://a.arc 0.0.0.0 20140216050221 text/plain 5\n1 0 X\nhttp://a.b/ 1.2.3.4 201402160502219999 text/html 5\nhello\n";
@@ -171,6 +175,7 @@ fn arc_dates_with_fractions_are_dates() {
     assert_eq!(captures[0].timestamp.to_string(), "20140216050221");
 }
 
+/// Fails if the Latin-1 bytes of a URL are indexed as replacement characters, so that different URLs get one key.
 #[test]
 fn urls_of_other_bytes_stay_apart() {
     let of = |url: &[u8]| {

@@ -8,6 +8,7 @@ use sha2::{Digest as _, Sha256};
 
 use crate::files::{crawl, gzip, plain};
 
+/// Fails if another implementation, the crate `warc`, reads other records than those that were written.
 #[test]
 fn the_warc_crate_reads_the_same_records() {
     let records = crawl();
@@ -35,6 +36,7 @@ fn the_warc_crate_reads_the_same_records() {
     }
 }
 
+/// Fails if `warcio check` finds a fault or a wrong digest in a file that this crate writes.
 #[test]
 fn warcio_finds_no_fault_in_what_is_written() {
     if Command::new("warcio").arg("--version").output().is_err() {

@@ -17,6 +17,7 @@ fn check(source: &[u8], expected: &[Class], records: usize) {
     assert_eq!(seen.len(), records, "{shown}");
 }
 
+/// Fails if the offset or length of a record leaves out a byte of the record, or takes in one of its neighbour.
 #[test]
 fn offsets_and_lengths_lead_to_each_record_alone() {
     let records = crawl();
@@ -49,6 +50,7 @@ fn offsets_and_lengths_lead_to_each_record_alone() {
     }
 }
 
+/// Fails if the records or defects of a file depend on how many bytes each read returns.
 #[test]
 fn pieces_of_input_do_not_matter() {
     let records = crawl();
@@ -61,6 +63,7 @@ fn pieces_of_input_do_not_matter() {
     }
 }
 
+/// Fails if a record within a shared member passes for one that can be read alone, or the sharing is not reported.
 #[test]
 fn one_member_for_the_whole_file() {
     let file = member(&plain(&crawl()));
@@ -75,6 +78,7 @@ fn one_member_for_the_whole_file() {
     assert!(positions.is_sorted() && positions[1] > 0);
 }
 
+/// Fails if the end of a member ends the record that goes on in the next member.
 #[test]
 fn records_over_several_members() {
     let file = plain(&crawl());
@@ -104,6 +108,8 @@ fn records_over_several_members() {
     assert_eq!(seen[0].end.members, 4);
 }
 
+/// Fails if the dictionary at the beginning of a file is not used from an offset or behind a hole, or a huge window is
+/// allocated.
 #[test]
 fn zstd_with_and_without_a_dictionary() {
     let records = crawl();
@@ -179,6 +185,7 @@ fn zstd_with_and_without_a_dictionary() {
     assert_eq!((seen.len(), classes[0]), (0, Class::Deflate));
 }
 
+/// Fails if the second version of ARC is read as the first one, or a URL with a blank is cut there.
 #[test]
 fn arc_is_a_dialect() {
     let file = b"filedesc://a.arc 0.0.0.0 20080430204825 text/plain 15\n2 0 X\nURL IP\n\n\n\
@@ -215,6 +222,7 @@ fn arc_is_a_dialect() {
     }
 }
 
+/// Fails if an empty file or one of another format passes for an archive file that has no records.
 #[test]
 fn what_is_no_archive_file_says_so() {
     check(b"", &[Class::Empty], 0);
@@ -235,6 +243,7 @@ fn what_is_no_archive_file_says_so() {
     check(&member(b""), &[Class::NoRecord], 0);
 }
 
+/// Fails if an oddity of one record costs a neighbour, or is passed over without its defect.
 #[test]
 fn odd_records_are_read_and_told() {
     let with = |head: &str, block: &str| {
@@ -320,6 +329,7 @@ fn odd_records_are_read_and_told() {
     );
 }
 
+/// Fails if a header may have any length, or one beyond the limit costs the record behind it.
 #[test]
 fn header_of_ten_megabytes_is_not_held() {
     let good = "WARC/1.1\r\nWARC-Type: resource\r\nContent-Length: 3\r\n\r\nabc\r\n\r\n";
@@ -337,6 +347,7 @@ fn header_of_ten_megabytes_is_not_held() {
     );
 }
 
+/// Fails if a member that expands a thousandfold is cut or refused, or gets a wrong length.
 #[test]
 fn a_bomb_is_a_long_stream() {
     let head = "WARC/1.1\r\nWARC-Type: resource\r\nContent-Length: 300000000\r\n\r\n";
@@ -352,6 +363,7 @@ fn a_bomb_is_a_long_stream() {
     assert_eq!(end.length, Some(bomb.len() as u64));
 }
 
+/// Fails if a refused defect ends the reading of a file, or an ignored one is reported.
 #[test]
 fn refused_defect_is_error_and_reading_continues() {
     let mut file = gzip(&crawl());

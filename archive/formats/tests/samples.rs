@@ -27,6 +27,7 @@ fn counts(text: &str) -> Option<BTreeMap<String, u64>> {
         .collect()
 }
 
+/// Fails if a published file gives more or fewer records of a type than `warcio` counts in it.
 #[test]
 fn as_many_records_as_warcio_sees() {
     let Some(folder) = samples() else {
@@ -58,6 +59,7 @@ fn as_many_records_as_warcio_sees() {
     assert!(files > 0);
 }
 
+/// Fails if a byte of a published file changes when its records are copied.
 #[test]
 fn whole_files_are_written_back_byte_for_byte() {
     let Some(folder) = samples() else {
@@ -108,6 +110,7 @@ fn whole_files_are_written_back_byte_for_byte() {
     assert!(same > 60);
 }
 
+/// Fails if a published file with random damage makes the reader panic, or gives out records out of order.
 #[test]
 fn damaged_samples_are_read_to_their_end() {
     let Some(folder) = samples() else {

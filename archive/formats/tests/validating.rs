@@ -23,6 +23,8 @@ fn found(text: &str) -> Vec<(Rule, String)> {
         .collect()
 }
 
+/// Fails if the validator flags a record that the standard allows: an unknown type, a folded field, a date without a
+/// time.
 #[test]
 fn what_is_right_is_not_flagged() {
     assert_eq!(found(GOOD), []);
@@ -50,6 +52,7 @@ fn what_is_right_is_not_flagged() {
     );
 }
 
+/// Fails if a breach of the standard is not flagged, or is flagged with the clause of another rule.
 #[test]
 fn what_is_wrong_is_flagged_with_its_clause() {
     for (from, to, rule, clause) in [
@@ -136,6 +139,7 @@ fn what_is_wrong_is_flagged_with_its_clause() {
     }
 }
 
+/// Fails if a record is judged by the rules of another type, or a field that its type requires may be absent.
 #[test]
 fn types_have_rules_of_their_own() {
     let of = |kind: &str, fields: &str| {
@@ -158,6 +162,7 @@ fn types_have_rules_of_their_own() {
     assert_eq!(of("continuation", &segment.replace('2', "1")), ["5.20"]);
 }
 
+/// Fails if a defect that the reader passes over is missing from the violations, or is reported twice.
 #[test]
 fn everything_passed_over_is_reported() {
     // The classes that `validate` sees itself, in records that it is given.
@@ -226,6 +231,7 @@ fn record(id: u32, kind: &str, fields: &str, block: &str) -> String {
     )
 }
 
+/// Fails if a digest is not compared with the bytes, or a right one in another spelling or reading is called wrong.
 #[test]
 fn digests_are_compared_with_the_bytes() {
     let text = "Content-Type: text/plain\r\n";
@@ -277,6 +283,7 @@ fn padded_digests_are_compared() {
     assert_eq!(judge("md5:XUFAKrxLKna5cZ2REBfFkA=="), (true, 2));
 }
 
+/// Fails if a digest is called wrong where its bytes are not all there: in a segment, a truncated record or a revisit.
 #[test]
 fn digests_that_nobody_can_judge_are_not_judged() {
     let http = "Content-Type: application/http; msgtype=response\r\n";
@@ -318,6 +325,7 @@ fn digests_that_nobody_can_judge_are_not_judged() {
     assert!(!found.is_empty());
 }
 
+/// Fails if a wrong length in an ARC line is not reported as an error, or a right one is.
 #[test]
 fn lengths_in_arc_files_are_judged() {
     let line = |length: u64| format!("http://a/ 1.2.3.4 20080430204825 text/html {length}\n");
@@ -333,6 +341,7 @@ fn lengths_in_arc_files_are_judged() {
     }
 }
 
+/// Fails if an id of two records, or a segment that is missing between two others, is not reported.
 #[test]
 fn what_only_several_records_show() {
     let text = "Content-Type: text/plain\r\n";
@@ -385,6 +394,7 @@ fn what_only_several_records_show() {
     assert_eq!(short(&in_file(&twice)), [segmentation(error, "5.20")]);
 }
 
+/// Fails if a version line with blanks at its end passes for a right one.
 #[test]
 fn a_version_is_all_of_its_line() {
     let found = in_file(&GOOD.replacen("WARC/1.1\r\n", "WARC/1.1 \t\r\n", 1));
@@ -396,6 +406,7 @@ fn a_version_is_all_of_its_line() {
     assert_eq!(short(&found), [(Rule::Syntax, Severity::Error, "4")]);
 }
 
+/// Fails if a header with thousands of faults makes thousands of violations, or one violation repeats a huge value.
 #[test]
 fn header_of_faults_is_judged_once() {
     for (line, count) in [("(:\r\n", 100_000), ("WARC-Date: x\r\n", 50_000)] {

@@ -24,6 +24,7 @@ impl Write for Narrow {
     }
 }
 
+/// Fails if bytes are lost when the sink takes only a part of a write, or an offset is counted wrongly.
 #[test]
 fn every_byte_reaches_a_narrow_sink() {
     let records = crawl();
@@ -47,6 +48,7 @@ fn every_byte_reaches_a_narrow_sink() {
     assert!(writer.into_inner().taken == expected);
 }
 
+/// Fails if another record is written behind the torn one after the disk was full.
 #[test]
 fn full_disk_ends_writing_with_error() {
     let (head, block) = &crawl()[1];
@@ -61,6 +63,7 @@ fn full_disk_ends_writing_with_error() {
     assert!(matches!(second, Err(WriteError::Poisoned)), "{second:?}");
 }
 
+/// Fails if a block of another length than its header says is accepted, or a record is written behind the torn one.
 #[test]
 fn a_length_that_lies_is_an_error() {
     let (head, block) = &crawl()[1];
@@ -105,6 +108,7 @@ fn writer_used_again_writes_the_same() {
     }
 }
 
+/// Fails if copying a record changes the case, the folding, the order or the blanks of its header.
 #[test]
 fn file_is_written_back_byte_for_byte() {
     let odd = b"WARC/1.0\r\nwarc-type:response\r\nX-Folded: a\r\n  b\r\nX: 1\r\nx: 2\r\nContent-Length:  3 \r\n\r\nabc\r\n\r\n";
@@ -125,6 +129,7 @@ fn file_is_written_back_byte_for_byte() {
     }
 }
 
+/// Fails if a record that was cut is copied as if it were whole.
 #[test]
 fn a_damaged_record_is_not_copied() {
     let file = gzip(&crawl());
@@ -137,6 +142,7 @@ fn a_damaged_record_is_not_copied() {
     assert_eq!(failed, 1);
 }
 
+/// Fails if the time of writing gets into the output, or some level of compression makes a file that cannot be read.
 #[test]
 fn the_same_records_give_the_same_bytes() {
     assert!(gzip(&crawl()) == gzip(&crawl()));

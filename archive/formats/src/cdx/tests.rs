@@ -31,6 +31,7 @@ fn captures(text: &str) -> Vec<Result<Capture, String>> {
         .collect()
 }
 
+/// Fails if a line of an index changes when it is read and written in the same form.
 #[test]
 fn what_is_read_is_written_as_it_was() {
     for (format, line) in forms() {
@@ -47,6 +48,7 @@ fn what_is_read_is_written_as_it_was() {
     }
 }
 
+/// Fails if one form of index is taken for another, or the delimiter that the header names is ignored.
 #[test]
 fn the_form_is_told_by_the_first_line() {
     for (format, line) in forms() {
@@ -73,6 +75,7 @@ fn the_form_is_told_by_the_first_line() {
     );
 }
 
+/// Fails if a CDX header with a wrong letter or delimiter is accepted, or one without a key or a date.
 #[test]
 fn headers_that_are_none_say_why() {
     let check =
@@ -88,6 +91,8 @@ fn headers_that_are_none_say_why() {
     );
 }
 
+/// Fails if a field goes into the place of another one when a capture is read, or is lost when it is written in another
+/// form.
 #[test]
 fn fields_go_where_they_belong() {
     let capture = Format::cdx14().read(CDX14).unwrap();
@@ -129,6 +134,7 @@ fn fields_go_where_they_belong() {
     );
 }
 
+/// Fails if a blank or a line end in a value splits a CDX line, or an empty value leaves its column out.
 #[test]
 fn blanks_in_fields_are_escaped() {
     let mut capture = Capture::new("a b", "20140216050221".parse().unwrap());
@@ -140,6 +146,7 @@ fn blanks_in_fields_are_escaped() {
     );
 }
 
+/// Fails if a JSON number is refused because most indexes write a string, or a null becomes a value.
 #[test]
 fn numbers_in_json_are_read_too() {
     let line = r#"a 20140216050221 {"url": "u", "status": 200, "length": 5, "offset": 0, "x": [1, null], "y": null}"#;
@@ -154,6 +161,7 @@ fn numbers_in_json_are_read_too() {
     );
 }
 
+/// Fails if a bad line ends the reading of an index, or is reported with another number or offset.
 #[test]
 fn bad_lines_are_located_and_others_read() {
     let file = format!(
@@ -187,6 +195,7 @@ fn bad_lines_are_located_and_others_read() {
     );
 }
 
+/// Fails if a line of exactly the limit is refused, or the line behind one that is too long is lost.
 #[test]
 fn too_long_lines_are_skipped_and_not_held() {
     let file = format!("{CDX9}\n{}\n{CDX9}\n", "x".repeat(1 << 20));
@@ -208,6 +217,7 @@ fn too_long_lines_are_skipped_and_not_held() {
     assert!(short[0].is_err() && short.len() == 1);
 }
 
+/// Fails if an index line that is not UTF-8 is repaired silently, or the error names another byte.
 #[test]
 fn what_is_no_text_is_located() {
     let mut file = CDX9.as_bytes().to_vec();
@@ -222,6 +232,8 @@ fn what_is_no_text_is_located() {
     ));
 }
 
+/// Fails if a cut or changed index line makes the reader panic, or gives a capture that changes when it is written and
+/// read.
 #[test]
 fn cut_and_changed_lines_never_panic() {
     for (format, line) in forms() {
@@ -249,6 +261,7 @@ fn cut_and_changed_lines_never_panic() {
     }
 }
 
+/// Fails if a line of an index that another project published is refused.
 #[test]
 fn samples_of_the_field_are_read() {
     let here = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));

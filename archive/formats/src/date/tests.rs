@@ -10,6 +10,7 @@ fn lenient(text: &str) -> Result<String, InvalidDate> {
     WarcDate::read(text, Reading::Lenient).map(|d| d.time().to_string())
 }
 
+/// Fails if a date of the standard is refused, or its precision is not remembered.
 #[test]
 fn every_precision_is_read() {
     let check = |text, expected: &str| assert_eq!(strict(text).as_deref(), Ok(expected), "{text}");
@@ -33,6 +34,8 @@ fn every_precision_is_read() {
     );
 }
 
+/// Fails if the strict reading accepts a day or a second that does not exist, or the error names another part or
+/// position.
 #[test]
 fn what_is_no_date_says_why() {
     let range = |part, value| Err(InvalidDate::Range { part, value });
@@ -65,6 +68,7 @@ fn what_is_no_date_says_why() {
     }
 }
 
+/// Fails if the lenient reading ignores the offset of a time zone, or refuses a timestamp of 12, 14 or 17 digits.
 #[test]
 fn the_lenient_reading_takes_what_files_have() {
     let check = |text, expected: &str| assert_eq!(lenient(text).as_deref(), Ok(expected), "{text}");
@@ -86,6 +90,7 @@ fn the_lenient_reading_takes_what_files_have() {
     assert_eq!(lenient("2016010"), Err(InvalidDate::Digits(7)));
 }
 
+/// Fails if reading a date changes its text, or dates are ordered by their text instead of their time.
 #[test]
 fn the_text_is_kept_and_time_orders() {
     let read = |text| WarcDate::read(text, Reading::Lenient).unwrap();
@@ -107,6 +112,7 @@ fn the_text_is_kept_and_time_orders() {
     assert!(read("2015-12-31T23:59:59.999999999Z") < read("2016"));
 }
 
+/// Fails if the calendar has a day too many or too few, for example in 1900, or a date changes when it is read back.
 #[test]
 fn every_day_of_a_leap_cycle_goes_round() {
     let mut days = 0;
@@ -137,6 +143,8 @@ fn every_day_of_a_leap_cycle_goes_round() {
     assert_eq!(days, 109 * 365 + 27);
 }
 
+/// Fails if a time before 1970 is rounded up to the next second, or a second or millisecond changes when it is read
+/// back.
 #[test]
 fn every_second_and_every_millisecond_go_round() {
     for second in 0..86_400_i64 {
@@ -153,6 +161,7 @@ fn every_second_and_every_millisecond_go_round() {
     }
 }
 
+/// Fails if a fraction of a second is rounded up, or has more or fewer digits than its precision.
 #[test]
 fn every_fraction_goes_round() {
     let time = "2016-01-11T23:24:25.123456789Z"
@@ -168,6 +177,8 @@ fn every_fraction_goes_round() {
     }
 }
 
+/// Fails if a short timestamp of a query is filled to a day that does not exist, or misses the end of its month or
+/// year.
 #[test]
 fn short_timestamps_are_filled() {
     let check = |text, first: &str, last: &str| {
@@ -205,6 +216,7 @@ fn short_timestamps_are_filled() {
     }
 }
 
+/// Fails if a cut or changed date makes the parser panic, or is kept with another text than was read.
 #[test]
 fn no_prefix_and_no_changed_byte_panics() {
     let good = b"2016-01-11T23:24:25.123+01:00";

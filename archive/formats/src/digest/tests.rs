@@ -19,6 +19,7 @@ const EMPTY: [(Algorithm, &str); 5] = [
     ),
 ];
 
+/// Fails if a digest is written in another base than other tools write: SHA-1 in Base32, all others in hex.
 #[test]
 fn every_algorithm_in_the_spelling_of_the_field() {
     for (algorithm, text) in EMPTY {
@@ -32,6 +33,8 @@ fn every_algorithm_in_the_spelling_of_the_field() {
     assert_eq!(computed, EMPTY.map(|(a, _)| digest(a, b"")));
 }
 
+/// Fails if two spellings of one digest are called different: hex, Base32, Base64, capitals, padding, a hyphen in the
+/// label.
 #[test]
 fn every_spelling_of_the_same_bytes_is_equal() {
     for algorithm in Algorithm::ALL {
@@ -69,6 +72,7 @@ fn every_spelling_of_the_same_bytes_is_equal() {
     }
 }
 
+/// Fails if an algorithm is added whose digests have one length in two bases, so that one text could mean two digests.
 #[test]
 fn no_length_can_be_read_in_two_ways() {
     for algorithm in Algorithm::ALL {
@@ -78,6 +82,7 @@ fn no_length_can_be_read_in_two_ways() {
     }
 }
 
+/// Fails if a digest of an unknown algorithm is refused, changed, or equal to another digest.
 #[test]
 fn digest_of_unknown_algorithm_is_kept_unchecked() {
     let read: Digest = "Whirlpool:ABC".parse().unwrap();
@@ -90,6 +95,7 @@ fn digest_of_unknown_algorithm_is_kept_unchecked() {
     assert_ne!(read, EMPTY[0].1.parse().unwrap());
 }
 
+/// Fails if a digest without an algorithm, or of the wrong length for its algorithm, is accepted.
 #[test]
 fn what_is_no_digest_says_why() {
     let check = |text: &str, why| assert_eq!(text.parse::<Digest>().unwrap_err(), why, "{text}");
@@ -115,6 +121,8 @@ fn what_is_no_digest_says_why() {
     );
 }
 
+/// Fails if a cut digest passes for a whole one, or a changed one has another value after it was written and read
+/// again.
 #[test]
 fn prefixes_and_changed_bytes_never_pass() {
     for (algorithm, text) in EMPTY {
@@ -137,6 +145,7 @@ fn prefixes_and_changed_bytes_never_pass() {
     }
 }
 
+/// Fails if the pieces in which the bytes arrive change a digest, or the counted length.
 #[test]
 fn pieces_hash_like_the_whole() {
     let bytes: Vec<u8> = (0..1000_u32).map(|n| n.to_le_bytes()[0]).collect();

@@ -18,6 +18,7 @@ fn status(bytes: &[u8]) -> (Option<u16>, String) {
     }
 }
 
+/// Fails if an unusual status line loses its code, or a number of two or four digits passes for a code.
 #[test]
 fn status_lines_of_any_shape() {
     let check = |line: &str, code, reason: &str| {
@@ -40,6 +41,7 @@ fn status_lines_of_any_shape() {
     );
 }
 
+/// Fails if a blank in the target of a request shifts the version, or a request without a version is refused.
 #[test]
 fn request_lines_of_any_shape() {
     let check = |line: &str, method: &str, target: &str, version: &str| match head(line.as_bytes())
@@ -69,6 +71,7 @@ fn request_lines_of_any_shape() {
     );
 }
 
+/// Fails if a repeated or folded field of an HTTP head is lost, or an oddity is not noted at its offset.
 #[test]
 fn fields_are_found_and_oddities_are_noted() {
     let bytes = b"HTTP/1.1 200 OK\r\nA: 1\nb : 2\r\nno field\r\n: x\r\nA:3\r\n folded\r\n\tmore\r\nC:\xe9\r\n\r\nbody";
@@ -95,6 +98,7 @@ fn fields_are_found_and_oddities_are_noted() {
     );
 }
 
+/// Fails if the first lines of a block without an HTTP head are left out of its body.
 #[test]
 fn without_a_head_all_is_body() {
     for bytes in [
@@ -115,6 +119,7 @@ fn without_a_head_all_is_body() {
     }
 }
 
+/// Fails if a head of any length is held in memory, or a head that ends with the block is refused.
 #[test]
 fn head_has_limit_and_may_lack_end() {
     let long = format!("HTTP/1.1 200 OK\r\nA: {}\r\n\r\n", "x".repeat(1000));
@@ -144,6 +149,8 @@ fn head_has_limit_and_may_lack_end() {
     );
 }
 
+/// Fails if a `charset` within a quoted value is believed, or a media type in capitals or without a semicolon loses its
+/// own.
 #[test]
 fn media_types_as_servers_write_them() {
     let check = |value: &str, essence: &str, charset: Option<&str>| {
@@ -189,6 +196,8 @@ fn verdict(block: &[u8], digest: &str) -> Verdict {
     .unwrap()
 }
 
+/// Fails if a payload digest is called wrong although it is that of the chunked or of the unchunked body, or a wrong
+/// one passes.
 #[test]
 fn payload_digests_in_both_readings() {
     let plain = b"HTTP/1.1 200 OK\r\n\r\nabc";

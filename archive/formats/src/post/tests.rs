@@ -10,6 +10,7 @@ fn post(content_type: &str, body: &[u8]) -> String {
         .body
 }
 
+/// Fails if an escape or a plus sign of a posted form is left as it is, or a form that is not UTF-8 loses its bytes.
 #[test]
 fn forms_are_decoded() {
     assert_eq!(post(FORM, b"foo=bar&dir=%2Fbaz"), "foo=bar&dir=/baz");
@@ -25,6 +26,7 @@ fn forms_are_decoded() {
     assert_eq!(post(FORM, b"\xff\xfe=1"), "__wb_post_data=//49MQ==");
 }
 
+/// Fails if the text of a posted body goes behind the fragment, where the key loses it, or GET changes its URL.
 #[test]
 fn post_query_is_appended_where_key_reads_it() {
     let url = |url, method| append(url, method, Some(FORM.as_bytes()), b"a=1").map(|a| a.url);
@@ -57,6 +59,8 @@ fn post_query_is_appended_where_key_reads_it() {
     assert_eq!(key.as_str(), "org,httpbin)/post?__wb_method=post&a=1");
 }
 
+/// Fails if a name that occurs twice in posted JSON is not numbered, or a float or boolean is not written as pywb
+/// writes it.
 #[test]
 fn json_is_flattened() {
     let check = |body: &str, expected| {
@@ -116,6 +120,7 @@ fn json_is_flattened() {
     );
 }
 
+/// Fails if JSON that is posted as plain text is not flattened, or other text is taken for JSON.
 #[test]
 fn plain_text_may_be_json() {
     assert_eq!(post("text/plain", b"{\"a\":1}"), "a=1");
@@ -124,6 +129,7 @@ fn plain_text_may_be_json() {
     assert_eq!(post("text/plain; x", b"hello"), "__wb_post_data=aGVsbG8=");
 }
 
+/// Fails if a multipart body is not read as a form, or one that is cut gives only some of its fields.
 #[test]
 fn multipart_is_a_form() {
     let body = b"--X\r\nContent-Disposition: form-data; name=\"foo\"\r\n\r\nbar baz\r\n--X\r\nContent-Disposition: form-data; name=\"f\"; filename=\"a.txt\"\r\nContent-Type: text/plain\r\n\r\nfile\ndata\r\n--X--\r\n";
@@ -150,6 +156,7 @@ fn multipart_is_a_form() {
     }
 }
 
+/// Fails if a body of another media type, or of none, is read as a form instead of written in Base64.
 #[test]
 fn all_else_is_base64() {
     assert_eq!(post("image/png", b"\x89PNG\0"), "__wb_post_data=iVBORwA=");
@@ -160,11 +167,13 @@ fn all_else_is_base64() {
     );
 }
 
+/// Fails if a posted body of megabytes makes a URL of megabytes.
 #[test]
 fn what_is_too_long_is_cut() {
     assert_eq!(post(FORM, &b"a".repeat(1 << 21)).len(), MAX_QUERY);
 }
 
+/// Fails if deeply nested JSON exhausts the stack, or a changed byte of a posted body makes the reader panic.
 #[test]
 fn nothing_panics() {
     let deep = "[".repeat(4000);

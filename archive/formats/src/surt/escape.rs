@@ -91,6 +91,7 @@ mod tests {
         }
     }
 
+    /// Fails if unescaping a text once leaves an escape that another round would undo.
     #[test]
     fn one_pass_is_as_good_as_many_rounds() {
         // Tests every text of up to 7 of these letters.
@@ -110,6 +111,7 @@ mod tests {
         }
     }
 
+    /// Fails if undoing nested escapes takes time in the square of their length, which here is hours.
     #[test]
     fn a_long_nesting_is_undone_in_linear_time() {
         let mut text = b"%".to_vec();
@@ -117,6 +119,7 @@ mod tests {
         assert_eq!(canonical(&text), "%25");
     }
 
+    /// Fails if an escaped text contains a blank, a control character or a byte beyond ASCII.
     #[test]
     fn what_is_escaped_reads_back() {
         let all: Vec<u8> = (0..=255).collect();

@@ -50,6 +50,8 @@ pub(super) fn judged() -> Vec<(String, &'static str)> {
     JUDGED.lines().map(row).collect()
 }
 
+/// Fails if a URL gets another key than the Python package `surt` makes, so that other indexes do not find its
+/// captures.
 #[test]
 fn keys_are_those_of_the_field() {
     let wrong: Vec<String> = judged()
@@ -61,6 +63,7 @@ fn keys_are_those_of_the_field() {
     assert!(judged().len() > 350);
 }
 
+/// Fails if a documented difference from `surt` 0.3.1 is lost, for example that `..` never climbs above the host.
 #[test]
 fn differences_are_what_they_are_said_to_be() {
     for (url, key) in DIFFERENT {
@@ -68,6 +71,7 @@ fn differences_are_what_they_are_said_to_be() {
     }
 }
 
+/// Fails if arbitrary bytes for a URL give a key that is empty, or that has a blank, a line end or a byte beyond ASCII.
 #[test]
 fn any_bytes_give_key_of_one_line() {
     let mut seed = 3_u64;
@@ -91,6 +95,7 @@ fn any_bytes_give_key_of_one_line() {
     }
 }
 
+/// Fails if a cut or changed URL makes the parser panic, or gives an empty key.
 #[test]
 fn every_prefix_and_changed_byte_gives_key() {
     for (url, _) in judged() {
@@ -106,6 +111,7 @@ fn every_prefix_and_changed_byte_gives_key() {
     }
 }
 
+/// Fails if a URL with one part repeated takes time in the square of its length.
 #[test]
 fn long_urls_take_time_in_proportion() {
     for part in [
@@ -143,12 +149,15 @@ fn long_urls_take_time_in_proportion() {
     }
 }
 
+/// Fails if the host of a key loses its port, or a key without a host has one.
 #[test]
 fn keys_have_hosts() {
     assert_eq!(UrlKey::of("http://www.a.b:8080/c").host(), Some("b,a:8080"));
     assert_eq!(UrlKey::of("dns:a.b").host(), None);
 }
 
+/// Fails if an address with fewer than four numbers is not filled with zeros, or a number above 255 passes for a part
+/// of one.
 #[test]
 fn old_numbers_are_addresses() {
     assert_eq!(authority::dotted("127.1").as_deref(), Some("127.0.0.1"));

@@ -302,6 +302,8 @@ mod tests {
 
     const DATE: &str = "2026-11-21T19:14:09Z";
 
+    /// Fails if the fields of a built header follow the order of the calls, or the brackets of an id are left out or
+    /// doubled.
     #[test]
     fn fields_stand_in_one_order() {
         let head = Builder::new(Kind::Response, "urn:uuid:1", DATE)
@@ -322,6 +324,8 @@ mod tests {
         );
     }
 
+    /// Fails if a header is built without a mandatory field, with a forbidden or repeated one, or with a line end in a
+    /// value.
     #[test]
     fn what_is_missing_or_too_much_is_refused() {
         let new = |kind| Builder::new(kind, "urn:uuid:1", DATE);

@@ -340,6 +340,8 @@ mod tests {
         X-Folded: one\r\n  two\r\n\tthree \r\nwarc-concurrent-to:<urn:b>  \r\nno field\r\n\
         WARC-Target-URI: <http://example.org/\xc3\xa6>\r\nContent-Length : 12\r\nEmpty:\r\n\r\n";
 
+    /// Fails if reading a header changes its bytes, loses a repeated or folded field, or finds a field in one case
+    /// only.
     #[test]
     fn order_case_duplicates_and_folding_are_kept() {
         let header = Header::parse(HEADER);
@@ -378,6 +380,8 @@ mod tests {
         assert_eq!(header.irregular().bare_line_ends, 0);
     }
 
+    /// Fails if a sign, a hexadecimal number or an overflow passes for a `Content-Length`, or one of two different ones
+    /// is chosen.
     #[test]
     fn lengths_that_are_none() {
         let of = |lines: &str| {
@@ -394,6 +398,7 @@ mod tests {
         assert!(of("Content-Length: 7\r\nContent-Length: 8\r\n").is_err());
     }
 
+    /// Fails if the end of a header is missed at the edge of a read, or a torn header swallows the record behind it.
     #[test]
     fn end_of_header_is_found_in_pieces() {
         for whole in [HEADER, b"WARC/1.0\nA: b\n\n", b"WARC/1.0\r\n\r\n"] {
@@ -407,6 +412,7 @@ mod tests {
         assert_eq!(extent(cut, &mut 0), Extent::Cut(19));
     }
 
+    /// Fails if a header that is cut anywhere makes the parser panic, or a line without a name becomes a field.
     #[test]
     fn odd_header_is_read() {
         for length in 0..HEADER.len() {

@@ -115,6 +115,8 @@ fn line(bytes: &[u8], limit: usize) -> Result<&[u8], Answer> {
 mod tests {
     use super::*;
 
+    /// Fails if a version in the middle of a line begins a record, or a beginning that is split over two reads is
+    /// skipped.
     #[test]
     fn record_begins_at_start_of_line() {
         let bytes = b"xWARC/1.0\nWARC/x\nWARC/1.0 y\nWARC/1.1\r\n";
@@ -136,6 +138,7 @@ mod tests {
         }
     }
 
+    /// Fails if a line in the block of a WARC record is taken for the beginning of an ARC record.
     #[test]
     fn arc_lines_are_ignored_in_warc_file() {
         let line = b"\nhttp://a/ 1.2.3.4 20080430204825 text/html 12\n";

@@ -331,6 +331,7 @@ mod tests {
         segments
     }
 
+    /// Fails if segments are joined in the order in which they were found instead of the order of their numbers.
     #[test]
     fn segments_are_joined_in_their_order() {
         let segments = segments(&[3, 1, 2], Some(6));
@@ -344,6 +345,8 @@ mod tests {
         assert_eq!(text, "<1><2><3>");
     }
 
+    /// Fails if a record is joined although segments or bytes of it are missing, or the error does not name the missing
+    /// segments.
     #[test]
     fn what_is_missing_is_named() {
         let words = |numbers: &[u64], total| {
@@ -358,6 +361,8 @@ mod tests {
         assert!(Segments::<u64>::default().places("urn:b").is_err());
     }
 
+    /// Fails if segments that may lie in another file are reported as missing, or one that lies between two others is
+    /// not.
     #[test]
     fn segment_of_another_file_is_no_fault() {
         let faults = |numbers: &[u64], total| {
@@ -391,6 +396,8 @@ mod tests {
         );
     }
 
+    /// Fails if a whole record is kept as a segment, or a segment without an origin or with a repeated number is
+    /// accepted.
     #[test]
     fn other_records_and_wrong_order_are_refused() {
         let mut segments = Segments::default();

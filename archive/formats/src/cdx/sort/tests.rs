@@ -35,6 +35,8 @@ fn sorted(lines: &[Vec<u8>], memory: usize, unique: bool) -> Vec<u8> {
     out
 }
 
+/// Fails if the granted memory changes the order of lines, `unique` leaves a duplicate, or a temporary file is left
+/// behind.
 #[test]
 fn any_memory_gives_the_order_of_bytes() {
     let mut seed = 7;
@@ -65,6 +67,7 @@ fn any_memory_gives_the_order_of_bytes() {
     }
 }
 
+/// Fails if an empty line is dropped, or a line that is longer than the granted memory is refused.
 #[test]
 fn nothing_and_one_line() {
     assert_eq!(sorted(&[], 10, true), b"");
@@ -72,6 +75,7 @@ fn nothing_and_one_line() {
     assert_eq!(sorted(&[vec![b'x'; 100_000]], 10, false).len(), 100_001);
 }
 
+/// Fails if a line with a line end in it comes out as two lines.
 #[test]
 fn a_line_end_within_a_line_is_refused() {
     let directory = tempfile::tempdir().unwrap();
@@ -82,6 +86,7 @@ fn a_line_end_within_a_line_is_refused() {
     ));
 }
 
+/// Fails if the error of a temporary file does not name the directory that was given for it.
 #[test]
 fn a_directory_that_is_not_there_is_named() {
     let mut sorter = Sorter::new(Path::new("/nowhere/at/all"), 0);
@@ -90,6 +95,7 @@ fn a_directory_that_is_not_there_is_named() {
     assert!(error.to_string().contains("/nowhere/at/all"), "{error}");
 }
 
+/// Fails if a sort that its caller wants to end goes on, in memory or on disk.
 #[test]
 fn failing_check_ends_sorting() {
     let directory = tempfile::tempdir().unwrap();
@@ -105,6 +111,7 @@ fn failing_check_ends_sorting() {
     }
 }
 
+/// Fails if an error of the output is swallowed, or the temporary directory is blamed for it.
 #[test]
 fn a_full_output_is_told() {
     for memory in [0, 1000] {
@@ -119,6 +126,7 @@ fn a_full_output_is_told() {
     }
 }
 
+/// Fails if temporary files hold more bytes than the caller was asked for, or any although the caller refused.
 #[test]
 fn sorter_asks_before_it_writes_to_disk() {
     let mut seed = 3;

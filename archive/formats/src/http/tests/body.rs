@@ -27,6 +27,8 @@ fn limited(header: &str, body: &[u8], limits: Limits) -> (Vec<u8>, Option<BodyEr
 
 const CHUNKED: &str = "Transfer-Encoding: chunked";
 
+/// Fails if a chunk extension, a bare line feed or a trailer breaks the body, or a body without chunks is not given as
+/// it is.
 #[test]
 fn chunks_are_undone() {
     let check = |body: &[u8], expected: &[u8], notes: &[Note]| {
@@ -59,6 +61,7 @@ fn chunks_are_undone() {
     );
 }
 
+/// Fails if the bytes before a broken chunk are lost, or the error points at another offset.
 #[test]
 fn broken_chunks_give_their_beginning_and_offset() {
     let check = |body: &[u8], expected: &[u8], error| {
@@ -153,6 +156,7 @@ const CODINGS: [(&str, Encode); 6] = [
     ("zstd", zstd_frame),
 ];
 
+/// Fails if a content encoding is not undone, or two of them are undone in the wrong order.
 #[test]
 fn every_coding_and_every_pair_is_decoded() {
     let text = text();
@@ -175,6 +179,7 @@ fn every_coding_and_every_pair_is_decoded() {
     }
 }
 
+/// Fails if an encoding is undone before the chunks, or a body that was stored without its chunks is not decoded.
 #[test]
 fn encodings_lie_under_chunks() {
     let body = gzip(b"hello");
@@ -199,6 +204,7 @@ fn encodings_lie_under_chunks() {
     );
 }
 
+/// Fails if a body with an unknown or untrue `Content-Encoding` is an error, or is left encoded without a note.
 #[test]
 fn what_is_not_known_is_left_and_said() {
     let text = b"hello".to_vec();
@@ -236,6 +242,7 @@ fn what_is_not_known_is_left_and_said() {
     );
 }
 
+/// Fails if only the first gzip member of a body is decoded, or bytes behind the last one make the body an error.
 #[test]
 fn members_are_joined_and_junk_is_ignored() {
     let two = [gzip(b"one "), gzip(b"two")].concat();
@@ -250,6 +257,7 @@ fn members_are_joined_and_junk_is_ignored() {
     );
 }
 
+/// Fails if a cut stream ends without an error or a note, or a flipped bit expands a body beyond the limit.
 #[test]
 fn cut_and_flipped_streams_never_pass_for_whole() {
     let text = text();
@@ -272,6 +280,7 @@ fn cut_and_flipped_streams_never_pass_for_whole() {
     }
 }
 
+/// Fails if an error of the disk is reported as damage of the body, or a digest is judged in spite of it.
 #[test]
 fn error_of_input_is_not_damage() {
     let text = text();
@@ -300,6 +309,7 @@ fn error_of_input_is_not_damage() {
     }
 }
 
+/// Fails if a decompression bomb, also one within another stream, is expanded beyond the limit or the ratio.
 #[test]
 fn bombs_do_not_go_off() {
     let zeros = vec![0; 64 << 20];
@@ -353,6 +363,7 @@ fn bombs_do_not_go_off() {
     }
 }
 
+/// Fails if a message that is cut or changed anywhere makes the reader panic, or gives more bytes than it can contain.
 #[test]
 fn prefixes_and_changes_of_message_are_read() {
     let mut message = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nContent-Encoding: gzip\r\nContent-Type: text/html; charset=\"x\"\r\n\r\n".to_vec();

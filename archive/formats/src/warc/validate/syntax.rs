@@ -196,6 +196,8 @@ fn is_date(value: &[u8], second: bool) -> bool {
 mod tests {
     use super::*;
 
+    /// Fails if a date that does not exist or a broken URI passes, or a rule of one edition of the standard is applied
+    /// to the other.
     #[test]
     fn values_and_what_they_are() {
         for (form, value, first, second) in [
