@@ -152,6 +152,7 @@ pub(crate) mod tests {
         .unwrap()
     }
 
+    /// Fails if the signed payload differs from its documentation, by which other programs read it.
     #[test]
     fn the_payload_is_what_is_documented() {
         let (ab, cd) = ("ab".repeat(32), "cd".repeat(32));
@@ -161,12 +162,15 @@ pub(crate) mod tests {
         assert_eq!(json(), expected);
     }
 
+    /// Fails if a field of an admission is lost or changed between signing and verifying.
     #[test]
     fn what_was_signed_is_what_is_read() {
         let envelope = admission().sign(&key()).unwrap();
         assert_eq!(Admission::verify(&envelope, &trust()).unwrap(), admission());
     }
 
+    /// Fails if an admission with a new field is refused, or one of another major version or kind is read as if it were
+    /// known.
     #[test]
     fn newer_fields_pass_and_newer_versions_fail() {
         let newer = json().replace("admission/1\"", "admission/1.4\",\"more\":{\"a\":[1]}");
@@ -191,6 +195,7 @@ pub(crate) mod tests {
         }
     }
 
+    /// Fails if a trusted signature lets a name that leaves its directory, an impossible size or a repeated field pass.
     #[test]
     fn signed_payload_breaking_a_rule_is_refused() {
         for (good, bad) in [
@@ -209,6 +214,7 @@ pub(crate) mod tests {
         }
     }
 
+    /// Fails if a key is believed for another archive, before its term, or for a payload of another type.
     #[test]
     fn signature_for_other_archive_or_time_is_ignored() {
         let other = admission().sign(&SigningKey::from_seed([2; 32])).unwrap();

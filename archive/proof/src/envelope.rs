@@ -214,6 +214,7 @@ mod tests {
         SigningKey::from_seed([3; 32])
     }
 
+    /// Fails if the signed bytes are not those of DSSE, so that no other tool can verify a signature.
     #[test]
     fn signed_bytes_follow_the_dsse_protocol() {
         // The example comes from the DSSE specification (secure-systems-lab/dsse, `protocol.md`).
@@ -224,6 +225,7 @@ mod tests {
         );
     }
 
+    /// Fails if an envelope is formatted anew when it is read, although files keep it verbatim.
     #[test]
     fn an_envelope_is_written_back_byte_for_byte() {
         let envelope = Envelope::sign("text/plain", b"hello \xff", &key());
@@ -247,6 +249,8 @@ mod tests {
         );
     }
 
+    /// Fails if an envelope is read from two spellings of one Base64 text, from a repeated field, or from bytes without
+    /// a limit.
     #[test]
     fn what_is_no_envelope_is_refused() {
         let text = Envelope::sign("text/plain", b"hello", &key())

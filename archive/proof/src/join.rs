@@ -83,6 +83,7 @@ mod tests {
         out
     }
 
+    /// Fails if the slice that is joined from several answers differs from the slice of the whole range.
     #[test]
     fn joined_slices_equal_slice_of_whole() {
         let mut dice = Random::new(7);

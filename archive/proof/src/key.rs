@@ -163,6 +163,7 @@ mod tests {
     const OPENSSL_PRIVATE: &str = "-----BEGIN PRIVATE KEY-----\nMC4CAQAwBQYDK2VwBCIEIPLLV4MQKxkTKaVQOsHeERkGaUMt+aI7CtMAIEnAY9ir\n-----END PRIVATE KEY-----\n";
     const OPENSSL_PUBLIC: &str = "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEA3mHD4w7NXLEZdA1kHLdEc1inxjAl1nOjsWBisKPczso=\n-----END PUBLIC KEY-----\n";
 
+    /// Fails if a key is read or written in another form than that of `openssl`.
     #[test]
     fn what_openssl_writes_is_read_and_written_alike() {
         let key = SigningKey::from_pem(OPENSSL_PRIVATE).unwrap();
@@ -174,6 +175,7 @@ mod tests {
         );
     }
 
+    /// Fails if a signature is not that of Ed25519, or one that is short or of another message verifies.
     #[test]
     fn the_signature_is_that_of_rfc_8032() {
         // The vector is from RFC 8032, section 7.1, test 2.
@@ -192,6 +194,7 @@ mod tests {
         assert!(!key.public_key().verifies(&[0x72], &signature[..63]));
     }
 
+    /// Fails if two keys share an id, or the debug output of a signing key shows its secret.
     #[test]
     fn ids_name_keys_and_nothing_shows_the_secret() {
         let (one, two) = (
@@ -209,6 +212,7 @@ mod tests {
         );
     }
 
+    /// Fails if a damaged or public key is accepted as a private one, or the error shows a part of the secret.
     #[test]
     fn invalid_key_is_refused_without_being_shown() {
         let secret = SigningKey::from_seed([1; 32]).to_pem().unwrap();
@@ -228,6 +232,7 @@ mod tests {
         assert!(PublicKey::from_pem(&secret).is_err());
     }
 
+    /// Fails if a public key of low order is accepted, under which signatures verify that no private key has made.
     #[test]
     fn a_key_of_low_order_is_refused() {
         // The key is the neutral element, y = 1: every signature of a certain form verifies under it.

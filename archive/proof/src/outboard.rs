@@ -141,6 +141,7 @@ mod tests {
         }
     }
 
+    /// Fails if for some number of groups, a pair of the outboard is not looked for at its place in post-order.
     #[test]
     fn positions_are_the_post_order() {
         for groups in 1..300 {
@@ -168,6 +169,7 @@ mod tests {
         }
     }
 
+    /// Fails if a file of exactly one group has an outboard, or the greatest size overflows.
     #[test]
     fn sizes_at_the_edges() {
         for (size, expected) in [

@@ -136,6 +136,8 @@ mod tests {
         points
     }
 
+    /// Fails if a stream that is resumed far back sends nearly everything again, or the kept states grow with its
+    /// length.
     #[test]
     fn resuming_at_any_point_resends_little() {
         for strides in (0..200).chain([1000, 1024, 4097, 1 << 20]) {
@@ -154,6 +156,7 @@ mod tests {
         }
     }
 
+    /// Fails if the two ends of a stream keep different points, so that they have none in common to resume from.
     #[test]
     fn end_that_is_behind_has_a_common_point() {
         for (ahead, behind) in [(1, 1), (9, 8), (100, 37), (1025, 1000), (5000, 64)] {
@@ -166,6 +169,7 @@ mod tests {
         }
     }
 
+    /// Fails if a point of bytes that were given up is kept, or a size between two points becomes a point.
     #[test]
     fn going_back_forgets_what_came_after() {
         let mut points = after(20);
@@ -179,6 +183,7 @@ mod tests {
         assert!(points.is_empty(), "these are no points");
     }
 
+    /// Fails if bytes are hashed past a point in one piece, so that no state is kept there.
     #[test]
     fn bytes_are_split_at_the_points() {
         let bytes = vec![0; 3 * 1024 * 1024];
@@ -195,6 +200,8 @@ mod tests {
         assert_eq!(split(7, b""), (b"".as_slice(), b"".as_slice()));
     }
 
+    /// Fails if a full shelf drops another state than the oldest, counts a replaced one twice, or keeps one above its
+    /// limit.
     #[test]
     fn full_shelf_drops_oldest_first() {
         let id = |name: &str| UploadId::new(name).unwrap();

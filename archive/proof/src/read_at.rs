@@ -119,6 +119,7 @@ mod tests {
         source.read_exact_at(10, &mut []).unwrap();
     }
 
+    /// Fails if a read at or behind the end of a slice, vector or file is an error, or returns bytes.
     #[test]
     fn slices_vectors_and_files_read_alike() {
         let bytes = b"abcdefghij";
@@ -149,6 +150,7 @@ mod tests {
         }
     }
 
+    /// Fails if a short or interrupted read ends the reading, or a bad sector costs the bytes that were read before it.
     #[test]
     fn short_reads_continue_and_errors_keep_read_bytes() {
         let source = Reluctant {

@@ -165,6 +165,7 @@ mod tests {
         }
     }
 
+    /// Fails if a receipt that was written to a file does not verify, or gives another admission.
     #[test]
     fn a_receipt_proves_itself_and_its_admission() {
         let envelope = receipt().sign(&key()).unwrap();
@@ -175,6 +176,7 @@ mod tests {
         );
     }
 
+    /// Fails if a receipt verifies after one of its bits was changed.
     #[test]
     fn a_changed_bit_anywhere_fails_or_changes_nothing() {
         let trust = trust();
@@ -197,6 +199,7 @@ mod tests {
         assert_eq!(passed, 0, "in the form we write, not one bit is free");
     }
 
+    /// Fails if a receipt counts whose admission was signed by another archive, or with an unknown key.
     #[test]
     fn both_signatures_must_be_of_one_archive() {
         let other = SigningKey::from_seed([2; 32]);
@@ -225,6 +228,8 @@ mod tests {
         ));
     }
 
+    /// Fails if a receipt without a replica, or one that counts a replica twice, passes, or an admission passes for a
+    /// receipt.
     #[test]
     fn receipt_with_empty_or_repeated_promises_is_refused() {
         let none = Receipt {

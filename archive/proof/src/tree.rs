@@ -230,6 +230,8 @@ mod tests {
         builder.finish().unwrap()
     }
 
+    /// Fails if the root is not the BLAKE3 hash, or the outboard is not that of `bao-tree`, so that no other tool can
+    /// check a file.
     #[test]
     fn root_and_outboard_match_blake3_and_bao_tree() {
         for size in EDGES {
@@ -251,6 +253,7 @@ mod tests {
         }
     }
 
+    /// Fails if the pieces in which the bytes arrive change the root or the outboard.
     #[test]
     fn any_slicing_gives_the_same_tree() {
         let data = noise(16384 * 9 + 5, 2);
@@ -273,6 +276,7 @@ mod tests {
         }
     }
 
+    /// Fails if the root so far is not that of the bytes so far, or computing it changes the final root.
     #[test]
     fn root_so_far_is_root_of_prefix() {
         let data = noise(16384 * 40, 3);
@@ -293,6 +297,7 @@ mod tests {
         );
     }
 
+    /// Fails if a tree that goes on from a kept prefix forgets bytes of the prefix, or counts bytes that came after it.
     #[test]
     fn a_tree_goes_on_after_any_prefix() {
         let data = noise(16384 * 9 + 5, 6);
@@ -356,6 +361,7 @@ mod tests {
         }
     }
 
+    /// Fails if an outboard that did not fit onto the disk passes for written.
     #[test]
     fn full_sink_is_an_error() {
         let data = noise(16384 * 8, 4);

@@ -74,6 +74,7 @@ fn assert_exact(data: &[u8], pieces: &Pieces, ranges: &[Range<u64>]) {
     assert_eq!(got, marks(ranges, data.len() as u64));
 }
 
+/// Fails if a stream of ranges gives bytes that were not asked for, lacks some, or gives them out of order.
 #[test]
 fn what_is_asked_for_arrives_and_nothing_else() {
     for size in EDGES {
@@ -110,6 +111,7 @@ fn dice_length(start: u64, size: u64) -> u64 {
     Random::new(start ^ size).below(size / 3 + 2)
 }
 
+/// Fails if a file of one group cannot be sent without an outboard, or a larger one is sent without a proof.
 #[test]
 fn a_file_of_one_group_needs_no_outboard() {
     for size in [0, 1, 1024, 5000, 16_384] {
@@ -134,6 +136,7 @@ fn a_file_of_one_group_needs_no_outboard() {
     assert!(matches!(error, EncodeError::DamagedOutboard));
 }
 
+/// Fails if sending one group costs more than the group and one pair for each level of the tree.
 #[test]
 fn a_damaged_group_costs_itself_and_its_path() {
     // 64 MiB are 4096 groups: 12 levels. 1 GiB has 16.
@@ -150,6 +153,7 @@ fn a_damaged_group_costs_itself_and_its_path() {
     assert!(encoded(&data, &tree, &record).len() < 4000 + 1024 + 20 * 64 * 2);
 }
 
+/// Fails if a flipped or cut stream gives out a byte that is not in the file, or ends without an error.
 #[test]
 fn flipped_or_cut_streams_pass_only_proven_bytes() {
     let data = noise(50_000, 4);
@@ -194,6 +198,7 @@ fn assert_proven(data: &[u8], pieces: &Pieces) {
     }
 }
 
+/// Fails if a node can claim a wrong size of a file although every byte that it sends is proven.
 #[test]
 fn the_last_byte_proves_the_size() {
     let data = noise(200_000, 5);
@@ -233,6 +238,7 @@ fn the_last_byte_proves_the_size() {
     );
 }
 
+/// Fails if damaged data is sent, or the error blames another group, or the data for the outboard.
 #[test]
 fn unprovable_copy_says_what_is_wrong() {
     let data = noise(30 * 16_384, 6);
@@ -285,6 +291,7 @@ fn unprovable_copy_says_what_is_wrong() {
     ));
 }
 
+/// Fails if an error of the sink is reported as damage, or a sink that failed is given more bytes.
 #[test]
 fn failing_sink_stops_both_ends() {
     let data = noise(100_000, 7);
@@ -306,6 +313,7 @@ fn failing_sink_stops_both_ends() {
     assert_eq!(calls.into_inner(), 1);
 }
 
+/// Fails if damage elsewhere in a copy keeps its good groups from being sent, so that a file cannot be salvaged.
 #[test]
 fn three_broken_copies_make_a_whole_one() {
     let data = noise(90 * 16_384 + 3, 8);

@@ -53,6 +53,7 @@ fn read_all<D: ReadAt + ?Sized>(
     bad
 }
 
+/// Fails if good data is refused because its outboard is rotten, cut or absent.
 #[test]
 fn good_data_is_read_whatever_the_outboard_is() {
     for size in EDGES.into_iter().chain([GROUP * 200 + 77]) {
@@ -68,6 +69,7 @@ fn good_data_is_read_whatever_the_outboard_is() {
     }
 }
 
+/// Fails if the reader leaves out other groups than those that the walk calls damaged.
 #[test]
 fn good_outboard_leaves_out_exactly_damaged_groups() {
     let original = noise(GROUP * 150 + 5, 3);
@@ -88,6 +90,7 @@ fn good_outboard_leaves_out_exactly_damaged_groups() {
     }
 }
 
+/// Fails if a wrong byte of damaged data is handed out when the outboard is damaged as well, or absent.
 #[test]
 fn with_both_damaged_nothing_wrong_is_handed_out() {
     let original = noise(GROUP * 300 + 5, 4);
@@ -108,6 +111,7 @@ fn with_both_damaged_nothing_wrong_is_handed_out() {
     }
 }
 
+/// Fails if a group before the end of a short file is refused, or bytes behind the end are handed out.
 #[test]
 fn short_file_is_good_up_to_its_end() {
     let original = noise(GROUP * 100, 5);
@@ -142,6 +146,7 @@ impl ReadAt for Fickle {
     }
 }
 
+/// Fails if bytes are proven in one read and handed out from another, in which the disk may return other bytes.
 #[test]
 fn disk_that_lies_sometimes_yields_no_wrong_bytes() {
     let original = noise(GROUP * 300 + 5, 6);
@@ -157,6 +162,7 @@ fn disk_that_lies_sometimes_yields_no_wrong_bytes() {
     }
 }
 
+/// Fails if a proven file can be read forwards only, or not at all any more after a read was stopped.
 #[test]
 fn backward_reads_work_and_stop_ends_them() {
     let original = noise(GROUP * 300 + 5, 7);

@@ -62,6 +62,7 @@ fn refused(proof: &[u8]) -> RecordProofError {
     check(proof).1.unwrap_err()
 }
 
+/// Fails if the proof of some range lacks bytes of it, or depends on the slices from which it was made.
 #[test]
 fn every_range_of_every_shape_is_proven() {
     for size in EDGES.into_iter().filter(|size| *size > 0) {
@@ -85,6 +86,7 @@ fn every_range_of_every_shape_is_proven() {
     }
 }
 
+/// Fails if the bytes of a proof differ from their documentation, by which other programs read them.
 #[test]
 fn the_file_is_what_is_documented() {
     let data = noise(40_000, 2);
@@ -101,6 +103,8 @@ fn the_file_is_what_is_documented() {
     assert_eq!(check(&file).1.unwrap().admission, admission);
 }
 
+/// Fails if a cut proof, or one with bytes behind its end, verifies, or a changed one gives out bytes that are not in
+/// the file.
 #[test]
 fn every_cut_and_every_flip_is_refused() {
     let data = noise(60_000, 3);
@@ -132,6 +136,7 @@ fn every_cut_and_every_flip_is_refused() {
     ));
 }
 
+/// Fails if a proof of an empty range, of one beyond the file, or of other groups than its slice has, is believed.
 #[test]
 fn ranges_that_the_file_has_not_are_refused() {
     let data = noise(60_000, 4);
@@ -177,6 +182,7 @@ fn ranges_that_the_file_has_not_are_refused() {
     }
 }
 
+/// Fails if a proof verifies with the admission of another file, or with one that no trusted key has signed.
 #[test]
 fn foreign_or_untrusted_admission_proves_nothing() {
     let (data, other) = (noise(60_000, 5), noise(60_000, 6));
@@ -206,6 +212,8 @@ fn foreign_or_untrusted_admission_proves_nothing() {
     ));
 }
 
+/// Fails if a proof of another version is read as if it were known, or a file without a line end is read without a
+/// limit.
 #[test]
 fn other_versions_fail_and_newer_fields_pass() {
     let data = noise(60_000, 7);
@@ -245,6 +253,8 @@ fn other_versions_fail_and_newer_fields_pass() {
     assert!(matches!(error, RecordProofError::NoHeader), "{error}");
 }
 
+/// Fails if a slice that leaves a gap, is empty or ends within a group is accepted, or a proof is finished without its
+/// end.
 #[test]
 fn a_writer_takes_what_follows_and_is_complete() {
     let data = noise(100_000, 8);

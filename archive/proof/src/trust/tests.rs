@@ -31,6 +31,7 @@ fn signed(seed: u8) -> Envelope {
     Envelope::sign(TYPE, b"hello", &SigningKey::from_seed([seed; 32]))
 }
 
+/// Fails if a key or its term changes when a trust file is written and read.
 #[test]
 fn the_file_reads_what_it_writes() {
     let json = file().to_json().unwrap();
@@ -38,6 +39,7 @@ fn the_file_reads_what_it_writes() {
     assert_eq!(file().keys().count(), 2);
 }
 
+/// Fails if a mistyped field, a wrong key id or an empty term passes, so that a key counts longer than people meant.
 #[test]
 fn the_file_is_read_strictly() {
     let json = file().to_json().unwrap();
@@ -65,6 +67,7 @@ fn the_file_is_read_strictly() {
     assert!(matches!(twice, Err(InvalidTrustFile::Twice { .. })));
 }
 
+/// Fails if a payload is given out whose signature is missing, forged, of an unknown key or for another type.
 #[test]
 fn only_a_trusted_signature_yields_a_payload() {
     let trust = file();
@@ -104,6 +107,7 @@ fn only_a_trusted_signature_yields_a_payload() {
     );
 }
 
+/// Fails if the additional signature of a stranger makes that of a trusted key invalid.
 #[test]
 fn additional_signature_of_stranger_does_no_harm() {
     let (mine, other) = (signed(1), signed(9));
@@ -121,6 +125,7 @@ fn additional_signature_of_stranger_does_no_harm() {
     assert_eq!(file().verify(&both, TYPE).unwrap().payload, b"hello");
 }
 
+/// Fails if a key counts before its term, at the end of it, or for another archive.
 #[test]
 fn key_counts_for_its_archive_and_term() {
     let (trust, envelope) = (file(), signed(1));

@@ -72,6 +72,7 @@ fn groups(list: impl IntoIterator<Item = u64>) -> Groups {
     groups
 }
 
+/// Fails if a good group is called damaged at some size of the file, or a byte is read twice or not at all.
 #[test]
 fn good_files_of_every_shape_are_intact() {
     for size in EDGES {
@@ -100,6 +101,7 @@ fn good_files_of_every_shape_are_intact() {
     }
 }
 
+/// Fails if a flipped bit is not found, or another group or the outboard is blamed for it.
 #[test]
 fn one_flipped_bit_names_its_group_only() {
     for size in EDGES.into_iter().filter(|size| *size > 0) {
@@ -120,6 +122,7 @@ fn one_flipped_bit_names_its_group_only() {
     }
 }
 
+/// Fails if a flipped, cut or foreign outboard makes good data pass for damaged, or passes for good.
 #[test]
 fn a_rotten_outboard_never_blames_good_data() {
     for size in [G + 1, 3 * G, 5 * G + 7, 130 * G] {
@@ -153,6 +156,7 @@ fn a_rotten_outboard_never_blames_good_data() {
     }
 }
 
+/// Fails if a flipped bit in the outboard hides one in the data, or makes good groups pass for damaged.
 #[test]
 fn outboard_flip_hides_no_data_flip() {
     for count in [2, 3, 7, 12, 70] {
@@ -178,6 +182,7 @@ fn outboard_flip_hides_no_data_flip() {
     }
 }
 
+/// Fails if a wrong group passes when data and outboard are both damaged, or a file with good data is called damaged.
 #[test]
 fn whatever_is_damaged_nothing_wrong_passes() {
     let file = stored(150 * G + 77, 5);
@@ -223,6 +228,7 @@ fn whatever_is_damaged_nothing_wrong_passes() {
     }
 }
 
+/// Fails if groups that cannot be proven without an outboard pass for good.
 #[test]
 fn without_an_outboard_unproven_is_damaged() {
     let file = stored(70 * G, 6);
@@ -233,6 +239,7 @@ fn without_an_outboard_unproven_is_damaged() {
     );
 }
 
+/// Fails if the missing end of a short file passes for good or for unreadable, or costs the groups before it.
 #[test]
 fn a_short_file_has_lost_its_last_groups() {
     let file = stored(135 * G + 9, 7);
@@ -262,6 +269,7 @@ fn a_short_file_has_lost_its_last_groups() {
     }
 }
 
+/// Fails if a group of another file passes for good, or a good outboard is blamed for the data.
 #[test]
 fn a_file_of_garbage_is_all_damaged() {
     let file = stored(66 * G, 8);
@@ -277,6 +285,7 @@ fn a_file_of_garbage_is_all_damaged() {
     );
 }
 
+/// Fails if a bad sector is reported as wrong data, or makes the readable groups beside it unreadable.
 #[test]
 fn only_groups_that_cannot_be_read_are_unreadable() {
     let file = stored(200 * G + 1, 11);
@@ -297,6 +306,7 @@ fn only_groups_that_cannot_be_read_are_unreadable() {
     );
 }
 
+/// Fails if an outboard that cannot be read makes good data pass for damaged or unreadable, or hides damage.
 #[test]
 fn bad_sectors_under_the_outboard_blame_no_data() {
     let file = stored(1100 * G, 12);
@@ -314,6 +324,7 @@ fn bad_sectors_under_the_outboard_blame_no_data() {
     }
 }
 
+/// Fails if a walk that was stopped calls the groups damaged that it did not read, or passes for a complete one.
 #[test]
 fn a_stopped_walk_blames_nobody() {
     let file = stored(300 * G, 13);
@@ -345,6 +356,7 @@ fn a_stopped_walk_blames_nobody() {
     }
 }
 
+/// Fails if a walk tries each group of a huge announced size, or its report has an entry for each of them.
 #[test]
 fn an_announced_size_beyond_reason_ends_at_once() {
     let file = stored(G, 14);
@@ -367,6 +379,7 @@ fn an_announced_size_beyond_reason_ends_at_once() {
     );
 }
 
+/// Fails if a walk reads the data group by group or the outboard pair by pair, which costs many times the reads.
 #[test]
 fn data_is_read_in_pieces_outboard_in_blocks() {
     let file = stored(2048 * G, 15);
