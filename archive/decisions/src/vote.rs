@@ -220,6 +220,7 @@ mod tests {
         );
     }
 
+    /// Fails if one replica makes a majority by reporting its content several times.
     #[test]
     fn a_repeated_ballot_is_one_voice() {
         let repeated = [ballots(&[2]), ballots(&[2]), ballots(&[2])].concat();

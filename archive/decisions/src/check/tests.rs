@@ -94,6 +94,7 @@ fn silent(at: &str) -> Listed {
     }
 }
 
+/// Fails if a file of a silent node or of a cut listing is called missing, or unverified at a place that answered.
 #[test]
 fn the_silent_one_is_named() {
     let entries = admin(&[
@@ -131,6 +132,8 @@ fn the_silent_one_is_named() {
     );
 }
 
+/// Fails if a listing that repeats itself, is out of order or goes on behind its end is believed, or may grow without a
+/// limit.
 #[test]
 fn listing_is_disbelieved_from_its_first_lie() {
     let entries = || {
@@ -188,6 +191,7 @@ fn listing_is_disbelieved_from_its_first_lie() {
     }
 }
 
+/// Fails if files are judged by admin data that are out of order or cannot be read.
 #[test]
 fn without_the_admin_data_nothing_is_judged() {
     let listing = || {
@@ -209,6 +213,7 @@ fn without_the_admin_data_nothing_is_judged() {
     }
 }
 
+/// Fails if a row with the wrong size passes for intact or for damage, or a damaged copy passes for intact.
 #[test]
 fn contradictory_row_and_damaged_one_are_not_intact() {
     let mut groups = Groups::none();

@@ -292,6 +292,7 @@ mod tests {
         assert!(repaired > 100, "something is repaired: {repaired}");
     }
 
+    /// Fails if the text of a braked repair lacks the number of files, or the command that releases it.
     #[test]
     fn what_is_held_says_what_to_do() {
         let text = Hold::Brake {
@@ -305,6 +306,7 @@ mod tests {
         );
     }
 
+    /// Fails if adding the delay to the last time of the calendar panics, or wraps round to a time in the past.
     #[test]
     fn the_end_of_time_is_no_panic() {
         let case = Case {

@@ -140,6 +140,7 @@ fn every_world_of_three_replicas_and_three_groups() {
     assert_eq!(worlds, 2 * 1331);
 }
 
+/// Fails if bytes are copied for an anomaly that only a person can decide, for example a disputed content.
 #[test]
 fn what_people_must_decide_is_never_planned() {
     let root = Root::from_bytes([2; 32]);
@@ -164,6 +165,7 @@ fn what_people_must_decide_is_never_planned() {
     }
 }
 
+/// Fails if damaged groups beyond the end of a file count as bytes to copy.
 #[test]
 fn groups_past_the_file_end_are_not_fetched() {
     let mut groups = Groups::none();
@@ -175,6 +177,8 @@ fn groups_past_the_file_end_are_not_fetched() {
     assert_eq!(plan.bytes(SIZE), 7, "{plan:?}");
 }
 
+/// Fails if a dry run names another donor or number of bytes than the repair, or does not say what is lost or waited
+/// for.
 #[test]
 fn a_dry_run_says_how_much_would_move() {
     let text = |kind: AnomalyKind, codes| {
@@ -203,6 +207,7 @@ fn a_dry_run_says_how_much_would_move() {
     assert!(text(AnomalyKind::Missing, [8, 10, 8]).contains("wait until two"));
 }
 
+/// Fails if a missing file without bytes is never copied, because no group of it is missing.
 #[test]
 fn an_empty_file_is_copied_and_moves_nothing() {
     let patient = Patient {

@@ -233,6 +233,8 @@ mod tests {
         }
     }
 
+    /// Fails if bytes are accepted whose size, root or digest contradicts the claim, or of which a claimed digest was
+    /// not computed.
     #[test]
     fn received_bytes_are_compared_with_the_whole_claim() {
         let name = FileName::new("a.warc").unwrap();
@@ -263,6 +265,7 @@ mod tests {
         }
     }
 
+    /// Fails if merging two claims loses a digest that only one of them has.
     #[test]
     fn merging_keeps_what_either_said() {
         let merged = claim(1, Some(1), None, None).merged(&claim(1, None, Some(2), Some(3)));

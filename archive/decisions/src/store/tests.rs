@@ -44,6 +44,8 @@ const REPLIES: &[fn(usize) -> Step] = &[
     Step::Gone,
 ];
 
+/// Fails if some short order of events gives a name two contents, acknowledges a store too early, or leaves a depositor
+/// waiting.
 #[test]
 fn every_short_sequence_keeps_the_promises() {
     let mut tried = 0;
@@ -63,6 +65,7 @@ fn every_short_sequence_keeps_the_promises() {
     assert!(tried > 1_000_000);
 }
 
+/// Fails if some short order of events, after all bytes were received, frees a name that a replica may still commit.
 #[test]
 fn every_short_sequence_after_the_bytes_have_passed() {
     use Step::{AskSame, Completed, Failed, ReceivedSame};
@@ -95,7 +98,8 @@ const ORDERS: &[fn(usize) -> Step] = &[
     Step::RestoredOther,
 ];
 
-/// Explores every order of what people do to a file that is there, between all that can happen by itself.
+/// Fails if some short order of events changes a copy that no order of a person named, or copies to where one was
+/// withdrawn.
 #[test]
 fn every_short_sequence_of_what_people_do() {
     use Step::{AskOther, AskSame, Completed, Joins, Minutes, Readmitted, ReceivedSame, Restart};
@@ -119,6 +123,7 @@ fn every_short_sequence_of_what_people_do() {
     assert!(tried > 300_000);
 }
 
+/// Fails if a withdrawn copy is made again, serves as donor, keeps a file from being complete, or frees its name.
 #[test]
 fn removed_copy_is_neither_missing_nor_restored() {
     use Step::{AskSame, Completed, Joins, ReceivedSame, Restart, Restored, Wanted, Withdrawn};
@@ -174,7 +179,8 @@ fn removed_copy_is_neither_missing_nor_restored() {
     assert!(world.state.record.is_acknowledged());
 }
 
-/// The whole story of a new replica, and of one whose disk was given up.
+/// Fails if a new replica, or one whose disk was given up, is not filled from another one, or one that has the file is
+/// asked again.
 #[test]
 fn wanted_replica_gets_the_file_from_another() {
     use Step::{Absent, AskSame, Completed, Joins, ReceivedSame, Wanted, WantedElsewhere};
@@ -237,7 +243,7 @@ fn random_walks_end_well_once_the_network_works() {
     }
 }
 
-/// A name once, from the first byte to the last replica: the story the machine is for.
+/// Fails if the depositor has to wait for a replica that is down, or to store again so that this replica gets the file.
 #[test]
 fn archive_finishes_alone_while_one_replica_is_down() {
     use Step::{Absent, AskSame, Completed, Failed, Minutes, ReceivedSame};
@@ -307,6 +313,7 @@ fn lost_copy_is_made_again_from_another() {
     world.ends_well();
 }
 
+/// Fails if a second depositor is not asked for the bytes when the first is cut off, or has to begin a new upload.
 #[test]
 fn second_depositor_takes_over_from_a_cut_first() {
     let mut world = after("BB", &[Step::AskSame, Step::AskSame]);
@@ -343,6 +350,7 @@ fn admission_under_way_keeps_name_until_replica_denies() {
     );
 }
 
+/// Fails if a set of replicas is accepted in which no required one keeps the bytes, or in which one counts twice.
 #[test]
 fn replica_sets_that_risk_loss_are_refused() {
     let spec = |id: &str, kind, required| ReplicaSpec {

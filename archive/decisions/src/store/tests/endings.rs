@@ -143,7 +143,8 @@ fn file_lost_everywhere_is_accepted_from_depositor_again() {
     }
 }
 
-/// Every short sequence in which a replica is silent, after one replica has committed.
+/// Fails if some short order of events, after one replica has committed, lets the silence of another pass for absence
+/// of its copy.
 #[test]
 fn every_short_sequence_with_silence_keeps_promises() {
     use Step::{AskSame, Completed, Failed, Gone, Minutes, ReceivedSame, Restart};
