@@ -220,6 +220,7 @@ mod tests {
         }
     }
 
+    /// Fails if people are shown a range whose end is excluded, or an empty range out of an export panics.
     #[test]
     fn people_read_which_groups() {
         let mut groups = Groups::none();

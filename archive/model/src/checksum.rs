@@ -167,6 +167,7 @@ pub enum InvalidChecksum {
 mod tests {
     use super::*;
 
+    /// Fails if a root is not read as it was written, or a short text or one that is not hex passes for a root.
     #[test]
     fn a_root_reads_what_it_writes() {
         let root = Root::from_bytes([0xa5; 32]);
@@ -188,6 +189,7 @@ mod tests {
         );
     }
 
+    /// Fails if an unknown digest is written as null or zeros, or a short digest is accepted.
     #[test]
     fn digests_leave_out_what_is_not_known() {
         let digests = Digests {

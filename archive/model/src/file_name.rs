@@ -164,6 +164,7 @@ impl AsRef<str> for FileName {
 mod tests {
     use super::*;
 
+    /// Fails if a name is refused that harvesters give to their archive files.
     #[test]
     fn what_the_field_writes_passes() {
         for name in [
@@ -179,6 +180,8 @@ mod tests {
         }
     }
 
+    /// Fails if a name passes that leaves its directory, is hidden, reads as an option, or has a second spelling in
+    /// Unicode.
     #[test]
     fn each_part_of_the_rule_refuses() {
         use InvalidFileName as E;
@@ -209,6 +212,7 @@ mod tests {
         }
     }
 
+    /// Fails if a name that arrives in JSON is not checked by the rule for file names.
     #[test]
     fn a_bad_name_in_json_is_refused() {
         assert!(serde_json::from_str::<FileName>("\"ok.warc\"").is_ok());

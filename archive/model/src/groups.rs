@@ -183,6 +183,8 @@ mod tests {
         groups.iter().map(|group| 1 << group).sum()
     }
 
+    /// Fails if an operation on sets of groups gives a wrong set, or the right one in a form that compares as
+    /// different.
     #[test]
     fn every_pair_of_small_sets_obeys_set_algebra() {
         for a in 0..256 {
@@ -202,6 +204,8 @@ mod tests {
         }
     }
 
+    /// Fails if a group of which a range touches one byte is left out, or the last group reaches beyond the end of the
+    /// file.
     #[test]
     fn bytes_and_groups_meet_at_the_edges() {
         assert_eq!(count(0), 1);
@@ -220,6 +224,7 @@ mod tests {
         );
     }
 
+    /// Fails if empty, adjoining or unordered ranges are accepted, so that one set has two forms.
     #[test]
     fn json_that_is_no_set_is_refused() {
         assert_eq!(

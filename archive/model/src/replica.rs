@@ -162,6 +162,7 @@ closed_set! {
 mod tests {
     use super::*;
 
+    /// Fails if an id is accepted that is not safe in a path, in a host name or on a command line.
     #[test]
     fn ids_are_safe_everywhere() {
         for good in ["one", "kb-3", "0", &"x".repeat(64)] {
@@ -182,6 +183,7 @@ mod tests {
         }
     }
 
+    /// Fails if the error of an invalid id lacks the kind of id that was expected, or the text that was given.
     #[test]
     fn the_error_says_what_was_asked_for() {
         let error = NodeId::new("Kb 3").unwrap_err().to_string();

@@ -134,6 +134,8 @@ impl FromStr for Role {
 mod tests {
     use super::*;
 
+    /// Fails if a role is not read as it was written, or the error of an unknown role does not list those that there
+    /// are.
     #[test]
     fn a_role_is_what_its_text_says() {
         for role in Role::ALL {
@@ -148,6 +150,7 @@ mod tests {
         }
     }
 
+    /// Fails if a role includes another one than reader, or reading is given to a role that shall not have it.
     #[test]
     fn only_readers_are_included_in_other_roles() {
         for (holder, needed) in Role::ALL
