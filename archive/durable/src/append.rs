@@ -63,6 +63,7 @@ mod tests {
         assert_eq!(std::fs::read(&path).unwrap(), b"one\ntwo\n");
     }
 
+    /// Fails if bytes that are appended after a cut go to the old end of the file, behind a hole.
     #[test]
     fn crash_remains_are_cut_and_written_anew() {
         let directory = tempfile::tempdir().unwrap();

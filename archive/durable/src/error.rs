@@ -90,6 +90,8 @@ impl DiskError {
 mod tests {
     use super::*;
 
+    /// Fails if a full disk, a taken name or an unreadable file takes the disk offline, or a failed write or sync does
+    /// not.
     #[test]
     fn failed_sync_blames_disk_but_full_disk_not() {
         let severity =
@@ -109,6 +111,8 @@ mod tests {
         }
     }
 
+    /// Fails if too many open files or a lack of memory pass for a fault of the disk, or a fault of the disk for such a
+    /// lack.
     #[test]
     fn lack_of_the_process_is_no_disk_fault() {
         let is_exhausted =

@@ -137,6 +137,7 @@ pub fn unfinished(path: &Path) -> PathBuf {
 mod tests {
     use super::*;
 
+    /// Fails if the torn file that a crash left is read, stays behind, or hinders the next replacement.
     #[test]
     fn last_write_wins_despite_a_torn_one() {
         let directory = tempfile::tempdir().unwrap();

@@ -166,6 +166,8 @@ mod tests {
         }
     }
 
+    /// Fails if a sidecar that is written anew has the signed admission in another format, or loses the fields of a
+    /// later release.
     #[test]
     fn sidecar_is_read_back_with_its_unknown_fields() {
         let text = sidecar().to_json().unwrap();
@@ -175,6 +177,7 @@ mod tests {
         assert_eq!(read.to_json().unwrap(), text);
     }
 
+    /// Fails if a sidecar is written that is too long to be read, or the longest envelope does not fit into one.
     #[test]
     fn unreadable_sidecar_is_not_written() {
         let with = |length: usize| Sidecar {
@@ -191,6 +194,7 @@ mod tests {
         ));
     }
 
+    /// Fails if a flipped bit or a cut changes what a sidecar says, and the sidecar is read nevertheless.
     #[test]
     fn every_flip_and_every_cut_is_noticed() {
         let text = sidecar().to_json().unwrap();
@@ -209,6 +213,7 @@ mod tests {
         }
     }
 
+    /// Fails if a sidecar of a later format is called damaged instead of unknown.
     #[test]
     fn a_later_format_is_refused_by_name() {
         let text = r#"{"format":"holdfast-sidecar/2","checksum":"0000000000000000000000000000000000000000000000000000000000000000","body":{}}"#;

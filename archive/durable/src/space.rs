@@ -38,6 +38,8 @@ impl Space {
 mod tests {
     use super::*;
 
+    /// Fails if the reserve of a disk counts as usable, or the usable space wraps round when less than the reserve is
+    /// free.
     #[test]
     fn the_reserve_is_not_for_use() {
         let space = Space {

@@ -119,6 +119,7 @@ impl ReadAt for UncachedFile {
 mod tests {
     use super::*;
 
+    /// Fails if a kernel without uncached reads gets other bytes, or the short last block is lost.
     #[test]
     fn file_is_read_with_and_without_direct_io() {
         let directory = tempfile::tempdir().unwrap();

@@ -273,6 +273,7 @@ mod tests {
         assert_eq!(crate::directory::list(&within).unwrap(), []);
     }
 
+    /// Fails if an older, foreign or swapped disk, or one with a damaged label, is taken for the expected one.
     #[test]
     fn every_other_disk_is_told_apart() {
         use VolumeProblem as P;

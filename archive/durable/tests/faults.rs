@@ -160,6 +160,7 @@ fn at_every_call(
     println!("{calls} calls, each failing and torn");
 }
 
+/// Fails if an exchange that stops at some system call leaves a mixed copy or none, or cannot be done again.
 #[test]
 fn crash_of_exchange_leaves_old_or_repaired_copy() {
     at_every_call(TestVolume::beside, |place, what| {
@@ -176,6 +177,7 @@ fn crash_of_exchange_leaves_old_or_repaired_copy() {
     });
 }
 
+/// Fails if a repair in place that stops at some system call leaves a mixed copy which no journal completes.
 #[test]
 fn journal_recovers_a_crashed_repair_in_place() {
     at_every_call(TestVolume::in_place, |place, what| {
@@ -200,6 +202,7 @@ fn journal_recovers_a_crashed_repair_in_place() {
     });
 }
 
+/// Fails if a cut, changed or incomplete journal is applied, or one is applied to a file that has a second name.
 #[test]
 fn a_journal_counts_only_whole() {
     let _one = ONE_AT_A_TIME.lock();
@@ -245,6 +248,7 @@ fn a_journal_counts_only_whole() {
     );
 }
 
+/// Fails if an outboard is computed from damaged data, or a failure leaves a torn outboard or none.
 #[test]
 fn an_outboard_is_rebuilt_from_good_data_only() {
     let _one = ONE_AT_A_TIME.lock();
@@ -289,6 +293,8 @@ fn an_outboard_is_rebuilt_from_good_data_only() {
     );
 }
 
+/// Fails if one name with an unreadable inode takes the disk offline, or a disk on which every change fails stays
+/// online.
 #[test]
 fn bad_inode_of_a_name_blames_no_disk() {
     let _one = ONE_AT_A_TIME.lock();

@@ -133,6 +133,8 @@ impl Survey {
 mod tests {
     use super::*;
 
+    /// Fails if adopting a file changes or replaces the file, or the remains of a survey that a crash ended stop the
+    /// next one.
     #[test]
     fn surveyed_file_gets_its_companions_and_stays_unchanged() {
         let directory = tempfile::tempdir().unwrap();

@@ -42,6 +42,7 @@ impl TestVolume {
     }
 }
 
+/// Fails if a published file can be written, lacks its outboard, or keeps its unfinished name in `incoming/`.
 #[test]
 fn published_file_is_whole_and_read_only() {
     use std::os::unix::fs::PermissionsExt;
@@ -67,6 +68,7 @@ fn published_file_is_whole_and_read_only() {
     }
 }
 
+/// Fails if an upload replaces a file whose sidecar is lost.
 #[test]
 fn a_taken_name_is_never_replaced() {
     let place = TestVolume::new();
@@ -79,6 +81,7 @@ fn a_taken_name_is_never_replaced() {
     assert_eq!(std::fs::read(&target.file).unwrap(), b"first");
 }
 
+/// Fails if a resumed upload keeps a part of a group that may be torn, or its hash misses the bytes that it has.
 #[test]
 fn cut_upload_goes_on_at_a_whole_group() {
     let place = TestVolume::new();
@@ -110,6 +113,7 @@ fn cut_upload_goes_on_at_a_whole_group() {
     assert_eq!(std::fs::read(&target.file).unwrap(), bytes);
 }
 
+/// Fails if bytes that changed on the disk after they were hashed are published.
 #[test]
 fn bytes_changed_on_the_medium_are_not_published() {
     use std::os::unix::fs::FileExt;
@@ -128,6 +132,7 @@ fn bytes_changed_on_the_medium_are_not_published() {
     assert!(matches!(sealed.verify(), Err(None)));
 }
 
+/// Fails if resuming an upload that a crash ended during its publication truncates the published file.
 #[test]
 fn published_file_is_not_truncated_through_other_name() {
     let place = TestVolume::new();
