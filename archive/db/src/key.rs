@@ -315,6 +315,7 @@ mod tests {
         all
     }
 
+    /// Fails if the bytes of numbers sort in another order than the numbers, for example the negative ones last.
     #[test]
     fn numbers_and_arrays_sort_as_their_bytes() {
         check(&[0_u8, 1, 127, 128, 255]);
@@ -325,11 +326,14 @@ mod tests {
         check(&[[0_u8, 0], [0, 255], [1, 0], [255, 255]]);
     }
 
+    /// Fails if a text with a zero byte sorts at another place, or the encoding of one text is the beginning of
+    /// another.
     #[test]
     fn every_short_text_sorts_as_its_bytes() {
         check(&texts());
     }
 
+    /// Fails if a later component of a tuple decides the order although an earlier one differs.
     #[test]
     fn tuples_sort_component_by_component() {
         let short: Vec<String> = texts()
@@ -358,6 +362,8 @@ mod tests {
         check(&nested);
     }
 
+    /// Fails if the encoded first components are not the beginning of the key, so that a scan of the prefix finds
+    /// nothing.
     #[test]
     fn a_prefix_is_where_the_key_begins() {
         let mut prefix = Vec::new();
@@ -366,6 +372,7 @@ mod tests {
         assert!(!to_bytes(&("a".to_owned(), 8_u64, "x".to_owned())).starts_with(&prefix));
     }
 
+    /// Fails if a cut number, an unknown escape, or bytes behind a key are read as a key.
     #[test]
     fn bytes_that_are_no_key_are_refused() {
         assert_eq!(u64::decode_last(&[0; 9]), Err(InvalidKey::Trailing(1)));
@@ -386,6 +393,8 @@ mod tests {
         );
     }
 
+    /// Fails if the encoding of a type that is kept as text changes, alone or within a tuple, and old rows are not
+    /// found.
     #[test]
     fn a_type_with_a_text_is_a_key() {
         use std::net::Ipv4Addr;

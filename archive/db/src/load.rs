@@ -98,6 +98,7 @@ mod tests {
         load
     }
 
+    /// Fails if a finished load lacks rows after the database was closed, or passes for damage.
     #[test]
     fn a_finished_load_is_all_there() {
         let memory = Memory::new().unwrap();
@@ -128,6 +129,7 @@ mod tests {
         load.finish().unwrap();
     }
 
+    /// Fails if a database opens in which a load was not finished, or a second load hides the first.
     #[test]
     fn a_load_that_was_cut_off_is_damage() {
         let memory = Memory::new().unwrap();

@@ -129,6 +129,8 @@ impl Options {
 mod tests {
     use super::*;
 
+    /// Fails if a migration runs on another version than that for which it was written, or a version without one is
+    /// accepted.
     #[test]
     fn migrations_count_back_from_the_current_version() {
         let options = Options::new("catalog", 3, &[]).migration(|_| Ok(()));

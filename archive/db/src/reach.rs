@@ -48,6 +48,8 @@ impl FromStr for Reach {
 mod tests {
     use super::*;
 
+    /// Fails if the number or the identity of a point is lost when the point is written and read, or a text without a
+    /// number passes.
     #[test]
     fn text_says_what_it_was_made_from() {
         for identity in [None, Some("8d1f6a4c".to_owned())] {

@@ -156,6 +156,8 @@ mod tests {
         );
     }
 
+    /// Fails if a cut value, or one with bytes behind it, is read, or memory is allocated for a length before it is
+    /// checked.
     #[test]
     fn cut_long_and_flipped_values_are_errors() {
         let bytes = encode(&New {
@@ -179,6 +181,8 @@ mod tests {
         );
     }
 
+    /// Fails if a row is written that cannot be read: the format has no names, and a field that is left out shifts the
+    /// others.
     #[test]
     fn a_type_that_skips_fields_is_never_written() {
         #[derive(Serialize, Deserialize)]

@@ -7,6 +7,7 @@ use tempfile::TempDir;
 
 use crate::files::{Rows, assert_damaged, committed, crash_image, files, options, rows, value};
 
+/// Fails if a crash at the beginning of a creation leaves a directory that can never be opened.
 #[test]
 fn a_creation_that_was_cut_off_goes_on() {
     let (_directory, path, database, _) = committed(0);
@@ -77,6 +78,7 @@ fn other_name_or_version_is_refused_and_unchanged() {
     ));
 }
 
+/// Fails if a database of another program is opened, or changed before it is refused.
 #[test]
 fn somebody_elses_database_is_refused() {
     let directory = TempDir::new().unwrap();
@@ -199,6 +201,7 @@ fn database_of_before_a_rebuild_is_refused() {
     assert!(Database::open(&older, &options().reaches(before)).is_ok());
 }
 
+/// Fails if a batch that one of many threads committed is missing in one of its tables after a crash.
 #[test]
 fn batches_of_many_threads_are_whole() {
     let (_directory, path, database, _) = committed(0);

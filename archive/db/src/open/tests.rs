@@ -73,6 +73,7 @@ fn closed_log_that_was_cut_is_damage() {
     }
 }
 
+/// Fails if two live logs that are whole pass for damage, or the rows of one are lost.
 #[test]
 fn two_whole_logs_open() {
     let directory = tempfile::tempdir().unwrap();

@@ -37,6 +37,8 @@ fn keys(rows: Result<Rows<'_, (String, u64), String>, DbError>) -> Vec<(String, 
     rows.unwrap().map(|row| row.unwrap().0).collect()
 }
 
+/// Fails if rows are listed in another order than that of their keys, or the row beside an absent key is returned for
+/// it.
 #[test]
 fn rows_come_in_the_order_of_their_keys() {
     let (_database, names) = filled();
@@ -108,6 +110,7 @@ fn skip_goes_on_at_the_key_or_behind() {
     }
 }
 
+/// Fails if the rows of a longer text are listed under its beginning, or rows are left out, in either direction.
 #[test]
 fn a_prefix_has_its_own_rows_only() {
     let (_database, names) = filled();
@@ -231,6 +234,7 @@ fn unreadable_row_is_an_error_in_its_place() {
     }
 }
 
+/// Fails if a batch of one database writes through a table of another one, or an undeclared table can be used.
 #[test]
 fn a_table_of_another_database_is_refused() {
     let (database, names) = open();
