@@ -252,6 +252,8 @@ fn strings(value: &Value, key: &str) -> Result<BTreeSet<String>> {
 mod tests {
     use super::*;
 
+    /// Fails if a block of arrows that is absent, not closed, or names a crate twice is read as a graph: its rule would
+    /// then check too little.
     #[test]
     fn a_block_is_read_or_refused() {
         let graph = read_block(

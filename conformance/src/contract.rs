@@ -125,6 +125,7 @@ mod tests {
         std::future::ready(Err(anyhow!("so it was seen"))).await
     }
 
+    /// Fails if a suite counts a broken promise among those that are kept, or does not say which promise is broken.
     #[tokio::test]
     async fn a_broken_promise_names_itself() {
         let mut outcome = Outcome::default();

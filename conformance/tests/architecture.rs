@@ -89,6 +89,8 @@ fn beyond(graph: &Graph, other: &Graph) -> Vec<String> {
     found
 }
 
+/// Fails if a crate depends on another one without an arrow in `ARCHITECTURE.md`, or an arrow there is no dependency
+/// any more.
 #[test]
 fn the_arrows_are_as_drawn() {
     let (drawn, found) = (block("arrows"), arrows());
@@ -102,6 +104,8 @@ fn the_arrows_are_as_drawn() {
     );
 }
 
+/// Fails if the archive depends on the harvester, the index or the viewer, a part on another part, or any crate on
+/// `testing`, `conformance` or `tools-cli`.
 #[test]
 fn no_arrow_leads_up_or_across() {
     let mut wrong = Vec::new();
@@ -131,6 +135,7 @@ fn no_arrow_leads_up_or_across() {
     );
 }
 
+/// Fails if a crate has another name than its folder, so that the name in an error message does not lead to the code.
 #[test]
 fn a_crate_is_named_after_its_folder() {
     let mut wrong = Vec::new();
@@ -150,6 +155,8 @@ fn a_crate_is_named_after_its_folder() {
     );
 }
 
+/// Fails if an outside crate that `ARCHITECTURE.md` leaves to one crate is used by a second one, or is listed for a
+/// crate that does not use it.
 #[test]
 fn outside_crates_are_named_only_where_listed() {
     let drawn = block("outside");
@@ -174,6 +181,7 @@ fn outside_crates_are_named_only_where_listed() {
     );
 }
 
+/// Fails if a feature of some dependency puts an asynchronous runtime under a crate that must not await.
 #[test]
 fn crates_that_cannot_await_have_no_runtime() {
     let metadata = Metadata::read().unwrap();
@@ -326,6 +334,8 @@ fn nothing_under_viewer_is_an_http_client() {
     );
 }
 
+/// Fails if a dependency under a licence that is not on the list gets in, or one half of `MIT AND AGPL-3.0-only` is
+/// enough to pass.
 #[test]
 fn every_licence_is_on_the_list() {
     let packages = Metadata::read().unwrap().resolved().unwrap();
@@ -371,6 +381,8 @@ fn every_licence_is_on_the_list() {
     );
 }
 
+/// Fails if one crate selects other features below `librocksdb-sys` than the workspace does: RocksDB's C++ is then
+/// compiled a second time.
 #[test]
 fn rocksdb_is_compiled_once_whatever_is_selected() {
     let everything = cargo::features_under("librocksdb-sys", &["--workspace"]).unwrap();

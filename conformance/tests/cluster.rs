@@ -61,6 +61,8 @@ fn completed(status: &FileStatus) -> usize {
         .count()
 }
 
+/// Fails if a receipt names a replica that cannot list and deliver the file, or if other bytes under the same name are
+/// stored over it.
 #[test]
 fn what_is_stored_is_everywhere_and_for_ever() {
     on_a_cluster(async |cluster: &mut Cluster| {
@@ -117,6 +119,8 @@ fn what_is_stored_is_everywhere_and_for_ever() {
     });
 }
 
+/// Fails if a store is acknowledged without a required node, if the files of that node are then listed as missing, or
+/// if its copy is not made unasked when the node is back.
 #[test]
 fn absent_node_is_named_and_later_made_good() {
     on_a_patient_cluster(async |cluster: &mut Cluster| {
@@ -173,6 +177,8 @@ fn absent_node_is_named_and_later_made_good() {
     });
 }
 
+/// Fails if a depositor who stores a file again has to wait out the pause that the repository makes between its own
+/// attempts.
 #[test]
 fn repeated_store_does_not_wait_for_the_pause() {
     on_a_cluster(async |cluster: &mut Cluster| {
@@ -192,6 +198,8 @@ fn repeated_store_does_not_wait_for_the_pause() {
     });
 }
 
+/// Fails if a reader gets a damaged byte, if two copies with damage in different groups do not make a whole one, or if
+/// a lost group takes the bytes around it along.
 #[test]
 fn flipped_bits_are_harmless_unless_in_both_copies() {
     on_a_cluster(async |cluster: &mut Cluster| {
@@ -240,6 +248,8 @@ fn flipped_bits_are_harmless_unless_in_both_copies() {
     });
 }
 
+/// Fails if a monitor that has just started, and knows none of its nodes yet, gives a listing without their files and
+/// calls it complete.
 #[test]
 fn monitor_restart_never_makes_a_file_disappear() {
     on_a_cluster(async |cluster: &mut Cluster| {
@@ -334,6 +344,8 @@ async fn assert_only(cluster: &Cluster, name: &FileName, bytes: &[u8]) {
     .await;
 }
 
+/// Fails if a client gives up a store because the repository restarts in its middle, or if the broken stream leaves
+/// bytes behind.
 #[test]
 fn store_survives_restart_of_the_repository() {
     on_a_cluster(async |cluster: &mut Cluster| {
@@ -358,6 +370,7 @@ fn store_survives_restart_of_the_repository() {
     });
 }
 
+/// Fails if a file whose depositor gave up is listed or can be read, or if its name cannot be stored afterwards.
 #[test]
 fn abandoned_store_shows_nothing_and_can_be_repeated() {
     on_a_cluster(async |cluster: &mut Cluster| {

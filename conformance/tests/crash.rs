@@ -2,6 +2,8 @@
 //!
 //! The node runs in a child process, `crash_node`. The death of a process does not touch the page cache, so these
 //! machines live in memory where they can; [`power`] cuts the power of a real file system.
+//!
+//! It is over 450 lines because every fault is followed by the same look at the machine.
 
 #![expect(
     clippy::panic,
@@ -289,6 +291,8 @@ fn manifests_say_what_is_there(machine: &Machine, what: &str) {
     assert_eq!(machine.manifest_lines().unwrap(), expected, "{what}");
 }
 
+/// Fails if a node acknowledges a file before the last call that makes the file durable, or if its death between two
+/// calls leaves a short file under a final name.
 #[test]
 fn death_at_any_call_leaves_nothing_broken() {
     Base::new().at_every_call("abort", |case| {
@@ -302,6 +306,7 @@ fn death_at_any_call_leaves_nothing_broken() {
     });
 }
 
+/// Fails if a file, sidecar or manifest of which only a part was written is believed after a restart.
 #[test]
 fn death_within_any_write_leaves_nothing_broken() {
     Base::new().at_every_call("torn", |case| {
@@ -315,6 +320,8 @@ fn death_within_any_write_leaves_nothing_broken() {
     });
 }
 
+/// Fails if a file is acknowledged although a sync failed, or if a restart makes a volume whose sync failed usable
+/// again.
 #[test]
 fn io_error_loses_nothing_and_failed_sync_poisons() {
     Base::new().at_every_call("eio", |case| {
@@ -338,6 +345,8 @@ fn io_error_loses_nothing_and_failed_sync_poisons() {
     });
 }
 
+/// Fails if a single `ENOSPC`, at any call, takes the whole volume offline, or leaves a remnant that keeps the name
+/// from being stored later.
 #[test]
 fn disk_that_was_full_once_stays_online() {
     Base::new().at_every_call("enospc", |case| {
@@ -347,6 +356,8 @@ fn disk_that_was_full_once_stays_online() {
     });
 }
 
+/// Fails if a disk that is full from some call on is taken for a broken one, or if a store that ran into it costs an
+/// acknowledged file.
 #[test]
 fn a_disk_that_stays_full_is_refused_cleanly() {
     from_here("enospc-from", |case| {
@@ -354,6 +365,8 @@ fn a_disk_that_stays_full_is_refused_cleanly() {
     });
 }
 
+/// Fails if a disk that fails from some call on does not poison its volume, or lacks an acknowledged file once it works
+/// again.
 #[test]
 fn revived_disk_has_all_acknowledged_files() {
     from_here("eio-from", |case| {
@@ -385,6 +398,8 @@ fn from_here(fault: &str, check: impl Fn(&Case<'_>)) {
     }
 }
 
+/// Fails if a node that dies while it rebuilds its catalog or a manifest does not start again, or lists less than it
+/// has.
 #[test]
 fn node_that_dies_while_starting_starts_again() {
     at_every_call_of_a_start("abort", |case| {
@@ -392,6 +407,8 @@ fn node_that_dies_while_starting_starts_again() {
     });
 }
 
+/// Fails if a node that finds its disk full while it starts takes the volume offline, or keeps a catalog that lacks
+/// files.
 #[test]
 fn disk_full_at_start_stays_online() {
     at_every_call_of_a_start("enospc", |case| {

@@ -142,6 +142,8 @@ fn each_input(target: &Target, mutations: u64, run: impl Fn(&[u8])) {
     run(&vec![b' '; 100_000]);
 }
 
+/// Fails if a parser of outside input panics, never returns, or breaks a rule of its fuzz target for some mutation of
+/// good input.
 #[test]
 fn hostile_input_from_outside_is_no_panic() {
     std::thread::scope(|scope| {
@@ -151,6 +153,7 @@ fn hostile_input_from_outside_is_no_panic() {
     });
 }
 
+/// Fails if a file on a node's disk that was cut, flipped or spliced makes the node panic or hang, or is believed.
 #[test]
 fn hostile_bytes_on_disk_are_no_panic() {
     // The targets of a node write, and sync what they write.
@@ -159,6 +162,8 @@ fn hostile_bytes_on_disk_are_no_panic() {
     }
 }
 
+/// Fails if a parser is tested with mutations here but cannot be fuzzed further, since its executable or its `[[bin]]`
+/// is missing.
 #[test]
 fn every_target_can_be_fuzzed() {
     let files = tree::files().unwrap();
@@ -182,6 +187,7 @@ fn every_target_can_be_fuzzed() {
     }
 }
 
+/// Fails if inputs that fuzzing has found are kept under a name that no target has, so that they are never run again.
 #[test]
 fn kept_fuzzing_inputs_have_targets_and_tool_format() {
     let mut names = BTreeSet::new();

@@ -244,6 +244,8 @@ fn public_errors_without_words_are_found() {
     }
 }
 
+/// Fails if a line has a phrase that a reader must decode, or a doc comment opens with a relative clause in place of a
+/// subject.
 #[test]
 fn lines_use_plain_words() {
     assert_none(
@@ -256,6 +258,7 @@ fn lines_use_plain_words() {
     );
 }
 
+/// Fails if a doc comment opens with a pronoun, so that a reader has to look elsewhere for its noun.
 #[test]
 fn docs_name_their_subject() {
     let found: Vec<String> = sources().iter().flat_map(orphaned_docs).collect();
@@ -265,6 +268,7 @@ fn docs_name_their_subject() {
     );
 }
 
+/// Fails if a type is named with a participle or a pronoun alone, which does not say what a value of it holds.
 #[test]
 fn types_are_nouns() {
     assert_none(
@@ -273,12 +277,14 @@ fn types_are_nouns() {
     );
 }
 
+/// Fails if a test is named with a sentence of more than eight words.
 #[test]
 fn test_names_are_short() {
     let found: Vec<String> = sources().iter().flat_map(long_test_names).collect();
     assert_none(&found, "subject, condition, result, in at most eight words");
 }
 
+/// Fails if a public function returns a `Result`, and neither its comment nor its module says when that is an error.
 #[test]
 fn public_functions_say_their_errors() {
     let found: Vec<String> = sources().iter().flat_map(silent_errors).collect();

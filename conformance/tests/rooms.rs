@@ -119,6 +119,7 @@ fn modules_without_a_name_are_found() {
     assert_eq!(unnamed_modules(&root), ["five"]);
 }
 
+/// Fails if a crate, without its tests, has grown beyond 80 files or 12,000 lines: more than a reader can keep in mind.
 #[test]
 fn crates_are_small() {
     let mut sizes: BTreeMap<String, CrateSize> = BTreeMap::new();
@@ -141,6 +142,7 @@ fn crates_are_small() {
     );
 }
 
+/// Fails if a module was added to a crate, and the list of rooms at the head of its `lib.rs` was forgotten.
 #[test]
 fn rooms_are_named_in_the_head() {
     let files = tree::files().unwrap().into_iter();

@@ -51,6 +51,7 @@ fn has_word(text: &str, word: &str) -> bool {
     })
 }
 
+/// Fails if the search for words accuses `prefix` of containing `fix`, or does not see a word between brackets.
 #[test]
 fn words_are_told_from_parts_of_words() {
     for (text, expected) in [
@@ -64,6 +65,7 @@ fn words_are_told_from_parts_of_words() {
     }
 }
 
+/// Fails if a Rust file begins with code, so that a reader must find out alone what the file owns.
 #[test]
 fn every_file_says_first_what_it_owns() {
     let silent: Vec<_> = rust()
@@ -76,6 +78,7 @@ fn every_file_says_first_what_it_owns() {
     );
 }
 
+/// Fails if a module was put into a `mod.rs`, a name that does not tell one module from another.
 #[test]
 fn modules_are_files_of_their_name() {
     let wrong: Vec<_> = rust()
@@ -88,6 +91,7 @@ fn modules_are_files_of_their_name() {
     );
 }
 
+/// Fails if a file has grown beyond 450 lines without a reason to hold more than one idea.
 #[test]
 fn long_files_say_why() {
     let too_long = |file: &File| {
@@ -103,6 +107,7 @@ fn long_files_say_why() {
     );
 }
 
+/// Fails if a comment puts work off without the number of an issue, so that nobody is reminded of the work.
 #[test]
 fn what_is_left_to_do_has_an_issue() {
     let words = [
@@ -148,6 +153,8 @@ pub(crate) fn is_door(path: &str) -> bool {
     }
 }
 
+/// Fails if code that decides works on messages of the wire, in which any field may hold nonsense, in place of types of
+/// the model.
 #[test]
 fn the_wire_stops_at_the_door() {
     for (path, expected) in [
@@ -195,6 +202,7 @@ fn the_wire_stops_at_the_door() {
     );
 }
 
+/// Fails if a file or folder has a name that fits any code, `helpers` for example.
 #[test]
 fn names_say_what_is_in_a_file() {
     let mut wrong = BTreeSet::new();
@@ -212,6 +220,7 @@ fn names_say_what_is_in_a_file() {
     );
 }
 
+/// Fails if a path that only the author's machine has, or the host of a package registry, got into a file.
 #[test]
 fn no_file_names_the_machine_of_its_author() {
     // In two halves, so that this file does not accuse itself.

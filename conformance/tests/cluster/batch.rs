@@ -188,6 +188,8 @@ pub(super) async fn files_on_two_nodes(
     files
 }
 
+/// Fails if a job over two nodes skips, repeats or reorders lines of what one machine gives, or if one id can stand for
+/// two jobs.
 #[test]
 fn two_nodes_give_what_one_machine_gives() {
     on_a_cluster(async |cluster: &mut Cluster| {
@@ -243,6 +245,7 @@ fn two_nodes_give_what_one_machine_gives() {
     });
 }
 
+/// Fails if a job that could not ask a node calls itself done, or does not name the files that were not read.
 #[test]
 fn batch_without_a_node_is_partial() {
     on_a_cluster(async |cluster: &mut Cluster| {
@@ -311,6 +314,8 @@ fn job_out_of_time_names_unread_files() {
     });
 }
 
+/// Fails if the bytes of a damaged group are given to the program of a job, or if one such group costs the records
+/// beyond it.
 #[test]
 fn damage_is_reported_and_never_read_as_data() {
     on_a_cluster(async |cluster: &mut Cluster| {
@@ -355,6 +360,8 @@ fn damage_is_reported_and_never_read_as_data() {
     });
 }
 
+/// Fails if an endless component cannot be cancelled, holds up other jobs of its node, or computes beyond the time that
+/// it has for a file.
 #[test]
 fn component_runs_on_every_node_until_cancelled() {
     on_a_cluster(async |cluster: &mut Cluster| {
@@ -422,6 +429,7 @@ fn component_runs_on_every_node_until_cancelled() {
     });
 }
 
+/// Fails if a job that is under way when a part restarts is lost, or then lacks a file or has one twice.
 #[test]
 fn batch_job_continues_after_every_part_restarts() {
     on_a_cluster(async |cluster: &mut Cluster| {
@@ -456,6 +464,8 @@ fn batch_job_continues_after_every_part_restarts() {
     });
 }
 
+/// Fails if a job with an unknown program, argument or replica is accepted, or is refused without the word that is
+/// wrong.
 #[test]
 fn unrunnable_job_is_refused_with_remedy() {
     on_a_cluster(async |cluster: &mut Cluster| {

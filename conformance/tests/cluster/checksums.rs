@@ -16,6 +16,8 @@ use super::visits::{get, list, name, noise, root, store};
 use super::world::{CHECKSUMS, Cluster, on_a_cluster, on_a_patient_cluster};
 use super::{SIZE, completed};
 
+/// Fails if the checksum replica is left out of receipts or the status, claims to have bytes, or forgets its checksums
+/// at a restart.
 #[test]
 fn checksum_replica_acts_like_others_without_bytes() {
     on_a_cluster(async |cluster: &mut Cluster| {
@@ -61,6 +63,8 @@ fn checksum_replica_acts_like_others_without_bytes() {
     });
 }
 
+/// Fails if a store is acknowledged without the checksum replica, or if that replica does not get the checksum unasked
+/// when it is back.
 #[test]
 fn absent_checksum_replica_is_reported_and_later_completed() {
     on_a_patient_cluster(async |cluster: &mut Cluster| {
@@ -98,6 +102,8 @@ fn absent_checksum_replica_is_reported_and_later_completed() {
     });
 }
 
+/// Fails if the checksum replica gives out other admissions than were signed, from which the admin data would be
+/// restored wrongly.
 #[test]
 fn its_admissions_say_again_what_was_decided() {
     on_a_cluster(async |cluster: &mut Cluster| {
@@ -146,6 +152,7 @@ fn its_admissions_say_again_what_was_decided() {
     });
 }
 
+/// Fails if a call of the checksum replica lets in a role that the rules do not name, or turns away one that they do.
 #[test]
 fn checksum_replica_answers_only_roles_in_the_rules() {
     on_a_cluster(async |cluster: &mut Cluster| {

@@ -44,6 +44,8 @@ impl SuiteResults {
     }
 }
 
+/// Fails if the archive over the wire, a monitor or the checksum replica breaks a promise of the trait that it
+/// implements.
 #[test]
 fn contracts() {
     on_a_cluster(async |cluster: &mut Cluster| {
@@ -108,6 +110,8 @@ fn foreman<'a>(
     }
 }
 
+/// Fails if the archive in memory behaves otherwise than the real one, so that what is tested against it proves
+/// nothing.
 #[tokio::test]
 async fn the_archive_in_memory_keeps_the_contract() {
     let mut said = SuiteResults::default();
@@ -125,6 +129,8 @@ async fn the_archive_in_memory_keeps_the_contract() {
     said.check();
 }
 
+/// Fails if one of the sources of bytes ends early or shifts what it reads: around a boundary of 4096 bytes when the
+/// cache is bypassed.
 #[test]
 #[expect(clippy::disallowed_methods, reason = "a test makes a file")]
 fn everything_that_is_read_from_reads_alike() {
@@ -150,6 +156,7 @@ fn everything_that_is_read_from_reads_alike() {
     said.check();
 }
 
+/// Fails if a promise was written and is called nowhere, so that no implementation is held to it.
 #[test]
 fn every_promise_of_a_suite_is_run() {
     let files = tree::files().unwrap();

@@ -22,6 +22,8 @@ async fn until(cluster: &Cluster, part: &str, series: &str, is_so: impl Fn(i64) 
     .await;
 }
 
+/// Fails if a store or a refusal is not counted where operators look for it, or if a volume that is gone reports that
+/// it has no free space.
 #[test]
 fn what_happens_is_counted() {
     on_a_cluster(async |cluster: &mut Cluster| {

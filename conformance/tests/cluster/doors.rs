@@ -73,6 +73,7 @@ pub(super) async fn call(channel: Channel, path: &str) -> Result<(), Status> {
     answers.message().await.map(|_answer| ())
 }
 
+/// Fails if a call was added without a rule, lets in a role that the rules do not name, or turns away one that they do.
 #[test]
 fn every_call_admits_only_roles_in_the_rules() {
     on_a_cluster(async |cluster: &mut Cluster| {
@@ -112,6 +113,8 @@ fn every_call_admits_only_roles_in_the_rules() {
     });
 }
 
+/// Fails if a harvester can read, list, or ask about the file of another harvester, or if a reader, an operator or a
+/// node can store.
 #[test]
 fn a_harvester_puts_in_and_takes_nothing_out() {
     on_a_cluster(async |cluster: &mut Cluster| {
@@ -147,6 +150,8 @@ fn a_harvester_puts_in_and_takes_nothing_out() {
     });
 }
 
+/// Fails if a part lets in a caller without a certificate, or believes another authority that merely calls its
+/// environment the same.
 #[test]
 fn caller_without_certificate_of_environment_is_refused() {
     on_a_cluster(async |cluster: &mut Cluster| {

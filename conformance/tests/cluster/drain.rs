@@ -100,6 +100,8 @@ async fn trail(cluster: &Cluster) -> Vec<(String, String)> {
     lines
 }
 
+/// Fails if a drain puts a copy aside before another place has it whole, copies a damaged one, or does not continue
+/// after a restart of the repository.
 #[test]
 fn drained_node_moves_all_copies_to_the_other() {
     on_a_cluster(async |cluster: &mut Cluster| {
@@ -228,6 +230,8 @@ fn drained_node_moves_all_copies_to_the_other() {
     });
 }
 
+/// Fails if a drain puts copies aside for which no other place has room, or waits without saying that room is what it
+/// lacks.
 #[test]
 fn drain_without_room_keeps_copies_and_says_so() {
     on_a_cluster(async |cluster: &mut Cluster| {

@@ -86,6 +86,8 @@ async fn assert_nothing(cluster: &Cluster) {
     }
 }
 
+/// Fails if bytes that differ from the announced size or digest are stored, or if their refusal keeps the name from the
+/// right bytes.
 #[test]
 fn mismatched_upload_is_refused_and_leaves_nothing() {
     on_a_cluster(async |cluster: &mut Cluster| {
@@ -162,6 +164,7 @@ fn mismatched_upload_is_refused_and_leaves_nothing() {
     });
 }
 
+/// Fails if a depositor who goes on sending beyond the announced size is listened to.
 #[test]
 fn an_endless_stream_is_ended() {
     on_a_cluster(async |cluster: &mut Cluster| {
@@ -183,6 +186,7 @@ fn an_endless_stream_is_ended() {
     });
 }
 
+/// Fails if a file of no bytes cannot be stored and read, or if nobody is told of a name that differs in case only.
 #[test]
 fn empty_file_is_stored_and_similar_names_reported() {
     on_a_cluster(async |cluster: &mut Cluster| {
@@ -213,6 +217,8 @@ async fn trail(cluster: &Cluster, file: &str) -> Vec<String> {
     lines
 }
 
+/// Fails if two depositors at once can both store other bytes under one name, or if the trail does not tell of the one
+/// who lost.
 #[test]
 fn one_name_twice_at_once_is_bound_once() {
     on_a_cluster(async |cluster: &mut Cluster| {

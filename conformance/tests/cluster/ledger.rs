@@ -47,6 +47,8 @@ async fn names(cluster: &Cluster) -> Vec<String> {
     entries.iter().map(|entry| entry.name.to_string()).collect()
 }
 
+/// Fails if an audit log that was edited is read as if it were intact, if its lines have a hole, or if a harvester gets
+/// another one's receipt.
 #[test]
 fn trail_is_kept_and_receipts_can_be_repeated() {
     on_a_cluster(async |cluster: &mut Cluster| {
@@ -105,6 +107,8 @@ fn trail_is_kept_and_receipts_can_be_repeated() {
     });
 }
 
+/// Fails if lost admin data cannot be restored from an export in the archive, or if exports are stored though nothing
+/// has changed.
 #[test]
 fn admin_data_are_restored_from_archived_export() {
     on_a_cluster(async |cluster: &mut Cluster| {
@@ -187,6 +191,8 @@ fn admin_data_are_restored_from_archived_export() {
     });
 }
 
+/// Fails if the sidecars of the nodes are not enough to restore lost admin data, or if the trail does not say on what
+/// each file's row rests.
 #[test]
 fn admin_data_are_restored_from_sidecars_or_untouched() {
     on_a_cluster(async |cluster: &mut Cluster| {

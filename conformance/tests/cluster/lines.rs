@@ -116,6 +116,8 @@ fn assert_names_two(error: &ClientError) {
     assert!(said.contains("two:") && !said.contains("one:"), "{said}");
 }
 
+/// Fails if a line that carries nothing, or only one way, leads to a false acknowledgement, to a name with two
+/// contents, or to a copy that is never made.
 #[test]
 fn silent_line_costs_a_store_only_time() {
     on_a_cluster(async |cluster: &mut Cluster| {
@@ -155,7 +157,8 @@ fn silent_line_costs_a_store_only_time() {
     });
 }
 
-/// The line is silent until the store is given up, and the node has the file all the same.
+/// Fails if a store of which the node's last answer is lost is acknowledged all the same, or if the copy that the node
+/// has is uploaded again.
 #[test]
 fn unanswered_store_is_neither_acknowledged_nor_repeated() {
     on_a_patient_cluster(async |cluster: &mut Cluster| {
@@ -186,6 +189,7 @@ fn inode(path: &std::path::Path) -> u64 {
     std::fs::metadata(path).unwrap().ino()
 }
 
+/// Fails if a repair of which the node's answer is lost is reported as done, or cannot be ordered again afterwards.
 #[test]
 fn cut_repair_is_neither_believed_nor_wrong() {
     on_a_cluster(async |cluster: &mut Cluster| {

@@ -107,6 +107,8 @@ pub(crate) async fn until_live(cluster: &Cluster, replica: &str, count: usize) {
     .await;
 }
 
+/// Fails if the person who asked for a removal, or an officer, can approve it, or if it can be asked for without a
+/// reason or with a wrong checksum.
 #[test]
 fn nobody_destroys_alone() {
     on_a_cluster(async |cluster: &mut Cluster| {
@@ -229,6 +231,7 @@ fn nobody_destroys_alone() {
     });
 }
 
+/// Fails if an operator alone can retire a volume, or if an order to a node that does not exist is accepted.
 #[test]
 fn disk_and_node_verbs_need_operator_and_name() {
     on_a_cluster(async |cluster: &mut Cluster| {
@@ -288,6 +291,8 @@ fn replacement(name: &FileName, checksum: &[u8], data: &[u8]) -> Vec<ReplaceRequ
         .collect()
 }
 
+/// Fails if a copy is replaced by bytes without the recorded root, or by an officer who names another checksum than the
+/// copy has.
 #[test]
 fn wrong_copy_is_replaced_only_by_right_bytes() {
     on_a_cluster(async |cluster: &mut Cluster| {
@@ -326,6 +331,8 @@ fn wrong_copy_is_replaced_only_by_right_bytes() {
     });
 }
 
+/// Fails if a removed copy is then reported as missing, if the last copy can be removed as well, or if the removed one
+/// cannot be restored.
 #[test]
 fn removed_copy_is_withdrawn_until_restored() {
     on_a_cluster(async |cluster: &mut Cluster| {

@@ -160,6 +160,8 @@ async fn take_away(cluster: &mut Cluster, node: usize, replica: &str, name: &Fil
     cluster.until_all_nodes_live().await;
 }
 
+/// Fails if the files of a silent node are filed as missing, or if a file that is missing stays so after a repair was
+/// ordered.
 #[test]
 fn silence_is_never_absence_and_absence_is_mended() {
     on_a_cluster(async |cluster: &mut Cluster| {
@@ -255,6 +257,8 @@ fn silence_is_never_absence_and_absence_is_mended() {
     });
 }
 
+/// Fails if a check of one name looks at other files too, or if a name that the archive does not have is found to be in
+/// order.
 #[test]
 fn single_name_can_be_checked_and_repaired() {
     on_a_cluster(async |cluster: &mut Cluster| {
@@ -296,6 +300,8 @@ fn single_name_can_be_checked_and_repaired() {
     });
 }
 
+/// Fails if the repair of one flipped bit moves more than its group, or is not possible because the other copy has
+/// damage elsewhere.
 #[test]
 fn flipped_bit_costs_only_its_group() {
     on_a_cluster(async |cluster: &mut Cluster| {
@@ -331,6 +337,8 @@ fn flipped_bit_costs_only_its_group() {
     });
 }
 
+/// Fails if a group that is damaged in every copy is not filed as lost with its bytes, or if a repair that cannot
+/// succeed writes into a copy.
 #[test]
 fn loss_is_located_exactly_and_changes_nothing() {
     on_a_cluster(async |cluster: &mut Cluster| {
@@ -373,6 +381,7 @@ fn loss_is_located_exactly_and_changes_nothing() {
     });
 }
 
+/// Fails if a node can pass a challenge with what its catalog says, without reading its disk.
 #[test]
 fn a_catalog_cannot_answer_a_challenge() {
     on_a_cluster(async |cluster: &mut Cluster| {
@@ -396,6 +405,7 @@ fn a_catalog_cannot_answer_a_challenge() {
     });
 }
 
+/// Fails if a read that takes a group from another replica, since the first has it damaged, keeps that to itself.
 #[test]
 fn damage_that_a_read_meets_is_filed() {
     on_a_cluster(async |cluster: &mut Cluster| {

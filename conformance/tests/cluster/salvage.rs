@@ -44,6 +44,7 @@ async fn salvage(cluster: &Cluster, name: &FileName, bytes: &[u8]) -> (u64, Vec<
     (came, holes)
 }
 
+/// Fails if a salvage leaves out a group that some copy has, or calls a group lost that a silent node may have.
 #[test]
 fn salvaged_bytes_come_with_map_of_losses() {
     on_a_cluster(async |cluster: &mut Cluster| {

@@ -94,6 +94,7 @@ fn what_cannot_be_confirmed_keeps_nothing_else_waiting() {
     });
 }
 
+/// Fails if an operator can pause or throttle scrubs, or if the trail does not say which officer did.
 #[test]
 fn only_an_officer_orders_scrubs() {
     on_a_cluster(async |cluster: &mut Cluster| {

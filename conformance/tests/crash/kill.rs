@@ -24,6 +24,8 @@ pub(super) fn chance(of: i64, limit: u64) -> u64 {
     u64::from_le_bytes(hash.as_bytes()[..8].try_into().unwrap()) % limit
 }
 
+/// Fails if a node that is killed at any moment lacks a file that it acknowledged, refuses to start, or keeps the bytes
+/// of a broken store permanently.
 #[test]
 fn repeatedly_killed_node_keeps_all_acknowledged_files() {
     let place = scratch();

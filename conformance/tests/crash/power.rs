@@ -80,6 +80,8 @@ fn what_was_acknowledged_is_there(
     assert_eq!(machine.incoming().unwrap(), [""; 0], "{what}");
 }
 
+/// Fails if a file is acknowledged before its bytes, its name and its folder are synced, so that a power cut can take
+/// it back.
 #[test]
 fn power_cuts_lose_nothing_that_was_acknowledged() {
     if !has_own_mounts("power_cuts_lose_nothing_that_was_acknowledged") {
@@ -128,6 +130,7 @@ fn cut_power_again_and_again(image: &Image, machine: &Machine) {
     );
 }
 
+/// Fails if a restart is enough to make a volume of a failed disk take files again, or if clearing the volume is not.
 #[test]
 fn volume_of_dead_disk_is_refused_until_cleared() {
     if !has_own_mounts("volume_of_dead_disk_is_refused_until_cleared") {
@@ -170,6 +173,7 @@ fn volume_of_dead_disk_is_refused_until_cleared() {
     assert_eq!(listing(&node).len(), 2);
 }
 
+/// Fails if a group that the disk cannot read is given out as zeros, or makes its file vanish from the listing.
 #[test]
 fn unreadable_bytes_are_errors_and_never_other_bytes() {
     if !has_own_mounts("unreadable_bytes_are_errors_and_never_other_bytes") {
@@ -207,6 +211,8 @@ fn unreadable_bytes_are_errors_and_never_other_bytes() {
     assert_eq!(listing(&node).len(), names.len(), "all stay known");
 }
 
+/// Fails if a disk without free blocks, or without free inodes, is taken for a broken one, or loses a file that was
+/// acknowledged before.
 #[test]
 fn full_disk_refuses_and_keeps_all_files() {
     if !has_own_mounts("full_disk_refuses_and_keeps_all_files") {
@@ -240,6 +246,7 @@ fn full_disk_refuses_and_keeps_all_files() {
     }
 }
 
+/// Fails if a file is acknowledged although the catalog had no room for its row, or is lost to the next start.
 #[test]
 fn a_catalog_without_room_loses_nothing() {
     if !has_own_mounts("a_catalog_without_room_loses_nothing") {

@@ -141,6 +141,8 @@ fn flip(part: &[u8]) -> Vec<u8> {
     flipped
 }
 
+/// Fails if a suite passes an archive that breaks one of its promises, by storing over a file for example, or does not
+/// name that promise.
 #[tokio::test]
 async fn a_broken_promise_is_found_and_named() {
     for (bug, expected) in [

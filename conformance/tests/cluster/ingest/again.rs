@@ -38,6 +38,8 @@ async fn again(cluster: &Cluster, time: u64, bad: impl Fn(&Deposit) -> Deposit) 
     error
 }
 
+/// Fails if the nodes still hold what they refused when the depositor sends the right bytes at once, and refuse these
+/// too.
 #[test]
 fn refused_name_can_be_stored_at_once() {
     on_a_cluster(async |cluster: &mut Cluster| {
@@ -53,6 +55,7 @@ fn refused_name_can_be_stored_at_once() {
     });
 }
 
+/// Fails if a stream that its client has cut still holds the name when the same client stores the file at once.
 #[test]
 fn name_of_cut_stream_can_be_stored() {
     on_a_cluster(async |cluster: &mut Cluster| {
@@ -72,7 +75,7 @@ fn name_of_cut_stream_can_be_stored() {
     });
 }
 
-/// The repository has not even seen that the first depositor is gone when the next one comes.
+/// Fails if a depositor who vanished holds the name until the repository has seen that the connection ended.
 #[test]
 fn name_of_vanished_depositor_can_be_stored() {
     on_a_cluster(async |cluster: &mut Cluster| {

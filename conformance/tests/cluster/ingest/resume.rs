@@ -35,6 +35,8 @@ impl ReadAt for Counting {
     }
 }
 
+/// Fails if a store whose connection was cut begins at the first byte again, resumes at a wrong offset, or leaves its
+/// first part behind.
 #[test]
 fn cut_stream_resumes_where_it_stopped() {
     on_a_cluster(async |cluster: &mut Cluster| {
@@ -133,6 +135,8 @@ async fn offset(cluster: &Cluster, open: &Open) -> u64 {
     .await
 }
 
+/// Fails if a store resumes behind bytes that were sent without a strong digest, or that differ from those which it has
+/// announced.
 #[test]
 fn no_other_bytes_sneak_in_before_the_offset() {
     on_a_cluster(async |cluster: &mut Cluster| {
@@ -161,6 +165,7 @@ fn no_other_bytes_sneak_in_before_the_offset() {
     });
 }
 
+/// Fails if a store resumes behind bytes that one replica has lost in a restart, by a deletion or by a flipped bit.
 #[test]
 fn what_a_replica_has_lost_is_sent_again() {
     on_a_cluster(async |cluster: &mut Cluster| {

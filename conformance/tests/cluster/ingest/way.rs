@@ -40,6 +40,8 @@ fn marked(size: usize, seed: u64) -> Vec<u8> {
     bytes
 }
 
+/// Fails if bytes that changed on the way to a node get a final name there, whether a line flipped a bit or the holder
+/// of a valid key lied.
 #[test]
 fn byte_flipped_in_transit_never_bears_a_name() {
     on_a_cluster(async |cluster: &mut Cluster| {
@@ -76,6 +78,8 @@ fn byte_flipped_in_transit_never_bears_a_name() {
     });
 }
 
+/// Fails if a repair or a reader believes bytes that a node made up, or if one node that lies keeps the bytes of
+/// another from being used.
 #[test]
 fn lying_donor_is_caught_and_another_is_asked() {
     on_a_cluster(async |cluster: &mut Cluster| {
@@ -106,6 +110,8 @@ fn lying_donor_is_caught_and_another_is_asked() {
     });
 }
 
+/// Fails if a node that hangs in the middle of an upload holds up the store beyond the time for stalls, or never gets
+/// its copy.
 #[test]
 fn hanging_node_is_dropped_and_healed_later() {
     on_a_cluster(async |cluster: &mut Cluster| {
@@ -135,6 +141,8 @@ fn hanging_node_is_dropped_and_healed_later() {
     });
 }
 
+/// Fails if a store waits for a replica that hangs and is not required, names that replica in the receipt, or never
+/// heals it.
 #[test]
 fn a_replica_that_is_not_required_delays_nothing() {
     on_a_patient_cluster(async |cluster: &mut Cluster| {

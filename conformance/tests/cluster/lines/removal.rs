@@ -36,7 +36,8 @@ fn in_attic(cluster: &Cluster) -> usize {
     directory::list(&attic).unwrap().len()
 }
 
-/// The node has done it, and what it says is lost; the connection ends, and the next one is silent, too, at first.
+/// Fails if a removal of which the node's answer is lost counts as done before the node has confirmed it, or is done a
+/// second time when it is repeated.
 #[test]
 fn removal_with_lost_answer_is_done_once() {
     on_a_cluster(async |cluster: &mut Cluster| {
@@ -73,7 +74,7 @@ fn removal_with_lost_answer_is_done_once() {
     });
 }
 
-/// The node hears of it too late, or never: what people are told stays true, and they can ask again.
+/// Fails if a removal that the node never heard of counts as done and withdraws the copy, or cannot be asked for again.
 #[test]
 fn undelivered_removal_fails_and_copy_stays() {
     on_a_cluster(async |cluster: &mut Cluster| {

@@ -14,7 +14,8 @@ fn holders(stored: &archive_client::Stored) -> Vec<&str> {
     replicas.map(|custody| custody.replica.as_str()).collect()
 }
 
-/// A small file is waited for; a large one is not, and comes there when the line is fast again.
+/// Fails if a small file is given up on a slow line, or if a large one holds up its depositor or is not copied when the
+/// line is fast again.
 #[test]
 fn slow_replica_is_awaited_or_dropped_by_rule() {
     on_a_patient_cluster(async |cluster: &mut Cluster| {
@@ -47,7 +48,7 @@ fn slow_replica_is_awaited_or_dropped_by_rule() {
     });
 }
 
-/// The other replicas go on as if the slow one were not there.
+/// Fails if a store or a read waits for a slow replica that is not required.
 #[test]
 fn slow_optional_replica_delays_no_store() {
     on_a_patient_cluster(async |cluster: &mut Cluster| {

@@ -60,7 +60,8 @@ async fn remove(cluster: &Cluster, name: &FileName, replica: &str, bytes: &[u8])
     assert_eq!(ended.state(), RequestStage::Done, "{ended:?}");
 }
 
-/// A depositor has begun before the replica was retired, and ends after the walk over the archive has passed the name.
+/// Fails if a file that was bound after the walk over a retired replica had passed its name still requires a copy
+/// there.
 #[test]
 fn file_bound_after_replica_retired_is_told() {
     on_a_cluster(async |cluster: &mut Cluster| {
@@ -107,6 +108,8 @@ fn file_bound_after_replica_retired_is_told() {
     });
 }
 
+/// Fails if admin data that are restored from the replicas have forgotten a removal, so that the copy is made again or
+/// the name is free for other bytes.
 #[test]
 fn removed_copy_stays_removed_after_restore_from_replicas() {
     on_a_cluster(async |cluster: &mut Cluster| {
@@ -167,7 +170,9 @@ fn removed_copy_stays_removed_after_restore_from_replicas() {
     });
 }
 
-/// Both copies were altered alike, beside sidecars that still say the old root; the checksum replica records the old one.
+/// Fails if a root that two persons adopted is recorded for the named copy only, and the others that match count as
+/// damaged. Both copies were altered alike, beside sidecars that still say the old root; the checksum replica records
+/// the old one.
 #[test]
 fn adopted_root_is_borne_by_every_matching_copy() {
     on_a_cluster(async |cluster: &mut Cluster| {

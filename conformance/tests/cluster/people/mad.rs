@@ -167,6 +167,8 @@ fn draining_first_does_not_release_the_brake() {
     });
 }
 
+/// Fails if a person alone can remove anything with thousands of requests, or if two persons together get past the
+/// hourly brake, by a restart for example.
 #[test]
 fn mass_removal_needs_second_person_and_is_braked() {
     on_a_cluster(async |cluster: &mut Cluster| {

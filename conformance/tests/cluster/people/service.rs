@@ -12,8 +12,8 @@ use super::super::visits::{get, list, name, noise, store};
 use super::super::world::{Cluster, NODES, REPOSITORY, eventually, on_a_cluster};
 use super::{LONG, approve, ask, decide, node_of, people, stat, status, store_some, until_live};
 
-/// A replica that is new in the settings: new files go there at once, old ones when it is bootstrapped; the repository
-/// is restarted in the middle.
+/// Fails if a new replica does not get the older files, counts as short of files while it is being filled, or is still
+/// required after it was retired.
 #[test]
 fn a_new_replica_is_filled_from_the_others() {
     on_a_cluster(async |cluster: &mut Cluster| {
@@ -128,6 +128,7 @@ fn a_new_replica_is_filled_from_the_others() {
     });
 }
 
+/// Fails if a replica whose disk was wiped is not filled, since the admin data still say that it has everything.
 #[test]
 fn a_replica_that_lost_everything_is_filled_again() {
     on_a_cluster(async |cluster: &mut Cluster| {

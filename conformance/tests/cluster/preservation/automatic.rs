@@ -2,6 +2,8 @@
 
 use super::*;
 
+/// Fails if no check begins by the clock, or if what such a check finds waits for an order although repairs are
+/// automatic.
 #[test]
 fn findings_of_scheduled_check_are_repaired_automatically() {
     on_a_cluster(async |cluster: &mut Cluster| {

@@ -21,6 +21,8 @@ async fn holders(cluster: &Cluster, name: &FileName) -> Vec<String> {
     replicas.map(|copy| copy.replica.to_string()).collect()
 }
 
+/// Fails if a file that no replica has any more counts as stored, so that its depositor cannot send it again, or if the
+/// name then takes other bytes.
 #[test]
 fn file_gone_everywhere_can_be_stored_again() {
     on_a_cluster(async |cluster: &mut Cluster| {
@@ -62,6 +64,8 @@ fn file_gone_everywhere_can_be_stored_again() {
     });
 }
 
+/// Fails if a receipt or an acknowledgement counts a copy that is known to be damaged, or leaves it out after its
+/// repair.
 #[test]
 fn damaged_copy_does_not_count_until_whole() {
     on_a_cluster(async |cluster: &mut Cluster| {

@@ -78,6 +78,8 @@ async fn found(cluster: &Cluster, kind: Kind) -> Vec<String> {
     check(cluster, of(kind)).await.unwrap().found()
 }
 
+/// Fails if a sidecar that rotted is not found or cannot be repaired, or if the trail does not announce the act before
+/// it is done.
 #[test]
 fn a_sidecar_that_rotted_is_written_anew() {
     on_a_cluster(async |cluster: &mut Cluster| {
@@ -125,6 +127,8 @@ fn a_sidecar_that_rotted_is_written_anew() {
     });
 }
 
+/// Fails if a file without an admission is adopted, is removed under the checksum of other bytes, or cannot be removed
+/// at all.
 #[test]
 fn a_stranger_is_removed_by_its_own_checksum() {
     on_a_cluster(async |cluster: &mut Cluster| {
@@ -170,7 +174,8 @@ fn copy_all(from: &Path, to: &Path) {
     }
 }
 
-/// The admin data come back from before the file was stored; its admission lies in every replica.
+/// Fails if a file that the archive once admitted can be removed as a stranger, or is not what it was after its
+/// adoption. The admin data come back from before the file was stored; its admission lies in every replica.
 #[test]
 fn unknown_file_with_valid_admission_is_adopted() {
     on_a_cluster(async |cluster: &mut Cluster| {
@@ -209,6 +214,8 @@ fn unknown_file_with_valid_admission_is_adopted() {
     });
 }
 
+/// Fails if a second person accepts damage that came after the request was written, or if the last good copy can go
+/// since one with accepted damage counts.
 #[test]
 fn accepted_anomaly_is_what_second_person_read() {
     on_a_cluster(async |cluster: &mut Cluster| {

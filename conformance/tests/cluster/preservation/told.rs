@@ -86,7 +86,8 @@ fn incident_and_its_end_are_told_once() {
     });
 }
 
-/// A node that reads too slowly for its deadline, and then one that reads fast enough again.
+/// Fails if nobody is told that a node reads too slowly for its scrub deadline, or that it is fast enough again, or if
+/// a node in time is accused.
 #[test]
 fn missed_scrub_deadline_is_told_until_met_again() {
     on_a_patient_cluster(async |cluster: &mut Cluster| {

@@ -22,6 +22,8 @@ fn last<'a>(said: &'a [String], acts: &[&str]) -> &'a str {
     said.iter().rev().find(of).map_or("", |line| line.as_str())
 }
 
+/// Fails if a power cut during a mend, a removal, a restore or an adoption leaves a file that is whole nowhere, or an
+/// act that can be neither finished nor repeated.
 #[test]
 fn power_cuts_leave_every_act_done_or_repeatable() {
     if !has_own_mounts("acts::power_cuts_leave_every_act_done_or_repeatable") {

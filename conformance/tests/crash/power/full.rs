@@ -62,6 +62,8 @@ fn take_the_rest(junk: &Path) {
     }
 }
 
+/// Fails if putting aside or purging needs room that a full disk does not have, so that the disk can never become less
+/// full.
 #[test]
 fn a_full_disk_lets_go() {
     if !has_own_mounts("full::a_full_disk_lets_go") {

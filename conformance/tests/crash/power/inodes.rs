@@ -66,6 +66,8 @@ fn is_lost(entry: &Entry) -> bool {
     matches!(&entry.row.condition, Condition::Damaged { unreadable, .. } if *unreadable == all)
 }
 
+/// Fails if one inode that the file system refuses to read takes the volume offline, or keeps the node from starting or
+/// from listing the other files.
 #[test]
 fn unreadable_inodes_are_damage_of_single_files() {
     if !has_own_mounts("inodes::unreadable_inodes_are_damage_of_single_files") {
