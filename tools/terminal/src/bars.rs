@@ -97,6 +97,7 @@ fn style(template: &str) -> ProgressStyle {
 mod tests {
     use super::*;
 
+    /// Fails if the template of a progress bar does not parse: the bar would then silently look like any other.
     #[test]
     fn every_template_is_one() {
         for counted in [Counted::Files, Counted::Bytes] {
@@ -106,6 +107,7 @@ mod tests {
         }
     }
 
+    /// Fails if a bar that began without a total never gets one, or stays on the screen after its replica has ended.
     #[test]
     fn total_of_bar_follows_progress() {
         let mut bars = Bars::new(false);

@@ -191,6 +191,8 @@ mod tests {
         byte.repeat(32)
     }
 
+    /// Fails if a line as `b3sum`, `sha256sum` or `md5sum` write it is misread: a `*` for binary, an escaped name, or
+    /// folders before the name.
     #[test]
     fn the_lists_of_the_three_tools_are_read() {
         let (a, b, c) = (long("0a"), long("0B"), "0c".repeat(16));
@@ -205,6 +207,8 @@ mod tests {
         assert_eq!(list.of("dir/a.warc"), None);
     }
 
+    /// Fails if a line without a checksum is passed over, so that its file is stored unchecked, or if one name may have
+    /// two checksums.
     #[test]
     fn what_is_no_list_names_its_line() {
         for bad in [
@@ -231,6 +235,8 @@ mod tests {
         ));
     }
 
+    /// Fails if a checksum of 64 digits is compared with only one of BLAKE3 and SHA-256, or if a file with another
+    /// checksum passes.
     #[test]
     fn each_of_three_algorithms_checks_a_file() {
         // The digests of "abc", from the standards.

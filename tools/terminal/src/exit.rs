@@ -186,6 +186,7 @@ impl From<SettingsError> for Failure {
 mod tests {
     use super::*;
 
+    /// Fails if a command about several files exits with the code of one failure although others failed in another way.
     #[test]
     fn failures_of_several_classes_exit_with_one() {
         use Exit::{Bug, Done, Failed, Refused, Settings, Unreachable, Usage};
@@ -208,6 +209,8 @@ mod tests {
         }
     }
 
+    /// Fails if a class of errors of the client gets another exit code than the help says, so that scripts decide
+    /// wrongly.
     #[test]
     fn client_error_classes_match_documented_codes() {
         let codes = [

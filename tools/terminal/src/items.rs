@@ -133,6 +133,7 @@ mod tests {
         (String::from_utf8(out).unwrap(), exit)
     }
 
+    /// Fails if an answer that breaks off leaves JSON that does not parse, or a document that calls itself complete.
     #[test]
     fn the_document_is_whole_whatever_happens() {
         for count in 0..3 {

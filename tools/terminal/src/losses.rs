@@ -186,6 +186,8 @@ mod tests {
     use super::*;
     use crate::testing::filed_anomaly;
 
+    /// Fails if a URL in a damaged record can steer the terminal, or if records that were left out and bytes of unknown
+    /// records are not mentioned.
     #[test]
     fn what_is_damaged_is_said_in_records() {
         let record = LostRecord {
@@ -232,6 +234,8 @@ mod tests {
         assert!(nothing.get("records").is_none(), "{nothing}");
     }
 
+    /// Fails if whole groups are called damaged where the lost bytes are known exactly, or a group is given wrong
+    /// bytes.
     #[test]
     fn damaged_bytes_are_lost_bytes_or_whole_groups() {
         let mut anomaly = filed_anomaly(AnomalyClass::Missing, AnomalyState::Open);

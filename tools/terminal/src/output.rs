@@ -165,6 +165,8 @@ pub fn or_dash(value: Option<&impl ToString>) -> String {
 mod tests {
     use super::*;
 
+    /// Fails if a column of numbers is aligned to the left, one of words to the right, or the last column is filled up
+    /// with spaces.
     #[test]
     fn columns_are_aligned_on_their_side() {
         let mut table = Table::new(&[
@@ -178,6 +180,7 @@ mod tests {
         assert_eq!(table.to_string(), expected);
     }
 
+    /// Fails if a size is shown as `1000.0 kB`, or the largest sizes have no unit.
     #[test]
     fn sizes_are_short() {
         for (bytes, text) in [

@@ -54,6 +54,8 @@ impl FromStr for ByteRange {
 mod tests {
     use super::*;
 
+    /// Fails if the last byte of a range is left out, or if text that is not quite a range, `-5` for example, is read
+    /// as one.
     #[test]
     fn ranges_include_both_ends() {
         let check = |text: &str, start, end| {

@@ -50,6 +50,7 @@ impl FromStr for Reason {
 mod tests {
     use super::*;
 
+    /// Fails if the audit trail can be given a reason of spaces only, one with a line break, or one without a limit.
     #[test]
     fn a_reason_says_something() {
         assert_eq!(

@@ -146,6 +146,8 @@ mod tests {
     use super::*;
     use crate::testing::filed_anomaly;
 
+    /// Fails if the bytes of the last group are said to go beyond the end of the file, or if a line says its kind of
+    /// damage twice.
     #[test]
     fn damage_is_said_in_groups_and_bytes() {
         let mut groups = Groups::none();
@@ -196,6 +198,8 @@ mod tests {
         );
     }
 
+    /// Fails if a thousand damaged groups make a line of a thousand numbers, or damage of a file of unknown size
+    /// panics.
     #[test]
     fn damage_without_end_is_a_short_line() {
         let mut many = Groups::none();
@@ -210,6 +214,7 @@ mod tests {
         assert!(anomaly(&unknown).ends_with("and 992 more ranges"));
     }
 
+    /// Fails if a gap names its replica only although the silent node or volume is known, be it by its path.
     #[test]
     fn gaps_name_what_is_silent() {
         let silent = |node: Option<&str>, volume: Option<&str>| Gap {

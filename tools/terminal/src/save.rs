@@ -170,6 +170,7 @@ mod tests {
         names
     }
 
+    /// Fails if half a file gets its final name, or if its `.partial` stays behind.
     #[test]
     fn saved_file_is_whole_or_absent() {
         let directory = tempfile::tempdir().unwrap();
@@ -186,6 +187,7 @@ mod tests {
         assert_eq!(std::fs::read(&path).unwrap(), b"whole");
     }
 
+    /// Fails if a file is replaced without `--force`, also one that somebody else created while the bytes were coming.
     #[test]
     fn existing_file_is_replaced_only_with_force() {
         let directory = tempfile::tempdir().unwrap();
@@ -214,6 +216,7 @@ mod tests {
         assert_eq!(names(&directory), ["a"]);
     }
 
+    /// Fails if two commands write into one `.partial`, or if the refusal does not say which file is in the way.
     #[test]
     fn two_at_once_do_not_mix() {
         let directory = tempfile::tempdir().unwrap();

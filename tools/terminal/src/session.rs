@@ -174,6 +174,7 @@ mod tests {
 
     use super::*;
 
+    /// Fails if a person without a client file is told that a file is missing, and not how to get it.
     #[test]
     fn error_without_client_file_says_remedy() {
         let directory = tempfile::tempdir().unwrap();
@@ -189,6 +190,8 @@ mod tests {
         }
     }
 
+    /// Fails if `--set` does not win over the client file, a misspelt key of it is ignored, or a path in that file
+    /// depends on the working directory.
     #[test]
     fn command_line_overrides_client_file() {
         let mut file = tempfile::NamedTempFile::new().unwrap();
