@@ -251,11 +251,13 @@ mod tests {
             .for_each(|sub| each(sub, &path, visit));
     }
 
+    /// Fails if two options of a verb share a name or a letter, or if one requires an argument that does not exist.
     #[test]
     fn the_command_line_is_sound() {
         Cli::command().debug_assert();
     }
 
+    /// Fails if a verb or an option was added without help, or with a full stop after its first paragraph.
     #[test]
     fn every_command_and_option_has_help() {
         let mut root = Cli::command();
@@ -341,6 +343,7 @@ mod tests {
         Cli::try_parse_from(words(&shown))
     }
 
+    /// Fails if the help of a verb has no example, or one that the verb does not accept any more.
     #[test]
     fn every_verb_shows_examples_and_only_good_ones() {
         let root = Cli::command();

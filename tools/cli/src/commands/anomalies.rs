@@ -168,6 +168,7 @@ mod tests {
 
     use super::*;
 
+    /// Fails if an anomaly that was closed is shown like an open one, without when and why it ended.
     #[test]
     fn a_line_says_whether_it_still_is_so() {
         let open = filed_anomaly(AnomalyClass::Missing, AnomalyState::Open);

@@ -98,6 +98,7 @@ fn line(line: &AuditLine) -> String {
 mod tests {
     use super::*;
 
+    /// Fails if a date is taken for midnight elsewhere than in UTC, or if the zone of a time is guessed.
     #[test]
     fn date_is_utc_midnight_and_time_needs_zone() {
         for (text, at) in [

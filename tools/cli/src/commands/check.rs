@@ -303,6 +303,8 @@ mod tests {
         found
     }
 
+    /// Fails if a check exits with 0 although a replica has a gap, or although its report counts more anomalies than
+    /// were listed.
     #[test]
     fn zero_means_nothing_wrong_and_nothing_unknown() {
         let gap = || Gap {
@@ -327,6 +329,7 @@ mod tests {
         }
     }
 
+    /// Fails if the summary of a replica with a gap reads like a complete one, or does not count withdrawn files apart.
     #[test]
     fn a_summary_says_whether_it_is_all() {
         let whole = report(
@@ -350,6 +353,7 @@ mod tests {
         );
     }
 
+    /// Fails if an empty list of names turns into a check of every file, or a bad name in the list is passed over.
     #[test]
     fn empty_list_does_not_mean_all_files() {
         use std::io::Write;

@@ -280,6 +280,8 @@ mod tests {
         String::from_utf8(out).unwrap()
     }
 
+    /// Fails if a listing with gaps, or one that breaks off, leaves JSON that does not parse or that calls itself
+    /// complete.
     #[test]
     fn the_document_is_whole_whatever_happens() {
         let gap = Gap {
@@ -317,6 +319,7 @@ mod tests {
         }
     }
 
+    /// Fails if `b3sum --check` could not read what `list --checksums` prints.
     #[test]
     fn checksum_lines_are_those_of_b3sum() {
         let end = Ok(Completeness {

@@ -306,6 +306,7 @@ mod tests {
         }
     }
 
+    /// Fails if a repair exits with 0 although one file is lost, waits or failed, because the others were repaired.
     #[test]
     fn one_that_is_not_repaired_is_a_failure() {
         for (outcome, exit) in [
@@ -325,6 +326,7 @@ mod tests {
         assert_eq!(Outcomes::default().exit(), Exit::Done);
     }
 
+    /// Fails if the summary of a repair leaves out an outcome, or the bytes that one of its steps moved.
     #[test]
     fn what_was_done_is_said() {
         let mut outcomes = Outcomes::default();
@@ -337,6 +339,8 @@ mod tests {
         );
     }
 
+    /// Fails if the command with which a person is told to release the brake has `NAME...` in it, or drops the names
+    /// that were given.
     #[test]
     fn the_brake_names_the_command_that_confirms() {
         let name = |text: &str| FileName::new(text).unwrap();
@@ -360,6 +364,8 @@ mod tests {
         );
     }
 
+    /// Fails if a name with a space or a quotation mark is shown bare, so that the shell reads a suggested command
+    /// otherwise.
     #[test]
     fn suggested_command_quotes_names_for_shell() {
         for (text, shown) in [("a-1.warc.gz", "a-1.warc.gz"), ("it's a", r"'it'\''s a'")] {

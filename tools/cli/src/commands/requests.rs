@@ -175,6 +175,7 @@ mod tests {
 
     use super::*;
 
+    /// Fails if an open request does not show the command that approves it, or one that has ended still does.
     #[test]
     fn the_second_person_is_told_what_to_type() {
         let request = Request {

@@ -199,6 +199,7 @@ fn state(scrub: &NodeScrub) -> String {
 mod tests {
     use super::*;
 
+    /// Fails if a rate of 0, a pause of 0, or a pause without a unit is accepted.
     #[test]
     fn nothing_is_neither_a_pause_nor_a_rate() {
         assert_eq!(rate("20 MB").unwrap().bytes(), 20_000_000);

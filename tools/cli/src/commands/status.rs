@@ -237,6 +237,8 @@ mod tests {
 
     use super::*;
 
+    /// Fails if a silent node, an offline or vanished volume, or a warning is left out of the problems, or if a retired
+    /// disk is among them.
     #[test]
     fn status_names_every_problem_and_dashes_retired_disks() {
         let volume = |problem: Option<&str>, retired| VolumeState {

@@ -80,6 +80,8 @@ impl Files {
     }
 }
 
+/// Fails if `warc list` prints another offset or length than that of the record's member, so that the record cannot be
+/// cut out by them.
 #[test]
 fn records_are_listed_with_their_places() {
     let files = Files::new();
@@ -113,6 +115,8 @@ fn records_are_listed_with_their_places() {
     assert_eq!((lines.len(), &lines[2]["block"]), (3, &5.into()));
 }
 
+/// Fails if `warc cat` prints header and block of a record otherwise than they stand there, or leaves HTTP headers in
+/// the payload.
 #[test]
 fn one_record_and_its_parts_are_printed() {
     let files = Files::new();
@@ -135,6 +139,8 @@ fn one_record_and_its_parts_are_printed() {
     );
 }
 
+/// Fails if `warc check` passes a record without a date, finds fault with a good file, or ends at a file that does not
+/// exist.
 #[test]
 fn conforming_file_passes_and_broken_file_fails() {
     let files = Files::new();
@@ -197,6 +203,8 @@ fn json_is_given_whatever_is_asked() {
     assert_eq!(document["error"]["class"], "usage");
 }
 
+/// Fails if recompression changes a byte of a record, replaces a file that exists, or leaves half a file of a source
+/// that is cut.
 #[test]
 fn recompressed_records_are_identical_or_nothing_is_written() {
     let files = Files::new();
@@ -218,6 +226,8 @@ fn recompressed_records_are_identical_or_nothing_is_written() {
     }
 }
 
+/// Fails if the lines of several files are not sorted together, or if the index of a cut file does not say where
+/// records are lacking.
 #[test]
 fn index_is_sorted_across_files_and_names_gaps() {
     let files = Files::new();
@@ -281,6 +291,8 @@ fn index_is_sorted_across_files_and_names_gaps() {
     assert_eq!(said.out.lines().count(), 2, "{said:?}");
 }
 
+/// Fails if nobody is told that records in one gzip member have no offset of their own, or if a file of such records is
+/// refused.
 #[test]
 fn records_sharing_a_member_are_reported_without_failure() {
     let files = Files::new();
@@ -302,6 +314,7 @@ fn records_sharing_a_member_are_reported_without_failure() {
     }
 }
 
+/// Fails if `warc check` does not compute the digest of a block, and so passes one that has changed.
 #[test]
 fn a_digest_that_is_wrong_fails_the_check() {
     let files = Files::new();
@@ -319,6 +332,7 @@ fn a_digest_that_is_wrong_fails_the_check() {
     );
 }
 
+/// Fails if `warc cat` leaves out surplus line ends without a word, so that its output passes for the whole file.
 #[test]
 fn line_ends_that_are_not_kept_are_said() {
     let files = Files::new();
@@ -334,6 +348,7 @@ fn line_ends_that_are_not_kept_are_said() {
     );
 }
 
+/// Fails if `cdx -o` replaces a file that exists, or writes into one that another command is writing.
 #[test]
 fn index_is_written_only_where_allowed() {
     let files = Files::new();

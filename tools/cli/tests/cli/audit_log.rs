@@ -46,6 +46,8 @@ fn put(at: &Path, files: &[String]) -> Vec<PathBuf> {
     named.collect()
 }
 
+/// Fails if a good log is refused because its last line is being written, or if a hash that was kept elsewhere is not
+/// found in it.
 #[test]
 fn intact_log_passes_and_contains_given_hashes() {
     let directory = tempfile::tempdir().unwrap();
@@ -84,6 +86,8 @@ fn intact_log_passes_and_contains_given_hashes() {
     assert!(ran.err.contains("13 bytes after the last line"), "{ran:?}");
 }
 
+/// Fails if a line that was edited, removed or moved passes, or a log that was written anew passes against a hash that
+/// was kept elsewhere.
 #[test]
 fn changed_log_is_reported_with_file_and_line() {
     let directory = tempfile::tempdir().unwrap();
@@ -187,6 +191,7 @@ fn removed_last_lines_are_noticed_by_the_stamp() {
     verify(&["--stamp", absent.to_str().unwrap()], &[&at]).expect(1);
 }
 
+/// Fails if a folder without a log passes for an intact log.
 #[test]
 fn what_is_no_log_is_told() {
     let directory = tempfile::tempdir().unwrap();

@@ -70,6 +70,7 @@ fn check(place: &Place, answers: Vec<CheckResponse>, words: &[&str]) -> Ran {
     place.holdfast(&[&["check"], words, &["--as", "officer"]].concat())
 }
 
+/// Fails if a check leaves a replica or an anomaly out of its lines or its JSON, or writes progress among them.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn check_prints_anomalies_and_summary_per_replica() {
     let place = Place::new().await;
@@ -113,6 +114,8 @@ async fn check_prints_anomalies_and_summary_per_replica() {
     );
 }
 
+/// Fails if a check with a gap, one that was cut, or one that counts more than it listed exits with 0 or calls itself
+/// complete.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_check_that_is_not_whole_says_so() {
     let place = Place::new().await;
@@ -162,6 +165,8 @@ async fn a_check_that_is_not_whole_says_so() {
     assert!(ran.out.contains("[accepted]"), "{ran:?}");
 }
 
+/// Fails if an empty or absent list of names leads to a check of all files, or if a list of a terabyte is read into
+/// memory.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_is_checked_is_what_was_named() {
     let place = Place::new().await;
@@ -210,6 +215,8 @@ async fn what_is_checked_is_what_was_named() {
     );
 }
 
+/// Fails if a person of the wrong role is not told which role it takes and how to act in it, or if an archive without
+/// checks passes one.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn denied_caller_learns_role_and_old_archive_fails() {
     let place = Place::new().await;
@@ -233,6 +240,7 @@ async fn denied_caller_learns_role_and_old_archive_fails() {
     assert_eq!(ran.json()["error"]["class"], "failed");
 }
 
+/// Fails if a closed anomaly counts as an open one, or if one of a kind that this release does not know is passed over.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn anomalies_are_open_until_they_end() {
     let place = Place::new().await;
@@ -290,6 +298,8 @@ fn repair(outcome: Outcome, file: &str) -> RepairResponse {
     }
 }
 
+/// Fails if a repair that leaves a file lost, failed or waiting exits with 0, or if a dry run passes off a done step as
+/// planned.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_repair_says_what_became_of_each() {
     let place = Place::new().await;
@@ -348,6 +358,8 @@ async fn a_repair_says_what_became_of_each() {
     }
 }
 
+/// Fails if the words with which the archive explains its brake do not reach the person, or the exit code is not that
+/// of a refusal.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_brake_says_which_command_confirms() {
     let place = Place::new().await;

@@ -50,6 +50,8 @@ async fn non_utf8_name_fails_alone_in_json() {
     );
 }
 
+/// Fails if a file comes back with other bytes than it was stored with, if its receipt is not valid, or if `get`
+/// replaces a file without `--force`.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn stored_files_have_receipts_and_read_back_identical() {
     let place = Place::new().await;
@@ -121,6 +123,7 @@ async fn stored_files_have_receipts_and_read_back_identical() {
     assert_eq!(place.read("crawl/Två.warc"), two);
 }
 
+/// Fails if `get -o -` writes anything but the bytes of the range to stdout, or a byte too few or too many.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn range_is_all_that_stdout_gets() {
     let place = Place::new().await;
@@ -154,6 +157,8 @@ async fn range_is_all_that_stdout_gets() {
         .expect(2);
 }
 
+/// Fails if a flipped byte on the way from the archive is written to the disk, or half a file is left there when the
+/// answer is cut.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn unproven_file_leaves_nothing_behind() {
     let place = Place::new().await;
@@ -177,6 +182,8 @@ async fn unproven_file_leaves_nothing_behind() {
     assert!(!place.has("a") && !place.has("a.partial"));
 }
 
+/// Fails if one file that cannot be stored keeps the others from being tried, or if a receipt without a trusted
+/// signature is saved.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn all_files_are_tried_despite_failures() {
     let place = Place::new().await;
@@ -231,6 +238,7 @@ async fn all_files_are_tried_despite_failures() {
     assert!(ran.err.contains("attempt 1 failed"), "{ran:?}");
 }
 
+/// Fails if a file whose checksum is not that of the list, or is not in the list, is sent to the archive all the same.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn checksum_list_is_compared_with_files() {
     let place = Place::new().await;
@@ -273,6 +281,8 @@ async fn checksum_list_is_compared_with_files() {
     assert!(last.open.no_digest && last.open.blake3.is_empty());
 }
 
+/// Fails if a receipt that was altered passes, if a bad one hides that another is good, or if verifying needs a client
+/// file.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn receipts_that_are_not_good_are_told_apart() {
     let place = Place::new().await;
@@ -325,6 +335,7 @@ async fn receipts_that_are_not_good_are_told_apart() {
         .expect(0);
 }
 
+/// Fails if a script cannot tell by the exit code whether the role, the settings or the network was at fault.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn denied_and_unreachable_have_their_exit_codes() {
     let mut place = Place::new().await;

@@ -26,6 +26,7 @@ fn walk(words: &[String]) -> usize {
     1 + deeper.sum::<usize>()
 }
 
+/// Fails if a verb that the help lists has no help itself, or `--help` does not explain the exit codes.
 #[test]
 fn every_command_has_help_that_runs() {
     let count = walk(&[]);
@@ -39,6 +40,7 @@ fn every_command_has_help_that_runs() {
     );
 }
 
+/// Fails if a mistake on the command line ends with another code than 2, or writes to stdout where data are expected.
 #[test]
 fn a_wrong_command_line_is_two() {
     let wrong: [&[&str]; 8] = [
@@ -61,6 +63,7 @@ fn a_wrong_command_line_is_two() {
     assert_eq!(ran.json()["error"]["class"], "usage");
 }
 
+/// Fails if a command without a client file does not say how to get one, or does not name the file that it looked for.
 #[test]
 fn missing_client_file_error_says_remedy() {
     let directory = tempfile::tempdir().unwrap();

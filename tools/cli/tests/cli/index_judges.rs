@@ -102,6 +102,8 @@ fn places(index: &str) -> Vec<String> {
     places
 }
 
+/// Fails if `holdfast cdx` finds another key, time, offset or length of a capture than cdxj-indexer in a file that
+/// others made.
 #[test]
 fn samples_have_the_captures_that_cdxj_indexer_sees() {
     let Some(folder) = std::env::var_os("HOLDFAST_SAMPLES").map(PathBuf::from) else {
@@ -271,6 +273,7 @@ fn made(writer: Writer<Vec<u8>>) -> Vec<u8> {
     file.writer.into_inner()
 }
 
+/// Fails if a line of `holdfast cdx` differs from that of cdxj-indexer in anything but the target of a redirect.
 #[test]
 fn our_index_has_the_lines_of_cdxj_indexer() {
     if !judge() {
@@ -314,6 +317,8 @@ fn our_index_has_the_lines_of_cdxj_indexer() {
     }
 }
 
+/// Fails if answers to different forms of one URL get one key with `--post-append`, or if bodies get into keys without
+/// it.
 #[test]
 fn what_was_posted_is_in_the_key() {
     let directory = tempfile::tempdir().expect("a directory");

@@ -42,6 +42,7 @@ fn list(place: &Place, messages: Vec<ListResponse>, words: &[&str]) -> Ran {
     place.holdfast(&[&["list", "--as", "reader"], words].concat())
 }
 
+/// Fails if a listing with a gap, or one that was cut, exits with 0 or has `complete` in its JSON.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn partial_listing_says_that_it_is_partial() {
     let place = Place::new().await;
@@ -91,6 +92,7 @@ async fn partial_listing_says_that_it_is_partial() {
     assert_eq!(ran["entries"].as_array().unwrap().len(), 2);
 }
 
+/// Fails if the listing of a replica with a damaged copy exits with 0, or shows other facts in JSON than in lines.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_replica_shows_what_is_wrong_with_it() {
     let place = Place::new().await;
@@ -140,6 +142,7 @@ async fn a_replica_shows_what_is_wrong_with_it() {
     list(&place, good, &["--replica", "one"]).expect(0);
 }
 
+/// Fails if `holdfast list | head` ends in a panic or an error message.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn who_has_seen_enough_may_close_the_pipe() {
     let place = Place::new().await;
@@ -160,6 +163,8 @@ async fn who_has_seen_enough_may_close_the_pipe() {
     assert_eq!(String::from_utf8(output.stderr).unwrap(), "");
 }
 
+/// Fails if `stat` exits with 0 for a file that one replica has damaged or never got, or if a bad name hides the other
+/// files.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_stat_shows_every_replica() {
     let place = Place::new().await;
@@ -197,6 +202,7 @@ async fn a_stat_shows_every_replica() {
     place.holdfast(&["stat", "../b"]).expect(2);
 }
 
+/// Fails if the history of a file lists its acts and its anomalies one after the other in place of by their times.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn history_has_acts_and_findings_in_order() {
     let place = Place::new().await;
@@ -269,6 +275,7 @@ async fn history_has_acts_and_findings_in_order() {
     );
 }
 
+/// Fails if `status` exits with 0 although a volume is offline, or keeps the reason out of its JSON.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_status_says_what_to_look_at() {
     let place = Place::new().await;

@@ -47,6 +47,8 @@ fn node(alive: bool, mode: Mode, problem: &str) -> NodeStatus {
     }
 }
 
+/// Fails if a pause or a rate reaches the archive as another one than was typed, or if a node that was not reached
+/// passes for obeying.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn scrubbing_is_told_what_was_said() {
     let place = Place::new().await;
@@ -131,6 +133,8 @@ async fn scrubbing_is_told_what_was_said() {
     assert!(ran.err.contains("no such node"), "{ran:?}");
 }
 
+/// Fails if `node`, `volume` or `replica list` exits with 0 although one of them is silent or broken, or if a drain
+/// does not say what it waits for.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn lists_come_from_the_status() {
     let place = Place::new().await;
@@ -242,6 +246,8 @@ async fn lists_come_from_the_status() {
     );
 }
 
+/// Fails if an order to a node counts as done although the node reports another mode, or if a verb for a volume sends
+/// another order.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_machine_says_itself_that_it_obeyed() {
     let place = Place::new().await;
@@ -336,6 +342,7 @@ async fn a_machine_says_itself_that_it_obeyed() {
     );
 }
 
+/// Fails if an export that was cut, even within a line, leaves a file, or replaces one without `--force`.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn export_file_is_whole_or_absent() {
     let place = Place::new().await;
@@ -375,6 +382,7 @@ async fn export_file_is_whole_or_absent() {
     assert!(!place.has("cut"));
 }
 
+/// Fails if `notify test` exits with 0 although a channel refused the message, or none is configured.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_notification_that_nobody_gets_is_a_failure() {
     let place = Place::new().await;

@@ -62,6 +62,8 @@ fn request(act: ActKind, state: State) -> RequestState {
     }
 }
 
+/// Fails if `replace` sends other bytes than those of the file, or can be typed without the checksum of the copy that
+/// goes.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_copy_is_replaced_by_a_file() {
     let place = Place::new().await;
@@ -119,6 +121,7 @@ async fn a_copy_is_replaced_by_a_file() {
     assert_eq!(ran.err, "holdfast: a in replica two has another checksum\n");
 }
 
+/// Fails if `adopt` exits with 0 although the file is still unexpected, or if a new root can be had without a reason.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn adoption_takes_file_or_requests_new_root() {
     let place = Place::new().await;
@@ -156,6 +159,7 @@ async fn adoption_takes_file_or_requests_new_root() {
     assert!(matches!(asked.act, Some(Act::NewRoot(asked)) if asked.root == vec![10; 32]));
 }
 
+/// Fails if a verb asks for another act than was typed, or if `approve` exits with 0 although the act was not done.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn destructive_request_needs_approval_of_second_person() {
     let place = Place::new().await;
@@ -264,6 +268,7 @@ async fn destructive_request_needs_approval_of_second_person() {
         .usage();
 }
 
+/// Fails if a request that has expired is shown as one that can still be approved.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn requests_are_listed() {
     let place = Place::new().await;
@@ -299,6 +304,8 @@ async fn requests_are_listed() {
     );
 }
 
+/// Fails if a reason can steer the terminal, if a disk without a label hides the other disks, or if `restore` asks for
+/// another item.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_attic_is_listed_and_gives_back() {
     let place = Place::new().await;

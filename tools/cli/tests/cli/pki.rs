@@ -20,6 +20,8 @@ fn jiff_now() -> u64 {
     u64::try_from(jiff::Timestamp::now().as_second()).expect("after 1970")
 }
 
+/// Fails if a key is written over or can be read by others, if an unknown role gets a certificate, or if a damaged list
+/// of revocations is begun anew.
 #[test]
 fn authority_issues_working_certificates_and_revokes_them() {
     let directory = tempfile::tempdir().unwrap();

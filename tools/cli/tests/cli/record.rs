@@ -16,6 +16,8 @@ fn warc(block: &[u8]) -> Vec<u8> {
     [head.as_bytes(), block, b"\r\n\r\n"].concat()
 }
 
+/// Fails if the proof of a record cannot be verified with the trust file alone, or passes with a flipped bit and writes
+/// the record.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn extracted_record_is_proven_without_the_archive() {
     let place = Place::new().await;
@@ -78,6 +80,7 @@ async fn extracted_record_is_proven_without_the_archive() {
     verify(&["no.proof"]).expect(2);
 }
 
+/// Fails if an offset at which no record begins, or a record that is cut, leaves a file or a proof.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn where_no_record_begins_nothing_is_left_behind() {
     let place = Place::new().await;
@@ -106,6 +109,7 @@ async fn where_no_record_begins_nothing_is_left_behind() {
     assert!(ran.out.contains("\"usage\""), "{ran:?}");
 }
 
+/// Fails if a salvage writes anything but zeros into a hole, or if its map lacks a hole or shifts one.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn salvage_writes_good_bytes_and_a_map() {
     let place = Place::new().await;

@@ -7,6 +7,8 @@ use crate::archive::receipt;
 use crate::holdfast::Place;
 use crate::world::key;
 
+/// Fails if a missing number in the audit trail passes for a complete answer, or if `--since` is sent as another
+/// moment.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_audit_trail_is_told_in_order() {
     let place = Place::new().await;
@@ -50,6 +52,8 @@ async fn the_audit_trail_is_told_in_order() {
     audit(vec![], &["--since", "yesterday"]).usage();
 }
 
+/// Fails if a receipt that is asked for again is altered on its way to the file, or is saved although no trusted key
+/// signed it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_receipt_is_given_again_and_is_good() {
     let place = Place::new().await;

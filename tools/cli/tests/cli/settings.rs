@@ -12,6 +12,8 @@ fn write(directory: &Path, name: &str, text: &str) {
     file.write_all(text.as_bytes()).expect("write");
 }
 
+/// Fails if settings that were printed, with comments or without, are not accepted as a settings file, or do not show
+/// what `--set` changed.
 #[test]
 fn valid_settings_pass_and_print_effective_values() {
     let directory = tempfile::tempdir().unwrap();
@@ -60,6 +62,7 @@ fn valid_settings_pass_and_print_effective_values() {
     assert_eq!(said.json()["part"], "client");
 }
 
+/// Fails if `settings check` ends at the first mistake, names a wrong line, or lets a value pass that makes no sense.
 #[test]
 fn every_settings_error_is_reported_with_its_line() {
     let directory = tempfile::tempdir().unwrap();
@@ -103,6 +106,8 @@ fn every_settings_error_is_reported_with_its_line() {
     holdfast(&["settings", "print", "m.toml"]).expect(3);
 }
 
+/// Fails if a part starts although its settings have a key that it does not know, and so ignores what an operator
+/// relies on.
 #[test]
 fn settings_key_of_later_release_prevents_start() {
     let directory = tempfile::tempdir().unwrap();

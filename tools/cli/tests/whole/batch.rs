@@ -81,6 +81,7 @@ pub fn hostile(name: &str) -> PathBuf {
         .join(name)
 }
 
+/// Fails if a job is lost, or gives other lines, because the repository, the monitor or the node was killed under it.
 #[test]
 fn a_job_survives_the_kill_of_every_part() {
     let mut archive = Archive::processes(&[]);
@@ -119,6 +120,8 @@ fn a_job_survives_the_kill_of_every_part() {
     archive.stop();
 }
 
+/// Fails if the result, the errors or the manifest of a job do not get into the files that were named, or are written
+/// over others.
 #[test]
 fn person_follows_batch_job_and_gets_its_output() {
     let archive = Archive::start(&[]);
@@ -183,6 +186,8 @@ fn person_follows_batch_job_and_gets_its_output() {
     archive.stop();
 }
 
+/// Fails if a component that never ends, takes memory or writes without a limit, or traps is not stopped, or changes
+/// what a job beside it gives.
 #[test]
 fn misbehaving_component_is_stopped_without_harm_to_others() {
     let archive = Archive::start(&[]);

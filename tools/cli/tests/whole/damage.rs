@@ -21,6 +21,8 @@ const AT_ONCE: [&str; 6] = [
     "scrub.enabled=true",
 ];
 
+/// Fails if a flipped bit reaches a reader, is found in another group than its own, or costs more than its group to
+/// repair.
 #[test]
 fn one_flipped_bit_is_found_avoided_mended_reported() {
     let size = 40 << 20;
@@ -65,6 +67,8 @@ fn one_flipped_bit_is_found_avoided_mended_reported() {
     );
 }
 
+/// Fails if copies that are damaged in different groups cannot mend each other, or if a group that is damaged in all
+/// costs the rest of the file.
 #[test]
 fn copies_mend_each_other_except_shared_damaged_group() {
     let size = 8 << 20;
@@ -133,6 +137,8 @@ fn copies_mend_each_other_except_shared_damaged_group() {
     );
 }
 
+/// Fails if a flipped bit or a deleted file is not found by the scrub, or waits for a person although repairs are
+/// automatic.
 #[test]
 fn scrubbing_finds_and_the_archive_mends_by_itself() {
     let size = 2 << 20;
@@ -149,6 +155,8 @@ fn scrubbing_finds_and_the_archive_mends_by_itself() {
     archive.until(&["check", "checksums"], 0);
 }
 
+/// Fails if a broken controller makes the archive repair more than 20 files unasked, or if a person cannot release the
+/// brake.
 #[test]
 fn mass_damage_waits_for_a_person() {
     let archive = Archive::start(&AT_ONCE);

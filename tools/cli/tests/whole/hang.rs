@@ -8,7 +8,8 @@ use crate::archive::{Archive, executable, wait};
 
 const SIZE: usize = 96 * 1024 * 1024;
 
-/// A node is stopped in the middle of a store.
+/// Fails if a node that stops in the middle of a store, with its connections open, holds its depositor up without end
+/// or is never healed.
 #[test]
 fn hanging_process_is_dropped_and_later_healed() {
     let archive = Archive::processes(&["repository.stall=10 s", "repair.automatic=off"]);

@@ -42,7 +42,8 @@ impl Drop for Ends<'_> {
     }
 }
 
-/// Kills a random part at a random moment while four depositors store, and starts it again.
+/// Fails if a part that is killed at a random moment takes an acknowledged file with it, or leaves a short file under a
+/// final name.
 ///
 /// `HOLDFAST_KILLS` is how often (60), `HOLDFAST_SEED` repeats the choices of a run.
 #[test]

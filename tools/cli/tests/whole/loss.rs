@@ -10,6 +10,8 @@ fn stored(archive: &Archive, names: &[&str]) {
     }
 }
 
+/// Fails if the files of a dead node are reported as missing, by a monitor above all that was started after the node
+/// had died.
 #[test]
 fn killed_node_makes_check_partial_without_missing_files() {
     let mut archive = Archive::processes(&["repair.automatic=all", "repair.delay=1 s"]);
@@ -34,6 +36,8 @@ fn killed_node_makes_check_partial_without_missing_files() {
     archive.run(&["anomalies"]).expect(0);
 }
 
+/// Fails if an empty disk in the place of a full one makes its files missing, or if one person alone can give the full
+/// one up.
 #[test]
 fn empty_replacement_disk_needs_two_persons_to_retire() {
     let archive = Archive::start(&["repair.automatic=off", "scrub.enabled=false"]);
@@ -117,6 +121,8 @@ fn path(path: &Path) -> &str {
     path.to_str().expect("text")
 }
 
+/// Fails if a catalog that is built anew, or admin data that are restored from the replicas, list other files than
+/// before.
 #[test]
 fn catalogs_and_admin_data_come_back() {
     let mut archive = Archive::processes(&["repair.automatic=off", "scrub.enabled=false"]);

@@ -10,7 +10,8 @@ fn mode(archive: &Archive) -> String {
     mode.as_str().expect("a mode").to_owned()
 }
 
-/// Heartbeats are a minute apart, so that none comes to help soon.
+/// Fails if `node read-write` returns before the repository knows that it may store on the node again. Heartbeats are a
+/// minute apart, so that none comes to help soon.
 #[test]
 fn node_takes_files_once_verb_has_returned() {
     let archive = Archive::start(&["monitor.heartbeat=1 min", "monitor.silent_after=1 h"]);

@@ -113,6 +113,8 @@ fn nothing_has_happened(archive: &Archive, what: &str) {
     assert!(!trail.contains("repaired"), "{what}: {trail}");
 }
 
+/// Fails if a disk that turned read-only has its files reported as missing, or takes files again before a person has
+/// cleared it.
 #[test]
 fn read_only_disk_serves_without_storing_until_cleared() {
     if !has_own_mounts("mounted::read_only_disk_serves_without_storing_until_cleared") {
@@ -180,6 +182,8 @@ fn two_stores_at_once_fill_two_disks() {
     archive.stop();
 }
 
+/// Fails if a node takes another disk at a mount point for its own, so that files are reported as missing or stored on
+/// the wrong disk.
 #[test]
 fn swapped_disk_is_offline_without_missing_files() {
     if !has_own_mounts("mounted::swapped_disk_is_offline_without_missing_files") {

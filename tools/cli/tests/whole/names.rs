@@ -16,6 +16,8 @@ fn wrong(expected: &[(&str, &str)]) -> BTreeSet<Filed> {
         .collect()
 }
 
+/// Fails if a file that was renamed behind the node's back is not missed, or if putting its stray name aside costs the
+/// file it is linked to.
 #[test]
 fn renamed_and_linked_files_are_reported_and_restored() {
     const NODE: &str = "bitarchive-two";

@@ -26,6 +26,8 @@ fn start(archive: &mut Archive) {
     archive.wait_for_answers();
 }
 
+/// Fails if a node believes an older copy of its catalog, and so lists damage that was mended and lacks files that were
+/// stored since.
 #[test]
 fn older_catalog_lists_the_same_files() {
     let mut archive = Archive::processes(&[&BY_HAND[..], &["bitarchive.look=1 s"]].concat());

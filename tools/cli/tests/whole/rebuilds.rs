@@ -15,6 +15,9 @@ fn size(name: &str) -> usize {
     name.len() * 100
 }
 
+/// Fails if a catalog whose rebuild was killed lacks files and passes for whole, or has forgotten that a file is
+/// missing.
+///
 /// `HOLDFAST_KILLS` is how often (8), `HOLDFAST_SEED` repeats the choices of a run.
 #[test]
 fn catalog_is_unchanged_after_killed_rebuild() {

@@ -33,6 +33,9 @@ fn in_attic(archive: &Archive, name: &str) -> usize {
         .count()
 }
 
+/// Fails if a kill during a removal leaves the copy in neither place or in both, or if the request says done while the
+/// copy is still there.
+///
 /// `HOLDFAST_KILLS` is how often (8), `HOLDFAST_SEED` repeats the choices of a run.
 #[test]
 fn killed_removal_is_done_or_reported_as_undone() {

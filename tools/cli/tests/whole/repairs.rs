@@ -35,7 +35,8 @@ fn damage(archive: &Archive, dice: &mut Random) -> BTreeSet<Filed> {
     damaged.collect()
 }
 
-/// Kills a random part at a random moment of a repair, starts it again and looks at what there is.
+/// Fails if a part that is killed during a repair leaves a short file, damage that is not filed any more, or the
+/// remnant of a mend.
 ///
 /// `HOLDFAST_KILLS` is how often (8), `HOLDFAST_SEED` repeats the choices of a run.
 #[test]

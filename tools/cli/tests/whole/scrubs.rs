@@ -35,6 +35,9 @@ fn surveyed(archive: &Archive) -> Value {
     })
 }
 
+/// Fails if a killed scrub begins with the first file again, so that damage at the end is never found, or skips files
+/// that it had not read.
+///
 /// `HOLDFAST_KILLS` is how often (4), `HOLDFAST_SEED` repeats the choices of a run.
 #[test]
 fn killed_scrub_resumes_and_finds_damage_at_end() {

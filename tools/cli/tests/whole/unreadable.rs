@@ -11,8 +11,9 @@ use crate::mounts::{has_own_mounts, run};
 const SIZE: usize = 16 << 20;
 const BLOCK: u64 = 4096;
 
-/// The second half of the file lies where the disk ends from now on. Everything else that is there is full, so that no
-/// write meets the hole: half a dead disk is another story, and told by the power cuts.
+/// Fails if a file of which the disk cannot read one half is not filed as unreadable, is served short, or cannot be
+/// repaired. The second half of the file lies where the disk ends from now on. Everything else that is there is full,
+/// so that no write meets the hole: half a dead disk is another story, and told by the power cuts.
 #[test]
 fn half_unreadable_file_heals_from_other_replica() {
     if !has_own_mounts("unreadable::half_unreadable_file_heals_from_other_replica") {

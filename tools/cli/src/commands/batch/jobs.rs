@@ -69,6 +69,7 @@ mod tests {
 
     use super::*;
 
+    /// Fails if the list of jobs does not tell required arguments from others, or hides what is assumed for those.
     #[test]
     fn an_argument_says_whether_it_must_be_given() {
         let argument = |name: &str, required, default: &str| JobArgument {

@@ -224,6 +224,7 @@ fn fresh() -> Result<JobId, Failure> {
 mod tests {
     use super::*;
 
+    /// Fails if a value that has an equals sign is cut there, or if an argument without a name or a value is sent.
     #[test]
     fn argument_splits_at_first_equals_sign() {
         let check = |text: &str, expected: Option<(&str, &str)>| {
@@ -239,6 +240,7 @@ mod tests {
         check("url", None);
     }
 
+    /// Fails if two runs get one id, so that the second person is shown the job of the first.
     #[test]
     fn each_job_has_an_id_of_its_own() {
         let (one, other) = (fresh().unwrap(), fresh().unwrap());

@@ -127,6 +127,8 @@ pub(super) mod tests {
         }
     }
 
+    /// Fails if a job is shown without the progress of a node, without the reason of its failure, or as if it read all
+    /// files where it reads a few.
     #[test]
     fn job_line_names_job_and_progress() {
         let running = JobStatus {

@@ -270,6 +270,8 @@ mod tests {
         found
     }
 
+    /// Fails if a key has no doc comment, or the file that declares its section is not in `SOURCES`: the printed manual
+    /// would lack the key.
     #[test]
     fn every_key_of_every_part_has_a_comment() {
         for (kind, section) in Kind::ALL {
@@ -295,6 +297,8 @@ mod tests {
         }
     }
 
+    /// Fails if a comment is printed above the key of another section, if a value is changed, or if a section that is
+    /// not read any more is documented.
     #[test]
     fn comments_stand_above_their_keys() {
         let toml = "[daemon]\nlog = \"info\"\n\n[rpc]\nlisten = \"h:1\"\ncertificate = \"c\"\nkey = \"k\"\n\
@@ -321,6 +325,7 @@ mod tests {
         );
     }
 
+    /// Fails if an operator can read about a section that may be left out only after having set it.
     #[test]
     fn absent_section_is_still_documented() {
         let toml = "[notify]\ncommand = []\n\n[repair]\nautomatic = \"all\"\n";
@@ -349,6 +354,7 @@ mod tests {
         assert!(set.contains("# port is not set"), "{set}");
     }
 
+    /// Fails if only the first of several `[[replica]]` has comments.
     #[test]
     fn lists_of_sections_are_documented_each() {
         let toml =

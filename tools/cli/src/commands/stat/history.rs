@@ -99,6 +99,7 @@ mod tests {
 
     use super::*;
 
+    /// Fails if the history of a file shows that an anomaly was found and not that, when and why it ended.
     #[test]
     fn an_anomaly_is_found_and_ends() {
         let open = filed_anomaly(AnomalyClass::Missing, AnomalyState::Open);

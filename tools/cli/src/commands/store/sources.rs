@@ -178,6 +178,7 @@ mod tests {
         find(&paths, recursive).into_iter().map(say).collect()
     }
 
+    /// Fails if a file in a directory is left out without a word: one with a name that the archive refuses, or a link.
     #[test]
     fn everything_is_found_or_said_why_not() {
         let root = tree();
@@ -199,6 +200,8 @@ mod tests {
         assert_eq!(found(&root, &["none"], true), ["there is no such file"]);
     }
 
+    /// Fails if of two files with one name the first is stored, so that their order decides which of them the archive
+    /// has.
     #[test]
     fn two_files_of_one_name_are_both_refused() {
         let root = tree();

@@ -105,6 +105,8 @@ fn from(range: &Range<u16>, anywhere: u64) -> impl Iterator<Item = u16> + use<> 
 mod tests {
     use super::*;
 
+    /// Fails if a part gets a port that the kernel may give to an outgoing connection, which would keep the part from
+    /// starting again.
     #[test]
     fn outgoing_connections_are_kept_out_of_the_way() {
         for (outgoing, range) in [
@@ -119,6 +121,7 @@ mod tests {
         }
     }
 
+    /// Fails if the search for a port skips one of its range, tries one for a second time, or does not end.
     #[test]
     fn every_port_is_tried_once() {
         for anywhere in [0, 1, 7, 9, 10, u64::MAX] {
@@ -129,6 +132,7 @@ mod tests {
         assert_eq!(from(&(5..5), 3).count(), 0);
     }
 
+    /// Fails if two parts of a new archive get one address, or a part gets one that is in use.
     #[test]
     fn addresses_differ_and_are_free() {
         let addresses: [String; 6] = free_addresses(&Ports::of(Path::new("somewhere"))).unwrap();
