@@ -255,6 +255,7 @@ mod tests {
         assert!(began.elapsed() >= SHORT * EXTENSIONS, "{message}");
     }
 
+    /// Fails if a wait goes on after a look that succeeded, or returns something else than that look saw.
     #[test]
     fn awaited_value_is_returned() {
         let mut looks = 0;
