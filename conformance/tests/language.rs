@@ -118,22 +118,55 @@ fn has_empty_name(line: &str) -> bool {
         .is_some_and(|name| EMPTY_NAMES.contains(&name))
 }
 
-/// Returns the names of tests with too many words, as `path:line name`.
-fn long_test_names(file: &File) -> Vec<String> {
-    let mut is_test = false;
+/// A test function.
+struct Test<'a> {
+    line: usize,
+    name: &'a str,
+    /// Whether the comment above the test has a sentence `Fails if`.
+    says_mistake: bool,
+}
+
+fn tests(file: &File) -> Vec<Test<'_>> {
+    let (mut is_test, mut says_mistake) = (false, false);
     let mut found = Vec::new();
-    for (line, number) in file.text.lines().zip(1..) {
-        let code = line.trim_start();
+    for (text, line) in file.text.lines().zip(1..) {
+        let code = text.trim_start();
         if code.starts_with("#[test]") || code.starts_with("#[tokio::test") {
             is_test = true;
+        } else if code.starts_with("///") {
+            says_mistake |= code.contains("Fails if ");
+        } else if code.is_empty() {
+            says_mistake = false;
         } else if let Some(name) = declared(code, &["fn"]) {
-            if is_test && name.split('_').count() > LONGEST_TEST_NAME {
-                found.push(format!("{}:{number} {name}", file.path));
-            }
-            is_test = false;
+            found.extend(is_test.then_some(Test {
+                line,
+                name,
+                says_mistake,
+            }));
+            (is_test, says_mistake) = (false, false);
         }
     }
     found
+}
+
+/// Returns the tests that `breaks` names, as `path:line name`.
+fn tests_where(file: &File, breaks: impl Fn(&Test<'_>) -> bool) -> Vec<String> {
+    let tests = tests(file).into_iter().filter(|test| breaks(test));
+    tests
+        .map(|test| format!("{}:{} {}", file.path, test.line, test.name))
+        .collect()
+}
+
+/// Returns the names of tests with too many words, as `path:line name`.
+fn long_test_names(file: &File) -> Vec<String> {
+    tests_where(file, |test| {
+        test.name.split('_').count() > LONGEST_TEST_NAME
+    })
+}
+
+/// Returns the tests that do not say which mistake they find, as `path:line name`.
+fn aimless_tests(file: &File) -> Vec<String> {
+    tests_where(file, |test| !test.says_mistake)
 }
 
 /// Returns the public functions that return a `Result` and do not say when they fail, as `path:line`.
@@ -221,6 +254,23 @@ fn long_names_of_tests_are_found() {
     assert!(long_test_names(&file(good)).is_empty());
 }
 
+/// Fails if a test needs no sentence, or the sentence of another function counts.
+#[test]
+fn aimless_tests_are_found() {
+    let good = "/// Fails if a byte is lost.\n#[test]\n#[cfg(unix)]\nfn byte_is_kept() {}\n";
+    let file = |text: String| File {
+        path: "x.rs".to_owned(),
+        text,
+    };
+    assert!(aimless_tests(&file(good.to_owned())).is_empty());
+    let bare = "#[tokio::test]\nasync fn two_are_kept() {}\n";
+    let found = aimless_tests(&file(format!("{good}\n{bare}\nfn helper() {{}}\n")));
+    assert_eq!(found, ["x.rs:7 two_are_kept"]);
+    let other = "/// Fails if the disk is full.\nstruct Full;\n\n";
+    let found = aimless_tests(&file(format!("{other}{bare}")));
+    assert_eq!(found, ["x.rs:5 two_are_kept"]);
+}
+
 /// Fails if a public fallible function needs no words, or if words at the function or in the module's head do not count.
 #[test]
 fn public_errors_without_words_are_found() {
@@ -244,8 +294,6 @@ fn public_errors_without_words_are_found() {
     }
 }
 
-/// Fails if a line has a phrase that a reader must decode, or a doc comment opens with a relative clause in place of a
-/// subject.
 #[test]
 fn lines_use_plain_words() {
     assert_none(
@@ -258,7 +306,6 @@ fn lines_use_plain_words() {
     );
 }
 
-/// Fails if a doc comment opens with a pronoun, so that a reader has to look elsewhere for its noun.
 #[test]
 fn docs_name_their_subject() {
     let found: Vec<String> = sources().iter().flat_map(orphaned_docs).collect();
@@ -268,7 +315,6 @@ fn docs_name_their_subject() {
     );
 }
 
-/// Fails if a type is named with a participle or a pronoun alone, which does not say what a value of it holds.
 #[test]
 fn types_are_nouns() {
     assert_none(
@@ -277,14 +323,22 @@ fn types_are_nouns() {
     );
 }
 
-/// Fails if a test is named with a sentence of more than eight words.
 #[test]
 fn test_names_are_short() {
     let found: Vec<String> = sources().iter().flat_map(long_test_names).collect();
     assert_none(&found, "subject, condition, result, in at most eight words");
 }
 
-/// Fails if a public function returns a `Result`, and neither its comment nor its module says when that is an error.
+/// Fails if a reader must guess what a test is for.
+#[test]
+fn tests_say_what_they_find() {
+    let found: Vec<String> = sources().iter().flat_map(aimless_tests).collect();
+    assert_none(
+        &found,
+        "write `/// Fails if …` above the test, with the mistake in the product that it finds",
+    );
+}
+
 #[test]
 fn public_functions_say_their_errors() {
     let found: Vec<String> = sources().iter().flat_map(silent_errors).collect();
