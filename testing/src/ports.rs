@@ -27,7 +27,7 @@ impl PortBlock {
     ///
     /// # Panics
     ///
-    /// Panics if there is none.
+    /// Panics if somebody uses a port of each block.
     #[must_use]
     #[expect(clippy::panic, reason = "a test that has no ports fails")]
     pub fn claim() -> Self {
@@ -42,7 +42,7 @@ impl PortBlock {
             })
         });
         let Some(block) = { claimed }.next() else {
-            panic!("none of {BLOCKS} blocks of ports from {LOWEST} on is free");
+            panic!("somebody uses a port of each of the {BLOCKS} blocks from {LOWEST} on");
         };
         block
     }
