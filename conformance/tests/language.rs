@@ -134,7 +134,7 @@ fn tests(file: &File) -> Vec<Test<'_>> {
         if code.starts_with("#[test]") || code.starts_with("#[tokio::test") {
             is_test = true;
         } else if code.starts_with("///") {
-            says_mistake |= code.contains("Fails if ");
+            says_mistake |= code.contains("Fails if");
         } else if code.is_empty() {
             says_mistake = false;
         } else if let Some(name) = declared(code, &["fn"]) {
@@ -294,6 +294,8 @@ fn public_errors_without_words_are_found() {
     }
 }
 
+/// Fails if a line has a phrase that a reader must decode, or a doc comment opens with a relative clause in place of a
+/// subject.
 #[test]
 fn lines_use_plain_words() {
     assert_none(
@@ -306,6 +308,7 @@ fn lines_use_plain_words() {
     );
 }
 
+/// Fails if a doc comment opens with a pronoun, so that a reader has to look elsewhere for its noun.
 #[test]
 fn docs_name_their_subject() {
     let found: Vec<String> = sources().iter().flat_map(orphaned_docs).collect();
@@ -315,6 +318,7 @@ fn docs_name_their_subject() {
     );
 }
 
+/// Fails if a type is named with a participle or a pronoun alone, which does not say what a value of it holds.
 #[test]
 fn types_are_nouns() {
     assert_none(
@@ -323,6 +327,7 @@ fn types_are_nouns() {
     );
 }
 
+/// Fails if a test is named with a sentence of more than eight words.
 #[test]
 fn test_names_are_short() {
     let found: Vec<String> = sources().iter().flat_map(long_test_names).collect();
@@ -332,13 +337,21 @@ fn test_names_are_short() {
 /// Fails if a reader must guess what a test is for.
 #[test]
 fn tests_say_what_they_find() {
-    let found: Vec<String> = sources().iter().flat_map(aimless_tests).collect();
+    // That file writes a workspace of its own, whose tests are to fail.
+    let sources = sources();
+    let read = |file: &&File| file.path != "conformance/tests/flaky.rs";
+    let found: Vec<String> = sources
+        .iter()
+        .filter(read)
+        .flat_map(aimless_tests)
+        .collect();
     assert_none(
         &found,
         "write `/// Fails if …` above the test, with the mistake in the product that it finds",
     );
 }
 
+/// Fails if a public function returns a `Result`, and neither its comment nor its module says when that is an error.
 #[test]
 fn public_functions_say_their_errors() {
     let found: Vec<String> = sources().iter().flat_map(silent_errors).collect();

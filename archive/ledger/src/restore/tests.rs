@@ -85,8 +85,7 @@ impl RestoreScene {
     }
 }
 
-/// Fails if a row or a line of the trail is lost between an export and its restore, the restore leaves no line in the
-/// trail, or existing admin data are overwritten.
+/// Fails if an export and its restore lose a row or a line, or if a restore overwrites admin data.
 #[test]
 fn export_restores_listing_and_trail() {
     let world = RestoreScene::new();
@@ -114,8 +113,7 @@ fn export_restores_listing_and_trail() {
     }
 }
 
-/// Fails if a restore loses lines that the surviving audit log has and the export lacks, or accepts a log that
-/// contradicts the export.
+/// Fails if a restore loses lines that only the surviving log has, or accepts a log that contradicts the export.
 #[test]
 fn the_log_that_is_still_there_goes_on() {
     let world = RestoreScene::new();
@@ -194,8 +192,7 @@ fn log_shorter_than_its_stamp_is_refused() {
     }
 }
 
-/// Fails if an export with a flipped byte, a cut end or a forged root is restored without being asked for, or a forged
-/// row even then.
+/// Fails if a damaged export is restored without a request for that, or a forged row in any case.
 #[test]
 fn damaged_export_is_restored_only_on_request() {
     let world = RestoreScene::new();
@@ -263,8 +260,7 @@ fn damaged_export_is_restored_only_on_request() {
     assert!(said[1].what.contains("damaged"), "{said:?}");
 }
 
-/// Fails if the export of another archive or of a later format, or bytes that are no export, can be restored, even
-/// where damage is accepted.
+/// Fails if an export of another archive or of a later format is restored, even where damage is accepted.
 #[test]
 fn export_of_another_archive_or_format_is_refused() {
     let world = RestoreScene::new();
@@ -295,8 +291,7 @@ fn combine(name: &str, sightings: &[Sighting]) -> Verdict {
     rule.combine(&FileName::new(name).unwrap(), sightings, &[])
 }
 
-/// Fails if a file is restored from an admission that no trusted key signed or that names another file, or a bad one in
-/// one replica outweighs a good one.
+/// Fails if an admission of an unknown key or of another name restores a file, or outweighs a good one.
 #[test]
 fn only_admissions_of_trusted_keys_and_name_count() {
     let good = admission("a", 1).sign(&signing_key()).unwrap();
@@ -334,8 +329,7 @@ fn only_admissions_of_trusted_keys_and_name_count() {
     );
 }
 
-/// Fails if of two well-signed admissions of a name one is chosen by the program, or the verdict does not name where
-/// each lies.
+/// Fails if the program chooses between two good admissions of a name, or does not say where each lies.
 #[test]
 fn admissions_that_contradict_each_other_are_for_people() {
     let [one, two] = [1, 2].map(|content| admission("a", content).sign(&signing_key()).unwrap());
@@ -349,8 +343,7 @@ fn admissions_that_contradict_each_other_are_for_people() {
     );
 }
 
-/// Fails if a later admission of the same content replaces the first, or a file whose copy is gone is left out and
-/// never reported as missing.
+/// Fails if a later admission of the same content replaces the first, or a file without a copy is left out.
 #[test]
 fn first_admission_counts_and_file_gone_is_restored() {
     let first = admission("a", 1).sign(&signing_key()).unwrap();
