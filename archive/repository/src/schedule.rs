@@ -29,10 +29,7 @@ const PAUSE: Duration = Duration::from_secs(1);
 /// The part of its period after which a check is due again that was partial or failed.
 const AGAIN: i32 = 24;
 
-/// The kinds of check, as in the keys of their rows.
-const KINDS: [&str; 2] = ["files", "checksums"];
-
-/// The kind of a check, and its replica.
+/// The kind of a check in its word, and its replica.
 type CheckKey = (String, Text<ReplicaId>);
 
 /// The last check of one replica.
@@ -49,44 +46,43 @@ impl Value for LastCheck {}
 /// The worker that starts checks.
 pub(crate) struct Schedule {
     own: Preserver,
-    periods: [Option<SignedDuration>; 2],
+    /// The periods of the kinds that are scheduled.
+    periods: BTreeMap<CheckKind, SignedDuration>,
     table: Table<CheckKey, LastCheck>,
     /// The rows of the table that were read or written.
     last: BTreeMap<CheckKey, LastCheck>,
     /// The checks that run, by kind; each tells the row that it has stored.
-    running: [Option<oneshot::Receiver<(CheckKey, LastCheck)>>; 2],
+    running: BTreeMap<CheckKind, oneshot::Receiver<(CheckKey, LastCheck)>>,
     /// The checks that were reported as overdue.
-    overdue: BTreeSet<(usize, ReplicaId)>,
+    overdue: BTreeSet<(CheckKind, ReplicaId)>,
 }
 
 impl Schedule {
     pub(crate) fn new(own: Preserver, settings: &CheckSettings) -> Result<Self, DbError> {
-        let periods = [settings.files, settings.checksums];
-        let period = |period: archive_daemon::Period| {
-            SignedDuration::try_from(period.duration())
-                .ok()
-                .filter(SignedDuration::is_positive)
+        let period = |kind: &CheckKind| {
+            let period = match kind {
+                CheckKind::Files => settings.files,
+                CheckKind::Checksums => settings.checksums,
+            };
+            let period = SignedDuration::try_from(period?.duration()).ok();
+            Some((*kind, period.filter(SignedDuration::is_positive)?))
         };
         Ok(Self {
             table: own.admin.table("checks")?,
-            periods: periods.map(|set| set.and_then(period)),
+            periods: CheckKind::ALL.iter().filter_map(period).collect(),
             own,
             last: BTreeMap::new(),
-            running: [None, None],
+            running: BTreeMap::new(),
             overdue: BTreeSet::new(),
         })
     }
 
     /// Returns the check of each kind that has been due for the longest time, if one is due. Sets the first time of new checks.
-    fn due(&mut self) -> Result<[Option<ReplicaId>; 2], DbError> {
+    fn due(&mut self) -> Result<BTreeMap<CheckKind, ReplicaId>, DbError> {
         let now = self.own.calls.clock.now();
-        let mut first_due = [None, None];
+        let mut first_due = BTreeMap::new();
         let mut overdue = BTreeSet::new();
-        let periods = self.periods.into_iter().zip(&mut first_due);
-        for (kind, (period, first_due)) in periods.enumerate() {
-            let Some(period) = period else {
-                continue;
-            };
+        for (kind, period) in self.periods.clone() {
             let mut least = Timestamp::MAX;
             let specs = self.own.in_service();
             let count = specs.len();
@@ -99,7 +95,7 @@ impl Schedule {
                         }
                         if turn.due < least {
                             least = turn.due;
-                            *first_due = Some(spec.id.clone());
+                            first_due.insert(kind, spec.id.clone());
                         }
                     }
                     // The period was made shorter in the meantime.
@@ -116,19 +112,18 @@ impl Schedule {
     }
 
     /// Shows the number of overdue checks, and logs each once.
-    fn tell_overdue(&mut self, overdue: BTreeSet<(usize, ReplicaId)>) {
+    fn tell_overdue(&mut self, overdue: BTreeSet<(CheckKind, ReplicaId)>) {
         for (kind, replica) in overdue.difference(&self.overdue) {
-            let kind = KINDS.get(*kind).copied().unwrap_or_default();
             tracing::warn!(
                 %replica,
-                kind,
+                kind = kind.as_str(),
                 "a scheduled check is overdue by more than its period; see whether the last one still runs, or make the periods of \
                  `[checks]` longer"
             );
         }
-        for (kind, word) in KINDS.into_iter().enumerate() {
-            let count = overdue.iter().filter(|(of, _)| *of == kind).count();
-            self.own.instruments.show_overdue(word, count);
+        for kind in CheckKind::ALL {
+            let count = overdue.iter().filter(|(of, _)| of == kind).count();
+            self.own.instruments.show_overdue(kind.as_str(), count);
         }
         self.overdue = overdue;
     }
@@ -157,13 +152,11 @@ impl Schedule {
     }
 
     /// Runs a check in a task of its own.
-    fn start(&mut self, kind: usize, replica: ReplicaId) {
+    fn start(&mut self, kind: CheckKind, replica: ReplicaId) {
         let (over, running) = oneshot::channel();
-        if let Some(place) = self.running.get_mut(kind) {
-            *place = Some(running);
-        }
+        self.running.insert(kind, running);
         let (own, table) = (self.own.clone(), self.table.clone());
-        let period = self.periods.get(kind).copied().flatten();
+        let period = self.periods.get(&kind).copied();
         let stop = self.own.tasks.stop();
         self.own.tasks.spawn_once("scheduled-check", async move {
             let checking = Box::pin(run(&own, kind, &replica));
@@ -208,14 +201,11 @@ impl Schedule {
 /// Runs a check of one replica, and returns its report.
 async fn run(
     own: &Preserver,
-    kind: usize,
+    kind: CheckKind,
     replica: &ReplicaId,
 ) -> Result<Option<ReplicaReport>, CallError> {
     let order = CheckOrder {
-        kind: CheckKind::ALL
-            .get(kind)
-            .copied()
-            .unwrap_or(CheckKind::Files),
+        kind,
         challenges: false,
         selection: CheckSelection::default(),
         replica: Some(replica.clone()),
@@ -254,18 +244,17 @@ impl Worker for Schedule {
     const NAME: &'static str = "schedule";
 
     async fn step(&mut self) -> Result<Step, WorkerError> {
-        for place in &mut self.running {
-            match place.as_mut().map(oneshot::Receiver::try_recv) {
-                None | Some(Err(TryRecvError::Empty)) => continue,
-                Some(Err(TryRecvError::Closed)) => {}
-                Some(Ok((key, last))) => drop(self.last.insert(key, last)),
+        let last = &mut self.last;
+        self.running.retain(|_, running| match running.try_recv() {
+            Err(TryRecvError::Empty) => true,
+            Err(TryRecvError::Closed) => false,
+            Ok((key, ended)) => {
+                last.insert(key, ended);
+                false
             }
-            *place = None;
-        }
-        for (kind, due) in self.due()?.into_iter().enumerate() {
-            if let Some(replica) = due
-                && self.running.get(kind).is_some_and(Option::is_none)
-            {
+        });
+        for (kind, replica) in self.due()? {
+            if !self.running.contains_key(&kind) {
                 self.start(kind, replica);
             }
         }
@@ -273,9 +262,8 @@ impl Worker for Schedule {
     }
 }
 
-fn key(kind: usize, replica: &ReplicaId) -> CheckKey {
-    let kind = KINDS.get(kind).copied().unwrap_or_default();
-    (kind.to_owned(), Text(replica.clone()))
+fn key(kind: CheckKind, replica: &ReplicaId) -> CheckKey {
+    (kind.to_string(), Text(replica.clone()))
 }
 
 fn put(
@@ -326,13 +314,30 @@ mod tests {
         };
         let mut schedule = Schedule::new(preserver(&admin, &hand), &settings).unwrap();
         schedule.step().await.unwrap();
-        assert!(schedule.running.iter().all(Option::is_none), "not due yet");
+        assert!(schedule.running.is_empty(), "not due yet");
         let (still, running) = oneshot::channel();
-        schedule.running[1] = Some(running);
+        schedule.running.insert(CheckKind::Checksums, running);
         hand.advance(Duration::from_hours(1));
         schedule.step().await.unwrap();
-        assert!(schedule.running[0].is_some(), "files are checked");
+        assert!(schedule.running.contains_key(&CheckKind::Files));
         assert!(!still.is_closed(), "no other check of checksums began");
+    }
+
+    /// Fails if a kind is scheduled that is switched off, or is stored under another word than before, so that a restart
+    /// forgets when each check is due.
+    #[tokio::test]
+    async fn stored_checks_bear_the_word_of_their_kind() {
+        let directory = tempfile::tempdir().unwrap();
+        let admin = Admin::init(directory.path()).unwrap();
+        let hand = ManualClock::new(Timestamp::from_second(1_000_000_000).unwrap());
+        let (day, never) = (Some(Period::from_secs(86_400)), Some(Period::from_secs(0)));
+        for (files, checksums, word) in [(day, never, "files"), (None, day, "checksums")] {
+            let settings = CheckSettings { files, checksums };
+            let mut schedule = Schedule::new(preserver(&admin, &hand), &settings).unwrap();
+            schedule.step().await.unwrap();
+            let words = schedule.last.keys().map(|(word, _)| word.as_str());
+            assert_eq!(words.collect::<Vec<_>>(), [word; 2]);
+        }
     }
 
     /// Fails if a check that waits for its turn is called overdue, or one that misses a whole period is not.
