@@ -58,7 +58,7 @@ pub struct Source {
     told: u64,
     /// Whether the stream can begin later than with the first byte.
     pub can_resume: bool,
-    /// The depositor's claim about the bytes.
+    /// The claim of the depositor that sends these bytes.
     pub claim: Claim,
 }
 

@@ -21,7 +21,8 @@ pub struct Item {
 pub struct Arrival {
     /// The file.
     pub item: Item,
-    /// The claim about the bytes of all who brought them.
+    /// The claim of the upload, which is that of the depositor that began it. [`Source::claim`] is that of the depositor that
+    /// sends now.
     pub claim: Claim,
     /// The depositor's number, which the coordinator gave.
     pub requester: Requester,
