@@ -26,7 +26,7 @@ use archive_decisions::store::{
 use archive_ledger::admin::{Admin, AdminError, AdminRow};
 use archive_ledger::anomalies::Anomalies;
 use archive_ledger::standing::Standing;
-use archive_model::{FileName, UploadId};
+use archive_model::{FileName, InvalidId, UploadId};
 use archive_proof::SigningKey;
 use jiff::Timestamp;
 use tokio::sync::{mpsc, oneshot};
@@ -115,6 +115,12 @@ pub enum CoordinatorError {
     /// An admission or receipt cannot be written.
     #[error("signing for {0}: {1}")]
     Sign(FileName, String),
+    /// An id that was made for an upload cannot be used: a bug.
+    #[error(
+        "cannot begin an upload of {0}: {1}; this is a bug: report it, and start the repository again, which goes on \
+         with all that was decided"
+    )]
+    Upload(FileName, InvalidId),
     /// A decision about a file outlived the file's entry in memory: a bug, and what was decided is not remembered.
     #[error(
         "a decision about {0} cannot be remembered: the file is not in memory; this is a bug: report it, and start the \
@@ -325,9 +331,7 @@ impl Coordinator {
         self.parts.transfers.stores.begun.inc();
         self.last_requester += 1;
         let requester = Requester(self.last_requester);
-        let upload = hex::encode(self.parts.chance.bytes::<16>()?);
-        let upload = UploadId::new(&upload)
-            .map_err(|error| CoordinatorError::Sign(name.clone(), error.to_string()))?;
+        let upload = upload_id(&name, &hex::encode(self.parts.chance.bytes::<16>()?))?;
         let (mail, gone, watched) = (
             self.parts.transfers.mail.clone(),
             depositor.replies.clone(),
@@ -352,6 +356,10 @@ impl Coordinator {
             },
         ))
     }
+}
+
+fn upload_id(name: &FileName, id: &str) -> Step<UploadId> {
+    UploadId::new(id).map_err(|error| CoordinatorError::Upload(name.clone(), error))
 }
 
 #[cfg(test)]

@@ -118,6 +118,24 @@ fn on_a_coordinator(test: impl FnOnce(&mut Coordinator, &Path)) {
     test(&mut coordinator, directory.path());
 }
 
+/// Fails if an id of an upload that cannot be used stops the repository as a fault of its signing key, or if the operator is
+/// not told what to do.
+#[test]
+fn unusable_upload_id_is_no_fault_of_signing() {
+    let error = upload_id(&name(), "../a").unwrap_err();
+    assert!(matches!(error, CoordinatorError::Upload(..)), "{error:?}");
+    let text = error.to_string();
+    for said in [
+        "an upload of a",
+        "\"../a\"",
+        "report it",
+        "start the repository",
+    ] {
+        assert!(text.contains(said), "{text}");
+    }
+    assert!(!text.contains("signing"), "{text}");
+}
+
 /// Fails if who goes on with an upload that another one left deposits in the other one's name.
 #[test]
 fn abandoned_upload_is_resumed_by_its_depositor_only() {
