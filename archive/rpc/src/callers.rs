@@ -1,7 +1,9 @@
 //! The calls that each caller has under way: no caller may keep others from working.
 //!
-//! A caller is the identity in the certificate, not the connection: one that connects twice is counted once. The
-//! repository, monitors and nodes are not limited: the calls behind theirs were limited where they came in.
+//! A caller is the identity in the certificate, not the connection: one that connects twice is counted once. People and
+//! harvesters are limited. Parts of the archive are not: the certificate of a part stands for all who ask that part, and a
+//! limit on a viewer would refuse one reader for what others read. A part limits those who ask it by itself: by this table
+//! or, where they have no certificate, by its settings (`replay.requests` and `replay.records` of a viewer).
 
 use std::collections::HashMap;
 use std::pin::Pin;
@@ -15,7 +17,6 @@ use tonic::codegen::Bytes;
 
 use crate::identity::Identity;
 use crate::kind::Kind;
-use crate::role::Role;
 
 /// The setting of the most calls of one caller.
 const SETTING: &str = "rpc.calls_per_caller";
@@ -27,8 +28,7 @@ pub(crate) struct Callers {
     under_way: Arc<Mutex<HashMap<Arc<str>, usize>>>,
 }
 
-/// The place of a call under way; it is free again when this is dropped. Calls of the repository, monitors and nodes
-/// are not counted.
+/// The place of a call under way; it is free again when this is dropped. Calls of parts of the archive are not counted.
 #[derive(Debug)]
 pub(crate) struct CallPlace {
     counted: Option<(Callers, Arc<str>)>,
@@ -44,10 +44,8 @@ impl Callers {
 
     /// Counts one more call of the caller; refuses it if the caller has too many.
     pub(crate) fn enter(&self, caller: &Identity) -> Result<CallPlace, Status> {
-        let is_part = [Role::Repository, Role::Monitor, Role::Node]
-            .into_iter()
-            .any(|role| caller.grants().iter().any(|grant| grant.role() == role));
-        if is_part {
+        let mut grants = caller.grants().iter();
+        if grants.any(|grant| !grant.role().is_personal()) {
             return Ok(CallPlace { counted: None });
         }
         let name: Arc<str> = caller.to_string().into();
@@ -132,6 +130,7 @@ impl HttpBody for CountedBody {
 mod tests {
     use super::*;
     use crate::pki::tests::identity;
+    use crate::role::Role;
 
     /// Fails if one caller's calls count against another, or a call that ended still counts.
     #[test]
@@ -158,14 +157,15 @@ mod tests {
         assert!(callers.lock().is_empty());
     }
 
-    /// Fails if the repository could not have as many calls at a node as its callers have at it.
+    /// Fails if a part has no more calls than one of its callers, as a viewer with many readers, or if a person has.
     #[test]
-    fn parts_of_the_archive_are_not_limited() {
+    fn people_are_limited_and_parts_are_not() {
         let callers = Callers::new(1);
-        for part in ["repository/kb", "monitor/one", "node/one-1"] {
-            let part = identity(&[part]);
-            let _first = callers.enter(&part).unwrap();
-            let _second = callers.enter(&part).unwrap();
+        for role in Role::ALL {
+            let caller = identity(&[&format!("{role}/one")]);
+            let _first = callers.enter(&caller).unwrap();
+            let second = callers.enter(&caller);
+            assert_eq!(second.is_err(), role.is_personal(), "{role}");
         }
     }
 }
