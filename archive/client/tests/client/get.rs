@@ -113,6 +113,39 @@ async fn range_beyond_file_is_callers_mistake() {
     );
 }
 
+/// Fails if slices lack a group of the range, of which one byte may be wanted, or if an empty file has a slice of no bytes.
+#[tokio::test]
+async fn slices_have_every_group_of_the_range() {
+    let world = ServedArchive::new().await;
+    let reader = world.reader();
+    for (size, start, end, expected) in [
+        (SIZE, 16383, Some(16385), 0..32768),
+        (SIZE, 131_071, Some(131_073), 114_688..147_456),
+        (SIZE, 199_999, None, 196_608..200_000),
+        (SIZE, 0, None, 0..200_000),
+        (0, 0, None, 0..0),
+    ] {
+        world.archive.put(NAME, &noise(size, 6));
+        if size == 0 {
+            // A peer may send a segment of no bytes.
+            let fault: GetFault = Arc::new(|mut messages| {
+                let step = Some(Step::Segment(Segment::default()));
+                messages.push(GetResponse { step });
+                messages.into_iter().map(Ok).collect()
+            });
+            world.archive.state().get_fault = Some(fault);
+        }
+        let mut slices = reader.slices(&wanted(start, end)).await.unwrap();
+        let mut covered = expected.start..expected.start;
+        while let Some(slice) = slices.next().await.unwrap() {
+            assert_eq!(slice.range.start, covered.end, "{start}");
+            assert!(!slice.range.is_empty(), "{start}");
+            covered.end = slice.range.end;
+        }
+        assert_eq!(covered, expected, "{start}");
+    }
+}
+
 type Change = Box<dyn Fn(&mut Vec<GetResponse>) + Send + Sync>;
 
 fn segment(message: &mut GetResponse) -> &mut Segment {
