@@ -73,17 +73,27 @@ need_sites() {
     need "${SITE_NEEDS[@]}"
 }
 
+# has_judge PACKAGE: whether the virtual environment of the judges has it.
+has_judge() {
+    [[ -n $(find "$CARGO_TARGET_DIR/judges/lib" -maxdepth 3 -iname "${1//-/_}-*.dist-info" 2>/dev/null) ]]
+}
+
 # need_python PACKAGE...: judges that Debian does not have, in a virtual environment beside what is built. What is installed there
-# counts, whatever commands of that name are elsewhere.
+# counts, whatever commands of that name are elsewhere. pip heeds what the packages require that it is told of, and no others:
+# those that are there already are named, too, so that none of them is left with a version that it does not want (httpbin and
+# pywb both bring greenlet).
 need_python() {
-    local judges=$CARGO_TARGET_DIR/judges package missing=()
+    local judges=$CARGO_TARGET_DIR/judges package missing=() present=()
     for package in "$@"; do
-        [[ -n $(find "$judges/lib" -maxdepth 3 -iname "${package//-/_}-*.dist-info" 2>/dev/null) ]] || missing+=("$package")
+        has_judge "$package" || missing+=("$package")
     done
     if ((${#missing[@]})); then
         need_venv || return 1
+        for package in "${PYTHON_NEEDS[@]}" "${PYTHON_BENCH_NEEDS[@]}" "${PYTHON_CAPTURES_NEEDS[@]}"; do
+            ! has_judge "$package" || present+=("$package")
+        done
         say "installing by pip: ${missing[*]}"
-        python3 -m venv "$judges" && "$judges/bin/pip" install --quiet "${missing[@]}" || return 1
+        python3 -m venv "$judges" && "$judges/bin/pip" install --quiet "${missing[@]}" "${present[@]}" || return 1
     fi
     PATH=$PATH:$judges/bin
 }

@@ -14,6 +14,7 @@ mod crash;
 mod flaky;
 mod hostile;
 mod language;
+mod needs;
 mod rooms;
 mod tidy;
 mod walks;
