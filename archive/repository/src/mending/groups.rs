@@ -53,7 +53,8 @@ impl Preserver {
         let ranges: Vec<_> = groups.byte_ranges(size).collect();
         let donors = donors(plan, copies, size);
         let mut reading = self.assembler.read(case.wanted.clone(), donors, ranges);
-        let sent = self.send(&order, &mut reading, size, told).await;
+        let sent = self.send(&order, &mut reading, case, repair_order, told);
+        let sent = sent.await;
         let moved = reading.sent().values().sum();
         for (donor, bytes) in reading.sent() {
             self.instruments.count_moved(donor, *bytes);
@@ -99,18 +100,9 @@ impl Preserver {
             }
             Ok(SendOutcome::Mended { copy, attic }) => (copy, attic),
         };
-        let given: Vec<String> = reading
-            .sent()
-            .iter()
-            .map(|(donor, bytes)| format!("{bytes} bytes from {donor}"))
-            .collect();
-        let given = given.join(", ");
         let what = format!(
-            "{} of {}: {given}; the replaced ones are in the attic as {attic}",
-            AnomalyKind::Corrupt(groups.clone())
-                .to_string()
-                .replacen("corrupt ", "", 1),
-            case.patient.replica,
+            "{}; the replaced ones are in the attic as {attic}",
+            given(&order, &reading)
         );
         self.note(&case.patient.file, repair_order, format!("repaired {what}"))
             .await?;
@@ -136,12 +128,13 @@ impl Preserver {
         }))
     }
 
-    /// Reads groups and sends them on, then waits until the node has read them back.
+    /// Reads groups and sends them on, has the node put them into the copy, and waits until it has read them back.
     async fn send(
         &self,
         order: &MendOrder,
         reading: &mut Assembly,
-        size: u64,
+        case: &RepairCase,
+        repair_order: &RepairOrder,
         told: &(dyn Fn(u64) + Send + Sync),
     ) -> Result<SendOutcome, CallError> {
         let opening = self.calls.replicas.mend(order);
@@ -160,8 +153,17 @@ impl Preserver {
                     return Err(said.ok().and_then(Result::err).unwrap_or(broken));
                 }
             }
+            let what = format!(
+                "to be repaired on volume {} of node {}: {}",
+                order.volume,
+                order.node,
+                given(order, reading)
+            );
+            // Recorded before it is done: no act may be missing from the trail. Until the end of the groups the node changes
+            // nothing.
+            self.note(&order.name, repair_order, what).await?;
             self.calls.taken(mending.close()).await?;
-            let limit = limits::writing(size);
+            let limit = limits::writing(case.wanted.size);
             loop {
                 match self.calls.within(limit, mending.next()).await? {
                     Mended::Progress(bytes) => told(bytes),
@@ -261,6 +263,21 @@ impl Preserver {
         };
         note(&self.admin, line).await
     }
+}
+
+/// Says which groups of a copy are replaced, and how many bytes came from each donor.
+fn given(order: &MendOrder, reading: &Assembly) -> String {
+    let given = reading.sent().iter();
+    let given: Vec<String> = given
+        .map(|(donor, bytes)| format!("{bytes} bytes from {donor}"))
+        .collect();
+    let groups = AnomalyKind::Corrupt(order.groups.clone()).to_string();
+    format!(
+        "{} of {}: {}",
+        groups.replacen("corrupt ", "", 1),
+        order.replica,
+        given.join(", ")
+    )
 }
 
 /// Returns the donors of the groups in the order of the plan, and then all others that have the file, for groups that

@@ -31,6 +31,12 @@ pub(super) async fn adopt(
     }
     let row = people.known(&name).await?;
     let copy = choose(door, &row, (&name, &replica), !is_known).await?;
+    let what = format!(
+        "the file that {replica} has on volume {} to be adopted",
+        copy.place.volume
+    );
+    // Recorded before it is done: no act may be missing from the trail.
+    people.note(who.clone(), Some(name.clone()), what).await?;
     let adopted = if copy.is_unexpected() {
         let admission = row.admission.clone().unwrap_or_default();
         let size = row.record.content.as_ref();

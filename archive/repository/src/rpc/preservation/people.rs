@@ -5,9 +5,9 @@ use std::sync::Arc;
 use archive_decisions::store::Event;
 use archive_ledger::requests::{NotAllowed, Person, Request as Asked, State, plain_reason};
 use archive_ledger::standing::ReplicaRow;
-use archive_model::{AtticPlace, DiskOrder, ReplicaId};
+use archive_model::{AtticPlace, DiskOrder, NodeState, ReplicaId};
 use archive_replicas::{Cause, admitted};
-use archive_rpc::{Grant, Identity, InvalidMessage, Kind, Role};
+use archive_rpc::{CallError, Grant, Identity, InvalidMessage, Kind, Role};
 use proto_archive::{convert as fields, wire};
 use tonic::{Request, Status};
 
@@ -154,6 +154,12 @@ pub(super) async fn restore(
     };
     let people = &door.people;
     people.configured(&replica)?;
+    let what = format!(
+        "{id} to be restored from the attic of volume {volume} of node {node}: {}",
+        cause.why
+    );
+    // Recorded before it is done: no act may be missing from the trail.
+    people.note(who.clone(), None, what).await?;
     let taking = door
         .replicas
         .restore_item(&replica, (&node, &volume), &id, &cause);
@@ -216,13 +222,11 @@ pub(super) async fn volume(
         (found.replica, found.node)
     };
     let what = format!(
-        "volume {} {} on node {node} of replica {replica}: {word}",
+        "volume {} {} on node {node} of replica {replica}",
         message.volume, message.path
     );
     let ordering = door.replicas.order_disk(&replica, &node, order);
-    let state = door.people.transfers.calls.reading(0, ordering).await?;
-    door.people.note(who, None, what).await?;
-    Ok(fields::node_status(state))
+    ordered(door, who, (&what, word), ordering).await
 }
 
 pub(super) async fn node(
@@ -237,10 +241,23 @@ pub(super) async fn node(
         .ok_or_else(|| InvalidMessage::missing("order"))?;
     let mode = fields::mode("mode", order.mode)?.ok_or_else(|| InvalidMessage::missing("mode"))?;
     let (replica, node) = door.people.node(&named).await?;
-    let what = format!("node {node} of replica {replica}: {mode}");
+    let what = format!("node {node} of replica {replica}");
     let setting = door.replicas.set_mode(&replica, &node, mode);
-    let state = door.people.transfers.calls.reading(0, setting).await?;
-    door.people.note(who, None, what).await?;
+    ordered(door, who, (&what, &mode.to_string()), setting).await
+}
+
+/// Gives an order to a node, and records it: before, since the answer may get lost, and once it is carried out.
+async fn ordered(
+    door: &Door,
+    who: String,
+    (what, word): (&str, &str),
+    order: impl Future<Output = Result<NodeState, CallError>>,
+) -> Result<wire::NodeStatus, Status> {
+    let people = &door.people;
+    let to_do = format!("{what}: to be {word}");
+    people.note(who.clone(), None, to_do).await?;
+    let state = people.transfers.calls.reading(0, order).await?;
+    people.note(who, None, format!("{what}: {word}")).await?;
     Ok(fields::node_status(state))
 }
 
