@@ -186,6 +186,13 @@ impl People {
             return Err(Kind::Storage.error(format!("{name} has no admission")));
         };
         let copy = self.copy_of(replacement).await?;
+        let what = format!(
+            "the copy in {replica} to be put into the attic of volume {} of node {} and replaced: {}",
+            copy.place.volume, copy.place.node, cause.why
+        );
+        // Recorded before it is done: no act may be missing from the trail.
+        self.note(cause.who.clone(), Some(name.clone()), what)
+            .await?;
         let volume = copy.place.in_replica(replica);
         let moving = self
             .transfers

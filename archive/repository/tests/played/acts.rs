@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use archive_daemon::Clock;
+use archive_decisions::store::Upload;
 use archive_ledger::admin::Admin;
 use archive_ledger::anomalies::{Anomalies, Filing, Look, LookQuality};
 use archive_model::{AnomalyKind, FileContent, FileName, Finder, Groups, ReplicaKind, Root};
@@ -11,13 +12,15 @@ use archive_proof::{CopyBytes, encode};
 use proto_archive::wire::mend_request::Step;
 use proto_archive::wire::node_server::{Node, NodeServer};
 use proto_archive::wire::preservation_client::PreservationClient;
+use proto_archive::wire::replace_request::{self, Open};
 use proto_archive::wire::replica_server::{Replica, ReplicaServer};
 use proto_archive::wire::set_volume_request::Order;
 use proto_archive::wire::{
-    AdoptFileRequest, AdoptRequest, AtticRef, AtticsRef, AuditRequest, CopyCondition, FileEntry,
-    FindRequest, FindResponse, GroupRange, MendRequest, MendResponse, Mode, NodeRequest,
-    NodeStatus, ReadRequest, RepairRequest, ReplicaStateRequest, ReplicaStateResponse, Segment,
-    SetModeRequest, SetVolumeRequest, VerifyRequest, VerifyResponse, VolumeRequest, VolumeStatus,
+    AdoptFileRequest, AdoptRequest, AtticItem, AtticRef, AtticsRef, AuditRequest, CopyCondition,
+    FileEntry, FindRequest, FindResponse, GroupRange, MendRequest, MendResponse, Mode, NodeRequest,
+    NodeStatus, PutAsideRequest, ReadRequest, RepairRequest, ReplaceRequest, ReplicaStateRequest,
+    ReplicaStateResponse, Segment, SetModeRequest, SetVolumeRequest, VerifyRequest, VerifyResponse,
+    VolumeRequest, VolumeStatus,
 };
 use testing::in_time;
 use tonic::codegen::BoxStream;
@@ -177,6 +180,13 @@ impl Node for FakeNode {
         Ok(Response::new(FileEntry::default()))
     }
 
+    async fn put_aside(
+        &self,
+        _request: Request<PutAsideRequest>,
+    ) -> Result<Response<AtticItem>, Status> {
+        Ok(Response::new(AtticItem::default()))
+    }
+
     async fn restore_item(
         &self,
         _request: Request<AtticRef>,
@@ -212,7 +222,7 @@ impl ActFixture {
         let copy = stored_copy("one-1", Some("v-1"));
         let content = (BYTES.len() as u64, *root().as_bytes());
         lab.store(&["a", "b"], content, ("one", copy));
-        file_damage(&lab);
+        damage(&lab);
         let answers = Arc::<AtomicBool>::default();
         let mut replicas = Vec::new();
         for id in ["one", "two"] {
@@ -285,12 +295,22 @@ impl ActFixture {
     }
 }
 
-/// Files that the copy of `a` in replica `one` is damaged.
-fn file_damage(lab: &Lab) {
+/// Gives `a` an admission, and files that its copy in replica `one` is damaged.
+fn damage(lab: &Lab) {
     let admin = Admin::open(&lab.data()).unwrap();
+    let name = FileName::new("a").unwrap();
+    let mut row = admin.file(&name).unwrap().unwrap();
+    row.admission = Some("signed".to_owned());
+    row.record.upload = Some(Upload {
+        id: "u-1".parse().unwrap(),
+        claim: row.record.content.as_ref().unwrap().into(),
+    });
+    let mut changes = admin.change();
+    admin.put(&mut changes, &row).unwrap();
+    admin.commit(changes).unwrap();
     let anomalies = Anomalies::open(&admin, Clock::system()).unwrap();
     let filing = Filing {
-        file: &FileName::new("a").unwrap(),
+        file: &name,
         replica: &"one".parse().unwrap(),
         who: "officer/olga",
     };
@@ -326,6 +346,19 @@ async fn trail_has_acts_whose_answer_is_lost() {
         ..AtticsRef::default()
     };
     in_time(officer.restore(restoring)).await.unwrap_err();
+    let open = Open {
+        name: "a".to_owned(),
+        replica: "one".to_owned(),
+        checksum: root().as_bytes().to_vec().into(),
+        reason: "a test".to_owned(),
+    };
+    let steps = [
+        replace_request::Step::Open(open),
+        replace_request::Step::Data(BYTES.into()),
+    ];
+    let steps = steps.map(|step| ReplaceRequest { step: Some(step) });
+    let replacing = officer.replace(tokio_stream::iter(steps));
+    let replaced = in_time(replacing).await.unwrap_err();
     let repairing = RepairRequest {
         names: vec!["a".to_owned()],
         ..RepairRequest::default()
@@ -342,10 +375,11 @@ async fn trail_has_acts_whose_answer_is_lost() {
         "volume v-1  on node one-1 of replica one: to be set to drain",
         "the file that one has on volume v-1 to be adopted",
         "x-1 to be restored from the attic of volume v-1 of node one-1",
+        "the copy in one to be put into the attic of volume v-1 of node one-1 and replaced: a test",
         "to be repaired on volume v-1 of node one-1: groups 0 of one: ",
     ] {
         let lines = fixture.trail(said).await;
-        assert_eq!(lines.len(), 1, "{said}: {lines:?} {told:?}");
+        assert_eq!(lines.len(), 1, "{said}: {lines:?} {replaced} {told:?}");
     }
     fixture.end().await;
 }
