@@ -1,6 +1,7 @@
 //! Tests of batch jobs through the services of a repository.
 
 mod ends;
+mod failing;
 mod fixture;
 mod index;
 mod limits;
