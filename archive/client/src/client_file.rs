@@ -335,10 +335,8 @@ mod tests {
     fn directory() -> tempfile::TempDir {
         let directory = tempfile::tempdir().unwrap();
         let authority = TestAuthority::new();
-        let write = |name: &str, text: &str| {
-            let path = directory.path().join(name);
-            write_file(&path, text.as_bytes());
-        };
+        let write =
+            |name: &str, text: &str| write_file(&directory.path().join(name), text.as_bytes());
         write("ca.pem", authority.certificate());
         for (file, grants) in [
             ("default", vec!["harvester/anna", "officer/anna"]),
@@ -353,7 +351,10 @@ mod tests {
 
     fn write_file(path: &Path, bytes: &[u8]) {
         use std::io::Write as _;
+        use std::os::unix::fs::PermissionsExt;
         let mut file = std::fs::File::create_new(path).unwrap();
+        file.set_permissions(PermissionsExt::from_mode(0o600))
+            .unwrap();
         file.write_all(bytes).unwrap();
     }
 

@@ -117,10 +117,13 @@ pub(crate) fn look(path: &Path) -> Result<std::fs::Metadata> {
 
 /// Returns the length of an open file. Not a point at which `fault` counts, as [`look`] is not.
 pub(crate) fn length(file: &File, path: &Path) -> Result<u64> {
+    Ok(status(file, path)?.len())
+}
+
+/// Returns what the system says of an open file. Not a point at which `fault` counts, as [`look`] is not.
+pub(crate) fn status(file: &File, path: &Path) -> Result<std::fs::Metadata> {
     let found = file.metadata();
-    Ok(found
-        .map_err(|error| DiskError::new("fstat", path, error))?
-        .len())
+    found.map_err(|error| DiskError::new("fstat", path, error))
 }
 
 /// Reads a small file from its beginning, at most `most` bytes of it.

@@ -49,7 +49,9 @@ pub use error::{DiskError, Severity};
 pub use exchange::{ProvenCopy, RepairedCopy};
 pub use hashed::HashedFile;
 pub use journal::{Journal, JournalWriter, Replacement};
-pub use replace::{SmallFile, read_small, read_state, replace, replace_all, replace_secret};
+pub use replace::{
+    SmallFile, read_secret, read_small, read_state, replace, replace_all, replace_secret,
+};
 pub use sidecar::{OutboardRecord, Sidecar, SidecarError};
 pub use space::Space;
 pub use stage::{

@@ -8,7 +8,11 @@
 
 use std::ffi::OsString;
 use std::fs::File;
+use std::io;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+
+use archive_model::check_secret;
 
 use crate::call;
 use crate::error::DiskError;
@@ -21,7 +25,7 @@ pub fn replace(path: &Path, bytes: &[u8]) -> Result<(), DiskError> {
     replace_with(path, bytes, 0o644)
 }
 
-/// Puts `bytes` under `path` as [`replace()`] does, readable by its owner only, for a private key.
+/// Puts `bytes` under `path` as [`replace()`] does, readable by its owner only, for a private key. [`read_secret`] reads it.
 pub fn replace_secret(path: &Path, bytes: &[u8]) -> Result<(), DiskError> {
     replace_with(path, bytes, 0o600)
 }
@@ -106,16 +110,36 @@ pub fn read_state(path: &Path) -> Result<Option<Vec<u8>>, DiskError> {
     read_small(path, MAX_STATE)
 }
 
+/// Reads a state file with a secret. Returns `None` if the file is absent. A file that others on this machine can use is
+/// refused, as [`check_secret`] says.
+pub fn read_secret(path: &Path) -> Result<Option<Vec<u8>>, DiskError> {
+    read_checked(path, MAX_STATE, |file| {
+        let mode = call::status(file, path)?.permissions().mode();
+        check_secret(path, mode)
+            .map_err(|exposed| DiskError::new("open", path, io::Error::other(exposed)))
+    })
+}
+
 /// Reads a file of at most `most` bytes. Returns `None` if the file is absent. A longer file is refused.
 pub fn read_small(path: &Path, most: u64) -> Result<Option<Vec<u8>>, DiskError> {
+    read_checked(path, most, |_file| Ok(()))
+}
+
+/// Reads a small file if `check` lets it pass.
+fn read_checked(
+    path: &Path,
+    most: u64,
+    check: impl FnOnce(&File) -> Result<(), DiskError>,
+) -> Result<Option<Vec<u8>>, DiskError> {
     let file = match call::open(path) {
         Err(error) if error.is_absent() => return Ok(None),
         other => other?,
     };
+    check(&file)?;
     let bytes = call::read_up_to(file, path, most.saturating_add(1))?;
     if bytes.len() as u64 > most {
-        let error = std::io::Error::new(
-            std::io::ErrorKind::FileTooLarge,
+        let error = io::Error::new(
+            io::ErrorKind::FileTooLarge,
             format!("it has more than the {most} bytes that are read"),
         );
         return Err(DiskError::new("read", path, error));
@@ -150,10 +174,24 @@ mod tests {
         assert!(!unfinished(&path).try_exists().unwrap());
     }
 
+    /// Fails if a secret is read that others on the machine can read, or refused because a group can.
+    #[test]
+    fn secret_that_others_can_read_is_refused() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("key");
+        assert_eq!(read_secret(&path).unwrap(), None);
+        replace_secret(&path, b"secret").unwrap();
+        for (mode, is_read) in [(0o600, true), (0o640, true), (0o644, false)] {
+            std::fs::set_permissions(&path, PermissionsExt::from_mode(mode)).unwrap();
+            let read = read_secret(&path).map_err(|error| error.to_string());
+            assert_eq!(read.is_ok(), is_read, "{mode:o}: {read:?}");
+            assert!(is_read || read.unwrap_err().contains("chmod 600"));
+        }
+    }
+
     /// Fails if a file of several keeps its old content, is readable by others though it is secret, or leaves its unfinished name.
     #[test]
     fn several_files_are_replaced_together() {
-        use std::os::unix::fs::PermissionsExt as _;
         let directory = tempfile::tempdir().unwrap();
         let (open, secret) = (directory.path().join("open"), directory.path().join("key"));
         std::fs::write(&open, b"old").unwrap();

@@ -15,8 +15,8 @@
 //! - [`anomaly`], [`check`] (what is wrong), [`attic`], [`scrub`], [`repair`], [`drain`] (what is done about it);
 //! - [`batch`], [`job_status`], [`feed`] (jobs over files, how far they are, and changes of files), [`role`], [`approval`],
 //!   [`act`], `request` (who may do what, and what wants a second person);
-//! - [`mod@error`], [`limits`], [`quantity`] (errors, bounds and units that all parts share); `closed_set` (the
-//!   macro behind every enumeration of words).
+//! - [`mod@error`], [`limits`], [`quantity`] (errors, bounds and units that all parts share), [`secret`] (who may use the file
+//!   of a key or password); `closed_set` (the macro behind every enumeration of words).
 //!
 //! ```
 //! use archive_model::FileName;
@@ -52,6 +52,7 @@ pub mod replica;
 pub mod request;
 pub mod role;
 pub mod scrub;
+pub mod secret;
 pub mod store_state;
 
 pub use act::{Act, NodeSelector, VolumeSelector};
@@ -83,4 +84,5 @@ pub use replica::{InvalidId, NodeId, ReplicaId, ReplicaKind, UploadId, VolumeId,
 pub use request::{ActKind, RequestState};
 pub use role::{InvalidRole, Role};
 pub use scrub::{NodeScrub, ScrubActivity, ScrubOrder};
+pub use secret::{ExposedSecret, check_secret};
 pub use store_state::{ReplicaProgress, ReplicaState, ReplicaStatus, StoreFailure};

@@ -8,7 +8,7 @@ use archive_daemon::metrics::MetricError;
 use archive_daemon::notify::NotifyError;
 use archive_daemon::worker::DuplicateWorker;
 use archive_daemon::{Daemon, Notifier, ReloadWorker};
-use archive_durable::{DiskError, read_state};
+use archive_durable::{DiskError, read_secret, read_state};
 use archive_jobs::{Batches, RetentionWorker};
 use archive_ledger::admin::stamp::Stamping;
 use archive_ledger::admin::{Admin, AdminError};
@@ -120,10 +120,12 @@ pub async fn serve(settings: Settings, daemon: Daemon) -> Result<SocketAddr, Sta
     credentials.on_refusal(move |what| {
         what.choose(&refused.calls, &refused.connections).inc();
     });
-    let key = read("repository.signing_key", &own.signing_key, |text| {
+    let key = read_secret(&own.signing_key)?;
+    let key = read("repository.signing_key", (&own.signing_key, key), |text| {
         SigningKey::from_pem(&String::from_utf8_lossy(text)).map_err(|error| error.to_string())
     })?;
-    let trust = read("repository.trust", &own.trust, |text| {
+    let trust = read_state(&own.trust)?;
+    let trust = read("repository.trust", (&own.trust, trust), |text| {
         TrustFile::parse(text).map_err(|error| error.to_string())
     })?;
     let data = own.data.clone();
@@ -391,7 +393,7 @@ impl Ledger<'_> {
 
 fn read<T>(
     setting: &'static str,
-    path: &Path,
+    (path, text): (&Path, Option<Vec<u8>>),
     parse: impl FnOnce(&[u8]) -> Result<T, String>,
 ) -> Result<T, StartError> {
     let wrong = |why: String| StartError::File {
@@ -399,6 +401,6 @@ fn read<T>(
         path: path.to_owned(),
         why,
     };
-    let text = read_state(path)?.ok_or_else(|| wrong("there is no such file".to_owned()))?;
+    let text = text.ok_or_else(|| wrong("there is no such file".to_owned()))?;
     parse(&text).map_err(wrong)
 }

@@ -2,8 +2,10 @@
 
 use std::fs::File;
 use std::io::{self, Read};
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
+use archive_model::check_secret;
 use rustls::pki_types::pem::{Error, PemObject};
 
 /// The largest PEM file that is read: none of ours is larger, so that the path of an archive file is noticed.
@@ -11,10 +13,19 @@ const LARGEST_FILE: u64 = 4 << 20;
 
 /// Reads a file of PEM text.
 pub(crate) fn read(path: &Path) -> io::Result<String> {
+    read_open(File::open(path)?)
+}
+
+/// Reads a file of PEM text with a private key. A file that others on this machine can use is refused.
+pub(crate) fn read_secret(path: &Path) -> io::Result<String> {
+    let file = File::open(path)?;
+    check_secret(path, file.metadata()?.mode()).map_err(io::Error::other)?;
+    read_open(file)
+}
+
+fn read_open(file: File) -> io::Result<String> {
     let mut text = String::new();
-    File::open(path)?
-        .take(LARGEST_FILE + 1)
-        .read_to_string(&mut text)?;
+    file.take(LARGEST_FILE + 1).read_to_string(&mut text)?;
     if text.len() as u64 > LARGEST_FILE {
         let kind = io::ErrorKind::FileTooLarge;
         return Err(io::Error::new(kind, "too large to be PEM"));

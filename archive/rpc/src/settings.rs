@@ -17,7 +17,7 @@ pub struct RpcSettings {
     pub listen: String,
     /// The certificate chain of the part, PEM.
     pub certificate: PathBuf,
-    /// The private key of the part, PEM (PKCS #8).
+    /// The private key of the part, PEM (PKCS #8). Only its owner and its group may read the file: mode 0600, or 0640.
     pub key: PathBuf,
     /// The certificate authorities of the environment, PEM.
     pub authorities: PathBuf,

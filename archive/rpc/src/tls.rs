@@ -31,7 +31,7 @@ use crate::refusal::{Refusals, Refused};
 pub struct CredentialFiles {
     /// The own certificate, PEM.
     pub certificate: PathBuf,
-    /// The private key of that certificate, PEM.
+    /// The private key of that certificate, PEM. Refused if others on this machine can use the file.
     pub key: PathBuf,
     /// The environment's authority, PEM; two while one replaces the other.
     pub authorities: PathBuf,
@@ -181,7 +181,7 @@ impl CredentialFiles {
     fn read(&self) -> Result<CredentialPem, CredentialsError> {
         Ok(CredentialPem {
             certificate: read(&self.certificate)?,
-            key: read(&self.key)?,
+            key: pem::read_secret(&self.key).map_err(unread(&self.key))?,
             authorities: read(&self.authorities)?,
             revoked: self.revoked.as_deref().map(read).transpose()?,
         })
@@ -290,10 +290,14 @@ fn unreadable(what: &'static str) -> impl Fn(String) -> CredentialsError {
 }
 
 fn read(path: &Path) -> Result<String, CredentialsError> {
-    pem::read(path).map_err(|source| CredentialsError::Read {
+    pem::read(path).map_err(unread(path))
+}
+
+fn unread(path: &Path) -> impl Fn(io::Error) -> CredentialsError {
+    move |source| CredentialsError::Read {
         path: path.to_owned(),
         source,
-    })
+    }
 }
 
 impl fmt::Debug for CredentialPem {

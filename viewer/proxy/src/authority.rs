@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use archive_daemon::{Chance, Clock};
-use archive_durable::{DiskError, directory, read_state, replace, replace_secret};
+use archive_durable::{DiskError, directory, read_secret, read_state, replace, replace_secret};
 use archive_rpc::browser::{HostPem, MakeCertificate};
 use jiff::Timestamp;
 use rcgen::{
@@ -77,7 +77,7 @@ impl ProxyAuthority {
     pub(crate) fn open(data: &Path, clock: Clock, chance: Chance) -> Result<Self, AuthorityError> {
         directory::make(data)?;
         let (key_path, path) = (data.join("authority.key"), data.join("authority.pem"));
-        let (key, certificate) = (read_state(&key_path)?, read_state(&path)?);
+        let (key, certificate) = (read_secret(&key_path)?, read_state(&path)?);
         let key = match (key, &certificate) {
             (Some(pem), _) => KeyPair::from_pem(&String::from_utf8_lossy(&pem))
                 .map_err(|error| unusable(&key_path, format!("this is no private key: {error}")))?,
@@ -293,6 +293,18 @@ mod tests {
         assert!(authority.make(&"a".repeat(300)).is_err());
     }
 
+    /// Fails if a proxy makes certificates with a key that every account of its machine can read.
+    #[test]
+    fn exposed_key_is_refused() {
+        let directory = tempfile::tempdir().unwrap();
+        let data = directory.path().join("proxy");
+        open(&data).unwrap();
+        let key = data.join("authority.key");
+        fs::set_permissions(&key, PermissionsExt::from_mode(0o644)).unwrap();
+        let error = open(&data).unwrap_err().to_string();
+        assert!(error.contains("authority.key: its mode is 0644"), "{error}");
+    }
+
     /// Fails if damaged files, the files of two authorities or that of the environment are taken.
     #[test]
     fn foreign_files_are_refused() {
@@ -334,7 +346,7 @@ mod tests {
         fs::write(&pem, &own).unwrap();
         fs::remove_file(&key).unwrap();
         assert!(matches!(open(&data), Err(AuthorityError::NoKey(_))));
-        fs::write(&key, &own_key).unwrap();
+        replace_secret(&key, &own_key).unwrap();
         fs::remove_file(&pem).unwrap();
         open(&data).unwrap();
         let late = ManualClock::new("2046-01-01T00:00:00Z".parse().unwrap()).clock();

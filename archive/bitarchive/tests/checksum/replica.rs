@@ -108,7 +108,8 @@ impl TestReplica {
     pub(crate) fn settings(&self, grants: &[&str]) -> Settings {
         let pem = self.authority.pem(grants);
         write(&self.path("own.pem"), pem.certificate.as_bytes());
-        write(&self.path("own.key"), pem.key.as_bytes());
+        let key = pem.key.as_bytes();
+        archive_durable::replace_secret(&self.path("own.key"), key).expect("written");
         write(&self.path("authority.pem"), pem.authorities.as_bytes());
         Settings {
             daemon: DaemonSettings::default(),

@@ -18,6 +18,7 @@ use std::path::Path;
 use std::sync::Mutex;
 use std::time::Duration;
 
+use archive_model::check_secret;
 use rustix::fs::OFlags;
 use tokio::task::spawn_blocking;
 
@@ -60,7 +61,7 @@ pub(super) async fn send(
     (is_taken, failure)
 }
 
-/// Reads a small file, whole; a secret one must not be readable by everyone.
+/// Reads a small file, whole; one with a secret only if others on the machine cannot use it.
 async fn read(setting: &'static str, path: &Path, is_secret: bool) -> Result<Vec<u8>, String> {
     let (own, shown) = (path.to_owned(), path.display().to_string());
     let read = move || {
@@ -69,10 +70,9 @@ async fn read(setting: &'static str, path: &Path, is_secret: bool) -> Result<Vec
         let file = OpenOptions::new()
             .read(true)
             .custom_flags(flags)
-            .open(own)?;
-        if is_secret && file.metadata()?.mode() & 0o007 != 0 {
-            let why = "everyone on this machine may read it; take that away with `chmod o=`";
-            return Err(io::Error::other(why));
+            .open(&own)?;
+        if is_secret {
+            check_secret(&own, file.metadata()?.mode()).map_err(io::Error::other)?;
         }
         let mut bytes = Vec::new();
         file.take(FILE + 1).read_to_end(&mut bytes)?;

@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io::Write;
 use std::net::SocketAddr;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use archive_daemon::{Chance, Clock, Daemon, DaemonSettings, Period};
@@ -66,6 +67,8 @@ impl TestEnvironment {
                 .path()
                 .join(format!("{}-{name}", grant.replace('/', "-")));
             write(&path, text.as_bytes());
+            // As a private key is.
+            std::fs::set_permissions(&path, PermissionsExt::from_mode(0o600)).expect("closed");
             path
         };
         Settings {

@@ -1,5 +1,7 @@
 //! Tests of the start of a repository, and of what it does by itself before the first call.
 
+use std::os::unix::fs::PermissionsExt;
+
 use archive_daemon::Clock;
 use archive_daemon::worker::WorkerStatus;
 use archive_durable::AppendFile;
@@ -38,6 +40,20 @@ async fn start_without_replica_with_copies_is_refused() {
     let started = start(&lab, &["one", "two"]).await;
     assert!(started.address.is_ok(), "{:?}", started.address);
     started.stop().await;
+    lab.end().await;
+}
+
+/// Fails if a repository signs with a key that every account of its machine can read.
+#[tokio::test(flavor = "multi_thread")]
+async fn exposed_signing_key_is_refused() {
+    let lab = Lab::new();
+    store(&lab);
+    let key = lab.at("signing.pem");
+    std::fs::set_permissions(&key, PermissionsExt::from_mode(0o644)).unwrap();
+    let refused = start(&lab, &["two"]).await;
+    let error = refused.address.as_ref().unwrap_err().to_string();
+    assert!(error.contains("signing.pem: its mode is 0644"), "{error}");
+    refused.stop().await;
     lab.end().await;
 }
 

@@ -104,20 +104,19 @@ impl Sites {
 
 impl SiteFiles {
     fn read(&self) -> Result<CertifiedKey, SiteError> {
-        let text = |path: &Path| {
-            pem::read(path).map_err(|source| SiteError::Read {
-                path: path.to_owned(),
-                source,
-            })
+        let unread = |path: &Path| {
+            let path = path.to_owned();
+            move |source| SiteError::Read { path, source }
         };
         let wrong = |path: &Path, reason| SiteError::Pem {
             path: path.to_owned(),
             reason,
         };
-        let chain: Vec<CertificateDer<'static>> = sections(&text(&self.certificate)?)
-            .map_err(|reason| wrong(&self.certificate, reason))?;
-        let key: PrivateKeyDer<'static> =
-            first(&text(&self.key)?).map_err(|reason| wrong(&self.key, reason))?;
+        let chain = pem::read(&self.certificate).map_err(unread(&self.certificate))?;
+        let chain: Vec<CertificateDer<'static>> =
+            sections(&chain).map_err(|reason| wrong(&self.certificate, reason))?;
+        let key = pem::read_secret(&self.key).map_err(unread(&self.key))?;
+        let key: PrivateKeyDer<'static> = first(&key).map_err(|reason| wrong(&self.key, reason))?;
         certified(chain, key).map_err(|reason| SiteError::Key {
             path: self.certificate.clone(),
             reason,

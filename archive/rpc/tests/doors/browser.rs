@@ -2,9 +2,10 @@
 
 mod made;
 
-use std::fs;
+use std::fs::{self, Permissions};
 use std::io;
 use std::net::SocketAddr;
+use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -75,6 +76,8 @@ impl Folder {
     fn write(&self, name: &str, text: &str) -> PathBuf {
         let path = self.path(name);
         fs::write(&path, text).expect("written");
+        // As a private key is.
+        fs::set_permissions(&path, Permissions::from_mode(0o600)).expect("closed");
         path
     }
 
@@ -381,6 +384,9 @@ async fn sites_are_exchanged_while_browsers_come() {
         served.visit(&browser, "new.example").await.expect(what);
         served.outcome().await.expect(what);
     }
+    fs::set_permissions(&site.key, Permissions::from_mode(0o644)).expect("opened");
+    let error = acceptor.reload(now()).expect_err("exposed").to_string();
+    assert!(error.contains("a-key.pem: its mode is 0644"), "{error}");
     fs::remove_file(&site.key).expect("removed");
     let error = acceptor.reload(now()).expect_err("no key");
     assert!(matches!(error, SiteError::Read { .. }), "{error}");

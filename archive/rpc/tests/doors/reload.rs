@@ -1,6 +1,7 @@
 //! Credentials exchanged while a server runs.
 
-use std::fs;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
 
 use archive_rpc::{
     ConnectError, CredentialFiles, CredentialPem, Credentials, CredentialsError, Expected, Grant,
@@ -24,8 +25,12 @@ impl Folder {
         reason = "a certificate of a test need not be durable"
     )]
     fn write(&self, pem: &CredentialPem) {
-        let text =
-            |name: &str, text: &str| fs::write(self.0.path().join(name), text).expect("written");
+        let text = |name: &str, text: &str| {
+            let path = self.0.path().join(name);
+            fs::write(&path, text).expect("written");
+            // As a private key is.
+            fs::set_permissions(&path, Permissions::from_mode(0o600)).expect("closed");
+        };
         text("cert.pem", &pem.certificate);
         text("key.pem", &pem.key);
         text("ca.pem", &pem.authorities);
@@ -39,6 +44,26 @@ impl Folder {
             key: path("key.pem"),
             authorities: path("ca.pem"),
             revoked: revoked.then(|| path("revoked.pem")),
+        }
+    }
+}
+
+/// Fails if a private key is loaded that every account of the machine can read, or refused because a group can, or if the
+/// operator is not told the file, its mode and the remedy.
+#[test]
+fn exposed_private_key_is_not_loaded() {
+    let world = TestEnvironment::new("lab");
+    let folder = Folder::new();
+    folder.write(&world.pem(&world.issue(&["node/a"], years(2000, 2200)), None));
+    let files = folder.files(false);
+    for (mode, is_loaded) in [(0o600, true), (0o640, true), (0o644, false), (0o660, false)] {
+        fs::set_permissions(&files.key, Permissions::from_mode(mode)).expect("chmod");
+        let loaded = Credentials::from_files(files.clone(), now());
+        assert_eq!(loaded.is_ok(), is_loaded, "{mode:o}");
+        if let Err(error) = loaded {
+            let (said, key) = (error.to_string(), files.key.display());
+            assert!(said.contains(&format!("{mode:04o}")), "{said}");
+            assert!(said.contains(&format!("`chmod 600 {key}`")), "{said}");
         }
     }
 }

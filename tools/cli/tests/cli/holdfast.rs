@@ -1,6 +1,8 @@
 //! A place with a client file, and the executable run in it.
 
+use std::fs::Permissions;
 use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
@@ -113,10 +115,11 @@ impl Place {
 
     pub fn write(&self, name: &str, bytes: &[u8]) -> PathBuf {
         let path = self.path(name);
-        std::fs::File::create_new(&path)
-            .expect("create")
-            .write_all(bytes)
-            .expect("write");
+        let mut file = std::fs::File::create_new(&path).expect("create");
+        // As a private key is.
+        file.set_permissions(Permissions::from_mode(0o600))
+            .expect("chmod");
+        file.write_all(bytes).expect("write");
         path
     }
 

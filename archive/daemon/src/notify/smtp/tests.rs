@@ -239,14 +239,15 @@ async fn both_ways_of_encryption_with_a_login() {
     }
 }
 
-/// Fails if mail is sent although its password file is readable for all, too long or missing, or the report does not
-/// say so.
+/// Fails if mail is sent although every account can read its password file or the group change it, although it is too long
+/// or missing, or if the report does not say so, with the mode and the remedy.
 #[tokio::test]
-async fn world_readable_password_is_not_used() {
+async fn exposed_password_file_is_not_used() {
     let directory = tempfile::tempdir().unwrap();
     let server = Server::start(Manner::default()).await;
     for (text, mode, says) in [
-        ("open", 0o644, "chmod o="),
+        ("open", 0o644, "its mode is 0644"),
+        ("changed", 0o620, "run `chmod 600 /"),
         (&*"x".repeat(2 << 20), 0o600, "too long"),
     ] {
         let settings = SmtpSettings {

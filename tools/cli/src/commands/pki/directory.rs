@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use archive_durable::{DiskError, directory, read_state, replace, replace_secret};
+use archive_durable::{DiskError, directory, read_secret, read_state, replace, replace_secret};
 use archive_rpc::{Authority, Serial};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -40,18 +40,23 @@ pub(super) struct CertificateMatches {
     number: Option<Serial>,
 }
 
+/// A function that reads a small file, if there is one.
+type ReadFile = fn(&Path) -> Result<Option<Vec<u8>>, DiskError>;
+
 impl Pki {
     pub(super) fn open(path: &Path) -> Result<Self, Failure> {
-        let read = |name: &str| -> Result<String, Failure> {
+        let read = |name: &str, read: ReadFile| -> Result<String, Failure> {
             let file = path.join(name);
-            text(&file)?.ok_or_else(|| {
+            let bytes = read(&file).map_err(|error| disk(&error))?;
+            utf8(&file, bytes)?.ok_or_else(|| {
                 Failure::usage(format!(
                     "{}: there is no such file; name the directory that `holdfast pki init` made with --dir",
                     file.display()
                 ))
             })
         };
-        let authority = Authority::from_pem(&read("authority.pem")?, &read("authority.key")?);
+        let certificate = read("authority.pem", read_state)?;
+        let authority = Authority::from_pem(&certificate, &read("authority.key", read_secret)?);
         Ok(Self {
             path: path.to_owned(),
             authority: authority.map_err(|error| refused(&error).about(&shown(path)))?,
@@ -183,7 +188,10 @@ pub(super) fn replace_list(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
 
 /// Reads a small file; `None` if it is not there.
 pub(super) fn text(path: &Path) -> Result<Option<String>, Failure> {
-    let bytes = read_state(path).map_err(|error| disk(&error))?;
+    utf8(path, read_state(path).map_err(|error| disk(&error))?)
+}
+
+fn utf8(path: &Path, bytes: Option<Vec<u8>>) -> Result<Option<String>, Failure> {
     let text = bytes.map(String::from_utf8).transpose();
     text.map_err(|_error| {
         Failure::new(

@@ -11,7 +11,7 @@ use std::time::Duration;
 use archive_bitarchive::Volumes;
 use archive_bitarchive::checksum::Record;
 use archive_daemon::Chance;
-use archive_durable::{DiskError, directory, read_state, replace, replace_secret};
+use archive_durable::{DiskError, directory, read_secret, read_state, replace, replace_secret};
 use archive_model::{NodeId, ReplicaId, VolumeId};
 use archive_proof::{SigningKey, TrustFile, TrustedKey};
 use archive_rpc::{Authority, Grant, Validity};
@@ -256,7 +256,7 @@ fn has_ports(data: &Path) -> Failure {
 
 fn signing_key(data: &Path) -> Result<SigningKey, Failure> {
     let path = data.join("signing.key");
-    if let Some(pem) = state(&path)? {
+    if let Some(pem) = secret_state(&path)? {
         let key = SigningKey::from_pem(&String::from_utf8_lossy(&pem));
         return key
             .map_err(|error| Failure::new(Exit::Settings, format!("{}: {error}", path.display())));
@@ -299,7 +299,8 @@ fn certificates(data: &Path, now: Timestamp) -> Result<(), Failure> {
         not_after: std::time::SystemTime::from(now) + Duration::from_hours(24 * days),
     };
     let (certificate, secret) = (pki.join("authority.pem"), pki.join("authority.key"));
-    let authority = if let (Some(certificate), Some(key)) = (state(&certificate)?, state(&secret)?)
+    let authority = if let (Some(certificate), Some(key)) =
+        (state(&certificate)?, secret_state(&secret)?)
     {
         Authority::from_pem(
             &String::from_utf8_lossy(&certificate),
@@ -580,6 +581,10 @@ fn make(path: &Path) -> Result<(), Failure> {
 
 fn state(path: &Path) -> Result<Option<Vec<u8>>, Failure> {
     read_state(path).map_err(|error| disk(&error))
+}
+
+fn secret_state(path: &Path) -> Result<Option<Vec<u8>>, Failure> {
+    read_secret(path).map_err(|error| disk(&error))
 }
 
 fn disk(error: &DiskError) -> Failure {
