@@ -1,5 +1,6 @@
 //! Helpers of tests: waiting without hanging on luck, numbers and bytes that look random, readers and writers that fail,
-//! ports, and the rights of root given up. Tests see this crate under `[dev-dependencies]`; nothing else does.
+//! ports, the rights of root given up, and the word of a test that is skipped. Tests see this crate under
+//! `[dev-dependencies]`; nothing else does.
 //!
 //! A test meets time in three ways:
 //!
@@ -8,7 +9,7 @@
 //! - The test waits for a state that others bring about (another task, a process, a disk): [`eventually`], or
 //!   [`eventually_blocking`] outside a runtime. The message of a wait that is given up says what was awaited, where, and
 //!   what was seen last.
-//! - A future must end and might not: [`in_time`].
+//! - A future must end and might not: [`in_time`], or [`in_time_blocking`] for work on a thread.
 //!
 //! The limits are against hanging. None of them decides how fast something is: a machine that is ten times slower
 //! passes the same tests.
@@ -30,11 +31,15 @@
 mod ports;
 mod random;
 mod rights;
+mod skip;
 mod streams;
 mod wait;
 
 pub use ports::PortBlock;
 pub use random::{Random, noise};
 pub use rights::give_up_root;
+pub use skip::skipped;
 pub use streams::{FailingReader, FullDisk, PieceReader};
-pub use wait::{Nothing, Observation, PATIENCE, eventually, eventually_blocking, in_time};
+pub use wait::{
+    Nothing, Observation, PATIENCE, eventually, eventually_blocking, in_time, in_time_blocking,
+};

@@ -2,6 +2,7 @@
 
 use std::fmt::Debug;
 use std::panic::Location;
+use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 /// The limit of a wait that has no reason for another one.
@@ -122,6 +123,33 @@ pub fn in_time<F: Future>(future: F) -> impl Future<Output = F::Output> {
     async move {
         let ended = tokio::time::timeout(PATIENCE, future).await;
         ended.unwrap_or_else(|_elapsed| given_up(&format!("not within {PATIENCE:?}, at {at}")))
+    }
+}
+
+/// Returns what `work` returns, which runs on a thread of its own and must end.
+///
+/// For work whose cost would be hours if it grew with the square of its input: the test then fails in words instead of
+/// hanging.
+///
+/// # Panics
+///
+/// Panics when `work` has not ended after [`PATIENCE`], or has panicked.
+#[track_caller]
+pub fn in_time_blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
+    within(PATIENCE, work)
+}
+
+#[track_caller]
+fn within<T: Send + 'static>(limit: Duration, work: impl FnOnce() -> T + Send + 'static) -> T {
+    let at = Location::caller();
+    let (sender, receiver) = mpsc::sync_channel(1);
+    std::thread::spawn(move || sender.send(work()));
+    match receiver.recv_timeout(limit) {
+        Ok(value) => value,
+        Err(mpsc::RecvTimeoutError::Timeout) => given_up(&format!("not within {limit:?}, at {at}")),
+        Err(mpsc::RecvTimeoutError::Disconnected) => {
+            given_up(&format!("the work panicked, at {at}"))
+        }
     }
 }
 
@@ -253,6 +281,21 @@ mod tests {
             });
         });
         assert!(began.elapsed() >= SHORT * EXTENSIONS, "{message}");
+    }
+
+    /// Fails if a test hangs with work on a thread that never ends, or passes although the work panicked.
+    #[test]
+    fn work_without_end_is_given_up() {
+        let (_sender, never) = mpsc::channel::<()>();
+        let message = panicked(|| {
+            within(SHORT, move || never.recv().is_err());
+        });
+        for part in ["not within", "wait.rs:"] {
+            assert!(message.contains(part), "{part}: {message}");
+        }
+        let message = panicked(|| within(PATIENCE, || panic!("a wrong value")));
+        assert!(message.contains("the work panicked"), "{message}");
+        assert_eq!(in_time_blocking(|| 5), 5);
     }
 
     /// Fails if a wait goes on after a look that succeeded, or returns something else than that look saw.
