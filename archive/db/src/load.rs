@@ -129,9 +129,9 @@ mod tests {
         load.finish().unwrap();
     }
 
-    /// Fails if a database opens in which a load was not finished, or a second load hides the first.
+    /// Fails if a second load begins where one was given up, and so hides that rows of the first are missing.
     #[test]
-    fn a_load_that_was_cut_off_is_damage() {
+    fn second_load_never_hides_an_unfinished_one() {
         let memory = Memory::new().unwrap();
         let options = Options::new("test", 1, &["rows"]);
         let database = memory.open(&options).unwrap();
@@ -141,6 +141,9 @@ mod tests {
             "a second one would hide the first"
         );
         drop(database);
-        assert!(memory.open(&options).unwrap_err().is_damage());
+        assert!(
+            memory.open(&options).unwrap_err().is_damage(),
+            "the refused load leaves the mark of the first"
+        );
     }
 }
