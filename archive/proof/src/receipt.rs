@@ -178,11 +178,9 @@ mod tests {
 
     /// Fails if a receipt verifies after one of its bits was changed.
     #[test]
-    fn a_changed_bit_anywhere_fails_or_changes_nothing() {
+    fn receipt_with_a_changed_bit_is_refused() {
         let trust = trust();
-        let whole = Receipt::verify(&receipt().sign(&key()).unwrap(), &trust).unwrap();
         let bytes = receipt().sign(&key()).unwrap().as_str().as_bytes().to_vec();
-        let mut passed = 0;
         for position in 0..bytes.len() {
             for bit in 0..8 {
                 let mut changed = bytes.clone();
@@ -190,13 +188,12 @@ mod tests {
                 let Ok(envelope) = Envelope::parse(&changed) else {
                     continue;
                 };
-                if let Ok(read) = Receipt::verify(&envelope, &trust) {
-                    assert_eq!(read, whole, "byte {position}, bit {bit}");
-                    passed += 1;
-                }
+                assert!(
+                    Receipt::verify(&envelope, &trust).is_err(),
+                    "in the form we write, not one bit is free: byte {position}, bit {bit}"
+                );
             }
         }
-        assert_eq!(passed, 0, "in the form we write, not one bit is free");
     }
 
     /// Fails if a receipt counts whose admission was signed by another archive, or with an unknown key.
