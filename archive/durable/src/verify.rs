@@ -119,9 +119,10 @@ impl ReadAt for UncachedFile {
 mod tests {
     use super::*;
 
-    /// Fails if a kernel without uncached reads gets other bytes, or the short last block is lost.
+    /// Fails if a kernel without `RWF_DONTCACHE` gets other bytes, or the short last block is lost. On such a kernel
+    /// both reads go the second way.
     #[test]
-    fn file_is_read_with_and_without_direct_io() {
+    fn root_is_equal_with_and_without_dont_cache() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("file");
         let bytes: Vec<u8> = (0..BLOCK * 2 + 77)

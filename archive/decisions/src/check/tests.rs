@@ -191,25 +191,27 @@ fn listing_is_disbelieved_from_its_first_lie() {
     }
 }
 
-/// Fails if files are judged by admin data that are out of order or cannot be read.
+/// Fails if a file is judged after the admin data were out of order or could not be read.
 #[test]
-fn without_the_admin_data_nothing_is_judged() {
+fn nothing_is_judged_after_broken_admin_data() {
     let listing = || {
         vec![
             Ok(listed("a", 1, "one")),
             Ok(listed("b", 1, "one")),
+            Ok(listed("c", 1, "one")),
             Ok(Listed::End),
         ]
     };
     let first = || admin(&[("b", present(Some("one")))]);
     let again = [first(), admin(&[("a", present(Some("one")))])].concat();
     let failed = [vec![Err("io".to_owned())], first()].concat();
-    for broken in [again, failed] {
+    // Before it is out of order, the admin side has only `b`: what comes before that is not expected.
+    let of_first = vec![anomaly("a", AnomalyKind::Unexpected)];
+    for (broken, judged, intact) in [(again, of_first, 1), (failed, Vec::new(), 0)] {
         let (findings, report) = run(broken, listing());
-        assert!(
-            findings.len() <= 1 && !report.is_complete() && report.cuts[0].side == Side::Admin,
-            "{findings:?}"
-        );
+        assert_eq!((findings, report.intact), (judged, intact));
+        assert!(!report.is_complete());
+        assert_eq!(report.cuts[0].side, Side::Admin);
     }
 }
 
