@@ -6,6 +6,7 @@ use super::*;
 use crate::digest::{Algorithm, Digest, digest};
 
 mod body;
+mod bombs;
 
 fn head(bytes: &[u8]) -> Head {
     Head::read(&mut Cursor::new(bytes), 1 << 16).unwrap()

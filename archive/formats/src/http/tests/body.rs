@@ -11,7 +11,11 @@ fn decoded(header: &str, body: &[u8]) -> (Vec<u8>, Option<BodyError>, Vec<Note>)
     limited(header, body, Limits::default())
 }
 
-fn limited(header: &str, body: &[u8], limits: Limits) -> (Vec<u8>, Option<BodyError>, Vec<Note>) {
+pub(super) fn limited(
+    header: &str,
+    body: &[u8],
+    limits: Limits,
+) -> (Vec<u8>, Option<BodyError>, Vec<Note>) {
     let mut bytes = format!("HTTP/1.1 200 OK\r\n{header}\r\n\r\n").into_bytes();
     bytes.extend_from_slice(body);
     let mut input = Cursor::new(bytes);
@@ -91,26 +95,26 @@ fn broken_chunks_give_their_beginning_and_offset() {
     );
 }
 
-fn gzip(bytes: &[u8]) -> Vec<u8> {
+pub(super) fn gzip(bytes: &[u8]) -> Vec<u8> {
     let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
     encoder.write_all(bytes).unwrap();
     encoder.finish().unwrap()
 }
 
-fn zlib(bytes: &[u8]) -> Vec<u8> {
+pub(super) fn zlib(bytes: &[u8]) -> Vec<u8> {
     let mut encoder = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::default());
     encoder.write_all(bytes).unwrap();
     encoder.finish().unwrap()
 }
 
-fn raw_deflate(bytes: &[u8]) -> Vec<u8> {
+pub(super) fn raw_deflate(bytes: &[u8]) -> Vec<u8> {
     let mut encoder =
         flate2::write::DeflateEncoder::new(Vec::new(), flate2::Compression::default());
     encoder.write_all(bytes).unwrap();
     encoder.finish().unwrap()
 }
 
-fn zstd_frame(bytes: &[u8]) -> Vec<u8> {
+pub(super) fn zstd_frame(bytes: &[u8]) -> Vec<u8> {
     let mut packed = vec![0; zstd_safe::compress_bound(bytes.len())];
     let length = zstd_safe::compress(packed.as_mut_slice(), bytes, 3).unwrap();
     packed.truncate(length);
@@ -257,9 +261,9 @@ fn members_are_joined_and_junk_is_ignored() {
     );
 }
 
-/// Fails if a cut stream ends without an error or a note, or a flipped bit expands a body beyond the limit.
+/// Fails if a cut stream ends without an error or a note, as if it were whole.
 #[test]
-fn cut_and_flipped_streams_never_pass_for_whole() {
+fn cut_streams_never_pass_for_whole() {
     let text = text();
     for (name, encode) in CODINGS {
         let header = format!("Content-Encoding: {name}");
@@ -268,14 +272,47 @@ fn cut_and_flipped_streams_never_pass_for_whole() {
             let (out, error, notes) = decoded(&header, &whole[..cut]);
             assert!(text.starts_with(&out) || notes.len() == 1, "{name} {cut}");
             assert!(error.is_some() || !notes.is_empty(), "{name} cut at {cut}");
+        }
+    }
+}
+
+fn zstd_frame_with_checksum(bytes: &[u8]) -> Vec<u8> {
+    let mut context = zstd_safe::CCtx::create();
+    let sums = zstd_safe::CParameter::ChecksumFlag(true);
+    context.set_parameter(sums).unwrap();
+    let mut packed = vec![0; zstd_safe::compress_bound(bytes.len())];
+    let length = context.compress2(packed.as_mut_slice(), bytes).unwrap();
+    packed.truncate(length);
+    packed
+}
+
+/// Fails if the checksum of a stream is not compared, so that other bytes than were encoded pass for whole, or a
+/// flipped bit makes a decoder panic.
+#[test]
+fn flipped_stream_with_checksum_never_passes() {
+    let text = text();
+    let codings: [(&str, Encode, bool); 5] = [
+        ("gzip", gzip, true),
+        ("deflate", zlib, true),
+        ("zstd", zstd_frame_with_checksum, true),
+        ("deflate", raw_deflate, false),
+        ("br", brotli, false),
+    ];
+    let limits = Limits {
+        output: 1 << 22,
+        ..Limits::default()
+    };
+    for (name, encode, has_checksum) in codings {
+        let header = format!("Content-Encoding: {name}");
+        let whole = encode(&text);
+        let end = whole.len() - 8..whole.len();
+        for at in (1..end.start).step_by(whole.len() / 97 + 1).chain(end) {
             let mut flipped = whole.clone();
-            flipped[cut] ^= 0x10;
-            let limits = Limits {
-                output: 1 << 22,
-                ..Limits::default()
-            };
-            let (out, _, _) = limited(&header, &flipped, limits);
-            assert!(out.len() as u64 <= (1 << 22) + (1 << 16));
+            flipped[at] ^= 0x10;
+            let (out, error, notes) = limited(&header, &flipped, limits);
+            // A few bits of a header, such as those of its date, mean nothing for the body.
+            let passes = error.is_none() && notes.is_empty() && out != text;
+            assert!(!(has_checksum && passes), "{name} flipped at {at}");
         }
     }
 }
@@ -306,60 +343,6 @@ fn error_of_input_is_not_damage() {
                 std::io::BufReader::new(FailingReader::new(&whole, "group 7 is damaged"));
             assert!(check_payload(&mut input, &sha1, 1 << 16).is_err());
         }
-    }
-}
-
-/// Fails if a decompression bomb, also one within another stream, is expanded beyond the limit or the ratio.
-#[test]
-fn bombs_do_not_go_off() {
-    let zeros = vec![0; 64 << 20];
-    for (name, encode) in [CODINGS[0], CODINGS[2], CODINGS[3], CODINGS[5]] {
-        let bomb = encode(&zeros);
-        let header = format!("Content-Encoding: {name}");
-        let (out, error, _) = limited(
-            &header,
-            &bomb,
-            Limits {
-                output: 1_000_000,
-                ..Limits::default()
-            },
-        );
-        assert!(
-            matches!(
-                error,
-                Some(BodyError::TooLarge {
-                    limit: 1_000_000,
-                    ..
-                })
-            ),
-            "{name} {error:?}"
-        );
-        assert!(out.len() <= 1_000_000);
-        let (_, error, _) = limited(
-            &header,
-            &bomb,
-            Limits {
-                ratio: 50,
-                ..Limits::default()
-            },
-        );
-        assert!(
-            matches!(error, Some(BodyError::TooLarge { .. })),
-            "{name} {error:?}"
-        );
-        // A stream in another one: the inner stream is a bomb of its own.
-        let (_, error, _) = limited(
-            &format!("{header}, gzip"),
-            &gzip(&bomb),
-            Limits {
-                output: 1 << 20,
-                ..Limits::default()
-            },
-        );
-        assert!(
-            matches!(error, Some(BodyError::TooLarge { .. })),
-            "{name} {error:?}"
-        );
     }
 }
 
