@@ -396,19 +396,30 @@ mod tests {
         );
     }
 
-    /// Fails if a whole record is kept as a segment, or a segment without an origin or with a repeated number is
-    /// accepted.
+    /// Fails if a whole record is kept as a segment, or a continuation without an origin, without a number of its own
+    /// or with a repeated one is accepted.
     #[test]
-    fn other_records_and_wrong_order_are_refused() {
+    fn whole_unnamed_or_repeated_record_is_no_segment() {
         let mut segments = Segments::default();
         let whole = header("WARC-Record-ID: <urn:a>\r\n");
         assert_eq!(segments.add(Kind::Response, &whole, 2, 0), Ok(false));
-        let unnamed = header("WARC-Segment-Number: 2\r\n");
-        let result = segments.add(Kind::Continuation, &unnamed, 2, 0);
-        assert_eq!(result, Err(SegmentError::Unnamed));
+        for fields in [
+            "WARC-Segment-Number: 2\r\n",
+            "WARC-Segment-Origin-ID: <urn:a>\r\n",
+            "WARC-Segment-Origin-ID: <urn:a>\r\nWARC-Segment-Number: 1\r\n",
+        ] {
+            let result = segments.add(Kind::Continuation, &header(fields), 2, 0);
+            assert_eq!(result, Err(SegmentError::Unnamed), "{fields}");
+        }
+        assert_eq!(segments.origins().count(), 0);
         let first = header("WARC-Record-ID: <urn:a>\r\nWARC-Segment-Number: 1\r\n");
-        assert_eq!(segments.add(Kind::Response, &first, 2, 0), Ok(true));
-        let twice = segments.add(Kind::Response, &first, 2, 0);
-        assert!(matches!(twice, Err(SegmentError::Twice { .. })));
+        let second = header("WARC-Segment-Origin-ID: <urn:a>\r\nWARC-Segment-Number: 2\r\n");
+        for (kind, header, number) in [(Kind::Response, first, 1), (Kind::Continuation, second, 2)]
+        {
+            assert_eq!(segments.add(kind, &header, 2, number), Ok(true));
+            let twice = segments.add(kind, &header, 2, 7);
+            let origin = "urn:a".to_owned();
+            assert_eq!(twice, Err(SegmentError::Twice { origin, number }));
+        }
     }
 }
