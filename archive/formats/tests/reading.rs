@@ -329,7 +329,20 @@ fn odd_records_are_read_and_told() {
     );
 }
 
-/// Fails if a header may have any length, or one beyond the limit costs the record behind it.
+/// A reader that notes the largest buffer that it is given: it grows with the bytes that are held.
+struct LargestRead<'a> {
+    bytes: &'a [u8],
+    largest: usize,
+}
+
+impl Read for LargestRead<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        self.largest = self.largest.max(buffer.len());
+        self.bytes.read(buffer)
+    }
+}
+
+/// Fails if a header may have any length, is held beyond the limit of a mebibyte, or costs the record behind it.
 #[test]
 fn header_of_ten_megabytes_is_not_held() {
     let good = "WARC/1.1\r\nWARC-Type: resource\r\nContent-Length: 3\r\n\r\nabc\r\n\r\n";
@@ -345,6 +358,14 @@ fn header_of_ten_megabytes_is_not_held() {
         &[Class::HeaderTooLong, Class::Garbage],
         1,
     );
+    for file in [long, line] {
+        let mut source = LargestRead {
+            bytes: file.as_bytes(),
+            largest: 0,
+        };
+        read_all(&mut source, Policy::default());
+        assert!(source.largest < 3 << 20, "{} bytes", source.largest);
+    }
 }
 
 /// Fails if a member that expands a thousandfold is cut or refused, or gets a wrong length.
