@@ -107,8 +107,8 @@ pub(crate) async fn until_live(cluster: &Cluster, replica: &str, count: usize) {
     .await;
 }
 
-/// Fails if the person who asked for a removal, or an officer, can approve it, or if it can be asked for without a
-/// reason or with a wrong checksum.
+/// Fails if the person who asked for a removal, or an officer, can approve it, if it can be asked for without a reason
+/// or with a wrong checksum, or if a role that may not ask learns from the refusal what the archive has.
 #[test]
 fn nobody_destroys_alone() {
     on_a_cluster(async |cluster: &mut Cluster| {
@@ -123,15 +123,26 @@ fn nobody_destroys_alone() {
             })
         };
         let right = root(&bytes);
-        // The role before the arguments, and before whether there is such a file.
+        let of_unknown = Act::Remove(Remove {
+            name: "unknown".to_owned(),
+            replica: "one".to_owned(),
+            checksum: right.as_bytes().to_vec().into(),
+            last_copies: false,
+        });
+        // The role is decided before the reason, the checksum, and whether there is such a file.
         for grant in ["officer/olga", "operator/otto"] {
-            let error = ask(cluster, grant, remove(b"", false), "")
-                .await
-                .unwrap_err();
-            assert_ne!(error.code(), Code::Ok, "{grant}");
-            let error = ask(cluster, grant, remove(right.as_bytes(), false), "why").await;
-            assert_eq!(error.unwrap_err().code(), Code::PermissionDenied, "{grant}");
+            for (act, reason) in [
+                (remove(right.as_bytes(), false), "why"),
+                (remove(right.as_bytes(), false), " "),
+                (remove(&[9; 32], false), "why"),
+                (of_unknown.clone(), "why"),
+            ] {
+                let error = ask(cluster, grant, act, reason).await.unwrap_err();
+                assert_eq!(error.code(), Code::PermissionDenied, "{grant}: {error}");
+            }
         }
+        let unknown = ask(cluster, "custodian/anna", of_unknown, "why").await;
+        assert_eq!(unknown.unwrap_err().code(), Code::NotFound);
         let wrong = ask(cluster, "custodian/anna", remove(&[9; 32], false), "why")
             .await
             .unwrap_err();
@@ -231,9 +242,10 @@ fn nobody_destroys_alone() {
     });
 }
 
-/// Fails if an operator alone can retire a volume, or if an order to a node that does not exist is accepted.
+/// Fails if an operator alone can retire a volume, or if a node or replica that does not exist is given an order or
+/// asked for its attic.
 #[test]
-fn disk_and_node_verbs_need_operator_and_name() {
+fn operator_cannot_retire_alone_or_order_unknown_nodes() {
     on_a_cluster(async |cluster: &mut Cluster| {
         let mut otto = people(cluster, "operator/otto");
         let order = |order: set_volume_request::Order| SetVolumeRequest {
