@@ -64,7 +64,7 @@ fn completed(status: &FileStatus) -> usize {
 /// Fails if a receipt names a replica that cannot list and deliver the file, or if other bytes under the same name are
 /// stored over it.
 #[test]
-fn what_is_stored_is_everywhere_and_for_ever() {
+fn stored_file_is_everywhere_and_never_replaced() {
     on_a_cluster(async |cluster: &mut Cluster| {
         let (name, bytes) = (name("a.warc.gz"), noise(SIZE, 1));
         let first = store(cluster, &name, &bytes).await.unwrap();

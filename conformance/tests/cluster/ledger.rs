@@ -194,7 +194,7 @@ fn admin_data_are_restored_from_archived_export() {
 /// Fails if the sidecars of the nodes are not enough to restore lost admin data, or if the trail does not say on what
 /// each file's row rests.
 #[test]
-fn admin_data_are_restored_from_sidecars_or_untouched() {
+fn admin_data_are_restored_from_sidecars() {
     on_a_cluster(async |cluster: &mut Cluster| {
         let bytes = noise(100_000, 3);
         store(cluster, &name("a"), &bytes).await.unwrap();

@@ -119,7 +119,7 @@ fn assert_names_two(error: &ClientError) {
 /// Fails if a line that carries nothing, or only one way, leads to a false acknowledgement, to a name with two
 /// contents, or to a copy that is never made.
 #[test]
-fn silent_line_costs_a_store_only_time() {
+fn silent_line_falsifies_no_store() {
     on_a_cluster(async |cluster: &mut Cluster| {
         let lines = lay(cluster, "").await;
         let named = [
@@ -147,7 +147,14 @@ fn silent_line_costs_a_store_only_time() {
                 };
                 let (stored, ()) = tokio::join!(store(cluster, &file, &bytes), meanwhile);
                 match stored {
-                    Ok(stored) => assert_eq!(stored.receipt.replicas.len(), 3, "{what}"),
+                    Ok(stored) => {
+                        assert_eq!(stored.receipt.replicas.len(), 3, "{what}");
+                        let copy = cluster.copy("two", &file);
+                        assert!(
+                            copy.try_exists().unwrap(),
+                            "{what}: what is acknowledged is there"
+                        );
+                    }
                     Err(error) => assert_names_two(&error),
                 }
                 files.push((file, bytes));
