@@ -25,25 +25,35 @@ use tonic_prost::ProstCodec;
 use super::captures::{INDEX, start_index};
 use super::roles;
 use super::visits::{deposit, name, noise};
-use super::world::{Cluster, MONITORS, NODES, REPOSITORY, on_a_cluster};
+use super::world::{CHECKSUMS, Cluster, MONITORS, NODES, REPOSITORY, on_a_cluster};
 
-pub(super) const SOON: Duration = Duration::from_secs(20);
+const SOON: Duration = Duration::from_secs(20);
 
-/// Returns the part that serves a path, and how a caller knows it.
-fn server(path: &str) -> (&'static str, Role) {
+/// Every part that serves calls, with the role in which it serves them. A checksum replica is its own monitor.
+const SERVERS: [(&str, Role); 6] = [
+    (REPOSITORY, Role::Repository),
+    (MONITORS[0], Role::Monitor),
+    (NODES[0], Role::Node),
+    (CHECKSUMS, Role::Monitor),
+    (CHECKSUMS, Role::Node),
+    (INDEX, Role::Index),
+];
+
+/// Returns the role of the parts that serve a path.
+fn server(path: &str) -> Role {
     if path.contains(".Node/") {
-        (NODES[0], Role::Node)
+        Role::Node
     } else if path.contains(".Replica/") {
-        (MONITORS[0], Role::Monitor)
+        Role::Monitor
     } else if path.starts_with("/holdfast.index.") {
-        (INDEX, Role::Index)
+        Role::Index
     } else {
-        (REPOSITORY, Role::Repository)
+        Role::Repository
     }
 }
 
 /// Returns a name in that role which the parts of the cluster know.
-pub(super) fn grant(role: Role) -> String {
+fn grant(role: Role) -> String {
     let name = match role {
         Role::Node => "one-1",
         Role::Monitor => "one",
@@ -62,7 +72,7 @@ pub(super) fn grant(role: Role) -> String {
 }
 
 /// Calls any RPC with one empty message, and says how that ended: before an answer, or with the first one.
-pub(super) async fn call(channel: Channel, path: &str) -> Result<(), Status> {
+async fn call(channel: Channel, path: &str) -> Result<(), Status> {
     let mut client = tonic::client::Grpc::new(channel);
     let ready = client.ready().await;
     ready.map_err(|error| Status::from_error(error.into()))?;
@@ -88,23 +98,19 @@ fn every_call_admits_only_roles_in_the_rules() {
         let mut wrong = Vec::new();
         for role in Role::ALL {
             let credentials = cluster.credentials(&grant(role));
-            for (part, kind) in [
-                (REPOSITORY, Role::Repository),
-                (MONITORS[0], Role::Monitor),
-                (NODES[0], Role::Node),
-                (INDEX, Role::Index),
-            ] {
+            for (part, kind) in SERVERS {
                 let address = cluster.address(part);
                 let expected = Expected::role(kind);
                 let channel = connect(&address, &credentials, &expected, &Limits::default()).await;
                 let channel = channel.unwrap();
-                for path in paths.iter().filter(|path| server(path).0 == part) {
+                for path in paths.iter().filter(|path| server(path) == kind) {
                     let may = roles::may(role, path).unwrap_or(false);
                     let ended = timeout(SOON, call(channel.clone(), path)).await;
-                    let ended = ended.unwrap_or_else(|_| panic!("{role} at {path}: no answer"));
+                    let ended =
+                        ended.unwrap_or_else(|_| panic!("{role} at {path} of {part}: no answer"));
                     let code = ended.err().map_or(Code::Ok, |status| status.code());
                     if (code == Code::PermissionDenied) == may || code == Code::Unimplemented {
-                        wrong.push(format!("{role} at {path}: {code:?}"));
+                        wrong.push(format!("{role} at {path} of {part}: {code:?}"));
                     }
                 }
             }
@@ -168,12 +174,7 @@ fn caller_without_certificate_of_environment_is_refused() {
             ..foreign
         };
         let credentials = Credentials::from_pem(&both, cluster.now().into()).unwrap();
-        for (part, role) in [
-            (REPOSITORY, Role::Repository),
-            (MONITORS[0], Role::Monitor),
-            (NODES[0], Role::Node),
-            (INDEX, Role::Index),
-        ] {
+        for (part, role) in SERVERS {
             let address = cluster.address(part);
             let expected = Expected::role(role);
             let error = connect(&address, &credentials, &expected, &Limits::default()).await;
