@@ -19,6 +19,7 @@ use tonic::Code;
 
 use super::people::{node_of, stat, status, until_live};
 use super::visits::{limits, name, noise, store};
+use super::wire::Wire;
 use super::world::{Cluster, MONITORS, REPOSITORY, flip, on_a_cluster};
 use super::world::{LONG, eventually};
 
@@ -429,25 +430,54 @@ fn component_runs_on_every_node_until_cancelled() {
     });
 }
 
+/// Lays a wire from the repository to each of these nodes of replica `one`, and restarts the parts at their ends.
+async fn lay<const N: usize>(cluster: &mut Cluster, nodes: [&str; N]) -> Vec<Wire> {
+    let mut wires = Vec::new();
+    for node in nodes {
+        let wire = Wire::to(&cluster.address(node)).await;
+        cluster.endpoints.insert(node.to_owned(), wire.address());
+        wires.push(wire);
+    }
+    // The monitor too: it must not remember where the nodes were.
+    let parts = [MONITORS[0]].into_iter().chain(nodes).chain([REPOSITORY]);
+    for part in parts.clone() {
+        cluster.stop(part).await;
+    }
+    for part in parts {
+        cluster.start(part).await;
+    }
+    until_live(cluster, "one", nodes.len()).await;
+    wires
+}
+
 /// Fails if a job that is under way when a part restarts is lost, or then lacks a file or has one twice.
 #[test]
 fn batch_job_continues_after_every_part_restarts() {
     on_a_cluster(async |cluster: &mut Cluster| {
         let files = files_on_two_nodes(cluster, 40, 120).await;
         let expected = index(&files);
-        for part in [
-            REPOSITORY,
-            MONITORS[0],
-            "bitarchive-one",
-            "bitarchive-one-2",
-        ] {
+        let nodes = ["bitarchive-one", "bitarchive-one-2"];
+        let wires = lay(cluster, nodes).await;
+        for part in [REPOSITORY, MONITORS[0]].into_iter().chain(nodes) {
             let id = format!("without-{part}");
             let job = job(&id, "extract-cdx");
+            // The job stops in the middle: the node that restarts has said a part of what it has to say.
+            let wire = &wires[usize::from(part == nodes[1])];
+            wire.mute_after_answers(i64::try_from(expected.len() / 10).unwrap());
             researcher(cluster).submit(&job).await.unwrap();
+            eventually("some files are on the disk", LONG, async || {
+                let status = researcher(cluster).find(&job.id).await.unwrap();
+                assert!(!status.state.has_ended(), "{part}: {status:?}");
+                (status.files > 0).then_some(()).ok_or(status)
+            })
+            .await;
             cluster.stop(part).await;
             cluster.start(part).await;
+            wire.release();
             let ended = ended(&researcher(cluster), &job.id).await;
             println!("{part}: {} restarts", ended.restarts);
+            // A run that has begun needs no monitor.
+            assert!(ended.restarts > 0 || part == MONITORS[0], "{ended:?}");
             assert!(ended.is_whole(), "{part}: {ended:?}");
             assert_eq!(ended.files, 40, "{part}");
             let result = text(cluster, &job.id, JobOutput::Result).await;

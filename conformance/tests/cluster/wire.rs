@@ -61,6 +61,8 @@ struct State {
     cuts: watch::Sender<u64>,
     /// After how many more of them the called is heard no more.
     mute: AtomicI64,
+    /// After how many more bytes of its own the called is heard no more.
+    most: AtomicI64,
     /// The number of connections so far.
     connections: AtomicU64,
     /// Whether nothing passes, on the way to the called and back.
@@ -127,6 +129,7 @@ impl Wire {
             flip: AtomicI64::new(NEVER),
             lies: [AtomicI64::new(0), AtomicI64::new(0)],
             mute: AtomicI64::new(NEVER),
+            most: AtomicI64::new(NEVER),
             connections: AtomicU64::new(0),
             cuts: watch::Sender::new(0),
             held: [watch::Sender::new(false), watch::Sender::new(false)],
@@ -189,6 +192,11 @@ impl Wire {
     /// Once that number of further bytes went to the called, nothing that it says passes any more.
     pub(crate) fn mute_after(&self, bytes: i64) {
         self.state.mute.store(bytes, Ordering::Relaxed);
+    }
+
+    /// Once that number of further bytes came back from the called, nothing more that it says passes.
+    pub(crate) fn mute_after_answers(&self, bytes: i64) {
+        self.state.most.store(bytes, Ordering::Relaxed);
     }
 
     /// Returns the number of connections so far.
@@ -293,6 +301,8 @@ async fn pump(
                 state.cuts.send_modify(|cuts| *cuts += 1);
                 return Ok(());
             }
+        } else if is_due(&state.most, read) {
+            state.held[1].send_replace(true);
         }
         let mut rest = &*bytes;
         while !rest.is_empty() {
