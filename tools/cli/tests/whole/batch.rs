@@ -3,10 +3,14 @@
 use std::path::{Path, PathBuf};
 
 use archive_formats::warc::{Builder, Kind, Writer};
+use rustix::process::Signal;
 use serde_json::Value;
 use testing::Random;
 
 use crate::archive::{Archive, wait};
+
+const MONITOR: &str = "monitor-one";
+const NODE: &str = "bitarchive-one";
 
 /// Pages whose bytes shrink well: much to read, little to store.
 fn pages(file: u64, records: u64, size: usize) -> Vec<u8> {
@@ -88,7 +92,7 @@ fn a_job_survives_the_kill_of_every_part() {
     let paths = store(&archive, 40, 20, 1 << 20);
     let expected = index(&archive, &paths);
     assert_eq!(expected.lines().count(), 800);
-    for part in ["repository", "monitor-one", "bitarchive-one"] {
+    for part in ["repository", MONITOR, NODE] {
         let id = format!("without-{part}");
         let words = [
             "batch",
@@ -101,17 +105,30 @@ fn a_job_survives_the_kill_of_every_part() {
             &id,
         ];
         assert_eq!(archive.run(&words).expect(0).out.trim(), id);
-        wait("the job runs", || {
+        wait("a node reads for the job", || {
             let status = status(&archive, &id);
-            let runs = status
+            let nodes = status
                 .as_ref()
-                .is_some_and(|status| status["state"] != "queued");
+                .and_then(|status| status["nodes"].as_array());
+            let runs = nodes.is_some_and(|nodes| !nodes.is_empty());
             runs.then_some(()).ok_or(status)
         });
+        // The job cannot end before its part is killed.
+        archive.signal(NODE, Signal::STOP);
+        let under_way = status(&archive, &id).expect("a status");
+        assert_eq!(under_way["state"], "running", "{part}: {under_way:#}");
         archive.kill(part);
         archive.restart(part);
+        if part != NODE {
+            archive.signal(NODE, Signal::CONT);
+        }
         let ended = end_of(&archive, &id);
         println!("{part}: begun again {} time(s)", ended["restarts"]);
+        // A run that has begun needs no monitor.
+        assert!(
+            ended["restarts"].as_u64() > Some(0) || part == MONITOR,
+            "{part}: {ended:#}"
+        );
         assert_eq!(ended["state"], "done", "{part}: {ended:#}");
         assert_eq!((&ended["files"], &ended["failed"]), (&40.into(), &0.into()));
         let result = archive.run(&["batch", "output", &id]).expect(0).out;
