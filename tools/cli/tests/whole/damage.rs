@@ -67,10 +67,10 @@ fn one_flipped_bit_is_found_avoided_mended_reported() {
     );
 }
 
-/// Fails if copies that are damaged in different groups cannot mend each other, or if a group that is damaged in all
-/// costs the rest of the file.
+/// Fails if copies that are damaged in different groups cannot mend each other, if a group that is damaged in all costs
+/// readers the rest of the file, or if anything is written into a copy that cannot be made whole.
 #[test]
-fn copies_mend_each_other_except_shared_damaged_group() {
+fn copies_mend_each_other_unless_they_share_damage() {
     let size = 8 << 20;
     let archive = Archive::start(&BY_HAND);
     archive.store("both.warc", size);
@@ -100,6 +100,8 @@ fn copies_mend_each_other_except_shared_damaged_group() {
         said.contains("both.warc") && said.contains("lost.warc"),
         "{said}"
     );
+    let lost = archive.file("one", "lost.warc");
+    let before = std::fs::read(&lost).expect("read");
     let repaired = archive.run(&["repair", "--all"]).expect(1);
     for replica in ["one", "two"] {
         assert!(
@@ -112,7 +114,8 @@ fn copies_mend_each_other_except_shared_damaged_group() {
         repaired.out.contains("lost") && repaired.out.contains(&range),
         "{repaired:?}"
     );
-    // Everything else of it is still served, and was mended.
+    // Nothing was touched, and everything else of it is still served.
+    assert!(std::fs::read(&lost).expect("read") == before);
     let back = archive.path("rest");
     let out = back.to_str().expect("text");
     archive
