@@ -1,6 +1,7 @@
 //! Replicas that are filled; nodes, volumes and replicas that go out of service.
 
 use archive_client::{FileRange, ReplicaProgress};
+use archive_model::FileName;
 use proto_archive::wire::ask_request::{Act, RetireNode, RetireReplica, RetireVolume};
 use proto_archive::wire::check_request::Kind;
 use proto_archive::wire::request_state::State as RequestStage;
@@ -12,18 +13,39 @@ use super::super::visits::{get, list, name, noise, store};
 use super::super::world::{Cluster, NODES, REPOSITORY, eventually, on_a_cluster};
 use super::{LONG, approve, ask, decide, node_of, people, stat, status, store_some, until_live};
 
-/// Fails if a new replica does not get the older files, counts as short of files while it is being filled, or is still
-/// required after it was retired.
+/// Returns the bytes of a file in one replica.
+async fn read(cluster: &Cluster, replica: &str, name: &FileName) -> Vec<u8> {
+    let wanted = FileRange {
+        replica: Some(replica.parse().unwrap()),
+        ..FileRange::whole(name.clone())
+    };
+    let (read, end) = get(cluster, &wanted).await;
+    end.unwrap();
+    read
+}
+
+/// Adds the replica `four` to an archive that runs.
+async fn add_fourth(cluster: &mut Cluster) {
+    cluster.add_replica("four");
+    cluster.stop(REPOSITORY).await;
+    cluster.start("monitor-four").await;
+    cluster.start("bitarchive-four").await;
+    cluster.start(REPOSITORY).await;
+    until_live(cluster, "four", 1).await;
+}
+
+fn filling_of_fourth() -> BootstrapRequest {
+    BootstrapRequest {
+        replica: "four".to_owned(),
+    }
+}
+
+/// Fails if a new replica does not get the older files, or counts as short of files while it is being filled.
 #[test]
 fn a_new_replica_is_filled_from_the_others() {
     on_a_cluster(async |cluster: &mut Cluster| {
         let mut names = store_some(cluster, 30).await;
-        cluster.add_replica("four");
-        cluster.stop(REPOSITORY).await;
-        cluster.start("monitor-four").await;
-        cluster.start("bitarchive-four").await;
-        cluster.start(REPOSITORY).await;
-        until_live(cluster, "four", 1).await;
+        add_fourth(cluster).await;
         let new = name("new");
         store(cluster, &new, &noise(1000, 99)).await.unwrap();
         assert_eq!(
@@ -32,16 +54,13 @@ fn a_new_replica_is_filled_from_the_others() {
         );
         assert_eq!(node_of(&stat(cluster, &names[0]).await, "four"), None);
 
-        let request = || BootstrapRequest {
-            replica: "four".to_owned(),
-        };
         let denied = people(cluster, "officer/olga")
-            .bootstrap(request())
+            .bootstrap(filling_of_fourth())
             .await
             .unwrap_err();
         assert_eq!(denied.code(), Code::PermissionDenied);
         let begun = people(cluster, "operator/otto")
-            .bootstrap(request())
+            .bootstrap(filling_of_fourth())
             .await
             .unwrap();
         assert_eq!(
@@ -71,15 +90,20 @@ fn a_new_replica_is_filled_from_the_others() {
         }
         let (entries, end) = list(&cluster.reader(), Some("four")).await.unwrap();
         assert_eq!((entries.len(), end.gaps), (31, vec![]));
-        let wanted = FileRange {
-            replica: Some("four".parse().unwrap()),
-            ..FileRange::whole(names[3].clone())
-        };
-        let (read, end) = get(cluster, &wanted).await;
-        end.unwrap();
-        assert!(read == noise(20_000, 3));
+        assert!(read(cluster, "four", &names[3]).await == noise(20_000, 3));
+    });
+}
 
-        // Retired, it is neither asked nor required, and the archive goes on with the others.
+/// Fails if a replica that was retired is still required, asked or filled, or if the last one with bytes can be retired.
+#[test]
+fn retired_replica_is_neither_required_nor_filled() {
+    on_a_cluster(async |cluster: &mut Cluster| {
+        add_fourth(cluster).await;
+        let names = store_some(cluster, 1).await;
+        assert_eq!(
+            node_of(&stat(cluster, &names[0]).await, "four").as_deref(),
+            Some("four-1")
+        );
         let retire = Act::RetireReplica(RetireReplica {
             replica: "four".to_owned(),
         });
@@ -111,7 +135,7 @@ fn a_new_replica_is_filled_from_the_others() {
             .unwrap_err();
         assert_eq!(again.code(), Code::FailedPrecondition, "{again}");
         let error = people(cluster, "operator/otto")
-            .bootstrap(request())
+            .bootstrap(filling_of_fourth())
             .await
             .unwrap_err();
         assert_eq!(error.code(), Code::FailedPrecondition, "{error}");
@@ -128,7 +152,8 @@ fn a_new_replica_is_filled_from_the_others() {
     });
 }
 
-/// Fails if a replica whose disk was wiped is not filled, since the admin data still say that it has everything.
+/// Fails if a replica whose disk was wiped is not filled, since the admin data still say that it has everything, or is
+/// filled with names that cannot be read.
 #[test]
 fn a_replica_that_lost_everything_is_filled_again() {
     on_a_cluster(async |cluster: &mut Cluster| {
@@ -155,6 +180,9 @@ fn a_replica_that_lost_everything_is_filled_again() {
         })
         .await;
         assert_eq!(status(cluster).await.below_required, 0);
+        for (number, name) in (0..).zip(names) {
+            assert!(read(cluster, "two", &name).await == noise(20_000, number));
+        }
     });
 }
 
