@@ -17,7 +17,11 @@ use tonic::transport::Channel;
 use tonic::{Code, Status};
 
 use super::visits::{get, name, noise, store};
-use super::world::{Cluster, LONG, NODES, REPOSITORY, eventually, flip, on_a_cluster};
+use super::wire::Wire;
+use super::world::{
+    Cluster, LONG, MONITORS, NODES, REPOSITORY, eventually, flip, on_a_cluster,
+    on_a_patient_cluster,
+};
 
 const SIZE: usize = 64 * 16384 + 7;
 
@@ -408,29 +412,32 @@ fn a_catalog_cannot_answer_a_challenge() {
 /// Fails if a read that takes a group from another replica, since the first has it damaged, keeps that to itself.
 #[test]
 fn damage_that_a_read_meets_is_filed() {
-    on_a_cluster(async |cluster: &mut Cluster| {
+    on_a_patient_cluster(async |cluster: &mut Cluster| {
+        let mut heartbeats = Vec::new();
+        for (node, monitor) in NODES.into_iter().zip(MONITORS) {
+            let line = Wire::to(&cluster.address(monitor)).await;
+            let way = (node.to_owned(), monitor.to_owned());
+            cluster.detours.insert(way, line.address());
+            cluster.stop(node).await;
+            cluster.start(node).await;
+            heartbeats.push(line);
+        }
         let (name, bytes) = (name("a"), noise(SIZE, 27));
         store(cluster, &name, &bytes).await.unwrap();
-        for replica in ["one", "two"] {
-            flip(
-                &cluster.copy(replica, &name),
-                if replica == "one" { 0 } else { GROUP_SIZE },
-            );
+        // No node can say what it finds itself: all that is filed comes from the read.
+        heartbeats.iter().for_each(Wire::hold);
+        for (replica, offset) in [("one", 0), ("two", GROUP_SIZE)] {
+            flip(&cluster.copy(replica, &name), offset);
         }
-        let (read, end) = get(cluster, &FileRange::whole(name.clone())).await;
+        let (read, end) = get(cluster, &FileRange::whole(name)).await;
         end.unwrap();
         assert!(read == bytes);
-        eventually("what was met is filed", LONG, async || {
-            let open = anomalies(cluster, false).await;
-            let met = open
-                .iter()
-                // The node files what it has read, too: nothing else reads here.
-                .any(|met| {
-                    let is_so = kind(met) == AnomalyClass::Corrupt;
-                    is_so && [Finder::Read, Finder::Scrub].contains(&met.found_by())
-                });
-            met.then_some(()).ok_or(open)
+        let filed = eventually("what was met is filed", LONG, async || {
+            anomalies(cluster, false).await.pop()
         })
         .await;
+        let expected = (AnomalyClass::Corrupt, Finder::Read);
+        assert_eq!((kind(&filed), filed.found_by()), expected, "{filed:?}");
+        heartbeats.iter().for_each(Wire::release);
     });
 }
