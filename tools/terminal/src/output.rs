@@ -165,18 +165,18 @@ pub fn or_dash(value: Option<&impl ToString>) -> String {
 mod tests {
     use super::*;
 
-    /// Fails if a column of numbers is aligned to the left, one of words to the right, or the last column is filled up
-    /// with spaces.
+    /// Fails if a column of numbers is aligned to the left, one of words to the right, the last column is filled up with
+    /// spaces, or the width of a cell is counted in bytes.
     #[test]
     fn columns_are_aligned_on_their_side() {
         let mut table = Table::new(&[
             Column::Right("SIZE"),
-            Column::Left("STATE"),
             Column::Left("NAME"),
+            Column::Left("STATE"),
         ]);
-        table.push(["1".into(), "ok".into(), "Måned".into()]);
-        table.push(["12345".into(), "missing".into(), "b".into()]);
-        let expected = " SIZE  STATE    NAME\n    1  ok       Måned\n12345  missing  b\n";
+        table.push(["1".into(), "Måned".into(), "ok".into()]);
+        table.push(["12345".into(), "b".into(), "missing".into()]);
+        let expected = " SIZE  NAME   STATE\n    1  Måned  ok\n12345  b      missing\n";
         assert_eq!(table.to_string(), expected);
     }
 
