@@ -174,22 +174,6 @@ mod tests {
 
     use super::*;
 
-    /// Fails if a person without a client file is told that a file is missing, and not how to get it.
-    #[test]
-    fn error_without_client_file_says_remedy() {
-        let directory = tempfile::tempdir().unwrap();
-        let client = Some(directory.path().join("client.toml"));
-        let failure = client_file(&Global {
-            client,
-            ..Global::default()
-        })
-        .unwrap_err();
-        assert_eq!(failure.exit, Exit::Settings);
-        for hint in ["client.toml", "holdfast up", "operator", "HOLDFAST_CLIENT"] {
-            assert!(failure.message.contains(hint), "{hint}: {failure}");
-        }
-    }
-
     /// Fails if `--set` does not win over the client file, a misspelt key of it is ignored, or a path in that file
     /// depends on the working directory.
     #[test]

@@ -69,10 +69,15 @@ fn missing_client_file_error_says_remedy() {
     let directory = tempfile::tempdir().unwrap();
     let mut command = executable();
     let ran = run(command.args(["list"]).current_dir(directory.path())).expect(3);
-    assert!(
-        ran.err.contains("holdfast up") && ran.err.contains("--client"),
-        "{ran:?}"
-    );
+    for hint in [
+        "client.toml",
+        "holdfast up",
+        "operator",
+        "--client",
+        "HOLDFAST_CLIENT",
+    ] {
+        assert!(ran.err.contains(hint), "{hint}: {ran:?}");
+    }
     assert_eq!(ran.out, "");
     let ran = run(executable()
         .args(["list", "--json"])

@@ -316,8 +316,10 @@ async fn a_machine_says_itself_that_it_obeyed() {
         init,
         (Order::Init, "v".to_owned(), path.clone(), node_id.clone())
     );
-    let fresh = volume(&["init", "/disk", "--node", "two-1"], 1).unwrap();
-    assert_eq!(fresh.1.len(), 32, "an id that nobody else has");
+    let fresh = || volume(&["init", "/disk", "--node", "two-1"], 1).unwrap().1;
+    let (first, second) = (fresh(), fresh());
+    assert_eq!((first.len(), second.len()), (32, 32), "{first}, {second}");
+    assert_ne!(first, second, "an id that no other volume has");
     let adopt = volume(&["adopt", "/disk", "--node", "two-1"], 0).unwrap();
     assert_eq!(adopt, (Order::Adopt, String::new(), path, node_id));
     let clear = volume(&["clear", "v"], 0).unwrap();
