@@ -116,6 +116,8 @@ pub fn reads_share_no_position(source: &dyn ReadAt, bytes: &[u8]) -> Result<()> 
     for offset in offsets(bytes).into_iter().rev() {
         let mut one = [0];
         let read = source.read_at(offset, &mut one)?;
+        let is_there = offset < bytes.len() as u64;
+        ensure!(read == usize::from(is_there), "{read} bytes at {offset}");
         ensure!(one.get(..read) == there(bytes, offset, read), "at {offset}");
     }
     Ok(())
