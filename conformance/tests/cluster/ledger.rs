@@ -85,6 +85,22 @@ fn trail_is_kept_and_receipts_can_be_repeated() {
             let status = receipt(cluster, grant, file).await.unwrap_err();
             assert_eq!(status.code(), Code::NotFound, "{grant}");
         }
+
+        // Somebody edits the trail while the repository is stopped.
+        cluster.stop(REPOSITORY).await;
+        let log = cluster.path("repository").join("audit/audit-000000.jsonl");
+        let text = fs::read_to_string(&log).unwrap();
+        archive_durable::replace(&log, text.replacen("h-1", "h-9", 1).as_bytes()).unwrap();
+        cluster.start(REPOSITORY).await;
+        let status = audit(cluster, "").await.unwrap_err();
+        assert!(status.message().contains("audit-000000.jsonl"), "{status}");
+    });
+}
+
+/// Fails if a test notification counts as sent although no channel is configured, or does not say what to set.
+#[test]
+fn notification_test_without_channel_fails_with_remedy() {
+    on_a_cluster(async |cluster: &mut Cluster| {
         let mut operator = PreservationClient::new(cluster.channel("operator/o"));
         let told = operator
             .notify_test(NotifyTestRequest {})
@@ -95,15 +111,6 @@ fn trail_is_kept_and_receipts_can_be_repeated() {
             told.failed && told.outcomes[0].contains("notify.command"),
             "{told:?}"
         );
-
-        // Somebody edits the trail while the repository is stopped.
-        cluster.stop(REPOSITORY).await;
-        let log = cluster.path("repository").join("audit/audit-000000.jsonl");
-        let text = fs::read_to_string(&log).unwrap();
-        archive_durable::replace(&log, text.replacen("h-1", "h-9", 1).as_bytes()).unwrap();
-        cluster.start(REPOSITORY).await;
-        let status = audit(cluster, "").await.unwrap_err();
-        assert!(status.message().contains("audit-000000.jsonl"), "{status}");
     });
 }
 
