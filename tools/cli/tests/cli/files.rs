@@ -182,8 +182,8 @@ async fn unproven_file_leaves_nothing_behind() {
     assert!(!place.has("a") && !place.has("a.partial"));
 }
 
-/// Fails if one file that cannot be stored keeps the others from being tried, or if a receipt without a trusted
-/// signature is saved.
+/// Fails if one file that cannot be stored keeps the others from being tried, or if the exit code does not tell one
+/// kind of failure from several.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn all_files_are_tried_despite_failures() {
     let place = Place::new().await;
@@ -221,6 +221,13 @@ async fn all_files_are_tried_despite_failures() {
         .archive
         .fault(&[Fault::FailAfter(1, Kind::Exists)]);
     place.holdfast(&["store", "other", "missing"]).expect(1);
+}
+
+/// Fails if a receipt without a trusted signature is saved, or if the store counts as done.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn receipt_without_trusted_signature_is_not_saved() {
+    let place = Place::new().await;
+    place.write("other", b"other");
     place.world.archive.fault(&[Fault::Receipt(Wrong::Key)]);
     let ran = place
         .holdfast(&["store", "other", "--receipts", "receipts"])
@@ -230,6 +237,13 @@ async fn all_files_are_tried_despite_failures() {
         !place.has("receipts/other.receipt.json"),
         "no receipt without a signature that counts"
     );
+}
+
+/// Fails if a store that the archive cannot take just now is given up at once, or tried again in silence.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn passing_failure_of_store_is_tried_again() {
+    let place = Place::new().await;
+    place.write("other", b"other");
     place
         .world
         .archive
