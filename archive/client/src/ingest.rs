@@ -208,12 +208,12 @@ mod tests {
 
     use super::*;
 
-    fn admission() -> Admission {
+    fn admission(md5: Option<[u8; 16]>) -> Admission {
         Admission {
             root: Root::from_bytes([1; 32]),
             digests: Digests {
                 sha256: Some([2; 32]),
-                md5: None,
+                md5,
             },
             ..archive_proof::testing::admission("a", b"x")
         }
@@ -224,20 +224,37 @@ mod tests {
     #[test]
     fn digests_known_to_both_must_agree() {
         let root = |byte| Some(Root::from_bytes([byte; 32]));
-        for (blake3, sha256, md5, expected) in [
-            (None, None, None, Compared::Unknown),
-            (None, None, Some([3; 16]), Compared::Unknown),
-            (root(1), None, None, Compared::Same),
-            (None, Some([2; 32]), Some([3; 16]), Compared::Same),
-            (root(9), Some([2; 32]), None, Compared::Differs("blake3")),
-            (root(1), Some([9; 32]), None, Compared::Differs("sha256")),
+        let (sha256, md5) = (|byte| Some([byte; 32]), |byte| Some([byte; 16]));
+        let (with, without) = (admission(md5(3)), admission(None));
+        for (admission, announced, expected) in [
+            (&with, (None, None, None), Compared::Unknown),
+            (&without, (None, None, md5(3)), Compared::Unknown),
+            (&without, (root(1), None, None), Compared::Same),
+            (&without, (None, sha256(2), md5(3)), Compared::Same),
+            (&with, (None, None, md5(3)), Compared::Same),
+            (
+                &with,
+                (root(9), sha256(2), None),
+                Compared::Differs("blake3"),
+            ),
+            (
+                &with,
+                (root(1), sha256(9), md5(3)),
+                Compared::Differs("sha256"),
+            ),
+            (
+                &with,
+                (root(1), sha256(2), md5(9)),
+                Compared::Differs("md5"),
+            ),
         ] {
+            let (blake3, sha256, md5) = announced;
             let announced = Announced {
                 blake3,
                 sha256,
                 md5,
             };
-            assert_eq!(announced.compare(&admission()), expected);
+            assert_eq!(announced.compare(admission), expected, "{announced:?}");
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use archive_client::{Access, Class, ClientError, ClientLimits, FileRange, Reader};
+use archive_client::{Access, Class, ClientError, FileRange, Reader};
 use archive_model::FileName;
 use archive_proof::testing::admission;
 use archive_rpc::Kind;
@@ -13,7 +13,7 @@ use tonic::Status;
 
 use crate::archive::GetFault;
 use crate::serving::honest;
-use crate::world::{ServedArchive, key, limits, trust};
+use crate::world::{ServedArchive, key};
 
 /// Thirteen groups, five segments.
 const SIZE: usize = 200_000;
@@ -401,15 +401,10 @@ async fn an_error_after_good_bytes_keeps_its_kind() {
 
 /// Fails if a read from an archive whose server is gone is not reported as unreachable.
 #[tokio::test]
-async fn read_from_lost_peer_times_out() {
+async fn read_from_closed_port_is_unreachable() {
     let mut world = ServedArchive::new().await;
     world.archive.put(NAME, &noise(SIZE, 7));
     world.kill().await;
-    let limits = ClientLimits {
-        answer_seconds: 1,
-        ..limits()
-    };
-    let reader = Reader::new(world.channel("reader/anna"), trust(), limits);
-    let (_, outcome) = read(&reader, &wanted(0, None)).await;
+    let (_, outcome) = read(&world.reader(), &wanted(0, None)).await;
     assert_eq!(outcome.unwrap_err().class(), Class::Unreachable);
 }

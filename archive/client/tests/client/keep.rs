@@ -1,13 +1,12 @@
 //! Checks, anomalies and repairs, against an archive that lies, breaks off, or is older.
 
 use archive_client::preservation::{AnomalySelection, CheckKind, CheckOrder, RepairOrder};
-use archive_client::{Class, ClientError, ClientLimits, Keeper, Preservation};
+use archive_client::{Answer, Class, ClientError, ClientLimits, Keeper, Preservation, Steps};
 use archive_model::{CheckStep, FileName, Mode, NodeSelector};
-use archive_rpc::Kind;
 use proto_archive::wire::anomaly_state::{Finder, State};
 use proto_archive::wire::check_response::{Progress, Report, Step};
 use proto_archive::wire::{
-    AnomaliesResponse, AnomalyCount, AnomalyKind, AnomalyState, CheckResponse, Gap, RepairResponse,
+    AnomaliesResponse, AnomalyCount, AnomalyKind, AnomalyState, CheckResponse, Gap,
 };
 use tonic::Status;
 
@@ -94,6 +93,14 @@ async fn check(keeper: &Keeper) -> (Vec<CheckStep>, Result<(), ClientError>) {
     }
 }
 
+/// Returns the error of a call, which comes in place of its first step.
+async fn first_error<T>(call: Answer<'_, Steps<T>>) -> Option<ClientError> {
+    match call.await {
+        Ok(mut steps) => steps.next().await.err(),
+        Err(error) => Some(error),
+    }
+}
+
 /// Fails if an anomaly, a gap or the total of a check is lost on the way, or the names and the challenge of the order
 /// are not sent.
 #[tokio::test]
@@ -124,25 +131,17 @@ async fn check_tells_anomalies_and_gaps() {
     assert_eq!((asked.names, asked.challenge), (vec!["a".to_owned()], true));
 }
 
-/// Fails if a check whose stream ends before its report counts as complete, or the archive's reason for the end is
-/// lost.
+/// Fails if a check that was cut gets another exit code than an archive that cannot be reached.
 #[tokio::test]
-async fn a_check_that_was_cut_is_an_error() {
+async fn cut_check_counts_as_unreachable() {
     let world = ServedArchive::new().await;
     let keeper = world.keeper(OFFICER);
-    for cut in 0..3 {
-        let part = || checked().into_iter().take(cut);
-        world.archive.state().keeping.check.say(part());
-        let (steps, end) = check(&keeper).await;
-        assert_eq!(steps.len(), cut);
-        let error = end.unwrap_err();
-        assert_eq!(error.class(), Class::Unreachable, "{error}");
-        assert!(error.to_string().contains("not complete"), "{error}");
-        let gone = Kind::Unavailable.status("the replica's monitor is gone");
-        world.archive.state().keeping.check.fail(part(), gone);
-        let error = check(&keeper).await.1.unwrap_err();
-        assert!(error.to_string().contains("monitor is gone"), "{error}");
-    }
+    let part = checked().into_iter().take(2);
+    world.archive.state().keeping.check.say(part);
+    let (steps, end) = check(&keeper).await;
+    assert_eq!(steps.len(), 2);
+    let error = end.unwrap_err();
+    assert_eq!(error.class(), Class::Unreachable, "{error}");
 }
 
 /// Fails if an archive that falls silent during a check holds the caller without end, or an answer of any size is read.
@@ -177,22 +176,29 @@ async fn a_silent_or_huge_answer_is_given_up() {
     assert!(matches!(error, ClientError::Untrusted(_)), "{error}");
 }
 
-/// Fails if a call that an older archive lacks is reported without its name, or without the advice to upgrade the
-/// archive.
+/// Fails if a call that an older archive lacks is reported under the name of another call, or under none.
 #[tokio::test]
 async fn older_archive_names_call_it_lacks() {
     let world = ServedArchive::new().await;
     let keeper = world.keeper(OFFICER);
-    let error = check(&keeper).await.1.unwrap_err();
-    assert_eq!(
-        error.to_string(),
-        "this archive does not offer checks; it runs an older version: ask its operator to upgrade it"
+    let (order, selection) = (order(), AnomalySelection::default());
+    let all = RepairOrder::default();
+    let lacks = |call: &str, error: Option<ClientError>| {
+        let error = error.expect("an error");
+        assert!(matches!(error, ClientError::NotOffered(_)), "{error}");
+        let said = error.to_string();
+        assert!(said.contains(&format!("does not offer {call};")), "{said}");
+    };
+    lacks("checks", first_error(keeper.check(&order)).await);
+    lacks(
+        "lists of anomalies",
+        first_error(keeper.anomalies(&selection)).await,
     );
-    assert_eq!(error.class(), Class::Failed);
-    let error = keeper.approve("17").await.unwrap_err();
-    assert!(matches!(error, ClientError::NotOffered(_)), "{error}");
-    let error = keeper.requests(true).await.unwrap_err();
-    assert!(matches!(error, ClientError::NotOffered(_)), "{error}");
+    lacks("repairs", first_error(keeper.repair(&all)).await);
+    lacks("requests", keeper.approve("17").await.err());
+    lacks("requests", keeper.requests(true).await.err());
+    let operator = world.keeper("operator/opa");
+    lacks("test notifications", operator.notify_test().await.err());
 }
 
 /// Fails if a role that may not check files or set the mode of a node is let in, or the refusal does not name the role
@@ -223,27 +229,23 @@ async fn every_act_is_for_its_roles() {
     }
 }
 
-/// Fails if a brake reaches the caller as a failure, or without the numbers that the archive gave as its reason.
+/// Fails if a brake on a repair or an approval reaches the caller as a wrong request.
 #[tokio::test]
-async fn a_brake_is_refused_with_its_own_words() {
+async fn brake_is_no_wrong_request() {
     let world = ServedArchive::new().await;
     let keeper = world.keeper(OFFICER);
-    let brake = Status::failed_precondition("31 files of replica one are more than 20 a day");
-    world
-        .archive
-        .state()
-        .keeping
-        .repair
-        .fail(Vec::<RepairResponse>::new(), brake);
+    let brake = || Status::failed_precondition("31 files are more than 20 a day");
+    {
+        let mut state = world.archive.state();
+        state.keeping.repair.fail([], brake());
+        state.keeping.approve.fail([], brake());
+    }
     let all = RepairOrder::default();
-    let error = match keeper.repair(&all).await {
-        Ok(mut steps) => steps.next().await.unwrap_err(),
-        Err(error) => error,
-    };
-    assert!(matches!(error, ClientError::Precondition(_)), "{error}");
-    assert_eq!(error.class(), Class::Refused);
-    assert_eq!(
-        error.to_string(),
-        "31 files of replica one are more than 20 a day"
-    );
+    for error in [
+        first_error(keeper.repair(&all)).await,
+        keeper.approve("17").await.err(),
+    ] {
+        let error = error.expect("an error");
+        assert!(matches!(error, ClientError::Precondition(_)), "{error}");
+    }
 }

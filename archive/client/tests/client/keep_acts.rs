@@ -112,8 +112,8 @@ async fn a_replacement_carries_every_byte() {
     }
 }
 
-/// Fails if the reason of an early refusal is lost while bytes are still sent, a source that is too short goes
-/// unnoticed, or an answer about another file is believed.
+/// Fails if the reason of a refusal that comes while bytes are still sent is lost, or all bytes are sent to an
+/// archive that reads none.
 #[tokio::test]
 async fn refused_replacement_is_not_sent_whole() {
     let world = ServedArchive::new().await;
@@ -125,19 +125,37 @@ async fn refused_replacement_is_not_sent_whole() {
         state.keeping.replace.fail([], refusal);
         state.keeping.replace_early = true;
     }
+    let sent = Mutex::new(0);
+    let watch = |now| *sent.lock().unwrap() = now;
     let error = keeper
-        .replace(&replacement(&bytes, bytes.len()), &|_| ())
+        .replace(&replacement(&bytes, bytes.len()), &watch)
         .await
         .unwrap_err();
     assert_eq!(error.to_string(), "a in replica one has another checksum");
-    world.archive.state().keeping.replace_early = false;
-    // The source is shorter than announced.
-    let error = keeper
+    // The server reads none of the bytes: no more are sent than the window of a stream and the buffers hold.
+    let sent = *sent.lock().unwrap();
+    assert!(sent < bytes.len() as u64 / 2, "{sent} bytes were sent");
+}
+
+/// Fails if a source that is shorter than announced goes unnoticed.
+#[tokio::test]
+async fn replacement_from_short_source_is_refused() {
+    let world = ServedArchive::new().await;
+    let bytes = noise(400_000, 2);
+    let error = world
+        .keeper(OFFICER)
         .replace(&replacement(&bytes, bytes.len() + 1), &|_| ())
         .await
         .unwrap_err();
     assert!(matches!(error, ClientError::Source { .. }), "{error}");
-    // The answer is about another file, or about none.
+}
+
+/// Fails if an answer about another file counts as a replaced copy, or an answer that lacks the copy or the item of
+/// the attic.
+#[tokio::test]
+async fn replacement_of_another_file_is_untrusted() {
+    let world = ServedArchive::new().await;
+    let keeper = world.keeper(OFFICER);
     for (attic, answer) in [
         (Some(put_aside("a")), Some(entry("b"))),
         (None, Some(entry("a"))),

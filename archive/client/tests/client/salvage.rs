@@ -92,24 +92,37 @@ async fn every_good_byte_and_every_hole_comes() {
     assert!(bytes.is_empty() && holes.is_empty());
 }
 
-/// Fails if a hole that begins or ends within a group is believed.
+/// Fails if a hole is believed that is empty, begins or ends within a group, or ends behind the file.
 #[tokio::test]
 async fn holes_that_do_not_fit_are_not_believed() {
+    const SIZE: u64 = 200_000;
     let world = ServedArchive::new().await;
-    world.archive.put("a", &noise(200_000, 2));
-    for wrong in [
-        hole(2 * G, 2 * G + 100, false),
-        hole(2 * G, 2 * G, false),
-        hole(2 * G, u64::MAX, false),
-        hole(2 * G + 1, 3 * G, false),
+    let data = noise(200_000, 2);
+    world.archive.put("a", &data);
+    world.archive.state().holes = vec![hole(2 * G, SIZE, false)];
+    for (first, is_good) in [
+        (hole(2 * G, 3 * G, false), true),
+        (hole(2 * G, 2 * G + 100, false), false),
+        (hole(2 * G, 2 * G, false), false),
+        (hole(2 * G, 14 * G, false), false),
+        (hole(2 * G, u64::MAX, false), false),
+        (hole(2 * G + 1, 3 * G, false), false),
     ] {
-        world.archive.state().holes = vec![wrong];
-        let (_, holes, outcome) = salvage(&world, 0, None).await;
-        let is_cut = wrong.end == u64::MAX;
-        match outcome {
-            // The test's archive cuts a hole at the end of the range, and leaves out an empty one.
-            Ok(()) => assert!(is_cut || wrong.start == wrong.end, "{wrong:?}: {holes:?}"),
-            Err(error) => assert!(matches!(error, ClientError::Untrusted(_)), "{error}"),
+        // A client that believes the first hole has no reason to doubt the second.
+        let rest = (first.end < SIZE).then(|| hole(first.end, SIZE, false));
+        world.archive.state().claimed_holes = [first].into_iter().chain(rest).collect();
+        let (bytes, holes, outcome) = salvage(&world, 0, None).await;
+        if is_good {
+            outcome.unwrap();
+            assert_eq!(holes.len(), 2);
+            continue;
         }
+        let error = outcome.expect_err("a hole that does not fit");
+        assert!(
+            matches!(error, ClientError::Untrusted(_)),
+            "{first:?}: {error}"
+        );
+        assert!(holes.is_empty(), "{first:?}: {holes:?}");
+        assert!(bytes == data[..bytes.len()], "{first:?}");
     }
 }

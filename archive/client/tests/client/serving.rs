@@ -98,6 +98,25 @@ pub fn salvaged(
         .collect())
 }
 
+/// Ends an honest answer before its first hole, and adds `holes` as they are.
+pub fn claim_holes(parts: &mut Vec<Result<SalvageResponse, Status>>, holes: &[Hole]) {
+    let is_hole = |part: &Result<SalvageResponse, Status>| {
+        matches!(
+            part,
+            Ok(SalvageResponse {
+                step: Some(Salvage::Hole(_))
+            })
+        )
+    };
+    let first = parts.iter().position(is_hole);
+    parts.truncate(first.unwrap_or(parts.len()));
+    parts.extend(holes.iter().map(|hole| {
+        Ok(SalvageResponse {
+            step: Some(Salvage::Hole(*hole)),
+        })
+    }));
+}
+
 fn good(name: &str, bytes: &[u8], range: Range<u64>) -> Vec<Salvage> {
     if range.is_empty() {
         return Vec::new();

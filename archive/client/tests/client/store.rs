@@ -312,23 +312,22 @@ async fn source_unlike_its_announcement_is_noticed() {
 }
 
 /// Fails if a caller in a wrong role, or a server that is no repository, is reported as unreachable rather than
-/// refused.
+/// refused, or a second attempt follows.
 #[tokio::test]
 async fn wrong_role_or_peer_is_refused_at_once() {
     let mut world = ServedArchive::new().await;
     let bytes = noise(10, 11);
-    let limits = ClientLimits {
-        first_pause_ms: 60_000,
-        longest_pause_ms: 60_000,
-        ..limits()
+    let deposit = deposit(&bytes);
+    let watch = |event: StoreEvent<'_>| {
+        let is_retry = matches!(event, StoreEvent::Retrying { .. });
+        assert!(!is_retry, "no attempt can end otherwise: {event:?}");
     };
-    let reader = Depositor::new(world.channel("reader/anna"), trust(), limits);
-    let error = store(&reader, &deposit(&bytes)).await.unwrap_err();
+    let reader = Depositor::new(world.channel("reader/anna"), trust(), limits());
+    let error = reader.store(&deposit, &watch).await.unwrap_err();
     assert_eq!(error.class(), Class::Refused, "{error}");
     world.kill().await;
     world.start("monitor/one").await;
-    let depositor = Depositor::new(world.channel("harvester/h-1"), trust(), limits);
-    let error = store(&depositor, &deposit(&bytes)).await.unwrap_err();
+    let error = world.depositor().store(&deposit, &watch).await.unwrap_err();
     assert_eq!(error.class(), Class::Refused, "{error}");
     assert!(error.to_string().contains("monitor/one"), "{error}");
 }
