@@ -335,17 +335,25 @@ mod tests {
         assert!(clock.now() >= before + 2 * HOUR && clock.now() < before + 3 * HOUR);
     }
 
-    /// Fails if a timeout passes over an outcome that is there, or waits on for one that is late.
+    /// Fails if a timeout passes over an outcome that is there, or work that is late is waited for or goes on.
     #[tokio::test]
     async fn a_timeout_drops_what_is_late() {
         let hand = ManualClock::new(Timestamp::UNIX_EPOCH);
         let clock = hand.clock();
         assert_eq!(clock.timeout(HOUR, async { 5 }).await, Ok(5));
-        let late = clock.timeout(HOUR, std::future::pending::<()>());
+        let held = Arc::new(());
+        let holder = Arc::clone(&held);
+        let late = async {
+            let outcome = clock.timeout(HOUR, async move {
+                let _holder = holder;
+                std::future::pending::<()>().await;
+            });
+            (outcome.await, Arc::strong_count(&held))
+        };
         let mover = async {
             hand.advance_sleepers(1, HOUR).await;
         };
-        assert_eq!(tokio::join!(late, mover).0, Err(TimedOut(HOUR)));
+        assert_eq!(tokio::join!(late, mover).0, (Err(TimedOut(HOUR)), 1));
     }
 
     /// Fails if a time beyond the last one panics, or wraps to an earlier time.

@@ -128,7 +128,7 @@ mod tests {
     /// Fails if a notification hook does not get the message, or inherits the environment or the working directory of
     /// the daemon.
     #[tokio::test]
-    async fn it_gets_the_message_and_a_minimal_environment() {
+    async fn hook_gets_message_and_minimal_environment() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("said");
         let script = format!("cat > {0}; env >> {0}; pwd >> {0}", path.display());

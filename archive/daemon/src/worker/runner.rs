@@ -169,6 +169,13 @@ mod tests {
         }
     }
 
+    /// Lets the worker run as far as it can: the runtime of a test has one thread, and takes the tasks in turn.
+    async fn settle() {
+        for _turn in 0..100 {
+            tokio::task::yield_now().await;
+        }
+    }
+
     /// Returns the end, which must come: a test that waits without end does not fail.
     async fn joined(tasks: &Tasks) -> Result<(), TaskError> {
         let end = tokio::time::timeout(SOON * 2, tasks.join(SOON)).await;
@@ -231,10 +238,11 @@ mod tests {
         bench.hand.sleepers(1).await;
         bench.hand.advance(MAX_PAUSE.saturating_sub(SECOND));
         bench.tell(Ok(Step::Idle(SECOND)));
-        bench.hand.sleepers(1).await;
+        settle().await;
         assert_eq!(bench.workers.list()[0].steps, 1, "still paused");
-        bench.hand.advance(SECOND);
-        bench.until(|status| status.steps == 2).await;
+        bench.hand.advance_sleepers(1, SECOND).await;
+        let status = bench.until(|status| status.steps == 2).await;
+        assert_eq!(status.last_step, Some(end));
     }
 
     /// Fails if a worker that is paused, rests or backs off waits on although it was resumed.
