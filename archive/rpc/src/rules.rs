@@ -201,13 +201,17 @@ mod tests {
     /// Fails if a rule for a role admits a caller whose role does not include it, or refuses one whose role does.
     #[test]
     fn role_admits_itself_and_the_roles_it_includes() {
+        // Written down here once more: the rules ask the roles themselves.
+        let readers = [Role::Reader, Role::Researcher, Role::Officer];
         for needed in Role::ALL {
             let rules = Rules::new().allow("/a.B/C", &[needed]);
             for held in Role::ALL {
                 let caller = identity(&[&format!("{held}/x")]);
+                let is_admitted =
+                    held == needed || (needed == Role::Reader && readers.contains(&held));
                 assert_eq!(
                     rules.check("/a.B/C", &caller).is_ok(),
-                    held.includes(needed),
+                    is_admitted,
                     "{held} calls for {needed}"
                 );
             }

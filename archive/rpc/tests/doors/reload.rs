@@ -8,6 +8,7 @@ use archive_rpc::{
     Kind, Limits,
 };
 use testing::in_time;
+use tokio::task::JoinSet;
 use tokio_stream::StreamExt;
 
 use crate::echo::{call, give};
@@ -68,7 +69,7 @@ fn exposed_private_key_is_not_loaded() {
     }
 }
 
-/// Fails if new connections get the old certificate after a reload, or the reload cuts connections that are open.
+/// Fails if new connections get the old certificate after a reload, or the reload cuts a call that is under way.
 #[tokio::test]
 async fn a_certificate_is_exchanged_while_calls_go_on() {
     let world = TestEnvironment::new("lab");
@@ -83,6 +84,10 @@ async fn a_certificate_is_exchanged_while_calls_go_on() {
         .await
         .expect("connected");
     assert!(server.channel_to(&anna, &named("node/new")).await.is_err());
+    let (waiting, mut calls) = (before.clone(), JoinSet::new());
+    calls.spawn(async move { call(&waiting, "Wait").await });
+    let begun = server.echo.begun.acquire();
+    in_time(begun).await.expect("begun").forget();
 
     folder.write(&world.pem(&world.issue(&["node/new"], years(2000, 2200)), None));
     credentials.reload(now()).expect("reloaded");
@@ -98,12 +103,16 @@ async fn a_certificate_is_exchanged_while_calls_go_on() {
     for channel in [before, after] {
         assert_eq!(health(&channel).await.expect("healthy"), SERVING);
     }
+    server.echo.open.add_permits(1);
+    let ended = in_time(calls.join_next()).await.expect("a call");
+    let answer = ended.expect("no panic").expect("answered");
+    assert_eq!(answer, "reader/anna");
 }
 
 /// Fails if credentials that are cut, expired, revoked or of two owners replace the good ones, or an error shows a
 /// private key.
 #[tokio::test]
-async fn mismatched_certificate_and_key_are_not_loaded() {
+async fn bad_credentials_do_not_replace_good_ones() {
     let world = TestEnvironment::new("lab");
     let folder = Folder::new();
     let good = world.pem(&world.issue(&["node/a"], years(2000, 2200)), None);
@@ -195,10 +204,9 @@ async fn mismatched_certificate_and_key_are_not_loaded() {
     assert_eq!(health(&channel).await.expect("healthy"), SERVING);
 }
 
-/// Fails if an endless file is read into memory as a list of authorities, or a missing revocation list counts as an
-/// empty one.
+/// Fails if an endless file is read into memory as a list of authorities.
 #[tokio::test]
-async fn a_path_to_something_huge_is_noticed() {
+async fn endless_file_of_authorities_is_refused() {
     let world = TestEnvironment::new("lab");
     let folder = Folder::new();
     folder.write(&world.pem(&world.issue(&["node/a"], years(2000, 2200)), None));
@@ -210,6 +218,14 @@ async fn a_path_to_something_huge_is_noticed() {
         Credentials::from_files(files, now()),
         Err(CredentialsError::Read { .. })
     ));
+}
+
+/// Fails if a missing revocation list counts as an empty one.
+#[tokio::test]
+async fn missing_revocation_list_is_refused() {
+    let world = TestEnvironment::new("lab");
+    let folder = Folder::new();
+    folder.write(&world.pem(&world.issue(&["node/a"], years(2000, 2200)), None));
     let files = CredentialFiles {
         revoked: Some("/nowhere/revoked.pem".into()),
         ..folder.files(false)
