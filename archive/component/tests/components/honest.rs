@@ -4,10 +4,11 @@ use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
 use archive_batch::{Control, JobError, Reduce, Stop};
-use archive_component::{About, CompileError, Components};
+use archive_component::{About, CompileError, Component, Components, Surroundings};
 use archive_formats::warc::Kind;
 
 use crate::drive::{binary, compile, file, limits, resources, show, show_to, warc};
@@ -62,7 +63,7 @@ fn a_record_that_fails_fails_alone() {
 
 /// Fails if the reduce step of a component is given only a part of the output where that comes in many pieces.
 #[test]
-fn its_own_reduce_reads_all_the_output() {
+fn reduce_of_a_component_reads_all_output() {
     let components = Components::new(None).unwrap();
     let count = compile(&components, COUNT).unwrap();
     let input = "name\t1\n".repeat(300_000);
@@ -101,46 +102,60 @@ fn stopped_job_does_nothing_more() {
     assert!(out.is_empty());
 }
 
-/// Fails if callers that ask for one component at the same time each get compiled code of their own.
+/// Fails if callers that ask for one component at the same time each compile it, or get code of their own.
 #[test]
-fn a_component_is_compiled_once_whoever_asks() {
-    let components = Components::new(None).unwrap();
+fn component_is_compiled_once_for_all_callers() {
+    static STEPS: AtomicUsize = AtomicUsize::new(0);
     let bytes = binary(COUNT);
-    let compiled: Vec<_> = thread::scope(|scope| {
-        let threads: Vec<_> = (0..8)
-            .map(|_| {
-                scope.spawn(|| {
-                    components
-                        .clone()
-                        .compile(&bytes, &Control::default())
-                        .unwrap()
-                })
-            })
-            .collect();
-        threads
-            .into_iter()
-            .map(|thread| thread.join().unwrap())
-            .collect()
-    });
-    assert!(compiled.iter().all(|one| Arc::ptr_eq(one, &compiled[0])));
-    let kept = components.get(&compiled[0].digest()).unwrap();
-    assert!(Arc::ptr_eq(&kept, &compiled[0]));
+    // Returns the component as each of `callers` threads got it, and the number of steps that compiling took.
+    let compiled = |callers: usize| -> (Components, Vec<Arc<Component>>, usize) {
+        let spare = |work: &mut dyn FnMut()| {
+            STEPS.fetch_add(1, Ordering::SeqCst);
+            work();
+            true
+        };
+        let around = Surroundings {
+            spare,
+            ..Surroundings::default()
+        };
+        let components = Components::within(around, None).unwrap();
+        let before = STEPS.load(Ordering::SeqCst);
+        let compile = || components.compile(&bytes, &Control::default()).unwrap();
+        let all = thread::scope(|scope| {
+            let threads: Vec<_> = (0..callers).map(|_| scope.spawn(compile)).collect();
+            let joined = threads.into_iter().map(|thread| thread.join().unwrap());
+            joined.collect()
+        });
+        let steps = STEPS.load(Ordering::SeqCst) - before;
+        (components, all, steps)
+    };
+    let (_, _, once) = compiled(1);
+    assert!(once > 0, "compiling takes a step");
+    let (components, all, steps) = compiled(8);
+    assert_eq!(steps, once);
+    assert!(all.iter().all(|one| Arc::ptr_eq(one, &all[0])));
+    let kept = components.get(&all[0].digest()).unwrap();
+    assert!(Arc::ptr_eq(&kept, &all[0]));
 }
 
-/// Fails if compiled components pile up in memory, a newer one is evicted before the oldest, or eviction breaks a job
-/// that runs.
+/// Fails if compiled components pile up in memory, the oldest is evicted though it was used since, or eviction breaks a
+/// job that runs.
 #[test]
 fn least_recently_used_component_is_evicted() {
     let components = Components::new(None).unwrap();
+    let hostile = |name: &str| compile(&components, &format!("tests/hostile/{name}.wat")).unwrap();
+    let is_kept = |one: &Arc<Component>| components.get(&one.digest()).is_some();
     let count = compile(&components, COUNT).unwrap();
-    let mut others = Vec::new();
-    for name in ["endless", "greedy", "chatty", "trapping"] {
-        others.push(compile(&components, &format!("tests/hostile/{name}.wat")).unwrap());
+    let others = ["endless", "greedy", "chatty"].map(hostile);
+    // The oldest is used again: now the second is the one that was not used for the longest time.
+    assert!(is_kept(&count));
+    let trapping = hostile("trapping");
+    assert!(!is_kept(&others[0]));
+    for one in [&count, &others[1], &others[2], &trapping] {
+        assert!(is_kept(one), "{}", one.about().text);
     }
-    assert!(components.get(&count.digest()).is_none());
-    for other in others {
-        assert!(components.get(&other.digest()).is_some());
-    }
+    hostile("endless");
+    assert!(!is_kept(&count));
     // A caller that holds the component can still run it.
     let came = show(&count, &[], limits(), "a.warc.gz", &resources(2));
     assert_eq!(came.text(), "a.warc.gz\t2\n");
