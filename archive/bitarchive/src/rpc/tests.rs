@@ -276,8 +276,7 @@ async fn attics_of_all_volumes_are_one_list() {
     );
 }
 
-/// Fails if the answer to a removal with a wrong checksum reveals the right one, a young item can be purged, or what
-/// was put aside cannot be restored.
+/// Fails if a copy is put aside by another checksum than its own, or the refusal reveals the right one.
 #[tokio::test]
 async fn refused_removal_does_not_reveal_the_checksum() {
     let test = TestDoor::with_two().await;
@@ -292,6 +291,18 @@ async fn refused_removal_does_not_reveal_the_checksum() {
         .unwrap_err();
     assert_eq!(Kind::of(&refused), Kind::Mismatch);
     assert!(!refused.message().contains(&root(b"one").to_string()));
+    let (items, _) = test.attic("").await;
+    assert!(items.is_empty());
+}
+
+/// Fails if an item of the attic can be purged as soon as it was put aside, or cannot be restored.
+#[tokio::test]
+async fn young_item_is_restored_and_not_purged() {
+    let test = TestDoor::with_two().await;
+    test.store("a", b"one");
+    let volume = test.door.node.find(&FileName::new("a").unwrap()).unwrap()[0]
+        .volume
+        .to_string();
     let item = test
         .door
         .put_aside(Request::new(TestDoor::removal(&volume, "a", b"one")))

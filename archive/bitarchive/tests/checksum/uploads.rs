@@ -218,20 +218,25 @@ async fn a_silent_sender_is_not_waited_for() {
     running.stop().await;
 }
 
-/// Fails if an upload among many at the same time is refused, stalls or is not recorded.
+/// Fails if an upload among many at the same time is refused, stalls, or is recorded with the root of another.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn many_come_at_once() {
     let test = TestReplica::new();
     let running = test.start().await;
-    let bytes = noise(200_000, 1);
     let names: Vec<String> = (0..24).map(|n| format!("f-{n:02}")).collect();
-    let stores = names.iter().map(|name| test.store(&running, name, &bytes));
-    let mut done = 0;
-    for entry in futures(stores).await {
-        assert_eq!(entry.unwrap().root, root(&bytes).as_bytes()[..]);
-        done += 1;
+    let contents: Vec<Vec<u8>> = (0..24).map(|n| noise(200_000, n)).collect();
+    let files = names.iter().zip(&contents);
+    let stores = files
+        .clone()
+        .map(|(name, bytes)| test.store(&running, name, bytes));
+    let entries = futures(stores).await;
+    assert_eq!(entries.len(), 24);
+    for (entry, (name, bytes)) in entries.into_iter().zip(files) {
+        let entry = entry.unwrap();
+        assert_eq!(entry.name, *name);
+        assert_eq!(entry.root, root(bytes).as_bytes()[..], "{name}");
     }
-    assert_eq!((done, running.names().await), (24, names));
+    assert_eq!(running.names().await, names);
     running.stop().await;
 }
 
