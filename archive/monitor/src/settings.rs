@@ -146,7 +146,7 @@ mod tests {
 
     /// Fails if a setting without which a monitor can run has no default, or a default is refused or not printed.
     #[test]
-    fn the_least_that_must_be_said() {
+    fn monitor_settings_have_valid_defaults() {
         let settings: Settings = load(&sources(&[])).unwrap();
         assert_eq!(
             settings.monitor,

@@ -56,7 +56,6 @@ pub(crate) enum Find {
 }
 
 pub(crate) struct FakeNode {
-    pub(crate) id: String,
     pub(crate) address: SocketAddr,
     pub(crate) seen: Arc<SeenCalls>,
     served: Served,
@@ -106,7 +105,6 @@ impl FakeNode {
         };
         let served = Served::start(world, id, service).await;
         Self {
-            id: id.to_owned(),
             address: served.address,
             seen,
             served,

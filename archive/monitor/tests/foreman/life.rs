@@ -302,7 +302,6 @@ async fn a_node_is_who_its_certificate_says() {
     assert!(found.gaps[0].reason.contains("is not node/a"), "{found:?}");
     let listed = repository.listing("").await;
     assert!(listed.gaps()[0].contains("is not node/a"), "{listed:?}");
-    assert_eq!(b.id, "b");
     assert!(b.seen.after.lock().unwrap().is_empty());
 }
 
