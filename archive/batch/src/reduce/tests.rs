@@ -77,7 +77,7 @@ fn counts_add_up_per_key_in_any_order() {
     let expected = b"\t3\na\t7\t5\na x\t3\nb\t3\t30\n";
     let mut order: Vec<usize> = (0..lines.len()).collect();
     // Every rotation, forwards and backwards.
-    for turn in 0..lines.len() {
+    for _ in 0..lines.len() {
         order.rotate_left(1);
         for reversed in [false, true] {
             let mut order = order.clone();
@@ -86,7 +86,6 @@ fn counts_add_up_per_key_in_any_order() {
             }
             let input: String = order.iter().flat_map(|at| [lines[*at], "\n"]).collect();
             check(Reduce::Sum, input.as_bytes(), expected);
-            assert!(turn < lines.len());
         }
     }
     let most = u128::MAX - 1;
