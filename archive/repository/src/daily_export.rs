@@ -18,8 +18,9 @@ use archive_durable::{DiskError, directory};
 use archive_ledger::admin::{Admin, AuditLine};
 use archive_ledger::export::ExportError;
 use archive_model::{Digests, FileName};
-use archive_rpc::answers::feed;
-use archive_stores::depositor::{Depositor, Reply, Source};
+use archive_rpc::answers::{Outlet, Progress, feed};
+use archive_stores::depositor::{Chunk, Depositor, Reply, Source};
+use archive_stores::file_blocks::FileBlocks;
 use archive_stores::limits;
 use archive_stores::mail::Mail;
 use jiff::Timestamp;
@@ -233,11 +234,14 @@ impl DailyExport {
             received: None,
             answered: CancellationToken::new(),
         };
-        let path = spooled.path.clone();
+        let mut blocks = FileBlocks::new(spooled.path.clone());
         self.tasks.spawn_once("export-source", async move {
-            let mut file = None;
-            let fed = feed(&chunks, move |outlet| {
-                spool::read_on(&path, &mut file, outlet)
+            let fed = feed(&chunks, move |outlet: &mut Outlet<_>| {
+                let progress = blocks.send(outlet, |bytes| Ok(Chunk::Data(bytes)))?;
+                if progress == Progress::Done {
+                    outlet.send(Ok(Chunk::End));
+                }
+                Ok::<_, std::io::Error>(progress)
             })
             .await;
             if let Err(error) = fed {

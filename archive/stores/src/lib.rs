@@ -8,7 +8,8 @@
 //!
 //! The rooms in reading order:
 //!
-//! - [`mail`] (what the coordinator is told), [`depositor`] (who brings a file);
+//! - [`mail`] (what the coordinator is told), [`depositor`] (who brings a file), [`file_blocks`] (a file on a disk of the
+//!   repository, piece by piece);
 //! - [`limits`] (how long a whole file may take), [`calls`] (calls to the replicas, which end in time);
 //! - [`coordinator`]: the owner of files on their way;
 //! - [`transfer`]: one stream in, one for each replica out; [`assemble`]: proven bytes out of any replica;
@@ -18,6 +19,7 @@ pub mod assemble;
 pub mod calls;
 pub mod coordinator;
 pub mod depositor;
+pub mod file_blocks;
 pub mod heal;
 pub mod limits;
 pub mod mail;

@@ -3,14 +3,11 @@
 //! Owns that an export which the archive was asked to store can be stored again after a crash: it is durable, under the
 //! name that it has in the archive, before the archive is asked, and is removed only when the archive has it.
 
-use std::fs::File;
-use std::io::{self, BufWriter, Read, Write};
-use std::path::{Path, PathBuf};
+use std::io::{self, BufWriter, Write};
+use std::path::PathBuf;
 
 use archive_durable::{AppendFile, directory};
 use archive_model::{FileName, Root};
-use archive_rpc::answers::{Outlet, Progress};
-use bytes::Bytes;
 use flate2::{Compression, write::GzEncoder};
 use jiff::Timestamp;
 use tokio_util::sync::CancellationToken;
@@ -18,10 +15,9 @@ use tokio_util::sync::CancellationToken;
 use super::DailyExportError;
 use archive_ledger::admin::Admin;
 use archive_ledger::export::{Export, ExportError, prefix};
-use archive_stores::depositor::Chunk;
 
-/// The number of bytes that are handed on at once.
-const CHUNK: usize = 256 << 10;
+/// The number of bytes that are written at once.
+const BUFFER: usize = 256 << 10;
 
 /// An export on the disk, not archived yet.
 #[derive(Debug, PartialEq, Eq)]
@@ -101,7 +97,8 @@ impl Spool {
             hash: blake3::Hasher::new(),
             size: 0,
         };
-        let mut packed = GzEncoder::new(BufWriter::with_capacity(CHUNK, file), Compression::new(6));
+        let mut packed =
+            GzEncoder::new(BufWriter::with_capacity(BUFFER, file), Compression::new(6));
         let log = self.data.join("audit");
         let export = Export {
             admin: &self.admin,
@@ -133,29 +130,6 @@ impl Spool {
 
 fn failed(error: io::Error) -> DailyExportError {
     ExportError::Write(error).into()
-}
-
-/// Hands the file on, for as long as somebody takes it.
-pub(super) fn read_on(
-    path: &Path,
-    file: &mut Option<File>,
-    outlet: &mut Outlet<Result<Chunk, String>>,
-) -> io::Result<Progress> {
-    let file = match file {
-        Some(file) => file,
-        None => file.insert(directory::open(path).map_err(|error| error.source)?),
-    };
-    loop {
-        let mut buffer = Vec::with_capacity(CHUNK);
-        file.take(CHUNK as u64).read_to_end(&mut buffer)?;
-        if buffer.is_empty() {
-            outlet.send(Ok(Chunk::End));
-            return Ok(Progress::Done);
-        }
-        if !outlet.send(Ok(Chunk::Data(Bytes::from(buffer)))) {
-            return Ok(Progress::Paused);
-        }
-    }
 }
 
 /// A file that is hashed while it is written.
