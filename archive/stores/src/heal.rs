@@ -12,12 +12,12 @@ use std::time::Duration;
 use archive_decisions::store::Event;
 use archive_model::{FileName, ReplicaId, Root, StoreFailure};
 use archive_replicas::failure;
-use bytes::Bytes;
 use jiff::SignedDuration;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use crate::assemble::{Assembler, Assembly, Donor, Part, WantedFile};
-use crate::transfer::{Item, Pace, Transfers, UploadFeed, UploadVerdict};
+use crate::assemble::{Assembler, Donor, WantedFile};
+use crate::delivery::Delivery;
+use crate::transfer::{Item, Route, Transfers};
 
 use slots::Slots;
 
@@ -122,8 +122,6 @@ impl Healer {
             admission,
         } = order;
         let transfers = self.transfers.clone();
-        let (lane, chunks) = mpsc::channel(4);
-        let (seal, sealed) = watch::channel(None);
         let wanted = WantedFile {
             name: item.name.clone(),
             root,
@@ -133,32 +131,29 @@ impl Healer {
             .assembler
             .read(wanted, donors, std::iter::once(0..item.size))
             .with_bytes();
-        let (mail, name, patient) = (transfers.mail.clone(), item.name.clone(), replica.clone());
         let (turns, stop) = (self.heals.of(&replica), self.transfers.tasks.stop());
         self.transfers.tasks.spawn_once("heal", async move {
-            let waiting = turn(&transfers, turns, &name, &replica);
+            let waiting = turn(&transfers, turns, &item.name, &replica);
             let _turn = tokio::select! {
                 () = stop.cancelled() => return,
                 turn = waiting => turn,
             };
-            let giving = async {
-                match send_all(&mut reading, &lane, None).await {
-                    Ok(()) => {
-                        drop(lane);
-                        seal.send_replace(Some(UploadVerdict::Admitted(admission)));
-                        // The seal is held until the target is done with it.
-                        seal.closed().await;
-                    }
-                    Err(reason) => {
-                        tracing::warn!(file = %name, replica = %patient, %reason, "no replica can give a file");
-                        let event = Event::Failed { replica: patient, reason };
-                        mail.happened(name.clone(), event).await;
-                        drop((lane, seal));
-                    }
-                }
+            let delivery = Delivery {
+                transfers: &transfers,
+                replica: &replica,
+                item: &item,
+                route: Route::default(),
+                admission,
             };
-            let feed = UploadFeed { chunks, sealed };
-            tokio::join!(transfers.upload_and_report(replica.clone(), item, feed), giving);
+            match delivery.send_assembly(&mut reading, None).await {
+                Ok(uploaded) => transfers.report(replica, item.name, uploaded).await,
+                Err(reason) => {
+                    let file = &item.name;
+                    tracing::warn!(%file, %replica, %reason, "no replica can give a file");
+                    let event = Event::Failed { replica, reason };
+                    transfers.mail.happened(item.name, event).await;
+                }
+            }
         });
     }
 }
@@ -181,38 +176,6 @@ async fn turn(
             }
         }
     }
-}
-
-/// Sends every byte of `reading` into `lane`, no faster than `pace` if there is one. A target that has ended is no
-/// error: it has said why.
-///
-/// # Errors
-///
-/// [`StoreFailure::Unreachable`] if no replica gives some of the bytes.
-pub async fn send_all(
-    reading: &mut Assembly,
-    lane: &mpsc::Sender<Bytes>,
-    pace: Option<&Pace>,
-) -> Result<(), StoreFailure> {
-    while let Some(part) = reading.next().await {
-        match part {
-            Part::Proven(proven) => {
-                if let Some(pace) = pace {
-                    pace.take(proven.length).await;
-                }
-                if lane.send(proven.bytes).await.is_err() {
-                    // The target has ended and said why.
-                    return Ok(());
-                }
-            }
-            Part::Hole(hole) => {
-                let (start, end) = (hole.range.start, hole.range.end.saturating_sub(1));
-                let reason = format!("no replica gives bytes {start}-{end}: {}", hole.said);
-                return Err(StoreFailure::Unreachable(reason));
-            }
-        }
-    }
-    Ok(())
 }
 
 #[cfg(test)]

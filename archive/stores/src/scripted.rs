@@ -17,14 +17,17 @@ use archive_ledger::standing::View;
 use archive_model::{Groups, ReplicaId, ReplicaKind, Root};
 use archive_replicas::{ReplicaSettings, Replicas};
 use archive_rpc::testing::TestAuthority;
-use archive_rpc::{Credentials, Limits, ServeError, Server, Services, bind};
+use archive_rpc::{Credentials, Kind, Limits, ServeError, Server, Services, bind};
+use futures_util::{StreamExt, stream};
 use proto_archive::wire::node_server::{Node, NodeServer};
 use proto_archive::wire::replica_server::{Replica, ReplicaServer};
+use proto_archive::wire::upload_request::Step;
+use proto_archive::wire::upload_response::{Ready, Step as Answer};
 use proto_archive::{convert as fields, wire};
 use tokio::sync::mpsc;
 use tonic::codegen::BoxStream;
 use tonic::service::Routes;
-use tonic::{Request, Response, Status};
+use tonic::{Request, Response, Status, Streaming};
 
 use crate::assemble::{Assembler, DonorLoad};
 use crate::calls::ReplicaCalls;
@@ -47,6 +50,25 @@ pub struct Script {
     pub read: Vec<String>,
     /// Whether a monitor that is asked for a place never answers.
     pub places_nothing: bool,
+    /// The conduct of every node towards uploads; `None` if it does not know them.
+    pub uploads: Option<UploadConduct>,
+    /// The bytes of the uploads that nodes have committed, in this order.
+    pub committed: Vec<Vec<u8>>,
+}
+
+/// The conduct of a node towards an upload.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum UploadConduct {
+    /// The node takes the bytes, and commits them once their admission comes.
+    Commits,
+    /// The node refuses the upload.
+    RefusesUpload,
+    /// The node refuses the first bytes.
+    RefusesBytes,
+    /// The node reads no byte, and says nothing.
+    ReadsNothing,
+    /// The node takes the bytes, and refuses their admission.
+    RefusesAdmission,
 }
 
 /// The replicas `one` and `two`.
@@ -231,6 +253,43 @@ impl Part {
             ..item
         }
     }
+
+    /// Reads an upload to its end, and returns the answer to its admission.
+    async fn receive(
+        self,
+        conduct: UploadConduct,
+        mut steps: Streaming<wire::UploadRequest>,
+    ) -> Result<wire::UploadResponse, Status> {
+        let (mut name, mut bytes) = (String::new(), Vec::new());
+        if conduct == UploadConduct::ReadsNothing {
+            std::future::pending::<()>().await;
+        }
+        while let Some(message) = steps.message().await? {
+            match message.step {
+                Some(Step::Open(open)) => name = open.name,
+                Some(Step::Data(_)) if conduct == UploadConduct::RefusesBytes => {
+                    return Err(Kind::Mismatch.status("it takes no bytes"));
+                }
+                Some(Step::Data(part)) => bytes.extend_from_slice(&part),
+                Some(Step::Close(_)) if conduct == UploadConduct::RefusesAdmission => {
+                    return Err(Kind::Mismatch.status("the admission is of other bytes"));
+                }
+                Some(Step::Close(_)) => {
+                    let stored = wire::FileEntry {
+                        name,
+                        size: bytes.len() as u64,
+                        ..good(self.replica, "v-1", 7)
+                    };
+                    self.script().committed.push(bytes);
+                    return Ok(wire::UploadResponse {
+                        step: Some(Answer::Stored(stored)),
+                    });
+                }
+                Some(Step::Start(_) | Step::Forget(_)) | None => {}
+            }
+        }
+        Err(Status::cancelled("the upload ended"))
+    }
 }
 
 #[tonic::async_trait]
@@ -284,6 +343,27 @@ impl Replica for Part {
 
 #[tonic::async_trait]
 impl Node for Part {
+    async fn upload(
+        &self,
+        request: Request<Streaming<wire::UploadRequest>>,
+    ) -> Result<Response<BoxStream<wire::UploadResponse>>, Status> {
+        let conduct = self.script().uploads;
+        let conduct = conduct.ok_or_else(|| Status::unimplemented("no uploads"))?;
+        if conduct == UploadConduct::RefusesUpload {
+            return Err(Kind::Mismatch.status("it takes no upload"));
+        }
+        let ready = Ready {
+            offset: 0,
+            root: fields::root_bytes(&Root::from_bytes([0; 32])),
+        };
+        let ready = wire::UploadResponse {
+            step: Some(Answer::Ready(ready)),
+        };
+        let receiving = self.clone().receive(conduct, request.into_inner());
+        let answers = stream::iter([Ok(ready)]).chain(stream::once(receiving));
+        Ok(Response::new(Box::pin(answers)))
+    }
+
     async fn verify(
         &self,
         request: Request<wire::VerifyRequest>,

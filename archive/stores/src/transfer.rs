@@ -32,7 +32,8 @@ pub use pace::Pace;
 pub use resume_points::ResumePoints;
 use route::is_given_up;
 pub use route::{Route, UploadedCopy};
-pub use verdict::{Seal, UploadFeed, UploadVerdict, VerdictReceiver};
+pub(crate) use verdict::UploadFeed;
+pub use verdict::{Seal, UploadVerdict, VerdictReceiver};
 
 use crate::calls::ReplicaCalls;
 use crate::depositor::{Chunk, Source};
@@ -89,7 +90,9 @@ impl Transfers {
                 ..Route::default()
             };
             self.tasks.spawn_once("upload", async move {
-                transfers.upload_by_route(replica, item, feed, route).await;
+                transfers
+                    .upload_and_report(replica, item, feed, route)
+                    .await;
             });
         }
         let transfers = self.clone();
@@ -237,14 +240,9 @@ impl Transfers {
         }
     }
 
-    /// Uploads the bytes of `feed` into one replica, then the admission, and reports the outcome to the coordinator.
-    pub async fn upload_and_report(&self, replica: ReplicaId, item: Item, feed: UploadFeed) {
-        self.upload_by_route(replica, item, feed, Route::default())
-            .await;
-    }
-
-    /// Uploads as [`Transfers::upload_and_report`] does, by `route`.
-    async fn upload_by_route(
+    /// Uploads the bytes of `feed` into one replica by `route`, then the admission, and reports the outcome to the
+    /// coordinator.
+    async fn upload_and_report(
         &self,
         replica: ReplicaId,
         item: Item,
@@ -252,49 +250,55 @@ impl Transfers {
         route: Route,
     ) {
         let given_up = feed.sealed.clone();
-        let filled = self.upload(&replica, &item, &mut feed, route);
-        match filled.await {
-            Ok(None) => {}
+        let uploaded = match self.upload(&replica, &item, &mut feed, route).await {
+            Ok(None) => return,
             // Nobody waits for this upload any more, and a depositor that stores the file now must not take its failure
             // for their own.
             Err(error) if is_given_up(&given_up) => {
                 tracing::debug!(file = %item.name, %replica, %error, "an upload that was given up");
+                return;
             }
-            Ok(Some(UploadedCopy { copy, read_back })) if let Some(root) = copy.root => {
-                let event = Event::Completed {
+            Ok(Some(copy)) => Ok(copy),
+            Err(error) => Err(error),
+        };
+        self.report(replica, item.name, uploaded).await;
+    }
+
+    /// Reports the outcome of an upload into a replica to the coordinator.
+    pub async fn report(
+        &self,
+        replica: ReplicaId,
+        name: FileName,
+        uploaded: Result<UploadedCopy, CallError>,
+    ) {
+        let event = match uploaded {
+            Ok(UploadedCopy { copy, read_back }) if let Some(root) = copy.root => {
+                Event::Completed {
                     replica,
                     node: copy.place.node,
                     volume: copy.place.volume,
                     root,
                     at: copy.stored,
                     read_back,
-                };
-                self.mail.happened(item.name, event).await;
+                }
             }
-            Ok(Some(_)) => {
+            Ok(_) => {
                 let why = "a node stored a file without a root".to_owned();
                 let reason = StoreFailure::Unreachable(why);
-                self.mail
-                    .happened(item.name, Event::Failed { replica, reason })
-                    .await;
+                Event::Failed { replica, reason }
             }
             Err(error) => {
                 let reason = failure(&error, "storing the file");
-                tracing::warn!(file = %item.name, %replica, %reason, "a replica did not take a file");
-                self.mail
-                    .happened(item.name, Event::Failed { replica, reason })
-                    .await;
+                tracing::warn!(file = %name, %replica, %reason, "a replica did not take a file");
+                Event::Failed { replica, reason }
             }
-        }
+        };
+        self.mail.happened(name, event).await;
     }
 
-    /// Uploads the bytes of `chunks` into one replica by `route`, then the admission, and returns the copy. Returns
+    /// Uploads the bytes of `feed` into one replica by `route`, then the admission, and returns the copy. Returns
     /// `None` if the admission never came.
-    ///
-    /// # Errors
-    ///
-    /// [`CallError`] of the replica that did not take the file.
-    pub async fn upload(
+    pub(crate) async fn upload(
         &self,
         replica: &ReplicaId,
         item: &Item,

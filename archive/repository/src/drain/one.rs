@@ -11,9 +11,8 @@ use archive_model::{CopyCondition, CopyPlace, FileCopy, FileName, Finder, Groups
 use archive_replicas::{Cause, Located};
 use archive_rpc::{CallError, Kind};
 use archive_stores::assemble::{Donor, WantedFile};
-use archive_stores::heal::send_all;
-use archive_stores::transfer::{Item, Route, UploadFeed, UploadVerdict};
-use tokio::sync::{mpsc, watch};
+use archive_stores::delivery::Delivery;
+use archive_stores::transfer::{Item, Route};
 
 use super::DrainContext;
 use crate::preserver::LookContext;
@@ -235,34 +234,20 @@ impl DrainContext {
             upload: upload.id.clone(),
             size,
         };
-        let route = Route::quiet(self.now().leaving_nodes(&source.replica));
-        let (lane, chunks) = mpsc::channel(4);
-        let (seal, sealed) = watch::channel(None);
-        let mut feed = UploadFeed { chunks, sealed };
         let mut reading = self
             .own
             .assembler
             .read(wanted, donors, std::iter::once(0..size))
             .with_bytes();
-        let filling = async {
-            let transfers = &self.people.transfers;
-            let filled = transfers.upload(&source.replica, &item, &mut feed, route);
-            let filled = filled.await;
-            // The sender is told so.
-            drop(feed);
-            filled
+        let delivery = Delivery {
+            transfers: &self.people.transfers,
+            replica: &source.replica,
+            item: &item,
+            route: Route::quiet(self.now().leaving_nodes(&source.replica)),
+            admission: admission.as_str().into(),
         };
-        let sending = async {
-            let sent = send_all(&mut reading, &lane, Some(&self.pace)).await;
-            drop(lane);
-            if sent.is_ok() {
-                let admission: Arc<str> = admission.as_str().into();
-                seal.send_replace(Some(UploadVerdict::Admitted(admission)));
-            }
-            drop(seal);
-            sent
-        };
-        let (filled, sent) = tokio::join!(Box::pin(filling), Box::pin(sending));
+        let sending = delivery.send_assembly(&mut reading, Some(&self.pace));
+        let sent = Box::pin(sending).await;
         for (replica, node) in reading.damaged() {
             if replica == source.replica {
                 way.is_hurt = true;
@@ -271,9 +256,8 @@ impl DrainContext {
                 self.own.suspect(name, &replica, node.as_ref());
             }
         }
-        sent.map_err(|reason| Kind::Unavailable.error(reason.to_string()))?;
-        let ended = || Kind::Unavailable.error("the transfer ended without an answer");
-        let copy = filled?.ok_or_else(ended)?.copy;
+        let uploaded = sent.map_err(|reason| Kind::Unavailable.error(reason.to_string()))?;
+        let copy = uploaded?.copy;
         let is_elsewhere = self.side(source, &copy.place) == Side::Stays;
         if !is_elsewhere || !copy.is_present() || copy.root != Some(root) {
             let said = "its node did not store it elsewhere; trying again";

@@ -7,7 +7,6 @@
 //! admission. From there on the archive finishes alone: if the caller's bytes get lost on the way, the replica lacks the
 //! file, and gets it from another one.
 
-use std::io::Read;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -16,11 +15,11 @@ use archive_durable::{DiskError, Space, Stage};
 use archive_ledger::anomalies::{Look, LookQuality};
 use archive_model::{AtticItem, FileCopy, FileName, Finder, ReplicaId, Root};
 use archive_replicas::Cause;
-use archive_rpc::answers::{Outlet, Progress, feed};
 use archive_rpc::{CallError, Kind};
-use archive_stores::transfer::{Item, UploadFeed, UploadVerdict};
+use archive_stores::delivery::Delivery;
+use archive_stores::transfer::{Item, Route};
 use bytes::Bytes;
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::oneshot;
 
 use super::People;
 use super::refusal::content;
@@ -28,9 +27,6 @@ use crate::tables::{blocking, file_look};
 
 /// The bytes that stay free on the disk of the spool.
 const RESERVE: u64 = 1 << 30;
-
-/// The number of bytes that are read at once.
-const BLOCK: usize = 1 << 20;
 
 /// The order to replace a copy.
 #[derive(Clone, Debug)]
@@ -54,6 +50,12 @@ pub(crate) struct ReplacementOutcome {
 pub(crate) struct SpooledBytes {
     spool: PathBuf,
     id: String,
+}
+
+impl SpooledBytes {
+    fn path(&self) -> PathBuf {
+        self.spool.join(&self.id)
+    }
 }
 
 impl Drop for SpooledBytes {
@@ -256,49 +258,22 @@ impl People {
         spooled: &SpooledBytes,
         admission: Arc<str>,
     ) -> Result<(), CallError> {
-        let name = item.name.clone();
-        let (lane, chunks) = mpsc::channel(4);
-        let (seal, sealed) = watch::channel(None);
-        let path = spooled.spool.join(&spooled.id);
-        let mut file = None;
-        let read = move |outlet: &mut Outlet<Bytes>| {
-            let failed =
-                |error: std::io::Error| Kind::Storage.error(format!("{}: {error}", path.display()));
-            let file = match &mut file {
-                Some(file) => file,
-                none => none.insert(std::fs::File::open(&path).map_err(failed)?),
-            };
-            loop {
-                let mut block = vec![0; BLOCK];
-                let read = file.read(&mut block).map_err(failed)?;
-                block.truncate(read);
-                if read == 0 {
-                    return Ok::<_, CallError>(Progress::Done);
-                }
-                if !outlet.send(Bytes::from(block)) {
-                    return Ok(Progress::Paused);
-                }
-            }
+        let delivery = Delivery {
+            transfers: &self.transfers,
+            replica,
+            item: &item,
+            route: Route::default(),
+            admission,
         };
-        let reading = async {
-            feed(&lane, read).await?;
-            // A replica that accepts no more has reported why.
-            if !lane.is_closed() {
-                seal.send_replace(Some(UploadVerdict::Admitted(admission)));
-            }
-            drop((seal, lane));
-            Ok::<(), CallError>(())
-        };
-        let filling =
-            self.transfers
-                .upload_and_report(replica.clone(), item, UploadFeed { chunks, sealed });
-        let ((), read) = tokio::join!(filling, reading);
-        read?;
+        let uploaded = delivery.send_file(spooled.path()).await?;
+        self.transfers
+            .report(replica.clone(), item.name.clone(), uploaded)
+            .await;
         // The report of the transfer was sent before: this answer follows it.
         let heard = Event::Progress {
             replica: replica.clone(),
         };
-        self.order(&name, heard, "repository").await
+        self.order(&item.name, heard, "repository").await
     }
 
     /// Returns the only copy that a replica has of the file.

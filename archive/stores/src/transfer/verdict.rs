@@ -22,9 +22,9 @@ pub type VerdictReceiver = watch::Receiver<Option<UploadVerdict>>;
 
 /// The feed of one upload: the bytes of the file in order, and then the verdict.
 #[derive(Debug)]
-pub struct UploadFeed {
+pub(crate) struct UploadFeed {
     /// The bytes.
-    pub chunks: mpsc::Receiver<Bytes>,
+    pub(crate) chunks: mpsc::Receiver<Bytes>,
     /// The verdict.
-    pub sealed: VerdictReceiver,
+    pub(crate) sealed: VerdictReceiver,
 }

@@ -1,0 +1,134 @@
+//! One delivery of bytes into one replica: a file that its depositor does not bring, from other replicas or from a disk of
+//! the repository, with its signed admission behind it.
+//!
+//! Owns how a delivery ends. The admission is sent only once the source was read to its end. A source that fails cuts the
+//! upload off where it stands, so that no node can commit what it received. What fails first is reported, and the other
+//! side is stopped: a replica that failed waits for no source, nor the other way round. If both have failed when that is
+//! noticed, the source is reported.
+//!
+//! Not promised: that the coordinator hears of it. The caller knows whether the upload was ordered, and reports its
+//! outcome with [`Transfers::report`]. The stream of a depositor is another thing: it goes to several replicas, and its
+//! admission is made while it comes ([`Transfers::start`]).
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use archive_model::{ReplicaId, StoreFailure};
+use archive_rpc::answers::{Outlet, feed};
+use archive_rpc::{CallError, Kind};
+use bytes::Bytes;
+use tokio::sync::{mpsc, watch};
+
+use crate::assemble::{Assembly, Part};
+use crate::file_blocks::FileBlocks;
+use crate::transfer::{Item, Pace, Route, Transfers, UploadFeed, UploadVerdict, UploadedCopy};
+
+/// The most chunks that were read and that the replica has not taken yet.
+const WINDOW: usize = 4;
+
+/// The outcome of the upload of a delivery.
+pub type UploadOutcome = Result<UploadedCopy, CallError>;
+
+/// A file on its way into one replica.
+#[derive(Debug)]
+pub struct Delivery<'a> {
+    /// The means of the upload.
+    pub transfers: &'a Transfers,
+    /// The replica that gets the file.
+    pub replica: &'a ReplicaId,
+    /// The upload.
+    pub item: &'a Item,
+    /// The way into the replica.
+    pub route: Route,
+    /// The signed admission, which follows the bytes.
+    pub admission: Arc<str>,
+}
+
+impl Delivery<'_> {
+    /// Delivers the whole file out of `reading`, no faster than `pace` if there is one. Returns the outcome of the upload.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreFailure::Unreachable`] if no replica gives some of the bytes.
+    pub async fn send_assembly(
+        self,
+        reading: &mut Assembly,
+        pace: Option<&Pace>,
+    ) -> Result<UploadOutcome, StoreFailure> {
+        let (lane, chunks) = mpsc::channel(WINDOW);
+        self.send(chunks, read_assembly(reading, lane, pace)).await
+    }
+
+    /// Delivers the whole file at `path`. Returns the outcome of the upload.
+    ///
+    /// # Errors
+    ///
+    /// [`CallError`] of the kind `Storage` if the file at `path` cannot be read.
+    pub async fn send_file(self, path: PathBuf) -> Result<UploadOutcome, CallError> {
+        let (lane, chunks) = mpsc::channel(WINDOW);
+        self.send(chunks, read_file(path, lane)).await
+    }
+
+    /// Delivers the bytes that `reading` sends into `chunks`: all of them, unless it fails.
+    async fn send<E>(
+        self,
+        chunks: mpsc::Receiver<Bytes>,
+        reading: impl Future<Output = Result<(), E>>,
+    ) -> Result<UploadOutcome, E> {
+        let (seal, sealed) = watch::channel(None);
+        let mut feed = UploadFeed { chunks, sealed };
+        let uploading = self
+            .transfers
+            .upload(self.replica, self.item, &mut feed, self.route);
+        let (mut uploading, mut reading) = (Box::pin(uploading), Box::pin(reading));
+        let uploaded = tokio::select! {
+            biased;
+            read = &mut reading => {
+                // A failure drops the upload here, which has sent no admission.
+                read?;
+                seal.send_replace(Some(UploadVerdict::Admitted(self.admission)));
+                uploading.await
+            }
+            uploaded = &mut uploading => uploaded,
+        };
+        let unanswered = || Kind::Unavailable.error("the transfer ended without an answer");
+        Ok(uploaded.and_then(|copy| copy.ok_or_else(unanswered)))
+    }
+}
+
+async fn read_assembly(
+    reading: &mut Assembly,
+    lane: mpsc::Sender<Bytes>,
+    pace: Option<&Pace>,
+) -> Result<(), StoreFailure> {
+    while let Some(part) = reading.next().await {
+        match part {
+            Part::Proven(proven) => {
+                if let Some(pace) = pace {
+                    pace.take(proven.length).await;
+                }
+                let ended = |_| StoreFailure::Unreachable("the upload has ended".to_owned());
+                lane.send(proven.bytes).await.map_err(ended)?;
+            }
+            Part::Hole(hole) => {
+                let (start, end) = (hole.range.start, hole.range.end.saturating_sub(1));
+                let reason = format!("no replica gives bytes {start}-{end}: {}", hole.said);
+                return Err(StoreFailure::Unreachable(reason));
+            }
+        }
+    }
+    Ok(())
+}
+
+async fn read_file(path: PathBuf, lane: mpsc::Sender<Bytes>) -> Result<(), CallError> {
+    let mut blocks = FileBlocks::new(path.clone());
+    let fed = feed(&lane, move |outlet: &mut Outlet<Bytes>| {
+        blocks.send(outlet, |bytes| bytes)
+    });
+    let failed =
+        |error: std::io::Error| Kind::Storage.error(format!("{}: {error}", path.display()));
+    fed.await.map_err(failed)
+}
+
+#[cfg(test)]
+mod tests;
