@@ -280,17 +280,15 @@ impl Preserver {
             read
         } else {
             let place = (&row.replica, &copy.place.node, Some(&copy.place.volume));
-            let verified = self.verify(place, &row.file, content.size, told).await;
-            let copy = match verified {
-                Ok(copy) => copy,
+            let (file, size) = (&row.file, content.size);
+            let reading = self.verify_and_file(place, file, size, &look_context, told);
+            match reading.await? {
+                Ok((copy, _filed)) => copy,
                 Err(error) => {
                     let what = format!("cannot read the copy again: {}", error.reason);
                     return done(RepairOutcome::Waiting, &what);
                 }
-            };
-            self.file_verified(&row.replica, &row.file, &copy, &look_context)
-                .await?;
-            copy
+            }
         };
         let bad = copy.damaged_groups(content.size);
         if bad.is_empty() {

@@ -23,7 +23,9 @@ use archive_ledger::anomalies::{
     Anomalies, AnomalyRow, Filed, Filing, Look, LookQuality, LookResult, is_damage, needs_repair,
 };
 use archive_ledger::standing::View;
-use archive_model::{FileCopy, FileName, Finder, Groups, NodeId, ReplicaId, VolumeId};
+use archive_model::{
+    FileContent, FileCopy, FileName, Finder, Groups, NodeId, ReplicaId, VolumeId, VolumeKey,
+};
 use archive_rpc::{CallError, Kind};
 use archive_stores::assemble::Assembler;
 use archive_stores::calls::ReplicaCalls;
@@ -106,6 +108,47 @@ impl Preserver {
                 verified => return Ok(verified?.copy),
             }
         }
+    }
+
+    /// Has a copy read again, whole, and files the outcome. Returns the copy as it was read, and what was filed; the inner
+    /// error is that of the node, which did not read it: then nothing is filed.
+    pub(crate) async fn verify_and_file(
+        &self,
+        place: (&ReplicaId, &NodeId, Option<&VolumeId>),
+        name: &FileName,
+        size: u64,
+        look_context: &LookContext,
+        told: impl FnMut(u64) + Send,
+    ) -> Result<Result<(FileCopy, LookResult), CallError>, CallError> {
+        let copy = match self.verify(place, name, size, told).await {
+            Ok(copy) => copy,
+            Err(error) => return Ok(Err(error)),
+        };
+        let filing = Box::pin(self.file_verified(place.0, name, &copy, look_context));
+        let found = filing.await?;
+        Ok(Ok((copy, found)))
+    }
+
+    /// Has a copy on which an act relies read again, whole. Returns whether it is present with this content; if it is not,
+    /// files that.
+    pub(crate) async fn verify_or_file(
+        &self,
+        VolumeKey {
+            replica,
+            node,
+            volume,
+        }: &VolumeKey,
+        name: &FileName,
+        FileContent { root, size }: FileContent,
+        look_context: &LookContext,
+    ) -> Result<bool, CallError> {
+        let place = (replica, node, Some(volume));
+        let copy = self.verify(place, name, size, |_| {}).await?;
+        if copy.is_present() && copy.root == Some(root) {
+            return Ok(true);
+        }
+        let filing = Box::pin(self.file_verified(replica, name, &copy, look_context));
+        filing.await.map(|_| false)
     }
 
     /// Files the result of a second read of a copy.
@@ -247,12 +290,8 @@ impl Preserver {
         self.tasks.spawn_once("suspect", async move {
             let _claim = claim;
             let place = (&replica, &node, None);
-            let verified = own.verify(place, &name, 0, |_| {}).await;
-            let filed = match verified {
-                Ok(copy) => own.file_verified(&replica, &name, &copy, &look_context).await,
-                Err(error) => Err(error),
-            };
-            if let Err(error) = filed {
+            let reading = own.verify_and_file(place, &name, 0, &look_context, |_| {});
+            if let Err(error) | Ok(Err(error)) = reading.await {
                 tracing::warn!(file = %name, %replica, %node, %error, "cannot look at a copy that showed damage; the next scrub or check will");
             }
         });

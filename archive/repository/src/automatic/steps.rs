@@ -33,11 +33,9 @@ impl Preserver {
             return Ok(turn::has_told(row, &now));
         };
         let place = (&row.replica, node, Some(volume));
-        let copy = self
-            .verify(place, &row.file, row.filed.size, |_| {})
-            .await?;
-        self.file_verified(&row.replica, &row.file, &copy, look_context)
-            .await?;
+        let size = row.filed.size;
+        let reading = self.verify_and_file(place, &row.file, size, look_context, |_| {});
+        let (copy, _filed) = reading.await??;
         let claim = self.repairing.claim(&row.file, MOST_REPAIRS);
         // The anomaly is looked up under the claim: a repair since the read may have closed it.
         let now = self.filed(&row.file).await?;

@@ -152,18 +152,17 @@ impl Pass<'_> {
             self.read.fetch_add(more, Ordering::Relaxed);
         };
         let place = (&self.replica, &target.node, Some(&target.volume));
-        let verifying = self.own.verify(place, &target.name, target.size, told);
-        let copy = match verifying.await {
-            Ok(copy) => copy,
+        let look_context = &self.order.look_context;
+        let (name, size) = (&target.name, target.size);
+        let verifying = self
+            .own
+            .verify_and_file(place, name, size, look_context, told);
+        let found = match verifying.await? {
+            Ok((_copy, found)) => found,
             Err(error) => return self.refused(target, &error).await,
         };
         let rest = target.size.saturating_sub(before.load(Ordering::Relaxed));
         self.read.fetch_add(rest, Ordering::Relaxed);
-        let look_context = &self.order.look_context;
-        let filing = self
-            .own
-            .file_verified(&self.replica, &target.name, &copy, look_context);
-        let found = filing.await?;
         if proves || !found.open.is_empty() {
             self.tell(found).await?;
             return Ok(None);

@@ -7,7 +7,9 @@ use archive_decisions::drain::{CopyContent, CopyState, Recorded, Side, Step, dec
 use archive_decisions::store::Event;
 use archive_ledger::admin::AdminRow;
 use archive_ledger::standing::Source;
-use archive_model::{CopyCondition, CopyPlace, FileCopy, FileName, Finder, Groups, Root};
+use archive_model::{
+    CopyCondition, CopyPlace, FileContent, FileCopy, FileName, Finder, Groups, Root,
+};
 use archive_replicas::{Cause, Located};
 use archive_rpc::{CallError, Kind};
 use archive_stores::assemble::{Donor, WantedFile};
@@ -42,7 +44,7 @@ struct MoveProgress {
     /// The copy that was just read whole.
     proven: Option<CopyPlace>,
     /// Whether the old copy was damaged, or missing.
-    is_hurt: bool,
+    is_old_bad: bool,
 }
 
 impl DrainContext {
@@ -69,7 +71,7 @@ impl DrainContext {
         let Some(_claim) = self.own.repairing.claim(name, usize::MAX) else {
             return Ok(LeaveOutcome::Waits("it is being repaired".to_owned()));
         };
-        let mut way = MoveProgress::default();
+        let mut progress = MoveProgress::default();
         for _ in 0..STEPS {
             if !self.is_drained_still(source) {
                 return Ok(LeaveOutcome::Waits("it is drained no more".to_owned()));
@@ -82,7 +84,8 @@ impl DrainContext {
             let step = decide(&recorded, &copies, located.silent.is_some());
             let row = match (step, row) {
                 (Step::Nothing, row) => {
-                    self.told(source, name, row.as_ref(), &way).await?;
+                    self.close_anomalies(source, name, row.as_ref(), &progress)
+                        .await?;
                     return Ok(LeaveOutcome::Left);
                 }
                 (Step::Wait(why), _) => return Ok(LeaveOutcome::Waits(why.to_string())),
@@ -91,9 +94,9 @@ impl DrainContext {
                 (step, Some(row)) => (step, row),
             };
             match row {
-                (Step::Copy, row) => self.copy(source, &row, &located, &mut way).await?,
+                (Step::Copy, row) => self.copy(source, &row, &located, &mut progress).await?,
                 (Step::Record(place), row) => {
-                    self.prove(source, &row, &place, &mut way).await?;
+                    self.prove(source, &row, &place, &mut progress).await?;
                     let event = Event::Moved {
                         replica: source.replica.clone(),
                         node: place.node,
@@ -106,22 +109,22 @@ impl DrainContext {
                     }
                 }
                 (Step::PutAside { old, kept }, row) => {
-                    self.prove(source, &row, &kept, &mut way).await?;
-                    let (root, size) = content(&row)?;
-                    self.put_aside(source, name, (&old, root, size), &kept)
+                    self.prove(source, &row, &kept, &mut progress).await?;
+                    let admitted = content(&row)?;
+                    self.put_aside(source, name, (&old, admitted), &kept)
                         .await?;
                 }
                 (Step::PutDamagedAside { old, kept }, row) => {
-                    way.is_hurt = true;
-                    self.prove(source, &row, &kept, &mut way).await?;
-                    let (_, size) = content(&row)?;
-                    let Some(found) = self.judged(source, name, &old).await? else {
+                    progress.is_old_bad = true;
+                    self.prove(source, &row, &kept, &mut progress).await?;
+                    let size = content(&row)?.size;
+                    let Some(root) = self.read_root(source, name, &old).await? else {
                         return Ok(LeaveOutcome::Stays(format!(
                             "it cannot be read completely there; a complete copy is on {kept}"
                         )));
                     };
-                    self.put_aside(source, name, (&old, found, size), &kept)
-                        .await?;
+                    let found = FileContent { root, size };
+                    self.put_aside(source, name, (&old, found), &kept).await?;
                 }
                 (Step::Nothing | Step::Wait(_) | Step::Leave(_), _) => {}
             }
@@ -190,11 +193,11 @@ impl DrainContext {
         source: &Source,
         row: &AdminRow,
         located: &Located,
-        way: &mut MoveProgress,
+        progress: &mut MoveProgress,
     ) -> Result<(), CallError> {
         let record = &row.record;
         let name = &record.name;
-        let (root, size) = content(row)?;
+        let FileContent { root, size } = content(row)?;
         let (Some(upload), Some(admission)) = (&record.upload, &row.admission) else {
             return Err(Kind::Storage.error("the file has no admission"));
         };
@@ -204,7 +207,7 @@ impl DrainContext {
         let old = located.copies.iter().find(is_old);
         if !old.is_some_and(FileCopy::is_present) && located.silent.is_none() {
             // Its damage is filed before anything else is done.
-            way.is_hurt = true;
+            progress.is_old_bad = true;
             let look_context = self.look_context();
             let looking = self.own.look_and_file(&source.replica, name, &look_context);
             Box::pin(looking).await?;
@@ -250,8 +253,8 @@ impl DrainContext {
         let sent = Box::pin(sending).await;
         for (replica, node) in reading.damaged() {
             if replica == source.replica {
-                way.is_hurt = true;
-                self.read_again(source, name, old, size).await;
+                progress.is_old_bad = true;
+                self.verify_old(source, name, old, size).await;
             } else {
                 self.own.suspect(name, &replica, node.as_ref());
             }
@@ -263,12 +266,12 @@ impl DrainContext {
             let said = "its node did not store it elsewhere; trying again";
             return Err(Kind::Unavailable.error(said));
         }
-        way.proven = Some(copy.place);
+        progress.proven = Some(copy.place);
         Ok(())
     }
 
     /// Has the old copy read whole after a read of it showed damage, and files the result.
-    async fn read_again(
+    async fn verify_old(
         &self,
         source: &Source,
         name: &FileName,
@@ -279,18 +282,11 @@ impl DrainContext {
             return;
         };
         let place = (&source.replica, &old.place.node, Some(&old.place.volume));
-        let verified = self.own.verify(place, name, size, |_| {}).await;
-        let filed = match verified {
-            Ok(copy) => {
-                let look_context = self.look_context();
-                let filing = self
-                    .own
-                    .file_verified(&source.replica, name, &copy, &look_context);
-                Box::pin(filing).await.map(drop)
-            }
-            Err(error) => Err(error),
-        };
-        if let Err(error) = filed {
+        let look_context = self.look_context();
+        let reading = self
+            .own
+            .verify_and_file(place, name, size, &look_context, |_| {});
+        if let Err(error) | Ok(Err(error)) = reading.await {
             tracing::warn!(file = %name, %source, %error, "cannot look at a damaged copy");
         }
     }
@@ -301,29 +297,25 @@ impl DrainContext {
         source: &Source,
         row: &AdminRow,
         place: &CopyPlace,
-        way: &mut MoveProgress,
+        progress: &mut MoveProgress,
     ) -> Result<(), CallError> {
-        if way.proven.as_ref() == Some(place) {
+        if progress.proven.as_ref() == Some(place) {
             return Ok(());
         }
-        let (root, size) = content(row)?;
-        let name = &row.record.name;
-        let at = (&source.replica, &place.node, Some(&place.volume));
-        let copy = self.own.verify(at, name, size, |_| {}).await?;
-        if copy.is_present() && copy.root == Some(root) {
-            way.proven = Some(place.clone());
-            return Ok(());
-        }
+        let (name, volume) = (&row.record.name, place.in_replica(&source.replica));
         let look_context = self.look_context();
-        let filing = self
+        let reading = self
             .own
-            .file_verified(&source.replica, name, &copy, &look_context);
-        Box::pin(filing).await?;
-        Err(Kind::Damaged.error(format!("its copy on {place} is damaged")))
+            .verify_or_file(&volume, name, content(row)?, &look_context);
+        if !reading.await? {
+            return Err(Kind::Damaged.error(format!("its copy on {place} is damaged")));
+        }
+        progress.proven = Some(place.clone());
+        Ok(())
     }
 
     /// Returns the root of a damaged copy as it is read now, or `None` if it cannot be read completely.
-    async fn judged(
+    async fn read_root(
         &self,
         source: &Source,
         name: &FileName,
@@ -339,7 +331,7 @@ impl DrainContext {
         &self,
         source: &Source,
         name: &FileName,
-        (old, root, size): (&CopyPlace, Root, u64),
+        (old, FileContent { root, size }): (&CopyPlace, FileContent),
         kept: &CopyPlace,
     ) -> Result<(), CallError> {
         let cause = Cause {
@@ -361,25 +353,24 @@ impl DrainContext {
         self.own.calls.reading(size, moving).await.map(drop)
     }
 
-    /// Closes the anomalies of the old copy: the replica has a whole one.
-    async fn told(
+    /// Closes the anomalies of the old copy, if it was bad: the copy that replaces it is read and filed.
+    async fn close_anomalies(
         &self,
         source: &Source,
         name: &FileName,
         row: Option<&AdminRow>,
-        way: &MoveProgress,
+        progress: &MoveProgress,
     ) -> Result<(), CallError> {
-        let (Some(place), Some(row), true) = (&way.proven, row, way.is_hurt) else {
+        let (Some(place), Some(row), true) = (&progress.proven, row, progress.is_old_bad) else {
             return Ok(());
         };
-        let (_, size) = content(row)?;
+        let size = content(row)?.size;
         let at = (&source.replica, &place.node, Some(&place.volume));
-        let copy = self.own.verify(at, name, size, |_| {}).await?;
         let look_context = self.look_context();
-        let filing = self
+        let reading = self
             .own
-            .file_verified(&source.replica, name, &copy, &look_context);
-        Box::pin(filing).await.map(drop)
+            .verify_and_file(at, name, size, &look_context, |_| {});
+        reading.await?.map(drop)
     }
 
     fn look_context(&self) -> LookContext {
@@ -391,8 +382,10 @@ impl DrainContext {
     }
 }
 
-fn content(row: &AdminRow) -> Result<(Root, u64), CallError> {
-    let content = row.record.content.as_ref();
-    let content = content.map(|content| (content.root, content.size));
+fn content(row: &AdminRow) -> Result<FileContent, CallError> {
+    let content = row.record.content.as_ref().map(|content| FileContent {
+        root: content.root,
+        size: content.size,
+    });
     content.ok_or_else(|| Kind::NotFound.error(format!("{} has no content", row.record.name)))
 }

@@ -217,22 +217,13 @@ impl Preserver {
             return Ok(());
         };
         let place = (donor, node, None);
-        let verified = self
-            .verify(place, &case.wanted.name, case.wanted.size, |_| {})
-            .await;
-        match verified {
-            Ok(copy) => {
-                let look_context = self.look_context(repair_order);
-                self.file_verified(donor, &case.wanted.name, &copy, &look_context)
-                    .await
-                    .map(|_| ())
-            }
-            Err(error) => {
-                let file = &case.wanted.name;
-                tracing::warn!(%file, %donor, %node, %error, "cannot look at a damaged donor");
-                Ok(())
-            }
+        let (file, size) = (&case.wanted.name, case.wanted.size);
+        let look_context = self.look_context(repair_order);
+        let reading = self.verify_and_file(place, file, size, &look_context, |_| {});
+        if let Err(error) = reading.await? {
+            tracing::warn!(%file, %donor, %node, %error, "cannot look at a damaged donor");
         }
+        Ok(())
     }
 
     pub(super) fn look_context(&self, repair_order: &RepairOrder) -> LookContext {

@@ -6,7 +6,7 @@
 
 use archive_decisions::store::Content;
 use archive_ledger::anomalies::AnomalyRow;
-use archive_model::{CopyPlace, FileCopy, Root};
+use archive_model::{CopyPlace, FileContent, FileCopy, Root};
 use archive_replicas::Cause;
 use archive_rpc::CallError;
 
@@ -56,11 +56,13 @@ impl Preserver {
             let what = format!("would read {kept} whole, then put aside {places}");
             return Ok(RepairReport::of(RepairOutcome::Planned, what));
         }
-        let at = (replica, &kept.node, Some(&kept.volume));
-        let copy = self.verify(at, file, content.size, |_| {}).await?;
-        if !copy.is_present() || copy.root != Some(content.root) {
-            self.file_verified(replica, file, &copy, &look_context)
-                .await?;
+        let admitted = FileContent {
+            root: content.root,
+            size: content.size,
+        };
+        let volume = kept.in_replica(replica);
+        let reading = self.verify_or_file(&volume, file, admitted, &look_context);
+        if !reading.await? {
             let what = format!("{kept} is damaged; repair it first");
             return Ok(RepairReport::of(RepairOutcome::Failed, what));
         }
