@@ -10,7 +10,9 @@ mod table;
 #[cfg(test)]
 mod tests;
 
-use archive_model::{AnomalyKind, FileName, Finder, Groups, NodeId, ReplicaId, VolumeId};
+use archive_model::{
+    AnomalyKind, CopyPlace, FileName, Finder, Groups, NodeId, ReplicaId, VolumeId,
+};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
@@ -152,7 +154,7 @@ pub struct Look {
     /// The size of the file, if it is known.
     pub size: u64,
     /// The place where the copy is, or should be.
-    pub place: Option<(NodeId, VolumeId)>,
+    pub place: Option<CopyPlace>,
 }
 
 impl Look {
@@ -160,13 +162,13 @@ impl Look {
     /// in the same replica.
     fn judges(&self, old: &Filed) -> bool {
         let is_of_all = self.quality == LookQuality::Listing || !is_of_one_copy(&old.kind);
-        let is_there = |(node, volume): &(NodeId, VolumeId)| old.is_at(node, volume);
+        let is_there = |place: &CopyPlace| old.is_at(place);
         self.quality.judges(&old.kind) && (is_of_all || self.place.as_ref().is_none_or(is_there))
     }
 
     /// Whether what is filed is what was found now: damage is of one copy, all else of the replica.
     fn finds(&self, old: &Filed, kind: &AnomalyKind) -> bool {
-        let is_there = |(node, volume): &(NodeId, VolumeId)| old.is_at(node, volume);
+        let is_there = |place: &CopyPlace| old.is_at(place);
         old.kind.class() == kind.class()
             && (!is_damage(kind) || self.place.as_ref().is_none_or(is_there))
     }
@@ -174,9 +176,17 @@ impl Look {
 
 impl Filed {
     /// Whether the anomaly may be of the copy in this place; an anomaly that names no place may be of any copy.
-    pub fn is_at(&self, node: &NodeId, volume: &VolumeId) -> bool {
-        let is_node = self.node.as_ref().is_none_or(|of| of == node);
-        is_node && self.volume.as_ref().is_none_or(|of| of == volume)
+    pub fn is_at(&self, place: &CopyPlace) -> bool {
+        let is_node = self.node.as_ref().is_none_or(|of| *of == place.node);
+        is_node && self.volume.as_ref().is_none_or(|of| *of == place.volume)
+    }
+
+    /// Returns the place of the copy, if the anomaly names it.
+    pub fn place(&self) -> Option<CopyPlace> {
+        Some(CopyPlace {
+            node: self.node.clone()?,
+            volume: self.volume.clone()?,
+        })
     }
 
     /// Returns the key under which the anomaly is filed, for one file in one replica: its kind and, if it is damage,
@@ -216,13 +226,13 @@ pub fn compare(filed: &[Filed], look: &Look, now: Timestamp, next_id: u64) -> Ve
         let Some(old) = old else {
             let counts = is_first && needs_repair(kind);
             is_first &= !counts;
-            let (node, volume) = look.place.clone().unzip();
+            let place = look.place.as_ref();
             changes.push(Change::File(Filed {
                 id: ids.next().unwrap_or(u64::MAX),
                 kind: kind.clone(),
                 size: look.size,
-                node,
-                volume,
+                node: place.map(|place| place.node.clone()),
+                volume: place.map(|place| place.volume.clone()),
                 since: now,
                 seen: now,
                 confirmed: None,
@@ -238,7 +248,7 @@ pub fn compare(filed: &[Filed], look: &Look, now: Timestamp, next_id: u64) -> Ve
             seen: now,
             ..old.clone()
         };
-        if let Some((node, volume)) = &look.place {
+        if let Some(CopyPlace { node, volume }) = &look.place {
             new.node = Some(node.clone());
             new.volume = Some(volume.clone());
         }

@@ -192,8 +192,7 @@ impl std::fmt::Display for Doubt<'_> {
 /// Whether the anomaly is filed of this copy: another copy in the same replica may be damaged, or be nobody's, while
 /// this one is good.
 fn is_of(filed: &Filed, copy: &ReplicaRecord) -> bool {
-    let place = copy.node.as_ref().zip(copy.volume.as_ref());
-    let is_there = place.is_none_or(|(node, volume)| filed.is_at(node, volume));
+    let is_there = copy.place().is_none_or(|place| filed.is_at(&place));
     is_there || !is_of_one_copy(&filed.kind)
 }
 

@@ -17,10 +17,10 @@ use std::time::{Duration, Instant};
 
 use archive_daemon::{Step, Worker, WorkerError};
 use archive_db::DbError;
-use archive_decisions::store::{Event, FileRecord, ReplicaSpec};
+use archive_decisions::store::{Event, FileRecord, ReplicaRecord, ReplicaSpec};
 use archive_ledger::admin::{Admin, PageLimits, Walk};
 use archive_ledger::standing::{Now, Task};
-use archive_model::{FileCopy, FileName, NodeId, ReplicaId, ReplicaState, StoreFailure, VolumeId};
+use archive_model::{CopyPlace, FileCopy, FileName, ReplicaId, ReplicaState, StoreFailure};
 use archive_stores::mail::RecordChanges;
 
 use crate::people::People;
@@ -73,7 +73,7 @@ struct FileUpdate {
     name: FileName,
     replica: ReplicaId,
     /// The recorded place of the copy.
-    place: Option<(NodeId, VolumeId)>,
+    place: Option<CopyPlace>,
     /// Whether that place is known to be given up: otherwise it is asked first.
     is_gone: bool,
 }
@@ -262,7 +262,7 @@ async fn tell(
         replica,
         kind,
         required,
-        gone: place.map(|(node, volume)| (node, volume, why)),
+        gone: place.map(|place| (place, why)),
     };
     let changes = people.follow(&name).await?;
     people.order(&name, event, WHO).await?;
@@ -318,7 +318,7 @@ fn wanted(task: &Task, record: &FileRecord, first: bool) -> Option<FileUpdate> {
         FileUpdate {
             name: record.name.clone(),
             replica: replica.clone(),
-            place: copy.and_then(|copy| Some((copy.node.clone()?, copy.volume.clone()?))),
+            place: copy.and_then(ReplicaRecord::place),
             is_gone,
         }
     };

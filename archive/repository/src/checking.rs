@@ -18,8 +18,8 @@ use std::time::Duration;
 
 use archive_ledger::anomalies::{AnomalyRow, LookResult};
 use archive_model::{
-    AnomalyClass, AnomalyKind, CheckKind, CheckProgress, CheckStep, FileName, Gap, NamePattern,
-    NodeId, ReplicaId, ReplicaKind, ReplicaReport, VolumeId, VolumeName,
+    AnomalyClass, AnomalyKind, CheckKind, CheckProgress, CheckStep, CopyPlace, FileName, Gap,
+    NamePattern, NodeId, ReplicaId, ReplicaKind, ReplicaReport, VolumeId, VolumeName,
 };
 use archive_replicas::Located;
 use archive_rpc::answers::{Progress, UNREAD};
@@ -114,7 +114,7 @@ struct Tally {
     /// [`MOST_REMEMBERED`] are reported at once.
     remembered: Vec<AnomalyRow>,
     /// The number of times that a volume could not be asked for a copy.
-    refusals: BTreeMap<(NodeId, VolumeId), u32>,
+    refusals: BTreeMap<CopyPlace, u32>,
 }
 
 impl Preserver {

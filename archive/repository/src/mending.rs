@@ -20,7 +20,7 @@ use std::sync::Arc;
 
 use archive_decisions::repair::{Patient, Plan, plan};
 use archive_ledger::anomalies::AnomalyRow;
-use archive_model::{AnomalyKind, FileCopy, NodeId, RepairOutcome, ReplicaId, VolumeId};
+use archive_model::{AnomalyKind, CopyPlace, FileCopy, RepairOutcome, ReplicaId};
 use archive_rpc::CallError;
 use archive_stores::assemble::WantedFile;
 
@@ -73,7 +73,7 @@ struct RepairCase {
     patient: Patient,
     wanted: WantedFile,
     /// The place of the damaged copy; `None` if it is missing.
-    place: Option<(NodeId, VolumeId)>,
+    place: Option<CopyPlace>,
 }
 
 /// The result of the second look.
@@ -297,8 +297,7 @@ impl Preserver {
                 "the copy was read again, and is good",
             );
         }
-        let place = Some((copy.place.node, copy.place.volume));
-        case(AnomalyKind::Corrupt(bad), place)
+        case(AnomalyKind::Corrupt(bad), Some(copy.place))
     }
 }
 

@@ -179,7 +179,7 @@ impl Preserver {
             by: look_context.finder,
             is_second: look_context.is_second,
             size,
-            place: Some((copy.place.node.clone(), copy.place.volume.clone())),
+            place: Some(copy.place.clone()),
         };
         let good = Groups::all(size).difference(&copy.damaged_groups(size));
         let found = self.file(replica, name, look, look_context).await?;
@@ -190,7 +190,7 @@ impl Preserver {
         );
         with_tables(move || anomalies.found_again(&file, &good, &who)).await?;
         let elsewhere = self.filed_damage(replica, name).await?;
-        let is_here = |filed: &Filed| filed.is_at(&copy.place.node, &copy.place.volume);
+        let is_here = |filed: &Filed| filed.is_at(&copy.place);
         if !elsewhere.iter().all(is_here) {
             // The donor's copy may be gone: a listing tells.
             drop(Box::pin(self.look_and_file(replica, name, look_context)).await?);

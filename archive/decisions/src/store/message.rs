@@ -2,7 +2,7 @@
 
 use archive_model::limits::{NODE_PATIENCE, READING_RATE};
 use archive_model::{
-    ArchiveError, NodeId, ReplicaId, ReplicaKind, Root, StoreFailure, UploadId, VolumeId,
+    ArchiveError, CopyPlace, NodeId, ReplicaId, ReplicaKind, Root, StoreFailure, UploadId, VolumeId,
 };
 use jiff::{SignedDuration, Timestamp};
 
@@ -114,7 +114,7 @@ pub enum Event {
         /// Whether the answer to a depositor waits for it.
         required: bool,
         /// The place that does not count any more, and why; a copy that is recorded elsewhere stays.
-        gone: Option<(NodeId, VolumeId, String)>,
+        gone: Option<(CopyPlace, String)>,
     },
     /// The copy of this replica was put aside, and people bring other bytes in its place.
     Replacing {

@@ -5,7 +5,7 @@
 //! and at the door.
 
 use archive_model::{
-    ArchiveError, NodeId, ReplicaId, ReplicaKind, ReplicaState, StoreFailure, UploadId, VolumeId,
+    ArchiveError, CopyPlace, ReplicaId, ReplicaKind, ReplicaState, StoreFailure, UploadId,
 };
 
 use super::replicas::{Completion, Doing};
@@ -24,7 +24,7 @@ impl FileState {
         &mut self,
         id: &ReplicaId,
         (kind, required): (ReplicaKind, bool),
-        gone: Option<(NodeId, VolumeId, String)>,
+        gone: Option<(CopyPlace, String)>,
         turn: &mut Turn<'_>,
     ) {
         if !self.is_bound() {
@@ -39,10 +39,10 @@ impl FileState {
             return;
         }
         if replica.state.is_completed() {
-            let Some((node, volume, why)) = gone else {
+            let Some((place, why)) = gone else {
                 return;
             };
-            if replica.node != Some(node) || replica.volume != Some(volume) {
+            if replica.place() != Some(place) {
                 return;
             }
             *replica = ReplicaRecord {

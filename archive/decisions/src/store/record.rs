@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use archive_model::{
-    FileName, NodeId, ReplicaId, ReplicaKind, ReplicaState, UploadId, VolumeId, VolumeKey,
+    CopyPlace, FileName, NodeId, ReplicaId, ReplicaKind, ReplicaState, UploadId, VolumeId,
+    VolumeKey,
 };
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -190,8 +191,12 @@ impl ReplicaRecord {
     /// Returns the key of the volume that has the copy, given the replica of this record; `None` if the volume is not
     /// known.
     pub fn volume_key(&self, replica: &ReplicaId) -> Option<VolumeKey> {
-        Some(VolumeKey {
-            replica: replica.clone(),
+        self.place().map(|place| place.in_replica(replica))
+    }
+
+    /// Returns the place of the copy; `None` if its node or its volume is not known.
+    pub fn place(&self) -> Option<CopyPlace> {
+        Some(CopyPlace {
             node: self.node.clone()?,
             volume: self.volume.clone()?,
         })

@@ -243,19 +243,23 @@ fn loss_shrinks_by_found_groups_until_closed() {
     assert_eq!(found_again(&missing, &groups(&[0, 1, 2, 3])), None);
 }
 
+/// Returns a place on the volume `v` of a node.
+fn place(node: &str) -> CopyPlace {
+    CopyPlace {
+        node: NodeId::new(node).unwrap(),
+        volume: VolumeId::new("v").unwrap(),
+    }
+}
+
 /// Fails if what a node has just stored is refused because the same copy was nobody's before, or if a copy in another
 /// place of the replica is taken for it.
 #[test]
 fn stored_copy_closes_unexpected_only_in_its_place() {
-    let place = |node: &str| {
-        let volume = VolumeId::new("v").unwrap();
-        (NodeId::new(node).unwrap(), volume)
-    };
     let unexpected = |at: Option<&str>| {
-        let (node, volume) = at.map(place).unzip();
+        let place = at.map(place);
         Filed {
-            node,
-            volume,
+            node: place.as_ref().map(|place| place.node.clone()),
+            volume: place.map(|place| place.volume),
             ..filed(1, &AnomalyKind::Unexpected, Finder::Scrub, false)
         }
     };
@@ -296,10 +300,6 @@ fn incomplete_store_needs_no_repair() {
 /// takes the place of the first.
 #[test]
 fn good_sibling_leaves_damage_of_other_copy_open() {
-    let place = |node: &str| {
-        let volume = VolumeId::new("v").unwrap();
-        (NodeId::new(node).unwrap(), volume)
-    };
     let read = |node: &str, found: &[AnomalyKind]| Look {
         found: found.to_vec(),
         quality: LookQuality::Bytes,
@@ -344,7 +344,7 @@ fn absent_copy_closes_its_own_damage_only() {
         by: Finder::Check,
         is_second: false,
         size: 65536,
-        place: Some((NodeId::new("n").unwrap(), VolumeId::new("v").unwrap())),
+        place: Some(place("n")),
     };
     for kind in kinds() {
         let is_damaged = matches!(kind, AnomalyKind::Corrupt(_) | AnomalyKind::Unreadable(_));

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use archive_decisions::repair::policy::Decision;
 use archive_ledger::anomalies::AnomalyRow;
-use archive_model::{AnomalyKind, RepairOutcome};
+use archive_model::{AnomalyKind, CopyPlace, RepairOutcome};
 use archive_rpc::CallError;
 
 use super::{Volumes, turn};
@@ -21,18 +21,18 @@ impl Preserver {
         look_context: &LookContext,
         volumes: Arc<Volumes>,
     ) -> Result<bool, CallError> {
-        let place = row.filed.node.as_ref().zip(row.filed.volume.as_ref());
+        let place = row.filed.place();
         let is_damage = matches!(
             row.filed.kind,
             AnomalyKind::Corrupt(_) | AnomalyKind::Unreadable(_)
         );
-        let (true, Some((node, volume))) = (is_damage, place) else {
+        let (true, Some(CopyPlace { node, volume })) = (is_damage, place) else {
             self.look_and_file(&row.replica, &row.file, look_context)
                 .await?;
             let now = self.filed(&row.file).await?;
             return Ok(turn::has_told(row, &now));
         };
-        let place = (&row.replica, node, Some(volume));
+        let place = (&row.replica, &node, Some(&volume));
         let size = row.filed.size;
         let reading = self.verify_and_file(place, &row.file, size, look_context, |_| {});
         let (copy, _filed) = reading.await??;
@@ -123,7 +123,10 @@ mod tests {
             by: Finder::Scrub,
             is_second: false,
             size: 7,
-            place: Some(("one-1".parse().unwrap(), "volume-one".parse().unwrap())),
+            place: Some(CopyPlace {
+                node: "one-1".parse().unwrap(),
+                volume: "volume-one".parse().unwrap(),
+            }),
         };
         let (replica, first) = (id("one"), look_context(false));
         let found = own.file(&replica, &file, look, &first).await.unwrap();

@@ -1,7 +1,7 @@
 //! Tests of the updates for each task, in every state; and that a walk sees every row once, with pages of any size.
 
 use archive_decisions::store::{Content, Phase, ReplicaRecord};
-use archive_model::{Digests, ReplicaKind, Root, VolumeKey};
+use archive_model::{Digests, NodeId, ReplicaKind, Root, VolumeId, VolumeKey};
 use jiff::Timestamp;
 
 use super::followed::testing::follow;

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use archive_ledger::admin::{AdminRow, Walk, WalkScope};
 use archive_ledger::anomalies::{Look, LookQuality};
 use archive_model::groups::GROUP_SIZE;
-use archive_model::{AnomalyKind, FileCopy, FileName, Groups, NodeId, Root, VolumeId, groups};
+use archive_model::{AnomalyKind, CopyPlace, FileCopy, FileName, Groups, NodeId, Root, groups};
 use archive_replicas::Located;
 use archive_rpc::answers::Progress;
 use archive_rpc::{CallError, Kind};
@@ -33,8 +33,7 @@ struct Target {
     name: FileName,
     root: Root,
     size: u64,
-    node: NodeId,
-    volume: VolumeId,
+    place: CopyPlace,
     /// Whether the copy was found at this place, after it was not at the one that the admin data have.
     is_moved: bool,
 }
@@ -91,8 +90,7 @@ impl Pass<'_> {
                 Some(Target {
                     root: content.root,
                     size: content.size,
-                    node: node.clone(),
-                    volume: copy.volume.clone()?,
+                    place: copy.place()?,
                     name: record.name,
                     is_moved: false,
                 })
@@ -130,8 +128,7 @@ impl Pass<'_> {
     /// Reads one copy again; returns its new place, if it has moved. A node that cannot prove its groups has to read
     /// the copy whole; if the node then reports no damage, it is not believed.
     async fn read_copy(&self, target: &Target) -> Result<Option<Target>, CallError> {
-        let silent = (target.node.clone(), target.volume.clone());
-        let refusals = self.tally().refusals.get(&silent).copied();
+        let refusals = self.tally().refusals.get(&target.place).copied();
         if refusals.unwrap_or_default() >= PATIENCE {
             self.tally().unverified += 1;
             return Ok(None);
@@ -151,7 +148,8 @@ impl Pass<'_> {
             let more = bytes.saturating_sub(before.swap(bytes, Ordering::Relaxed));
             self.read.fetch_add(more, Ordering::Relaxed);
         };
-        let place = (&self.replica, &target.node, Some(&target.volume));
+        let CopyPlace { node, volume } = &target.place;
+        let place = (&self.replica, node, Some(volume));
         let look_context = &self.order.look_context;
         let (name, size) = (&target.name, target.size);
         let verifying = self
@@ -167,17 +165,17 @@ impl Pass<'_> {
             self.tell(found).await?;
             return Ok(None);
         }
-        tracing::warn!(file = %target.name, node = %target.node, "a node cannot prove the copy that it reports");
+        tracing::warn!(file = %target.name, %node, "a node cannot prove the copy that it reports");
         let look = Look {
             found: vec![AnomalyKind::Unverified {
-                node: target.node.clone(),
-                volume: Some(target.volume.clone()),
+                node: node.clone(),
+                volume: Some(volume.clone()),
             }],
             quality: LookQuality::Nothing,
             by: look_context.finder,
             is_second: false,
             size: target.size,
-            place: Some((target.node.clone(), target.volume.clone())),
+            place: Some(target.place.clone()),
         };
         let filing = self
             .own
@@ -207,7 +205,7 @@ impl Pass<'_> {
         }
         self.unread(target, error);
         if error.kind != Kind::Busy {
-            let place = (target.node.clone(), target.volume.clone());
+            let place = target.place.clone();
             *self.tally().refusals.entry(place).or_default() += 1;
         }
         Ok(None)
@@ -217,7 +215,7 @@ impl Pass<'_> {
     fn unread(&self, target: &Target, error: &CallError) {
         self.tally().not_intact.insert(target.name.clone());
         let reason = format!("{}: {}", target.name, error.reason);
-        let (node, volume) = (target.node.clone(), target.volume.clone());
+        let CopyPlace { node, volume } = target.place.clone();
         self.gap(Some(node), Some(volume), reason);
     }
 
@@ -238,7 +236,7 @@ impl Pass<'_> {
         };
         let donor = Donor {
             replica: self.replica.clone(),
-            node: Some(target.node.clone()),
+            node: Some(target.place.node.clone()),
             bad: Groups::none(),
         };
         let ranges: Vec<_> = chosen.byte_ranges(target.size).collect();
@@ -260,31 +258,25 @@ impl Pass<'_> {
 
 /// Returns the same file at another place of the replica, as it was just found.
 fn elsewhere(target: &Target, located: &Located) -> Option<Target> {
-    let is_other = |copy: &&FileCopy| !is_at(target, copy);
+    let is_other = |copy: &&FileCopy| copy.place != target.place;
     let mut others = located.copies.iter().filter(is_other);
     let moved = others.find(|copy| copy.is_readable() && copy.root == Some(target.root))?;
     Some(Target {
-        node: moved.place.node.clone(),
-        volume: moved.place.volume.clone(),
+        place: moved.place.clone(),
         is_moved: true,
         ..target.clone()
     })
 }
 
-/// Returns whether a copy lies where it is to be read.
-fn is_at(target: &Target, copy: &FileCopy) -> bool {
-    (&copy.place.node, &copy.place.volume) == (&target.node, &target.volume)
-}
-
 /// Returns whether the monitor lists the copy where its node did not find it.
 fn is_listed(target: &Target, located: &Located) -> bool {
     let mut copies = located.copies.iter();
-    copies.any(|copy| is_at(target, copy) && copy.is_readable())
+    copies.any(|copy| copy.place == target.place && copy.is_readable())
 }
 
 #[cfg(test)]
 mod tests {
-    use archive_model::{CopyCondition, CopyPlace};
+    use archive_model::CopyCondition;
 
     use super::*;
 
@@ -309,8 +301,10 @@ mod tests {
             name: FileName::new("a").unwrap(),
             root,
             size: 1,
-            node: "n-1".parse().unwrap(),
-            volume: "v".parse().unwrap(),
+            place: CopyPlace {
+                node: "n-1".parse().unwrap(),
+                volume: "v".parse().unwrap(),
+            },
             is_moved: false,
         };
         let judged = |copies: Vec<FileCopy>| {
@@ -319,7 +313,7 @@ mod tests {
                 silent: None,
                 gaps: Vec::new(),
             };
-            let moved = elsewhere(&target, &located).map(|moved| moved.node.to_string());
+            let moved = elsewhere(&target, &located).map(|moved| moved.place.node.to_string());
             (moved, is_listed(&target, &located))
         };
         let (there, other) = (CopyCondition::Present, Root::from_bytes([2; 32]));

@@ -173,12 +173,8 @@ impl DrainContext {
         match record.replicas.get(&source.replica) {
             None => Recorded::Nothing,
             Some(copy) if copy.state.is_withdrawn() => Recorded::Nothing,
-            Some(copy) => match (&copy.node, &copy.volume) {
-                (Some(node), Some(volume)) if copy.state.is_completed() => {
-                    let place = CopyPlace {
-                        node: node.clone(),
-                        volume: volume.clone(),
-                    };
+            Some(copy) => match copy.place() {
+                Some(place) if copy.state.is_completed() => {
                     let side = self.side(source, &place);
                     Recorded::At(place, side)
                 }

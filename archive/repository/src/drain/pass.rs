@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use archive_db::DbError;
-use archive_decisions::store::FileRecord;
+use archive_decisions::store::{FileRecord, ReplicaRecord};
 use archive_ledger::admin::{Admin, AdminRow, PageLimits, Walk};
 use archive_ledger::standing::Source;
 use archive_model::{FileName, Gap};
@@ -265,8 +265,8 @@ impl DrainContext {
 fn is_recorded(source: &Source, record: &FileRecord) -> bool {
     let copy = record.replicas.get(&source.replica);
     copy.filter(|copy| copy.state.is_completed())
-        .and_then(|copy| copy.node.as_ref().zip(copy.volume.as_ref()))
-        .is_some_and(|(node, volume)| source.holds(&source.replica, node, volume))
+        .and_then(ReplicaRecord::place)
+        .is_some_and(|place| source.holds(&source.replica, &place.node, &place.volume))
 }
 
 /// Counts the files that are recorded at the source of a drain, and their bytes.

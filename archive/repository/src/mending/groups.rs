@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use archive_decisions::repair::{ContentState, Plan, ReplicaContent};
 use archive_ledger::admin::AuditLine;
-use archive_model::{AnomalyKind, FileCopy, FileName, Finder, Groups, NodeId};
+use archive_model::{AnomalyKind, CopyPlace, FileCopy, FileName, Finder, Groups, NodeId};
 use archive_replicas::{MendOrder, Mended, Mending};
 use archive_rpc::{CallError, Kind};
 use archive_stores::assemble::{Assembly, Donor, Part};
@@ -32,7 +32,7 @@ impl Preserver {
         repair_order: &RepairOrder,
         told: &(dyn Fn(u64) + Send + Sync),
     ) -> Result<Option<RepairReport>, CallError> {
-        let Some((node, volume)) = case.place.clone() else {
+        let Some(CopyPlace { node, volume }) = case.place.clone() else {
             return Ok(None);
         };
         let size = case.wanted.size;

@@ -70,7 +70,7 @@ fn judge<'a>(
     // The anomalies of this copy were found by reading it; a rebuilt catalog does not know them.
     let mut damaged = best.damaged_groups(wanted.size);
     for row in filed {
-        let is_here = row.filed.is_at(&best.place.node, &best.place.volume);
+        let is_here = row.filed.is_at(&best.place);
         if let (true, AnomalyKind::Corrupt(groups) | AnomalyKind::Unreadable(groups)) =
             (is_here, &row.filed.kind)
         {

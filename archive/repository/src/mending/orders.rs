@@ -159,7 +159,7 @@ mod tests {
     use archive_daemon::clock::ManualClock;
     use archive_ledger::admin::Admin;
     use archive_ledger::anomalies::{Filing, Look, LookQuality};
-    use archive_model::{Finder, Groups};
+    use archive_model::{CopyPlace, Finder, Groups};
     use jiff::Timestamp;
     use testing::in_time;
     use tokio::task::spawn_blocking;
@@ -224,7 +224,10 @@ mod tests {
                     by: Finder::Scrub,
                     is_second: true,
                     size: 65536,
-                    place: Some(("n".parse().unwrap(), "v".parse().unwrap())),
+                    place: Some(CopyPlace {
+                        node: "n".parse().unwrap(),
+                        volume: "v".parse().unwrap(),
+                    }),
                 };
                 own.anomalies.look(filing, &look).unwrap();
             }

@@ -4,7 +4,7 @@
 //! Owns the order: the recorded copy is read whole first, and stays. Only copies of the admitted content are moved, into the
 //! attic of their volume. Nothing is done while some volume of the replica is silent, and nothing automatically.
 
-use archive_decisions::store::Content;
+use archive_decisions::store::{Content, ReplicaRecord};
 use archive_ledger::anomalies::AnomalyRow;
 use archive_model::{CopyPlace, FileContent, FileCopy, Root};
 use archive_replicas::Cause;
@@ -33,8 +33,7 @@ impl Preserver {
             .as_ref()
             .and_then(|record| record.replicas.get(replica));
         let copy = copy.filter(|copy| copy.state.is_completed());
-        let place = copy.and_then(|copy| copy.node.clone().zip(copy.volume.clone()));
-        let Some(kept) = place.map(|(node, volume)| CopyPlace { node, volume }) else {
+        let Some(kept) = copy.and_then(ReplicaRecord::place) else {
             return Ok(RepairReport::of(
                 RepairOutcome::Waiting,
                 "it is on its way into the replica",

@@ -5,13 +5,13 @@
 
 use std::sync::Arc;
 
-use archive_decisions::store::{Content, Event};
+use archive_decisions::store::{Content, Event, ReplicaRecord};
 use archive_decisions::vote::{Authority, Ballot, Evidence, Verdict, decide};
 use archive_ledger::admin::AdminRow;
 use archive_ledger::requests::{Request, RequestedAct, State, Subject};
 use archive_model::{
-    Act, Approval, AtticItem, Digests, FileCopy, FileName, NodeId, ReplicaId, ReplicaKind,
-    ReplicaState, Root, UploadId, VolumeId, VolumeKey,
+    Act, Approval, AtticItem, CopyPlace, Digests, FileCopy, FileName, NodeId, ReplicaId,
+    ReplicaKind, ReplicaState, Root, UploadId,
 };
 use archive_replicas::{Cause, admitted};
 use archive_rpc::{CallError, Kind};
@@ -153,8 +153,8 @@ impl People {
         }
         let of = (name, replica);
         let target = self.removable(row.as_ref(), of, checksum, last_copies);
-        let (node, volume) = match target.await {
-            Ok(place) => place,
+        let copy_place = match target.await {
+            Ok(copy_place) => copy_place,
             // The act was done before a restart: the wrong copy was moved already.
             Err(error) if error.kind == Kind::NotFound => {
                 if !self.is_aside(of, &mine).await? {
@@ -168,11 +168,7 @@ impl People {
         let admitted = row.as_ref().map(|row| content(&row.record)).transpose()?;
         let size = admitted.map_or(0, |content| content.size);
         let is_wrong = admitted.is_none_or(|content| content.root != *checksum);
-        let copy_volume = VolumeKey {
-            replica: replica.clone(),
-            node: node.clone(),
-            volume: volume.clone(),
-        };
+        let copy_volume = copy_place.in_replica(replica);
         let moving = self
             .transfers
             .calls
@@ -182,7 +178,8 @@ impl People {
             Ok(aside) => aside.place.id,
             // An earlier try may have come so far: the attic tells.
             Err(error) if error.kind == Kind::NotFound => {
-                let found = self.set_aside_before(replica, &node, name, &mine).await?;
+                let node = &copy_place.node;
+                let found = self.set_aside_before(replica, node, name, &mine).await?;
                 found.ok_or(error)?
             }
             Err(error) => return Err(error),
@@ -196,9 +193,7 @@ impl People {
             };
             self.order(name, withdrawn, &cause.who).await?;
         }
-        Ok(format!(
-            "it is in the attic of volume {volume} of node {node} as {place}"
-        ))
+        Ok(format!("it is in the attic of {copy_place} as {place}"))
     }
 
     /// Finds the copy to be removed. A copy that is not what was admitted, or is not known at all, is named by its own checksum.
@@ -211,11 +206,11 @@ impl People {
         (name, replica): (&FileName, &ReplicaId),
         checksum: &Root,
         last_copies: bool,
-    ) -> Result<(NodeId, VolumeId), CallError> {
+    ) -> Result<CopyPlace, CallError> {
         self.configured(replica)?;
         let copy = row.and_then(|row| row.record.replicas.get(replica));
         let copy = copy.filter(|copy| copy.state.is_completed());
-        let place = copy.and_then(|copy| Some((copy.node.clone()?, copy.volume.clone()?)));
+        let place = copy.and_then(ReplicaRecord::place);
         let admitted = row.map(|row| content(&row.record)).transpose()?;
         let place = match place {
             Some(place) if admitted.is_some_and(|content| content.root == *checksum) => place,
@@ -285,11 +280,7 @@ impl People {
                     replica: id.clone(),
                     root: found,
                 });
-                let place = (
-                    id.clone(),
-                    copy.place.node.clone(),
-                    copy.place.volume.clone(),
-                );
+                let place = copy.place.in_replica(id);
                 if kept.kind == ReplicaKind::Checksum {
                     records.push(place);
                     continue;
@@ -306,7 +297,7 @@ impl People {
                 "a copy of {name} is what was admitted; repair the others from it"
             )));
         }
-        if !holders.iter().any(|(id, _, _)| id == replica) {
+        if !holders.iter().any(|place| place.replica == *replica) {
             return Err(changed(format!(
                 "replica {replica} has no copy of that root"
             )));
@@ -340,20 +331,16 @@ impl People {
         let admission = admission.ok_or_else(|| changed(format!("{name} changed meanwhile")))?;
         let mut adopted = Vec::new();
         // First every copy with this root; then the replicas that only record the admission.
-        for (id, node, volume) in holders.into_iter().chain(records) {
-            let volume = VolumeKey {
-                replica: id.clone(),
-                node,
-                volume,
-            };
+        for volume in holders.into_iter().chain(records) {
             let adopting = self
                 .transfers
                 .calls
                 .replicas
                 .adopt(&volume, name, &admission);
             let copy = self.transfers.calls.reading(size, adopting).await?;
-            self.restored(name, &id, &copy, &cause.who).await?;
-            adopted.push(id.to_string());
+            self.restored(name, &volume.replica, &copy, &cause.who)
+                .await?;
+            adopted.push(volume.replica.to_string());
         }
         Ok(format!(
             "it was signed anew, and adopted in {}",

@@ -244,7 +244,7 @@ impl People {
             by: Finder::Check,
             is_second: false,
             size,
-            place: Some((copy.place.node.clone(), copy.place.volume.clone())),
+            place: Some(copy.place.clone()),
         };
         file_look(&self.anomalies, (replica, name), look, &cause.who).await?;
         Ok(ReplacementOutcome { aside, copy })

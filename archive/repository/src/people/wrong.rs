@@ -6,7 +6,7 @@
 use archive_decisions::store::Event;
 use archive_ledger::admin::AdminRow;
 use archive_ledger::anomalies::{Look, LookQuality};
-use archive_model::{AnomalyKind, FileName, Finder, NodeId, ReplicaId, Root, VolumeId};
+use archive_model::{AnomalyKind, CopyPlace, FileName, Finder, ReplicaId, Root};
 use archive_replicas::Cause;
 use archive_rpc::{CallError, Kind};
 
@@ -24,7 +24,7 @@ impl People {
         row: Option<&AdminRow>,
         (name, replica): (&FileName, &ReplicaId),
         checksum: &Root,
-    ) -> Result<(NodeId, VolumeId), CallError> {
+    ) -> Result<CopyPlace, CallError> {
         let found = self.existing_copies(replica, name).await?;
         let admitted = row.map(|row| content(&row.record)).transpose()?;
         let admitted = admitted.map(|content| content.root);
@@ -40,7 +40,7 @@ impl People {
             is_any = true;
             let is_right = counts && copy.is_present() && copy.root == admitted;
             if !is_right && self.verified(replica, name, &copy).await?.root == Some(*checksum) {
-                return Ok((copy.place.node, copy.place.volume));
+                return Ok(copy.place);
             }
         }
         if is_any {

@@ -165,10 +165,7 @@ impl Preserver {
             by: look_context.finder,
             is_second: look_context.is_second,
             size: seen.size,
-            place: seen
-                .place
-                .clone()
-                .map(|CopyPlace { node, volume }| (node, volume)),
+            place: seen.place.clone(),
         };
         // A file that is being stored is not filed; damage is filed of each copy by itself.
         look.found
@@ -189,7 +186,7 @@ impl Preserver {
                 // The memory of a catalog is no second read.
                 is_second: false,
                 size: seen.size,
-                place: Some((copy.place.node.clone(), copy.place.volume.clone())),
+                place: Some(copy.place.clone()),
             };
             let more = self.file(replica, name, look, look_context).await?;
             found.open.extend(more.open);
@@ -213,7 +210,7 @@ impl Preserver {
         }
         for filed in self.filed_damage(replica, name).await? {
             let mut copies = seen.located.copies.iter();
-            if copies.any(|copy| filed.is_at(&copy.place.node, &copy.place.volume)) {
+            if copies.any(|copy| filed.is_at(&copy.place)) {
                 continue;
             }
             let look = Look {
@@ -222,7 +219,7 @@ impl Preserver {
                 by: look_context.finder,
                 is_second: false,
                 size: seen.size,
-                place: filed.node.zip(filed.volume),
+                place: filed.place(),
             };
             self.file(replica, name, look, look_context).await?;
         }

@@ -21,10 +21,7 @@ pub(crate) fn expected(record: &FileRecord, replica: &ReplicaId) -> Option<Admin
         // A replica that was added later has no earlier files, until it is filled.
         None => return None,
         Some(copy) => match &copy.state {
-            State::UploadCompleted => {
-                let place = copy.node.clone().zip(copy.volume.clone());
-                present(place.map(|(node, volume)| CopyPlace { node, volume }))
-            }
+            State::UploadCompleted => present(copy.place()),
             State::UploadFailed(_) if record.phase == Phase::Incomplete => Expected::Incomplete {
                 root: content.root,
                 size: content.size,

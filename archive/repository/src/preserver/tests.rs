@@ -3,7 +3,7 @@
 use archive_decisions::store::Content;
 use archive_ledger::admin::AdminRow;
 use archive_ledger::restore::testing::row;
-use archive_model::{AnomalyKind, Digests, Root};
+use archive_model::{AnomalyKind, CopyPlace, Digests, Root};
 use archive_stores::mail::CoordinatorMessage;
 use archive_stores::scripted::{ScriptedReplicas, damaged, good, id};
 use tokio::sync::mpsc;
@@ -114,7 +114,10 @@ fn look(found: &[AnomalyKind]) -> Look {
         by: Finder::Scrub,
         is_second: false,
         size: 7,
-        place: Some(("one-1".parse().unwrap(), "volume-one".parse().unwrap())),
+        place: Some(CopyPlace {
+            node: "one-1".parse().unwrap(),
+            volume: "volume-one".parse().unwrap(),
+        }),
     }
 }
 

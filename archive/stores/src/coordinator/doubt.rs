@@ -6,7 +6,7 @@ use archive_ledger::admin::AdminError;
 use archive_ledger::anomalies::{AnomalyRow, Filing, Look, LookQuality};
 use archive_ledger::custody::Vouched;
 use archive_ledger::standing::Now;
-use archive_model::{AnomalyKind, FileName, Finder, Groups, NodeId, ReplicaId, VolumeId};
+use archive_model::{AnomalyKind, CopyPlace, FileName, Finder, Groups, ReplicaId};
 use jiff::Timestamp;
 
 use super::act::Decided;
@@ -17,7 +17,7 @@ use super::{Coordinator, Step};
 pub(super) struct Back {
     name: FileName,
     replica: ReplicaId,
-    place: (NodeId, VolumeId),
+    place: CopyPlace,
     /// Whether the node has just read the whole copy back.
     is_read: bool,
 }
@@ -31,7 +31,10 @@ impl Back {
         (!record.replicas.get(replica).is_some_and(counts)).then(|| Self {
             name: record.name.clone(),
             replica: replica.clone(),
-            place: (node.clone(), volume.clone()),
+            place: CopyPlace {
+                node: node.clone(),
+                volume: volume.clone(),
+            },
             is_read,
         })
     }
@@ -131,13 +134,12 @@ fn given_up(record: &FileRecord, now: &Now, filed: &[AnomalyRow]) -> Vec<Event> 
                 && (row.filed.accepted.is_none() || !has_bytes)
         };
         if !now.counts(id, copy) {
-            let place = copy.node.clone().zip(copy.volume.clone());
             let why = "what held it was retired".to_owned();
             events.push(Event::Wanted {
                 replica: id.clone(),
                 kind: copy.kind,
                 required: copy.required,
-                gone: place.map(|(node, volume)| (node, volume, why)),
+                gone: copy.place().map(|place| (place, why)),
             });
         } else if filed.iter().any(|row| is_missing(&row)) {
             let replica = id.clone();

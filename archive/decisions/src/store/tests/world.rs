@@ -1,7 +1,7 @@
 //! A file's state machine and everything around it: what the disk remembers, who asked, what time it is.
 
 use archive_model::{
-    Digests, FileName, NodeId, ReplicaKind, Root, StoreFailure, UploadId, VolumeId,
+    CopyPlace, Digests, FileName, NodeId, ReplicaKind, Root, StoreFailure, UploadId, VolumeId,
 };
 
 use super::super::*;
@@ -272,12 +272,15 @@ impl TestArchive {
     }
 
     fn wanted(replica: ReplicaId, volume: &str) -> Event {
-        let (node, volume) = (NodeId::new("node").unwrap(), VolumeId::new(volume).unwrap());
+        let place = CopyPlace {
+            node: NodeId::new("node").unwrap(),
+            volume: VolumeId::new(volume).unwrap(),
+        };
         Event::Wanted {
             replica,
             kind: ReplicaKind::Bitarchive,
             required: true,
-            gone: Some((node, volume, "retired".to_owned())),
+            gone: Some((place, "retired".to_owned())),
         }
     }
 

@@ -5,7 +5,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::*;
 use crate::anomalies::LookQuality;
-use archive_model::{AnomalyClass, Finder};
+use archive_model::{AnomalyClass, CopyPlace, Finder};
 
 const HOUR: std::time::Duration = std::time::Duration::from_hours(1);
 
@@ -277,7 +277,10 @@ fn damage_filed_by_kind_is_filed_by_copy() {
         who: "repository/kb",
     };
     let of = |found| Look {
-        place: Some(("n".parse().unwrap(), "v".parse().unwrap())),
+        place: Some(CopyPlace {
+            node: "n".parse().unwrap(),
+            volume: "v".parse().unwrap(),
+        }),
         ..look(found, LookQuality::Bytes)
     };
     table

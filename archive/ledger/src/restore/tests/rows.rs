@@ -1,7 +1,7 @@
 //! The tables beside files and trail: they come back, damage of a row is named, and old exports have none.
 
 use archive_daemon::clock::ManualClock;
-use archive_model::{Act, AnomalyKind, Finder, Groups, NodeSelector, VolumeKey};
+use archive_model::{Act, AnomalyKind, CopyPlace, Finder, Groups, NodeSelector, VolumeKey};
 
 use super::*;
 use crate::anomalies::{Anomalies, Filing, Look, LookQuality};
@@ -22,7 +22,10 @@ fn look(found: Vec<AnomalyKind>) -> Look {
         by: Finder::Scrub,
         is_second: true,
         size: 1 << 20,
-        place: Some(("one-1".parse().unwrap(), "volume-one".parse().unwrap())),
+        place: Some(CopyPlace {
+            node: "one-1".parse().unwrap(),
+            volume: "volume-one".parse().unwrap(),
+        }),
     }
 }
 

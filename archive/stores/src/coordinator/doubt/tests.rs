@@ -3,7 +3,7 @@
 use archive_decisions::store::{Content, Phase, ReplicaRecord};
 use archive_ledger::anomalies::{Ended, Filed};
 use archive_ledger::standing::{ReplicaRow, Retired};
-use archive_model::{Digests, ReplicaKind, ReplicaState, Root, VolumeId, VolumeKey};
+use archive_model::{CopyPlace, Digests, ReplicaKind, ReplicaState, Root, VolumeId, VolumeKey};
 
 use super::*;
 
@@ -65,7 +65,7 @@ fn said(record: &FileRecord, now: &Now, filed: &[AnomalyRow]) -> Vec<String> {
         }
         let Event::Wanted {
             replica,
-            gone: Some((node, volume, _)),
+            gone: Some((CopyPlace { node, volume }, _)),
             required: true,
             ..
         } = event
