@@ -16,7 +16,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use archive_db::{DbError, Table, Text, Value};
 use archive_decisions::store::{ReplicaRecord, ReplicaSpec};
-use archive_model::{NodeId, ReplicaId, VolumeKey};
+use archive_model::{NodeId, NodeKey, ReplicaId, VolumeKey};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
@@ -51,7 +51,7 @@ pub enum Task {
     /// A volume was retired.
     Volume(VolumeKey),
     /// A node was retired.
-    Node(ReplicaId, NodeId),
+    Node(NodeKey),
     /// A replica was retired.
     Replica(ReplicaId),
 }
@@ -62,7 +62,7 @@ pub struct Now {
     /// Replicas that are being filled or retired.
     pub replicas: BTreeMap<ReplicaId, ReplicaRow>,
     /// Retired nodes.
-    pub nodes: BTreeMap<(ReplicaId, NodeId), Retired>,
+    pub nodes: BTreeMap<NodeKey, Retired>,
     /// Retired volumes.
     pub volumes: BTreeMap<VolumeKey, Retired>,
     /// The volumes and nodes that are drained.
@@ -108,7 +108,11 @@ impl Now {
 
     /// Whether the node is out of service.
     pub fn is_retired_node(&self, replica: &ReplicaId, node: &NodeId) -> bool {
-        self.nodes.contains_key(&(replica.clone(), node.clone()))
+        let key = NodeKey {
+            replica: replica.clone(),
+            node: node.clone(),
+        };
+        self.nodes.contains_key(&key)
     }
 
     /// Whether what the replica lacks is no alarm.
@@ -118,8 +122,8 @@ impl Now {
 
     /// Returns the retired nodes of a replica.
     pub fn retired_nodes(&self, replica: &ReplicaId) -> Vec<NodeId> {
-        let nodes = self.nodes.keys().filter(|(of, _)| of == replica);
-        nodes.map(|(_, node)| node.clone()).collect()
+        let nodes = self.nodes.keys().filter(|key| key.replica == *replica);
+        nodes.map(|key| key.node.clone()).collect()
     }
 
     /// Whether a recorded copy is one: completed, and nothing that holds it was retired.
@@ -142,7 +146,7 @@ impl Now {
             ReplicaRow::Retired(retired) => (!retired.emptied).then(|| Task::Replica(id.clone())),
         });
         let nodes = self.nodes.iter().filter(|(_, retired)| !retired.emptied);
-        let nodes = nodes.map(|((replica, node), _)| Task::Node(replica.clone(), node.clone()));
+        let nodes = nodes.map(|(node, _)| Task::Node(node.clone()));
         let volumes = self.volumes.iter().filter(|(_, retired)| !retired.emptied);
         let volumes = volumes.map(|(volume, _)| Task::Volume(volume.clone()));
         replicas.chain(nodes).chain(volumes).collect()
@@ -154,7 +158,7 @@ impl Task {
     pub fn scope(&self) -> WalkScope {
         match self {
             Self::Volume(volume) => WalkScope::Volume(volume.clone()),
-            Self::Node(replica, node) => WalkScope::Node(replica.clone(), node.clone()),
+            Self::Node(node) => WalkScope::Node(node.clone()),
             // Files without a copy there have to be told as well.
             Self::Fill(_) | Self::Replica(_) => WalkScope::Archive,
         }
@@ -212,8 +216,7 @@ impl Standing {
     /// Takes a node out of service, or says that every file was told.
     pub fn retire_node(
         &self,
-        replica: &ReplicaId,
-        node: &NodeId,
+        node: &NodeKey,
         retired: Retired,
         line: Option<AuditLine>,
     ) -> Result<(), DbError> {
@@ -221,7 +224,7 @@ impl Standing {
         let row = NodeRow {
             retired: Some(retired),
         };
-        let key = (Text(replica.clone()), Text(node.clone()));
+        let key = (Text(node.replica.clone()), Text(node.node.clone()));
         changes.batch().put(&self.nodes, &key, &row)?;
         self.commit(changes, line)
     }
@@ -248,14 +251,9 @@ impl Standing {
     }
 
     /// Takes a node back into service.
-    pub fn reinstate_node(
-        &self,
-        replica: &ReplicaId,
-        node: &NodeId,
-        line: AuditLine,
-    ) -> Result<(), DbError> {
+    pub fn reinstate_node(&self, node: &NodeKey, line: AuditLine) -> Result<(), DbError> {
         let mut changes = self.admin.change();
-        let key = (Text(replica.clone()), Text(node.clone()));
+        let key = (Text(node.replica.clone()), Text(node.node.clone()));
         changes
             .batch()
             .put(&self.nodes, &key, &NodeRow::default())?;
@@ -281,8 +279,8 @@ impl Standing {
                 }
                 Some(ReplicaRow::Filling { .. }) | None => Ok(()),
             },
-            Task::Node(replica, node) => match now.nodes.get(&(replica.clone(), node.clone())) {
-                Some(retired) => self.retire_node(replica, node, emptied(retired), line),
+            Task::Node(node) => match now.nodes.get(node) {
+                Some(retired) => self.retire_node(node, emptied(retired), line),
                 None => Ok(()),
             },
             Task::Volume(volume) => match now.volumes.get(volume) {
@@ -313,7 +311,7 @@ impl Standing {
         for row in self.nodes.scan()? {
             let ((Text(replica), Text(node)), row) = row?;
             if let Some(retired) = row.retired {
-                now.nodes.insert((replica, node), retired);
+                now.nodes.insert(NodeKey { replica, node }, retired);
             }
         }
         for row in self.volumes.scan()? {

@@ -80,7 +80,9 @@ pub use name_pattern::{InvalidPattern, NamePattern};
 pub use node::{Mode, NodeState, VolumeState};
 pub use quantity::{ByteSize, InvalidQuantity, Period};
 pub use repair::RepairOutcome;
-pub use replica::{InvalidId, NodeId, ReplicaId, ReplicaKind, UploadId, VolumeId, VolumeKey};
+pub use replica::{
+    InvalidId, NodeId, NodeKey, ReplicaId, ReplicaKind, UploadId, VolumeId, VolumeKey,
+};
 pub use request::{ActKind, RequestState};
 pub use role::{InvalidRole, Role};
 pub use scrub::{NodeScrub, ScrubActivity, ScrubOrder};

@@ -113,6 +113,33 @@ id!(
     "upload"
 );
 
+/// The key of a node of the archive. A node id alone does not name it: two replicas may each have a `node-1`.
+///
+/// ```
+/// use archive_model::{NodeId, NodeKey, ReplicaId};
+///
+/// let key = NodeKey {
+///     replica: ReplicaId::new("two")?,
+///     node: NodeId::new("two-1")?,
+/// };
+/// assert_eq!(key.to_string(), "node two-1 of replica two");
+/// # Ok::<(), archive_model::InvalidId>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct NodeKey {
+    /// The replica of the node.
+    pub replica: ReplicaId,
+    /// The id of the node in that replica.
+    pub node: NodeId,
+}
+
+impl fmt::Display for NodeKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { replica, node } = self;
+        write!(f, "node {node} of replica {replica}")
+    }
+}
+
 /// The key of a volume of the archive. A volume id alone does not name it: two nodes may each have a `disk-1`.
 ///
 /// ```

@@ -21,7 +21,7 @@ use archive_daemon::{Step, Worker, WorkerError};
 use archive_db::DbError;
 use archive_decisions::repair::policy::{Case, Decision, Surroundings, decide};
 use archive_ledger::anomalies::AnomalyRow;
-use archive_model::{AnomalyKind, CopyCondition, Finder, NodeId, NodeState, ReplicaId};
+use archive_model::{AnomalyKind, CopyCondition, Finder, NodeId, NodeKey, NodeState, ReplicaId};
 use archive_rpc::CallError;
 use jiff::{SignedDuration, Timestamp};
 
@@ -49,7 +49,7 @@ pub(crate) struct Automatic {
     own: Preserver,
     volumes: Arc<Volumes>,
     /// The stamp of each node's findings when they were last filed.
-    stamps: BTreeMap<(ReplicaId, NodeId), u64>,
+    stamps: BTreeMap<NodeKey, u64>,
     hands: Arc<Mutex<RepairsUnderWay>>,
     /// The anomaly that was started last: the next round continues after it.
     last: Option<AnomalyRow>,
@@ -86,7 +86,10 @@ impl Automatic {
             let now = self.own.calls.clock.now();
             with_tables(move || volumes.saw(&of, &seen, now)).await?;
             for node in nodes.into_iter().filter(|node| node.alive) {
-                let key = (replica.clone(), node.node.clone());
+                let key = NodeKey {
+                    replica: replica.clone(),
+                    node: node.node.clone(),
+                };
                 if self.stamps.get(&key) == Some(&node.findings_stamp) {
                     continue;
                 }

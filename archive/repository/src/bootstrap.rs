@@ -20,7 +20,9 @@ use archive_db::DbError;
 use archive_decisions::store::{Event, FileRecord, ReplicaRecord, ReplicaSpec};
 use archive_ledger::admin::{Admin, PageLimits, Walk};
 use archive_ledger::standing::{Now, Task};
-use archive_model::{CopyPlace, FileCopy, FileName, ReplicaId, ReplicaState, StoreFailure};
+use archive_model::{
+    CopyPlace, FileCopy, FileName, NodeKey, ReplicaId, ReplicaState, StoreFailure,
+};
 use archive_stores::mail::RecordChanges;
 
 use crate::people::People;
@@ -154,7 +156,9 @@ impl FillWorker {
         let what = match task {
             Task::Fill(replica) => format!("replica {replica} is filled: it has every file"),
             Task::Volume(volume) => format!("no file counts on retired {volume} any more"),
-            Task::Node(_, node) => format!("no file counts on retired node {node} any more"),
+            Task::Node(NodeKey { node, .. }) => {
+                format!("no file counts on retired node {node} any more")
+            }
             Task::Replica(replica) => {
                 format!("no file counts on retired replica {replica} any more")
             }
@@ -201,7 +205,7 @@ impl Pass {
 /// Returns whether the monitor answers, and so knows what is out of service: before, every copy would be unknown.
 async fn can_be_asked(people: &People, task: &Task) -> bool {
     let replica = match task {
-        Task::Fill(replica) | Task::Node(replica, _) => replica,
+        Task::Fill(replica) | Task::Node(NodeKey { replica, .. }) => replica,
         Task::Volume(volume) => &volume.replica,
         // A retired replica is not asked any more.
         Task::Replica(_) => return true,
@@ -255,7 +259,7 @@ async fn tell(
     let why = match task {
         Task::Fill(replica) => format!("replica {replica} lost it and is filled again"),
         Task::Volume(volume) => format!("{volume} was retired"),
-        Task::Node(_, node) => format!("node {node} was retired"),
+        Task::Node(NodeKey { node, .. }) => format!("node {node} was retired"),
         Task::Replica(replica) => format!("replica {replica} was retired"),
     };
     let event = Event::Wanted {
@@ -272,7 +276,9 @@ async fn tell(
 /// Keeps the requested files that are not there yet. Returns how many of them are being worked on.
 fn keep_open(task: &Task, open: &mut FollowedFiles) -> usize {
     let replica = match task {
-        Task::Fill(replica) | Task::Node(replica, _) | Task::Replica(replica) => replica,
+        Task::Fill(replica) | Task::Node(NodeKey { replica, .. }) | Task::Replica(replica) => {
+            replica
+        }
         Task::Volume(volume) => &volume.replica,
     };
     let mut active = 0;
@@ -301,7 +307,7 @@ const fn is_active(state: &ReplicaState) -> bool {
 const fn limits(task: &Task, room: usize) -> PageLimits {
     let picks = match task {
         Task::Replica(_) => WINDOW * 4,
-        Task::Fill(_) | Task::Volume(_) | Task::Node(..) => room,
+        Task::Fill(_) | Task::Volume(_) | Task::Node(_) => room,
     };
     PageLimits { rows: PAGE, picks }
 }
@@ -338,7 +344,7 @@ fn wanted(task: &Task, record: &FileRecord, first: bool) -> Option<FileUpdate> {
             let is_on_it = copy.volume_key(&volume.replica).as_ref() == Some(volume);
             (copy.state.is_completed() && is_on_it).then(|| of(&volume.replica, true))
         }
-        Task::Node(replica, node) => {
+        Task::Node(NodeKey { replica, node }) => {
             let copy = record.replicas.get(replica)?;
             let is_on_it = copy.state.is_completed() && copy.node.as_ref() == Some(node);
             is_on_it.then(|| of(replica, true))

@@ -78,7 +78,7 @@ impl WalkScope {
         };
         match self {
             Self::Archive => true,
-            Self::Node(replica, node) => copy_on(replica, node).is_some(),
+            Self::Node(key) => copy_on(&key.replica, &key.node).is_some(),
             Self::Volume(volume) => copy_on(&volume.replica, &volume.node).is_some_and(|copy| {
                 let at = volume_of(copy);
                 at.is_empty() || at == volume.volume.as_str()

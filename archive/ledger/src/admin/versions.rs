@@ -1,7 +1,7 @@
 //! Admin data that a later release has written: refused in words, left as they are, and never a shorter archive.
 
 use archive_db::{Database, DbError, InvalidValue, Options, Table, Text, Value};
-use archive_model::{FileName, ReplicaState, VolumeKey};
+use archive_model::{FileName, NodeKey, ReplicaState, VolumeKey};
 use serde::{Deserialize, Serialize};
 
 use super::schema::{PLACES, RetiredVersion1, TABLES, VERSION};
@@ -177,8 +177,10 @@ fn version_3_files_are_found_at_their_places() {
     for _start in 0..2 {
         let admin = Admin::open(directory.path()).unwrap();
         assert_eq!(admin.count(drop).unwrap(), 0);
-        let (replica, node) = ("one".parse().unwrap(), "one-1".parse().unwrap());
-        let there = WalkScope::Node(replica, node);
+        let there = WalkScope::Node(NodeKey {
+            replica: "one".parse().unwrap(),
+            node: "one-1".parse().unwrap(),
+        });
         let rows = admin.files_in(&there, None).unwrap();
         let names: Vec<_> = rows.map(|row| row.unwrap().record.name).collect();
         assert_eq!(names, [name("a"), name("b")]);

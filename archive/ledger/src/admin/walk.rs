@@ -5,7 +5,7 @@
 //! Every function fails with [`DbError`] if the database does; a row that cannot be read is an error, and never left out.
 
 use archive_db::DbError;
-use archive_model::{FileName, NodeId, ReplicaId, VolumeKey};
+use archive_model::{FileName, NodeKey, VolumeKey};
 
 use super::{Admin, AdminRow};
 
@@ -16,7 +16,7 @@ pub enum WalkScope {
     #[default]
     Archive,
     /// The files at a node, and the files on their way to it.
-    Node(ReplicaId, NodeId),
+    Node(NodeKey),
     /// The files at a volume, and the files on their way to its node, which may come to the volume.
     Volume(VolumeKey),
 }
@@ -117,7 +117,7 @@ impl Admin {
     ) -> Result<Box<dyn Iterator<Item = Result<AdminRow, DbError>> + '_>, DbError> {
         let (node, volume) = match scope {
             WalkScope::Archive => return Ok(Box::new(self.files(after)?)),
-            WalkScope::Node(replica, node) => ((replica, node), None),
+            WalkScope::Node(key) => ((&key.replica, &key.node), None),
             WalkScope::Volume(volume) => (
                 (&volume.replica, &volume.node),
                 Some(volume.volume.as_str()),

@@ -1,7 +1,9 @@
 //! Two replicas that keep bytes and one that keeps checksums, in every state, under everything that can be filed.
 
 use archive_decisions::store::{Content, Phase};
-use archive_model::{Digests, FileName, Finder, Groups, NodeId, Root, VolumeId, VolumeKey};
+use archive_model::{
+    Digests, FileName, Finder, Groups, NodeId, NodeKey, Root, VolumeId, VolumeKey,
+};
 
 use super::*;
 use crate::anomalies::Ended;
@@ -140,7 +142,14 @@ fn hold(cases: &[Case; 3]) {
                 now.replicas
                     .insert(id(name), ReplicaRow::Retired(retired())),
             ),
-            2 => drop(now.nodes.insert((id(name), node.clone()), retired())),
+            2 => {
+                let replica = id(name);
+                let key = NodeKey {
+                    replica,
+                    node: node.clone(),
+                };
+                now.nodes.insert(key, retired());
+            }
             _ => {
                 let key = VolumeKey {
                     replica: id(name),

@@ -4,7 +4,7 @@
 //! when everything had left.
 
 use archive_db::{DbError, Value};
-use archive_model::{NodeId, ReplicaId, VolumeId, VolumeKey};
+use archive_model::{NodeId, NodeKey, ReplicaId, VolumeId, VolumeKey};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
@@ -53,7 +53,7 @@ impl Source {
     pub fn scope(&self) -> WalkScope {
         let (replica, node) = (self.replica.clone(), self.node.clone());
         match self.volume.clone() {
-            None => WalkScope::Node(replica, node),
+            None => WalkScope::Node(NodeKey { replica, node }),
             Some(volume) => WalkScope::Volume(VolumeKey {
                 replica,
                 node,

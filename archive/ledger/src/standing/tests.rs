@@ -4,6 +4,13 @@ use archive_model::{ReplicaKind, ReplicaState, VolumeId};
 
 use super::*;
 
+fn node_key(replica: &str, node: &str) -> NodeKey {
+    NodeKey {
+        replica: id(replica),
+        node: NodeId::new(node).unwrap(),
+    }
+}
+
 fn retired() -> Retired {
     Retired {
         at: Timestamp::UNIX_EPOCH,
@@ -68,10 +75,7 @@ fn only_completed_copies_in_service_count() {
                     now.replicas
                         .insert(id("one"), ReplicaRow::Retired(retired())),
                 ),
-                3 => drop(
-                    now.nodes
-                        .insert((id("one"), NodeId::new("one-1").unwrap()), retired()),
-                ),
+                3 => drop(now.nodes.insert(node_key("one", "one-1"), retired())),
                 _ => {
                     now.volumes
                         .insert(volume("one", "one-1", "v-one"), retired());
@@ -105,7 +109,7 @@ fn what_was_retired_is_so_after_a_restart() {
         .unwrap();
     let standing = Standing::open(admin.clone()).unwrap();
     standing
-        .retire_node(&id("one"), &node, retired(), None)
+        .retire_node(&node_key("one", node.as_str()), retired(), None)
         .unwrap();
     standing
         .retire_volume(&volume("two", "two-1", "v"), &retired(), None)

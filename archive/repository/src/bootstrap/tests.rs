@@ -79,7 +79,10 @@ fn each_task_updates_each_file_correctly() {
             assert_eq!(told(&filling, true), first, "{index}");
             let later = matches!(index, 0 | 4).then(|| two(false)).flatten();
             assert_eq!(told(&filling, false), later, "{index}");
-            let of_node = |replica: &str, name: &str| Task::Node(id(replica), node(name));
+            let of_node = |replica: &str, name: &str| {
+                let (replica, node) = (id(replica), node(name));
+                Task::Node(NodeKey { replica, node })
+            };
             let given_up = (index == 3).then(|| two(true)).flatten();
             assert_eq!(told(&of_node("two", "n-1"), false), given_up, "{index}");
             assert_eq!(told(&of_node("two", "n-2"), true), None);

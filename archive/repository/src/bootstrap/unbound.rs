@@ -109,7 +109,7 @@ pub(super) fn may_still(task: &Task, record: &FileRecord) -> bool {
     match task {
         Task::Replica(replica) => is_begun && record.replicas.contains_key(replica),
         Task::Fill(replica) => is_begun && !record.replicas.contains_key(replica),
-        Task::Node(replica, node) => is_coming(replica, node),
+        Task::Node(key) => is_coming(&key.replica, &key.node),
         Task::Volume(volume) => is_coming(&volume.replica, &volume.node),
     }
 }
@@ -119,7 +119,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use archive_decisions::store::ReplicaRecord;
-    use archive_model::{ReplicaKind, ReplicaState, VolumeId, VolumeKey};
+    use archive_model::{NodeKey, ReplicaKind, ReplicaState, VolumeId, VolumeKey};
     use jiff::Timestamp;
 
     use super::super::followed::testing::follow;
@@ -160,7 +160,11 @@ mod tests {
             node: node.clone(),
             volume: VolumeId::new("v-1").unwrap(),
         };
-        let elsewhere = Task::Node(id("two"), NodeId::new("n-2").unwrap());
+        let at_node = |node: &NodeId| {
+            let (replica, node) = (id("two"), node.clone());
+            Task::Node(NodeKey { replica, node })
+        };
+        let elsewhere = at_node(&NodeId::new("n-2").unwrap());
         for (phase, is_begun) in [
             (INTENT, true),
             (Phase::Bound, false),
@@ -172,11 +176,11 @@ mod tests {
             assert_eq!(may(&Task::Fill(id("three"))), is_begun);
             assert!(!may(&Task::Replica(id("three"))), "it began without it");
             assert!(!may(&Task::Fill(id("two"))), "it began with it");
-            assert!(may(&Task::Node(id("two"), node.clone())));
+            assert!(may(&at_node(&node)));
             assert!(may(&Task::Volume(volume.clone())));
             assert!(!may(&elsewhere));
             let done = record(phase, ReplicaState::UploadCompleted);
-            assert!(!may_still(&Task::Node(id("two"), node.clone()), &done));
+            assert!(!may_still(&at_node(&node), &done));
             assert!(!may_still(&Task::Volume(volume.clone()), &done));
         }
     }

@@ -9,7 +9,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use archive_ledger::admin::{AdminRow, Walk, WalkScope};
 use archive_ledger::anomalies::{Look, LookQuality};
 use archive_model::groups::GROUP_SIZE;
-use archive_model::{AnomalyKind, CopyPlace, FileCopy, FileName, Groups, NodeId, Root, groups};
+use archive_model::{
+    AnomalyKind, CopyPlace, FileCopy, FileName, Groups, NodeId, NodeKey, Root, groups,
+};
 use archive_replicas::Located;
 use archive_rpc::answers::Progress;
 use archive_rpc::{CallError, Kind};
@@ -78,7 +80,10 @@ impl Pass<'_> {
         let selection = self.order.selection.clone();
         let mut names = selection.names.clone();
         let is_all = names.is_empty();
-        let mut walk = Walk::over(WalkScope::Node(replica.clone(), node.clone()));
+        let mut walk = Walk::over(WalkScope::Node(NodeKey {
+            replica: replica.clone(),
+            node: node.clone(),
+        }));
         feed_rows(&targets, move |outlet| {
             let target = |row: AdminRow| {
                 let record = row.record;

@@ -53,8 +53,8 @@ impl People {
                 self.volume_can_go(&volume, *last_copies).await
             }
             Act::RetireNode { node, last_copies } => {
-                let (replica, node) = self.node(node).await?;
-                self.node_can_go(&replica, &node, *last_copies).await
+                let node = self.node(node).await?;
+                self.node_can_go(&node, *last_copies).await
             }
             Act::RetireReplica(replica) => self.expendable(replica).await,
             Act::ReinstateVolume(volume) => self.retired_volume(volume).map(drop),

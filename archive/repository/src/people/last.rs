@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use archive_db::DbError;
 use archive_decisions::store::{FileRecord, ReplicaRecord};
-use archive_model::{NodeId, ReplicaId, ReplicaKind, VolumeKey};
+use archive_model::{NodeKey, ReplicaId, ReplicaKind, VolumeKey};
 use archive_rpc::CallError;
 
 use super::People;
@@ -25,7 +25,7 @@ pub(super) enum Part {
     /// A disk.
     Volume(VolumeKey),
     /// A node of a replica.
-    Node(ReplicaId, NodeId),
+    Node(NodeKey),
     /// A whole replica.
     Replica(ReplicaId),
 }
@@ -34,7 +34,7 @@ impl fmt::Display for Part {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Volume(volume) => volume.fmt(f),
-            Self::Node(_, node) => write!(f, "node {node}"),
+            Self::Node(key) => write!(f, "node {}", key.node),
             Self::Replica(replica) => write!(f, "replica {replica}"),
         }
     }
@@ -46,7 +46,7 @@ impl Part {
             Self::Volume(volume) => {
                 *id == volume.replica && copy.volume_key(id).as_ref() == Some(volume)
             }
-            Self::Node(replica, node) => replica == id && copy.node.as_ref() == Some(node),
+            Self::Node(key) => key.replica == *id && copy.node.as_ref() == Some(&key.node),
             Self::Replica(replica) => replica == id,
         }
     }
@@ -98,7 +98,7 @@ impl People {
                 Part::Replica(_) => format!(
                     "{only} file(s) have no good copy but in {part}; repair them in another replica first"
                 ),
-                Part::Volume(_) | Part::Node(..) => format!(
+                Part::Volume(_) | Part::Node(_) => format!(
                     "{only} file(s) have no good copy but on {part}; repair them first, or add `--last-copies`, which two custodians must say"
                 ),
             })),

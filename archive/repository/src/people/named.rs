@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 
 use archive_model::{
-    NodeId, NodeSelector, ReplicaId, ReplicaKind, VolumeId, VolumeKey, VolumeSelector,
+    NodeKey, NodeSelector, ReplicaId, ReplicaKind, VolumeId, VolumeKey, VolumeSelector,
 };
 use archive_replicas::volumes_in_service;
 use archive_rpc::{CallError, Kind};
@@ -95,11 +95,8 @@ impl People {
         Ok(())
     }
 
-    /// Returns the node that is meant, with its replica: it was heard there, and is not retired.
-    pub(crate) async fn node(
-        &self,
-        named: &NodeSelector,
-    ) -> Result<(ReplicaId, NodeId), CallError> {
+    /// Returns the node that is meant: it was heard in its replica, and is not retired.
+    pub(crate) async fn node(&self, named: &NodeSelector) -> Result<NodeKey, CallError> {
         let (admin, specs) = (self.admin.clone(), self.specs.clone());
         let (of, wanted) = (named.clone(), named.node.clone());
         let remembered = with_tables(move || {
@@ -121,11 +118,14 @@ impl People {
             }
         }
         match found.as_slice() {
-            [replica] => Ok((replica.clone(), named.node.clone())),
+            [replica] => Ok(NodeKey {
+                replica: replica.clone(),
+                node: named.node.clone(),
+            }),
             [] => {
                 let now = self.standing.now();
                 let mut retired = now.nodes.keys();
-                if retired.any(|(replica, node)| named.means(replica, node)) {
+                if retired.any(|key| named.means(&key.replica, &key.node)) {
                     return Err(changed(format!("{named} is retired already")));
                 }
                 Err(Kind::NotFound.error(format!("no replica has a {named}")))

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use archive_model::{NodeId, NodeSelector, ReplicaId, VolumeKey, VolumeSelector};
+use archive_model::{NodeKey, NodeSelector, VolumeKey, VolumeSelector};
 use archive_replicas::Cause;
 use archive_rpc::{CallError, Kind};
 
@@ -34,13 +34,10 @@ impl People {
         )
     }
 
-    /// Returns the retired node that is meant, with its replica.
-    pub(super) fn retired_node(
-        &self,
-        named: &NodeSelector,
-    ) -> Result<(ReplicaId, NodeId), CallError> {
+    /// Returns the retired node that is meant.
+    pub(super) fn retired_node(&self, named: &NodeSelector) -> Result<NodeKey, CallError> {
         let now = self.standing.now();
-        let is_meant = |(replica, node): &&(ReplicaId, NodeId)| named.means(replica, node);
+        let is_meant = |key: &&NodeKey| named.means(&key.replica, &key.node);
         only(now.nodes.keys().filter(is_meant).cloned(), named)
     }
 
@@ -88,16 +85,17 @@ impl People {
         named: &NodeSelector,
         cause: &Cause,
     ) -> Result<String, CallError> {
-        let (replica, node) = match self.retired_node(named) {
+        let key = match self.retired_node(named) {
             Ok(found) => found,
             // The act was done before a restart.
             Err(error) if error.kind == Kind::NotFound => self.node(named).await?,
             Err(error) => return Err(error),
         };
-        let what = format!("node {node} of replica {replica} is in service again");
+        let what = format!("{key} is in service again");
         let line = self.line(cause.who.clone(), None, what.clone());
-        let (standing, of) = (Arc::clone(&self.standing), replica.clone());
-        with_tables(move || standing.reinstate_node(&of, &node, line)).await?;
+        let (standing, of) = (Arc::clone(&self.standing), key.clone());
+        with_tables(move || standing.reinstate_node(&of, line)).await?;
+        let replica = key.replica;
         let (admin, id) = (self.admin.clone(), replica.clone());
         let members = with_tables(move || admin.nodes(&id)).await?;
         self.transfers.calls.replicas.set_members(&replica, members);

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use archive_decisions::store::FileRecord;
 use archive_ledger::requests::Request;
 use archive_ledger::standing::{ReplicaRow, Retired};
-use archive_model::{Act, FileName, NodeId, NodeSelector, ReplicaId, VolumeKey, VolumeSelector};
+use archive_model::{Act, FileName, NodeKey, NodeSelector, ReplicaId, VolumeKey, VolumeSelector};
 use archive_replicas::Cause;
 use archive_rpc::{CallError, Kind};
 
@@ -21,9 +21,9 @@ impl People {
     /// Completes an act with the replica, and the node, of the part that it takes out of service: exactly that part is
     /// approved, even if another one has the same id by then.
     pub(super) async fn with_place(&self, act: Act) -> Result<Act, CallError> {
-        let node = |(replica, node): (ReplicaId, NodeId)| NodeSelector {
-            replica: Some(replica),
-            node,
+        let node = |key: NodeKey| NodeSelector {
+            replica: Some(key.replica),
+            node: key.node,
         };
         Ok(match act {
             Act::RetireVolume {
@@ -68,13 +68,11 @@ impl People {
     /// Checks that a node can be retired.
     pub(super) async fn node_can_go(
         &self,
-        replica: &ReplicaId,
-        node: &NodeId,
+        key: &NodeKey,
         last_copies: bool,
     ) -> Result<(), CallError> {
-        self.keeps_bytes(replica, &format_args!("node {node}"))?;
-        self.dispensable(Part::Node(replica.clone(), node.clone()), last_copies)
-            .await
+        self.keeps_bytes(&key.replica, &format_args!("node {}", key.node))?;
+        self.dispensable(Part::Node(key.clone()), last_copies).await
     }
 
     pub(super) async fn retire_volume(
@@ -111,22 +109,18 @@ impl People {
         cause: &Cause,
     ) -> Result<String, CallError> {
         let done = "it is not asked and not missed any more; its files are stored elsewhere";
-        let is_mine = |((_, node), retired): (&(_, NodeId), &Retired)| {
-            *node == named.node && retired.why == cause.why
+        let is_mine = |(key, retired): (&NodeKey, &Retired)| {
+            key.node == named.node && retired.why == cause.why
         };
         if self.standing.now().nodes.iter().any(is_mine) {
             return Ok(done.to_owned());
         }
-        let (replica, node) = self.node(named).await?;
-        self.node_can_go(&replica, &node, last_copies).await?;
-        let line = self.line(
-            cause.who.clone(),
-            None,
-            format!("node {node} of replica {replica} is retired"),
-        );
-        let standing = Arc::clone(&self.standing);
-        let (row, of) = (self.retired(request, cause), replica.clone());
-        let retired = with_tables(move || standing.retire_node(&of, &node, row, Some(line)));
+        let key = self.node(named).await?;
+        self.node_can_go(&key, last_copies).await?;
+        let line = self.line(cause.who.clone(), None, format!("{key} is retired"));
+        let (standing, replica) = (Arc::clone(&self.standing), key.replica.clone());
+        let row = self.retired(request, cause);
+        let retired = with_tables(move || standing.retire_node(&key, row, Some(line)));
         retired.await?;
         let (admin, id) = (self.admin.clone(), replica.clone());
         let left = with_tables(move || admin.nodes(&id)).await?;

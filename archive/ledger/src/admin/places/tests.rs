@@ -1,6 +1,6 @@
 //! The index against the rows, after random changes, a cut and a lie.
 
-use archive_model::{ReplicaState, StoreFailure, VolumeKey};
+use archive_model::{NodeKey, ReplicaState, StoreFailure, VolumeKey};
 use testing::Random;
 
 use super::super::{AdminRow, PageLimits, Walk};
@@ -69,7 +69,10 @@ fn scopes() -> Vec<WalkScope> {
     for replica in ["one", "two", "three"] {
         let replica = ReplicaId::new(replica).unwrap();
         for number in 0..4 {
-            scopes.push(WalkScope::Node(replica.clone(), node(number)));
+            scopes.push(WalkScope::Node(NodeKey {
+                replica: replica.clone(),
+                node: node(number),
+            }));
             scopes.extend((0..4).map(|volume| {
                 WalkScope::Volume(VolumeKey {
                     replica: replica.clone(),
@@ -162,7 +165,10 @@ fn differing_index_is_corrected_when_rows_are_counted() {
     let admin = Admin::open(directory.path()).unwrap();
     let (Text(replica), Text(node), _, Text(name)) = lost;
     let there = || {
-        let scope = WalkScope::Node(replica.clone(), node.clone());
+        let scope = WalkScope::Node(NodeKey {
+            replica: replica.clone(),
+            node: node.clone(),
+        });
         let mut rows = admin.files_in(&scope, None).unwrap().map(Result::unwrap);
         rows.any(|row| row.record.name == *name)
     };

@@ -1,7 +1,7 @@
 //! Tests of the count: files in two replicas, each copy on one of two volumes or absent, damaged or not.
 
 use archive_decisions::store::Phase;
-use archive_model::{AnomalyKind, FileName, Finder, Groups, ReplicaState, VolumeId};
+use archive_model::{AnomalyKind, FileName, Finder, Groups, NodeId, ReplicaState, VolumeId};
 use jiff::Timestamp;
 
 use super::*;
@@ -85,7 +85,10 @@ fn every_pair_of_copies_on_every_part() {
         })
     };
     let volume = |of: &str, text: &str| volume_of(of, text, text);
-    let node = |of: &str, text: &str| Part::Node(id(of), NodeId::new(text).unwrap());
+    let node = |of: &str, text: &str| {
+        let (replica, node) = (id(of), NodeId::new(text).unwrap());
+        Part::Node(NodeKey { replica, node })
+    };
     // In "two", 0 and 3 are not good: then the copies in "one" are the only good ones, or damaged as well.
     for (part, expected) in [
         (volume("one", "one-a"), 2 * 2),

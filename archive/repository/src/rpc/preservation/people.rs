@@ -5,7 +5,7 @@ use std::sync::Arc;
 use archive_decisions::store::Event;
 use archive_ledger::requests::{NotAllowed, Person, Request as Asked, State, plain_reason};
 use archive_ledger::standing::ReplicaRow;
-use archive_model::{AtticPlace, DiskOrder, NodeState, ReplicaId};
+use archive_model::{AtticPlace, DiskOrder, NodeKey, NodeState, ReplicaId};
 use archive_replicas::{Cause, admitted};
 use archive_rpc::{CallError, Grant, Identity, InvalidMessage, Kind, Role};
 use proto_archive::{convert as fields, wire};
@@ -211,7 +211,7 @@ pub(super) async fn volume(
     };
     let (replica, node) = if matches!(order, DiskOrder::Init(..) | DiskOrder::Adopt(..)) {
         let named = fields::node_selector(&request.node, &request.replica)?;
-        let (replica, node) = door.people.node(&named).await?;
+        let NodeKey { replica, node } = door.people.node(&named).await?;
         if let DiskOrder::Init(_, volume) = &order {
             door.people.is_new_volume(volume).await?;
         }
@@ -240,7 +240,7 @@ pub(super) async fn node(
         .order
         .ok_or_else(|| InvalidMessage::missing("order"))?;
     let mode = fields::mode("mode", order.mode)?.ok_or_else(|| InvalidMessage::missing("mode"))?;
-    let (replica, node) = door.people.node(&named).await?;
+    let NodeKey { replica, node } = door.people.node(&named).await?;
     let what = format!("node {node} of replica {replica}");
     let setting = door.replicas.set_mode(&replica, &node, mode);
     ordered(door, who, (&what, &mode.to_string()), setting).await
