@@ -2,12 +2,15 @@
 
 use std::time::Duration;
 
+use archive_model::Backoff;
+
 use crate::limits::ClientLimits;
 
 /// The attempts since the last progress.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Retry {
     limits: ClientLimits,
+    backoff: Backoff,
     failed: u32,
     since: Duration,
 }
@@ -16,6 +19,10 @@ impl Retry {
     pub(crate) fn new(limits: ClientLimits) -> Self {
         Self {
             limits,
+            backoff: Backoff::new(
+                Duration::from_millis(limits.first_pause_ms),
+                Duration::from_millis(limits.longest_pause_ms),
+            ),
             failed: 0,
             since: Duration::ZERO,
         }
@@ -24,6 +31,7 @@ impl Retry {
     /// Notes that the last attempt got further than any before; `now` is the time since the first began.
     pub(crate) fn progress(&mut self, now: Duration) {
         self.failed = 0;
+        self.backoff.reset();
         self.since = now;
     }
 
@@ -33,9 +41,7 @@ impl Retry {
         if self.failed >= self.limits.attempts {
             return None;
         }
-        let doubled = 1_u64.checked_shl(self.failed - 1).unwrap_or(u64::MAX);
-        let pause = self.limits.first_pause_ms.saturating_mul(doubled);
-        let pause = Duration::from_millis(pause.min(self.limits.longest_pause_ms));
+        let pause = self.backoff.next_pause();
         let patience = Duration::from_secs(self.limits.patience_seconds);
         let waited = now.saturating_sub(self.since).saturating_add(pause);
         (waited <= patience).then_some(pause)

@@ -15,8 +15,8 @@
 //! - [`anomaly`], [`check`] (what is wrong), [`attic`], [`scrub`], [`repair`], [`drain`] (what is done about it);
 //! - [`batch`], [`job_status`], [`feed`] (jobs over files, how far they are, and changes of files), [`role`], [`approval`],
 //!   [`act`], `request` (who may do what, and what wants a second person);
-//! - [`mod@error`], [`limits`], [`quantity`] (errors, bounds and units that all parts share), [`secret`] (who may use the file
-//!   of a key or password); `closed_set` (the macro behind every enumeration of words).
+//! - [`mod@error`], [`limits`], [`quantity`], [`backoff`] (errors, bounds, units and pauses that all parts share), [`secret`]
+//!   (who may use the file of a key or password); `closed_set` (the macro behind every enumeration of words).
 //!
 //! ```
 //! use archive_model::FileName;
@@ -28,6 +28,7 @@ pub mod act;
 pub mod anomaly;
 pub mod approval;
 pub mod attic;
+pub mod backoff;
 pub mod batch;
 pub mod check;
 pub mod checksum;
@@ -59,6 +60,7 @@ pub use act::{Act, NodeSelector, VolumeSelector};
 pub use anomaly::{AnomalyClass, AnomalyKind, AnomalyState, FiledAnomaly, Finder};
 pub use approval::Approval;
 pub use attic::{AtticItem, AtticKind, AtticPlace, InvalidAtticPlace};
+pub use backoff::Backoff;
 pub use batch::{
     FailureKind, FileFailure, FileOutcome, FileSelection, JobId, JobLane, JobLimits, JobSpec,
     Program, Reduce,

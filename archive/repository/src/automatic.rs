@@ -21,9 +21,11 @@ use archive_daemon::{Step, Worker, WorkerError};
 use archive_db::DbError;
 use archive_decisions::repair::policy::{Case, Decision, Surroundings, decide};
 use archive_ledger::anomalies::AnomalyRow;
-use archive_model::{AnomalyKind, CopyCondition, Finder, NodeId, NodeKey, NodeState, ReplicaId};
+use archive_model::{
+    AnomalyKind, Backoff, CopyCondition, Finder, NodeId, NodeKey, NodeState, ReplicaId,
+};
 use archive_rpc::CallError;
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 
 use crate::preserver::{LookContext, Preserver};
 use crate::tables::with_tables;
@@ -39,10 +41,10 @@ const REST_SHARE: u32 = 4;
 const AT_ONCE: usize = 4;
 
 /// The pause after a failed repair; it doubles each time.
-const FIRST_PAUSE: SignedDuration = SignedDuration::from_mins(1);
+const FIRST_PAUSE: Duration = Duration::from_mins(1);
 
 /// The longest pause after failed repairs.
-const LONGEST_PAUSE: SignedDuration = SignedDuration::from_hours(6);
+const LONGEST_PAUSE: Duration = Duration::from_hours(6);
 
 /// The worker that repairs automatically.
 pub(crate) struct Automatic {
@@ -59,8 +61,8 @@ pub(crate) struct Automatic {
 #[derive(Debug, Default)]
 struct RepairsUnderWay {
     busy: BTreeSet<u64>,
-    /// The end of the pause, and the number of failures.
-    resting: BTreeMap<u64, (Timestamp, u32)>,
+    /// The end of the pause, and the pauses that follow.
+    resting: BTreeMap<u64, (Timestamp, Backoff)>,
 }
 
 impl Automatic {
@@ -276,15 +278,13 @@ impl RepairsUnderWay {
             self.resting.remove(&id);
             return;
         }
-        let failures = self.resting.get(&id).map_or(0, |(_, failures)| *failures);
-        let pause = FIRST_PAUSE
-            .saturating_mul(1 << failures.min(20))
-            .min(LONGEST_PAUSE);
-        let until = now.checked_add(pause).unwrap_or(Timestamp::MAX);
-        self.resting.insert(id, (until, failures.saturating_add(1)));
+        let rest = self.resting.entry(id);
+        let (until, backoff) =
+            rest.or_insert_with(|| (now, Backoff::new(FIRST_PAUSE, LONGEST_PAUSE)));
+        *until = later(now, backoff.next_pause());
         // Anomalies that were closed in the meantime are not asked for again.
         self.resting
-            .retain(|_, (until, _)| now.duration_since(*until) < LONGEST_PAUSE);
+            .retain(|_, (until, _)| now < later(*until, LONGEST_PAUSE));
     }
 }
 
@@ -306,6 +306,10 @@ impl Worker for Automatic {
         let took = self.own.calls.clock.since(begin);
         Ok(Step::Idle(rest_after(took, REST_SHARE, PAUSE)))
     }
+}
+
+fn later(time: Timestamp, pause: Duration) -> Timestamp {
+    time.checked_add(pause).unwrap_or(Timestamp::MAX)
 }
 
 fn locked(hands: &Mutex<RepairsUnderWay>) -> MutexGuard<'_, RepairsUnderWay> {

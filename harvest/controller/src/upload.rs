@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use archive_client::{Announced, ClientError, Deposit, Ingest, StoreEvent};
 use archive_durable::{DiskError, UncachedFile, directory};
-use archive_model::{FileName, InvalidFileName, Root};
+use archive_model::{Backoff, FileName, InvalidFileName, Root};
 use harvest_crawler::archive_files::ClosedFile;
 use tokio::sync::{mpsc, watch};
 
@@ -232,7 +232,7 @@ impl<'a> Uploader<'a> {
     async fn store(&self, archive: &dyn Ingest, whole: &WholeFile) -> Result<String, UploadError> {
         let name = whole.file.name.as_str();
         let deposit = deposit(whole).await?;
-        let mut pause = FIRST_PAUSE;
+        let mut backoff = Backoff::new(FIRST_PAUSE, LONGEST_PAUSE);
         loop {
             let error = match archive.store(&deposit, &|_: StoreEvent<'_>| {}).await {
                 Ok(stored) => {
@@ -273,13 +273,13 @@ impl<'a> Uploader<'a> {
                     source: error,
                 });
             }
+            let pause = backoff.next_pause();
             (self.notify)(JobNotice::Waiting {
                 name,
                 error: &error,
                 pause,
             });
             self.environment.clock.sleep(pause).await;
-            pause = pause.saturating_mul(2).min(LONGEST_PAUSE);
         }
     }
 }

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use archive_client::{Access, ClientError};
 use archive_daemon::Clock;
 use archive_db::DbError;
+use archive_model::Backoff;
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use tokio::sync::Notify;
@@ -75,10 +76,10 @@ pub(crate) struct FeedTask {
 impl FeedTask {
     /// Follows the archive until the stop.
     pub(crate) async fn run(self) -> Result<(), FollowError> {
-        let mut pause = FIRST_PAUSE;
+        let mut backoff = Backoff::new(FIRST_PAUSE, LONGEST_PAUSE);
         loop {
             let ended = tokio::select! {
-                ended = self.read(&mut pause) => ended,
+                ended = self.read(&mut backoff) => ended,
                 () = self.forgotten.notified() => FeedEnd::Forgotten,
                 () = self.stop.cancelled() => return Ok(()),
             };
@@ -88,23 +89,22 @@ impl FeedTask {
                 FeedEnd::Archive(error) => {
                     self.board.note_feed_problem(error.to_string());
                     tokio::select! {
-                        () = self.clock.sleep(pause) => {}
+                        () = self.clock.sleep(backoff.next_pause()) => {}
                         () = self.stop.cancelled() => return Ok(()),
                     }
-                    pause = pause.saturating_mul(2).min(LONGEST_PAUSE);
                 }
             }
         }
     }
 
-    async fn read(&self, pause: &mut Duration) -> FeedEnd {
-        match self.read_steps(pause).await {
+    async fn read(&self, backoff: &mut Backoff) -> FeedEnd {
+        match self.read_steps(backoff).await {
             Ok(never) => match never {},
             Err(ended) => ended,
         }
     }
 
-    async fn read_steps(&self, pause: &mut Duration) -> Result<Infallible, FeedEnd> {
+    async fn read_steps(&self, backoff: &mut Backoff) -> Result<Infallible, FeedEnd> {
         let follower = Arc::clone(&self.follower);
         let begun = blocking(move || follower.begin_reading()).await?;
         let (mut reading, after) = begun;
@@ -123,7 +123,7 @@ impl FeedTask {
                 }
             }
             if !good.is_empty() {
-                *pause = FIRST_PAUSE;
+                backoff.reset();
             }
             let follower = Arc::clone(&self.follower);
             let (counts, after) = blocking(move || {
@@ -160,7 +160,8 @@ impl DispatchTask {
     pub(crate) async fn run(self) -> Result<(), FollowError> {
         let mut under_way = FuturesUnordered::new();
         // Nothing is begun before `pause_end`, however often it is looked.
-        let (mut failures, mut pause_end) = (0_u32, None::<Instant>);
+        let mut pause_end = None::<Instant>;
+        let mut backoff = Backoff::new(FIRST_PAUSE, LONGEST_PAUSE);
         loop {
             let now = self.clock.instant();
             pause_end = pause_end.filter(|end| *end > now);
@@ -184,15 +185,14 @@ impl DispatchTask {
             tokio::select! {
                 Some(ended) = under_way.next() => match ended {
                     Ok(()) => {
-                        (failures, pause_end) = (0, None);
+                        backoff.reset();
+                        pause_end = None;
                         self.board.note_job_problem(None);
                     }
                     Err(BatchError::Database(error)) => return Err(error.into()),
                     Err(error @ (BatchError::Archive(_) | BatchError::System(_))) => {
                         self.board.note_job_problem(Some(error.to_string()));
-                        let doubled = FIRST_PAUSE.saturating_mul(1 << failures.min(8));
-                        pause_end = Some(self.clock.instant() + doubled.min(LONGEST_PAUSE));
-                        failures = failures.saturating_add(1);
+                        pause_end = Some(self.clock.instant() + backoff.next_pause());
                     }
                 },
                 () = sleep => {}

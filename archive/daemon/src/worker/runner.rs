@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
+use archive_model::Backoff;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
@@ -25,7 +26,7 @@ impl Runner {
         mut self,
         mut worker: W,
     ) -> Result<(), watch::error::RecvError> {
-        let mut failed_in_a_row = 0;
+        let mut backoff = Backoff::new(FIRST_BACK_OFF, MAX_BACK_OFF);
         while !self.stop.is_cancelled() {
             let paused_until = *self.orders.borrow_and_update();
             let pause =
@@ -40,7 +41,7 @@ impl Runner {
             let begin = self.clock.instant();
             let outcome = worker.step().await;
             let took = self.clock.since(begin);
-            let rest = self.record(outcome, took, &mut failed_in_a_row);
+            let rest = self.record(outcome, took, &mut backoff);
             self.rest(rest).await?;
         }
         self.controls.enter(WorkerState::Stopped);
@@ -52,14 +53,14 @@ impl Runner {
         &self,
         outcome: Result<Step, WorkerError>,
         took: Duration,
-        failed_in_a_row: &mut u32,
+        backoff: &mut Backoff,
     ) -> Duration {
         let now = self.clock.now();
         let tranquility = self.controls.tranquility.load(Ordering::Relaxed);
         let rest_after = |pause| rest_after(took, tranquility, pause);
         match outcome {
             Ok(step) => {
-                *failed_in_a_row = 0;
+                backoff.reset();
                 let rest = match step {
                     Step::Again => rest_after(Duration::ZERO),
                     Step::Idle(pause) => rest_after(pause),
@@ -72,8 +73,7 @@ impl Runner {
                 rest
             }
             Err(error) => {
-                let rest = rest_after(back_off(*failed_in_a_row));
-                *failed_in_a_row = failed_in_a_row.saturating_add(1);
+                let rest = rest_after(backoff.next_pause());
                 let message = chain(&*error);
                 self.controls.status.send_modify(|status| {
                     tracing::warn!(worker = &*status.name, error = message, retry_in = ?rest, "step failed");
@@ -100,12 +100,6 @@ impl Runner {
             order = self.orders.changed() => order,
         }
     }
-}
-
-fn back_off(failed_before: u32) -> Duration {
-    FIRST_BACK_OFF
-        .saturating_mul(2_u32.saturating_pow(failed_before))
-        .min(MAX_BACK_OFF)
 }
 
 #[cfg(test)]
@@ -184,15 +178,6 @@ mod tests {
 
     fn at(seconds: i64) -> Timestamp {
         Timestamp::from_second(seconds).unwrap()
-    }
-
-    /// Fails if the pause after many errors in a row exceeds its limit or overflows.
-    #[test]
-    fn back_off_doubles_up_to_its_limit() {
-        let seconds: Vec<u64> = [0, 1, 2, 8, 9, 31, 32, u32::MAX]
-            .map(|n| back_off(n).as_secs())
-            .to_vec();
-        assert_eq!(seconds, [1, 2, 4, 256, 300, 300, 300, 300]);
     }
 
     /// Fails if the pause does not grow with each error in a row, or errors before a success still count.
