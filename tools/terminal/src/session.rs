@@ -105,9 +105,9 @@ impl Session {
         self.limits.answer()
     }
 
-    /// Returns the number of tries without progress before giving up.
-    pub const fn attempts(&self) -> u32 {
-        self.limits.attempts
+    /// Returns the limits on the waiting of this end.
+    pub const fn limits(&self) -> ClientLimits {
+        self.limits
     }
 
     /// Returns the words for an error: a person who may not do something learns who may.

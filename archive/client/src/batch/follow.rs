@@ -1,12 +1,12 @@
 //! Follows a job from its submission to its end, and reads its outputs line by line: for programs that run jobs, such
 //! as the index.
 //!
-//! Owns how often the archive is asked for the status of a job. Does not decide what an incomplete job is worth: the
-//! caller reads its state, and its failures.
+//! Owns how often the archive is asked for the status of a job, unless the caller sets the pace. Does not decide what an
+//! incomplete job is worth: the caller reads its state, and its failures.
 
 use std::time::Duration;
 
-use archive_model::{FailureKind, FileName, JobId, NodeId};
+use archive_model::{Backoff, FailureKind, FileName, JobId, NodeId};
 use bytes::{Buf, Bytes, BytesMut};
 use serde::Deserialize;
 use tokio::time::{Instant, sleep};
@@ -25,6 +25,25 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
 /// The longest line that is read, in bytes: no built-in job writes a longer one.
 const LONGEST_LINE: usize = 1 << 20;
+
+/// The pace at which a job is watched.
+#[derive(Clone, Copy, Debug)]
+pub struct WatchPace {
+    /// The pauses between two looks at a job, while the archive answers.
+    pub look: Backoff,
+    /// The pauses while the archive does not answer, and how often and how long it is asked then.
+    pub limits: ClientLimits,
+}
+
+impl WatchPace {
+    /// Returns the usual pace: often at first, then once a second, and as patient as `limits`.
+    pub const fn new(limits: ClientLimits) -> Self {
+        Self {
+            look: Backoff::new(FIRST_PAUSE, LONGEST_PAUSE),
+            limits,
+        }
+    }
+}
 
 /// Submits a job and waits for its end. Called again after a crash, under the same id, it waits for the same job.
 ///
@@ -65,21 +84,38 @@ pub async fn wait_while(
     limits: ClientLimits,
     mut goes_on: impl FnMut(&JobStatus) -> bool,
 ) -> Result<JobStatus, ClientError> {
+    let pace = WatchPace::new(limits);
+    watch(batch, id, pace, |look| {
+        look.is_err() || look.is_ok_and(&mut goes_on)
+    })
+    .await
+}
+
+/// Watches a job until it has ended, or until `goes_on` returns `false`. `goes_on` sees the status of the open job at each
+/// look, and each error after which the archive is asked again.
+///
+/// # Errors
+/// As those of [`wait`].
+pub async fn watch(
+    batch: &dyn Batch,
+    id: &JobId,
+    pace: WatchPace,
+    mut goes_on: impl FnMut(Result<&JobStatus, &ClientError>) -> bool,
+) -> Result<JobStatus, ClientError> {
     let begin = Instant::now();
-    let mut retry = Retry::new(limits);
-    let mut pause = FIRST_PAUSE;
+    let mut retry = Retry::new(pace.limits);
+    let mut look = pace.look;
     loop {
         match batch.find(id).await {
             Ok(job) if job.state.has_ended() => return Ok(job),
-            Ok(open) if !goes_on(&open) => return Ok(open),
+            Ok(open) if !goes_on(Ok(&open)) => return Ok(open),
             Ok(_open) => {
                 retry.progress(begin.elapsed());
-                sleep(pause).await;
-                pause = pause.saturating_mul(2).min(LONGEST_PAUSE);
+                sleep(look.next_pause()).await;
             }
             Err(error) if error.is_passing() => match retry.pause(begin.elapsed()) {
-                Some(pause) => sleep(pause).await,
-                None => return Err(error),
+                Some(pause) if goes_on(Err(&error)) => sleep(pause).await,
+                Some(_) | None => return Err(error),
             },
             Err(error) => return Err(error),
         }
@@ -183,7 +219,135 @@ impl JobFailure {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::VecDeque;
+    use std::future::ready;
+    use std::sync::Mutex;
+
+    use proto_archive::wire::batch_status::State;
+    use proto_archive::{convert, wire};
+
     use super::*;
+    use crate::Answer;
+    use crate::batch::JobDescription;
+
+    /// An archive that answers questions for a job as it is told, and nothing else.
+    struct ScriptedBatch(Mutex<VecDeque<Result<JobStatus, ClientError>>>);
+
+    fn nothing<T: Send + 'static>() -> Answer<'static, T> {
+        Box::pin(ready(Err(ClientError::NotOffered("this".to_owned()))))
+    }
+
+    impl Batch for ScriptedBatch {
+        fn jobs(&self) -> Answer<'_, Vec<JobDescription>> {
+            nothing()
+        }
+
+        fn submit<'a>(&'a self, _submission: &'a Submission) -> Answer<'a, JobStatus> {
+            nothing()
+        }
+
+        fn list(&self, _own: bool, _open: bool) -> Answer<'_, Steps<JobStatus>> {
+            nothing()
+        }
+
+        fn find<'a>(&'a self, _id: &'a JobId) -> Answer<'a, JobStatus> {
+            let next = self.0.lock().unwrap().pop_front();
+            Box::pin(ready(next.unwrap()))
+        }
+
+        fn cancel<'a>(&'a self, _id: &'a JobId) -> Answer<'a, JobStatus> {
+            nothing()
+        }
+
+        fn output<'a>(
+            &'a self,
+            _id: &'a JobId,
+            _left: JobOutput,
+            _offset: u64,
+        ) -> Answer<'a, Steps<Bytes>> {
+            nothing()
+        }
+    }
+
+    fn status(state: State) -> JobStatus {
+        let message = wire::BatchStatus {
+            id: "j-1".to_owned(),
+            spec: Some(wire::BatchSpec {
+                job: "file-list".to_owned(),
+                replica: "one".to_owned(),
+                ..wire::BatchSpec::default()
+            }),
+            state: state.into(),
+            who: "researcher/rita".to_owned(),
+            submitted: "2026-01-02T03:04:05Z".to_owned(),
+            ..wire::BatchStatus::default()
+        };
+        convert::job_status(message).unwrap()
+    }
+
+    fn silence() -> Result<JobStatus, ClientError> {
+        Err(ClientError::Unavailable("gone".to_owned()))
+    }
+
+    /// Watches a job without pauses. Returns what was seen of it, and how the watch ended.
+    async fn watched(
+        script: Vec<Result<JobStatus, ClientError>>,
+        most_looks: usize,
+    ) -> (Vec<&'static str>, Result<JobStatus, ClientError>) {
+        let batch = ScriptedBatch(Mutex::new(script.into()));
+        let pace = WatchPace {
+            look: Backoff::new(Duration::ZERO, Duration::ZERO),
+            limits: ClientLimits {
+                attempts: 3,
+                first_pause_ms: 0,
+                ..ClientLimits::default()
+            },
+        };
+        let mut seen = Vec::new();
+        let id = JobId::new("j-1").unwrap();
+        let ended = watch(&batch, &id, pace, |look| {
+            seen.push(if look.is_ok() { "open" } else { "silent" });
+            seen.len() < most_looks
+        });
+        let ended = ended.await;
+        (seen, ended)
+    }
+
+    /// Fails if a watch hides an error that passes, counts it after an answer, or ends before the job.
+    #[tokio::test]
+    async fn watch_outlasts_errors_that_pass() {
+        let script = vec![
+            silence(),
+            silence(),
+            Ok(status(State::Running)),
+            silence(),
+            silence(),
+            Ok(status(State::Done)),
+        ];
+        let (seen, ended) = watched(script, usize::MAX).await;
+        assert_eq!(seen, ["silent", "silent", "open", "silent", "silent"]);
+        assert!(ended.unwrap().state.has_ended());
+    }
+
+    /// Fails if a silent archive is asked without end, or an error that does not pass is asked about again.
+    #[tokio::test]
+    async fn watch_gives_up_after_attempts() {
+        let (seen, ended) = watched(vec![silence(), silence(), silence()], usize::MAX).await;
+        assert_eq!((seen.len(), ended.is_err()), (2, true));
+        let refused = Err(ClientError::Refused("no".to_owned()));
+        let (seen, ended) = watched(vec![refused], usize::MAX).await;
+        assert_eq!((seen.len(), ended.is_err()), (0, true));
+    }
+
+    /// Fails if a watch goes on although its caller has seen enough.
+    #[tokio::test]
+    async fn caller_ends_watch_of_open_job() {
+        let script = || vec![Ok(status(State::Running)), Ok(status(State::Running))];
+        let (seen, ended) = watched(script(), 2).await;
+        assert_eq!((seen.len(), ended.unwrap().state.has_ended()), (2, false));
+        let (seen, ended) = watched(vec![silence()], 1).await;
+        assert_eq!((seen.len(), ended.is_err()), (1, true));
+    }
 
     async fn read(pieces: &[&'static [u8]]) -> (Vec<Bytes>, Result<(), ClientError>) {
         let pieces: Vec<_> = pieces

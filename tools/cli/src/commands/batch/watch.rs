@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use archive_client::batch::JobStatus;
-use archive_client::{Batch, Researcher};
-use archive_daemon::Clock;
+use archive_client::batch::{self, JobStatus, WatchPace};
+use archive_client::{ClientLimits, Researcher};
+use archive_model::Backoff;
 use tools_terminal::bars::{Bars, Counted};
 use tools_terminal::context::Context;
 use tools_terminal::exit::Failure;
@@ -14,52 +14,60 @@ use tools_terminal::session::Session;
 /// The time between two questions to the archive about the progress.
 const LOOK: Duration = Duration::from_millis(250);
 
-/// The time until the archive is asked again that could not be asked.
-const SILENT_LOOK: Duration = Duration::from_secs(5);
+/// The time until the archive is asked again that could not be asked, in milliseconds.
+const SILENT_LOOK_MS: u64 = 5000;
 
 /// Waits for the end of a job. While the archive cannot be asked, the job may go on: so does this, for a while.
 pub(super) async fn watch(
     context: &Context,
     session: &Session,
     researcher: &Researcher,
-    mut job: JobStatus,
+    job: JobStatus,
 ) -> Result<JobStatus, Failure> {
+    if job.state.has_ended() {
+        return Ok(job);
+    }
     let mut bars = Bars::new(!context.output.is_json());
     let mut waits = String::new();
-    let mut silent = 0;
-    let clock = Clock::system();
-    while !job.state.has_ended() {
-        for node in &job.nodes {
-            bars.step(
-                node.node.as_str(),
-                Counted::Files,
-                node.files,
-                node.files_total,
-            );
+    let ended = batch::watch(researcher, &job.id, pace(session.limits()), |look| {
+        match look {
+            Ok(open) => show(open, &mut bars, &mut waits),
+            Err(error) => bars.suspend(|| tell(&format!("job {}: {error}", job.id))),
         }
-        let why = job.reason.clone().unwrap_or_default();
-        if why != waits && !why.is_empty() {
-            bars.suspend(|| tell(&format!("job {}: {why}", job.id)));
-        }
-        waits = why;
-        clock.sleep(LOOK).await;
-        job = match researcher.find(&job.id).await {
-            Ok(job) => {
-                silent = 0;
-                job
-            }
-            Err(error) if error.is_passing() && silent < session.attempts() => {
-                silent += 1;
-                bars.suspend(|| tell(&format!("job {}: {error}", job.id)));
-                clock.sleep(SILENT_LOOK).await;
-                continue;
-            }
-            Err(error) => {
-                bars.finish();
-                return Err(session.failure(error));
-            }
-        };
-    }
+        true
+    });
+    let ended = ended.await;
     bars.finish();
-    Ok(job)
+    ended.map_err(|error| session.failure(error))
+}
+
+/// Returns a steady pace, and the patience of the client file with an archive that cannot be asked.
+fn pace(limits: ClientLimits) -> WatchPace {
+    WatchPace {
+        look: Backoff::new(LOOK, LOOK),
+        limits: ClientLimits {
+            attempts: limits.attempts.saturating_add(1),
+            patience_seconds: u64::MAX,
+            first_pause_ms: SILENT_LOOK_MS,
+            longest_pause_ms: SILENT_LOOK_MS,
+            ..limits
+        },
+    }
+}
+
+/// Shows how far a job is, and a new reason why it waits.
+fn show(open: &JobStatus, bars: &mut Bars, waits: &mut String) {
+    for node in &open.nodes {
+        bars.step(
+            node.node.as_str(),
+            Counted::Files,
+            node.files,
+            node.files_total,
+        );
+    }
+    let why = open.reason.clone().unwrap_or_default();
+    if why != *waits && !why.is_empty() {
+        bars.suspend(|| tell(&format!("job {}: {why}", open.id)));
+    }
+    *waits = why;
 }
