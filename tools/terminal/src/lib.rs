@@ -12,7 +12,7 @@
 //! - [`output`] (a table, or one JSON document), [`items`] (a long answer, written while it comes), [`shown_path`] (paths in
 //!   documents), [`said`] (the words for damage, gaps and times);
 //! - [`progress`] and [`bars`]: progress on stderr;
-//! - arguments: [`range`] (bytes of a file), [`reason`] (why somebody acts), [`list`] (a file of lines), [`checksums`] (lists of checksums);
+//! - arguments: [`range`] (bytes of a file), [`reason`] (why somebody acts), [`list`] (names, and files of them), [`checksums`] (lists of checksums);
 //! - [`save`] (a file that is fetched), [`losses`] (the records in damaged bytes).
 
 pub mod bars;

@@ -1,15 +1,46 @@
-//! A list that a person hands over as a file of lines.
+//! Names that a person hands over: one by one, or as a list, which is a file of lines.
 //!
 //! # Errors
 //!
-//! A file that cannot be read, or is longer than a list of its kind may be: it is never read in part.
+//! A text that is no name; a list that cannot be read, or is longer than one of its kind may be: it is never read in part.
 
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
+use archive_model::FileName;
+
 use crate::exit::Failure;
 use crate::output::size;
+
+/// The longest list of names that is read, in bytes.
+const LONGEST_NAMES: u64 = 64 << 20;
+
+/// Reads the name of an archive file.
+pub fn file_name(text: &str) -> Result<FileName, Failure> {
+    FileName::new(text).map_err(|error| {
+        Failure::usage(format!(
+            "{text:?} is not a name of an archive file: {error}; correct it"
+        ))
+    })
+}
+
+/// Reads a list of names. One that names nothing is refused: without names, everything would be meant.
+pub fn read_names(path: &Path) -> Result<Vec<FileName>, Failure> {
+    let text = read(path, LONGEST_NAMES)?;
+    let names: Vec<FileName> = text
+        .lines()
+        .filter(|line| !line.is_empty())
+        .map(file_name)
+        .collect::<Result<_, _>>()?;
+    if names.is_empty() {
+        let path = path.display();
+        return Err(Failure::usage(format!(
+            "{path}: names no file; write one name a line, or leave --names out to mean all"
+        )));
+    }
+    Ok(names)
+}
 
 /// Reads the whole text of a list of at most `longest` bytes.
 pub fn read(path: &Path, longest: u64) -> Result<String, Failure> {
@@ -47,5 +78,18 @@ mod tests {
             "{}",
             refused.message
         );
+    }
+
+    /// Fails if an empty list of names turns into a list of every file, or a bad name in it is passed over.
+    #[test]
+    fn empty_list_does_not_mean_all_files() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("names");
+        std::fs::write(&path, "").unwrap();
+        assert_eq!(read_names(&path).unwrap_err().exit, Exit::Usage);
+        std::fs::write(&path, "a.warc\n\nMåned 1.warc\n").unwrap();
+        assert_eq!(read_names(&path).unwrap().len(), 2);
+        std::fs::write(&path, "a.warc\n../b\n").unwrap();
+        assert_eq!(read_names(&path).unwrap_err().exit, Exit::Usage);
     }
 }

@@ -5,11 +5,11 @@ use archive_model::{Act, FileCopy, ReplicaId, Root};
 use clap::Args;
 use tools_terminal::context::Context;
 use tools_terminal::exit::{Exit, Failure};
+use tools_terminal::list::file_name;
 use tools_terminal::output::{Output, size};
 use tools_terminal::reason::Reason;
 use tools_terminal::session::Session;
 
-use super::get::name;
 use super::requests::ask;
 
 /// Take into the archive an unexpected file that a replica has
@@ -42,7 +42,7 @@ pub(crate) struct Adopt {
 
 impl Adopt {
     pub(crate) async fn run(self, context: &Context) -> Result<Exit, Failure> {
-        let name = name(&self.name)?;
+        let name = file_name(&self.name)?;
         if let (Some(root), Some(reason)) = (self.new_root, &self.reason) {
             let act = Act::NewRoot {
                 name,

@@ -8,12 +8,12 @@ use serde::Serialize;
 use tools_terminal::context::Context;
 use tools_terminal::exit::{Exit, Failure};
 use tools_terminal::items::Items;
+use tools_terminal::list::file_name;
 use tools_terminal::losses::{Looking, MOST_WAITING};
 use tools_terminal::reason::Reason;
 use tools_terminal::said;
 use tools_terminal::session::Session;
 
-use super::get::name;
 use super::requests::ask;
 
 /// List what is wrong with the archive, or accept what must be lived with
@@ -86,7 +86,7 @@ impl Anomalies {
             }
             return ask(context, &Act::Accept { anomaly: id }, &reason).await;
         }
-        let file = self.file.as_deref().map(name).transpose()?;
+        let file = self.file.as_deref().map(file_name).transpose()?;
         let session = Session::open(&context.global)?;
         let mut looking = (self.records).then(|| Looking::new(&session, file.is_some()));
         let mut waiting = Vec::new();

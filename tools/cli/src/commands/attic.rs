@@ -8,13 +8,13 @@ use serde::Serialize;
 use tools_terminal::context::Context;
 use tools_terminal::exit::{Exit, Failure};
 use tools_terminal::items::Items;
+use tools_terminal::list::file_name;
 use tools_terminal::output::{or_dash, size, tell};
 use tools_terminal::reason::Reason;
 use tools_terminal::said;
 use tools_terminal::session::Session;
 
 use super::adopt::told;
-use super::get::name;
 use super::requests::ask;
 
 /// List and restore the items of the attics, or ask for one to be destroyed
@@ -122,7 +122,7 @@ impl List {
     async fn run(self, context: &Context) -> Result<Exit, Failure> {
         let selection = AtticSelection {
             replica: self.replica,
-            name: self.file.as_deref().map(name).transpose()?,
+            name: self.file.as_deref().map(file_name).transpose()?,
         };
         let session = Session::open(&context.global)?;
         let keeper = session.keeper();

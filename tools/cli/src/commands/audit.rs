@@ -10,10 +10,9 @@ use serde::Serialize;
 use tools_terminal::context::Context;
 use tools_terminal::exit::{Exit, Failure};
 use tools_terminal::items::Items;
+use tools_terminal::list::file_name;
 use tools_terminal::said;
 use tools_terminal::session::Session;
-
-use super::get::name;
 
 /// Show the audit trail: who did what to which file, and why
 ///
@@ -59,7 +58,7 @@ fn moment(text: &str) -> Result<Timestamp, String> {
 impl Audit {
     pub(crate) async fn run(self, context: &Context) -> Result<Exit, Failure> {
         let selection = AuditSelection {
-            file: self.file.as_deref().map(name).transpose()?,
+            file: self.file.as_deref().map(file_name).transpose()?,
             since: self.since,
         };
         let session = Session::open(&context.global)?;

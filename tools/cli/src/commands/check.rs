@@ -1,13 +1,12 @@
 //! `holdfast check`: is everything there, is it intact.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use archive_client::Preservation;
 use archive_client::preservation::{CheckKind, CheckOrder, Steps};
 use archive_model::{
-    AnomalyState, CheckProgress, CheckStep, FileName, FiledAnomaly, NamePattern, ReplicaId,
-    ReplicaReport,
+    AnomalyState, CheckProgress, CheckStep, FiledAnomaly, NamePattern, ReplicaId, ReplicaReport,
 };
 use clap::{Args, Subcommand};
 use serde::Serialize;
@@ -15,15 +14,10 @@ use tools_terminal::bars::{Bars, Counted};
 use tools_terminal::context::Context;
 use tools_terminal::exit::{Exit, Failure};
 use tools_terminal::items::Items;
-use tools_terminal::list;
+use tools_terminal::list::{file_name, read_names};
 use tools_terminal::output::tell;
 use tools_terminal::said;
 use tools_terminal::session::Session;
-
-use super::get::name;
-
-/// The longest list of names that is read, in bytes.
-const LONGEST_LIST: u64 = 64 << 20;
 
 /// Compare the replicas with what was admitted
 ///
@@ -120,7 +114,7 @@ impl Selection {
         let mut names = self
             .names
             .iter()
-            .map(|text| name(text))
+            .map(|text| file_name(text))
             .collect::<Result<Vec<_>, _>>()?;
         if let Some(path) = &self.list {
             names.extend(read_names(path)?);
@@ -133,23 +127,6 @@ impl Selection {
             challenge: self.challenge,
         })
     }
-}
-
-/// Reads a list of names. One that names nothing is refused: without names, everything would be meant.
-pub(super) fn read_names(path: &Path) -> Result<Vec<FileName>, Failure> {
-    let text = list::read(path, LONGEST_LIST)?;
-    let names: Vec<FileName> = text
-        .lines()
-        .filter(|line| !line.is_empty())
-        .map(name)
-        .collect::<Result<_, _>>()?;
-    if names.is_empty() {
-        let path = path.display();
-        return Err(Failure::usage(format!(
-            "{path}: names no file; write one name a line, or leave --names out to mean all"
-        )));
-    }
-    Ok(names)
 }
 
 impl CheckSummary {
@@ -351,17 +328,5 @@ mod tests {
             summary(&withdrawn),
             "replica two: 3 files, 2 intact, 1 withdrawn; NOT COMPLETE"
         );
-    }
-
-    /// Fails if an empty list of names turns into a check of every file, or a bad name in the list is passed over.
-    #[test]
-    fn empty_list_does_not_mean_all_files() {
-        use std::io::Write;
-        let mut file = tempfile::NamedTempFile::new().unwrap();
-        assert_eq!(read_names(file.path()).unwrap_err().exit, Exit::Usage);
-        file.write_all(b"a.warc\n\nM\xc3\xa5ned 1.warc\n").unwrap();
-        assert_eq!(read_names(file.path()).unwrap().len(), 2);
-        file.write_all(b"../b\n").unwrap();
-        assert_eq!(read_names(file.path()).unwrap_err().exit, Exit::Usage);
     }
 }

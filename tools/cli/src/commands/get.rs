@@ -11,6 +11,7 @@ use clap::Args;
 use serde::Serialize;
 use tools_terminal::context::Context;
 use tools_terminal::exit::{Exit, Failure};
+use tools_terminal::list::file_name;
 use tools_terminal::output::{Output, size};
 use tools_terminal::progress::Progress;
 use tools_terminal::range::ByteRange;
@@ -105,7 +106,7 @@ impl Destination {
 
 impl Get {
     pub(crate) async fn run(self, context: &Context) -> Result<Exit, Failure> {
-        let name = name(&self.name)?;
+        let name = file_name(&self.name)?;
         let path = self.path(&name);
         let is_stdout = to_stdout(&path, &context.output)?;
         let wanted = FileRange {
@@ -140,15 +141,6 @@ impl Get {
             Some(path) => path.clone(),
         }
     }
-}
-
-/// Reads the name of an archive file.
-pub(super) fn name(text: &str) -> Result<FileName, Failure> {
-    FileName::new(text).map_err(|error| {
-        Failure::usage(format!(
-            "{text:?} is not a name of an archive file: {error}; correct it"
-        ))
-    })
 }
 
 async fn receive(reading: &mut Reading, mut destination: Destination) -> Result<(), Failure> {

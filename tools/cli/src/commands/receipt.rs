@@ -8,10 +8,9 @@ use clap::Args;
 use serde::Serialize;
 use tools_terminal::context::Context;
 use tools_terminal::exit::{Exit, Failure};
+use tools_terminal::list::file_name;
 use tools_terminal::output::tell;
 use tools_terminal::session::Session;
-
-use super::get::name;
 
 /// Get the custody receipts of files, as they stand now
 ///
@@ -66,7 +65,7 @@ impl Receipt {
         let (mut answers, mut exits) = (Vec::new(), Vec::new());
         for text in self.names {
             let got = async {
-                let name = name(&text)?;
+                let name = file_name(&text)?;
                 let receipt = reader.receipt(&name).await;
                 let receipt = receipt.map_err(|error| session.failure(error))?;
                 keep(receipt, self.receipts.as_deref())

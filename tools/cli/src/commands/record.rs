@@ -11,11 +11,12 @@ use clap::Args;
 use serde::Serialize;
 use tools_terminal::context::Context;
 use tools_terminal::exit::{Exit, Failure};
+use tools_terminal::list::file_name;
 use tools_terminal::output::size;
 use tools_terminal::save::{Partial, to_stdout};
 use tools_terminal::session::Session;
 
-use super::get::{Destination, name};
+use super::get::Destination;
 
 /// Read one record: a gzip member, or a plain WARC or ARC record
 ///
@@ -65,7 +66,7 @@ struct Report<'a> {
 
 impl Record {
     pub(crate) async fn run(self, context: &Context) -> Result<Exit, Failure> {
-        let name = name(&self.name)?;
+        let name = file_name(&self.name)?;
         let path = self.path(&name);
         let is_stdout = to_stdout(&path, &context.output)?;
         let session = Session::open(&context.global)?;

@@ -4,9 +4,9 @@ use archive_model::{Act, ReplicaId, Root};
 use clap::Args;
 use tools_terminal::context::Context;
 use tools_terminal::exit::{Exit, Failure};
+use tools_terminal::list::file_name;
 use tools_terminal::reason::Reason;
 
-use super::get::name;
 use super::requests::ask;
 
 /// Ask for the copy of one replica to be removed
@@ -42,7 +42,7 @@ pub(crate) struct Remove {
 impl Remove {
     pub(crate) async fn run(self, context: &Context) -> Result<Exit, Failure> {
         let act = Act::Remove {
-            name: name(&self.name)?,
+            name: file_name(&self.name)?,
             replica: self.replica,
             checksum: self.checksum,
             last_copies: self.last_copies,

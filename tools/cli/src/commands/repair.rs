@@ -12,13 +12,12 @@ use tools_terminal::bars::{Bars, Counted};
 use tools_terminal::context::Context;
 use tools_terminal::exit::{Exit, Failure};
 use tools_terminal::items::Items;
+use tools_terminal::list::file_name;
 use tools_terminal::losses::{Looking, MOST_WAITING, RecordLosses, damaged};
 use tools_terminal::output::size;
 use tools_terminal::reason::Reason;
 use tools_terminal::said;
 use tools_terminal::session::Session;
-
-use super::get::name;
 
 /// Repair the anomalies that are filed
 ///
@@ -72,7 +71,7 @@ struct Outcomes {
 
 impl Repair {
     pub(crate) async fn run(self, context: &Context) -> Result<Exit, Failure> {
-        let names = self.names.iter().map(|text| name(text));
+        let names = self.names.iter().map(|text| file_name(text));
         let order = RepairOrder {
             names: names.collect::<Result<_, _>>()?,
             dry_run: self.dry_run,

@@ -11,12 +11,11 @@ use archive_model::{ReplicaId, Root};
 use clap::Args;
 use tools_terminal::context::Context;
 use tools_terminal::exit::{Exit, Failure};
+use tools_terminal::list::file_name;
 use tools_terminal::output::size;
 use tools_terminal::progress::Progress;
 use tools_terminal::reason::Reason;
 use tools_terminal::session::Session;
-
-use super::get::name;
 
 /// Put the right bytes in the place of a wrong copy
 ///
@@ -47,7 +46,7 @@ pub(crate) struct Replace {
 
 impl Replace {
     pub(crate) async fn run(self, context: &Context) -> Result<Exit, Failure> {
-        let name = name(&self.name)?;
+        let name = file_name(&self.name)?;
         let path = &self.with;
         let unreadable = |error| Failure::unreadable(path, &error);
         let source = File::open(path).map_err(unreadable)?;

@@ -8,12 +8,12 @@ use clap::Args;
 use serde::Serialize;
 use tools_terminal::context::Context;
 use tools_terminal::exit::{Exit, Failure};
+use tools_terminal::list::file_name;
 use tools_terminal::output::{Column, Output, Table, or_dash, size, tell};
 use tools_terminal::said;
 use tools_terminal::session::Session;
 
 use self::history::{Moment, history, line};
-use super::get::name;
 
 /// Show the state of files in each replica
 ///
@@ -73,7 +73,7 @@ impl Stat {
         let mut answers = Vec::new();
         for text in self.names {
             let asked = async {
-                let status = depositor.stat(&name(&text)?).await?;
+                let status = depositor.stat(&file_name(&text)?).await?;
                 let history = if self.history {
                     let asked = history(&keeper, &status.name).await;
                     Some(asked.map_err(|error| session.failure(error))?)

@@ -9,6 +9,7 @@ use archive_model::{JobId, NameList, NamePattern, ReplicaId};
 use clap::Args;
 use tools_terminal::context::Context;
 use tools_terminal::exit::{Exit, Failure};
+use tools_terminal::list::read_names;
 use tools_terminal::output::tell;
 use tools_terminal::session::Session;
 
@@ -16,7 +17,6 @@ use super::output::Places;
 use super::status::{exit, show};
 use super::watch::watch;
 use super::{check, job_id};
-use crate::commands::check::read_names;
 
 /// The most gaps that are told one by one.
 const MOST_GAPS: usize = 20;

@@ -7,8 +7,7 @@ use std::path::{Path, PathBuf};
 use archive_durable::directory::{self, EntryKind};
 use archive_model::FileName;
 use tools_terminal::exit::Failure;
-
-use crate::commands::get::name;
+use tools_terminal::list::file_name;
 
 /// A path, and the file that it is, or the reason why it is not a file.
 #[derive(Debug)]
@@ -75,8 +74,8 @@ fn named(path: &Path, size: u64) -> Result<SourceFile, Failure> {
             path.display()
         ))
     })?;
-    let name =
-        name(text).map_err(|failure| Failure::usage(format!("{}: {failure}", path.display())))?;
+    let name = file_name(text)
+        .map_err(|failure| Failure::usage(format!("{}: {failure}", path.display())))?;
     Ok(SourceFile { name, size })
 }
 
