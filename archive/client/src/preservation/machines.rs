@@ -1,44 +1,33 @@
 //! Disks, machines and whole replicas.
 
-use archive_model::{NodeId, ReplicaId, VolumeId, VolumeSelector};
+use archive_model::{DiskOrder, NodeId, ReplicaId, VolumeId, VolumeSelector};
 use proto_archive::convert::or_empty;
-use proto_archive::wire;
-use proto_archive::wire::set_volume_request::Order;
+use proto_archive::{convert, wire};
 use serde::Serialize;
 
 use crate::error::plain;
 
-/// An order about a disk.
+/// An order about a disk, with the place of the disk. The archive refuses to retire or reinstate a volume by an order:
+/// these are acts, which take a second person.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum VolumeOrder {
-    /// Labels an empty directory of a node as a new volume.
-    Init {
-        /// The node that has the directory.
-        node: NodeId,
-        /// The directory, as the node sees it.
-        path: String,
-        /// The id of the new volume.
-        volume: VolumeId,
-        /// The replica of the node, where more than one node bears that id.
-        replica: Option<ReplicaId>,
-    },
-    /// Takes over a disk that another node has labelled.
-    Adopt {
-        /// The node that takes the disk over.
-        node: NodeId,
-        /// The path at which the disk is mounted on that node.
-        path: String,
-        /// The replica of the node, where more than one node bears that id.
-        replica: Option<ReplicaId>,
-    },
-    /// Trusts a volume again after people have looked at it.
-    Clear(VolumeSelector),
-    /// Lets a volume take new files.
-    ReadWrite(VolumeSelector),
-    /// Lets a volume take no new files.
-    ReadOnly(VolumeSelector),
-    /// Drains a volume: its copies are moved elsewhere.
-    Drain(VolumeSelector),
+pub struct VolumeOrder {
+    /// The order to the node.
+    pub order: DiskOrder,
+    /// The node of the disk, if the person named it: a path is one of this node.
+    pub node: Option<NodeId>,
+    /// The replica of the node, where more than one node bears that id.
+    pub replica: Option<ReplicaId>,
+}
+
+impl VolumeOrder {
+    /// Makes an order about a volume as a person names it, such as [`DiskOrder::Clear`].
+    pub fn about(volume: VolumeSelector, order: impl FnOnce(VolumeId) -> DiskOrder) -> Self {
+        Self {
+            order: order(volume.volume),
+            node: volume.node,
+            replica: volume.replica,
+        }
+    }
 }
 
 /// The files that a replica will be filled with.
@@ -61,43 +50,10 @@ pub struct NotifyOutcome {
 
 impl From<&VolumeOrder> for wire::VolumeRequest {
     fn from(order: &VolumeOrder) -> Self {
-        let known = |order, name: &VolumeSelector| {
-            let node = or_empty(name.node.as_ref());
-            (order, name.volume.to_string(), String::new(), node)
-        };
-        let replica = match order {
-            VolumeOrder::Init { replica, .. } | VolumeOrder::Adopt { replica, .. } => replica,
-            VolumeOrder::Clear(name)
-            | VolumeOrder::ReadWrite(name)
-            | VolumeOrder::ReadOnly(name)
-            | VolumeOrder::Drain(name) => &name.replica,
-        };
-        let replica = or_empty(replica.as_ref());
-        let (order, volume, path, node) = match order {
-            VolumeOrder::Init {
-                node, path, volume, ..
-            } => (
-                Order::Init,
-                volume.to_string(),
-                path.clone(),
-                node.to_string(),
-            ),
-            VolumeOrder::Adopt { node, path, .. } => {
-                (Order::Adopt, String::new(), path.clone(), node.to_string())
-            }
-            VolumeOrder::Clear(volume) => known(Order::Clear, volume),
-            VolumeOrder::ReadWrite(volume) => known(Order::ReadWrite, volume),
-            VolumeOrder::ReadOnly(volume) => known(Order::ReadOnly, volume),
-            VolumeOrder::Drain(volume) => known(Order::Drain, volume),
-        };
         Self {
-            order: Some(wire::SetVolumeRequest {
-                order: order.into(),
-                volume,
-                path,
-            }),
-            node,
-            replica,
+            order: Some(convert::disk_order_message(order.order.clone())),
+            node: or_empty(order.node.as_ref()),
+            replica: or_empty(order.replica.as_ref()),
         }
     }
 }
@@ -120,58 +76,47 @@ impl From<wire::NotifyTestResponse> for NotifyOutcome {
 
 #[cfg(test)]
 mod tests {
+    use proto_archive::wire::set_volume_request::Order;
+
     use super::*;
 
     /// Fails if an order for a disk carries a field that belongs to another order, or loses the node and replica of its
     /// volume.
     #[test]
-    fn disk_order_sends_only_its_own_fields() {
+    fn order_names_only_its_own_disk() {
         let (node, volume): (NodeId, VolumeId) = ("n".parse().unwrap(), "v".parse().unwrap());
         let path = || "/disk".to_owned();
-        let init = VolumeOrder::Init {
-            node: node.clone(),
-            path: path(),
-            volume: volume.clone(),
+        let init = VolumeOrder {
+            order: DiskOrder::Init(path(), volume.clone()),
+            node: Some(node.clone()),
             replica: None,
         };
-        let adopt = VolumeOrder::Adopt {
-            node: node.clone(),
-            path: path(),
+        let adopt = VolumeOrder {
+            order: DiskOrder::Adopt(path(), None),
+            node: Some(node.clone()),
             replica: Some("one".parse().unwrap()),
         };
-        let bare = VolumeSelector {
-            volume,
+        let bare = || VolumeSelector {
+            volume: volume.clone(),
             node: None,
             replica: None,
         };
         let whole = VolumeSelector {
             node: Some(node),
             replica: Some("one".parse().unwrap()),
-            ..bare.clone()
+            ..bare()
         };
+        let clear = VolumeOrder::about(bare(), DiskOrder::Clear);
+        let read_write = VolumeOrder::about(bare(), DiskOrder::ReadWrite);
+        let read_only = VolumeOrder::about(bare(), DiskOrder::ReadOnly);
+        let drain = VolumeOrder::about(whole, DiskOrder::Drain);
         for (order, sent, filled) in [
             (init, Order::Init, ["v", "/disk", "n", ""]),
             (adopt, Order::Adopt, ["", "/disk", "n", "one"]),
-            (
-                VolumeOrder::Clear(bare.clone()),
-                Order::Clear,
-                ["v", "", "", ""],
-            ),
-            (
-                VolumeOrder::ReadWrite(bare.clone()),
-                Order::ReadWrite,
-                ["v", "", "", ""],
-            ),
-            (
-                VolumeOrder::ReadOnly(bare),
-                Order::ReadOnly,
-                ["v", "", "", ""],
-            ),
-            (
-                VolumeOrder::Drain(whole),
-                Order::Drain,
-                ["v", "", "n", "one"],
-            ),
+            (clear, Order::Clear, ["v", "", "", ""]),
+            (read_write, Order::ReadWrite, ["v", "", "", ""]),
+            (read_only, Order::ReadOnly, ["v", "", "", ""]),
+            (drain, Order::Drain, ["v", "", "n", "one"]),
         ] {
             let request = wire::VolumeRequest::from(&order);
             let order = request.order.unwrap();

@@ -6,7 +6,7 @@ use archive_client::preservation::{
     AtticEntry, AtticSelection, AuditSelection, Replacement, ScrubSelection, VolumeOrder,
 };
 use archive_client::{Access, Class, ClientError, Preservation};
-use archive_model::{Act, Mode, NodeSelector, Root, ScrubOrder, VolumeSelector};
+use archive_model::{Act, DiskOrder, Mode, NodeSelector, Root, ScrubOrder};
 use archive_proof::testing::admission;
 use archive_rpc::Kind;
 use proto_archive::convert;
@@ -234,11 +234,11 @@ async fn an_answer_about_something_else_is_not_believed() {
         };
         believed(operator.node(&asked, Mode::Draining).await.map(drop), good);
         world.archive.state().keeping.volume.say([status]);
-        let clear = VolumeOrder::Clear(VolumeSelector {
-            volume: "v".parse().unwrap(),
+        let clear = VolumeOrder {
+            order: DiskOrder::Clear("v".parse().unwrap()),
             node: None,
             replica: None,
-        });
+        };
         operator.volume(&clear).await.unwrap();
     }
     let asked = world.archive.state().keeping.node.asked.pop().unwrap();

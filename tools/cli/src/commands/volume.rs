@@ -4,7 +4,7 @@ use archive_client::preservation::VolumeOrder;
 use archive_client::{Access, ArchiveStatus, Preservation};
 use archive_daemon::Chance;
 use archive_model::{
-    Act, Mode, NodeId, NodeState, ReplicaId, VolumeId, VolumeSelector, VolumeState,
+    Act, DiskOrder, Mode, NodeId, NodeState, ReplicaId, VolumeId, VolumeSelector, VolumeState,
 };
 use clap::{Args, Subcommand};
 use tools_terminal::context::Context;
@@ -211,24 +211,23 @@ impl Volume {
                 path,
                 node: NodeOf { node, replica },
                 id,
-            }) => VolumeOrder::Init {
-                node,
-                path,
-                volume: id.map_or_else(fresh, Ok)?,
+            }) => VolumeOrder {
+                order: DiskOrder::Init(path, id.map_or_else(fresh, Ok)?),
+                node: Some(node),
                 replica,
             },
             Self::Adopt(Adopt {
                 path,
                 node: NodeOf { node, replica },
-            }) => VolumeOrder::Adopt {
-                node,
-                path,
+            }) => VolumeOrder {
+                order: DiskOrder::Adopt(path, None),
+                node: Some(node),
                 replica,
             },
-            Self::Clear(one) => VolumeOrder::Clear(one.into()),
-            Self::ReadOnly(one) => VolumeOrder::ReadOnly(one.into()),
-            Self::ReadWrite(one) => VolumeOrder::ReadWrite(one.into()),
-            Self::Drain(one) => VolumeOrder::Drain(one.into()),
+            Self::Clear(one) => VolumeOrder::about(one.into(), DiskOrder::Clear),
+            Self::ReadOnly(one) => VolumeOrder::about(one.into(), DiskOrder::ReadOnly),
+            Self::ReadWrite(one) => VolumeOrder::about(one.into(), DiskOrder::ReadWrite),
+            Self::Drain(one) => VolumeOrder::about(one.into(), DiskOrder::Drain),
         };
         let session = Session::open(&context.global)?;
         let status = session.keeper().volume(&order).await;
@@ -240,7 +239,7 @@ impl Volume {
             push(&mut table, "-", &status);
             context.output.table(&table)?;
         }
-        Ok(if obeyed(&order, &status) {
+        Ok(if obeyed(&order.order, &status) {
             Exit::Done
         } else {
             Exit::Failed
@@ -257,20 +256,26 @@ fn fresh() -> Result<VolumeId, Failure> {
 }
 
 /// Returns whether the volume is online, and in the mode that was ordered.
-fn obeyed(order: &VolumeOrder, status: &NodeState) -> bool {
+fn obeyed(order: &DiskOrder, status: &NodeState) -> bool {
     let mode = match order {
-        VolumeOrder::ReadWrite(_) => Some(Mode::ReadWrite),
-        VolumeOrder::ReadOnly(_) => Some(Mode::ReadOnly),
-        VolumeOrder::Drain(_) => Some(Mode::Draining),
-        VolumeOrder::Init { .. } | VolumeOrder::Adopt { .. } | VolumeOrder::Clear(_) => None,
+        DiskOrder::ReadWrite(_) => Some(Mode::ReadWrite),
+        DiskOrder::ReadOnly(_) => Some(Mode::ReadOnly),
+        DiskOrder::Drain(_) => Some(Mode::Draining),
+        DiskOrder::Init(..)
+        | DiskOrder::Adopt(..)
+        | DiskOrder::Clear(_)
+        | DiskOrder::Retire(_)
+        | DiskOrder::Reinstate(_) => None,
     };
     let is_meant = |one: &&VolumeState| match order {
-        VolumeOrder::Adopt { path, .. } => one.path == *path,
-        VolumeOrder::Init { volume: id, .. } => one.volume.as_ref() == Some(id),
-        VolumeOrder::Clear(name)
-        | VolumeOrder::ReadWrite(name)
-        | VolumeOrder::ReadOnly(name)
-        | VolumeOrder::Drain(name) => one.volume.as_ref() == Some(&name.volume),
+        DiskOrder::Adopt(path, _) => one.path == *path,
+        DiskOrder::Init(_, id)
+        | DiskOrder::Clear(id)
+        | DiskOrder::ReadWrite(id)
+        | DiskOrder::ReadOnly(id)
+        | DiskOrder::Drain(id)
+        | DiskOrder::Retire(id)
+        | DiskOrder::Reinstate(id) => one.volume.as_ref() == Some(id),
     };
     let found = status.volumes.iter().find(is_meant);
     found.is_some_and(|volume| {
