@@ -2,9 +2,12 @@
 
 use std::io;
 
-use archive_rpc::{ConnectError, InvalidMessage, Kind};
+use archive_rpc::{CallError, CallFailure, InvalidMessage, Kind, Peer};
 pub(crate) use proto_archive::convert::plain;
 use tonic::{Code, Status};
+
+/// The archive, as the texts of errors name it.
+pub(crate) const ARCHIVE: Peer = Peer::new("archive");
 
 /// The reason why an answer is missing or does not count.
 #[derive(Debug, thiserror::Error)]
@@ -33,12 +36,10 @@ pub enum ClientError {
     #[error("{0}")]
     Damaged(String),
     /// The certificate does not carry a role that may do this.
-    #[error("{0}; use an identity that may do this")]
+    #[error("{}", ARCHIVE.advise(Kind::Refused, .0))]
     Refused(String),
     /// The archive is older than this client.
-    #[error(
-        "this archive does not offer {0}; it runs an older version: ask its operator to upgrade it"
-    )]
+    #[error("{}", ARCHIVE.lacks(.0))]
     NotOffered(String),
     /// The state of the archive does not allow the request.
     #[error("{0}")]
@@ -47,13 +48,13 @@ pub enum ClientError {
     #[error("{0}; free some room in the archive, then try again")]
     NoSpace(String),
     /// The archive does not answer, or the answer was cut.
-    #[error("{0}; see that the archive is running, then try again")]
+    #[error("{}", ARCHIVE.advise(Kind::Unavailable, .0))]
     Unavailable(String),
     /// A time limit passed.
-    #[error("{0}; try again")]
+    #[error("{}", ARCHIVE.advise(Kind::TimedOut, .0))]
     TimedOut(String),
     /// A disk of the archive failed.
-    #[error("{0}; an operator of the archive must look at it")]
+    #[error("{}", ARCHIVE.advise(Kind::Storage, .0))]
     Storage(String),
     /// The answer does not prove itself, or is not what was asked for.
     #[error("{0}; do not believe this answer, and tell an operator of the archive")]
@@ -67,7 +68,7 @@ pub enum ClientError {
         source: io::Error,
     },
     /// A bug, in this client or in the archive.
-    #[error("{0}; this is a bug, please report it")]
+    #[error("{}", ARCHIVE.advise(Kind::Internal, .0))]
     Bug(String),
 }
 
@@ -91,28 +92,23 @@ pub enum Class {
 impl ClientError {
     /// Reads the status of a call that failed.
     pub fn from_status(status: &Status) -> Self {
-        let said = match ConnectError::within(status) {
-            Some(error) => plain(&error.to_string()),
-            None if status.message().is_empty() => format!("the archive says {:?}", status.code()),
-            None => plain(status.message()),
-        };
-        if status.code() == Code::Unimplemented {
+        let Some(CallError { kind, reason }) = ARCHIVE.read(status) else {
             return Self::NotOffered("what was asked for".to_owned());
-        }
-        match Kind::of(status) {
-            Kind::Invalid => Self::Invalid(said),
-            Kind::NotFound => Self::NotFound(said),
-            Kind::Exists => Self::Exists(said),
-            Kind::Busy => Self::Busy(said),
-            Kind::Mismatch => Self::Mismatch(said),
-            Kind::NotEnoughReplicas => Self::NotEnoughReplicas(said),
-            Kind::Damaged => Self::Damaged(said),
-            Kind::Refused => Self::Refused(said),
-            Kind::NoSpace => Self::NoSpace(said),
-            Kind::Unavailable => Self::Unavailable(said),
-            Kind::TimedOut => Self::TimedOut(said),
-            Kind::Storage => Self::Storage(said),
-            Kind::Internal => Self::Bug(said),
+        };
+        match kind {
+            Kind::Invalid => Self::Invalid(reason),
+            Kind::NotFound => Self::NotFound(reason),
+            Kind::Exists => Self::Exists(reason),
+            Kind::Busy => Self::Busy(reason),
+            Kind::Mismatch => Self::Mismatch(reason),
+            Kind::NotEnoughReplicas => Self::NotEnoughReplicas(reason),
+            Kind::Damaged => Self::Damaged(reason),
+            Kind::Refused => Self::Refused(reason),
+            Kind::NoSpace => Self::NoSpace(reason),
+            Kind::Unavailable => Self::Unavailable(reason),
+            Kind::TimedOut => Self::TimedOut(reason),
+            Kind::Storage => Self::Storage(reason),
+            Kind::Internal => Self::Bug(reason),
         }
     }
 
@@ -142,6 +138,15 @@ impl ClientError {
             self,
             Self::Busy(_) | Self::Unavailable(_) | Self::TimedOut(_)
         )
+    }
+}
+
+impl CallFailure for ClientError {
+    fn read(status: &Status, call: Option<&'static str>) -> Self {
+        match call {
+            Some(what) => failed(what, status),
+            None => Self::from_status(status),
+        }
     }
 }
 

@@ -14,6 +14,7 @@
 //! - [`answers`], [`patience`]: answers to callers and browsers that may not read them; [`idle`], [`invalid`], [`text`],
 //!   [`kind`]: streams that stall, messages that are wrong, texts fit for people, errors that keep their kind; `status`
 //!   carries the kind over the wire, and `call_error` is such an error away from it.
+//! - [`steps`], [`peer`]: the client's end: answers that come one by one, and the words for a call that failed.
 //!
 //! Not promised: anything about the meaning of a call. Of the workspace the crate knows the model alone; it writes no
 //! file and starts no detached task of its own.
@@ -39,6 +40,7 @@ pub mod invalid;
 pub mod kind;
 pub mod limits;
 pub mod patience;
+pub mod peer;
 mod pem;
 pub mod pki;
 mod refusal;
@@ -47,6 +49,7 @@ pub mod rules;
 pub mod serve;
 pub mod settings;
 mod status;
+pub mod steps;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
 pub mod text;
@@ -63,11 +66,13 @@ pub use invalid::InvalidMessage;
 pub use kind::Kind;
 pub use limits::Limits;
 pub use patience::PatientWriter;
+pub use peer::Peer;
 pub use pki::{Authority, Issued, PkiError, Serial, Validity};
 pub use refusal::Refused;
 pub use role::{Grant, InvalidGrant, InvalidRole, Role};
 pub use rules::{Rules, rpc_paths};
 pub use serve::{Drained, ServeError, Server, Services, bind};
 pub use settings::RpcSettings;
+pub use steps::{CallFailure, StepReader, StepStream, Steps};
 pub use tls::{CredentialFiles, CredentialPem, Credentials, CredentialsError};
 pub use verify::Expected;

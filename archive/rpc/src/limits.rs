@@ -6,6 +6,9 @@ use std::time::Duration;
 /// The number of calls that one caller may have under way, unless the settings say otherwise.
 pub const CALLS_PER_CALLER: NonZeroUsize = NonZeroUsize::new(128).unwrap();
 
+/// The largest message that a client at the edge of the archive reads, in bytes.
+pub const LARGEST_MESSAGE: usize = 8 << 20;
+
 /// The limits of a server or a channel. Both ends read the first five and `given_up`; the others are a server's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {

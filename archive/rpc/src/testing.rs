@@ -1,4 +1,4 @@
-//! Helpers of tests: an environment's authority, and certificates of it.
+//! Helpers of tests: an environment's authority, and certificates of it; the messages of a peer, read as steps.
 //!
 //! Owns the years in which the certificates are valid, so that no test depends on the day on which it runs. Other
 //! crates see it with the feature `testing`.
@@ -9,12 +9,41 @@
     reason = "helpers of tests"
 )]
 
+use std::fmt::Display;
 use std::time::{Duration, SystemTime};
+
+use tokio_stream::StreamExt;
+use tonic::Status;
 
 use crate::pki::{Authority, Validity};
 use crate::role::Grant;
 use crate::rules::{Rules, rpc_paths};
+use crate::steps::{StepReader, StepStream};
 use crate::tls::{CredentialPem, Credentials};
+
+/// Reads the steps of messages, as those of a call that a peer may not offer. Returns them, and how they ended.
+///
+/// # Panics
+///
+/// If something follows the end, or an error.
+pub async fn read_steps<T: StepReader<Error: Display>>(
+    reader: T,
+    messages: Vec<Result<T::Message, Status>>,
+) -> (Vec<T::Item>, Result<(), String>) {
+    let mut steps = StepStream::of_optional_call(tokio_stream::iter(messages), reader, "this");
+    let (mut items, mut ended) = (Vec::new(), Ok(()));
+    while let Some(item) = steps.next().await {
+        match item {
+            Ok(item) => items.push(item),
+            Err(error) => {
+                ended = Err(error.to_string());
+                break;
+            }
+        }
+    }
+    assert!(steps.next().await.is_none(), "nothing follows the end");
+    (items, ended)
+}
 
 /// The authority of an environment that exists for one test. Its certificates are valid from 2000 to 2200.
 ///

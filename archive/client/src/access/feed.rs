@@ -6,12 +6,11 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use archive_model::{FeedChange, FeedFile, FeedPosition, FileName};
-use archive_rpc::InvalidMessage;
+use archive_rpc::{InvalidMessage, StepReader};
 use proto_archive::wire;
 use proto_archive::wire::changes_response::Step;
 
 use crate::error::ClientError;
-use crate::steps::StepReader;
 
 /// The time that the archive may be silent at least: it says every 10 seconds how far it is.
 pub(super) const LONGEST_SILENCE: Duration = Duration::from_secs(30);
@@ -100,6 +99,7 @@ impl Feed {
 impl StepReader for Feed {
     type Message = wire::ChangesResponse;
     type Item = FeedStep;
+    type Error = ClientError;
 
     fn read(
         &mut self,
@@ -210,7 +210,7 @@ mod tests {
         feed: Feed,
         messages: Vec<ChangesResponse>,
     ) -> (Vec<FeedStep>, Result<(), String>) {
-        crate::steps::tests::read(feed, messages.into_iter().map(Ok).collect()).await
+        archive_rpc::testing::read_steps(feed, messages.into_iter().map(Ok).collect()).await
     }
 
     fn files(names: &[&str]) -> ChangesResponse {

@@ -3,13 +3,12 @@
 use std::collections::VecDeque;
 
 use archive_model::FileName;
-use archive_rpc::InvalidMessage;
+use archive_rpc::{InvalidMessage, StepReader};
 use proto_archive::{convert, wire};
 
 use super::{Completeness, ListEntry, Listed, Selection};
 use crate::error::ClientError;
 use crate::file_status::replicas;
-use crate::steps::StepReader;
 
 /// A reader of entries. A stream without an end, out of order or miscounted is an error, never a short listing.
 pub(super) struct Entries {
@@ -75,6 +74,7 @@ impl Entries {
 impl StepReader for Entries {
     type Message = wire::ListResponse;
     type Item = Listed;
+    type Error = ClientError;
 
     const KEEPS_STEPS_BEFORE_ERROR: bool = true;
 
@@ -117,12 +117,12 @@ impl TryFrom<wire::ListEntry> for ListEntry {
 
 #[cfg(test)]
 mod tests {
+    use archive_rpc::StepStream;
     use tokio_stream::StreamExt;
     use tonic::Status;
     use wire::list_response::End;
 
     use super::*;
-    use crate::steps::StepStream;
 
     fn message(names: &[&str], end: Option<u64>) -> wire::ListResponse {
         let entry = |name: &&str| wire::ListEntry {

@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use archive_model::{FeedPosition, FileName};
 use archive_proof::{Admission, Envelope, TrustFile};
-use archive_rpc::Idle;
+use archive_rpc::limits::LARGEST_MESSAGE;
+use archive_rpc::{Idle, StepStream};
 use proto_archive::wire::access_client::AccessClient;
 use proto_archive::wire::get_response::{Head, Step};
 use proto_archive::wire::{
@@ -23,12 +24,9 @@ use super::slices::{Slice, Slices};
 use super::{Access, FileRange, HeldReceipt, Listing, Reading, Selection};
 use crate::Answer;
 use crate::archive_status::ArchiveStatus;
-use crate::error::ClientError;
+use crate::error::{ARCHIVE, ClientError};
 use crate::limits::ClientLimits;
-use crate::steps::{StepStream, Steps};
-
-/// The largest message that is read, in bytes.
-const LARGEST_MESSAGE: usize = 8 << 20;
+use crate::steps::Steps;
 
 /// A reader at the door of a repository. Cheap to clone; clones share the connection.
 ///
@@ -234,9 +232,7 @@ impl Reader {
         match tokio::time::timeout(limit, call).await {
             Ok(Ok(response)) => Ok(response.into_inner()),
             Ok(Err(status)) => Err(ClientError::from_status(&status)),
-            Err(_elapsed) => Err(ClientError::TimedOut(format!(
-                "the archive did not answer for {limit:?}"
-            ))),
+            Err(_elapsed) => Err(ClientError::TimedOut(ARCHIVE.silence(limit))),
         }
     }
 }

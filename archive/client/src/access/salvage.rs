@@ -7,6 +7,7 @@ use std::pin::Pin;
 
 use archive_model::FileName;
 use archive_proof::{Admission, Envelope};
+use archive_rpc::StepReader;
 use bytes::Bytes;
 use proto_archive::wire::SalvageResponse;
 use proto_archive::wire::get_response::Head;
@@ -17,7 +18,6 @@ use tonic::Status;
 
 use super::segments::ExpectedRange;
 use crate::error::ClientError;
-use crate::steps::StepReader;
 
 /// A range that no replica has intact.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -119,6 +119,7 @@ impl Parts {
 impl StepReader for Parts {
     type Message = SalvageResponse;
     type Item = Salvaged;
+    type Error = ClientError;
 
     fn read(
         &mut self,

@@ -5,12 +5,12 @@ use std::ops::Range;
 
 use archive_model::{FileContent, FileName, GROUP_SIZE};
 use archive_proof::{Admission, DecodeError, decode};
+use archive_rpc::StepReader;
 use bytes::Bytes;
 use proto_archive::wire::get_response::Step;
 use proto_archive::wire::{GetResponse, Segment};
 
 use crate::error::ClientError;
-use crate::steps::StepReader;
 
 /// A segment that was proven.
 #[derive(Clone, Debug)]
@@ -144,6 +144,7 @@ impl ExpectedRange {
 impl StepReader for ExpectedRange {
     type Message = GetResponse;
     type Item = Piece;
+    type Error = ClientError;
 
     fn read(&mut self, message: GetResponse, out: &mut VecDeque<Piece>) -> Result<(), ClientError> {
         let Some(Step::Segment(segment)) = message.step else {

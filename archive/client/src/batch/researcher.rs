@@ -4,7 +4,8 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use archive_model::JobId;
-use archive_rpc::Idle;
+use archive_rpc::limits::LARGEST_MESSAGE;
+use archive_rpc::{Idle, StepReader, StepStream};
 use bytes::Bytes;
 use proto_archive::wire::batch_client::BatchClient;
 use proto_archive::wire::batch_output_request::What;
@@ -19,10 +20,7 @@ use crate::error::{ClientError, failed};
 use crate::ingest::within;
 use crate::limits::ClientLimits;
 use crate::retry::Retry;
-use crate::steps::{StepReader, StepStream, Steps};
-
-/// The largest message that is read, in bytes.
-const LARGEST_MESSAGE: usize = 8 << 20;
+use crate::steps::Steps;
 
 /// A researcher, who runs jobs, at the door of the repository. Cheap to clone; clones share the connection.
 ///
@@ -62,7 +60,7 @@ impl Researcher {
     }
 
     /// Begins to read steps that the archive sends without pauses.
-    async fn steps<T: StepReader>(
+    async fn steps<T: StepReader<Error = ClientError>>(
         &self,
         reader: T,
         call: impl Future<Output = Result<Response<Streaming<T::Message>>, Status>>,
@@ -119,6 +117,7 @@ struct Jobs;
 impl StepReader for Jobs {
     type Message = wire::BatchStatus;
     type Item = JobStatus;
+    type Error = ClientError;
 
     fn read(
         &mut self,
@@ -139,6 +138,7 @@ struct Output {
 impl StepReader for Output {
     type Message = wire::BatchOutputResponse;
     type Item = Bytes;
+    type Error = ClientError;
 
     fn read(
         &mut self,
@@ -240,7 +240,7 @@ impl Batch for Researcher {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::steps::tests::read;
+    use archive_rpc::testing::read_steps;
 
     fn message() -> wire::BatchStatus {
         wire::BatchStatus {
@@ -280,7 +280,7 @@ mod tests {
                 at: 2,
                 ended: false,
             };
-            let (pieces, ended) = read(output, messages.into_iter().map(Ok).collect()).await;
+            let (pieces, ended) = read_steps(output, messages.into_iter().map(Ok).collect()).await;
             assert_eq!(pieces.concat(), expected.as_bytes());
             match ended {
                 Ok(()) => assert_eq!(reason, ""),

@@ -3,10 +3,10 @@
 use std::collections::VecDeque;
 
 use archive_model::{FileName, FiledAnomaly};
+use archive_rpc::StepReader;
 use proto_archive::{convert, wire};
 
 use crate::error::ClientError;
-use crate::steps::StepReader;
 
 /// The anomalies to list.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -23,6 +23,7 @@ pub(super) struct Anomalies(pub(super) AnomalySelection);
 impl StepReader for Anomalies {
     type Message = wire::AnomaliesResponse;
     type Item = FiledAnomaly;
+    type Error = ClientError;
 
     fn read(
         &mut self,
@@ -46,7 +47,7 @@ impl StepReader for Anomalies {
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
-    use crate::steps::tests::read;
+    use archive_rpc::testing::read_steps;
 
     pub(in crate::preservation) fn message(
         file: &str,
@@ -95,12 +96,12 @@ pub(super) mod tests {
             all: true,
             file: Some(FileName::new("a").unwrap()),
         };
-        let (found, end) = read(Anomalies(selection.clone()), messages("a")).await;
+        let (found, end) = read_steps(Anomalies(selection.clone()), messages("a")).await;
         assert_eq!((found.len(), end), (2, Ok(())));
-        let (found, end) = read(Anomalies(selection), messages("b")).await;
+        let (found, end) = read_steps(Anomalies(selection), messages("b")).await;
         assert_eq!(found.len(), 0);
         assert!(end.unwrap_err().contains("speaks of b"));
-        let (found, _) = read(Anomalies(AnomalySelection::default()), messages("b")).await;
+        let (found, _) = read_steps(Anomalies(AnomalySelection::default()), messages("b")).await;
         assert_eq!(found.len(), 2);
     }
 }

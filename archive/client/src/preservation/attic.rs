@@ -3,11 +3,10 @@
 use std::collections::VecDeque;
 
 use archive_model::{AtticItem, AtticKind, FileName, Gap, ReplicaId};
-use archive_rpc::InvalidMessage;
+use archive_rpc::{InvalidMessage, StepReader};
 use proto_archive::{convert, wire};
 
 use crate::error::ClientError;
-use crate::steps::StepReader;
 
 /// An entry of a list of the attics.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,6 +45,7 @@ pub(super) struct Attics(pub(super) AtticSelection);
 impl StepReader for Attics {
     type Message = wire::AtticsResponse;
     type Item = AtticEntry;
+    type Error = ClientError;
 
     fn read(
         &mut self,
@@ -79,7 +79,7 @@ impl StepReader for Attics {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::steps::tests::read;
+    use archive_rpc::testing::read_steps;
 
     /// Fails if an attic item of another replica or file than asked for is listed, or one of an unknown kind is read as
     /// a file.
@@ -121,7 +121,7 @@ mod tests {
             ),
         ] {
             let messages = vec![message(replica, name, kind)];
-            let (_, end) = read(Attics(selection.clone()), messages).await;
+            let (_, end) = read_steps(Attics(selection.clone()), messages).await;
             match error {
                 None => assert_eq!(end, Ok(())),
                 Some(reason) => assert!(end.unwrap_err().contains(reason)),
@@ -131,7 +131,7 @@ mod tests {
             items: vec![wire::attics_response::One::default()],
             gaps: vec![],
         });
-        let (_, end) = read(Attics(AtticSelection::default()), vec![empty]).await;
+        let (_, end) = read_steps(Attics(AtticSelection::default()), vec![empty]).await;
         assert!(end.unwrap_err().contains("`item`"));
     }
 }

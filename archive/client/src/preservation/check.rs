@@ -3,11 +3,11 @@
 use std::collections::{BTreeSet, VecDeque};
 
 use archive_model::{CheckKind, CheckStep, FileName, ReplicaId};
+use archive_rpc::StepReader;
 use proto_archive::wire::check_request::Kind;
 use proto_archive::{convert, wire};
 
 use crate::error::ClientError;
-use crate::steps::StepReader;
 
 /// The largest number of replicas that is believed: more than any archive has.
 const MOST_REPLICAS: usize = 1000;
@@ -80,6 +80,7 @@ impl Checks {
 impl StepReader for Checks {
     type Message = wire::CheckResponse;
     type Item = CheckStep;
+    type Error = ClientError;
 
     fn read(
         &mut self,
@@ -126,7 +127,7 @@ mod tests {
 
     use super::*;
     use crate::preservation::anomaly::tests::message as anomaly;
-    use crate::steps::tests::read;
+    use archive_rpc::testing::read_steps;
 
     fn step(step: Step) -> wire::CheckResponse {
         wire::CheckResponse { step: Some(step) }
@@ -167,7 +168,7 @@ mod tests {
 
     async fn ends(replica: Option<&str>, steps: Vec<Step>) -> Result<(), String> {
         let messages = steps.into_iter().map(|one| Ok(step(one))).collect();
-        read(Checks::new(&order(replica)), messages).await.1
+        read_steps(Checks::new(&order(replica)), messages).await.1
     }
 
     /// Fails if a check that ends before the report of every replica that it spoke of counts as complete.
@@ -208,7 +209,7 @@ mod tests {
             assert!(error.contains(reason), "{reason}: {error}");
         }
         let newer = Ok(wire::CheckResponse { step: None });
-        let (_, end) = read(Checks::new(&order(None)), vec![newer]).await;
+        let (_, end) = read_steps(Checks::new(&order(None)), vec![newer]).await;
         assert!(end.unwrap_err().contains("`step`"));
         let many = (0..2000).map(|n| progress(&format!("r-{n}"))).collect();
         assert!(

@@ -6,7 +6,8 @@ use archive_model::{
     Act, AtticPlace, CheckStep, FileCopy, FileName, FiledAnomaly, Mode, NodeSelector, NodeState,
     ReplicaId, ScrubOrder,
 };
-use archive_rpc::{Idle, InvalidMessage};
+use archive_rpc::limits::LARGEST_MESSAGE;
+use archive_rpc::{Idle, InvalidMessage, StepReader, StepStream};
 use bytes::Bytes;
 use proto_archive::wire::preservation_client::PreservationClient;
 use proto_archive::{convert, wire};
@@ -29,10 +30,6 @@ use crate::Answer;
 use crate::error::{ClientError, failed};
 use crate::ingest::within;
 use crate::limits::ClientLimits;
-use crate::steps::{StepReader, StepStream};
-
-/// The largest message that is read, in bytes.
-const LARGEST_MESSAGE: usize = 8 << 20;
 
 /// The most bytes of names in one request: below what a server reads.
 const MOST_NAMES: usize = 3 << 20;
@@ -107,7 +104,7 @@ impl Keeper {
     }
 
     /// Begins to read steps. The archive may read a copy back between two of them.
-    async fn steps<T: StepReader>(
+    async fn steps<T: StepReader<Error = ClientError>>(
         &self,
         what: &'static str,
         reader: T,

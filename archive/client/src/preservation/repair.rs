@@ -3,13 +3,12 @@
 use std::collections::VecDeque;
 
 use archive_model::{FileName, FiledAnomaly, RepairOutcome};
-use archive_rpc::InvalidMessage;
+use archive_rpc::{InvalidMessage, StepReader};
 use proto_archive::{convert, wire};
 use serde::Serialize;
 
 use crate::error::{ClientError, plain};
 use crate::file_status::text;
-use crate::steps::StepReader;
 
 /// The order for a repair.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -103,6 +102,7 @@ impl Repairs {
 impl StepReader for Repairs {
     type Message = wire::RepairResponse;
     type Item = Repair;
+    type Error = ClientError;
 
     fn read(
         &mut self,
@@ -135,7 +135,7 @@ mod tests {
 
     use super::*;
     use crate::preservation::anomaly::tests::message as anomaly;
-    use crate::steps::tests::read;
+    use archive_rpc::testing::read_steps;
 
     async fn ends(order: &RepairOrder, outcome: i32, file: Option<&str>) -> Result<(), String> {
         let message = wire::RepairResponse {
@@ -144,7 +144,7 @@ mod tests {
             what: "3 groups from two".into(),
             ..wire::RepairResponse::default()
         };
-        read(Repairs::new(order), vec![Ok(message)]).await.1
+        read_steps(Repairs::new(order), vec![Ok(message)]).await.1
     }
 
     /// Fails if a repair of a file that was not named, or a repair during a dry run, passes unnoticed, or an order for

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use archive_model::FileName;
-use archive_rpc::InvalidMessage;
+use archive_rpc::{InvalidMessage, StepReader};
 use bytes::Bytes;
 use jiff::Timestamp;
 use proto_archive::{convert, wire};
@@ -11,7 +11,6 @@ use serde::Serialize;
 
 use crate::error::{ClientError, plain};
 use crate::file_status::some;
-use crate::steps::StepReader;
 
 /// The lines of the audit trail to read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -92,6 +91,7 @@ impl Lines {
 impl StepReader for Lines {
     type Message = wire::AuditResponse;
     type Item = AuditLine;
+    type Error = ClientError;
 
     fn read(
         &mut self,
@@ -135,6 +135,7 @@ pub(super) struct Export {
 impl StepReader for Export {
     type Message = wire::ExportResponse;
     type Item = Bytes;
+    type Error = ClientError;
 
     fn read(
         &mut self,
@@ -161,7 +162,7 @@ impl StepReader for Export {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::steps::tests::read;
+    use archive_rpc::testing::read_steps;
 
     fn line(number: u64, file: &str) -> wire::AuditLineState {
         wire::AuditLineState {
@@ -180,7 +181,7 @@ mod tests {
             since: None,
         };
         let messages = vec![Ok(wire::AuditResponse { lines })];
-        read(Lines::new(&selection), messages).await.1
+        read_steps(Lines::new(&selection), messages).await.1
     }
 
     /// Fails if an audit trail that lacks a line, repeats one or has one of another file is accepted, or the numbers
@@ -229,7 +230,7 @@ mod tests {
                 let lines = Bytes::copy_from_slice(lines.as_bytes());
                 Ok(wire::ExportResponse { lines })
             });
-            let (_, end) = read(Export::default(), messages.collect()).await;
+            let (_, end) = read_steps(Export::default(), messages.collect()).await;
             match error {
                 None => assert_eq!(end, Ok(())),
                 Some(reason) => assert!(end.unwrap_err().contains(reason)),
