@@ -3,14 +3,13 @@
 use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::io;
-use std::pin::Pin;
-use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use archive_formats::cdx::Capture;
 use archive_formats::cdx::query::CaptureQuery;
 use archive_model::FileName;
-use archive_rpc::{Idle, Kind};
+use archive_rpc::limits::LARGEST_MESSAGE;
+use archive_rpc::{Idle, Kind, StepReader, StepStream};
 use bytes::Bytes;
 use proto_index::export::ExportFormat;
 use proto_index::sets::{ImportOutcome, SetName};
@@ -28,9 +27,6 @@ use tonic::{Response, Status, Streaming};
 use crate::Answer;
 use crate::captures::{CaptureStream, Captures};
 use crate::error::IndexError;
-
-/// The largest message that is read, in bytes.
-const LARGEST_MESSAGE: usize = 8 << 20;
 
 /// The number of bytes of an import that are sent in one message.
 const CHUNK: usize = 256 << 10;
@@ -62,10 +58,7 @@ pub struct IndexClient {
 
 /// The lines of an export as they come: whole lines in every piece. They end only when all of them came.
 #[derive(Debug)]
-pub struct ExportStream {
-    stream: Option<Idle<Streaming<wire::ExportResponse>>>,
-    lines: Option<u64>,
-}
+pub struct ExportStream(StepStream<Idle<Streaming<wire::ExportResponse>>, ExportReader>);
 
 impl IndexClient {
     /// Makes a client over a channel to an index.
@@ -160,10 +153,11 @@ impl IndexClient {
             set: set.map(ToString::to_string).unwrap_or_default(),
         };
         let stream = self.answer(client.export(request)).await?;
-        Ok(ExportStream {
-            stream: Some(Idle::new(stream, self.limits.stall)),
-            lines: None,
-        })
+        let stream = Idle::new(stream, self.limits.stall);
+        Ok(ExportStream(StepStream::new(
+            stream,
+            ExportReader::default(),
+        )))
     }
 
     async fn answer<T>(
@@ -180,7 +174,8 @@ impl IndexClient {
         let mut client = self.client.clone();
         let stream = self.answer(client.query(query::write(query))).await?;
         let stream = Idle::new(stream, self.limits.answer);
-        Ok(CaptureStream::new(CaptureReader::new(stream)))
+        let reader = CaptureReader::default();
+        Ok(CaptureStream::new(StepStream::new(stream, reader)))
     }
 }
 
@@ -197,98 +192,85 @@ impl ExportStream {
     ///
     /// Fails when the index cannot go on, or the answer was cut.
     pub async fn next(&mut self) -> Result<Option<Bytes>, IndexError> {
-        while let Some(stream) = &mut self.stream {
-            let step = stream.next().await;
-            if !matches!(step, Some(Ok(_))) {
-                self.stream = None;
-            }
-            match step {
-                Some(Ok(message)) => {
-                    if self.lines.is_some() {
-                        self.stream = None;
-                        return Err(IndexError::new(
-                            Kind::Damaged,
-                            "the index sends more after its last message; tell its operator",
-                        ));
-                    }
-                    self.lines = message.end.map(|end| end.lines);
-                    if !message.data.is_empty() {
-                        return Ok(Some(message.data));
-                    }
-                }
-                Some(Err(status)) => return Err(IndexError::from_status(&status)),
-                None if self.lines.is_some() => return Ok(None),
-                None => return Err(IndexError::cut()),
-            }
-        }
-        Ok(None)
+        self.0.next().await.transpose()
     }
 
     /// Returns how many lines came, once all of them did.
     pub const fn lines(&self) -> Option<u64> {
-        self.lines
+        self.0.reader().lines
     }
 }
 
-/// An answer to a query, as far as it was read: captures until the message that says how many there are.
-struct CaptureReader<S> {
-    /// Absent: the answer has ended.
-    stream: Option<S>,
-    ready: VecDeque<wire::Capture>,
-    count: u64,
+/// Reads an export: pieces until the message that says how many lines there are.
+#[derive(Debug, Default)]
+struct ExportReader {
+    lines: Option<u64>,
 }
 
-impl<S> CaptureReader<S> {
-    fn new(stream: S) -> Self {
-        Self {
-            stream: Some(stream),
-            ready: VecDeque::new(),
-            count: 0,
+impl StepReader for ExportReader {
+    type Message = wire::ExportResponse;
+    type Item = Bytes;
+    type Error = IndexError;
+
+    fn read(
+        &mut self,
+        message: wire::ExportResponse,
+        out: &mut VecDeque<Bytes>,
+    ) -> Result<(), IndexError> {
+        if self.lines.is_some() {
+            return Err(IndexError::endless());
         }
-    }
-
-    /// Decodes a message.
-    fn take(&mut self, message: wire::QueryResponse) -> Result<(), IndexError> {
-        let came = u64::try_from(message.captures.len()).unwrap_or(u64::MAX);
-        self.count = self.count.saturating_add(came);
-        self.ready.extend(message.captures);
-        if let Some(end) = message.end {
-            if end.count != self.count {
-                return Err(IndexError::cut());
-            }
-            self.stream = None;
+        self.lines = message.end.map(|end| end.lines);
+        if !message.data.is_empty() {
+            out.push_back(message.data);
         }
         Ok(())
     }
+
+    fn end(&mut self, _out: &mut VecDeque<Bytes>) -> Result<(), IndexError> {
+        match self.lines {
+            Some(_) => Ok(()),
+            None => Err(IndexError::cut()),
+        }
+    }
 }
 
-impl<S> Stream for CaptureReader<S>
-where
-    S: Stream<Item = Result<wire::QueryResponse, Status>> + Unpin,
-{
-    type Item = Result<Capture, IndexError>;
+/// Reads the answer to a query: captures until the message that says how many there are.
+#[derive(Debug, Default)]
+struct CaptureReader {
+    count: u64,
+    has_ended: bool,
+}
 
-    fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        let this = self.get_mut();
-        loop {
-            if let Some(message) = this.ready.pop_front() {
-                return Poll::Ready(Some(capture::read(message).map_err(IndexError::from)));
-            }
-            let Some(stream) = &mut this.stream else {
-                return Poll::Ready(None);
-            };
-            let error = match ready!(Pin::new(stream).poll_next(cx)) {
-                Some(Ok(message)) => match this.take(message) {
-                    Ok(()) => continue,
-                    Err(error) => error,
-                },
-                Some(Err(status)) => IndexError::from_status(&status),
-                None => IndexError::cut(),
-            };
-            this.stream = None;
-            this.ready.clear();
-            return Poll::Ready(Some(Err(error)));
+impl StepReader for CaptureReader {
+    type Message = wire::QueryResponse;
+    type Item = Capture;
+    type Error = IndexError;
+
+    fn read(
+        &mut self,
+        message: wire::QueryResponse,
+        out: &mut VecDeque<Capture>,
+    ) -> Result<(), IndexError> {
+        if self.has_ended {
+            return Err(IndexError::endless());
         }
+        for capture in message.captures {
+            out.push_back(capture::read(capture)?);
+            self.count = self.count.saturating_add(1);
+        }
+        self.has_ended = message.end.is_some();
+        match message.end {
+            Some(end) if end.count != self.count => Err(IndexError::cut()),
+            Some(_) | None => Ok(()),
+        }
+    }
+
+    fn end(&mut self, _out: &mut VecDeque<Capture>) -> Result<(), IndexError> {
+        if self.has_ended {
+            return Ok(());
+        }
+        Err(IndexError::cut())
     }
 }
 
@@ -371,27 +353,28 @@ mod tests {
     /// Fails if an answer that was cut, lies about its length or breaks off passes for a whole one.
     #[tokio::test]
     async fn answers_are_whole_or_errors() {
-        let check = async |messages: Vec<Result<_, Status>>,
-                           expected: &[&str],
-                           error: Option<Kind>| {
-            let mut captures = CaptureStream::new(CaptureReader::new(tokio_stream::iter(messages)));
-            let mut keys = Vec::new();
-            let ended = loop {
-                match captures.next().await {
-                    Ok(Some(capture)) => keys.push(capture.key),
-                    Ok(None) => break None,
-                    Err(error) => break Some(error.kind),
-                }
+        let check =
+            async |messages: Vec<Result<_, Status>>, expected: &[&str], error: Option<Kind>| {
+                let stream = tokio_stream::iter(messages);
+                let stream = StepStream::new(stream, CaptureReader::default());
+                let mut captures = CaptureStream::new(stream);
+                let mut keys = Vec::new();
+                let ended = loop {
+                    match captures.next().await {
+                        Ok(Some(capture)) => keys.push(capture.key),
+                        Ok(None) => break None,
+                        Err(error) => break Some(error.kind),
+                    }
+                };
+                assert_eq!(
+                    (keys.as_slice(), ended),
+                    (
+                        &expected.iter().map(ToString::to_string).collect::<Vec<_>>()[..],
+                        error
+                    )
+                );
+                assert_eq!(captures.next().await, Ok(None), "nothing follows the end");
             };
-            assert_eq!(
-                (keys.as_slice(), ended),
-                (
-                    &expected.iter().map(ToString::to_string).collect::<Vec<_>>()[..],
-                    error
-                )
-            );
-            assert_eq!(captures.next().await, Ok(None), "nothing follows the end");
-        };
         check(vec![Ok(message(&[], Some(0)))], &[], None).await;
         check(
             vec![Ok(message(&["a", "b"], None)), Ok(message(&["c"], Some(3)))],
@@ -419,5 +402,45 @@ mod tests {
         )
         .await;
         check(vec![Ok(message(&[""], Some(1)))], &[], Some(Kind::Damaged)).await;
+        let more = vec![Ok(message(&["a"], Some(1))), Ok(message(&["b"], None))];
+        check(more, &["a"], Some(Kind::Damaged)).await;
+    }
+
+    /// Fails if an export that was cut, or that goes on after its end, passes for a whole one.
+    #[tokio::test]
+    async fn exports_are_whole_or_errors() {
+        let message = |data: &'static str, lines: Option<u64>| {
+            Ok(wire::ExportResponse {
+                data: Bytes::from_static(data.as_bytes()),
+                end: lines.map(|lines| wire::export_response::End { lines }),
+            })
+        };
+        let check = async |messages: Vec<Result<_, Status>>,
+                           expected: &str,
+                           end: Result<Option<u64>, Kind>| {
+            let stream = tokio_stream::iter(messages);
+            let mut stream = StepStream::new(stream, ExportReader::default());
+            let (mut text, mut ended) = (Vec::new(), None);
+            while let Some(piece) = stream.next().await {
+                match piece {
+                    Ok(piece) => text.extend_from_slice(&piece),
+                    Err(error) => ended = Some(error.kind),
+                }
+            }
+            assert_eq!(text, expected.as_bytes());
+            let lines = stream.reader().lines;
+            assert_eq!(ended.map_or(Ok(lines), Err), end);
+        };
+        let all = vec![
+            message("a\n", None),
+            message("b\n", None),
+            message("", Some(2)),
+        ];
+        check(all, "a\nb\n", Ok(Some(2))).await;
+        check(vec![message("a\n", Some(1))], "a\n", Ok(Some(1))).await;
+        let cut = vec![message("a\n", None)];
+        check(cut, "a\n", Err(Kind::Unavailable)).await;
+        let more = vec![message("", Some(0)), message("a\n", None)];
+        check(more, "", Err(Kind::Damaged)).await;
     }
 }

@@ -1,8 +1,11 @@
 //! The error of a call to the index, sorted by what the caller does next.
 
 use archive_rpc::text::plain;
-use archive_rpc::{ConnectError, InvalidMessage, Kind};
-use tonic::{Code, Status};
+use archive_rpc::{CallError, CallFailure, InvalidMessage, Kind, Peer};
+use tonic::Status;
+
+/// The index, as the texts of errors name it.
+const INDEX: Peer = Peer::new("index");
 
 /// The reason why there is no answer, or no answer that counts.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -23,39 +26,12 @@ impl IndexError {
 
     /// Returns whether the same request may succeed in a moment.
     pub const fn is_passing(&self) -> bool {
-        matches!(self.kind, Kind::Busy | Kind::Unavailable | Kind::TimedOut)
+        self.kind.is_passing()
     }
 
     /// Reads the status of a call that failed.
     pub(crate) fn from_status(status: &Status) -> Self {
-        if status.code() == Code::Unimplemented {
-            return Self::new(
-                Kind::NotFound,
-                "this index does not offer what was asked for; it runs an older version: ask its operator to upgrade it",
-            );
-        }
-        let kind = Kind::of(status);
-        let said = match ConnectError::within(status) {
-            Some(error) => plain(&error.to_string()),
-            None if status.message().is_empty() => format!("the index says {:?}", status.code()),
-            None => plain(status.message()),
-        };
-        let advice = match kind {
-            Kind::Unavailable => "; see that the index is running, then try again",
-            Kind::TimedOut => "; try again",
-            Kind::Refused => "; use an identity that may do this",
-            Kind::Storage => "; an operator of the index must look at it",
-            Kind::Internal => "; this is a bug, please report it",
-            Kind::Invalid
-            | Kind::NotFound
-            | Kind::Exists
-            | Kind::Busy
-            | Kind::Mismatch
-            | Kind::NotEnoughReplicas
-            | Kind::Damaged
-            | Kind::NoSpace => "",
-        };
-        Self::new(kind, format!("{said}{advice}"))
+        <Self as CallFailure>::read(status, None)
     }
 
     /// Makes the error for an answer that was cut.
@@ -66,12 +42,32 @@ impl IndexError {
         )
     }
 
+    /// Makes the error for an answer that goes on after its end.
+    pub(crate) fn endless() -> Self {
+        Self::new(
+            Kind::Damaged,
+            "the index sends more after its last message; tell its operator",
+        )
+    }
+
     /// Makes the error for a limit that passed.
     pub(crate) fn silent(limit: std::time::Duration) -> Self {
         Self::new(
             Kind::TimedOut,
-            format!("the index did not answer for {limit:?}; try again"),
+            INDEX.advise(Kind::TimedOut, &INDEX.silence(limit)),
         )
+    }
+}
+
+impl CallFailure for IndexError {
+    fn read(status: &Status, call: Option<&'static str>) -> Self {
+        match INDEX.read(status) {
+            Some(CallError { kind, reason }) => Self::new(kind, INDEX.advise(kind, &reason)),
+            None => Self::new(
+                Kind::NotFound,
+                INDEX.lacks(call.unwrap_or("what was asked for")),
+            ),
+        }
     }
 }
 
