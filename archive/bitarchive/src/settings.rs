@@ -234,18 +234,17 @@ impl Settings {
     /// [`InvalidSettings`] names the first setting that cannot, and says what would be right.
     pub fn check(&self) -> Result<(), InvalidSettings> {
         let (own, scrub) = (&self.bitarchive, &self.scrub);
-        let is_zero = |period: Period| period.duration().is_zero();
-        let is_empty = |size: Option<ByteSize>| size.is_some_and(|size| size.bytes() == 0);
+        let is_empty = |size: Option<ByteSize>| size.is_some_and(ByteSize::is_zero);
         refuse_zero([
-            ("bitarchive.idle", is_zero(own.idle), SET_IDLE),
+            ("bitarchive.idle", own.idle.is_zero(), SET_IDLE),
             (
                 "bitarchive.look",
-                is_zero(own.look),
+                own.look.is_zero(),
                 "set the time between two looks at the disks, such as \"5 s\"",
             ),
             (
                 "scrub.deadline",
-                scrub.enabled && is_zero(scrub.deadline),
+                scrub.enabled && scrub.deadline.is_zero(),
                 "set the time within which every copy is read, such as \"30 d\", or switch the scrub off with \
                  `scrub.enabled = false`",
             ),

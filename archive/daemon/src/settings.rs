@@ -20,7 +20,7 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
-pub use archive_model::quantity::{ByteSize, InvalidQuantity, Period};
+pub use archive_model::quantity::{ByteSize, InvalidQuantity, Period, ZeroSetting};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 

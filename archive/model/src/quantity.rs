@@ -54,6 +54,17 @@ pub enum InvalidQuantity {
     TooLarge(String),
 }
 
+/// The reason why a quantity cannot be set: it is 0, and nothing works with that.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ZeroSetting {
+    /// A period without any length.
+    #[error("{0} must be longer than 0")]
+    Period(&'static str),
+    /// A size of nothing.
+    #[error("{0} must be more than 0")]
+    Size(&'static str),
+}
+
 /// The names of units and their factors, the smallest first.
 type Units = [(&'static str, u64)];
 
@@ -88,6 +99,23 @@ impl ByteSize {
     pub const fn bytes(self) -> u64 {
         self.0
     }
+
+    /// Returns whether the size is that of nothing.
+    pub const fn is_zero(self) -> bool {
+        self.0 == 0
+    }
+
+    /// Checks that the size is not 0. `setting` is the name of the setting that has it.
+    ///
+    /// # Errors
+    ///
+    /// [`ZeroSetting::Size`] if it is.
+    pub const fn refuse_zero(self, setting: &'static str) -> Result<(), ZeroSetting> {
+        if self.is_zero() {
+            return Err(ZeroSetting::Size(setting));
+        }
+        Ok(())
+    }
 }
 
 impl Period {
@@ -104,6 +132,23 @@ impl Period {
     /// Returns the period as the standard library's duration.
     pub const fn duration(self) -> Duration {
         Duration::from_millis(self.0)
+    }
+
+    /// Returns whether the period has no length.
+    pub const fn is_zero(self) -> bool {
+        self.0 == 0
+    }
+
+    /// Checks that the period has a length. `setting` is the name of the setting that has it.
+    ///
+    /// # Errors
+    ///
+    /// [`ZeroSetting::Period`] if it has none.
+    pub const fn refuse_zero(self, setting: &'static str) -> Result<(), ZeroSetting> {
+        if self.is_zero() {
+            return Err(ZeroSetting::Period(setting));
+        }
+        Ok(())
     }
 }
 
@@ -248,6 +293,23 @@ impl<'de> Deserialize<'de> for Period {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Fails if a setting of nothing passes, one of something does not, or the error does not name the setting.
+    #[test]
+    fn setting_of_zero_is_refused_by_name() {
+        let (size, period) = (ByteSize::from_bytes, Period::from_millis);
+        assert_eq!(size(1).refuse_zero("a.size"), Ok(()));
+        assert_eq!(period(1).refuse_zero("a.time"), Ok(()));
+        let text = |refused: Result<(), ZeroSetting>| refused.unwrap_err().to_string();
+        assert_eq!(
+            text(size(0).refuse_zero("a.size")),
+            "a.size must be more than 0"
+        );
+        assert_eq!(
+            text(period(0).refuse_zero("a.time")),
+            "a.time must be longer than 0"
+        );
+    }
 
     /// Fails if a size is read as another one, or is not printed in its shortest exact form.
     #[test]

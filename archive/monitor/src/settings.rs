@@ -1,5 +1,6 @@
 //! The settings of a monitor.
 
+use archive_daemon::settings::ZeroSetting;
 use archive_daemon::{DaemonSettings, Period};
 use archive_model::ReplicaId;
 use archive_rpc::RpcSettings;
@@ -73,8 +74,8 @@ const fn idle() -> Period {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidSettings {
     /// A limit of no time.
-    #[error("monitor.{0} must be longer than 0")]
-    Zero(&'static str),
+    #[error(transparent)]
+    Zero(#[from] ZeroSetting),
     /// A single late heartbeat would make a node silent.
     #[error(
         "monitor.silent_after ({silent_after}) must be at least twice monitor.heartbeat ({heartbeat})"
@@ -112,11 +113,9 @@ impl MonitorSettings {
             find,
             idle,
         } = *self;
-        for (name, period) in [("heartbeat", heartbeat), ("find", find), ("idle", idle)] {
-            if period.duration().is_zero() {
-                return Err(InvalidSettings::Zero(name));
-            }
-        }
+        heartbeat.refuse_zero("monitor.heartbeat")?;
+        find.refuse_zero("monitor.find")?;
+        idle.refuse_zero("monitor.idle")?;
         if silent_after.duration() < heartbeat.duration().saturating_mul(2) {
             return Err(InvalidSettings::SilentAfter {
                 silent_after,
@@ -182,11 +181,9 @@ mod tests {
     #[test]
     fn limits_that_make_no_sense_are_refused() {
         let check = |set: &[&str]| load::<Settings>(&sources(set)).unwrap().monitor.check();
-        for name in ["heartbeat", "find", "idle"] {
-            assert_eq!(
-                check(&[&format!("monitor.{name}=0 s")]),
-                Err(InvalidSettings::Zero(name))
-            );
+        for name in ["monitor.heartbeat", "monitor.find", "monitor.idle"] {
+            let zero = check(&[&format!("{name}=0 s")]);
+            assert_eq!(zero, Err(ZeroSetting::Period(name).into()));
         }
         let error = check(&["monitor.silent_after=1999 ms"])
             .unwrap_err()

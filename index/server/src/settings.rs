@@ -4,6 +4,7 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use archive_daemon::settings::ZeroSetting;
 use archive_daemon::{ByteSize, DaemonSettings, Period};
 use archive_model::NameList;
 use archive_rpc::RpcSettings;
@@ -90,8 +91,8 @@ const fn queries() -> NonZeroUsize {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidSettings {
     /// A pause of no time: failures would be tried again without end at full speed.
-    #[error("index.{0} must be longer than 0")]
-    Zero(&'static str),
+    #[error(transparent)]
+    Zero(#[from] ZeroSetting),
     /// More files than a job may name.
     #[error("index.files_per_job is {0}; a job may name {most} files at most", most = NameList::MOST)]
     Files(usize),
@@ -120,11 +121,8 @@ impl IndexSettings {
     ///
     /// Fails when a pause has no length, or a job would name too many files.
     pub fn check(&self) -> Result<(), InvalidSettings> {
-        for (name, period) in [("retry", self.retry), ("compare", self.compare)] {
-            if period.duration().is_zero() {
-                return Err(InvalidSettings::Zero(name));
-            }
-        }
+        self.retry.refuse_zero("index.retry")?;
+        self.compare.refuse_zero("index.compare")?;
         if self.files_per_job.get() > NameList::MOST {
             return Err(InvalidSettings::Files(self.files_per_job.get()));
         }
@@ -178,9 +176,9 @@ mod tests {
         let error = load::<Settings>(&sources(&["index.job=3"])).unwrap_err();
         assert!(error.to_string().contains("index.job"), "{error}");
         let check = |set: &str| load::<Settings>(&sources(&[set])).unwrap().index.check();
-        for name in ["retry", "compare"] {
-            let zero = check(&format!("index.{name}=0 s"));
-            assert_eq!(zero, Err(InvalidSettings::Zero(name)));
+        for name in ["index.retry", "index.compare"] {
+            let zero = check(&format!("{name}=0 s"));
+            assert_eq!(zero, Err(ZeroSetting::Period(name).into()));
         }
         let many = check("index.files_per_job=10001");
         assert_eq!(many, Err(InvalidSettings::Files(10_001)));

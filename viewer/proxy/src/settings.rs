@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
+use archive_daemon::settings::ZeroSetting;
 use archive_daemon::{ByteSize, Period};
 use serde::{Deserialize, Serialize};
 
@@ -48,8 +49,8 @@ pub struct ProxySettings {
 #[derive(Debug, thiserror::Error)]
 pub enum InvalidProxySettings {
     /// A limit of nothing.
-    #[error("proxy.{0} must be more than 0")]
-    Zero(&'static str),
+    #[error(transparent)]
+    Zero(#[from] ZeroSetting),
     /// The collection of the proxy is not one of `[[collection]]`.
     #[error(
         "proxy.collection is `{0}`, and there is no such collection; name one of [[collection]]"
@@ -87,17 +88,11 @@ impl ProxySettings {
     ///
     /// Fails with the first setting that cannot be used.
     pub fn check(&self) -> Result<(), InvalidProxySettings> {
-        for (name, is_zero) in [
-            ("longest_url", self.longest_url.bytes() == 0),
-            ("head_time", self.head_time.duration().is_zero()),
-            ("unread_time", self.unread_time.duration().is_zero()),
-            ("idle", self.idle.duration().is_zero()),
-            ("missing_bytes", self.missing_bytes.bytes() == 0),
-        ] {
-            if is_zero {
-                return Err(InvalidProxySettings::Zero(name));
-            }
-        }
+        self.longest_url.refuse_zero("proxy.longest_url")?;
+        self.head_time.refuse_zero("proxy.head_time")?;
+        self.unread_time.refuse_zero("proxy.unread_time")?;
+        self.idle.refuse_zero("proxy.idle")?;
+        self.missing_bytes.refuse_zero("proxy.missing_bytes")?;
         Ok(())
     }
 }
@@ -154,7 +149,9 @@ mod tests {
         idle.idle = Period::from_secs(0);
         assert!(matches!(
             idle.check(),
-            Err(InvalidProxySettings::Zero("idle"))
+            Err(InvalidProxySettings::Zero(ZeroSetting::Period(
+                "proxy.idle"
+            )))
         ));
         let mut missing = settings;
         missing.missing_bytes = ByteSize::from_bytes(0);

@@ -9,6 +9,7 @@ use std::net::SocketAddr;
 use std::num::{NonZeroU64, NonZeroUsize};
 use std::path::PathBuf;
 
+use archive_daemon::settings::ZeroSetting;
 use archive_daemon::{ByteSize, DaemonSettings, Period};
 use archive_rpc::RpcSettings;
 use serde::{Deserialize, Serialize};
@@ -172,8 +173,8 @@ pub struct NetworkSettings {
 #[derive(Debug, thiserror::Error)]
 pub enum InvalidSettings {
     /// A limit of nothing.
-    #[error("{0} must be more than 0")]
-    Zero(&'static str),
+    #[error(transparent)]
+    Zero(#[from] ZeroSetting),
     /// A certificate without its key, or the reverse.
     #[error("{0}.certificate and {0}.key belong together; set both, or neither")]
     HalfPair(&'static str),
@@ -380,23 +381,11 @@ impl Settings {
 
 impl ReplaySettings {
     fn check(&self) -> Result<(), InvalidSettings> {
-        for (name, amount) in [
-            ("replay.longest_url", self.longest_url.bytes()),
-            ("replay.largest_query", self.largest_query.bytes()),
-        ] {
-            if amount == 0 {
-                return Err(InvalidSettings::Zero(name));
-            }
-        }
-        for (name, period) in [
-            ("replay.head_time", self.head_time),
-            ("replay.answer_time", self.answer_time),
-            ("replay.unread_time", self.unread_time),
-        ] {
-            if period.duration().is_zero() {
-                return Err(InvalidSettings::Zero(name));
-            }
-        }
+        self.longest_url.refuse_zero("replay.longest_url")?;
+        self.largest_query.refuse_zero("replay.largest_query")?;
+        self.head_time.refuse_zero("replay.head_time")?;
+        self.answer_time.refuse_zero("replay.answer_time")?;
+        self.unread_time.refuse_zero("replay.unread_time")?;
         if self.certificate.is_some() != self.key.is_some() {
             return Err(InvalidSettings::HalfPair("replay"));
         }

@@ -69,7 +69,7 @@ impl Settings {
     ///
     /// [`InvalidSettings`] names the setting that cannot, and says what would be right.
     pub fn check(&self) -> Result<(), InvalidSettings> {
-        let is_zero = self.checksum_replica.idle.duration().is_zero();
+        let is_zero = self.checksum_replica.idle.is_zero();
         refuse_zero([("checksum_replica.idle", is_zero, SET_IDLE)])
     }
 }

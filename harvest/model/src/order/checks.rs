@@ -163,7 +163,7 @@ impl CrawlOrder {
             ("robots.validity", self.robots.validity),
             ("dns.validity", self.dns.validity),
         ] {
-            if period.duration().is_zero() {
+            if period.is_zero() {
                 return Err(InvalidOrder::at(
                     key,
                     "a time of zero leaves no time at all",
@@ -174,7 +174,7 @@ impl CrawlOrder {
             ("limits.max_head", limits.max_head),
             ("files.max_size", self.files.max_size),
         ] {
-            if size.bytes() == 0 {
+            if size.is_zero() {
                 return Err(InvalidOrder::at(
                     key,
                     "a size of zero leaves no room at all",

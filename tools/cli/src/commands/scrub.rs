@@ -93,7 +93,7 @@ pub(crate) struct Throttle {
 /// Reads a pause. One of no length is refused: it would be one of a day.
 fn pause(text: &str) -> Result<Period, String> {
     match text.parse::<Period>() {
-        Ok(period) if period.duration().is_zero() => {
+        Ok(period) if period.is_zero() => {
             Err("a pause has a length; to end one, use `holdfast scrub resume`".to_owned())
         }
         Ok(period) => Ok(period),
@@ -104,7 +104,7 @@ fn pause(text: &str) -> Result<Period, String> {
 /// Reads a rate. One of 0 is refused: it would be no limit.
 fn rate(text: &str) -> Result<ByteSize, String> {
     match text.strip_suffix("/s").unwrap_or(text).parse::<ByteSize>() {
-        Ok(rate) if rate.bytes() == 0 => {
+        Ok(rate) if rate.is_zero() => {
             Err("nothing would be read; to stop for a while, use `holdfast scrub pause`".to_owned())
         }
         Ok(rate) => Ok(rate),

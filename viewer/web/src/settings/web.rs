@@ -62,18 +62,10 @@ impl Default for WebSettings {
 
 impl WebSettings {
     pub(super) fn check(&self, replay: &ReplaySettings) -> Result<(), InvalidSettings> {
-        if self.longest_url.bytes() == 0 {
-            return Err(InvalidSettings::Zero("web.longest_url"));
-        }
-        for (name, period) in [
-            ("web.head_time", self.head_time),
-            ("web.answer_time", self.answer_time),
-            ("web.unread_time", self.unread_time),
-        ] {
-            if period.duration().is_zero() {
-                return Err(InvalidSettings::Zero(name));
-            }
-        }
+        self.longest_url.refuse_zero("web.longest_url")?;
+        self.head_time.refuse_zero("web.head_time")?;
+        self.answer_time.refuse_zero("web.answer_time")?;
+        self.unread_time.refuse_zero("web.unread_time")?;
         if self.certificate.is_some() != self.key.is_some() {
             return Err(InvalidSettings::HalfPair("web"));
         }

@@ -58,7 +58,7 @@ impl Export {
                 "--max-size makes several files; name them with -o PATH",
             ));
         }
-        if self.max_size.is_some_and(|size| size.bytes() == 0) {
+        if self.max_size.is_some_and(ByteSize::is_zero) {
             return Err(Failure::usage("--max-size must be more than 0"));
         }
         let (set, global) = match &self.set {
