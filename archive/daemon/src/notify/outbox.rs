@@ -7,6 +7,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
+use archive_model::Backoff;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
@@ -126,7 +127,7 @@ impl Outbox {
         stop: &CancellationToken,
         taken: impl Fn(&Message),
     ) {
-        let mut failures = 0_u32;
+        let mut backoff = Backoff::new(PAUSE, LONGEST_PAUSE);
         loop {
             let first = self.waiting().front().cloned();
             let Some(message) = first else {
@@ -145,17 +146,15 @@ impl Outbox {
                 () = stopped => return,
             };
             if outcome.is_taken {
-                failures = 0;
+                backoff.reset();
                 // The message may have been given up meanwhile.
                 self.waiting().retain(|waiting| waiting.id != message.id);
                 taken(&message);
                 continue;
             }
-            let pause = PAUSE.saturating_mul(2_u32.saturating_pow(failures));
-            failures = failures.saturating_add(1);
             tokio::select! {
                 () = stop.cancelled() => return,
-                () = clock.sleep(pause.min(LONGEST_PAUSE)) => {}
+                () = clock.sleep(backoff.next_pause()) => {}
             }
         }
     }
