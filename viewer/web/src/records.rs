@@ -7,6 +7,7 @@
 //!
 //! Not promised: that the payload is what its digest says. That is checked while it passes, and told.
 
+mod fed;
 mod outlet;
 mod read;
 
@@ -26,6 +27,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 use tokio::task::spawn_blocking;
 use viewer_replay::response::StoredMessage;
 
+pub(crate) use fed::FedReceiver;
 pub(crate) use outlet::{ClientOutlet, fill};
 use read::{ArchiveInput, BodyPiece, BodyRest, RecordOpening};
 
@@ -132,13 +134,9 @@ pub(crate) struct StreamedBody {
 
 /// The bytes of a body that are left, and the work that brings them. Dropping it ends that work.
 struct Pieces {
-    feed: Option<FeedTask>,
-    from: mpsc::Receiver<Result<BodyPiece, RecordError>>,
+    thread: FedReceiver<Result<BodyPiece, RecordError>>,
     _permit: OwnedSemaphorePermit,
 }
-
-/// The work that brings the bytes of a body. Dropping it ends it.
-pub(crate) type FeedTask = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 impl Records {
     /// Returns the records of `archive`; at most `most` are read at once, and a client may leave one unread for so long.
@@ -169,8 +167,7 @@ impl Records {
         let permit = self.turn().await?;
         let (to, from) = mpsc::channel(QUEUED);
         Ok(StoredRecord {
-            feed: Some(Box::pin(feed(Arc::clone(&self.archive), place.clone(), to))),
-            from,
+            pieces: FedReceiver::new(self.feed(place, to), from),
             _permit: permit,
         })
     }
@@ -180,33 +177,21 @@ impl Records {
         let permit = self.turn().await?;
         let (to_reader, input) = mpsc::channel(QUEUED);
         let (to_client, from) = mpsc::channel(QUEUED);
-        let (opened, mut opening) = oneshot::channel();
+        let (opened, opening) = oneshot::channel();
         let (plan, planned) = oneshot::channel();
-        let mut feed: FeedTask =
-            Box::pin(feed(Arc::clone(&self.archive), place.clone(), to_reader));
+        let mut thread = FedReceiver::new(self.feed(place, to_reader), from);
         let outlet = ClientOutlet::new(to_client, self.unread);
         let input = ArchiveInput::new(input);
         drop(spawn_blocking(move || {
             read::read(input, opened, planned, &outlet);
         }));
-        let mut is_fed = false;
-        let answer = tokio::select! {
-            biased;
-            answer = &mut opening => answer,
-            () = &mut feed => {
-                is_fed = true;
-                opening.await
-            }
-        };
-        // The thread ends without an answer only with the runtime.
-        let opening = answer.map_err(|_gone| RecordError::Stopped)??;
         let RecordOpening {
             kind,
             header,
             message,
             prefix,
             rest,
-        } = opening;
+        } = thread.first_answer(opening).await?;
         let body = match rest {
             BodyRest::Nothing { verdict, fault } => RecordBody::Whole(WholeBody {
                 bytes: prefix,
@@ -218,9 +203,7 @@ impl Records {
                 length,
                 plan,
                 pieces: Pieces {
-                    // A feed that has ended cannot be asked again.
-                    feed: (!is_fed).then_some(feed),
-                    from,
+                    thread,
                     _permit: permit,
                 },
             }),
@@ -232,12 +215,19 @@ impl Records {
             body,
         })
     }
+
+    fn feed(
+        &self,
+        place: &RecordPlace,
+        to: mpsc::Sender<Result<Bytes, ClientError>>,
+    ) -> impl Future<Output = ()> + Send + use<> {
+        feed(Arc::clone(&self.archive), place.clone(), to)
+    }
 }
 
 /// A record as it is archived, on its way to a client.
 pub(crate) struct StoredRecord {
-    feed: Option<FeedTask>,
-    from: mpsc::Receiver<Result<Bytes, ClientError>>,
+    pieces: FedReceiver<Result<Bytes, ClientError>>,
     _permit: OwnedSemaphorePermit,
 }
 
@@ -248,12 +238,7 @@ impl Stream for StoredRecord {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Bytes, ClientError>>> {
-        if let Some(feed) = &mut self.feed
-            && feed.as_mut().poll(cx).is_ready()
-        {
-            self.feed = None;
-        }
-        self.from.poll_recv(cx)
+        self.pieces.poll_next_piece(cx)
     }
 }
 
@@ -349,7 +334,7 @@ impl BodySlice {
         let Some(pieces) = &mut self.left else {
             return Poll::Ready(None);
         };
-        let piece = ready!(pieces.poll_piece(cx));
+        let piece = ready!(pieces.thread.poll_next_piece(cx));
         match piece {
             Some(Ok(BodyPiece::Bytes(bytes))) => Poll::Ready(Some(Ok(bytes))),
             Some(Ok(BodyPiece::End(verdict))) => {
@@ -378,17 +363,6 @@ impl Stream for BodySlice {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Bytes, RecordError>>> {
         self.poll_bytes(cx)
-    }
-}
-
-impl Pieces {
-    fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<BodyPiece, RecordError>>> {
-        if let Some(feed) = &mut self.feed
-            && feed.as_mut().poll(cx).is_ready()
-        {
-            self.feed = None;
-        }
-        self.from.poll_recv(cx)
     }
 }
 

@@ -26,7 +26,7 @@ use viewer_replay::rewrite::{
     style_sheet,
 };
 
-use crate::records::{BodySlice, ClientOutlet, FeedTask, PayloadVerdict, RecordError, fill};
+use crate::records::{BodySlice, ClientOutlet, FedReceiver, PayloadVerdict, RecordError, fill};
 
 /// The script that stands first in a framed page.
 const FIRST: &str = concat!(
@@ -92,8 +92,7 @@ pub(super) struct DocumentStart {
 
 /// A document as it leaves the thread. Dropping it ends the work.
 pub(super) struct DocumentBody {
-    feed: Option<FeedTask>,
-    from: mpsc::Receiver<Result<Bytes, RecordError>>,
+    thread: FedReceiver<Result<Bytes, RecordError>>,
     verdict: Option<oneshot::Receiver<Option<PayloadVerdict>>>,
     /// The worth of the digest, once the whole body was read.
     pub(super) known_verdict: Option<PayloadVerdict>,
@@ -114,9 +113,9 @@ pub(super) async fn begin(
 ) -> Result<(DocumentStart, DocumentBody), RecordError> {
     let (to_thread, input) = mpsc::channel(QUEUED);
     let (to_client, from) = mpsc::channel(QUEUED);
-    let (started, mut starting) = oneshot::channel();
+    let (started, starting) = oneshot::channel();
     let (judged, verdict) = oneshot::channel();
-    let mut feed: FeedTask = Box::pin(feed(slice, to_thread));
+    let mut thread = FedReceiver::new(feed(slice, to_thread), from);
     drop(spawn_blocking(move || {
         let mut input = StoredReader {
             from: input,
@@ -137,19 +136,9 @@ pub(super) async fn begin(
             }
         }
     }));
-    let started = tokio::select! {
-        biased;
-        started = &mut starting => started,
-        () = &mut feed => {
-            // All stored bytes have been handed over.
-            feed = Box::pin(std::future::ready(()));
-            starting.await
-        }
-    };
-    let start = started.map_err(|_gone| RecordError::Stopped)??;
+    let start = thread.first_answer(starting).await?;
     let body = DocumentBody {
-        feed: Some(feed),
-        from,
+        thread,
         verdict: Some(verdict),
         known_verdict: None,
     };
@@ -388,12 +377,7 @@ impl Stream for DocumentBody {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Bytes, RecordError>>> {
-        if let Some(feed) = &mut self.feed
-            && feed.as_mut().poll(cx).is_ready()
-        {
-            self.feed = None;
-        }
-        let next = self.from.poll_recv(cx);
+        let next = self.thread.poll_next_piece(cx);
         if let Poll::Ready(None) = &next
             && let Some(mut verdict) = self.verdict.take()
         {
