@@ -49,15 +49,17 @@ impl Replicas {
         node: &NodeId,
         after: String,
     ) -> Result<Admissions, CallError> {
-        let mut client = self.live_node_client(replica, node).await?;
         let request = wire::FilesRequest {
             after,
             only_findings: false,
             on_disk: false,
         };
+        let listed = self.call_live(replica, node, request, |mut client, request| async move {
+            client.admissions(request).await
+        });
         Ok(Admissions {
             replica: replica.clone(),
-            stream: client.admissions(request).await?.into_inner(),
+            stream: listed.await?,
             count: None,
         })
     }

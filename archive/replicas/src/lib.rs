@@ -7,7 +7,10 @@
 //!
 //! The rooms in reading order:
 //!
-//! - `members` (which nodes and volumes belong to which replica), `settings` (of one replica), `nodes` (their states);
+//! - `settings` (of one replica), `dialer` (connections, and who answers there), `members` (which nodes and volumes belong to
+//!   which replica);
+//! - `view` (the last answers of the monitors), `nodes` (the states of the nodes, out of the view or asked for), `watch` (the
+//!   worker that asks once a second);
 //! - `copies` (where a file is, its bytes, and a second read of them), `listing` (all that a replica has), `page` (a part
 //!   of a long answer);
 //! - `upload` (bytes into a node), `mend` (groups replaced in place), `people` (copies moved into attics, restored, adopted);
@@ -19,6 +22,7 @@
 
 mod admissions;
 mod copies;
+mod dialer;
 mod listing;
 mod members;
 mod mend;
@@ -28,20 +32,19 @@ mod people;
 mod removals;
 mod settings;
 mod upload;
+mod view;
+mod watch;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
+use archive_daemon::Clock;
 use archive_ledger::standing::{Now, View};
 use archive_model::{
     FileName, Gap, NodeId, NodeState, ReplicaId, ReplicaKind, StoreFailure, UploadId, VolumeId,
     VolumeKey,
 };
-use archive_rpc::{
-    CallError, ConnectError, Credentials, Expected, Grant, InvalidMessage, Kind, Limits, Role,
-    connect_lazy,
-};
+use archive_rpc::{CallError, ConnectError, InvalidMessage, Kind};
 use proto_archive::wire::node_client::NodeClient;
 use proto_archive::wire::replica_client::ReplicaClient;
 use proto_archive::{convert as fields, wire};
@@ -49,6 +52,7 @@ use tonic::transport::Channel;
 
 pub use admissions::Admissions;
 pub use copies::{Located, ReadSegments, Segment, Verified, VerifiedCopy, admitted};
+pub use dialer::Dialer;
 pub use listing::ListedCopies;
 use members::Members;
 pub use mend::{MendOrder, Mended, Mending};
@@ -56,28 +60,23 @@ pub use page::Page;
 pub use people::{Cause, ListedAttic, unreported, volumes_in_service};
 pub use settings::ReplicaSettings;
 pub use upload::{ChosenNode, Opened, Upload};
-
-/// The time in which a monitor must report the states of its nodes: it knows them without asking.
-const STATE: Duration = Duration::from_secs(5);
-
-/// The address where a node was dialled, and the channel to it.
-type Dialled = (String, NodeClient<Channel>);
+use view::NodeView;
+pub use view::{MonitorAnswer, Silence};
+pub use watch::NodeWatch;
 
 /// The replicas of the archive, as the repository calls them.
 #[derive(Debug)]
 pub struct Replicas {
     monitors: BTreeMap<ReplicaId, ReplicaClient<Channel>>,
-    credentials: Credentials,
-    limits: Limits,
-    /// The connections by replica and id: two replicas may each have a node of one name, and each is asked for its own copies.
-    nodes: Mutex<BTreeMap<(ReplicaId, NodeId), Dialled>>,
-    /// Nodes that were silent when their monitor was last asked.
-    silent: Mutex<BTreeMap<ReplicaId, BTreeSet<NodeId>>>,
+    dialer: Dialer,
+    /// The last answers of the monitors.
+    view: NodeView,
     /// The nodes, and the volumes with copies, of each replica: each monitor is told with every question about its state.
     members: Mutex<Members>,
     reinstating: Mutex<Option<VolumeKey>>,
     /// The parts out of service, which are neither asked nor heard.
     standing: View,
+    clock: Clock,
 }
 
 impl Replicas {
@@ -87,17 +86,13 @@ impl Replicas {
     /// [`ConnectError`] if the address of a monitor is invalid.
     pub fn new(
         replicas: &[ReplicaSettings],
-        credentials: Credentials,
-        limits: Limits,
+        dialer: Dialer,
         standing: View,
+        clock: Clock,
     ) -> Result<Self, ConnectError> {
-        // A caller that does not read must not delay the answers of others.
-        let limits = limits.with_independent_streams();
         let mut monitors = BTreeMap::new();
         for replica in replicas {
-            let expected = expected(Role::Monitor, replica.id.as_str())?;
-            let channel = connect_lazy(&replica.monitor, &credentials, &expected, &limits)?;
-            monitors.insert(replica.id.clone(), ReplicaClient::new(channel));
+            monitors.insert(replica.id.clone(), dialer.monitor(replica)?);
         }
         let is_checksum = |one: &&ReplicaSettings| one.kind == ReplicaKind::Checksum;
         let checksum = replicas.iter().filter(is_checksum);
@@ -107,13 +102,12 @@ impl Replicas {
         };
         Ok(Self {
             monitors,
-            credentials,
-            limits,
-            nodes: Mutex::default(),
-            silent: Mutex::default(),
+            dialer,
+            view: NodeView::default(),
             members: Mutex::new(members),
             reinstating: Mutex::default(),
             standing,
+            clock,
         })
     }
 
@@ -135,31 +129,7 @@ impl Replicas {
     /// # Errors
     /// `Unavailable` if the reported address is invalid.
     pub fn batch_channel(&self, state: &NodeState) -> Result<Channel, CallError> {
-        let limits = self.limits.with_small_messages();
-        self.dial(&state.node, &state.endpoint, &limits)
-    }
-
-    fn dial(&self, node: &NodeId, endpoint: &str, limits: &Limits) -> Result<Channel, CallError> {
-        expected(Role::Node, node.as_str())
-            .and_then(|expected| connect_lazy(endpoint, &self.credentials, &expected, limits))
-            .map_err(|error| Kind::Unavailable.error(error.to_string()))
-    }
-
-    fn node(
-        &self,
-        replica: &ReplicaId,
-        node: &NodeId,
-        endpoint: &str,
-    ) -> Result<NodeClient<Channel>, CallError> {
-        let mut nodes = self.nodes.lock().unwrap_or_else(PoisonError::into_inner);
-        let key = (replica.clone(), node.clone());
-        if let Some((_, client)) = nodes.get(&key).filter(|(known, _)| known == endpoint) {
-            return Ok(client.clone());
-        }
-        let channel = self.dial(node, endpoint, &self.limits)?;
-        let client = NodeClient::new(channel).max_decoding_message_size(16 << 20);
-        nodes.insert(key, (endpoint.to_owned(), client.clone()));
-        Ok(client)
+        self.dialer.batch_channel(state)
     }
 
     /// Returns a client for a node of the replica at its present address. Errors of its calls go through [`Replicas::failed`].
@@ -168,13 +138,7 @@ impl Replicas {
         replica: &ReplicaId,
         node: &NodeId,
     ) -> Result<NodeClient<Channel>, CallError> {
-        let known = self
-            .nodes
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .get(&(replica.clone(), node.clone()))
-            .map(|(_, client)| client.clone());
-        if let Some(client) = known {
+        if let Some(client) = self.dialer.dialled(replica, node) {
             return Ok(client);
         }
         let nodes = self.state(replica).await?;
@@ -182,7 +146,8 @@ impl Replicas {
             .iter()
             .find(|state| state.node == *node && !state.endpoint.is_empty());
         let silent = || Kind::Unavailable.error(format!("node {node} is silent"));
-        self.node(replica, node, &found.ok_or_else(silent)?.endpoint)
+        let endpoint = &found.ok_or_else(silent)?.endpoint;
+        self.dialer.node(replica, node, endpoint)
     }
 
     /// Notes that a call to a node failed, and returns the error. The node may have moved: its address is asked for
@@ -198,10 +163,8 @@ impl Replicas {
             error.kind,
             Kind::Unavailable | Kind::TimedOut | Kind::Refused | Kind::Internal
         ) {
-            self.nodes
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .remove(&(replica.clone(), node.clone()));
+            self.dialer.forget(replica, node);
+            self.view.changed(replica);
         }
         error
     }
@@ -232,7 +195,7 @@ impl Replicas {
         // name it.
         self.add_members(replica, [&node]);
         Ok(ChosenNode {
-            client: self.node(replica, &node, &placed.endpoint)?,
+            client: self.dialer.node(replica, &node, &placed.endpoint)?,
             node,
         })
     }
@@ -242,6 +205,7 @@ impl Replicas {
         self.lock_members()
             .nodes
             .insert(replica.clone(), nodes.into_iter().collect());
+        self.view.changed(replica);
     }
 
     /// Adds nodes to a replica, once its nodes were set. Retired ones do not count.
@@ -250,98 +214,31 @@ impl Replicas {
         replica: &ReplicaId,
         nodes: impl IntoIterator<Item = &'a NodeId>,
     ) {
-        if let Some(members) = self.lock_members().nodes.get_mut(replica) {
-            members.extend(nodes.into_iter().cloned());
+        let mut members = self.lock_members();
+        let Some(known) = members.nodes.get_mut(replica) else {
+            return;
+        };
+        let before = known.len();
+        known.extend(nodes.into_iter().cloned());
+        if known.len() > before {
+            self.view.changed(replica);
         }
     }
 
     /// Sets the volumes with copies, of all replicas.
     pub fn set_volumes(&self, volumes: BTreeSet<VolumeKey>) {
-        self.lock_members().volumes = volumes;
+        let mut members = self.lock_members();
+        if members.volumes != volumes {
+            members.volumes = volumes;
+            for replica in self.monitors.keys() {
+                self.view.changed(replica);
+            }
+        }
     }
 
     fn lock_members(&self) -> MutexGuard<'_, Members> {
         self.members.lock().unwrap_or_else(PoisonError::into_inner)
     }
-
-    /// Returns the nodes of a replica, as its monitor sees them. The monitor is told which nodes to miss.
-    pub async fn state(&self, replica: &ReplicaId) -> Result<Vec<NodeState>, CallError> {
-        Ok(self.marked(replica, self.heard(replica).await?))
-    }
-
-    /// Returns the nodes of a replica in their own words, without the marks of [`Replicas::marked`].
-    pub async fn heard(&self, replica: &ReplicaId) -> Result<Vec<NodeState>, CallError> {
-        let (members, volumes) = {
-            let members = self.lock_members();
-            let volumes = members.volumes.iter();
-            let volumes = volumes.filter(|key| key.replica == *replica);
-            let volumes: Vec<_> = volumes.cloned().collect();
-            (members.nodes.get(replica).cloned(), volumes)
-        };
-        let unknown =
-            || Kind::Unavailable.error(format!("the nodes of replica {replica} are not read yet"));
-        let now = self.standing.now();
-        let volumes = known_volumes(volumes.iter().filter(|key| !now.volumes.contains_key(*key)));
-        let in_service = |node: &&NodeId| !now.is_retired_node(replica, node);
-        let known = members.ok_or_else(unknown)?;
-        let known = known.iter().filter(in_service);
-        let known = known.map(NodeId::to_string).collect();
-        let retired = now.retired_nodes(replica);
-        let retired = retired.iter().map(NodeId::to_string).collect();
-        let request = wire::ReplicaStateRequest {
-            known,
-            retired,
-            volumes,
-        };
-        let mut monitor = self.monitor(replica)?;
-        let answer = tokio::time::timeout(STATE, monitor.replica_state(request)).await;
-        let late = |_elapsed| {
-            Kind::TimedOut.error(format!(
-                "the monitor of replica {replica} did not answer within {STATE:?}; see that it is running"
-            ))
-        };
-        let nodes = answer.map_err(late)??.into_inner().nodes.into_iter();
-        let nodes: Vec<NodeState> = nodes.map(fields::node_state).collect::<Result<_, _>>()?;
-        let silent = nodes.iter().filter(|node| !node.alive);
-        let silent = silent.map(|node| node.node.clone()).collect();
-        self.lock_silent().insert(replica.clone(), silent);
-        Ok(nodes)
-    }
-
-    /// Returns whether a node was silent when its monitor was last asked, which is about every second.
-    pub fn is_silent(&self, replica: &ReplicaId, node: &NodeId) -> bool {
-        let silent = self.lock_silent();
-        silent
-            .get(replica)
-            .is_some_and(|nodes| nodes.contains(node))
-    }
-
-    fn lock_silent(&self) -> MutexGuard<'_, BTreeMap<ReplicaId, BTreeSet<NodeId>>> {
-        self.silent.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// Groups volumes by their nodes; both ascend.
-fn known_volumes<'a>(volumes: impl Iterator<Item = &'a VolumeKey>) -> Vec<wire::KnownVolumes> {
-    let mut known: Vec<wire::KnownVolumes> = Vec::new();
-    for VolumeKey { node, volume, .. } in volumes {
-        let volume = volume.to_string();
-        match known.last_mut() {
-            Some(last) if last.node == node.as_str() => last.volumes.push(volume),
-            _ => known.push(wire::KnownVolumes {
-                node: node.to_string(),
-                volumes: vec![volume],
-            }),
-        }
-    }
-    known
-}
-
-/// Returns the identity that must answer. A name that no certificate can have is refused, so that no other one answers.
-fn expected(role: Role, name: &str) -> Result<Expected, ConnectError> {
-    Grant::new(role, name)
-        .map(|grant| Expected::named(&grant))
-        .map_err(|error| ConnectError::Address(error.to_string()))
 }
 
 /// Returns whether a volume of the replica is out of service: its copies do not count, and are not missed.
@@ -389,12 +286,14 @@ pub fn failure(error: &CallError, doing: &str) -> StoreFailure {
 
 #[cfg(test)]
 mod tests {
+    use archive_rpc::Limits;
     use archive_rpc::testing::TestAuthority;
 
     use super::*;
 
-    fn credentials() -> Credentials {
-        TestAuthority::new().credentials(&["repository/kb"])
+    fn dialer() -> Dialer {
+        let credentials = TestAuthority::new().credentials(&["repository/kb"]);
+        Dialer::new(credentials, Limits::default())
     }
 
     /// Fails if a call to a node of one replica goes to the node of the same name in another, because that was dialled first.
@@ -405,9 +304,8 @@ mod tests {
             ReplicaId::new("two").unwrap(),
         );
         let node = NodeId::new("n-1").unwrap();
-        let replicas =
-            Replicas::new(&[], credentials(), Limits::default(), View::default()).unwrap();
-        replicas.node(&one, &node, "127.0.0.1:1").unwrap();
+        let replicas = Replicas::new(&[], dialer(), View::default(), Clock::system()).unwrap();
+        replicas.dialer.node(&one, &node, "127.0.0.1:1").unwrap();
         assert!(replicas.node_client(&one, &node).await.is_ok());
         let error = replicas.node_client(&two, &node).await.unwrap_err();
         assert_eq!(error.kind, Kind::Unavailable, "{error}");

@@ -15,8 +15,8 @@ use archive_model::{
 use archive_rpc::{CallError, InvalidMessage, Kind};
 use proto_archive::wire::node_client::NodeClient;
 use proto_archive::{convert as fields, wire};
-use tonic::Streaming;
 use tonic::transport::Channel;
+use tonic::{Response, Status, Streaming};
 
 use super::{Page, Replicas, gaps_within, is_given_up};
 
@@ -53,22 +53,81 @@ pub(super) fn mark_retired(now: &Now, replica: &ReplicaId, node: &mut NodeState)
 }
 
 impl Replicas {
-    /// Returns a client of a node that is alive, at the address that its monitor reports. Calls that change something
-    /// use this client; reads use [`Replicas::node_client`], which may be of a node that is gone.
-    pub(crate) async fn live_node_client(
+    /// Calls a node that is alive. Calls that change something are made this way; reads use [`Replicas::node_client`],
+    /// which may be of a node that is gone.
+    ///
+    /// The address is the one in the last answer of the monitor while that is fresh. If the node cannot be reached
+    /// there, it may have moved: the monitor is asked, and the call is made once more if it reports another address.
+    pub(crate) async fn call_live<M: Clone, T, C>(
         &self,
         replica: &ReplicaId,
         node: &NodeId,
-    ) -> Result<NodeClient<Channel>, CallError> {
-        let nodes = self.state(replica).await?;
+        request: M,
+        call: impl Fn(NodeClient<Channel>, M) -> C,
+    ) -> Result<T, CallError>
+    where
+        C: Future<Output = Result<Response<T>, Status>>,
+    {
+        let mut unreachable = None;
+        if let Some(nodes) = self.fresh(replica)
+            && let Some(endpoint) = self.live_endpoint(replica, node, &nodes)
+        {
+            let client = self.dialer.node(replica, node, &endpoint)?;
+            match call(client, request.clone()).await {
+                Ok(answer) => return Ok(answer.into_inner()),
+                Err(error) => {
+                    let error = self.failed(replica, node, error);
+                    if error.kind != Kind::Unavailable {
+                        return Err(error);
+                    }
+                    unreachable = Some((endpoint, error));
+                }
+            }
+        }
+        let nodes = self.ask(replica).await?;
         let silent =
             || Kind::Unavailable.error(format!("node {node} of replica {replica} is silent"));
-        let found = nodes
-            .iter()
-            .find(|state| state.node == *node && state.alive)
-            .filter(|state| !state.endpoint.is_empty())
-            .ok_or_else(silent)?;
-        self.node(replica, node, &found.endpoint)
+        let endpoint = self.live_endpoint(replica, node, &nodes);
+        let endpoint = endpoint.ok_or_else(silent)?;
+        if let Some((tried, error)) = unreachable
+            && tried == endpoint
+        {
+            return Err(error);
+        }
+        let client = self.dialer.node(replica, node, &endpoint)?;
+        let answer = call(client, request).await;
+        let answer = answer.map_err(|error| self.failed(replica, node, error))?;
+        Ok(answer.into_inner())
+    }
+
+    /// Returns the address of a node, if it is alive according to an answer of its monitor.
+    fn live_endpoint(
+        &self,
+        replica: &ReplicaId,
+        node: &NodeId,
+        heard: &[NodeState],
+    ) -> Option<String> {
+        let nodes = self.marked(replica, heard.to_vec());
+        let found = nodes.into_iter().find(|one| one.node == *node && one.alive);
+        found
+            .map(|node| node.endpoint)
+            .filter(|endpoint| !endpoint.is_empty())
+    }
+
+    /// Gives a node that is alive an order that changes its state, which is asked for anew afterwards.
+    async fn order_live<M: Clone, T, C>(
+        &self,
+        replica: &ReplicaId,
+        node: &NodeId,
+        order: M,
+        call: impl Fn(NodeClient<Channel>, M) -> C,
+    ) -> Result<T, CallError>
+    where
+        C: Future<Output = Result<Response<T>, Status>>,
+    {
+        let answer = self.call_live(replica, node, order, call).await;
+        self.view.changed(replica);
+        answer
     }
 
     /// Moves the copy on a volume into the attic there.
@@ -87,9 +146,11 @@ impl Replicas {
             why: cause.why.clone(),
             approval: cause.approval.clone().map(fields::approval_message),
         };
-        let mut client = self.live_node_client(&volume.replica, &volume.node).await?;
-        let item = client.put_aside(request).await?.into_inner();
-        Ok(fields::attic_item(&volume.replica, item)?)
+        let VolumeKey { replica, node, .. } = volume;
+        let put = self.call_live(replica, node, request, |mut client, request| async move {
+            client.put_aside(request).await
+        });
+        Ok(fields::attic_item(replica, put.await?)?)
     }
 
     /// Restores a file from an attic.
@@ -100,9 +161,11 @@ impl Replicas {
         id: &str,
         cause: &Cause,
     ) -> Result<FileCopy, CallError> {
-        let mut client = self.live_node_client(replica, node).await?;
-        let entry = client.restore_item(attic_ref(volume, id, cause)).await?;
-        Ok(fields::file_copy(entry.get_ref())?)
+        let item = attic_ref(volume, id, cause);
+        let restored = self.call_live(replica, node, item, |mut client, item| async move {
+            client.restore_item(item).await
+        });
+        Ok(fields::file_copy(&restored.await?)?)
     }
 
     /// Destroys an item of an attic; returns its size in bytes.
@@ -112,13 +175,15 @@ impl Replicas {
         checksum: Option<&Root>,
         cause: &Cause,
     ) -> Result<u64, CallError> {
-        let mut client = self.live_node_client(&place.replica, &place.node).await?;
         let item = wire::AtticRef {
             checksum: checksum.map(fields::root_bytes).unwrap_or_default(),
             ..attic_ref(&place.volume, &place.id, cause)
         };
-        let purged = client.purge(item).await?;
-        Ok(purged.into_inner().bytes)
+        let AtticPlace { replica, node, .. } = place;
+        let purged = self.call_live(replica, node, item, |mut client, item| async move {
+            client.purge(item).await
+        });
+        Ok(purged.await?.bytes)
     }
 
     /// Returns the item at a place of an attic, or `None` if there is no such item.
@@ -149,8 +214,11 @@ impl Replicas {
             volume: volume.volume.to_string(),
             admission: admission.to_owned(),
         };
-        let mut client = self.live_node_client(&volume.replica, &volume.node).await?;
-        Ok(fields::file_copy(client.adopt(request).await?.get_ref())?)
+        let VolumeKey { replica, node, .. } = volume;
+        let adopted = self.call_live(replica, node, request, |mut client, request| async move {
+            client.adopt(request).await
+        });
+        Ok(fields::file_copy(&adopted.await?)?)
     }
 
     /// Lists the attics of a node, or the items of one file if a name is given.
@@ -163,10 +231,12 @@ impl Replicas {
         let request = wire::AtticRequest {
             name: fields::or_empty(name),
         };
-        let mut client = self.live_node_client(replica, node).await?;
+        let listed = self.call_live(replica, node, request, |mut client, request| async move {
+            client.attic(request).await
+        });
         Ok(ListedAttic {
             replica: replica.clone(),
-            messages: client.attic(request).await?.into_inner(),
+            messages: listed.await?,
         })
     }
 
@@ -209,9 +279,11 @@ impl Replicas {
         node: &NodeId,
         order: DiskOrder,
     ) -> Result<NodeState, CallError> {
-        let mut client = self.live_node_client(replica, node).await?;
-        let status = client.set_volume(fields::disk_order_message(order)).await?;
-        Ok(fields::node_state(status.into_inner())?)
+        let order = fields::disk_order_message(order);
+        let ordered = self.order_live(replica, node, order, |mut client, order| async move {
+            client.set_volume(order).await
+        });
+        Ok(fields::node_state(ordered.await?)?)
     }
 
     /// Sets the mode of a node. Returns its state afterwards.
@@ -222,9 +294,11 @@ impl Replicas {
         mode: Mode,
     ) -> Result<NodeState, CallError> {
         let mode = fields::wire_mode(mode).into();
-        let mut client = self.live_node_client(replica, node).await?;
-        let status = client.set_mode(wire::SetModeRequest { mode }).await?;
-        Ok(fields::node_state(status.into_inner())?)
+        let order = wire::SetModeRequest { mode };
+        let ordered = self.order_live(replica, node, order, |mut client, order| async move {
+            client.set_mode(order).await
+        });
+        Ok(fields::node_state(ordered.await?)?)
     }
 }
 

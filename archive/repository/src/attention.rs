@@ -11,9 +11,9 @@ use std::time::Duration;
 use archive_daemon::notify::incident::Wrong;
 use archive_daemon::{Notifier, Step, Worker, WorkerError};
 use archive_model::{NodeState, ReplicaId};
+use archive_replicas::Silence;
 use jiff::Timestamp;
 
-use crate::node_watch::Silence;
 use crate::preserver::Preserver;
 
 /// The time between two looks at the replicas.
@@ -113,7 +113,7 @@ impl Attention {
             // A retired replica has no incidents.
             return ReplicaIncidents::default();
         }
-        let seen = self.own.nodes.nodes_in_service(replica);
+        let seen = self.own.calls.replicas.last_in_service(replica);
         known(replica, seen, self.own.calls.clock.now())
     }
 }

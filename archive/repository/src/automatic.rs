@@ -80,7 +80,7 @@ impl Automatic {
     async fn watch(&mut self) -> Result<(), CallError> {
         for spec in self.own.in_service() {
             let replica = &spec.id;
-            let Some(Ok(nodes)) = self.own.nodes.nodes_in_service(replica) else {
+            let Some(Ok(nodes)) = self.own.calls.replicas.last_in_service(replica) else {
                 continue;
             };
             self.show_oldest(replica, &nodes);

@@ -87,7 +87,7 @@ impl Drain {
             if spec.kind != ReplicaKind::Bitarchive {
                 continue;
             }
-            let Some(Ok(nodes)) = hands.own.nodes.nodes(&spec.id) else {
+            let Some(Ok(nodes)) = hands.own.calls.replicas.last_nodes(&spec.id) else {
                 continue;
             };
             let known: Vec<Source> = hands.now().draining.keys().cloned().collect();

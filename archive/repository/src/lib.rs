@@ -9,8 +9,7 @@
 //! The rooms in reading order, from those that use no other one to the doors:
 //!
 //! - `tables` (the way to the ledger from where nothing may block);
-//! - who is there: `node_watch` (how the nodes of each replica are), `membership` (which nodes and volumes it has),
-//!   `attention` (what operators are told of them);
+//! - who is there: `membership` (which nodes and volumes each replica has), `attention` (what operators are told of them);
 //! - keeping: `preserver` (a look at one name), `checking` (a whole replica), `mending` (a repair), `automatic` and `schedule`
 //!   (both without a person), `incidents` and `alarm` (incidents of files, for operators);
 //! - people: `people` (their acts), `drain` (out of a volume or node), `bootstrap` (into a new replica);
@@ -28,7 +27,6 @@ mod incidents;
 mod membership;
 mod mending;
 mod metrics;
-mod node_watch;
 mod people;
 mod preserver;
 pub mod restore;

@@ -17,7 +17,6 @@ use archive_ledger::standing::{Now, Standing};
 use archive_model::{NodeId, NodeState, ReplicaId, VolumeKey};
 use archive_replicas::{Replicas, unreported, volumes_in_service};
 
-use crate::node_watch::NodeView;
 use crate::settings::ReplicaSettings;
 
 /// The time between two looks at the answers of the monitors.
@@ -29,7 +28,6 @@ const LOOK: Duration = Duration::from_mins(10);
 /// The worker that tells every monitor its nodes, and learns of new ones.
 pub(crate) struct Membership {
     admin: Admin,
-    nodes: NodeView,
     replicas: Arc<Replicas>,
     standing: Arc<Standing>,
     ids: Vec<ReplicaId>,
@@ -60,14 +58,13 @@ pub(crate) fn left_out(
 impl Membership {
     pub(crate) fn new(
         admin: Admin,
-        (replicas, nodes): (Arc<Replicas>, NodeView),
+        replicas: Arc<Replicas>,
         standing: Arc<Standing>,
         settings: &[ReplicaSettings],
         clock: Clock,
     ) -> Self {
         Self {
             admin,
-            nodes,
             replicas,
             standing,
             ids: settings.iter().map(|replica| replica.id.clone()).collect(),
@@ -109,7 +106,7 @@ impl Membership {
         if let Some(known) = self.known.get(replica) {
             self.replicas.add_members(replica, known);
         }
-        let Some(Ok(heard)) = self.nodes.heard(replica) else {
+        let Some(Ok(heard)) = self.replicas.last_heard(replica) else {
             return Ok(());
         };
         self.tell_retired(replica, &heard).await;

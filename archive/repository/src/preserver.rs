@@ -33,7 +33,6 @@ use archive_stores::limits;
 use archive_stores::mail::Mail;
 
 use crate::metrics::Instruments;
-use crate::node_watch::NodeView;
 use crate::settings::ReplicaSettings;
 use crate::tables::{file_look, file_row, with_tables};
 
@@ -52,7 +51,6 @@ pub(crate) struct Preserver {
     pub(crate) admin: Admin,
     pub(crate) anomalies: Arc<Anomalies>,
     pub(crate) calls: ReplicaCalls,
-    pub(crate) nodes: NodeView,
     pub(crate) assembler: Assembler,
     pub(crate) specs: Arc<Vec<ReplicaSettings>>,
     /// The parts out of service, which are neither asked nor missed.

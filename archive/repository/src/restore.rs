@@ -27,7 +27,7 @@ use archive_ledger::restore::{
 use archive_ledger::standing::View;
 use archive_model::{FileName, Gap, NodeId, NodeState, ReplicaId};
 use archive_proof::TrustFile;
-use archive_replicas::{Admissions, Replicas};
+use archive_replicas::{Admissions, Dialer, Replicas};
 use archive_rpc::{CallError, Limits};
 use tokio::runtime::Handle;
 use tokio::task::spawn_blocking;
@@ -114,12 +114,8 @@ impl Work {
         let trust = trust_file(&own.trust)?;
         let credentials = settings.rpc.credentials(clock.now().into());
         let credentials = credentials.map_err(|error| said(&error))?;
-        let replicas = Replicas::new(
-            &settings.replicas,
-            credentials,
-            Limits::default(),
-            View::default(),
-        );
+        let dialer = Dialer::new(credentials, Limits::default());
+        let replicas = Replicas::new(&settings.replicas, dialer, View::default(), clock.clone());
         let replicas = Arc::new(replicas.map_err(|error| said(&error))?);
         Ok(Self {
             settings: settings.clone(),

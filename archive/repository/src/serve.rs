@@ -18,7 +18,7 @@ use archive_ledger::requests::table::Requests;
 use archive_ledger::standing::Standing;
 use archive_model::ReplicaId;
 use archive_proof::{SigningKey, TrustFile};
-use archive_replicas::Replicas;
+use archive_replicas::{Dialer, NodeWatch, Replicas};
 use archive_rpc::{ConnectError, CredentialsError, Role, ServeError};
 use archive_stores::assemble::{Assembler, DonorLoad};
 use archive_stores::calls::ReplicaCalls;
@@ -39,7 +39,6 @@ use crate::drain::{Drain as Draining, DrainBoard, DrainContext};
 use crate::incidents::IncidentTable;
 use crate::membership::{self, Membership};
 use crate::metrics::Instruments;
-use crate::node_watch::NodeWatch;
 use crate::people::{ExpiryWorker, People};
 use crate::preserver::{NameClaims, Preserver};
 use crate::rpc::{Door, services};
@@ -146,9 +145,9 @@ pub async fn serve(settings: Settings, daemon: Daemon) -> Result<SocketAddr, Sta
     let limits = settings.rpc.limits(settings.daemon.drain.duration() / 2);
     let replicas = Arc::new(Replicas::new(
         &settings.replicas,
-        credentials.clone(),
-        limits,
+        Dialer::new(credentials.clone(), limits),
         standing.view(),
+        daemon.clock.clone(),
     )?);
     // Before any request: a monitor that does not know the nodes and volumes would miss none of them.
     replicas.set_volumes(volumes);
@@ -193,13 +192,11 @@ pub async fn serve(settings: Settings, daemon: Daemon) -> Result<SocketAddr, Sta
         anomalies: Arc::clone(&anomalies),
         retries: retries.clone(),
     });
-    let (monitors, clock) = (Arc::clone(&replicas), daemon.clock.clone());
-    let watch = NodeWatch::new(monitors, &settings.replicas, clock);
-    let nodes = watch.view();
+    let watch = NodeWatch::new(Arc::clone(&replicas), &settings.replicas);
     daemon.workers.spawn(watch)?;
     let membership = Membership::new(
         admin.clone(),
-        (Arc::clone(&replicas), nodes.clone()),
+        Arc::clone(&replicas),
         Arc::clone(&standing),
         &settings.replicas,
         daemon.clock.clone(),
@@ -209,7 +206,6 @@ pub async fn serve(settings: Settings, daemon: Daemon) -> Result<SocketAddr, Sta
         admin: admin.clone(),
         anomalies,
         calls,
-        nodes,
         assembler: assembler.clone(),
         specs: Arc::new(settings.replicas.clone()),
         standing: standing.view(),

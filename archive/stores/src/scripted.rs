@@ -15,7 +15,7 @@ use std::time::Duration;
 use archive_daemon::{Clock, Tasks};
 use archive_ledger::standing::View;
 use archive_model::{Groups, ReplicaId, ReplicaKind, Root};
-use archive_replicas::{ReplicaSettings, Replicas};
+use archive_replicas::{Dialer, ReplicaSettings, Replicas};
 use archive_rpc::testing::TestAuthority;
 use archive_rpc::{Credentials, Kind, Limits, ServeError, Server, Services, bind};
 use futures_util::{StreamExt, stream};
@@ -110,7 +110,8 @@ impl ScriptedReplicas {
             });
         }
         let own = authority.credentials(&["repository/kb"]);
-        let replicas = Replicas::new(&specs, own, Limits::default(), View::default()).unwrap();
+        let dialer = Dialer::new(own, Limits::default());
+        let replicas = Replicas::new(&specs, dialer, View::default(), Clock::system()).unwrap();
         for ReplicaSettings { id, .. } in &specs {
             replicas.set_members(id, vec![format!("{id}-1").parse().unwrap()]);
         }

@@ -59,7 +59,8 @@ impl People {
         volumes.extend(self.standing.now().volumes.keys().cloned());
         for spec in self.standing.in_service(&self.specs) {
             // The volumes of a monitor that does not answer are recorded, except empty ones.
-            if let Ok(heard) = self.transfers.calls.replicas.heard(&spec.id).await {
+            let calls = &self.transfers.calls;
+            if let Ok(heard) = calls.answered(calls.replicas.heard(&spec.id)).await {
                 volumes.extend(volumes_in_service(&spec.id, &heard));
             }
         }

@@ -13,7 +13,6 @@ use archive_stores::coordinator::{Parts, undriven};
 
 use super::{NameClaims, Preserver};
 use crate::metrics::Instruments;
-use crate::node_watch::NodeWatch;
 use crate::settings::{ReplicaSettings, RepositorySettings, Settings};
 
 /// Creates a preserver with the clock of `hand`, inside a runtime.
@@ -26,8 +25,6 @@ pub(crate) fn preserver(admin: &Admin, hand: &ManualClock) -> Preserver {
         ..
     } = undriven(admin, hand);
     let settings = settings(Path::new("data"), Path::new("trust.json"));
-    let monitors = Arc::clone(&transfers.calls.replicas);
-    let nodes = NodeWatch::new(monitors, &settings.replicas, hand.clock());
     let assembler = Assembler {
         calls: transfers.calls.clone(),
         load: DonorLoad::default(),
@@ -35,7 +32,6 @@ pub(crate) fn preserver(admin: &Admin, hand: &ManualClock) -> Preserver {
     Preserver {
         admin: admin.clone(),
         anomalies,
-        nodes: nodes.view(),
         calls: transfers.calls,
         assembler,
         specs: Arc::new(settings.replicas),

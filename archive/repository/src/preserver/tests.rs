@@ -9,7 +9,6 @@ use archive_stores::scripted::{ScriptedReplicas, damaged, good, id};
 use tokio::sync::mpsc;
 
 use super::*;
-use crate::node_watch::NodeWatch;
 use crate::settings::RepairSettings;
 
 /// A preserver over two scripted replicas.
@@ -32,15 +31,9 @@ impl PreserverFixture {
         let scripted = ScriptedReplicas::start().await;
         let (transfers, messages) = scripted.transfers();
         let metrics = archive_daemon::Metrics::new();
-        let (monitors, clock) = (
-            Arc::clone(&transfers.calls.replicas),
-            transfers.calls.clock.clone(),
-        );
-        let nodes = NodeWatch::new(monitors, &scripted.specs, clock);
         let own = Preserver {
             anomalies: Arc::new(Anomalies::open(&admin, transfers.calls.clock.clone()).unwrap()),
             admin,
-            nodes: nodes.view(),
             calls: transfers.calls,
             assembler: scripted.assembler(),
             specs: Arc::new(scripted.specs.clone()),

@@ -15,7 +15,8 @@ use archive_ledger::admin::Admin;
 use archive_ledger::anomalies::Anomalies;
 use archive_ledger::standing::{Standing, View};
 use archive_proof::SigningKey;
-use archive_replicas::Replicas;
+use archive_replicas::{Dialer, Replicas};
+use archive_rpc::Limits;
 use archive_rpc::testing::TestAuthority;
 
 #[cfg(test)]
@@ -38,12 +39,9 @@ pub(super) fn coordinator(admin: &Admin, hand: &ManualClock) -> Coordinator {
 pub fn parts(admin: &Admin, hand: &ManualClock) -> Parts {
     let clock = hand.clock();
     let (mail, messages) = Mail::new();
-    let replicas = Replicas::new(
-        &[],
-        TestAuthority::new().credentials(&["repository/kb"]),
-        archive_rpc::Limits::default(),
-        View::default(),
-    );
+    let credentials = TestAuthority::new().credentials(&["repository/kb"]);
+    let dialer = Dialer::new(credentials, Limits::default());
+    let replicas = Replicas::new(&[], dialer, View::default(), clock.clone());
     let calls = ReplicaCalls {
         replicas: Arc::new(replicas.unwrap()),
         clock: clock.clone(),
