@@ -118,3 +118,108 @@ impl ReplicaCalls {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use archive_daemon::clock::ManualClock;
+    use archive_model::{Mode, Root, VolumeKey};
+    use archive_replicas::Cause;
+    use jiff::Timestamp;
+
+    use super::*;
+    use crate::scripted::{ScriptedReplicas, id};
+
+    const ASIDE: &str = "one: put aside from v-1";
+
+    async fn put_aside(scripted: &ScriptedReplicas) -> Result<(), CallError> {
+        let volume = VolumeKey {
+            replica: id("one"),
+            node: "one-1".parse().unwrap(),
+            volume: "v-1".parse().unwrap(),
+        };
+        let cause = Cause {
+            who: "operator/otto".to_owned(),
+            why: "a drain".to_owned(),
+            approval: None,
+        };
+        let (name, root) = (FileName::new("a").unwrap(), Root::from_bytes([7; 32]));
+        let replicas = &scripted.replicas;
+        let put = replicas.put_aside(&volume, &name, &root, &cause);
+        put.await.map(drop)
+    }
+
+    async fn scripted() -> (ScriptedReplicas, ManualClock) {
+        let hand = ManualClock::new(Timestamp::UNIX_EPOCH);
+        (ScriptedReplicas::start_at(hand.clock()).await, hand)
+    }
+
+    /// Fails if each order of a drain asks the monitor, or an old answer is used without limit.
+    #[tokio::test]
+    async fn orders_ask_monitor_once_in_two_seconds() {
+        let (scripted, hand) = scripted().await;
+        for _ in 0..50 {
+            put_aside(&scripted).await.unwrap();
+        }
+        assert_eq!(scripted.script().states, 1);
+        hand.advance(Duration::from_secs(3));
+        for _ in 0..50 {
+            put_aside(&scripted).await.unwrap();
+        }
+        let script = scripted.script();
+        assert_eq!((script.states, script.acts.len()), (2, 100));
+    }
+
+    /// Fails if a node that has moved is not found at once, or another node answers for it where it was.
+    #[tokio::test]
+    async fn moved_node_is_found_and_stranger_refused() {
+        let (scripted, hand) = scripted().await;
+        let (replica, node) = (id("one"), "one-1".parse().unwrap());
+        let other = scripted.replicas.state(&id("two")).await.unwrap();
+        for before in [other[0].endpoint.clone(), "127.0.0.1:1".to_owned()] {
+            hand.advance(Duration::from_secs(3));
+            let begin = scripted.script().states;
+            scripted.script().endpoints.insert("one".to_owned(), before);
+            let order = scripted.replicas.set_mode(&replica, &node, Mode::ReadOnly);
+            let refused = order.await.unwrap_err();
+            assert_eq!(refused.kind, Kind::Unavailable, "{refused}");
+            drop(scripted.replicas.state(&replica).await.unwrap());
+            scripted.script().endpoints.clear();
+            put_aside(&scripted).await.unwrap();
+            let mut script = scripted.script();
+            assert_eq!(script.states - begin, 3);
+            assert_eq!(std::mem::take(&mut script.acts), [ASIDE]);
+        }
+    }
+
+    /// Fails if an order reaches a node that is silent, or one that is alive again has to wait.
+    #[tokio::test]
+    async fn silent_node_is_refused_until_alive() {
+        let (scripted, _hand) = scripted().await;
+        let silent = ("one".to_owned(), String::new());
+        scripted.script().endpoints = BTreeMap::from([silent]);
+        let refused = put_aside(&scripted).await.unwrap_err();
+        assert_eq!(refused.kind, Kind::Unavailable);
+        assert_eq!(refused.reason, "node one-1 of replica one is silent");
+        scripted.script().endpoints.clear();
+        put_aside(&scripted).await.unwrap();
+        assert_eq!(scripted.script().acts, [ASIDE]);
+    }
+
+    /// Fails if the state of a node before an order is shown after it.
+    #[tokio::test]
+    async fn state_after_order_is_asked_for() {
+        let (scripted, _hand) = scripted().await;
+        let (replica, node) = (id("one"), "one-1".parse().unwrap());
+        for _ in 0..2 {
+            drop(scripted.replicas.state(&replica).await.unwrap());
+        }
+        assert_eq!(scripted.script().states, 1);
+        // The script knows no modes: nobody knows whether the node has obeyed.
+        let order = scripted.replicas.set_mode(&replica, &node, Mode::ReadOnly);
+        assert_eq!(order.await.unwrap_err().kind, Kind::Invalid);
+        drop(scripted.replicas.state(&replica).await.unwrap());
+        assert_eq!(scripted.script().states, 2);
+    }
+}

@@ -54,6 +54,10 @@ pub struct Script {
     pub uploads: Option<UploadConduct>,
     /// The bytes of the uploads that nodes have committed, in this order.
     pub committed: Vec<Vec<u8>>,
+    /// The number of times that monitors were asked for the states of their nodes.
+    pub states: usize,
+    /// The addresses that monitors report instead of those of their nodes; an empty one: the node is silent.
+    pub endpoints: BTreeMap<String, String>,
 }
 
 /// The conduct of a node towards an upload.
@@ -86,6 +90,11 @@ pub struct ScriptedReplicas {
 impl ScriptedReplicas {
     /// Starts the monitor and the node of each replica on free ports.
     pub async fn start() -> Self {
+        Self::start_at(Clock::system()).await
+    }
+
+    /// Starts them; the calls to the replicas have this clock.
+    pub async fn start_at(clock: Clock) -> Self {
         let authority = TestAuthority::new();
         let (tasks, script) = (Tasks::new(), Arc::<Mutex<Script>>::default());
         let mut specs = Vec::new();
@@ -111,7 +120,7 @@ impl ScriptedReplicas {
         }
         let own = authority.credentials(&["repository/kb"]);
         let dialer = Dialer::new(own, Limits::default());
-        let replicas = Replicas::new(&specs, dialer, View::default(), Clock::system()).unwrap();
+        let replicas = Replicas::new(&specs, dialer, View::default(), clock).unwrap();
         for ReplicaSettings { id, .. } in &specs {
             replicas.set_members(id, vec![format!("{id}-1").parse().unwrap()]);
         }
@@ -329,10 +338,14 @@ impl Replica for Part {
         &self,
         _request: Request<wire::ReplicaStateRequest>,
     ) -> Result<Response<wire::ReplicaStateResponse>, Status> {
+        let mut script = self.script();
+        script.states += 1;
+        let endpoint = script.endpoints.get(self.replica);
+        let endpoint = endpoint.unwrap_or(&self.endpoint).clone();
         let node = wire::NodeStatus {
             node: format!("{}-1", self.replica),
-            endpoint: self.endpoint.clone(),
-            alive: true,
+            alive: !endpoint.is_empty(),
+            endpoint,
             ..wire::NodeStatus::default()
         };
         Ok(Response::new(wire::ReplicaStateResponse {

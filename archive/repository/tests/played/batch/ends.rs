@@ -59,7 +59,7 @@ async fn unread_files_are_named_beside_the_result() {
         )
     };
     assert_eq!(errors, expected("a.warc") + &expected("e.warc"));
-    fixture.replica.script().has_silent_node = true;
+    fixture.change(|script| script.has_silent_node = true);
     let only = BatchSpec {
         files: "b.warc|d.warc".to_owned(),
         ..file_list()

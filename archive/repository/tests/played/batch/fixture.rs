@@ -22,7 +22,7 @@ use tonic::Status;
 use tonic::service::Routes;
 use tonic::transport::Channel;
 
-use super::replica::{PlayedNode, PlayedReplica, ROOT, SIZE};
+use super::replica::{PlayedNode, PlayedReplica, ROOT, SIZE, Script};
 use crate::lab::{Lab, StartedRepository, replica, stored_copy};
 
 /// A time as long as the longest pause of a job, and longer than any limit that these tests set.
@@ -63,6 +63,12 @@ impl BatchFixture {
                 ..BatchSettings::default()
             },
         }
+    }
+
+    /// Changes the script, and lets the time pass for which an earlier answer of the monitor may be used.
+    pub(crate) fn change(&self, change: impl FnOnce(&mut Script)) {
+        change(&mut self.replica.script());
+        self.hand.advance(Duration::from_secs(3));
     }
 
     /// Returns the directory of a job.

@@ -56,7 +56,7 @@ async fn named_file_that_no_node_has_is_told() {
     );
 
     // A node that is silent has none of the files that were read.
-    fixture.replica.script().has_silent_node = true;
+    fixture.change(|script| script.has_silent_node = true);
     anna.submit("all", named(&["b.warc", "d.warc"]))
         .await
         .unwrap();

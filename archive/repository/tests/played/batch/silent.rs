@@ -112,7 +112,7 @@ async fn node_ending_each_run_is_left_out() {
     ] {
         if id == "unreached" {
             let nobody = "127.0.0.1:1".to_owned();
-            fixture.replica.script().endpoints.insert("n-3", nobody);
+            fixture.change(|script| drop(script.endpoints.insert("n-3", nobody)));
         }
         anna.submit(id, file_list()).await.unwrap();
         let status = anna.ended_after_pauses(&fixture, id).await;
