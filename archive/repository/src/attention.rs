@@ -109,12 +109,12 @@ impl Attention {
     }
 
     fn look(&self, replica: &ReplicaId) -> ReplicaIncidents {
-        if self.own.standing.now().is_retired(replica) {
+        if self.own.archive.standing.now().is_retired(replica) {
             // A retired replica has no incidents.
             return ReplicaIncidents::default();
         }
-        let seen = self.own.calls.replicas.last_in_service(replica);
-        known(replica, seen, self.own.calls.clock.now())
+        let seen = self.own.archive.calls.replicas.last_in_service(replica);
+        known(replica, seen, self.own.archive.calls.clock.now())
     }
 }
 
@@ -123,7 +123,7 @@ impl Worker for Attention {
 
     async fn step(&mut self) -> Result<Step, WorkerError> {
         let mut pause = PAUSE;
-        for spec in self.own.specs.iter() {
+        for spec in self.own.archive.specs.iter() {
             let (known, scope) = (self.look(&spec.id), scope(&spec.id));
             self.notifier.declare(&scope, &known.wrong, &known.unclear);
             if known.unclear.contains(&scope) {

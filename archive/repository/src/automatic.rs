@@ -78,14 +78,14 @@ impl Automatic {
 
     /// Looks at the nodes of every replica: their findings, and the states of their volumes.
     async fn watch(&mut self) -> Result<(), CallError> {
-        for spec in self.own.in_service() {
+        for spec in self.own.archive.in_service() {
             let replica = &spec.id;
-            let Some(Ok(nodes)) = self.own.calls.replicas.last_in_service(replica) else {
+            let Some(Ok(nodes)) = self.own.archive.calls.replicas.last_in_service(replica) else {
                 continue;
             };
             self.show_oldest(replica, &nodes);
             let (volumes, of, seen) = (Arc::clone(&self.volumes), replica.clone(), nodes.clone());
-            let now = self.own.calls.clock.now();
+            let now = self.own.archive.calls.clock.now();
             with_tables(move || volumes.saw(&of, &seen, now)).await?;
             for node in nodes.into_iter().filter(|node| node.alive) {
                 let key = NodeKey {
@@ -107,7 +107,7 @@ impl Automatic {
     }
 
     fn show_oldest(&self, replica: &ReplicaId, nodes: &[NodeState]) {
-        let now = self.own.calls.clock.now();
+        let now = self.own.archive.calls.clock.now();
         let ages = nodes.iter().map(|node| node.oldest_verification);
         let ages = ages.map(|oldest| oldest.map(|oldest| now.duration_since(oldest).as_secs()));
         let ages: Option<Vec<i64>> = ages.collect();
@@ -117,7 +117,7 @@ impl Automatic {
 
     /// Files the findings of a node's scrub. Files that seem missing or unexpected are looked at a second time.
     async fn file_findings(&self, replica: &ReplicaId, node: &NodeId) -> Result<(), CallError> {
-        let calls = &self.own.calls;
+        let calls = &self.own.archive.calls;
         let opening = calls.replicas.findings(replica, node);
         let mut pages = calls.answered(opening).await?;
         let look_context = self.look_context(Finder::Scrub, false);
@@ -147,7 +147,8 @@ impl Automatic {
     /// Asks the policy about every open anomaly, and starts what it decides: the answer depends on the time. No table is read
     /// while no anomaly is open.
     async fn hand_out(&mut self) -> Result<(), CallError> {
-        if self.own.anomalies.kinds().values().all(|count| *count == 0) {
+        let kinds = self.own.archive.anomalies.kinds();
+        if kinds.values().all(|count| *count == 0) {
             return Ok(());
         }
         let (own, hands, volumes) = (
@@ -157,9 +158,9 @@ impl Automatic {
         );
         let last = self.last.clone();
         let work = with_tables(move || {
-            let now = own.calls.clock.now();
+            let now = own.archive.calls.clock.now();
             let free = AT_ONCE.saturating_sub(locked(&hands).busy.len());
-            turn::next(&own.anomalies, last.as_ref(), free, |row| {
+            turn::next(&own.archive.anomalies, last.as_ref(), free, |row| {
                 if row.filed.accepted.is_some() || !locked(&hands).is_free(row.filed.id, now) {
                     return Ok(None);
                 }
@@ -193,8 +194,8 @@ impl Automatic {
         let (own, hands) = (self.own.clone(), Arc::clone(&self.hands));
         let volumes = Arc::clone(&self.volumes);
         let look_context = self.look_context(row.filed.found_by, true);
-        let stop = self.own.tasks.stop();
-        self.own.tasks.spawn_once("automatic-repair", async move {
+        let stop = self.own.archive.tasks.stop();
+        self.own.archive.tasks.spawn_once("automatic-repair", async move {
             let work = async {
                 match what {
                     turn::Step::Repair => own.repair_by_itself(&row).await,
@@ -209,7 +210,7 @@ impl Automatic {
                 tracing::warn!(file = %row.file, replica = %row.replica, %error, "an automatic repair failed");
                 false
             });
-            locked(&hands).ended(id, is_done, own.calls.clock.now());
+            locked(&hands).ended(id, is_done, own.archive.calls.clock.now());
         });
     }
 
@@ -244,7 +245,7 @@ impl Preserver {
         };
         let around = Surroundings {
             files: self.files_of(&row.replica),
-            found_today: self.anomalies.found_today(&row.replica),
+            found_today: self.archive.anomalies.found_today(&row.replica),
             volume_changed: changed,
         };
         Ok(decide(&case, around, &self.policy, now))
@@ -252,7 +253,7 @@ impl Preserver {
 
     /// Returns the number of files of a replica.
     pub(crate) fn files_of(&self, replica: &ReplicaId) -> u64 {
-        let counts = self.admin.counts();
+        let counts = self.archive.admin.counts();
         counts
             .and_then(|counts| counts.in_replica.get(replica).copied())
             .unwrap_or_default()
@@ -260,7 +261,7 @@ impl Preserver {
 
     /// Returns whether a file that is filed as missing is back.
     fn is_back(&self, row: &AnomalyRow) -> Result<bool, DbError> {
-        let record = self.admin.file(&row.file)?.map(|row| row.record);
+        let record = self.archive.admin.file(&row.file)?.map(|row| row.record);
         let copy = record.and_then(|record| record.replicas.get(&row.replica).cloned());
         Ok(copy.is_some_and(|copy| copy.state.is_completed() && copy.since > row.filed.seen))
     }
@@ -292,18 +293,18 @@ impl Worker for Automatic {
     const NAME: &'static str = "automatic-repair";
 
     async fn step(&mut self) -> Result<Step, WorkerError> {
-        let begin = self.own.calls.clock.instant();
+        let begin = self.own.archive.calls.clock.instant();
         Box::pin(self.watch()).await?;
         self.hand_out().await?;
-        if let Some(counts) = self.own.admin.counts() {
-            let standing = self.own.standing.now();
+        if let Some(counts) = self.own.archive.admin.counts() {
+            let standing = self.own.archive.standing.now();
             self.own.instruments.show_counts(&counts, &standing);
         }
         self.own
             .instruments
-            .show_anomalies(&self.own.anomalies.kinds());
+            .show_anomalies(&self.own.archive.anomalies.kinds());
         // With very many anomalies a round takes long.
-        let took = self.own.calls.clock.since(begin);
+        let took = self.own.archive.calls.clock.since(begin);
         Ok(Step::Idle(rest_after(took, REST_SHARE, PAUSE)))
     }
 }

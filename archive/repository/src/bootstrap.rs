@@ -26,6 +26,7 @@ use archive_model::{
 use archive_stores::mail::RecordChanges;
 
 use crate::people::People;
+use crate::tables::with_tables;
 use followed::FollowedFiles;
 
 /// The most files that are stored at once.
@@ -93,7 +94,7 @@ impl FillWorker {
         let pass = self.passes.entry(task.clone()).or_default();
         let room = WINDOW.saturating_sub(keep_open(task, &mut pass.open));
         let updates = unbound::updates(task, &mut pass.unbound);
-        let now = self.people.transfers.calls.clock.instant();
+        let now = self.people.archive.calls.clock.instant();
         if updates.is_empty() && pass.must_wait(room, now) {
             return Ok(Some(PAUSE));
         }
@@ -106,14 +107,18 @@ impl FillWorker {
         }
         pass.rests = None;
         // Stores that began before the walk are among the rows.
-        if pass.walk.is_none() && !self.people.transfers.mail.settled().await {
+        if pass.walk.is_none() && !self.people.archive.mail.settled().await {
             return Ok(Some(PAUSE));
         }
-        let (admin, task_of, open) = (self.people.admin.clone(), task.clone(), pass.open.names());
+        let (admin, task_of, open) = (
+            self.people.archive.admin.clone(),
+            task.clone(),
+            pass.open.names(),
+        );
         let begun = pass.walk.take();
         let mut walk = begun.unwrap_or_else(|| Walk::over(task.scope()));
         let first = !pass.later;
-        let page = tokio::task::spawn_blocking(move || {
+        let page = with_tables(move || {
             let mut unbound = Vec::new();
             let page = walk.page(&admin, limits(&task_of, room), |row| {
                 let record = row.record;
@@ -128,7 +133,7 @@ impl FillWorker {
             });
             page.map(|page| (page, unbound, walk))
         });
-        let (page, unbound, walk) = page.await??;
+        let (page, unbound, walk) = page.await?;
         pass.follow_unbound(&self.people, unbound).await?;
         pass.told(&self.people, task, page.picked).await?;
         pass.walk = Some(walk);
@@ -164,9 +169,9 @@ impl FillWorker {
             }
         };
         tracing::info!(what, "a walk over the archive has ended");
-        let line = self.people.line(WHO.to_owned(), None, what);
-        let (standing, ended) = (Arc::clone(&self.people.standing), task.clone());
-        tokio::task::spawn_blocking(move || standing.end(&ended, line)).await??;
+        let line = self.people.archive.line(WHO.to_owned(), None, what);
+        let (standing, ended) = (Arc::clone(&self.people.archive.standing), task.clone());
+        with_tables(move || standing.end(&ended, line)).await?;
         self.passes.remove(task);
         Ok(())
     }
@@ -176,7 +181,7 @@ impl Worker for FillWorker {
     const NAME: &'static str = "fill";
 
     async fn step(&mut self) -> Result<Step, WorkerError> {
-        let tasks = self.people.standing.now().tasks();
+        let tasks = self.people.archive.standing.now().tasks();
         self.passes.retain(|task, _| tasks.contains(task));
         let mut rest = if tasks.is_empty() { Some(PAUSE) } else { None };
         let mut is_busy = false;
@@ -210,7 +215,7 @@ async fn can_be_asked(people: &People, task: &Task) -> bool {
         // A retired replica is not asked any more.
         Task::Replica(_) => return true,
     };
-    let calls = &people.transfers.calls;
+    let calls = &people.archive.calls;
     calls.answered(calls.replicas.state(replica)).await.is_ok()
 }
 
@@ -244,7 +249,7 @@ async fn tell(
     }
     if place.is_some() && !is_gone {
         // The recorded copy is looked for first: only a missing one is stored again.
-        match people.transfers.calls.locate(&replica, &name).await {
+        match people.archive.calls.locate(&replica, &name).await {
             Ok(located) if located.copies.iter().any(FileCopy::is_present) => {
                 return Ok(UpdateOutcome::There);
             }

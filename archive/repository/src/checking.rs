@@ -127,7 +127,7 @@ impl Preserver {
         order: &CheckOrder,
         steps: &mpsc::Sender<CheckStep<AnomalyRow>>,
     ) -> Result<(), CallError> {
-        let in_service = self.in_service();
+        let in_service = self.archive.in_service();
         let known = |id: &ReplicaId| in_service.iter().any(|spec| spec.id == *id);
         if let Some(unknown) = order.replica.as_ref().filter(|id| !known(id)) {
             let said =
@@ -144,7 +144,7 @@ impl Preserver {
                 order,
                 replica: spec.id.clone(),
                 steps,
-                started: self.calls.clock.now(),
+                started: self.archive.calls.clock.now(),
                 compared: Arc::default(),
                 read: AtomicU64::new(0),
                 tally: Mutex::default(),
@@ -154,6 +154,7 @@ impl Preserver {
         let mut runs: Vec<Boxed<'_, ReplicaReport>> = Vec::new();
         for pass in &passes {
             let keeps_bytes = self
+                .archive
                 .specs
                 .iter()
                 .any(|spec| spec.id == pass.replica && spec.kind == ReplicaKind::Bitarchive);
@@ -189,7 +190,8 @@ impl Preserver {
         steps: &mpsc::Sender<CheckStep<AnomalyRow>>,
         step: CheckStep<AnomalyRow>,
     ) -> Result<(), CallError> {
-        match self.calls.clock.timeout(UNREAD, steps.send(step)).await {
+        let clock = &self.archive.calls.clock;
+        match clock.timeout(UNREAD, steps.send(step)).await {
             Ok(sent) => sent.map_err(|_gone| Kind::Unavailable.error("the caller is gone")),
             Err(_late) => {
                 Err(Kind::TimedOut.error("the caller does not receive the steps of the check"))
@@ -302,7 +304,7 @@ impl Pass<'_> {
             let mut last = None;
             feed_rows(&rows, move |outlet| {
                 let after = last.take();
-                for row in own.anomalies.rows_after(after.as_ref())? {
+                for row in own.archive.anomalies.rows_after(after.as_ref())? {
                     let row = row?;
                     let is_old = row.replica == replica && row.filed.seen < started;
                     if is_old && selection.has(&row.file) && !outlet.send(row.file.clone()) {
@@ -351,9 +353,10 @@ impl Pass<'_> {
         &self,
         work: impl Future<Output = Result<T, CallError>>,
     ) -> Result<T, CallError> {
+        let clock = &self.own.archive.calls.clock;
         let mut work = Box::pin(work);
         loop {
-            match self.own.calls.clock.timeout(PROGRESS, &mut work).await {
+            match clock.timeout(PROGRESS, &mut work).await {
                 Ok(done) => return done,
                 Err(_not_yet) => self.step(CheckStep::Progress(self.progress())).await?,
             }
@@ -380,6 +383,7 @@ impl Pass<'_> {
     fn progress(&self) -> CheckProgress {
         let counts = self
             .own
+            .archive
             .admin
             .counts()
             .filter(|_| self.order.selection.is_all());

@@ -31,6 +31,7 @@ pub(crate) use board::DrainBoard;
 
 use crate::people::People;
 use crate::preserver::Preserver;
+use crate::tables::with_tables;
 use follow::Change;
 use pass::PassOutcome;
 
@@ -83,11 +84,11 @@ impl Drain {
     /// Begins drains that nodes report, and ends drains that the nodes do not report any more.
     async fn follow(&self) -> Result<(), WorkerError> {
         let hands = &self.hands;
-        for spec in hands.own.in_service() {
+        for spec in hands.own.archive.in_service() {
             if spec.kind != ReplicaKind::Bitarchive {
                 continue;
             }
-            let Some(Ok(nodes)) = hands.own.calls.replicas.last_nodes(&spec.id) else {
+            let Some(Ok(nodes)) = hands.own.archive.calls.replicas.last_nodes(&spec.id) else {
                 continue;
             };
             let known: Vec<Source> = hands.now().draining.keys().cloned().collect();
@@ -96,7 +97,7 @@ impl Drain {
                     Change::Begin(source) => {
                         let row = DrainRow {
                             volume: source.volume.clone(),
-                            since: hands.people.now(),
+                            since: hands.own.archive.now(),
                             drained: None,
                         };
                         let what =
@@ -132,7 +133,7 @@ impl Drain {
                                 format!("; {held}")
                             };
                             let drained = DrainRow {
-                                drained: Some(hands.people.now()),
+                                drained: Some(hands.own.archive.now()),
                                 ..row.clone()
                             };
                             let what = format!("{source} is drained, and may be retired{beside}");
@@ -157,9 +158,9 @@ impl Drain {
                 _ => 0,
             };
             let rest = rest(&run.passed, run.fruitless);
-            run.rests = Some(hands.own.calls.clock.instant() + rest);
+            run.rests = Some(hands.own.archive.calls.clock.instant() + rest);
         }
-        let now = hands.own.calls.clock.instant();
+        let now = hands.own.archive.calls.clock.instant();
         if run.rests.is_none_or(|until| until <= now) {
             run.pass = Some(pass::start(hands, source, run.passed.cursor.take()));
         }
@@ -169,7 +170,7 @@ impl Drain {
 
 impl DrainContext {
     fn now(&self) -> Arc<Now> {
-        self.people.standing.now()
+        self.own.archive.standing.now()
     }
 
     fn is_drained_still(&self, source: &Source) -> bool {
@@ -183,11 +184,10 @@ impl DrainContext {
         what: String,
     ) -> Result<(), WorkerError> {
         tracing::info!(what, "drain");
-        let line = self.people.line(self.own.who.to_string(), None, what);
-        let (standing, source) = (Arc::clone(&self.people.standing), source.clone());
-        let done =
-            tokio::task::spawn_blocking(move || standing.set_draining(&source, row.as_ref(), line));
-        Ok(done.await??)
+        let line = self.own.archive.line(self.own.who.to_string(), None, what);
+        let (standing, source) = (Arc::clone(&self.own.archive.standing), source.clone());
+        let done = with_tables(move || standing.set_draining(&source, row.as_ref(), line));
+        Ok(done.await?)
     }
 }
 

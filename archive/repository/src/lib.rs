@@ -8,7 +8,7 @@
 //!
 //! The rooms in reading order, from those that use no other one to the doors:
 //!
-//! - `tables` (the way to the ledger from where nothing may block);
+//! - `tables` (the way to the ledger from where nothing may block), `archive` (the handles that all actors share);
 //! - who is there: `membership` (which nodes and volumes each replica has), `attention` (what operators are told of them);
 //! - keeping: `preserver` (a look at one name), `checking` (a whole replica), `mending` (a repair), `automatic` and `schedule`
 //!   (both without a person), `incidents` and `alarm` (incidents of files, for operators);
@@ -17,6 +17,7 @@
 //! - doors: `rpc`, [`serve`](mod@serve), [`settings`], `metrics`.
 
 mod alarm;
+mod archive;
 mod attention;
 mod automatic;
 mod bootstrap;

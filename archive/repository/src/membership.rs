@@ -9,15 +9,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use archive_daemon::{Clock, OwnThread, Step, Worker, WorkerError};
+use archive_daemon::{OwnThread, Step, Worker, WorkerError};
 use archive_db::DbError;
 use archive_decisions::store::ReplicaSpec;
-use archive_ledger::admin::Admin;
-use archive_ledger::standing::{Now, Standing};
+use archive_ledger::standing::Now;
 use archive_model::{NodeId, NodeState, ReplicaId, VolumeKey};
-use archive_replicas::{Replicas, unreported, volumes_in_service};
+use archive_replicas::{unreported, volumes_in_service};
 
-use crate::settings::ReplicaSettings;
+use crate::archive::Archive;
 
 /// The time between two looks at the answers of the monitors.
 const PAUSE: Duration = Duration::from_secs(1);
@@ -27,12 +26,9 @@ const LOOK: Duration = Duration::from_mins(10);
 
 /// The worker that tells every monitor its nodes, and learns of new ones.
 pub(crate) struct Membership {
-    admin: Admin,
-    replicas: Arc<Replicas>,
-    standing: Arc<Standing>,
+    archive: Archive,
     ids: Vec<ReplicaId>,
     thread: OwnThread,
-    clock: Clock,
     /// The remembered nodes of each replica, as of the last reading.
     known: BTreeMap<ReplicaId, Vec<NodeId>>,
     /// The versions of the members and of the standing at the last reading.
@@ -56,20 +52,11 @@ pub(crate) fn left_out(
 }
 
 impl Membership {
-    pub(crate) fn new(
-        admin: Admin,
-        replicas: Arc<Replicas>,
-        standing: Arc<Standing>,
-        settings: &[ReplicaSettings],
-        clock: Clock,
-    ) -> Self {
+    pub(crate) fn new(archive: Archive) -> Self {
         Self {
-            admin,
-            replicas,
-            standing,
-            ids: settings.iter().map(|replica| replica.id.clone()).collect(),
+            ids: archive.specs.iter().map(|spec| spec.id.clone()).collect(),
+            archive,
             thread: OwnThread::new("membership"),
-            clock,
             known: BTreeMap::new(),
             read: None,
             unreported: BTreeMap::new(),
@@ -79,14 +66,17 @@ impl Membership {
     /// Reads the remembered nodes and volumes, if one has come or gone since the last reading, or people have changed what
     /// is in service.
     async fn read_members(&mut self) -> Result<(), WorkerError> {
-        let (version, now) = (self.admin.members_version(), self.standing.now());
+        let (version, now) = (
+            self.archive.admin.members_version(),
+            self.archive.standing.now(),
+        );
         if let Some((known, then)) = &self.read
             && *known == version
             && Arc::ptr_eq(then, &now)
         {
             return Ok(());
         }
-        let (admin, ids) = (self.admin.clone(), self.ids.clone());
+        let (admin, ids) = (self.archive.admin.clone(), self.ids.clone());
         let read = self.thread.run(move || {
             let nodes = ids
                 .into_iter()
@@ -95,7 +85,7 @@ impl Membership {
             Ok::<_, DbError>((nodes, admin.volumes()?))
         });
         let (nodes, volumes) = read.await??;
-        self.replicas.set_volumes(volumes);
+        self.archive.calls.replicas.set_volumes(volumes);
         self.known = nodes;
         self.read = Some((version, now));
         Ok(())
@@ -104,26 +94,31 @@ impl Membership {
     /// Adds the remembered nodes of a replica to its members, and remembers the new ones that its monitor reports.
     async fn learn(&mut self, replica: &ReplicaId) -> Result<(), WorkerError> {
         if let Some(known) = self.known.get(replica) {
-            self.replicas.add_members(replica, known);
+            self.archive.calls.replicas.add_members(replica, known);
         }
-        let Some(Ok(heard)) = self.replicas.last_heard(replica) else {
+        let Some(Ok(heard)) = self.archive.calls.replicas.last_heard(replica) else {
             return Ok(());
         };
         self.tell_retired(replica, &heard).await;
         self.forget_empty(replica, &heard).await?;
-        let now = self.standing.now();
+        let now = self.archive.standing.now();
         let known = self.known.get(replica);
         let is_new = |node: &NodeId| {
             let is_known = known.is_some_and(|known| known.contains(node));
             !is_known && !now.is_retired_node(replica, node)
         };
-        let own = self.replicas.own_nodes(replica, &heard).into_iter();
+        let own = self
+            .archive
+            .calls
+            .replicas
+            .own_nodes(replica, &heard)
+            .into_iter();
         let new: Vec<NodeId> = own.filter(is_new).collect();
         if new.is_empty() {
             return Ok(());
         }
         tracing::info!(%replica, nodes = ?new, "new nodes");
-        let (admin, id) = (self.admin.clone(), replica.clone());
+        let (admin, id) = (self.archive.admin.clone(), replica.clone());
         self.thread
             .run(move || admin.add_nodes(&id, &new))
             .await??;
@@ -134,10 +129,10 @@ impl Membership {
 impl Membership {
     /// Retires a volume on its node that was retired while the node could not be reached.
     async fn tell_retired(&self, replica: &ReplicaId, heard: &[NodeState]) {
-        let now = self.standing.now();
+        let now = self.archive.standing.now();
         for volume in volumes_in_service(replica, heard) {
             if now.volumes.contains_key(&volume) {
-                match self.replicas.tell_retired(&volume).await {
+                match self.archive.calls.replicas.tell_retired(&volume).await {
                     Ok(()) => tracing::info!(%volume, "a node retires a volume"),
                     Err(error) => {
                         tracing::debug!(%volume, %error, "cannot retire a volume on its node yet");
@@ -159,12 +154,12 @@ impl Membership {
         let unreported = unreported(replica, heard);
         self.unreported
             .retain(|key, _| key.replica != *replica || unreported.contains(key));
-        let now = self.clock.instant();
+        let now = self.archive.calls.clock.instant();
         for volume in unreported {
             if self.unreported.get(&volume).is_some_and(|next| now < *next) {
                 continue;
             }
-            let (admin, key) = (self.admin.clone(), volume.clone());
+            let (admin, key) = (self.archive.admin.clone(), volume.clone());
             if self
                 .thread
                 .run(move || admin.forget_if_empty(&key))

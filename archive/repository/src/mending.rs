@@ -109,7 +109,7 @@ impl Preserver {
     ) -> Result<RepairReport, CallError> {
         let done = self.plan_and_move(row, repair_order, read, told).await?;
         if !repair_order.is_dry {
-            let (anomalies, row) = (Arc::clone(&self.anomalies), row.clone());
+            let (anomalies, row) = (Arc::clone(&self.archive.anomalies), row.clone());
             let note = format!("{}: {}", done.outcome, done.what);
             with_tables(move || anomalies.note(&row, &note)).await?;
         }

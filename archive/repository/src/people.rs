@@ -22,21 +22,18 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use archive_daemon::{Chance, Step, Worker, WorkerError};
+use archive_daemon::{Step, Worker, WorkerError};
 use archive_decisions::store::{Event, ReplicaSpec};
 use archive_durable::{DiskError, directory};
 use archive_model::{Act, FileName, NodeId, ReplicaId};
 use archive_rpc::{CallError, Kind};
-use jiff::Timestamp;
 use tokio::sync::oneshot;
 use tokio::task::spawn_blocking;
 
-use crate::tables::{admin_failed, blocking, file_row, note, with_tables};
-use archive_ledger::admin::{Admin, AdminRow, AuditLine};
-use archive_ledger::anomalies::Anomalies;
+use crate::archive::Archive;
+use crate::tables::{admin_failed, blocking, with_tables};
 use archive_ledger::requests::table::{RequestError, Requests};
 use archive_ledger::requests::{Person, Request};
-use archive_ledger::standing::Standing;
 use archive_stores::mail::RecordChanges;
 use archive_stores::transfer::Transfers;
 
@@ -55,16 +52,12 @@ const LOOK: Duration = Duration::from_mins(1);
 /// The state of all acts of people.
 #[derive(Debug)]
 pub(crate) struct People {
+    pub(crate) archive: Archive,
     pub(crate) requests: Requests,
-    pub(crate) admin: Admin,
-    pub(crate) standing: Arc<Standing>,
-    /// The transfers, with their replicas, mail, tasks and clock.
     pub(crate) transfers: Transfers,
-    pub(crate) chance: Chance,
     pub(crate) specs: Vec<ReplicaSpec>,
     /// The directory for bytes that people send, until they are proven.
     pub(crate) spool: PathBuf,
-    pub(crate) anomalies: Arc<Anomalies>,
     /// Locked while an act is carried out.
     pub(crate) acting: tokio::sync::Mutex<()>,
 }
@@ -104,19 +97,20 @@ impl People {
         person: Person,
     ) -> Result<Request, CallError> {
         // A person who may not ask does not learn what exists.
-        let now = self.now();
+        let now = self.archive.now();
         Request::ask(0, act.clone().into(), &reason, &person, now).map_err(not_allowed)?;
         let act = self.bound(act).await?;
         if let Err(error) = self.possible(&act).await {
             if error.kind == Kind::Mismatch {
                 tracing::warn!(%act, %error, "an act was refused");
                 let who = person.acting(act.askers()).unwrap_or_default();
-                self.note(
-                    who,
-                    act.file().cloned(),
-                    format!("refused: {act}: {}", error.reason),
-                )
-                .await?;
+                self.archive
+                    .note(
+                        who,
+                        act.file().cloned(),
+                        format!("refused: {act}: {}", error.reason),
+                    )
+                    .await?;
             }
             return Err(error);
         }
@@ -130,7 +124,7 @@ impl People {
         id: String,
         person: Person,
     ) -> Result<Request, CallError> {
-        let now = self.now();
+        let now = self.archive.now();
         let approved = self.with_requests(move |requests| requests.approve(&id, &person, now));
         let request = approved.await?;
         let (people, (tell, told)) = (Arc::clone(self), oneshot::channel());
@@ -148,14 +142,14 @@ impl People {
 
     /// Withdraws a request for the person who asked.
     pub(crate) async fn withdraw(&self, id: String, person: Person) -> Result<Request, CallError> {
-        let now = self.now();
+        let now = self.archive.now();
         self.with_requests(move |requests| requests.withdraw(&id, &person, now))
             .await
     }
 
     /// Returns every request.
     pub(crate) async fn all(&self) -> Result<Vec<Request>, CallError> {
-        let now = self.now();
+        let now = self.archive.now();
         self.with_requests(move |requests| requests.all(now)).await
     }
 
@@ -168,16 +162,16 @@ impl People {
             match self.perform(&request).await {
                 Ok(done) => break Ok(done),
                 Err(error) => {
-                    let now = self.transfers.calls.clock.instant();
+                    let now = self.archive.calls.clock.instant();
                     if !error.kind.is_passing() || now >= *until.get_or_insert(now + patience) {
                         tracing::warn!(request = request.id(), act = %request.act, %error, "an approved act failed");
                         break Err(error.reason);
                     }
-                    self.transfers.calls.clock.sleep(PAUSE).await;
+                    self.archive.calls.clock.sleep(PAUSE).await;
                 }
             }
         };
-        let now = self.now();
+        let now = self.archive.now();
         self.with_requests(move |requests| requests.end(request.number, result, now))
             .await
     }
@@ -198,8 +192,8 @@ impl People {
         name: &str,
         work: impl Future<Output = Result<(), CallError>> + Send + 'static,
     ) {
-        let stop = self.transfers.tasks.stop();
-        self.transfers.tasks.spawn_once(name, async move {
+        let stop = self.archive.tasks.stop();
+        self.archive.tasks.spawn_once(name, async move {
             tokio::select! {
                 () = stop.cancelled() => Ok(()),
                 done = work => done,
@@ -207,39 +201,15 @@ impl People {
         });
     }
 
-    /// Adds a line to the audit trail.
-    pub(crate) async fn note(
-        &self,
-        who: String,
-        file: Option<FileName>,
-        what: String,
-    ) -> Result<(), CallError> {
-        note(&self.admin, self.line(who, file, what)).await
-    }
-
-    /// Returns a line for the audit trail, to be written together with its change.
-    pub(crate) fn line(&self, who: String, file: Option<FileName>, what: String) -> AuditLine {
-        AuditLine {
-            at: self.now(),
-            who,
-            file,
-            what,
-        }
-    }
-
-    pub(crate) async fn row(&self, name: &FileName) -> Result<Option<AdminRow>, CallError> {
-        file_row(&self.admin, name).await
-    }
-
     /// Follows a file: what is decided about it from then on is heard.
     pub(crate) async fn follow(&self, name: &FileName) -> Result<RecordChanges, CallError> {
-        let changes = self.transfers.mail.follow(name.clone()).await;
+        let changes = self.archive.mail.follow(name.clone()).await;
         changes.ok_or_else(stopping)
     }
 
     /// Waits until the coordinator has remembered what it was told before.
     pub(crate) async fn settled(&self) -> Result<(), CallError> {
-        let is_settled = self.transfers.mail.settled().await;
+        let is_settled = self.archive.mail.settled().await;
         is_settled.then_some(()).ok_or_else(stopping)
     }
 
@@ -250,19 +220,19 @@ impl People {
         event: Event,
         who: &str,
     ) -> Result<(), CallError> {
-        let mail = &self.transfers.mail;
+        let mail = &self.archive.mail;
         let is_stored = mail.order(name.clone(), event, who.to_owned()).await;
         is_stored.then_some(()).ok_or_else(stopping)
     }
 
     /// Returns the nodes of a replica: the stored ones, and those that its monitor hears and that are not stored yet.
     pub(crate) async fn nodes_of(&self, replica: &ReplicaId) -> Result<Vec<NodeId>, CallError> {
-        let (admin, id) = (self.admin.clone(), replica.clone());
+        let (admin, id) = (self.archive.admin.clone(), replica.clone());
         let mut nodes = with_tables(move || admin.nodes(&id)).await?;
-        let calls = &self.transfers.calls;
+        let calls = &self.archive.calls;
         // The nodes of a monitor that does not answer are stored, except new ones.
         if let Ok(heard) = calls.answered(calls.replicas.heard(replica)).await {
-            let now = self.standing.now();
+            let now = self.archive.standing.now();
             let is_new =
                 |node: &NodeId| !nodes.contains(node) && !now.is_retired_node(replica, node);
             let own = calls.replicas.own_nodes(replica, &heard).into_iter();
@@ -270,10 +240,6 @@ impl People {
             nodes.extend(new);
         }
         Ok(nodes)
-    }
-
-    pub(crate) fn now(&self) -> Timestamp {
-        self.transfers.calls.clock.now()
     }
 }
 

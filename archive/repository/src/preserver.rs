@@ -15,26 +15,20 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use archive_daemon::{Chance, Tasks};
 use archive_decisions::repair::policy::Policy;
 use archive_decisions::store::FileRecord;
-use archive_ledger::admin::Admin;
 use archive_ledger::anomalies::{
-    Anomalies, AnomalyRow, Filed, Filing, Look, LookQuality, LookResult, is_damage, needs_repair,
+    AnomalyRow, Filed, Filing, Look, LookQuality, LookResult, is_damage, needs_repair,
 };
-use archive_ledger::standing::View;
 use archive_model::{
     FileContent, FileCopy, FileName, Finder, Groups, NodeId, ReplicaId, VolumeId, VolumeKey,
 };
 use archive_rpc::{CallError, Kind};
-use archive_stores::assemble::Assembler;
-use archive_stores::calls::ReplicaCalls;
 use archive_stores::limits;
-use archive_stores::mail::Mail;
 
+use crate::archive::Archive;
 use crate::metrics::Instruments;
-use crate::settings::ReplicaSettings;
-use crate::tables::{file_look, file_row, with_tables};
+use crate::tables::with_tables;
 
 use one_name::damage;
 pub(crate) use one_name::{expected, is_compared};
@@ -48,16 +42,7 @@ const MOST_SUSPECTS: usize = 16;
 /// The state that looking, checking and repairing share; cheap to clone.
 #[derive(Clone, Debug)]
 pub(crate) struct Preserver {
-    pub(crate) admin: Admin,
-    pub(crate) anomalies: Arc<Anomalies>,
-    pub(crate) calls: ReplicaCalls,
-    pub(crate) assembler: Assembler,
-    pub(crate) specs: Arc<Vec<ReplicaSettings>>,
-    /// The parts out of service, which are neither asked nor missed.
-    pub(crate) standing: View,
-    pub(crate) mail: Mail,
-    pub(crate) tasks: Tasks,
-    pub(crate) chance: Chance,
+    pub(crate) archive: Archive,
     pub(crate) instruments: Instruments,
     pub(crate) policy: Arc<Policy>,
     /// The name under which the repository acts by itself: `repository/<archive>`.
@@ -79,13 +64,6 @@ pub(crate) struct LookContext {
 }
 
 impl Preserver {
-    /// Returns the replicas that are not retired.
-    pub(crate) fn in_service(&self) -> Vec<ReplicaSettings> {
-        let now = self.standing.now();
-        let specs = self.specs.iter().filter(|spec| !now.is_retired(&spec.id));
-        specs.cloned().collect()
-    }
-
     /// Has a copy read again, whole, past the cache; `told` is given the number of bytes that were read so far. While
     /// another caller reads or mends the copy, tries again for a while.
     pub(crate) async fn verify(
@@ -95,13 +73,14 @@ impl Preserver {
         size: u64,
         mut told: impl FnMut(u64) + Send,
     ) -> Result<FileCopy, CallError> {
-        let until = self.calls.clock.instant() + self.calls.stall;
+        let calls = &self.archive.calls;
+        let until = calls.clock.instant() + calls.stall;
         loop {
             let limit = limits::reading(size);
-            let verified = self.calls.verify(place, name, limit, &mut told).await;
+            let verified = calls.verify(place, name, limit, &mut told).await;
             match verified {
-                Err(error) if error.kind == Kind::Busy && self.calls.clock.instant() < until => {
-                    self.calls.clock.sleep(BUSY).await;
+                Err(error) if error.kind == Kind::Busy && calls.clock.instant() < until => {
+                    calls.clock.sleep(BUSY).await;
                 }
                 verified => return Ok(verified?.copy),
             }
@@ -182,7 +161,7 @@ impl Preserver {
         let good = Groups::all(size).difference(&copy.damaged_groups(size));
         let found = self.file(replica, name, look, look_context).await?;
         let (anomalies, file, who) = (
-            Arc::clone(&self.anomalies),
+            Arc::clone(&self.archive.anomalies),
             name.clone(),
             Arc::clone(&look_context.who),
         );
@@ -202,7 +181,7 @@ impl Preserver {
         replica: &ReplicaId,
         name: &FileName,
     ) -> Result<Vec<Filed>, CallError> {
-        let (anomalies, file) = (Arc::clone(&self.anomalies), name.clone());
+        let (anomalies, file) = (Arc::clone(&self.archive.anomalies), name.clone());
         let rows = with_tables(move || anomalies.rows_of(&file))
             .await?
             .into_iter();
@@ -233,7 +212,8 @@ impl Preserver {
         look: Look,
         look_context: &LookContext,
     ) -> Result<LookResult, CallError> {
-        file_look(&self.anomalies, (replica, name), look, &look_context.who).await
+        let who = &look_context.who;
+        self.archive.file_look((replica, name), look, who).await
     }
 
     /// Files the result of a look, if `is_so` holds of the file's record and its anomalies at that moment. Returns
@@ -245,7 +225,10 @@ impl Preserver {
         look_context: &LookContext,
         is_so: impl FnOnce(Option<&FileRecord>, &[AnomalyRow]) -> bool + Send + 'static,
     ) -> Result<Option<LookResult>, CallError> {
-        let (anomalies, who) = (Arc::clone(&self.anomalies), Arc::clone(&look_context.who));
+        let (anomalies, who) = (
+            Arc::clone(&self.archive.anomalies),
+            Arc::clone(&look_context.who),
+        );
         let (replica, name) = (replica.clone(), name.clone());
         with_tables(move || {
             let filing = Filing {
@@ -260,13 +243,13 @@ impl Preserver {
 
     /// Returns the anomalies of a file.
     pub(crate) async fn filed(&self, name: &FileName) -> Result<Vec<AnomalyRow>, CallError> {
-        let (anomalies, name) = (Arc::clone(&self.anomalies), name.clone());
+        let (anomalies, name) = (Arc::clone(&self.archive.anomalies), name.clone());
         with_tables(move || anomalies.rows_of(&name)).await
     }
 
     /// Returns the current record of a file.
     pub(crate) async fn record(&self, name: &FileName) -> Result<Option<FileRecord>, CallError> {
-        let row = file_row(&self.admin, name).await?;
+        let row = self.archive.row(name).await?;
         Ok(row.map(|row| row.record))
     }
 
@@ -285,7 +268,7 @@ impl Preserver {
         let Some(claim) = self.suspected.claim(&name, MOST_SUSPECTS) else {
             return;
         };
-        self.tasks.spawn_once("suspect", async move {
+        self.archive.tasks.spawn_once("suspect", async move {
             let _claim = claim;
             let place = (&replica, &node, None);
             let reading = own.verify_and_file(place, &name, 0, &look_context, |_| {});

@@ -16,16 +16,12 @@ mod salvage;
 
 use std::sync::Arc;
 
-use archive_daemon::{Clock, Notifier, Tasks};
+use archive_daemon::Notifier;
 use archive_jobs::Batches;
-use archive_ledger::admin::Admin;
 use archive_proof::{SigningKey, TrustFile};
-use archive_replicas::Replicas;
 use archive_rpc::answers::{ROOM, open, send};
 use archive_rpc::{AnswerStream, Answers, Services};
-use archive_stores::assemble::Assembler;
 use archive_stores::coordinator::Retries;
-use archive_stores::mail::Mail;
 use archive_stores::metrics::Stores;
 use proto_archive::wire::access_server::AccessServer;
 use proto_archive::wire::batch_server::BatchServer;
@@ -35,34 +31,29 @@ use tokio::sync::Semaphore;
 use tonic::service::Routes;
 use tonic::{Response, Status};
 
+use crate::archive::Archive;
 use crate::automatic::Volumes;
 use crate::drain::DrainBoard;
 use crate::people::People;
 use crate::preserver::Preserver;
-use crate::settings::{ReplicaSettings, RepositorySettings};
+use crate::settings::RepositorySettings;
 use crate::tables::admin_failed;
 
 /// The state of all doors.
 #[derive(Clone, Debug)]
 pub(crate) struct Door {
+    pub(crate) archive: Archive,
     pub(crate) settings: Arc<RepositorySettings>,
-    pub(crate) specs: Arc<Vec<ReplicaSettings>>,
     pub(crate) trust: Arc<TrustFile>,
     pub(crate) key: Arc<SigningKey>,
     pub(crate) notifier: Notifier,
-    pub(crate) admin: Admin,
-    pub(crate) assembler: Assembler,
     pub(crate) preserver: Preserver,
     pub(crate) volumes: Arc<Volumes>,
     pub(crate) drains: DrainBoard,
     pub(crate) batches: Batches,
-    pub(crate) replicas: Arc<Replicas>,
-    pub(crate) mail: Mail,
     pub(crate) retries: Retries,
     pub(crate) stores: Stores,
     pub(crate) people: Arc<People>,
-    pub(crate) tasks: Tasks,
-    pub(crate) clock: Clock,
     /// The permits to list a replica.
     pub(crate) listings: Arc<Semaphore>,
     /// The permits to follow the feed.
@@ -105,7 +96,7 @@ impl Door {
         F: Future<Output = Result<(), Status>> + Send + 'static,
     {
         let (stream, task) = open(ROOM, work);
-        self.tasks.spawn_once(name, task);
+        self.archive.tasks.spawn_once(name, task);
         Response::new(stream)
     }
 }

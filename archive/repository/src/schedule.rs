@@ -68,7 +68,7 @@ impl Schedule {
             Some((*kind, period.filter(SignedDuration::is_positive)?))
         };
         Ok(Self {
-            table: own.admin.table("checks")?,
+            table: own.archive.admin.table("checks")?,
             periods: CheckKind::ALL.iter().filter_map(period).collect(),
             own,
             last: BTreeMap::new(),
@@ -79,12 +79,12 @@ impl Schedule {
 
     /// Returns the check of each kind that has been due for the longest time, if one is due. Sets the first time of new checks.
     fn due(&mut self) -> Result<BTreeMap<CheckKind, ReplicaId>, DbError> {
-        let now = self.own.calls.clock.now();
+        let now = self.own.archive.calls.clock.now();
         let mut first_due = BTreeMap::new();
         let mut overdue = BTreeSet::new();
         for (kind, period) in self.periods.clone() {
             let mut least = Timestamp::MAX;
-            let specs = self.own.in_service();
+            let specs = self.own.archive.in_service();
             let count = specs.len();
             for (index, spec) in specs.iter().enumerate() {
                 let key = key(kind, &spec.id);
@@ -146,7 +146,7 @@ impl Schedule {
         ended: Option<(Timestamp, bool)>,
     ) -> Result<(), DbError> {
         let last = LastCheck { due, ended };
-        put(&self.own.admin, &self.table, &key, &last)?;
+        put(&self.own.archive.admin, &self.table, &key, &last)?;
         self.last.insert(key, last);
         Ok(())
     }
@@ -157,8 +157,9 @@ impl Schedule {
         self.running.insert(kind, running);
         let (own, table) = (self.own.clone(), self.table.clone());
         let period = self.periods.get(&kind).copied();
-        let stop = self.own.tasks.stop();
-        self.own.tasks.spawn_once("scheduled-check", async move {
+        let tasks = self.own.archive.tasks.clone();
+        let stop = tasks.stop();
+        tasks.spawn_once("scheduled-check", async move {
             let checking = Box::pin(run(&own, kind, &replica));
             let checked = tokio::select! {
                 () = stop.cancelled() => None,
@@ -173,14 +174,14 @@ impl Schedule {
                 // The check is due again at the next start.
                 None => return,
             };
-            let now = own.calls.clock.now();
+            let now = own.archive.calls.clock.now();
             let period = period.unwrap_or(SignedDuration::from_hours(24));
             let pause = if is_whole { period } else { period / AGAIN };
             let last = LastCheck {
                 due: later(now, pause),
                 ended: Some((now, is_whole)),
             };
-            let (admin, row) = (own.admin.clone(), (key(kind, &replica), last));
+            let (admin, row) = (own.archive.admin.clone(), (key(kind, &replica), last));
             let kept = with_tables(move || {
                 put(&admin, &table, &row.0, &row.1)?;
                 Ok(row)

@@ -31,6 +31,7 @@ use tokio::runtime::Handle;
 use tokio::task::{JoinError, spawn_blocking};
 
 use crate::alarm::Alarm;
+use crate::archive::Archive;
 use crate::attention::Attention;
 use crate::automatic::{Automatic, Volumes};
 use crate::bootstrap::FillWorker;
@@ -194,24 +195,21 @@ pub async fn serve(settings: Settings, daemon: Daemon) -> Result<SocketAddr, Sta
     });
     let watch = NodeWatch::new(Arc::clone(&replicas), &settings.replicas);
     daemon.workers.spawn(watch)?;
-    let membership = Membership::new(
-        admin.clone(),
-        Arc::clone(&replicas),
-        Arc::clone(&standing),
-        &settings.replicas,
-        daemon.clock.clone(),
-    );
-    daemon.workers.spawn(membership)?;
-    let preserver = Preserver {
+    let archive = Archive {
         admin: admin.clone(),
         anomalies,
-        calls,
-        assembler: assembler.clone(),
+        standing: Arc::clone(&standing),
         specs: Arc::new(settings.replicas.clone()),
-        standing: standing.view(),
+        calls,
+        assembler,
         mail: mail.clone(),
         tasks: daemon.tasks.clone(),
         chance: daemon.chance.clone(),
+    };
+    let membership = Membership::new(archive.clone());
+    daemon.workers.spawn(membership)?;
+    let preserver = Preserver {
+        archive: archive.clone(),
         instruments: Instruments::new(&daemon.metrics)?,
         policy: Arc::new(settings.repair.policy()),
         who: format!("repository/{}", own.archive).into(),
@@ -220,14 +218,11 @@ pub async fn serve(settings: Settings, daemon: Daemon) -> Result<SocketAddr, Sta
     };
     let stores = transfers.stores.clone();
     let people = Arc::new(People {
+        archive: archive.clone(),
         requests: Requests::new(admin.clone()).map_err(AdminError::from)?,
-        admin: admin.clone(),
-        standing: Arc::clone(&standing),
         transfers,
-        chance: daemon.chance.clone(),
         specs: specs.clone(),
         spool: own.data.join("spool"),
-        anomalies: Arc::clone(&preserver.anomalies),
         acting: tokio::sync::Mutex::default(),
     });
     people.begin().await?;
@@ -284,24 +279,18 @@ pub async fn serve(settings: Settings, daemon: Daemon) -> Result<SocketAddr, Sta
     )
     .await?;
     let door = Door {
+        archive,
         batches,
         settings: Arc::new(own),
-        specs: Arc::new(settings.replicas),
         trust: Arc::new(trust),
         key: Arc::new(key),
         notifier,
-        admin,
-        assembler,
         preserver,
         volumes,
         drains,
-        replicas,
-        mail,
         retries,
         stores,
         people,
-        tasks: daemon.tasks.clone(),
-        clock: daemon.clock.clone(),
         listings: Door::places(),
         followers: Door::follower_places(),
     };

@@ -4,12 +4,7 @@
 //!
 //! An error of the admin data is logged here, once; the caller can do nothing, an operator must act.
 
-use std::sync::Arc;
-
 use archive_db::DbError;
-use archive_ledger::admin::{Admin, AdminRow, AuditLine};
-use archive_ledger::anomalies::{Anomalies, Filing, Look, LookResult};
-use archive_model::{FileName, ReplicaId};
 use archive_rpc::answers::{Outlet, Progress, feed};
 use archive_rpc::{CallError, Kind};
 use tokio::sync::mpsc;
@@ -37,41 +32,6 @@ pub(crate) async fn feed_rows<M: Send + 'static>(
 ) -> Result<(), CallError> {
     let fed = feed(to, work).await;
     fed.map_err(|error| admin_failed(&error))
-}
-
-/// Reads the current row of a file.
-pub(crate) async fn file_row(
-    admin: &Admin,
-    name: &FileName,
-) -> Result<Option<AdminRow>, CallError> {
-    let (admin, name) = (admin.clone(), name.clone());
-    with_tables(move || admin.file(&name)).await
-}
-
-/// Adds a line to the audit trail.
-pub(crate) async fn note(admin: &Admin, line: AuditLine) -> Result<(), CallError> {
-    let admin = admin.clone();
-    with_tables(move || admin.note(line)).await
-}
-
-/// Files the result of a look at a copy, in the name of `who`.
-pub(crate) async fn file_look(
-    anomalies: &Arc<Anomalies>,
-    (replica, name): (&ReplicaId, &FileName),
-    look: Look,
-    who: &str,
-) -> Result<LookResult, CallError> {
-    let (anomalies, who) = (Arc::clone(anomalies), who.to_owned());
-    let (replica, name) = (replica.clone(), name.clone());
-    with_tables(move || {
-        let filing = Filing {
-            file: &name,
-            replica: &replica,
-            who: &who,
-        };
-        anomalies.look(filing, &look)
-    })
-    .await
 }
 
 /// Logs an error of the admin data, and returns the error for the caller.

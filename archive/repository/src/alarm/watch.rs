@@ -33,12 +33,12 @@ pub(crate) struct Alarm {
 
 impl Alarm {
     pub(crate) fn new(own: Preserver, notifier: Notifier, delay: Duration) -> Self {
-        let mut changes = own.anomalies.changes();
+        let mut changes = own.archive.anomalies.changes();
         // Anomalies from before the start are reported, too.
         changes.mark_changed();
         Self {
             changes,
-            started: own.calls.clock.instant(),
+            started: own.archive.calls.clock.instant(),
             own,
             notifier,
             delay,
@@ -51,7 +51,7 @@ impl Alarm {
             return Ok(());
         }
         self.changes.mark_unchanged();
-        let anomalies = Arc::clone(&self.own.anomalies);
+        let anomalies = Arc::clone(&self.own.archive.anomalies);
         let tallies = spawn_blocking(move || read(&anomalies)).await?;
         let tallies = tallies.inspect_err(|_unread| self.changes.mark_changed())?;
         let known = BTreeSet::new();
@@ -61,7 +61,8 @@ impl Alarm {
 
     fn look_at_brakes(&self) {
         let mut wrong = held(&self.own.brakes());
-        if self.own.policy.automatic == Automatic::Off || self.own.admin.counts().is_none() {
+        if self.own.policy.automatic == Automatic::Off || self.own.archive.admin.counts().is_none()
+        {
             // Automatic repairs are off anyway, or the number of files is not known yet.
             wrong.clear();
         }
@@ -69,16 +70,20 @@ impl Alarm {
     }
 
     fn look_at_late(&self) {
-        let standing = self.own.standing.now();
-        let Some(counts) = self.own.admin.counts() else {
+        let standing = self.own.archive.standing.now();
+        let Some(counts) = self.own.archive.admin.counts() else {
             return;
         };
-        let now = self.own.calls.clock.now();
+        let now = self.own.archive.calls.clock.now();
         let before = now.checked_sub(self.delay).unwrap_or(now);
-        let lag = self.own.admin.late(before, |id| standing.is_excused(id));
+        let lag = self
+            .own
+            .archive
+            .admin
+            .late(before, |id| standing.is_excused(id));
         let below = counts.below_required(|id| standing.is_excused(id));
         // The time since when a file lags is known from the start on only: until then no incident ends.
-        let since = self.own.calls.clock.since(self.started);
+        let since = self.own.archive.calls.clock.since(self.started);
         let unclear = (since <= self.delay).then(|| LATE.to_owned());
         let unclear = unclear.into_iter().collect();
         self.notifier
@@ -98,12 +103,12 @@ impl Worker for Alarm {
     const NAME: &'static str = "alarm";
 
     async fn step(&mut self) -> Result<Step, WorkerError> {
-        let begin = self.own.calls.clock.instant();
+        let begin = self.own.archive.calls.clock.instant();
         self.look_at_files().await?;
         self.look_at_brakes();
         self.look_at_late();
         // With very many anomalies a round takes long.
-        let took = self.own.calls.clock.since(begin);
+        let took = self.own.archive.calls.clock.since(begin);
         Ok(Step::Idle(rest_after(took, REST_SHARE, PAUSE)))
     }
 }

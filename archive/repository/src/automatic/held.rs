@@ -15,7 +15,7 @@ impl Preserver {
         if row.closed.is_some() || row.filed.accepted.is_some() {
             return Ok(String::new());
         }
-        let why = match self.decide(row, volumes, self.calls.clock.now())? {
+        let why = match self.decide(row, volumes, self.archive.calls.clock.now())? {
             Decision::RepairNow => String::new(),
             Decision::ConfirmAt(at) => format!("a second look at {at} must confirm it"),
             Decision::Hold(hold) => hold.to_string(),
@@ -43,8 +43,8 @@ impl Preserver {
 impl Preserver {
     /// Returns the replicas of which too many files need repair at once, so that automatic repairs are stopped.
     pub(crate) fn brakes(&self) -> Vec<(ReplicaId, Hold)> {
-        let held = self.specs.iter().filter_map(|spec| {
-            let found = self.anomalies.found_today(&spec.id);
+        let held = self.archive.specs.iter().filter_map(|spec| {
+            let found = self.archive.anomalies.found_today(&spec.id);
             let brake = self.policy.brake(self.files_of(&spec.id));
             (found > brake).then(|| (spec.id.clone(), Hold::Brake { found, brake }))
         });

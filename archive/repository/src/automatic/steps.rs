@@ -45,7 +45,8 @@ impl Preserver {
             return Ok(has_told);
         };
         let (own, of) = (self.clone(), row.clone());
-        let decided = with_tables(move || own.decide(&of, &volumes, own.calls.clock.now())).await?;
+        let decided =
+            with_tables(move || own.decide(&of, &volumes, own.archive.calls.clock.now())).await?;
         if decided != Decision::RepairNow || row.filed.accepted.is_some() {
             return Ok(true);
         }
@@ -130,7 +131,7 @@ mod tests {
         };
         let (replica, first) = (id("one"), look_context(false));
         let found = own.file(&replica, &file, look, &first).await.unwrap();
-        let volumes = Arc::new(Volumes::open(&own.admin).unwrap());
+        let volumes = Arc::new(Volumes::open(&own.archive.admin).unwrap());
         let row = &found.open[0];
         let ended = own
             .confirm(row, &look_context(true), volumes)

@@ -31,7 +31,7 @@ impl Pass {
                 UpdateOutcome::Unknown | UpdateOutcome::Updated(None) => self.found += 1,
                 UpdateOutcome::Updated(Some(changes)) => {
                     self.found += 1;
-                    if let Some(row) = people.row(&name).await? {
+                    if let Some(row) = people.archive.row(&name).await? {
                         self.open.add(row.record, changes);
                     }
                 }
@@ -64,7 +64,7 @@ impl Pass {
         }
         // What was decided before they are followed is in the rows then.
         people.settled().await?;
-        let admin = people.admin.clone();
+        let admin = people.archive.admin.clone();
         let rows = with_tables(move || {
             let followed = followed.into_iter();
             let rows =

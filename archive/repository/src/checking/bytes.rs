@@ -43,7 +43,7 @@ struct Target {
 impl Pass<'_> {
     /// Reads every selected copy again.
     pub(super) async fn read_all(&self) -> Result<(), CallError> {
-        let (admin, replica) = (self.own.admin.clone(), self.replica.clone());
+        let (admin, replica) = (self.own.archive.admin.clone(), self.replica.clone());
         let nodes = with_tables(move || admin.nodes(&replica)).await?;
         let mut walks: Vec<Boxed<'_>> = Vec::new();
         for node in nodes {
@@ -76,7 +76,7 @@ impl Pass<'_> {
 
     /// Sends every selected copy of a node.
     async fn targets(&self, node: NodeId, targets: mpsc::Sender<Target>) -> Result<(), CallError> {
-        let (admin, replica) = (self.own.admin.clone(), self.replica.clone());
+        let (admin, replica) = (self.own.archive.admin.clone(), self.replica.clone());
         let selection = self.order.selection.clone();
         let mut names = selection.names.clone();
         let is_all = names.is_empty();
@@ -231,7 +231,7 @@ impl Pass<'_> {
         };
         let mut chosen = Groups::none();
         for _ in 0..CHALLENGES {
-            let group = self.own.chance.below(count);
+            let group = self.own.archive.chance.below(count);
             chosen.insert_one(group.map_err(|error| Kind::Internal.error(error.to_string()))?);
         }
         let wanted = WantedFile {
@@ -245,7 +245,7 @@ impl Pass<'_> {
             bad: Groups::none(),
         };
         let ranges: Vec<_> = chosen.byte_ranges(target.size).collect();
-        let mut reading = self.own.assembler.read(wanted, vec![donor], ranges);
+        let mut reading = self.own.archive.assembler.read(wanted, vec![donor], ranges);
         while let Some(part) = reading.next().await {
             match part {
                 Part::Proven(proven) => {

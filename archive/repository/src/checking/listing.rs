@@ -46,7 +46,7 @@ impl Pass<'_> {
         let (findings, found) = mpsc::channel(WINDOW);
         let unexpected = findings.clone();
         let side = ExpectedFiles {
-            admin: self.own.admin.clone(),
+            admin: self.own.archive.admin.clone(),
             selection: self.order.selection.clone(),
             replica: self.replica.clone(),
             compared: Arc::clone(&self.compared),
@@ -73,7 +73,7 @@ impl Pass<'_> {
 
     /// Finds the silent nodes, and begins the listing. A replica that cannot be asked at all is one gap, not one for each file.
     async fn open(&self) -> Result<OpenListing, CallError> {
-        let calls = &self.own.calls;
+        let calls = &self.own.archive.calls;
         let asking = calls.replicas.nodes_in_service(&self.replica);
         let nodes = calls.answered(asking).await?;
         let mut offline = Vec::new();
@@ -128,7 +128,7 @@ impl Pass<'_> {
                 .map_err(gone)?;
         }
         loop {
-            let page = self.own.calls.answered(pages.next()).await?;
+            let page = self.own.archive.calls.answered(pages.next()).await?;
             for copy in page.items {
                 let is_offline = offline.iter().any(|(node, volume)| {
                     let volume = volume.as_ref();

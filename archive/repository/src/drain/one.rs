@@ -50,8 +50,8 @@ struct MoveProgress {
 impl DrainContext {
     /// Moves a file away from the source, step by step.
     pub(super) async fn leave(&self, source: &Source, name: &FileName) -> LeaveOutcome {
-        let clock = &self.own.calls.clock;
-        let until = clock.instant() + self.own.calls.stall;
+        let clock = &self.own.archive.calls.clock;
+        let until = clock.instant() + self.own.archive.calls.stall;
         loop {
             match self.try_leave(source, name).await {
                 Ok(ended) => return ended,
@@ -76,9 +76,9 @@ impl DrainContext {
             if !self.is_drained_still(source) {
                 return Ok(LeaveOutcome::Waits("it is drained no more".to_owned()));
             }
-            let located = self.own.calls.locate(&source.replica, name).await?;
+            let located = self.own.archive.calls.locate(&source.replica, name).await?;
             // Read after the replica was asked: a copy that was stored in the meantime is known here.
-            let row = self.people.row(name).await?;
+            let row = self.own.archive.row(name).await?;
             let copies = self.seen(source, row.as_ref(), &located);
             let recorded = self.recorded(source, row.as_ref());
             let step = decide(&recorded, &copies, located.silent.is_some());
@@ -235,6 +235,7 @@ impl DrainContext {
         };
         let mut reading = self
             .own
+            .archive
             .assembler
             .read(wanted, donors, std::iter::once(0..size))
             .with_bytes();
@@ -318,7 +319,7 @@ impl DrainContext {
         old: &CopyPlace,
     ) -> Result<Option<Root>, CallError> {
         let place = (&source.replica, &old.node, Some(&old.volume));
-        let calls = &self.own.calls;
+        let calls = &self.own.archive.calls;
         let read = calls.verify(place, name, calls.stall, |_| {}).await?;
         Ok(read.root)
     }
@@ -340,13 +341,14 @@ impl DrainContext {
             source.replica
         );
         // Recorded before it is done: no act may be missing from the trail.
-        self.people
+        self.own
+            .archive
             .note(cause.who.clone(), Some(name.clone()), what)
             .await?;
         let volume = old.in_replica(&source.replica);
-        let replicas = &self.people.transfers.calls.replicas;
+        let replicas = &self.own.archive.calls.replicas;
         let moving = replicas.put_aside(&volume, name, &root, &cause);
-        self.own.calls.reading(size, moving).await.map(drop)
+        self.own.archive.calls.reading(size, moving).await.map(drop)
     }
 
     /// Closes the anomalies of the old copy, if it was bad: the copy that replaces it is read and filed.

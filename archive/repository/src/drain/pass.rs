@@ -55,8 +55,8 @@ pub(super) fn start(
 ) -> oneshot::Receiver<PassOutcome> {
     let (tell, told) = oneshot::channel();
     let (hands, source) = (Arc::clone(hands), source.clone());
-    let stop = hands.own.tasks.stop();
-    let tasks = hands.own.tasks.clone();
+    let stop = hands.own.archive.tasks.stop();
+    let tasks = hands.own.archive.tasks.clone();
     tasks.spawn_once("drain", async move {
         let pass = Box::pin(hands.pass(&source, cursor));
         let passed = tokio::select! {
@@ -132,10 +132,10 @@ impl DrainContext {
         source: &Source,
         cursor: Option<FileName>,
     ) -> Result<PassOutcome, CallError> {
-        let begin = self.own.calls.clock.instant();
-        let (admin, of) = (self.own.admin.clone(), source.clone());
+        let begin = self.own.archive.calls.clock.instant();
+        let (admin, of) = (self.own.archive.admin.clone(), source.clone());
         let (files, bytes) = with_tables(move || count(&admin, &of)).await?;
-        let took = self.own.calls.clock.since(begin);
+        let took = self.own.archive.calls.clock.since(begin);
         self.board.counted(source, files, bytes);
         let held = PassTally {
             hands: self,
@@ -183,7 +183,7 @@ impl DrainContext {
     ) -> Result<Option<FileName>, CallError> {
         let mut walk = Walk::over(source.scope()).behind(cursor);
         loop {
-            let (admin, of) = (self.own.admin.clone(), source.clone());
+            let (admin, of) = (self.own.archive.admin.clone(), source.clone());
             let (page, at) = with_tables(move || {
                 let pick = |row: AdminRow| is_recorded(&of, &row.record).then_some(row.record.name);
                 let page = walk.page(&admin, PAGE, pick)?;
@@ -227,7 +227,7 @@ impl DrainContext {
     }
 
     async fn try_sweep(&self, source: &Source, held: &PassTally<'_>) -> Result<(), CallError> {
-        let calls = &self.own.calls;
+        let calls = &self.own.archive.calls;
         let opening = calls.replicas.copies_of(&source.replica, &source.node);
         let mut pages = calls.answered(opening).await?;
         loop {

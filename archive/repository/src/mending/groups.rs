@@ -12,7 +12,6 @@ use archive_stores::limits;
 
 use super::{RepairCase, RepairOrder, RepairOutcome, RepairReport};
 use crate::preserver::{LookContext, Preserver};
-use crate::tables::note;
 
 /// The outcome of sending groups.
 enum SendOutcome {
@@ -52,7 +51,7 @@ impl Preserver {
         };
         let ranges: Vec<_> = groups.byte_ranges(size).collect();
         let donors = donors(plan, copies, size);
-        let mut reading = self.assembler.read(case.wanted.clone(), donors, ranges);
+        let mut reading = self.archive.assembler.read(case.wanted.clone(), donors, ranges);
         let sent = self.send(&order, &mut reading, case, repair_order, told);
         let sent = sent.await;
         let moved = reading.sent().values().sum();
@@ -104,7 +103,7 @@ impl Preserver {
             "{}; the replaced ones are in the attic as {attic}",
             given(&order, &reading)
         );
-        self.note(&case.patient.file, repair_order, format!("repaired {what}"))
+        self.note_repair(&case.patient.file, repair_order, format!("repaired {what}"))
             .await?;
         self.instruments.repaired_groups.inc_by(groups.len());
         let look_context = self.look_context(repair_order);
@@ -137,8 +136,8 @@ impl Preserver {
         repair_order: &RepairOrder,
         told: &(dyn Fn(u64) + Send + Sync),
     ) -> Result<SendOutcome, CallError> {
-        let opening = self.calls.replicas.mend(order);
-        let (mut mending, call) = self.calls.answered(opening).await?;
+        let opening = self.archive.calls.replicas.mend(order);
+        let (mut mending, call) = self.archive.calls.answered(opening).await?;
         let exchange = async {
             match self.send_groups(reading, &mending).await {
                 Ok(None) => {}
@@ -146,9 +145,10 @@ impl Preserver {
                 // The node ended the call: its answer says why.
                 Err(broken) => {
                     let said = self
+                        .archive
                         .calls
                         .clock
-                        .timeout(self.calls.stall, mending.next())
+                        .timeout(self.archive.calls.stall, mending.next())
                         .await;
                     return Err(said.ok().and_then(Result::err).unwrap_or(broken));
                 }
@@ -161,11 +161,11 @@ impl Preserver {
             );
             // Recorded before it is done: no act may be missing from the trail. Until the end of the groups the node changes
             // nothing.
-            self.note(&order.name, repair_order, what).await?;
-            self.calls.taken(mending.close()).await?;
+            self.note_repair(&order.name, repair_order, what).await?;
+            self.archive.calls.taken(mending.close()).await?;
             let limit = limits::writing(case.wanted.size);
             loop {
-                match self.calls.within(limit, mending.next()).await? {
+                match self.archive.calls.within(limit, mending.next()).await? {
                     Mended::Progress(bytes) => told(bytes),
                     Mended::Done { copy, attic } => return Ok(SendOutcome::Mended { copy, attic }),
                 }
@@ -192,7 +192,7 @@ impl Preserver {
             match part {
                 Part::Proven(proven) => {
                     let sending = mending.segment(proven.offset, proven.length, proven.encoded);
-                    self.calls.taken(sending).await?;
+                    self.archive.calls.taken(sending).await?;
                 }
                 Part::Hole(hole) => {
                     return Ok(Some(SendOutcome::Hole {
@@ -239,20 +239,16 @@ impl Preserver {
         }
     }
 
-    /// Writes a line of the audit trail.
-    pub(super) async fn note(
+    /// Adds a line about a repair to the audit trail, with the reason of its order.
+    pub(super) async fn note_repair(
         &self,
         file: &FileName,
         repair_order: &RepairOrder,
         what: String,
     ) -> Result<(), CallError> {
-        let line = AuditLine {
-            at: self.calls.clock.now(),
-            who: repair_order.who.to_string(),
-            file: Some(file.clone()),
-            what: format!("{what}; {}", repair_order.why),
-        };
-        note(&self.admin, line).await
+        let RepairOrder { who, why, .. } = repair_order;
+        let (who, file) = (who.to_string(), Some(file.clone()));
+        self.archive.note(who, file, format!("{what}; {why}")).await
     }
 }
 

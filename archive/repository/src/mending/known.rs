@@ -20,11 +20,13 @@ impl Preserver {
         patient: &ReplicaId,
     ) -> Result<Vec<(ReplicaContent, Option<NodeId>)>, CallError> {
         let filed = self.filed(&wanted.name).await?;
-        let specs = self.in_service().into_iter();
+        let specs = self.archive.in_service().into_iter();
         let asking = specs.filter(|spec| spec.id != *patient).map(async |spec| {
             let located = match spec.kind {
                 ReplicaKind::Checksum => None,
-                ReplicaKind::Bitarchive => self.calls.locate(&spec.id, &wanted.name).await.ok(),
+                ReplicaKind::Bitarchive => {
+                    self.archive.calls.locate(&spec.id, &wanted.name).await.ok()
+                }
             };
             let of = filed.iter().filter(|row| row.replica == spec.id);
             let (state, node) = judge(wanted, located.as_ref(), of);

@@ -52,7 +52,7 @@ impl Preserver {
             for replica in absent.chain([replica]) {
                 let replica = replica.clone();
                 let event = Event::Gone { replica };
-                self.mail.happened(file.clone(), event).await;
+                self.archive.mail.happened(file.clone(), event).await;
             }
         }
         Ok(Some(done))
@@ -97,7 +97,7 @@ impl Preserver {
 
     /// Returns the replicas that keep bytes.
     fn byte_replicas(&self) -> Vec<ReplicaId> {
-        let specs = self.in_service().into_iter();
+        let specs = self.archive.in_service().into_iter();
         let specs = specs.filter(|spec| spec.kind == ReplicaKind::Bitarchive);
         specs.map(|spec| spec.id).collect()
     }

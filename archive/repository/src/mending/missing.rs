@@ -34,7 +34,7 @@ impl Preserver {
             .map(|(donor, _)| donor.to_string())
             .collect();
         let donors = donors.join(", ");
-        self.note(
+        self.note_repair(
             &case.patient.file,
             repair_order,
             format!("missing in {replica}: to be copied from {donors}"),
@@ -48,13 +48,13 @@ impl Preserver {
             return Ok(RepairReport::of(RepairOutcome::Officer, what));
         };
         let stopping = || Kind::Unavailable.error("the repository is stopping");
-        let changes = self.mail.follow(file.clone()).await;
+        let changes = self.archive.mail.follow(file.clone()).await;
         let mut changes = changes.ok_or_else(stopping)?;
         let event = Event::Gone {
             replica: replica.clone(),
         };
-        self.mail.happened(file.clone(), event).await;
-        if !self.mail.settled().await {
+        self.archive.mail.happened(file.clone(), event).await;
+        if !self.archive.mail.settled().await {
             return Err(stopping());
         }
         // A copy that counts from here on was stored, or found after all.
@@ -69,7 +69,7 @@ impl Preserver {
             }
         };
         let limit = limits::writing(case.wanted.size);
-        match self.calls.clock.timeout(limit, settling).await {
+        match self.archive.calls.clock.timeout(limit, settling).await {
             Ok(fate) => {
                 if let CopyFate::Ended(done) = fate? {
                     return Ok(done);
@@ -87,7 +87,7 @@ impl Preserver {
             "copied {} bytes into {replica}, from {donors}",
             case.wanted.size
         );
-        self.note(&case.patient.file, repair_order, what.clone())
+        self.note_repair(&case.patient.file, repair_order, what.clone())
             .await?;
         let outcome = if found.open.is_empty() {
             RepairOutcome::Repaired

@@ -117,7 +117,7 @@ impl Preserver {
         last: Option<&AnomalyRow>,
         mut take: impl FnMut(AnomalyRow) -> bool,
     ) -> Result<(), DbError> {
-        let anomalies = Arc::clone(&self.anomalies);
+        let anomalies = Arc::clone(&self.archive.anomalies);
         match which {
             RepairSelection::All => {
                 for row in anomalies.rows_after(last)? {
@@ -229,9 +229,15 @@ mod tests {
                         volume: "v".parse().unwrap(),
                     }),
                 };
-                own.anomalies.look(filing, &look).unwrap();
+                own.archive.anomalies.look(filing, &look).unwrap();
             }
-            let rows: Vec<_> = own.anomalies.rows().unwrap().map(Result::unwrap).collect();
+            let rows: Vec<_> = own
+                .archive
+                .anomalies
+                .rows()
+                .unwrap()
+                .map(Result::unwrap)
+                .collect();
             assert_eq!(rows.len(), 8, "{rows:?}");
             let named = BTreeSet::from([name("a"), name("c")]);
             for (which, is_wanted) in [

@@ -21,7 +21,7 @@ impl Preserver {
         file: &FileName,
         replica: &ReplicaId,
     ) -> Result<bool, archive_db::DbError> {
-        let row = self.admin.file(file)?;
+        let row = self.archive.admin.file(file)?;
         Ok(row.is_some_and(|row| admission(&row, replica).is_some()))
     }
 
@@ -33,7 +33,7 @@ impl Preserver {
         repair_order: &RepairOrder,
     ) -> Result<RepairReport, CallError> {
         let (file, replica) = (&row.file, &row.replica);
-        let (admin, name) = (self.admin.clone(), file.clone());
+        let (admin, name) = (self.archive.admin.clone(), file.clone());
         let known = with_tables(move || admin.file(&name)).await?;
         let admission = known.and_then(|row| admission(&row, replica).map(str::to_owned));
         let Some(admission) = admission else {
@@ -71,9 +71,9 @@ impl Preserver {
             stranger.place.volume
         );
         // Recorded before it is done: no act may be missing from the trail.
-        self.note(file, repair_order, what).await?;
-        let adopting = self.calls.replicas.adopt(&volume, file, &admission);
-        let copy = match self.calls.reading(content.size, adopting).await {
+        self.note_repair(file, repair_order, what).await?;
+        let adopting = self.archive.calls.replicas.adopt(&volume, file, &admission);
+        let copy = match self.archive.calls.reading(content.size, adopting).await {
             Ok(copy) => copy,
             Err(error) if error.kind == Kind::Mismatch => {
                 let what = "its bytes are not what was admitted; `remove` it by its own checksum, and the right ones will be stored";
@@ -88,7 +88,7 @@ impl Preserver {
             "the sidecar in {replica}, volume {}, was rewritten from the admin data; the bytes are what was admitted",
             copy.place.volume
         );
-        self.note(file, repair_order, what.clone()).await?;
+        self.note_repair(file, repair_order, what.clone()).await?;
         let (root, at) = admitted(&copy)?;
         let event = Event::Completed {
             replica: replica.clone(),
@@ -98,8 +98,8 @@ impl Preserver {
             at,
             read_back: true,
         };
-        self.mail.happened(file.clone(), event).await;
-        if !self.mail.settled().await {
+        self.archive.mail.happened(file.clone(), event).await;
+        if !self.archive.mail.settled().await {
             return Err(Kind::Unavailable.error("the repository is stopping"));
         }
         let (_, found) = self.look_and_file(replica, file, &look_context).await?;

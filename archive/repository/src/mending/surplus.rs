@@ -73,14 +73,15 @@ impl Preserver {
         let what =
             format!("{places} of replica {replica} to be put aside: a good copy is on {kept}");
         // Recorded before it is done: no act may be missing from the trail.
-        self.note(file, repair_order, what).await?;
+        self.note_repair(file, repair_order, what).await?;
         for place in &surplus {
             let volume = place.in_replica(replica);
-            let moving = self
-                .calls
-                .replicas
-                .put_aside(&volume, file, &content.root, &cause);
-            if let Err(error) = self.calls.reading(content.size, moving).await {
+            let moving =
+                self.archive
+                    .calls
+                    .replicas
+                    .put_aside(&volume, file, &content.root, &cause);
+            if let Err(error) = self.archive.calls.reading(content.size, moving).await {
                 let what = format!("the node did not move it into the attic: {}", error.reason);
                 return Ok(RepairReport::of(RepairOutcome::Failed, what));
             }

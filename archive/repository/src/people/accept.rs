@@ -20,7 +20,7 @@ impl People {
     pub(super) async fn bound(&self, act: Act) -> Result<RequestedAct, CallError> {
         let subject = match &act {
             Act::Accept { anomaly } => {
-                let (anomalies, id) = (Arc::clone(&self.anomalies), anomaly.clone());
+                let (anomalies, id) = (Arc::clone(&self.archive.anomalies), anomaly.clone());
                 Subject::Anomaly(blocking(move || acceptable(&anomalies, &id)).await??)
             }
             Act::Purge { place, .. } => Subject::Item(self.attic_item(place).await?),

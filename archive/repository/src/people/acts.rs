@@ -125,7 +125,7 @@ impl People {
             Act::ReinstateVolume(volume) => self.reinstate_volume(volume, &cause).await,
             Act::ReinstateNode(node) => self.reinstate_node(node, &cause).await,
             Act::Accept { anomaly } => {
-                let (anomalies, id) = (Arc::clone(&self.anomalies), anomaly.clone());
+                let (anomalies, id) = (Arc::clone(&self.archive.anomalies), anomaly.clone());
                 let of = request.act.subject.anomaly().cloned();
                 blocking(move || accept(&anomalies, &id, of, &cause)).await?
             }
@@ -170,11 +170,11 @@ impl People {
         let is_wrong = admitted.is_none_or(|content| content.root != *checksum);
         let copy_volume = copy_place.in_replica(replica);
         let moving = self
-            .transfers
+            .archive
             .calls
             .replicas
             .put_aside(&copy_volume, name, checksum, cause);
-        let place = match self.transfers.calls.reading(size, moving).await {
+        let place = match self.archive.calls.reading(size, moving).await {
             Ok(aside) => aside.place.id,
             // An earlier try may have come so far: the attic tells.
             Err(error) if error.kind == Kind::NotFound => {
@@ -234,7 +234,7 @@ impl People {
         name: &FileName,
         mine: &str,
     ) -> Result<Option<String>, CallError> {
-        let calls = &self.transfers.calls;
+        let calls = &self.archive.calls;
         let opening = calls.replicas.attic(replica, node, Some(name));
         let mut attic = calls.answered(opening).await?;
         while let Some(page) = calls.reading(0, attic.next()).await? {
@@ -333,11 +333,11 @@ impl People {
         // First every copy with this root; then the replicas that only record the admission.
         for volume in holders.into_iter().chain(records) {
             let adopting = self
-                .transfers
+                .archive
                 .calls
                 .replicas
                 .adopt(&volume, name, &admission);
-            let copy = self.transfers.calls.reading(size, adopting).await?;
+            let copy = self.archive.calls.reading(size, adopting).await?;
             self.restored(name, &volume.replica, &copy, &cause.who)
                 .await?;
             adopted.push(volume.replica.to_string());
@@ -369,7 +369,7 @@ impl People {
 
     /// Returns the row of a file whose content is known, or `None`.
     pub(super) async fn row_of(&self, name: &FileName) -> Result<Option<AdminRow>, CallError> {
-        let row = self.row(name).await?;
+        let row = self.archive.row(name).await?;
         Ok(row.filter(|row| row.record.content.is_some()))
     }
 
@@ -388,6 +388,7 @@ impl People {
     pub(crate) fn upload_id(&self) -> Result<UploadId, CallError> {
         let failed = |why: String| Kind::Internal.error(why);
         let bytes = self
+            .archive
             .chance
             .bytes::<16>()
             .map_err(|error| failed(error.to_string()))?;

@@ -13,7 +13,7 @@ impl People {
         replica: &ReplicaId,
         name: &FileName,
     ) -> Result<Vec<FileCopy>, CallError> {
-        let calls = &self.transfers.calls;
+        let calls = &self.archive.calls;
         let asking = calls.replicas.existing_copies(replica, name);
         calls.reading(0, asking).await
     }
@@ -25,7 +25,7 @@ impl People {
         name: &FileName,
         copy: &FileCopy,
     ) -> Result<VerifiedCopy, CallError> {
-        let calls = &self.transfers.calls;
+        let calls = &self.archive.calls;
         let place = (replica, &copy.place.node, Some(&copy.place.volume));
         calls.verify(place, name, calls.stall, |_| {}).await
     }

@@ -73,11 +73,11 @@ impl People {
         row: &AdminRow,
         ask: impl FnOnce(&Vouched<'_>) -> T + Send,
     ) -> Result<T, CallError> {
-        let (anomalies, name) = (Arc::clone(&self.anomalies), row.record.name.clone());
+        let (anomalies, name) = (Arc::clone(&self.archive.anomalies), row.record.name.clone());
         let filed = with_tables(move || anomalies.rows_of(&name)).await?;
         Ok(ask(&Vouched {
             record: &row.record,
-            now: &self.standing.now(),
+            now: &self.archive.standing.now(),
             filed: &filed,
         }))
     }
@@ -88,8 +88,11 @@ impl People {
         if last_copies {
             return Ok(());
         }
-        let (admin, anomalies) = (self.admin.clone(), Arc::clone(&self.anomalies));
-        let (now, of) = (self.standing.now(), part.clone());
+        let (admin, anomalies) = (
+            self.archive.admin.clone(),
+            Arc::clone(&self.archive.anomalies),
+        );
+        let (now, of) = (self.archive.standing.now(), part.clone());
         let counting =
             with_tables(move || only_there(&of, &now, admin.files(None)?, anomalies.rows()?));
         match counting.await? {

@@ -45,7 +45,7 @@ impl People {
     /// Returns the volume that `named` means, among those that nodes report or on which a copy is recorded. Refuses the
     /// table of a checksum replica.
     pub(crate) async fn volume(&self, named: &VolumeSelector) -> Result<VolumeKey, CallError> {
-        let retired = self.standing.now();
+        let retired = self.archive.standing.now();
         let is_retired = |key: &VolumeKey| retired.volumes.contains_key(key);
         let volume = only(named, self.volumes().await?, is_retired)?;
         self.keeps_bytes(&volume.replica, &volume)?;
@@ -54,12 +54,12 @@ impl People {
 
     /// Returns every known volume of the archive: recorded, reported or retired.
     pub(crate) async fn volumes(&self) -> Result<BTreeSet<VolumeKey>, CallError> {
-        let admin = self.admin.clone();
+        let admin = self.archive.admin.clone();
         let mut volumes = with_tables(move || admin.volumes()).await?;
-        volumes.extend(self.standing.now().volumes.keys().cloned());
-        for spec in self.standing.in_service(&self.specs) {
+        volumes.extend(self.archive.standing.now().volumes.keys().cloned());
+        for spec in self.archive.standing.in_service(&self.specs) {
             // The volumes of a monitor that does not answer are recorded, except empty ones.
-            let calls = &self.transfers.calls;
+            let calls = &self.archive.calls;
             if let Ok(heard) = calls.answered(calls.replicas.heard(&spec.id)).await {
                 volumes.extend(volumes_in_service(&spec.id, &heard));
             }
@@ -98,7 +98,7 @@ impl People {
 
     /// Returns the node that is meant: it was heard in its replica, and is not retired.
     pub(crate) async fn node(&self, named: &NodeSelector) -> Result<NodeKey, CallError> {
-        let (admin, specs) = (self.admin.clone(), self.specs.clone());
+        let (admin, specs) = (self.archive.admin.clone(), self.specs.clone());
         let (of, wanted) = (named.clone(), named.node.clone());
         let remembered = with_tables(move || {
             let mut found = Vec::new();
@@ -124,7 +124,7 @@ impl People {
                 node: named.node.clone(),
             }),
             [] => {
-                let now = self.standing.now();
+                let now = self.archive.standing.now();
                 let mut retired = now.nodes.keys();
                 if retired.any(|key| named.means(&key.replica, &key.node)) {
                     return Err(changed(format!("{named} is retired already")));

@@ -16,8 +16,8 @@ impl People {
     /// Returns the item at a place of an attic.
     pub(super) async fn attic_item(&self, place: &AtticPlace) -> Result<AtticItem, CallError> {
         self.configured(&place.replica)?;
-        let looking = self.transfers.calls.replicas.attic_item(place);
-        let item = self.transfers.calls.reading(0, looking).await?;
+        let looking = self.archive.calls.replicas.attic_item(place);
+        let item = self.archive.calls.reading(0, looking).await?;
         let none = || Kind::NotFound.error(format!("there is no {place}; list the attic"));
         let item = item.ok_or_else(none)?;
         Ok(AtticItem {
@@ -66,13 +66,9 @@ impl People {
     ) -> Result<String, CallError> {
         let asked_for = asked_for.ok_or_else(unnamed)?;
         self.destroyable(place, named, Some(asked_for)).await?;
-        let replicas = &self.transfers.calls.replicas;
+        let replicas = &self.archive.calls.replicas;
         let purging = replicas.purge(place, named.0, cause);
-        let bytes = self
-            .transfers
-            .calls
-            .reading(asked_for.bytes, purging)
-            .await?;
+        let bytes = self.archive.calls.reading(asked_for.bytes, purging).await?;
         Ok(format!("{bytes} bytes of {asked_for} were destroyed"))
     }
 }
@@ -118,6 +114,7 @@ mod tests {
     use archive_model::{Act, FileName};
 
     use super::*;
+    use crate::archive::Archive;
     use archive_stores::scripted::{ScriptedReplicas, attic_file, id};
 
     fn item(name: Option<&str>, kind: AtticKind) -> AtticItem {
@@ -167,13 +164,22 @@ mod tests {
             kind: spec.kind,
             required: spec.required,
         });
-        People {
-            requests: Requests::new(admin.clone()).unwrap(),
-            standing: Arc::new(Standing::open(admin.clone()).unwrap()),
-            anomalies: Arc::new(Anomalies::open(admin, transfers.calls.clock.clone()).unwrap()),
+        let clock = transfers.calls.clock.clone();
+        let archive = Archive {
             admin: admin.clone(),
-            transfers,
+            anomalies: Arc::new(Anomalies::open(admin, clock).unwrap()),
+            standing: Arc::new(Standing::open(admin.clone()).unwrap()),
+            specs: Arc::new(scripted.specs.clone()),
+            calls: transfers.calls.clone(),
+            assembler: scripted.assembler(),
+            mail: transfers.mail.clone(),
+            tasks: transfers.tasks.clone(),
             chance: Chance::system(),
+        };
+        People {
+            archive,
+            requests: Requests::new(admin.clone()).unwrap(),
+            transfers,
             specs: specs.collect(),
             spool: "none".into(),
             acting: tokio::sync::Mutex::default(),
@@ -223,7 +229,7 @@ mod tests {
             ),
             (destroy(Subject::Item(right)), ""),
         ] {
-            let now = people.now();
+            let now = people.archive.now();
             let request = Request {
                 number: 1,
                 act,

@@ -27,7 +27,7 @@ fn only<T>(meant: impl Iterator<Item = T>, named: &impl std::fmt::Display) -> Re
 impl People {
     /// Returns the retired volume that is meant.
     pub(super) fn retired_volume(&self, named: &VolumeSelector) -> Result<VolumeKey, CallError> {
-        let now = self.standing.now();
+        let now = self.archive.standing.now();
         only(
             now.volumes.keys().filter(|key| named.means(key)).cloned(),
             named,
@@ -36,7 +36,7 @@ impl People {
 
     /// Returns the retired node that is meant.
     pub(super) fn retired_node(&self, named: &NodeSelector) -> Result<NodeKey, CallError> {
-        let now = self.standing.now();
+        let now = self.archive.standing.now();
         let is_meant = |key: &&NodeKey| named.means(&key.replica, &key.node);
         only(now.nodes.keys().filter(is_meant).cloned(), named)
     }
@@ -57,22 +57,22 @@ impl People {
             Err(error) => return Err(error),
         };
         // The table of a checksum replica is no disk: no node was told that it is retired.
-        let replicas = &self.transfers.calls.replicas;
+        let replicas = &self.archive.calls.replicas;
         if self.keeps_bytes(&volume.replica, &volume).is_ok() {
             replicas.set_reinstating(Some(&volume));
             let told = self
-                .transfers
+                .archive
                 .calls
                 .reading(0, replicas.tell_reinstated(&volume))
                 .await;
             told.inspect_err(|_failed| replicas.set_reinstating(None))?;
         }
-        let line = self.line(
+        let line = self.archive.line(
             cause.who.clone(),
             None,
             format!("{volume} is in service again"),
         );
-        let standing = Arc::clone(&self.standing);
+        let standing = Arc::clone(&self.archive.standing);
         let reinstated = with_tables(move || standing.reinstate_volume(&volume, line)).await;
         replicas.set_reinstating(None);
         reinstated?;
@@ -92,13 +92,13 @@ impl People {
             Err(error) => return Err(error),
         };
         let what = format!("{key} is in service again");
-        let line = self.line(cause.who.clone(), None, what.clone());
-        let (standing, of) = (Arc::clone(&self.standing), key.clone());
+        let line = self.archive.line(cause.who.clone(), None, what.clone());
+        let (standing, of) = (Arc::clone(&self.archive.standing), key.clone());
         with_tables(move || standing.reinstate_node(&of, line)).await?;
         let replica = key.replica;
-        let (admin, id) = (self.admin.clone(), replica.clone());
+        let (admin, id) = (self.archive.admin.clone(), replica.clone());
         let members = with_tables(move || admin.nodes(&id)).await?;
-        self.transfers.calls.replicas.set_members(&replica, members);
+        self.archive.calls.replicas.set_members(&replica, members);
         Ok(what)
     }
 }

@@ -23,7 +23,7 @@ use tokio::sync::oneshot;
 
 use super::People;
 use super::refusal::content;
-use crate::tables::{blocking, file_look};
+use crate::tables::blocking;
 
 /// The bytes that stay free on the disk of the spool.
 const RESERVE: u64 = 1 << 30;
@@ -138,12 +138,13 @@ impl People {
             "refused to replace the copy in {}: other bytes were sent",
             replacement.replica
         );
-        self.note(
-            replacement.cause.who.clone(),
-            Some(replacement.name.clone()),
-            what,
-        )
-        .await?;
+        self.archive
+            .note(
+                replacement.cause.who.clone(),
+                Some(replacement.name.clone()),
+                what,
+            )
+            .await?;
         let said = format!(
             "the bytes are not what was admitted as {}; nothing was changed",
             replacement.name
@@ -197,16 +198,17 @@ impl People {
             .await?;
         let volume = copy.place.in_replica(replica);
         let moving = self
-            .transfers
+            .archive
             .calls
             .replicas
             .put_aside(&volume, name, checksum, cause);
-        let aside = self.transfers.calls.reading(size, moving).await?;
+        let aside = self.archive.calls.reading(size, moving).await?;
         let what = format!(
             "the copy in {replica} is replaced, the old one is in the attic of volume {} of node {} as {}: {}",
             copy.place.volume, copy.place.node, aside.place.id, cause.why
         );
-        self.note(cause.who.clone(), Some(name.clone()), what)
+        self.archive
+            .note(cause.who.clone(), Some(name.clone()), what)
             .await?;
         let event = Event::Replacing {
             replica: replica.clone(),
@@ -246,7 +248,9 @@ impl People {
             size,
             place: Some(copy.place.clone()),
         };
-        file_look(&self.anomalies, (replica, name), look, &cause.who).await?;
+        self.archive
+            .file_look((replica, name), look, &cause.who)
+            .await?;
         Ok(ReplacementOutcome { aside, copy })
     }
 

@@ -58,7 +58,7 @@ impl People {
         volume: &VolumeKey,
         last_copies: bool,
     ) -> Result<(), CallError> {
-        if self.standing.now().volumes.contains_key(volume) {
+        if self.archive.standing.now().volumes.contains_key(volume) {
             return Err(changed(format!("{volume} is retired already")));
         }
         self.dispensable(Part::Volume(volume.clone()), last_copies)
@@ -82,18 +82,20 @@ impl People {
         cause: &Cause,
     ) -> Result<String, CallError> {
         let volume = self.volume(named).await?;
-        let known = self.standing.now().volumes.get(&volume).cloned();
+        let known = self.archive.standing.now().volumes.get(&volume).cloned();
         if known.is_none_or(|retired| retired.why != cause.why) {
             self.volume_can_go(&volume, last_copies).await?;
             let row = self.retired(request, cause);
-            let line = self.line(cause.who.clone(), None, format!("{volume} is retired"));
-            let (standing, key) = (Arc::clone(&self.standing), volume.clone());
+            let line = self
+                .archive
+                .line(cause.who.clone(), None, format!("{volume} is retired"));
+            let (standing, key) = (Arc::clone(&self.archive.standing), volume.clone());
             let retired = with_tables(move || standing.retire_volume(&key, &row, Some(line)));
             retired.await?;
         }
-        let telling = self.transfers.calls.replicas.tell_retired(&volume);
+        let telling = self.archive.calls.replicas.tell_retired(&volume);
         let node = &volume.node;
-        Ok(match self.transfers.calls.reading(0, telling).await {
+        Ok(match self.archive.calls.reading(0, telling).await {
             Ok(()) => format!("node {node} has retired it; its files are stored elsewhere"),
             Err(error) => format!(
                 "it does not count any more, and its files are stored elsewhere; node {node} will be told when it answers ({})",
@@ -112,19 +114,19 @@ impl People {
         let is_mine = |(key, retired): (&NodeKey, &Retired)| {
             key.node == named.node && retired.why == cause.why
         };
-        if self.standing.now().nodes.iter().any(is_mine) {
+        if self.archive.standing.now().nodes.iter().any(is_mine) {
             return Ok(done.to_owned());
         }
         let key = self.node(named).await?;
         self.node_can_go(&key, last_copies).await?;
-        let line = self.line(cause.who.clone(), None, format!("{key} is retired"));
-        let (standing, replica) = (Arc::clone(&self.standing), key.replica.clone());
+        let line = self.archive.line(cause.who.clone(), None, format!("{key} is retired"));
+        let (standing, replica) = (Arc::clone(&self.archive.standing), key.replica.clone());
         let row = self.retired(request, cause);
         let retired = with_tables(move || standing.retire_node(&key, row, Some(line)));
         retired.await?;
-        let (admin, id) = (self.admin.clone(), replica.clone());
+        let (admin, id) = (self.archive.admin.clone(), replica.clone());
         let left = with_tables(move || admin.nodes(&id)).await?;
-        self.transfers.calls.replicas.set_members(&replica, left);
+        self.archive.calls.replicas.set_members(&replica, left);
         Ok(done.to_owned())
     }
 
@@ -134,17 +136,17 @@ impl People {
         request: &Request,
         cause: &Cause,
     ) -> Result<String, CallError> {
-        match self.standing.now().replicas.get(replica) {
+        match self.archive.standing.now().replicas.get(replica) {
             Some(ReplicaRow::Retired(retired)) if retired.why == cause.why => {}
             Some(_) | None => {
                 self.expendable(replica).await?;
                 let row = ReplicaRow::Retired(self.retired(request, cause));
-                let line = self.line(
+                let line = self.archive.line(
                     cause.who.clone(),
                     None,
                     format!("replica {replica} is retired"),
                 );
-                let (standing, id) = (Arc::clone(&self.standing), replica.clone());
+                let (standing, id) = (Arc::clone(&self.archive.standing), replica.clone());
                 let retired =
                     with_tables(move || standing.set_replica(&id, Some(&row), Some(line)));
                 retired.await?;
@@ -159,11 +161,11 @@ impl People {
     /// Checks that the archive can do without a replica.
     pub(super) async fn expendable(&self, replica: &ReplicaId) -> Result<(), CallError> {
         self.configured(replica)?;
-        let now = self.standing.now();
+        let now = self.archive.standing.now();
         if now.is_retired(replica) {
             return Err(changed(format!("replica {replica} is retired already")));
         }
-        let mut left = self.standing.in_service(&self.specs);
+        let mut left = self.archive.standing.in_service(&self.specs);
         left.retain(|spec| spec.id != *replica);
         let probe = FileName::new("a").map_err(|error| Kind::Internal.error(error.to_string()))?;
         FileRecord::free(probe, &left).map_err(|error| changed(error.to_string()))?;
@@ -173,7 +175,7 @@ impl People {
 
     fn retired(&self, request: &Request, cause: &Cause) -> Retired {
         Retired {
-            at: self.now(),
+            at: self.archive.now(),
             by: request.asked_by.clone(),
             why: cause.why.clone(),
             emptied: false,

@@ -22,7 +22,7 @@ impl People {
         (archive, trust): (&str, &TrustFile),
         who: &str,
     ) -> Result<(), CallError> {
-        let specs = self.standing.in_service(&self.specs);
+        let specs = self.archive.standing.in_service(&self.specs);
         let mut sightings = Vec::new();
         for spec in &specs {
             let copies = self.existing_copies(&spec.id, name).await?;
@@ -41,7 +41,7 @@ impl People {
             archive,
             trust,
             specs: &specs,
-            now: self.now(),
+            now: self.archive.now(),
         };
         let row = match rule.combine(name, &sightings, &[]) {
             Verdict::File(row) => *row,
@@ -56,7 +56,7 @@ impl People {
                 )));
             }
         };
-        match self.transfers.mail.admit(row, who.to_owned()).await {
+        match self.archive.mail.admit(row, who.to_owned()).await {
             Some(true) => Ok(()),
             Some(false) => {
                 Err(Kind::Busy.error(format!("{name} is being stored now; try again later")))
@@ -72,7 +72,7 @@ impl People {
         node: &NodeId,
         name: &FileName,
     ) -> Result<Vec<Sighting>, CallError> {
-        let calls = &self.transfers.calls;
+        let calls = &self.archive.calls;
         let opening = calls.replicas.admissions_near(replica, node, name);
         let mut pages = calls.answered(opening).await?;
         let mut sightings = Vec::new();

@@ -12,7 +12,7 @@ use archive_rpc::{CallError, Kind};
 
 use super::People;
 use super::refusal::{changed, content};
-use crate::tables::{file_look, with_tables};
+use crate::tables::with_tables;
 
 impl People {
     /// Finds the copy of that checksum, which is not what was admitted under the name.
@@ -56,7 +56,7 @@ impl People {
         (name, replica): (&FileName, &ReplicaId),
         mine: &str,
     ) -> Result<bool, CallError> {
-        let (admin, id) = (self.admin.clone(), replica.clone());
+        let (admin, id) = (self.archive.admin.clone(), replica.clone());
         let nodes = with_tables(move || admin.nodes(&id)).await?;
         for node in nodes {
             if self
@@ -91,7 +91,9 @@ impl People {
                 size: size.map_or(0, |content| content.size),
                 place: None,
             };
-            file_look(&self.anomalies, (replica, name), look, &cause.who).await?;
+            self.archive
+                .file_look((replica, name), look, &cause.who)
+                .await?;
         }
         if is_wanted {
             let gone = Event::Gone {

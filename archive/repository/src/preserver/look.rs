@@ -52,7 +52,7 @@ impl Preserver {
         let mut row = self.record(name).await?;
         for _ in 0..LOOKS {
             let before = entry(row.as_ref(), replica);
-            let located = self.calls.locate_on_disk(replica, name).await;
+            let located = self.archive.calls.locate_on_disk(replica, name).await;
             let located = located.unwrap_or_else(|error| silent(&error.reason));
             row = self.record(name).await?;
             if before == entry(row.as_ref(), replica) {
@@ -84,7 +84,12 @@ impl Preserver {
             };
         }
         let (mut found, moved) = compare(entry.clone(), &located);
-        excuse_moving_copy(&self.standing.now(), replica, &located.copies, &mut found);
+        excuse_moving_copy(
+            &self.archive.standing.now(),
+            replica,
+            &located.copies,
+            &mut found,
+        );
         let (size, place, root) = match entry.clone().map(|entry| entry.expected) {
             Some(Expected::Present { root, size, place }) => (size, place, Some(root)),
             Some(Expected::Incomplete { root, size }) => (size, None, Some(root)),
@@ -157,7 +162,7 @@ impl Preserver {
                 node,
                 volume,
             };
-            self.mail.happened(name.clone(), event).await;
+            self.archive.mail.happened(name.clone(), event).await;
         }
         let mut look = Look {
             found: seen.found.clone(),
@@ -234,8 +239,10 @@ impl Preserver {
         }
         let admitted = self.record(name).await?.and_then(|record| record.content);
         let mut ballots = Vec::new();
-        let specs = self.in_service();
-        let locating = specs.iter().map(|spec| self.calls.locate(&spec.id, name));
+        let specs = self.archive.in_service();
+        let locating = specs
+            .iter()
+            .map(|spec| self.archive.calls.locate(&spec.id, name));
         for (spec, located) in specs.iter().zip(join_all(locating).await) {
             let Ok(located) = located else {
                 continue;

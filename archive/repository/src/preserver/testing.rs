@@ -12,6 +12,7 @@ use archive_stores::assemble::{Assembler, DonorLoad};
 use archive_stores::coordinator::{Parts, undriven};
 
 use super::{NameClaims, Preserver};
+use crate::archive::Archive;
 use crate::metrics::Instruments;
 use crate::settings::{ReplicaSettings, RepositorySettings, Settings};
 
@@ -29,16 +30,19 @@ pub(crate) fn preserver(admin: &Admin, hand: &ManualClock) -> Preserver {
         calls: transfers.calls.clone(),
         load: DonorLoad::default(),
     };
-    Preserver {
+    let archive = Archive {
         admin: admin.clone(),
         anomalies,
+        standing,
+        specs: Arc::new(settings.replicas),
         calls: transfers.calls,
         assembler,
-        specs: Arc::new(settings.replicas),
-        standing: standing.view(),
         mail: transfers.mail,
         tasks: transfers.tasks,
         chance,
+    };
+    Preserver {
+        archive,
         instruments: Instruments::new(&Metrics::new()).unwrap(),
         policy: Arc::new(settings.repair.policy()),
         who: "repository/kb".into(),

@@ -1,8 +1,11 @@
 //! Tests of looks at copies and their anomalies, over scripted replicas.
 
+use archive_daemon::Chance;
 use archive_decisions::store::Content;
-use archive_ledger::admin::AdminRow;
+use archive_ledger::admin::{Admin, AdminRow};
+use archive_ledger::anomalies::Anomalies;
 use archive_ledger::restore::testing::row;
+use archive_ledger::standing::Standing;
 use archive_model::{AnomalyKind, CopyPlace, Digests, Root};
 use archive_stores::mail::CoordinatorMessage;
 use archive_stores::scripted::{ScriptedReplicas, damaged, good, id};
@@ -31,16 +34,20 @@ impl PreserverFixture {
         let scripted = ScriptedReplicas::start().await;
         let (transfers, messages) = scripted.transfers();
         let metrics = archive_daemon::Metrics::new();
-        let own = Preserver {
-            anomalies: Arc::new(Anomalies::open(&admin, transfers.calls.clock.clone()).unwrap()),
+        let clock = transfers.calls.clock.clone();
+        let archive = Archive {
+            anomalies: Arc::new(Anomalies::open(&admin, clock).unwrap()),
+            standing: Arc::new(Standing::open(admin.clone()).unwrap()),
             admin,
+            specs: Arc::new(scripted.specs.clone()),
             calls: transfers.calls,
             assembler: scripted.assembler(),
-            specs: Arc::new(scripted.specs.clone()),
-            standing: View::default(),
             mail: transfers.mail,
             tasks: transfers.tasks,
             chance: Chance::system(),
+        };
+        let own = Preserver {
+            archive,
             instruments: Instruments::new(&metrics).unwrap(),
             policy: Arc::new(RepairSettings::default().policy()),
             who: "repository/kb".into(),
@@ -94,7 +101,7 @@ impl PreserverFixture {
 
     /// Has the row of a file changed while a replica is asked.
     fn changes_meanwhile(&self, changed: AdminRow) {
-        let admin = self.own.admin.clone();
+        let admin = self.own.archive.admin.clone();
         self.scripted.script().at_locate = Some(Box::new(move || put(&admin, &changed)));
     }
 }
@@ -181,7 +188,7 @@ async fn copy_read_well_meanwhile_files_no_loss() {
         let fixture = PreserverFixture::start(&["a"]).await;
         let file = name("a");
         fixture.damages(&file).await;
-        let anomalies = Arc::clone(&fixture.own.anomalies);
+        let anomalies = Arc::clone(&fixture.own.archive.anomalies);
         let (read, of) = (look(&[]), file.clone());
         if is_good {
             fixture.scripted.script().at_locate = Some(Box::new(move || {

@@ -16,11 +16,17 @@ impl Door {
     fn job(&self, request: &wire::GetRequest) -> Result<get::GetJob, Status> {
         let name = fields::file_name("name", &request.name)?;
         let replica = request.replica.as_str();
-        if !replica.is_empty() && self.specs.iter().all(|spec| spec.id.as_str() != replica) {
+        if !replica.is_empty()
+            && self
+                .archive
+                .specs
+                .iter()
+                .all(|spec| spec.id.as_str() != replica)
+        {
             let said = format!("replica {replica:?} is not in the settings of this archive");
             return Err(Kind::NotFound.status(said));
         }
-        let row = self.admin.file(&name);
+        let row = self.archive.admin.file(&name);
         let row = row.map_err(|error| admin_failed(&error))?;
         let unknown = || fields::to_status(&ArchiveError::NotFound(name.to_string()));
         get::GetJob::new(&row.ok_or_else(unknown)?, request)
@@ -35,7 +41,7 @@ impl Door {
         standing: &Now,
     ) -> wire::status_response::ReplicaState {
         let retired = standing.is_retired(&spec.id);
-        let (nodes, problem) = match self.replicas.state(&spec.id).await {
+        let (nodes, problem) = match self.archive.calls.replicas.state(&spec.id).await {
             Err(_) if retired => (Vec::new(), String::new()),
             Ok(nodes) => (nodes, String::new()),
             Err(error) => (Vec::new(), error.reason),
@@ -112,19 +118,20 @@ impl Access for Door {
         &self,
         _request: Request<wire::StatusRequest>,
     ) -> Result<Response<wire::StatusResponse>, Status> {
-        let standing = self.people.standing.now();
+        let standing = self.archive.standing.now();
         // The monitors are asked at once: one that does not answer delays none of the others.
         let asked = self
+            .archive
             .specs
             .iter()
             .map(|spec| self.replica_state(spec, &standing));
         let replicas = join_all(asked).await;
-        let Some(counts) = self.admin.counts() else {
+        let Some(counts) = self.archive.admin.counts() else {
             return Err(Kind::Unavailable.status(
                 "the repository has just started and is still counting its files; try again later",
             ));
         };
-        let mut anomalies = self.preserver.anomalies.kinds();
+        let mut anomalies = self.archive.anomalies.kinds();
         anomalies.retain(|_, count| *count > 0);
         let version = env!("CARGO_PKG_VERSION").to_owned();
         Ok(Response::new(wire::StatusResponse {

@@ -52,13 +52,13 @@ impl FeedJob {
                 "{MOST_FOLLOWERS} followers read the feed already; try again when one has gone"
             ))
         })?;
-        let (admin, clock) = (door.admin.clone(), door.clock.clone());
+        let (admin, clock) = (door.archive.admin.clone(), door.archive.calls.clock.clone());
         let follower = Follower {
             admin,
             clock,
             answers: answers.clone(),
         };
-        let stop = door.tasks.stop();
+        let stop = door.archive.tasks.stop();
         tokio::select! {
             told = follower.tell(self.after) => told,
             () = stop.cancelled() => Err(Kind::Unavailable.status(

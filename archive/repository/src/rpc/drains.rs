@@ -8,7 +8,7 @@ use super::Door;
 
 impl Door {
     pub(super) fn drains(&self) -> Vec<status_response::Drain> {
-        let standing = self.people.standing.now();
+        let standing = self.archive.standing.now();
         let drains = standing.draining.iter().map(|(source, row)| {
             let progress = self.drains.of(source);
             drain_message(Drain {

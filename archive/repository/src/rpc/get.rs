@@ -139,8 +139,10 @@ impl GetJob {
 
     /// Begins to read.
     pub(super) fn open(self, door: &Door) -> Assembly {
-        let donors = door.assembler.by_load(self.donors);
-        door.assembler.read(self.wanted, donors, [self.asked])
+        let donors = door.archive.assembler.by_load(self.donors);
+        door.archive
+            .assembler
+            .read(self.wanted, donors, [self.asked])
     }
 }
 

@@ -45,10 +45,10 @@ impl Ingest for Door {
             received: None,
             answered: CancellationToken::new(),
         };
-        if !self.mail.ask(name, claim, depositor).await {
+        if !self.archive.mail.ask(name, claim, depositor).await {
             return Err(Kind::Unavailable.status("the repository is stopping"));
         }
-        let admin = self.admin.clone();
+        let admin = self.archive.admin.clone();
         let answers = ReceiverStream::new(answers).map(move |reply| answer(&admin, reply));
         Ok(Response::new(Box::pin(answers)))
     }
@@ -62,6 +62,7 @@ impl Ingest for Door {
         let name = fields::file_name("name", &asked)?;
         let unknown = || fields::to_status(&ArchiveError::NotFound(asked.clone()));
         let row = self
+            .archive
             .admin
             .file(&name)
             .map_err(|error| admin_failed(&error))?
@@ -77,9 +78,9 @@ impl Ingest for Door {
                 .admitted(text)
                 .map(|admission| admission.admitted.to_string())?,
         };
-        let filed = self.preserver.anomalies.rows_of(&name);
+        let filed = self.archive.anomalies.rows_of(&name);
         let filed = filed.map_err(|error| admin_failed(&error))?;
-        let now = self.people.standing.now();
+        let now = self.archive.standing.now();
         let retries = self.retries.of(&name);
         let stat = convert::stat(&row, admitted, (&now, &filed), &retries);
         Ok(Response::new(stat))

@@ -35,7 +35,7 @@ impl Door {
         let door = self.clone();
         Ok(self.answer_blocking("audit", move |answers| {
             let log = door.settings.data.join("audit");
-            let trail = Trail::read(&door.admin, &log).map_err(|error| failed(&error))?;
+            let trail = Trail::read(&door.archive.admin, &log).map_err(|error| failed(&error))?;
             let mut page = AuditPage::default();
             for entry in trail {
                 let entry = entry.map_err(|error| failed(&error))?;
@@ -55,16 +55,16 @@ impl Door {
 
     /// Sends the export.
     pub(super) fn send_export(&self) -> Response<AnswerStream<wire::ExportResponse>> {
-        let (door, now) = (self.clone(), self.clock.now());
+        let (door, now) = (self.clone(), self.archive.calls.clock.now());
         self.answer_blocking("export-rpc", move |answers| {
             let log = door.settings.data.join("audit");
             let mut pages = ExportWriter {
                 answers,
                 bytes: Vec::with_capacity(2 * BYTES),
             };
-            let stop = door.tasks.stop();
+            let stop = door.archive.tasks.stop();
             let export = Export {
-                admin: &door.admin,
+                admin: &door.archive.admin,
                 log: &log,
                 archive: &door.settings.archive,
                 time: now,

@@ -1,10 +1,9 @@
 //! Listings of the archive: according to the admin data, or as one replica reports now.
 
-use archive_daemon::clock::TimedOut;
 use archive_ledger::admin::{AdminRow, Walk};
 use archive_model::{FileName, NamePattern, ReplicaId};
-use archive_rpc::Kind;
 use archive_rpc::answers::{Progress, answer_from};
+use archive_rpc::{CallError, Kind};
 use archive_stores::coordinator::Times;
 use proto_archive::{convert as fields, wire};
 use tonic::Status;
@@ -57,7 +56,7 @@ impl ListJob {
         door: &Door,
         answers: &Answers<wire::ListResponse>,
     ) -> Result<(), Status> {
-        let (admin, mut page) = (door.admin.clone(), ListPage::default());
+        let (admin, mut page) = (door.archive.admin.clone(), ListPage::default());
         let mut walk = Walk::default().behind(self.after.take());
         answer_from(answers, move |outlet| {
             let is_over = walk.each(&admin, |row| {
@@ -88,14 +87,18 @@ impl ListJob {
                 "{MOST_GATHERED} listings of replicas are under way; try again when one has ended"
             ))
         })?;
-        let stall = door.settings.stall.duration();
-        let late = |late: TimedOut| Kind::TimedOut.status(format!("replica {replica}: {late}"));
-        let opening = door.replicas.copies_after(replica, self.after.as_ref());
-        let mut copies = door.clock.timeout(stall, opening).await.map_err(late)??;
+        let calls = &door.archive.calls;
+        let named = |error: CallError| {
+            if error.kind == Kind::TimedOut {
+                return Kind::TimedOut.status(format!("replica {replica}: {error}"));
+            }
+            Status::from(error)
+        };
+        let opening = calls.replicas.copies_after(replica, self.after.as_ref());
+        let mut copies = calls.answered(opening).await.map_err(named)?;
         let mut page = ListPage::default();
         loop {
-            let listed = door.clock.timeout(stall, copies.next()).await;
-            let listed = listed.map_err(late)??;
+            let listed = calls.answered(copies.next()).await.map_err(named)?;
             for copy in listed.items {
                 if self.matching.matches(copy.name.as_str()) {
                     let entry = fields::file_entry(copy);

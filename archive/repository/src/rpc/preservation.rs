@@ -175,7 +175,7 @@ impl Door {
     where
         F: Future<Output = Result<(), Status>> + Send + 'static,
     {
-        let stop = self.tasks.stop();
+        let stop = self.archive.tasks.stop();
         self.answer(name, |answers| {
             let work = Box::pin(work(answers));
             async move {

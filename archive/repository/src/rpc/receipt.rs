@@ -19,19 +19,20 @@ impl Door {
         let asked = &request.get_ref().name;
         let name = fields::file_name("name", asked)?;
         let row = self
+            .archive
             .admin
             .file(&name)
             .map_err(|error| admin_failed(&error))?
             // A file that the caller may not know of does not exist for it.
             .filter(|row| may_know(&identity, &row.depositor))
             .ok_or_else(|| fields::to_status(&ArchiveError::NotFound(asked.clone())))?;
-        let anomalies = &self.preserver.anomalies;
+        let anomalies = &self.archive.anomalies;
         let filed = anomalies
             .rows_of(&name)
             .map_err(|error| admin_failed(&error))?;
         let vouched = Vouched {
             record: &row.record,
-            now: &self.preserver.standing.now(),
+            now: &self.archive.standing.now(),
             filed: &filed,
         };
         if let Some(missing) = vouched.missing() {
@@ -42,7 +43,7 @@ impl Door {
         }
         let admission = row.admission.as_deref().unwrap_or_default();
         let receipt = vouched
-            .receipt(admission, self.clock.now(), &self.key)
+            .receipt(admission, self.archive.calls.clock.now(), &self.key)
             .map_err(|why| {
                 Kind::Storage.status(format!("cannot issue a receipt of {name}: {why}"))
             })?;

@@ -3,17 +3,17 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use archive_jobs::NodeLiveness;
 use archive_jobs::choice::{Candidate, Choice, MonitorAnswer, choose};
-use archive_jobs::{BatchError, NodeLiveness};
 use archive_model::{NameList, NodeId, ReplicaId, ReplicaKind};
 use archive_rpc::Kind;
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use proto_archive::convert as fields;
-use tokio::task::spawn_blocking;
 use tonic::Status;
 
 use crate::rpc::Door;
+use crate::tables::with_tables;
 
 /// The time in which a replica must answer.
 const LOOK: Duration = Duration::from_secs(5);
@@ -28,7 +28,7 @@ impl Door {
     /// Reads the replica that a job names.
     pub(super) fn named_replica(&self, named: &str) -> Result<ReplicaId, Status> {
         let id = fields::replica_id(named)?;
-        let spec = self.specs.iter().find(|spec| spec.id == id);
+        let spec = self.archive.specs.iter().find(|spec| spec.id == id);
         let missing = || {
             Kind::NotFound.status(format!(
                 "replica {id} is not in the settings of this archive"
@@ -38,7 +38,7 @@ impl Door {
             let said = format!("replica {id} keeps checksums and no bytes; name another one");
             return Err(Kind::Mismatch.status(said));
         }
-        if self.people.standing.now().is_retired(&id) {
+        if self.archive.standing.now().is_retired(&id) {
             return Err(Kind::NotFound.status(format!("replica {id} is retired")));
         }
         Ok(id)
@@ -51,11 +51,11 @@ impl Door {
         names: Option<NameList>,
         avoided: &BTreeSet<ReplicaId>,
     ) -> Result<ReplicaId, Status> {
-        let standing = self.people.standing.now();
-        let keep = self
-            .specs
-            .iter()
-            .filter(|spec| spec.kind == ReplicaKind::Bitarchive && !standing.is_excused(&spec.id));
+        let standing = self.archive.standing.now();
+        let keep =
+            self.archive.specs.iter().filter(|spec| {
+                spec.kind == ReplicaKind::Bitarchive && !standing.is_excused(&spec.id)
+            });
         let replicas: Vec<ReplicaId> = keep.map(|spec| spec.id.clone()).collect();
         let mut candidates: Vec<Candidate> = replicas
             .iter()
@@ -81,7 +81,7 @@ impl Door {
             let said = "no replica that keeps bytes answers; name one to submit the job, which then waits for it";
             Kind::Unavailable.status(said)
         };
-        let late = self.clock.sleep(SOON);
+        let late = self.archive.calls.clock.sleep(SOON);
         tokio::pin!(late);
         let mut is_late = false;
         loop {
@@ -110,8 +110,9 @@ impl Door {
         replica: &ReplicaId,
         files: Option<(u64, &FilesByNode)>,
     ) -> MonitorAnswer {
-        let state = self.replicas.nodes_in_service(replica);
-        let Ok(Ok(nodes)) = self.clock.timeout(LOOK, state).await else {
+        let calls = &self.archive.calls;
+        let asking = calls.replicas.nodes_in_service(replica);
+        let Ok(nodes) = calls.within(LOOK, asking).await else {
             return MonitorAnswer::Failed;
         };
         let look: NodeLiveness = nodes.into_iter().collect();
@@ -139,8 +140,8 @@ impl Door {
         names: NameList,
         replicas: Vec<ReplicaId>,
     ) -> Result<FilesOfJob, Status> {
-        let (admin, standing) = (self.admin.clone(), self.people.standing.now());
-        let counted = spawn_blocking(move || {
+        let (admin, standing) = (self.archive.admin.clone(), self.archive.standing.now());
+        let counted = with_tables(move || {
             let mut files = FilesOfJob {
                 wanted: u64::try_from(names.as_slice().len()).unwrap_or(u64::MAX),
                 replicas: vec![FilesByNode::new(); replicas.len()],
@@ -158,11 +159,9 @@ impl Door {
                     }
                 }
             }
-            Ok::<_, archive_db::DbError>(files)
+            Ok(files)
         });
-        let counted = counted.await.map_err(BatchError::from);
-        let counted = counted.and_then(|counted| counted.map_err(BatchError::from));
-        counted.map_err(|error| super::stuck(&error))
+        Ok(counted.await?)
     }
 }
 

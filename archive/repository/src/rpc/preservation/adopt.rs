@@ -22,7 +22,7 @@ pub(super) async fn adopt(
     let replica = fields::replica_id(&request.replica)?;
     let people = &door.people;
     people.configured(&replica)?;
-    let known = people.row(&name).await?;
+    let known = people.archive.row(&name).await?;
     let is_known = known.is_some_and(|row| row.record.content.is_some());
     if !is_known {
         // The admin data do not know it: its own admission decides.
@@ -42,8 +42,12 @@ pub(super) async fn adopt(
         let size = row.record.content.as_ref();
         let size = size.map_or(0, |content| content.size);
         let volume = copy.place.in_replica(&replica);
-        let adopting = door.replicas.adopt(&volume, &name, &admission);
-        people.transfers.calls.reading(size, adopting).await?
+        let adopting = door
+            .archive
+            .calls
+            .replicas
+            .adopt(&volume, &name, &admission);
+        people.archive.calls.reading(size, adopting).await?
     } else {
         copy
     };
@@ -51,7 +55,10 @@ pub(super) async fn adopt(
         "the file that {replica} had on volume {} is adopted",
         adopted.place.volume
     );
-    people.note(who.clone(), Some(name.clone()), what).await?;
+    people
+        .archive
+        .note(who.clone(), Some(name.clone()), what)
+        .await?;
     join(door, &row.record, &replica, &who).await?;
     people.restored(&name, &replica, &adopted, &who).await?;
     // The anomalies of this file, in any replica, are resolved.

@@ -40,7 +40,7 @@ impl AnomalyFilter {
         let door = door.clone();
         let mut walk = AnomalyWalk::new(self, ENTRIES);
         answer_from(answers, move |outlet| {
-            let sent = walk.send_on(&door.preserver.anomalies, |row| state(&door, row), outlet);
+            let sent = walk.send_on(&door.archive.anomalies, |row| state(&door, row), outlet);
             sent.map_err(|error| admin_failed(&error).into())
         })
         .await

@@ -1,6 +1,5 @@
 //! The contents of the attics: asks every node of every replica, and names those that do not answer.
 
-use archive_daemon::clock::TimedOut;
 use archive_model::{AtticItem, AtticKind, FileName, Gap, NodeId, ReplicaId};
 use archive_rpc::{CallError, Kind};
 use proto_archive::{convert as fields, wire};
@@ -14,8 +13,8 @@ pub(super) fn attics(
 ) -> Result<Response<AnswerStream<wire::AtticsResponse>>, Status> {
     let replicas: Vec<ReplicaId> = match request.replica.as_str() {
         "" => {
-            let now = door.people.standing.now();
-            let ids = door.specs.iter().map(|spec| spec.id.clone());
+            let now = door.archive.standing.now();
+            let ids = door.archive.specs.iter().map(|spec| spec.id.clone());
             ids.filter(|id| !now.is_retired(id)).collect()
         }
         id => {
@@ -43,7 +42,7 @@ async fn gather(
 ) -> Result<(), Status> {
     let mut gaps = Vec::new();
     for replica in replicas {
-        let nodes = match door.replicas.state(&replica).await {
+        let nodes = match door.archive.calls.replicas.state(&replica).await {
             Ok(nodes) => nodes,
             Err(error) => {
                 gaps.push(Gap::of_replica(replica, error.reason));
@@ -72,21 +71,18 @@ async fn one_attic(
     name: Option<&FileName>,
     answers: &Answers<wire::AtticsResponse>,
 ) -> Result<Result<Vec<Gap>, CallError>, Status> {
-    let idle = door.settings.stall.duration();
-    let late = |late: TimedOut| Kind::TimedOut.error(late.to_string());
-    let opening = door.replicas.attic(replica, node, name);
-    let mut attic = match door.clock.timeout(idle, opening).await {
-        Ok(Ok(attic)) => attic,
-        Ok(Err(error)) => return Ok(Err(error)),
-        Err(elapsed) => return Ok(Err(late(elapsed))),
+    let calls = &door.archive.calls;
+    let opening = calls.replicas.attic(replica, node, name);
+    let mut attic = match calls.answered(opening).await {
+        Ok(attic) => attic,
+        Err(error) => return Ok(Err(error)),
     };
     let mut gaps = Vec::new();
     loop {
-        let page = match door.clock.timeout(idle, attic.next()).await {
-            Ok(Ok(Some(page))) => page,
-            Ok(Ok(None)) => return Ok(Err(Kind::Unavailable.error("it ended before its end"))),
-            Ok(Err(error)) => return Ok(Err(error)),
-            Err(elapsed) => return Ok(Err(late(elapsed))),
+        let page = match calls.answered(attic.next()).await {
+            Ok(Some(page)) => page,
+            Ok(None) => return Ok(Err(Kind::Unavailable.error("it ended before its end"))),
+            Err(error) => return Ok(Err(error)),
         };
         let mut items = Vec::new();
         for item in page.items {

@@ -121,7 +121,7 @@ pub(super) async fn join(
     replica: &ReplicaId,
     who: &str,
 ) -> Result<(), Status> {
-    let spec = door.specs.iter().find(|spec| spec.id == *replica);
+    let spec = door.archive.specs.iter().find(|spec| spec.id == *replica);
     let Some(spec) = spec.filter(|_| !record.replicas.contains_key(replica)) else {
         return Ok(());
     };
@@ -159,17 +159,22 @@ pub(super) async fn restore(
         cause.why
     );
     // Recorded before it is done: no act may be missing from the trail.
-    people.note(who.clone(), None, what).await?;
+    door.archive.note(who.clone(), None, what).await?;
     let taking = door
+        .archive
+        .calls
         .replicas
         .restore_item(&replica, (&node, &volume), &id, &cause);
-    let copy = people.transfers.calls.reading(0, taking).await?;
+    let copy = people.archive.calls.reading(0, taking).await?;
     let name = copy.name.clone();
     let what = format!(
         "{id} was restored from the attic of volume {volume} of node {node}: {}",
         cause.why
     );
-    people.note(who.clone(), Some(name.clone()), what).await?;
+    people
+        .archive
+        .note(who.clone(), Some(name.clone()), what)
+        .await?;
     let row = people.known(&name).await?;
     join(door, &row.record, &replica, &who).await?;
     people.restored(&name, &replica, &copy, &who).await?;
@@ -225,7 +230,7 @@ pub(super) async fn volume(
         "volume {} {} on node {node} of replica {replica}",
         message.volume, message.path
     );
-    let ordering = door.replicas.order_disk(&replica, &node, order);
+    let ordering = door.archive.calls.replicas.order_disk(&replica, &node, order);
     ordered(door, who, (&what, word), ordering).await
 }
 
@@ -242,7 +247,7 @@ pub(super) async fn node(
     let mode = fields::mode("mode", order.mode)?.ok_or_else(|| InvalidMessage::missing("mode"))?;
     let NodeKey { replica, node } = door.people.node(&named).await?;
     let what = format!("node {node} of replica {replica}");
-    let setting = door.replicas.set_mode(&replica, &node, mode);
+    let setting = door.archive.calls.replicas.set_mode(&replica, &node, mode);
     ordered(door, who, (&what, &mode.to_string()), setting).await
 }
 
@@ -253,11 +258,11 @@ async fn ordered(
     (what, word): (&str, &str),
     order: impl Future<Output = Result<NodeState, CallError>>,
 ) -> Result<wire::NodeStatus, Status> {
-    let people = &door.people;
+    let archive = &door.archive;
     let to_do = format!("{what}: to be {word}");
-    people.note(who.clone(), None, to_do).await?;
-    let state = people.transfers.calls.reading(0, order).await?;
-    people.note(who, None, format!("{what}: {word}")).await?;
+    archive.note(who.clone(), None, to_do).await?;
+    let state = archive.calls.reading(0, order).await?;
+    archive.note(who, None, format!("{what}: {word}")).await?;
     Ok(fields::node_status(state))
 }
 
@@ -268,13 +273,13 @@ pub(super) async fn bootstrap(
     let who = who(&request, OPERATOR)?;
     let replica = fields::replica_id(&request.into_inner().replica)?;
     door.people.configured(&replica)?;
-    let now = door.people.standing.now();
+    let now = door.archive.standing.now();
     if now.is_retired(&replica) {
         let said = format!("replica {replica} is retired; set up a new one under another id");
         return Err(Kind::Mismatch.status(said));
     }
     if !now.is_filling(&replica) {
-        let at = door.clock.now();
+        let at = door.archive.calls.clock.now();
         let row = ReplicaRow::Filling {
             since: at,
             by: who.clone(),
@@ -285,10 +290,10 @@ pub(super) async fn bootstrap(
             file: None,
             what: format!("replica {replica} is to be filled from the others"),
         };
-        let (standing, id) = (Arc::clone(&door.people.standing), replica.clone());
+        let (standing, id) = (Arc::clone(&door.archive.standing), replica.clone());
         with_tables(move || standing.set_replica(&id, Some(&row), Some(line))).await?;
     }
-    let admin = door.admin.clone();
+    let admin = door.archive.admin.clone();
     let (files, bytes) = with_tables(move || lacking(&admin, &now, &replica)).await?;
     Ok(wire::BootstrapResponse { files, bytes })
 }

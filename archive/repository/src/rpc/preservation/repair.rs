@@ -133,7 +133,7 @@ impl RepairJob {
         let state = |row: &AnomalyRow| state(door, row).map_err(|error| admin_failed(&error));
         let mut work = Box::pin(door.preserver.repair(row, &self.repair_order, &told));
         let done = loop {
-            match door.clock.timeout(PROGRESS, &mut work).await {
+            match door.archive.calls.clock.timeout(PROGRESS, &mut work).await {
                 Ok(done) => break done?,
                 Err(_not_yet) => {
                     let progress = wire::RepairResponse {

@@ -32,11 +32,11 @@ pub(super) async fn run(
             (None, None) => "everywhere".to_owned(),
         };
         let what = format!("scrubs {whose}: {word}");
-        door.people.note(who.to_string(), None, what).await?;
+        door.archive.note(who.to_string(), None, what).await?;
     }
     let mut answer = wire::ScrubsResponse::default();
     let mut is_met = false;
-    let specs = door.preserver.in_service();
+    let specs = door.archive.in_service();
     let specs = specs.iter();
     let specs = specs.filter(|spec| spec.kind == ReplicaKind::Bitarchive);
     for spec in specs.filter(|spec| replica.as_ref().is_none_or(|id| *id == spec.id)) {
@@ -45,19 +45,15 @@ pub(super) async fn run(
                 continue;
             }
             is_met = true;
-            let asking = door.replicas.scrub(&spec.id, &node, order);
-            let asked = door
-                .clock
-                .timeout(door.settings.stall.duration(), asking)
-                .await;
-            match asked {
-                Ok(Ok(state)) => answer.scrubs.push(wire::scrubs_response::One {
+            let calls = &door.archive.calls;
+            let asking = calls.replicas.scrub(&spec.id, &node, order);
+            match calls.answered(asking).await {
+                Ok(state) => answer.scrubs.push(wire::scrubs_response::One {
                     replica: spec.id.to_string(),
                     state: Some(fields::scrub_state(state)),
                 }),
-                Ok(Err(error)) if error.kind == Kind::Invalid => return Err(error.into()),
-                Ok(Err(error)) => answer.gaps.push(gap(&spec.id, &node, error.reason)),
-                Err(late) => answer.gaps.push(gap(&spec.id, &node, late.to_string())),
+                Err(error) if error.kind == Kind::Invalid => return Err(error.into()),
+                Err(error) => answer.gaps.push(gap(&spec.id, &node, error.reason)),
             }
         }
     }
