@@ -5,7 +5,6 @@ mod access;
 mod batch;
 mod changes;
 mod convert;
-mod drains;
 mod get;
 mod ingest;
 mod ledger;

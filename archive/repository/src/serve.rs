@@ -1,34 +1,28 @@
 //! Starts the repository: opens its tables, starts its workers, and listens.
 
+mod open;
+
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use archive_daemon::metrics::MetricError;
-use archive_daemon::notify::NotifyError;
-use archive_daemon::worker::DuplicateWorker;
 use archive_daemon::{Daemon, Notifier, ReloadWorker};
-use archive_durable::{DiskError, read_secret, read_state};
 use archive_jobs::{Batches, RetentionWorker};
-use archive_ledger::admin::stamp::Stamping;
-use archive_ledger::admin::{Admin, AdminError};
-use archive_ledger::anomalies::Anomalies;
+use archive_ledger::admin::AdminError;
 use archive_ledger::audit::TrailWriter;
 use archive_ledger::requests::table::Requests;
-use archive_ledger::standing::Standing;
-use archive_model::ReplicaId;
-use archive_proof::{SigningKey, TrustFile};
 use archive_replicas::{Dialer, NodeWatch, Replicas};
-use archive_rpc::{ConnectError, CredentialsError, Role, ServeError};
+use archive_rpc::Limits;
 use archive_stores::assemble::{Assembler, DonorLoad};
 use archive_stores::calls::ReplicaCalls;
 use archive_stores::coordinator::{self, Coordinator, Retries};
 use archive_stores::heal::Healer;
-use archive_stores::mail::Mail;
+use archive_stores::mail::{CoordinatorMessage, Mail};
 use archive_stores::metrics::Stores;
 use archive_stores::transfer::{Pace, ResumePoints, Transfers};
+use tokio::net::TcpListener;
 use tokio::runtime::Handle;
-use tokio::task::{JoinError, spawn_blocking};
+use tokio::sync::mpsc;
+use tokio::task::spawn_blocking;
 
 use crate::alarm::Alarm;
 use crate::archive::Archive;
@@ -38,69 +32,15 @@ use crate::bootstrap::FillWorker;
 use crate::daily_export::DailyExport;
 use crate::drain::{Drain as Draining, DrainBoard, DrainContext};
 use crate::incidents::IncidentTable;
-use crate::membership::{self, Membership};
+use crate::membership::Membership;
 use crate::metrics::Instruments;
 use crate::people::{ExpiryWorker, People};
 use crate::preserver::{NameClaims, Preserver};
 use crate::rpc::{Door, services};
 use crate::schedule::Schedule;
-use crate::settings::{BatchSettings, InvalidSettings, RepositorySettings, Settings};
-
-/// The reason why the repository does not start.
-#[derive(Debug, thiserror::Error)]
-pub enum StartError {
-    /// The settings contradict each other.
-    #[error(transparent)]
-    Settings(#[from] InvalidSettings),
-    /// The certificate, the key or the authorities cannot be used.
-    #[error(transparent)]
-    Credentials(#[from] CredentialsError),
-    /// The certificate is not that of a repository: no monitor or node would accept it.
-    #[error(
-        "the certificate is {0}, not that of a repository; issue one with `holdfast pki issue`"
-    )]
-    Identity(String),
-    /// A file that the settings name is missing or invalid.
-    #[error("{setting}: {}: {why}", .path.display())]
-    File {
-        /// The setting.
-        setting: &'static str,
-        /// The file.
-        path: PathBuf,
-        /// The reason.
-        why: String,
-    },
-    /// The admin data cannot be used.
-    #[error(transparent)]
-    Admin(#[from] AdminError),
-    /// The address cannot be listened on.
-    #[error(transparent)]
-    Bind(#[from] ServeError),
-    /// The address of a monitor is invalid.
-    #[error("replica.monitor: {0}")]
-    Monitor(#[from] ConnectError),
-    /// The name of an instrument is taken.
-    #[error(transparent)]
-    Metric(#[from] MetricError),
-    /// The table of incidents cannot be read.
-    #[error(transparent)]
-    Notify(#[from] NotifyError),
-    /// A replica with copies is missing from the settings: its copies would not count any more, although nobody has decided so.
-    #[error(
-        "replica {0} has copies of files and is not in the settings: add its [[replica]] again; if it is gone for good, \
-         `holdfast replica retire {0}` takes it out of service once it is there, and then it may be left out"
-    )]
-    LeftOut(ReplicaId),
-    /// A second repository in this process.
-    #[error(transparent)]
-    Duplicate(#[from] DuplicateWorker),
-    /// A system call failed.
-    #[error(transparent)]
-    Disk(#[from] DiskError),
-    /// A bug: opening the admin data panicked.
-    #[error(transparent)]
-    Join(#[from] JoinError),
-}
+use crate::settings::Settings;
+pub use open::StartError;
+use open::{Ledger, Secrets};
 
 /// Opens the admin data, resumes all work under way, listens, and returns the address. The repository lives in the daemon's
 /// tasks until they stop.
@@ -109,283 +49,310 @@ pub enum StartError {
 /// [`StartError`] says which setting, file or table prevents the start.
 pub async fn serve(settings: Settings, daemon: Daemon) -> Result<SocketAddr, StartError> {
     settings.check()?;
-    let specs = settings.specs();
-    let own = settings.repository;
-    let credentials = settings.rpc.credentials(daemon.clock.now().into())?;
-    let identity = credentials.identity();
-    if !identity.has(Role::Repository) {
-        return Err(StartError::Identity(identity.to_string()));
-    }
-    let refused = daemon.metrics.refusals(&identity.to_string())?;
-    credentials.on_refusal(move |what| {
-        what.choose(&refused.calls, &refused.connections).inc();
-    });
-    let key = read_secret(&own.signing_key)?;
-    let key = read("repository.signing_key", (&own.signing_key, key), |text| {
-        SigningKey::from_pem(&String::from_utf8_lossy(text)).map_err(|error| error.to_string())
-    })?;
-    let trust = read_state(&own.trust)?;
-    let trust = read("repository.trust", (&own.trust, trust), |text| {
-        TrustFile::parse(text).map_err(|error| error.to_string())
-    })?;
-    let data = own.data.clone();
-    let admin = spawn_blocking(move || Admin::open(&data)).await??;
-    admin.report_torn_tail(&own.archive, daemon.clock.now())?;
-    daemon.workers.spawn(Stamping(admin.clone()))?;
-    let watched = admin.clone();
-    daemon
-        .tasks
-        .spawn_watch("admin-data", daemon.clock.clone(), move || watched.broken());
-    let standing = Arc::new(Standing::open(admin.clone()).map_err(AdminError::from)?);
-    let volumes = admin.volumes().map_err(AdminError::from)?;
-    if let Some(replica) = membership::left_out(&volumes, &specs, &standing.now()) {
-        return Err(StartError::LeftOut(replica));
-    }
-
+    let secrets = Secrets::read(&settings, &daemon)?;
+    let ledger = Ledger::open(&settings, &daemon).await?;
     let (listener, address) = archive_rpc::bind(&settings.rpc.listen).await?;
-    let limits = settings.rpc.limits(settings.daemon.drain.duration() / 2);
-    let replicas = Arc::new(Replicas::new(
-        &settings.replicas,
-        Dialer::new(credentials.clone(), limits),
-        standing.view(),
-        daemon.clock.clone(),
-    )?);
-    // Before any request: a monitor that does not know the nodes and volumes would miss none of them.
-    replicas.set_volumes(volumes);
-    for spec in &settings.replicas {
-        let known = admin.nodes(&spec.id).map_err(AdminError::from)?;
-        replicas.set_members(&spec.id, known);
-    }
-    let (mail, messages) = Mail::new();
-    let calls = ReplicaCalls {
-        replicas: Arc::clone(&replicas),
-        clock: daemon.clock.clone(),
-        stall: own.stall.duration(),
-    };
-    let transfers = Transfers {
-        calls: calls.clone(),
-        mail: mail.clone(),
-        tasks: daemon.tasks.clone(),
-        md5: own.md5,
-        resume_points: ResumePoints::default(),
-        stores: Stores::new(&daemon.metrics)?,
-    };
-    let assembler = Assembler {
-        calls: calls.clone(),
-        load: DonorLoad::default(),
-    };
-    let (of, clock) = (admin.clone(), daemon.clock.clone());
-    let anomalies = spawn_blocking(move || Anomalies::open(&of, clock)).await?;
-    let anomalies = Arc::new(anomalies.map_err(AdminError::from)?);
-    let retries = Retries::default();
-    let coordinator = Coordinator::new(coordinator::Parts {
-        archive: own.archive.clone(),
-        key: key.clone(),
-        specs: specs.clone(),
-        standing: Arc::clone(&standing),
-        limits: archive_decisions::store::Limits::default(),
-        admin: admin.clone(),
-        healer: Healer::new(transfers.clone(), assembler.clone()),
-        transfers: transfers.clone(),
-        clock: daemon.clock.clone(),
-        chance: daemon.chance.clone(),
-        messages,
-        anomalies: Arc::clone(&anomalies),
-        retries: retries.clone(),
-    });
-    let watch = NodeWatch::new(Arc::clone(&replicas), &settings.replicas);
-    daemon.workers.spawn(watch)?;
-    let archive = Archive {
-        admin: admin.clone(),
-        anomalies,
-        standing: Arc::clone(&standing),
-        specs: Arc::new(settings.replicas.clone()),
-        calls,
-        assembler,
-        mail: mail.clone(),
-        tasks: daemon.tasks.clone(),
-        chance: daemon.chance.clone(),
-    };
-    let membership = Membership::new(archive.clone());
-    daemon.workers.spawn(membership)?;
-    let preserver = Preserver {
-        archive: archive.clone(),
-        instruments: Instruments::new(&daemon.metrics)?,
-        policy: Arc::new(settings.repair.policy()),
-        who: format!("repository/{}", own.archive).into(),
-        repairing: NameClaims::default(),
-        suspected: NameClaims::default(),
-    };
-    let stores = transfers.stores.clone();
-    let people = Arc::new(People {
-        archive: archive.clone(),
-        requests: Requests::new(admin.clone()).map_err(AdminError::from)?,
-        transfers,
-        specs: specs.clone(),
-        spool: own.data.join("spool"),
-        acting: tokio::sync::Mutex::default(),
-    });
-    people.begin().await?;
-    daemon.workers.spawn(ExpiryWorker(Arc::clone(&people)))?;
-    daemon.workers.spawn(FillWorker::new(Arc::clone(&people)))?;
-    let drains = DrainBoard::new(preserver.instruments.clone());
-    let rate = settings.drain.bytes_per_second.bytes();
-    daemon.workers.spawn(Draining::new(DrainContext {
-        people: Arc::clone(&people),
-        own: preserver.clone(),
-        board: drains.clone(),
-        pace: Pace::new(daemon.clock.clone(), rate),
-    }))?;
-    let renewed = credentials.clone();
-    let reload = ReloadWorker::new(daemon.clock.clone(), move |now| {
-        Ok(renewed.reload(now.into())?)
-    });
-    daemon.workers.spawn(reload)?;
-    let source = format!("repository {}", own.archive);
-    let told = Arc::new(IncidentTable::open(&admin).map_err(AdminError::from)?);
-    let notifier = Notifier::start(&source, &settings.notify, &daemon, told)?;
-    let ledger = Ledger {
-        admin: &admin,
-        own: &own,
-        notifier: &notifier,
-        mail: &mail,
-    };
-    ledger.start(&daemon)?;
-    if !notifier.is_silent() {
-        let (own, delay) = (preserver.clone(), settings.notify.delay.duration());
-        daemon
-            .workers
-            .spawn(Attention::new(own.clone(), notifier.clone()))?;
-        daemon
-            .workers
-            .spawn(Alarm::new(own, notifier.clone(), delay))?;
-    }
-    let (runtime, stop) = (Handle::current(), daemon.tasks.stop());
-    daemon
-        .tasks
-        .spawn_blocking("coordinator", move || coordinator.run(&runtime, &stop));
-
-    let volumes = Arc::new(Volumes::open(&admin).map_err(AdminError::from)?);
-    let automatic = Automatic::new(preserver.clone(), Arc::clone(&volumes));
-    daemon.workers.spawn(automatic)?;
-    let schedule = Schedule::new(preserver.clone(), &settings.checks);
-    daemon.workers.spawn(schedule.map_err(AdminError::from)?)?;
-
-    let batches = start_batches(
-        &daemon,
-        (&admin, &standing),
-        &replicas,
-        (settings.batch, own.data.clone()),
-    )
-    .await?;
+    let (start, messages) = Start::new(settings, daemon, secrets, ledger)?;
+    start.watch_nodes()?;
+    let preserver = start.preserver()?;
+    let people = start.people().await?;
+    let drains = start.drains(&people, &preserver)?;
+    start.reload_credentials()?;
+    let notifier = start.notifier(&preserver)?;
+    let retries = start.coordinator(messages);
+    let volumes = start.checks(&preserver)?;
+    let batches = start.batches().await?;
     let door = Door {
-        archive,
-        batches,
-        settings: Arc::new(own),
-        trust: Arc::new(trust),
-        key: Arc::new(key),
+        archive: start.archive.clone(),
+        settings: Arc::new(start.settings.repository.clone()),
+        trust: Arc::new(start.secrets.trust.clone()),
+        key: Arc::new(start.secrets.key.clone()),
         notifier,
         preserver,
         volumes,
         drains,
+        batches,
         retries,
-        stores,
+        stores: start.transfers.stores.clone(),
         people,
         listings: Door::places(),
         followers: Door::follower_places(),
     };
-    let stop = daemon.tasks.stop();
-    let (services, stopped) = (services(door), stop.cancelled_owned());
-    let server = archive_rpc::Server::new(services, credentials).within(limits);
-    let serving = server.serve_and_log(listener, stopped);
-    daemon.tasks.spawn("rpc", serving);
+    start.listen(door, listener);
     tracing::info!(%address, "the repository is listening");
     Ok(address)
 }
 
-/// Resumes the batch jobs, and runs them.
-async fn start_batches(
-    daemon: &Daemon,
-    (admin, standing): (&Admin, &Arc<Standing>),
-    replicas: &Arc<Replicas>,
-    (settings, data): (BatchSettings, PathBuf),
-) -> Result<Batches, StartError> {
-    let (keep, patience) = (settings.keep.duration(), settings.patience.duration());
-    let jobs = archive_jobs::JobTable::new(admin.clone(), daemon.clock.clone(), keep, patience);
-    let parts = archive_jobs::BatchParts {
-        jobs: jobs.map_err(AdminError::from)?,
-        admin: admin.clone(),
-        standing: standing.view(),
-        replicas: Arc::clone(replicas),
-        clock: daemon.clock.clone(),
-        meters: archive_jobs::Meters::new(&daemon.metrics)?,
-        settings,
-        data,
-    };
-    let opened = spawn_blocking(move || Batches::open(parts)).await?;
-    let batches = opened.map_err(|error| match error {
-        archive_jobs::OpenError::Db(error) => AdminError::from(error).into(),
-        archive_jobs::OpenError::Disk(error) => StartError::Disk(error),
-    })?;
-    daemon.workers.spawn(RetentionWorker(batches.clone()))?;
-    let (own, tasks) = (batches.clone(), daemon.tasks.clone());
-    daemon.tasks.spawn("batch", async move {
-        own.dispatch(tasks).await;
-    });
-    Ok(batches)
+/// A start under way: what is open, and what the actors that it starts share.
+struct Start {
+    settings: Settings,
+    daemon: Daemon,
+    secrets: Secrets,
+    archive: Archive,
+    transfers: Transfers,
 }
 
-/// The parts that the audit trail and the exports need.
-struct Ledger<'a> {
-    admin: &'a Admin,
-    own: &'a RepositorySettings,
-    notifier: &'a Notifier,
-    mail: &'a Mail,
-}
+impl Start {
+    /// Connects the tables with the replicas. The messages are those to the coordinator.
+    fn new(
+        settings: Settings,
+        daemon: Daemon,
+        secrets: Secrets,
+        ledger: Ledger,
+    ) -> Result<(Self, mpsc::Receiver<CoordinatorMessage>), StartError> {
+        let Ledger {
+            admin,
+            standing,
+            anomalies,
+            volumes,
+        } = ledger;
+        let dialer = Dialer::new(secrets.credentials.clone(), limits(&settings));
+        let (view, clock) = (standing.view(), daemon.clock.clone());
+        let replicas = Replicas::new(&settings.replicas, dialer, view, clock)?;
+        // Before any request: a monitor that does not know the nodes and volumes would miss none of them.
+        replicas.set_volumes(volumes);
+        for spec in &settings.replicas {
+            let known = admin.nodes(&spec.id).map_err(AdminError::from)?;
+            replicas.set_members(&spec.id, known);
+        }
+        let (mail, messages) = Mail::new();
+        let calls = ReplicaCalls {
+            replicas: Arc::new(replicas),
+            clock: daemon.clock.clone(),
+            stall: settings.repository.stall.duration(),
+        };
+        let transfers = Transfers {
+            calls: calls.clone(),
+            mail: mail.clone(),
+            tasks: daemon.tasks.clone(),
+            md5: settings.repository.md5,
+            resume_points: ResumePoints::default(),
+            stores: Stores::new(&daemon.metrics)?,
+        };
+        let assembler = Assembler {
+            calls: calls.clone(),
+            load: DonorLoad::default(),
+        };
+        let archive = Archive {
+            admin,
+            anomalies,
+            standing,
+            specs: Arc::new(settings.replicas.clone()),
+            calls,
+            assembler,
+            mail,
+            tasks: daemon.tasks.clone(),
+            chance: daemon.chance.clone(),
+        };
+        let start = Self {
+            settings,
+            daemon,
+            secrets,
+            archive,
+            transfers,
+        };
+        Ok((start, messages))
+    }
 
-impl Ledger<'_> {
-    fn start(&self, daemon: &Daemon) -> Result<(), StartError> {
-        let refused = daemon.metrics.gauge(
+    /// Starts the watch of the nodes, and the worker that learns of new ones.
+    fn watch_nodes(&self) -> Result<(), StartError> {
+        let replicas = Arc::clone(&self.archive.calls.replicas);
+        let watch = NodeWatch::new(replicas, &self.settings.replicas);
+        self.daemon.workers.spawn(watch)?;
+        let membership = Membership::new(self.archive.clone());
+        Ok(self.daemon.workers.spawn(membership)?)
+    }
+
+    /// Creates the common ground of checks and repairs.
+    fn preserver(&self) -> Result<Preserver, StartError> {
+        Ok(Preserver {
+            archive: self.archive.clone(),
+            instruments: Instruments::new(&self.daemon.metrics)?,
+            policy: Arc::new(self.settings.repair.policy()),
+            who: format!("repository/{}", self.settings.repository.archive).into(),
+            repairing: NameClaims::default(),
+            suspected: NameClaims::default(),
+        })
+    }
+
+    /// Resumes the acts of people, and what follows from them.
+    async fn people(&self) -> Result<Arc<People>, StartError> {
+        let requests = Requests::new(self.archive.admin.clone());
+        let people = Arc::new(People {
+            archive: self.archive.clone(),
+            requests: requests.map_err(AdminError::from)?,
+            transfers: self.transfers.clone(),
+            specs: self.settings.specs(),
+            spool: self.settings.repository.data.join("spool"),
+            acting: tokio::sync::Mutex::default(),
+        });
+        people.begin().await?;
+        let workers = &self.daemon.workers;
+        workers.spawn(ExpiryWorker(Arc::clone(&people)))?;
+        workers.spawn(FillWorker::new(Arc::clone(&people)))?;
+        Ok(people)
+    }
+
+    /// Resumes the drains.
+    fn drains(
+        &self,
+        people: &Arc<People>,
+        preserver: &Preserver,
+    ) -> Result<DrainBoard, StartError> {
+        let drains = DrainBoard::new(preserver.instruments.clone());
+        let rate = self.settings.drain.bytes_per_second.bytes();
+        self.daemon.workers.spawn(Draining::new(DrainContext {
+            people: Arc::clone(people),
+            own: preserver.clone(),
+            board: drains.clone(),
+            pace: Pace::new(self.daemon.clock.clone(), rate),
+        }))?;
+        Ok(drains)
+    }
+
+    /// Starts the worker that reads renewed certificates.
+    fn reload_credentials(&self) -> Result<(), StartError> {
+        let renewed = self.secrets.credentials.clone();
+        let reload = ReloadWorker::new(self.daemon.clock.clone(), move |now| {
+            Ok(renewed.reload(now.into())?)
+        });
+        Ok(self.daemon.workers.spawn(reload)?)
+    }
+
+    /// Starts the notifier, and the workers that have something to notify of: the audit trail, the exports, and, if
+    /// somebody is notified, those that look for incidents.
+    fn notifier(&self, preserver: &Preserver) -> Result<Notifier, StartError> {
+        let source = format!("repository {}", self.settings.repository.archive);
+        let incidents = IncidentTable::open(&self.archive.admin).map_err(AdminError::from)?;
+        let notify = &self.settings.notify;
+        let notifier = Notifier::start(&source, notify, &self.daemon, Arc::new(incidents))?;
+        self.audit_trail(&notifier)?;
+        self.daily_export(&notifier)?;
+        if !notifier.is_silent() {
+            let (own, delay) = (preserver.clone(), notify.delay.duration());
+            let attention = Attention::new(own.clone(), notifier.clone());
+            self.daemon.workers.spawn(attention)?;
+            let alarm = Alarm::new(own, notifier.clone(), delay);
+            self.daemon.workers.spawn(alarm)?;
+        }
+        Ok(notifier)
+    }
+
+    /// Starts the worker that writes the audit trail into files.
+    fn audit_trail(&self, notifier: &Notifier) -> Result<(), StartError> {
+        let refused = self.daemon.metrics.gauge(
             "repository_audit_log_refused",
             "Whether the audit log was changed or damaged, so that nothing is appended to it",
             &[],
         )?;
-        let (clock, stop) = (daemon.clock.clone(), daemon.tasks.stop());
-        daemon.workers.spawn(TrailWriter::new(
-            self.admin.clone(),
-            self.own.data.join("audit"),
-            self.notifier.clone(),
+        let (clock, stop) = (self.daemon.clock.clone(), self.daemon.tasks.stop());
+        Ok(self.daemon.workers.spawn(TrailWriter::new(
+            self.archive.admin.clone(),
+            self.settings.repository.data.join("audit"),
+            notifier.clone(),
             refused,
             (clock, stop),
-        ))?;
-        if self.own.export.duration().is_zero() {
+        ))?)
+    }
+
+    /// Starts the worker that exports the admin data into the archive, unless the settings turn it off.
+    fn daily_export(&self, notifier: &Notifier) -> Result<(), StartError> {
+        let own = &self.settings.repository;
+        if own.export.duration().is_zero() {
             return Ok(());
         }
-        daemon.workers.spawn(DailyExport {
-            admin: self.admin.clone(),
-            archive: self.own.archive.clone(),
-            data: self.own.data.clone(),
-            period: self.own.export.duration(),
-            mail: self.mail.clone(),
-            notifier: self.notifier.clone(),
-            tasks: daemon.tasks.clone(),
-            clock: daemon.clock.clone(),
-            stop: daemon.tasks.stop(),
+        Ok(self.daemon.workers.spawn(DailyExport {
+            admin: self.archive.admin.clone(),
+            archive: own.archive.clone(),
+            data: own.data.clone(),
+            period: own.export.duration(),
+            mail: self.archive.mail.clone(),
+            notifier: notifier.clone(),
+            tasks: self.daemon.tasks.clone(),
+            clock: self.daemon.clock.clone(),
+            stop: self.daemon.tasks.stop(),
+        })?)
+    }
+
+    /// Runs the coordinator on a thread of its own. Returns the times at which it tries failed copies again.
+    fn coordinator(&self, messages: mpsc::Receiver<CoordinatorMessage>) -> Retries {
+        let retries = Retries::default();
+        let assembler = self.archive.assembler.clone();
+        let coordinator = Coordinator::new(coordinator::Parts {
+            archive: self.settings.repository.archive.clone(),
+            key: self.secrets.key.clone(),
+            specs: self.settings.specs(),
+            standing: Arc::clone(&self.archive.standing),
+            limits: archive_decisions::store::Limits::default(),
+            admin: self.archive.admin.clone(),
+            healer: Healer::new(self.transfers.clone(), assembler),
+            transfers: self.transfers.clone(),
+            clock: self.daemon.clock.clone(),
+            chance: self.daemon.chance.clone(),
+            messages,
+            anomalies: Arc::clone(&self.archive.anomalies),
+            retries: retries.clone(),
+        });
+        let (runtime, stop) = (Handle::current(), self.daemon.tasks.stop());
+        self.daemon
+            .tasks
+            .spawn_blocking("coordinator", move || coordinator.run(&runtime, &stop));
+        retries
+    }
+
+    /// Starts the repairs and checks that no person asks for. Returns the states of the volumes that these have seen.
+    fn checks(&self, preserver: &Preserver) -> Result<Arc<Volumes>, StartError> {
+        let volumes = Arc::new(Volumes::open(&self.archive.admin).map_err(AdminError::from)?);
+        let automatic = Automatic::new(preserver.clone(), Arc::clone(&volumes));
+        self.daemon.workers.spawn(automatic)?;
+        let schedule = Schedule::new(preserver.clone(), &self.settings.checks);
+        let schedule = schedule.map_err(AdminError::from)?;
+        self.daemon.workers.spawn(schedule)?;
+        Ok(volumes)
+    }
+
+    /// Resumes the batch jobs, and runs them.
+    async fn batches(&self) -> Result<Batches, StartError> {
+        let settings = self.settings.batch.clone();
+        let (keep, patience) = (settings.keep.duration(), settings.patience.duration());
+        let (admin, clock) = (self.archive.admin.clone(), self.daemon.clock.clone());
+        let jobs = archive_jobs::JobTable::new(admin.clone(), clock.clone(), keep, patience);
+        let parts = archive_jobs::BatchParts {
+            jobs: jobs.map_err(AdminError::from)?,
+            admin,
+            standing: self.archive.standing.view(),
+            replicas: Arc::clone(&self.archive.calls.replicas),
+            clock,
+            meters: archive_jobs::Meters::new(&self.daemon.metrics)?,
+            settings,
+            data: self.settings.repository.data.clone(),
+        };
+        let opened = spawn_blocking(move || Batches::open(parts)).await?;
+        let batches = opened.map_err(|error| match error {
+            archive_jobs::OpenError::Db(error) => AdminError::from(error).into(),
+            archive_jobs::OpenError::Disk(error) => StartError::Disk(error),
         })?;
-        Ok(())
+        let retention = RetentionWorker(batches.clone());
+        self.daemon.workers.spawn(retention)?;
+        let (own, tasks) = (batches.clone(), self.daemon.tasks.clone());
+        self.daemon.tasks.spawn("batch", async move {
+            own.dispatch(tasks).await;
+        });
+        Ok(batches)
+    }
+
+    /// Opens the doors.
+    fn listen(self, door: Door, listener: TcpListener) {
+        let stop = self.daemon.tasks.stop();
+        let (services, stopped) = (services(door), stop.cancelled_owned());
+        let server = archive_rpc::Server::new(services, self.secrets.credentials);
+        let server = server.within(limits(&self.settings));
+        let serving = server.serve_and_log(listener, stopped);
+        self.daemon.tasks.spawn("rpc", serving);
     }
 }
 
-fn read<T>(
-    setting: &'static str,
-    (path, text): (&Path, Option<Vec<u8>>),
-    parse: impl FnOnce(&[u8]) -> Result<T, String>,
-) -> Result<T, StartError> {
-    let wrong = |why: String| StartError::File {
-        setting,
-        path: path.to_owned(),
-        why,
-    };
-    let text = text.ok_or_else(|| wrong("there is no such file".to_owned()))?;
-    parse(&text).map_err(wrong)
+/// Returns the limits of calls, to the repository and from it.
+fn limits(settings: &Settings) -> Limits {
+    settings.rpc.limits(settings.daemon.drain.duration() / 2)
 }

@@ -1,7 +1,7 @@
 //! The service `Access`.
 
 use archive_ledger::standing::Now;
-use archive_model::ArchiveError;
+use archive_model::{ArchiveError, Drain};
 use archive_rpc::Kind;
 use futures_util::future::join_all;
 use proto_archive::wire::access_server::Access;
@@ -56,6 +56,26 @@ impl Door {
             retired,
             site: spec.site.clone().unwrap_or_default(),
         }
+    }
+}
+
+impl Door {
+    /// Returns the drains under way.
+    fn drains(&self) -> Vec<wire::status_response::Drain> {
+        let standing = self.archive.standing.now();
+        let drains = standing.draining.iter().map(|(source, row)| {
+            let progress = self.drains.of(source);
+            fields::drain_message(Drain {
+                replica: source.replica.clone(),
+                node: source.node.clone(),
+                volume: source.volume.clone(),
+                since: row.since,
+                left: progress.left,
+                drained: row.drained,
+                held: Some(progress.held).filter(|held| !held.is_empty()),
+            })
+        });
+        drains.collect()
     }
 }
 
