@@ -24,9 +24,6 @@ use super::meters::Meters;
 use super::space::Space;
 use super::table::{JobRow, JobTable};
 
-/// The time in which a monitor must report the states of its nodes.
-const LOOK: Duration = Duration::from_secs(10);
-
 /// The runner of all jobs; cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Runner {
@@ -177,12 +174,10 @@ impl Runner {
     /// # Errors
     /// The event for the job if there is no such replica, or its monitor is silent.
     pub(super) async fn nodes(&self, row: &JobRow) -> Result<Vec<NodeState>, Event> {
-        let asked = self.replicas.nodes_in_service(&row.spec.replica);
-        match self.clock.timeout(LOOK, asked).await {
-            Err(late) => Err(Event::Silent(silent(row, &late.to_string()))),
-            Ok(Err(error)) if error.kind == Kind::NotFound => Err(Event::Failed(error.reason)),
-            Ok(Err(error)) => Err(Event::Silent(silent(row, &error.reason))),
-            Ok(Ok(nodes)) => Ok(nodes),
+        match self.replicas.nodes_in_service(&row.spec.replica).await {
+            Err(error) if error.kind == Kind::NotFound => Err(Event::Failed(error.reason)),
+            Err(error) => Err(Event::Silent(silent(row, &error.reason))),
+            Ok(nodes) => Ok(nodes),
         }
     }
 
