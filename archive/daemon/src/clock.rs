@@ -345,8 +345,8 @@ mod tests {
         let holder = Arc::clone(&held);
         let late = async {
             let outcome = clock.timeout(HOUR, async move {
-                let _holder = holder;
                 std::future::pending::<()>().await;
+                drop(holder);
             });
             (outcome.await, Arc::strong_count(&held))
         };

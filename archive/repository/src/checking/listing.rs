@@ -10,7 +10,7 @@ use std::time::Duration;
 use archive_decisions::check::{AdminEntry, Check, Finding, Listed, Report};
 use archive_ledger::admin::Admin;
 use archive_ledger::anomalies::{Look, LookQuality, LookResult};
-use archive_model::{AnomalyClass, AnomalyKind, FileName, NodeId, VolumeId};
+use archive_model::{AnomalyClass, AnomalyKind, CopyPlace, FileName, NodeId, VolumeId};
 use archive_replicas::ListedCopies;
 use archive_rpc::{CallError, Kind};
 use tokio::runtime::Handle;
@@ -215,7 +215,10 @@ impl Pass<'_> {
         if !is_filed {
             return Ok(());
         }
-        let place = volume.as_ref().map(|volume| (node.clone(), volume.clone()));
+        let place = volume.as_ref().map(|volume| CopyPlace {
+            node: node.clone(),
+            volume: volume.clone(),
+        });
         let look = Look {
             quality: LookQuality::Nothing,
             by: self.order.look_context.finder,

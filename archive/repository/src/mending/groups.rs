@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use archive_decisions::repair::{ContentState, Plan, ReplicaContent};
-use archive_ledger::admin::AuditLine;
 use archive_model::{AnomalyKind, CopyPlace, FileCopy, FileName, Finder, Groups, NodeId};
 use archive_replicas::{MendOrder, Mended, Mending};
 use archive_rpc::{CallError, Kind};
@@ -51,7 +50,10 @@ impl Preserver {
         };
         let ranges: Vec<_> = groups.byte_ranges(size).collect();
         let donors = donors(plan, copies, size);
-        let mut reading = self.archive.assembler.read(case.wanted.clone(), donors, ranges);
+        let mut reading = self
+            .archive
+            .assembler
+            .read(case.wanted.clone(), donors, ranges);
         let sent = self.send(&order, &mut reading, case, repair_order, told);
         let sent = sent.await;
         let moved = reading.sent().values().sum();

@@ -332,11 +332,7 @@ impl People {
         let mut adopted = Vec::new();
         // First every copy with this root; then the replicas that only record the admission.
         for volume in holders.into_iter().chain(records) {
-            let adopting = self
-                .archive
-                .calls
-                .replicas
-                .adopt(&volume, name, &admission);
+            let adopting = self.archive.calls.replicas.adopt(&volume, name, &admission);
             let copy = self.archive.calls.reading(size, adopting).await?;
             self.restored(name, &volume.replica, &copy, &cause.who)
                 .await?;

@@ -194,7 +194,8 @@ impl People {
             copy.place.volume, copy.place.node, cause.why
         );
         // Recorded before it is done: no act may be missing from the trail.
-        self.note(cause.who.clone(), Some(name.clone()), what)
+        self.archive
+            .note(cause.who.clone(), Some(name.clone()), what)
             .await?;
         let volume = copy.place.in_replica(replica);
         let moving = self

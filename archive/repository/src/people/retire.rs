@@ -119,7 +119,9 @@ impl People {
         }
         let key = self.node(named).await?;
         self.node_can_go(&key, last_copies).await?;
-        let line = self.archive.line(cause.who.clone(), None, format!("{key} is retired"));
+        let line = self
+            .archive
+            .line(cause.who.clone(), None, format!("{key} is retired"));
         let (standing, replica) = (Arc::clone(&self.archive.standing), key.replica.clone());
         let row = self.retired(request, cause);
         let retired = with_tables(move || standing.retire_node(&key, row, Some(line)));

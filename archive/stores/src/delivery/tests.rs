@@ -192,7 +192,7 @@ async fn file_without_donor_is_never_committed() {
         let reading = assembler.read(wanted, Vec::new(), std::iter::once(0..size));
         let mut reading = reading.with_bytes();
         let sending = fixture.delivery().send_assembly(&mut reading, None);
-        let outcome = testing::in_time(sending).await;
+        let outcome = Box::pin(testing::in_time(sending)).await;
         assert_eq!(outcome.is_ok(), size == 0, "{outcome:?}");
         assert_eq!(fixture.committed(), committed);
     }

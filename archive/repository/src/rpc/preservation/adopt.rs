@@ -36,7 +36,10 @@ pub(super) async fn adopt(
         copy.place.volume
     );
     // Recorded before it is done: no act may be missing from the trail.
-    people.note(who.clone(), Some(name.clone()), what).await?;
+    people
+        .archive
+        .note(who.clone(), Some(name.clone()), what)
+        .await?;
     let adopted = if copy.is_unexpected() {
         let admission = row.admission.clone().unwrap_or_default();
         let size = row.record.content.as_ref();

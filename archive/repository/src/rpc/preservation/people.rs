@@ -230,7 +230,11 @@ pub(super) async fn volume(
         "volume {} {} on node {node} of replica {replica}",
         message.volume, message.path
     );
-    let ordering = door.archive.calls.replicas.order_disk(&replica, &node, order);
+    let ordering = door
+        .archive
+        .calls
+        .replicas
+        .order_disk(&replica, &node, order);
     ordered(door, who, (&what, word), ordering).await
 }
 

@@ -3,7 +3,9 @@
 use archive_decisions::store::{Content, Phase, ReplicaRecord};
 use archive_ledger::anomalies::{Ended, Filed};
 use archive_ledger::standing::{ReplicaRow, Retired};
-use archive_model::{CopyPlace, Digests, ReplicaKind, ReplicaState, Root, VolumeId, VolumeKey};
+use archive_model::{
+    CopyPlace, Digests, NodeId, ReplicaKind, ReplicaState, Root, VolumeId, VolumeKey,
+};
 
 use super::*;
 
