@@ -4,7 +4,7 @@ use std::time::Duration;
 
 /// The pauses between attempts of one kind: each is twice as long as the one before, up to a longest one.
 ///
-/// A backoff waits for nothing and never gives up: whoever holds it does both.
+/// A backoff waits for nothing and never gives up: its owner does both.
 ///
 /// ```
 /// use std::time::Duration;

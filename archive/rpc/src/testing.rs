@@ -23,6 +23,10 @@ use crate::tls::{CredentialPem, Credentials};
 
 /// Reads the steps of messages, as those of a call that a peer may not offer. Returns them, and how they ended.
 ///
+/// # Errors
+///
+/// The second value has the text of the error with which the steps ended.
+///
 /// # Panics
 ///
 /// If something follows the end, or an error.

@@ -1,6 +1,6 @@
 //! The end of a thread that is fed: what the thread hands out, and the work that brings bytes to it.
 //!
-//! Owns that the work needs no task: it goes on while somebody waits for the thread, and ends with whoever holds this end.
+//! Owns that the work needs no task: it goes on while somebody waits for the thread, and ends when this end is dropped.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
