@@ -7,7 +7,9 @@ use archive_daemon::Clock;
 use archive_decisions::store::Upload;
 use archive_ledger::admin::Admin;
 use archive_ledger::anomalies::{Anomalies, Filing, Look, LookQuality};
-use archive_model::{AnomalyKind, FileContent, FileName, Finder, Groups, ReplicaKind, Root};
+use archive_model::{
+    AnomalyKind, CopyPlace, FileContent, FileName, Finder, Groups, ReplicaKind, Root,
+};
 use archive_proof::{CopyBytes, encode};
 use proto_archive::wire::mend_request::Step;
 use proto_archive::wire::node_server::{Node, NodeServer};
@@ -320,7 +322,10 @@ fn damage(lab: &Lab) {
         by: Finder::Check,
         is_second: false,
         size: BYTES.len() as u64,
-        place: Some(("one-1".parse().unwrap(), "v-1".parse().unwrap())),
+        place: Some(CopyPlace {
+            node: "one-1".parse().unwrap(),
+            volume: "v-1".parse().unwrap(),
+        }),
     };
     anomalies.look(filing, &look).unwrap();
 }
