@@ -23,7 +23,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Result, anyhow};
-use archive_client::{Announced, ClientError, Deposit, Ingest, StoreEvent, Stored};
+use archive_client::{AnnouncedDigests, ClientError, Deposit, Ingest, StoreEvent, StoredFile};
 use archive_model::{FileName, Root};
 use testing::noise;
 
@@ -86,21 +86,25 @@ pub fn deposit(name: &FileName, bytes: &[u8]) -> Deposit {
         name: name.clone(),
         size: bytes.len() as u64,
         source: Arc::new(bytes.to_vec()),
-        announced: Announced {
+        announced: AnnouncedDigests {
             blake3: Some(root(bytes)),
-            ..Announced::default()
+            ..AnnouncedDigests::default()
         },
         no_digest: false,
     }
 }
 
 /// Stores `bytes`, and watches nothing.
-async fn store(archive: &dyn Ingest, name: &FileName, bytes: &[u8]) -> Result<Stored, ClientError> {
+async fn store(
+    archive: &dyn Ingest,
+    name: &FileName,
+    bytes: &[u8],
+) -> Result<StoredFile, ClientError> {
     bring(archive, &deposit(name, bytes)).await
 }
 
 /// Stores a deposit, and watches nothing.
-async fn bring(archive: &dyn Ingest, deposit: &Deposit) -> Result<Stored, ClientError> {
+async fn bring(archive: &dyn Ingest, deposit: &Deposit) -> Result<StoredFile, ClientError> {
     let ignore = |_: StoreEvent<'_>| {};
     archive.store(deposit, &ignore).await
 }

@@ -25,7 +25,7 @@ use tokio_stream::{Stream, StreamExt};
 pub use feed::FeedStep;
 pub use reader::Reader;
 pub use receipt::HeldReceipt;
-pub use salvage::{Hole, Salvage, Salvaged};
+pub use salvage::{Hole, Salvage, SalvagedPart};
 pub use slices::{Slice, Slices};
 
 use crate::Answer;
@@ -194,11 +194,11 @@ pub struct Selection {
 ///     Ok(count)
 /// }
 /// ```
-pub struct Listing(Pin<Box<dyn Stream<Item = Result<Listed, ClientError>> + Send>>);
+pub struct Listing(Pin<Box<dyn Stream<Item = Result<ListItem, ClientError>> + Send>>);
 
 /// An item of a listing.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Listed {
+pub enum ListItem {
     /// An entry: a file.
     Entry(Box<ListEntry>),
     /// The end: nothing comes after it, and a listing without an end is not complete.
@@ -272,7 +272,7 @@ impl Serialize for ListEntry {
 
 impl Listing {
     /// Makes a listing of `items`: entries sorted by name, then one end; or an error, and nothing after it.
-    pub fn new(items: impl Stream<Item = Result<Listed, ClientError>> + Send + 'static) -> Self {
+    pub fn new(items: impl Stream<Item = Result<ListItem, ClientError>> + Send + 'static) -> Self {
         Self(Box::pin(items))
     }
 
@@ -281,13 +281,13 @@ impl Listing {
     /// # Errors
     ///
     /// Fails if the call fails, or if the listing is cut, out of order or miscounted.
-    pub async fn next(&mut self) -> Result<Option<Listed>, ClientError> {
+    pub async fn next(&mut self) -> Result<Option<ListItem>, ClientError> {
         self.0.next().await.transpose()
     }
 }
 
 impl Stream for Listing {
-    type Item = Result<Listed, ClientError>;
+    type Item = Result<ListItem, ClientError>;
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         self.0.as_mut().poll_next(cx)

@@ -38,8 +38,8 @@ use std::time::SystemTime;
 
 use archive_proof::{InvalidTrustFile, TrustFile};
 use archive_rpc::{
-    ConnectError, CredentialFiles, Credentials, CredentialsError, Expected, Grant, Limits, Role,
-    connect_lazy,
+    ConnectError, CredentialFiles, Credentials, CredentialsError, ExpectedIdentity, Grant, Limits,
+    Role, connect_lazy,
 };
 use serde::{Deserialize, Serialize};
 use tonic::transport::Channel;
@@ -231,7 +231,7 @@ impl ClientFile {
 
     /// Returns a channel to the repository, which connects at its first call.
     pub fn repository(&self, credentials: &Credentials) -> Result<Channel, ClientFileError> {
-        let expected = Expected::role(Role::Repository);
+        let expected = ExpectedIdentity::role(Role::Repository);
         let address = &self.endpoints.repository;
         Ok(connect_lazy(
             address,
@@ -251,7 +251,7 @@ impl ClientFile {
         let Some(address) = &self.endpoints.index else {
             return Ok(None);
         };
-        let expected = Expected::role(Role::Index);
+        let expected = ExpectedIdentity::role(Role::Index);
         let channel = connect_lazy(address, credentials, &expected, &Limits::default())?;
         Ok(Some(channel))
     }

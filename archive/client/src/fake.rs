@@ -33,7 +33,7 @@ use crate::Answer;
 use crate::access::HeldReceipt;
 use crate::error::ClientError;
 use crate::file_status::FileStatus;
-use crate::ingest::{CHUNK, Compared, Deposit, Ingest, StoreEvent, Stored};
+use crate::ingest::{CHUNK, Compared, Deposit, Ingest, StoreEvent, StoredFile};
 
 /// The archive in whose name the fake signs.
 const ARCHIVE: &str = "fake";
@@ -150,7 +150,7 @@ impl FakeArchive {
         &self,
         deposit: &Deposit,
         watch: &(dyn Fn(StoreEvent<'_>) + Send + Sync),
-    ) -> Result<Stored, ClientError> {
+    ) -> Result<StoredFile, ClientError> {
         deposit.check()?;
         if self.state().is_withdrawn(&deposit.name) {
             return Err(Self::removed(&deposit.name));
@@ -230,13 +230,13 @@ impl FakeArchive {
         Ok((kept, false))
     }
 
-    fn acknowledge(&self, kept: &KeptFile, already: bool) -> Result<Stored, ClientError> {
+    fn acknowledge(&self, kept: &KeptFile, already: bool) -> Result<StoredFile, ClientError> {
         let HeldReceipt {
             envelope,
             receipt,
             admission,
         } = self.vouch(kept)?;
-        Ok(Stored {
+        Ok(StoredFile {
             envelope,
             receipt,
             similar_name: self.state().similar(&admission.name),
@@ -360,7 +360,7 @@ impl Ingest for FakeArchive {
         &'a self,
         deposit: &'a Deposit,
         watch: &'a (dyn Fn(StoreEvent<'_>) + Send + Sync),
-    ) -> Answer<'a, Stored> {
+    ) -> Answer<'a, StoredFile> {
         Box::pin(self.keep(deposit, watch))
     }
 

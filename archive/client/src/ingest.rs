@@ -31,7 +31,7 @@ pub trait Ingest: Send + Sync {
         &'a self,
         deposit: &'a Deposit,
         watch: &'a (dyn Fn(StoreEvent<'_>) + Send + Sync),
-    ) -> Answer<'a, Stored>;
+    ) -> Answer<'a, StoredFile>;
 
     /// Returns the status of a file in each replica. A harvester sees its own files only.
     fn stat<'a>(&'a self, name: &'a FileName) -> Answer<'a, FileStatus>;
@@ -69,14 +69,14 @@ pub struct Deposit {
     /// The bytes of the file. They must not change while the file is stored; if they do, the archive refuses them.
     pub source: Arc<dyn ReadAt + Send + Sync>,
     /// The digests that the depositor knows of the content.
-    pub announced: Announced,
+    pub announced: AnnouncedDigests,
     /// Whether to store without any digest: nothing then protects the way from the disk to the archive.
     pub no_digest: bool,
 }
 
 /// The digests that a depositor knows of the content of a file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Announced {
+pub struct AnnouncedDigests {
     /// The BLAKE3 root of the content.
     pub blake3: Option<Root>,
     /// The SHA-256 of the content.
@@ -87,7 +87,7 @@ pub struct Announced {
 
 /// A file that is in every required replica.
 #[derive(Clone, Debug)]
-pub struct Stored {
+pub struct StoredFile {
     /// The custody receipt as it goes into a file: a DSSE envelope in JSON. It was verified.
     pub envelope: String,
     /// The content of the receipt.
@@ -129,7 +129,7 @@ pub(crate) enum Compared {
     Unknown,
 }
 
-impl Announced {
+impl AnnouncedDigests {
     /// Returns whether no digest is known.
     pub const fn is_nothing(&self) -> bool {
         self.blake3.is_none() && self.sha256.is_none() && self.md5.is_none()
@@ -249,7 +249,7 @@ mod tests {
             ),
         ] {
             let (blake3, sha256, md5) = announced;
-            let announced = Announced {
+            let announced = AnnouncedDigests {
                 blake3,
                 sha256,
                 md5,

@@ -56,8 +56,8 @@ mod retry;
 pub mod steps;
 
 pub use access::{
-    Access, Completeness, FeedStep, FileRange, HeldReceipt, Hole, ListEntry, Listed, Listing,
-    Reader, Reading, Salvage, Salvaged, Selection, Slice, Slices,
+    Access, Completeness, FeedStep, FileRange, HeldReceipt, Hole, ListEntry, ListItem, Listing,
+    Reader, Reading, Salvage, SalvagedPart, Selection, Slice, Slices,
 };
 pub use archive_status::{ArchiveStatus, Drain, FilesToLeave, ReplicaOverview};
 pub use batch::{Batch, Researcher};
@@ -66,7 +66,7 @@ pub use error::{Class, ClientError};
 #[cfg(feature = "fake")]
 pub use fake::FakeArchive;
 pub use file_status::{FileStatus, ReplicaProgress, ReplicaStatus};
-pub use ingest::{Announced, Deposit, Depositor, Ingest, StoreEvent, Stored};
+pub use ingest::{AnnouncedDigests, Deposit, Depositor, Ingest, StoreEvent, StoredFile};
 pub use limits::ClientLimits;
 pub use losses::{Losses, LostRecord, Span, losses};
 pub use preservation::{Keeper, Preservation};

@@ -19,7 +19,7 @@ use serde::Serialize;
 use tokio::sync::mpsc;
 use tokio::task::spawn_blocking;
 
-use crate::access::{Access, FileRange, Salvaged};
+use crate::access::{Access, FileRange, SalvagedPart};
 use crate::error::{ClientError, plain};
 
 pub use walk::{Whereabouts, records_in};
@@ -116,10 +116,10 @@ impl fmt::Display for LostRecord {
 }
 
 /// The parts of a file as they come from the archive.
-struct Received(mpsc::Receiver<Option<Salvaged>>);
+struct Received(mpsc::Receiver<Option<SalvagedPart>>);
 
 impl Iterator for Received {
-    type Item = io::Result<Salvaged>;
+    type Item = io::Result<SalvagedPart>;
 
     fn next(&mut self) -> Option<Self::Item> {
         match self.0.blocking_recv() {
@@ -159,8 +159,8 @@ pub async fn losses<A: Access + ?Sized>(
         };
         let is_last = part.is_none();
         at = match &part {
-            Some(Salvaged::Bytes(bytes)) => at + bytes.len() as u64,
-            Some(Salvaged::Hole(hole)) => hole.end,
+            Some(SalvagedPart::Bytes(bytes)) => at + bytes.len() as u64,
+            Some(SalvagedPart::Hole(hole)) => hole.end,
             None => at,
         };
         // The receiver is gone: the reader knows enough.

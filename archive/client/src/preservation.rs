@@ -25,7 +25,7 @@ pub use check::CheckOrder;
 pub use keeper::Keeper;
 pub use machines::{Bootstrap, NotifyOutcome, VolumeOrder};
 pub use repair::{Repair, RepairOrder};
-pub use replace::{Replaced, Replacement};
+pub use replace::{ReplacedCopy, Replacement};
 pub use request::Request;
 pub use scrub::{ScrubSelection, Scrubs};
 pub use trail::{AuditLine, AuditSelection};
@@ -56,7 +56,7 @@ pub trait Preservation: Send + Sync {
         &'a self,
         replacement: &'a Replacement,
         watch: &'a (dyn Fn(u64) + Send + Sync),
-    ) -> Answer<'a, Replaced>;
+    ) -> Answer<'a, ReplacedCopy>;
 
     /// Takes a file that a replica has unexpectedly into the archive, if its bytes are those that were admitted.
     fn adopt<'a>(&'a self, name: &'a FileName, replica: &'a ReplicaId) -> Answer<'a, FileCopy>;

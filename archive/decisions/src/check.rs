@@ -19,7 +19,7 @@ use std::collections::BTreeSet;
 use archive_model::{AnomalyKind, CopyPlace, FileCopy, FileName, Root};
 
 pub use error::CheckError;
-pub use input::{AdminEntry, Expected, Listed};
+pub use input::{AdminEntry, Expected, ListingItem};
 use input::{Listing, Ordered};
 use report::Absence;
 pub use report::{Cut, Finding, Report, Side};
@@ -36,7 +36,7 @@ pub struct Check<A, L> {
 impl<A, L, E, F> Check<A, L>
 where
     A: Iterator<Item = Result<AdminEntry, E>>,
-    L: Iterator<Item = Result<Listed, F>>,
+    L: Iterator<Item = Result<ListingItem, F>>,
     E: std::fmt::Display,
     F: std::fmt::Display,
 {
@@ -222,7 +222,7 @@ fn conflicts(root: Root, copies: &[FileCopy]) -> impl Iterator<Item = AnomalyKin
 impl<A, L, E, F> Iterator for Check<A, L>
 where
     A: Iterator<Item = Result<AdminEntry, E>>,
-    L: Iterator<Item = Result<Listed, F>>,
+    L: Iterator<Item = Result<ListingItem, F>>,
     E: std::fmt::Display,
     F: std::fmt::Display,
 {

@@ -47,7 +47,7 @@ pub struct CopyState {
 
 /// The entry of the admin data for the file in this replica.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Recorded {
+pub enum RecordedCopy {
     /// The copy is recorded at this place.
     At(CopyPlace, Side),
     /// The copy is on its way into the replica.
@@ -115,16 +115,16 @@ impl fmt::Display for Why {
 }
 
 /// Decides the next step.
-pub fn decide(recorded: &Recorded, copies: &[CopyState], is_silent: bool) -> Step {
+pub fn decide(recorded: &RecordedCopy, copies: &[CopyState], is_silent: bool) -> Step {
     let there = copies
         .iter()
         .find(|copy| copy.side == Side::Source && copy.content != CopyContent::Missing);
     let stays = |copy: &&CopyState| copy.side == Side::Stays && copy.content == CopyContent::Whole;
     let (place, side) = match recorded {
-        Recorded::At(place, side) => (place, *side),
-        Recorded::OnItsWay if there.is_some() => return Step::Wait(Why::OnItsWay),
-        Recorded::Nothing if there.is_some() => return Step::Leave(Why::Unknown),
-        Recorded::OnItsWay | Recorded::Nothing => return Step::Nothing,
+        RecordedCopy::At(place, side) => (place, *side),
+        RecordedCopy::OnItsWay if there.is_some() => return Step::Wait(Why::OnItsWay),
+        RecordedCopy::Nothing if there.is_some() => return Step::Leave(Why::Unknown),
+        RecordedCopy::OnItsWay | RecordedCopy::Nothing => return Step::Nothing,
     };
     let whole = copies.iter().find(stays);
     if side == Side::Source {
@@ -177,7 +177,7 @@ mod tests {
     #[derive(Clone, Debug, PartialEq, Eq)]
     struct ReplicaScene {
         has: [Option<CopyContent>; 3],
-        recorded: Recorded,
+        recorded: RecordedCopy,
     }
 
     impl ReplicaScene {
@@ -220,7 +220,7 @@ mod tests {
                 Step::Copy => self.has[2] = Some(CopyContent::Whole),
                 Step::Record(at) => {
                     let at = Self::at(at);
-                    self.recorded = Recorded::At(place(at), SIDES[at].0);
+                    self.recorded = RecordedCopy::At(place(at), SIDES[at].0);
                 }
                 Step::PutAside { old, .. } | Step::PutDamagedAside { old, .. } => {
                     let at = Self::at(old);
@@ -239,10 +239,10 @@ mod tests {
             Some(CopyContent::Missing),
             Some(CopyContent::Foreign),
         ];
-        let mut recorded: Vec<Recorded> = (0..3)
-            .map(|at| Recorded::At(place(at), SIDES[at].0))
+        let mut recorded: Vec<RecordedCopy> = (0..3)
+            .map(|at| RecordedCopy::At(place(at), SIDES[at].0))
             .collect();
-        recorded.extend([Recorded::OnItsWay, Recorded::Nothing]);
+        recorded.extend([RecordedCopy::OnItsWay, RecordedCopy::Nothing]);
         let mut worlds = Vec::new();
         for number in 0..125 {
             let has = [number % 5, number / 5 % 5, number / 25].map(|code| contents[code]);
@@ -272,7 +272,7 @@ mod tests {
                     assert_eq!(SIDES[ReplicaScene::at(old)].0, Side::Source, "{first:?}");
                     assert_eq!(ReplicaScene::at(kept), 2, "{first:?}");
                     assert_eq!(world.has[2], Some(CopyContent::Whole), "{first:?}");
-                    assert_eq!(world.recorded, Recorded::At(place(2), Side::Stays));
+                    assert_eq!(world.recorded, RecordedCopy::At(place(2), Side::Stays));
                 }
                 if let Step::Record(at) = &step {
                     assert_eq!(
@@ -292,7 +292,7 @@ mod tests {
                         );
                         assert_ne!(
                             world.recorded,
-                            Recorded::At(place(0), Side::Source),
+                            RecordedCopy::At(place(0), Side::Source),
                             "{first:?}"
                         );
                         ended += 1;
@@ -320,7 +320,7 @@ mod tests {
     fn the_usual_way_is_three_steps() {
         let mut world = ReplicaScene {
             has: [Some(CopyContent::Whole), None, None],
-            recorded: Recorded::At(place(0), Side::Source),
+            recorded: RecordedCopy::At(place(0), Side::Source),
         };
         let mut steps = Vec::new();
         loop {
@@ -346,7 +346,7 @@ mod tests {
     #[test]
     fn silence_or_unwanted_copy_keeps_the_old_one() {
         let world = |recorded, has| ReplicaScene { has, recorded };
-        let stays = Recorded::At(place(2), Side::Stays);
+        let stays = RecordedCopy::At(place(2), Side::Stays);
         let old = Some(CopyContent::Whole);
         for (world, is_silent, expected) in [
             (
@@ -370,12 +370,12 @@ mod tests {
                 Step::Leave(Why::Foreign),
             ),
             (
-                world(Recorded::Nothing, [old, None, None]),
+                world(RecordedCopy::Nothing, [old, None, None]),
                 false,
                 Step::Leave(Why::Unknown),
             ),
             (
-                world(Recorded::OnItsWay, [old, None, None]),
+                world(RecordedCopy::OnItsWay, [old, None, None]),
                 false,
                 Step::Wait(Why::OnItsWay),
             ),

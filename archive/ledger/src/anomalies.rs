@@ -30,7 +30,7 @@ enum FinderOnDisk {
 
 /// An anomaly, as it is filed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Filed {
+pub struct FiledAnomaly {
     /// The permanent number of the anomaly.
     pub id: u64,
     /// The kind of anomaly.
@@ -51,7 +51,7 @@ pub struct Filed {
     #[serde(with = "FinderOnDisk")]
     pub found_by: Finder,
     /// The time since when people live with the anomaly, and the reason; `None` if they do not.
-    pub accepted: Option<Ended>,
+    pub accepted: Option<DatedReason>,
     /// The result of the last attempt to repair the anomaly.
     pub note: Option<String>,
     /// Whether the anomaly counts as one more file that needs repair, because nothing else was filed of this copy.
@@ -60,7 +60,7 @@ pub struct Filed {
 
 /// The time and the reason of an end.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Ended {
+pub struct DatedReason {
     /// The time of the end.
     pub at: Timestamp,
     /// The reason of the end.
@@ -69,15 +69,15 @@ pub struct Ended {
 
 /// An anomaly that was closed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Closed {
+pub struct ClosedAnomaly {
     /// The file.
     pub file: FileName,
     /// The replica.
     pub replica: ReplicaId,
     /// The row as it was while it was open.
-    pub filed: Filed,
+    pub filed: FiledAnomaly,
     /// The time and the reason of the closing.
-    pub ended: Ended,
+    pub ended: DatedReason,
 }
 
 /// The quality of a look, and so what can be said not to be there.
@@ -160,21 +160,21 @@ pub struct Look {
 impl Look {
     /// Whether the filed anomaly is over, if this look did not find it. A look at one copy says nothing of another copy
     /// in the same replica.
-    fn judges(&self, old: &Filed) -> bool {
+    fn judges(&self, old: &FiledAnomaly) -> bool {
         let is_of_all = self.quality == LookQuality::Listing || !is_of_one_copy(&old.kind);
         let is_there = |place: &CopyPlace| old.is_at(place);
         self.quality.judges(&old.kind) && (is_of_all || self.place.as_ref().is_none_or(is_there))
     }
 
     /// Whether what is filed is what was found now: damage is of one copy, all else of the replica.
-    fn finds(&self, old: &Filed, kind: &AnomalyKind) -> bool {
+    fn finds(&self, old: &FiledAnomaly, kind: &AnomalyKind) -> bool {
         let is_there = |place: &CopyPlace| old.is_at(place);
         old.kind.class() == kind.class()
             && (!is_damage(kind) || self.place.as_ref().is_none_or(is_there))
     }
 }
 
-impl Filed {
+impl FiledAnomaly {
     /// Whether the anomaly may be of the copy in this place; an anomaly that names no place may be of any copy.
     pub fn is_at(&self, place: &CopyPlace) -> bool {
         let is_node = self.node.as_ref().is_none_or(|of| *of == place.node);
@@ -206,18 +206,18 @@ impl Filed {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {
     /// The anomaly is new, and is filed.
-    File(Filed),
+    File(FiledAnomaly),
     /// The anomaly was filed before, and is now as given here.
-    Update(Filed),
+    Update(FiledAnomaly),
     /// The anomaly was accepted, and is now worse than what was accepted.
-    Reopen(Filed),
+    Reopen(FiledAnomaly),
     /// The anomaly is over: it is closed, for this reason.
-    Close(Filed, String),
+    Close(FiledAnomaly, String),
 }
 
 /// Returns the consequences of `look`, given what is filed of the same file and replica. New ones get ids from
 /// `next_id` on.
-pub fn compare(filed: &[Filed], look: &Look, now: Timestamp, next_id: u64) -> Vec<Change> {
+pub fn compare(filed: &[FiledAnomaly], look: &Look, now: Timestamp, next_id: u64) -> Vec<Change> {
     let mut changes = Vec::new();
     let mut ids = next_id..;
     let mut is_first = !filed.iter().any(|old| needs_repair(&old.kind));
@@ -227,7 +227,7 @@ pub fn compare(filed: &[Filed], look: &Look, now: Timestamp, next_id: u64) -> Ve
             let counts = is_first && needs_repair(kind);
             is_first &= !counts;
             let place = look.place.as_ref();
-            changes.push(Change::File(Filed {
+            changes.push(Change::File(FiledAnomaly {
                 id: ids.next().unwrap_or(u64::MAX),
                 kind: kind.clone(),
                 size: look.size,
@@ -243,7 +243,7 @@ pub fn compare(filed: &[Filed], look: &Look, now: Timestamp, next_id: u64) -> Ve
             }));
             continue;
         };
-        let mut new = Filed {
+        let mut new = FiledAnomaly {
             kind: kind.clone(),
             seen: now,
             ..old.clone()
@@ -280,7 +280,7 @@ pub fn compare(filed: &[Filed], look: &Look, now: Timestamp, next_id: u64) -> Ve
 }
 
 /// Returns the consequence for a loss that is filed, now that these groups of the file were found good in some copy.
-pub fn found_again(lost: &Filed, good: &Groups) -> Option<Change> {
+pub fn found_again(lost: &FiledAnomaly, good: &Groups) -> Option<Change> {
     let AnomalyKind::Lost(ranges) = &lost.kind else {
         return None;
     };
@@ -294,7 +294,7 @@ pub fn found_again(lost: &Filed, good: &Groups) -> Option<Change> {
         return Some(Change::Close(lost.clone(), why));
     }
     let ranges = left.byte_ranges(lost.size);
-    Some(Change::Update(Filed {
+    Some(Change::Update(FiledAnomaly {
         kind: AnomalyKind::Lost(ranges.map(|range| (range.start, range.end)).collect()),
         ..lost.clone()
     }))

@@ -262,7 +262,7 @@ impl AuditLog {
 
 /// The statement of a log that is whole.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Verified {
+pub struct LogSummary {
     /// The number of lines that were read.
     pub lines: u64,
     /// The number of the first line, and one past that of the last.
@@ -277,12 +277,12 @@ pub struct Verified {
 
 /// Verifies `files` of a log, in this order, against nothing but each other. The first of them may be a later file of
 /// the log: the chain before it is then taken from its first line. For people who hold copies of the log.
-pub fn verify(files: &[PathBuf]) -> Result<Verified, LogError> {
+pub fn verify(files: &[PathBuf]) -> Result<LogSummary, LogError> {
     verify_all(Walk::over(files.to_vec()), &[])
 }
 
 /// Reads a log to its end, and looks for the lines of hashes that an export or a stamp names.
-pub fn verify_all(mut walk: Walk, sought: &[Hash]) -> Result<Verified, LogError> {
+pub fn verify_all(mut walk: Walk, sought: &[Hash]) -> Result<LogSummary, LogError> {
     let (mut lines, mut first, mut found) = (0, None, vec![None; sought.len()]);
     while let Some(entry) = walk.next() {
         let number = entry?.number;
@@ -296,7 +296,7 @@ pub fn verify_all(mut walk: Walk, sought: &[Hash]) -> Result<Verified, LogError>
         }
     }
     let chain = walk.position().chain;
-    Ok(Verified {
+    Ok(LogSummary {
         lines,
         numbers: first.unwrap_or(0)..chain.next(),
         head: chain.previous(),

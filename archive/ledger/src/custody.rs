@@ -15,12 +15,12 @@ use archive_proof::receipt::Custody;
 use archive_proof::{Envelope, Receipt, SigningKey};
 use jiff::Timestamp;
 
-use crate::anomalies::{AnomalyRow, Filed, is_of_one_copy};
+use crate::anomalies::{AnomalyRow, FiledAnomaly, is_of_one_copy};
 use crate::standing::Now;
 
 /// Everything that is known of a file at one moment.
 #[derive(Clone, Copy, Debug)]
-pub struct Vouched<'a> {
+pub struct FileEvidence<'a> {
     /// The row of the file.
     pub record: &'a FileRecord,
     /// The list of what is out of service.
@@ -37,10 +37,10 @@ pub enum Doubt<'a> {
     /// The replica, node or volume that holds it was retired.
     Retired,
     /// The anomaly is filed of the copy.
-    Filed(&'a Filed),
+    Filed(&'a FiledAnomaly),
 }
 
-impl<'a> Vouched<'a> {
+impl<'a> FileEvidence<'a> {
     /// Returns the reason why a copy does not count; `None` if it does.
     pub fn doubt(&self, id: &ReplicaId, copy: &'a ReplicaRecord) -> Option<Doubt<'a>> {
         if !copy.state.is_completed() {
@@ -191,7 +191,7 @@ impl std::fmt::Display for Doubt<'_> {
 
 /// Whether the anomaly is filed of this copy: another copy in the same replica may be damaged, or be nobody's, while
 /// this one is good.
-fn is_of(filed: &Filed, copy: &ReplicaRecord) -> bool {
+fn is_of(filed: &FiledAnomaly, copy: &ReplicaRecord) -> bool {
     let is_there = copy.place().is_none_or(|place| filed.is_at(&place));
     is_there || !is_of_one_copy(&filed.kind)
 }

@@ -37,7 +37,7 @@ use self::snapshot::Snapshot;
 use crate::admin::{Admin, AdminRow};
 use crate::audit::Trail;
 use crate::audit_log::{Chain, LogError, Written};
-use crate::standing::Retired;
+use crate::standing::Retirement;
 
 /// The format, in the first line.
 pub const FORMAT: &str = "holdfast-admin-export/2";
@@ -85,7 +85,7 @@ pub struct Node {
     pub id: NodeId,
     /// When and why people took the node out of service; `None` if it is in service.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub retired: Option<Retired>,
+    pub retired: Option<Retirement>,
 }
 
 /// The last line.
@@ -108,7 +108,7 @@ pub struct End {
 
 /// The content of an export, counted.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Exported {
+pub struct ExportSummary {
     /// The last line.
     pub end: End,
     /// BLAKE3 of the lines without the time, and without the traces of storing exports: equal if nothing else changed.
@@ -158,7 +158,7 @@ impl Export<'_> {
     /// # Errors
     ///
     /// [`ExportError`] if the admin data cannot be read, or `out` does not take the lines.
-    pub fn write(&self, out: &mut dyn Write) -> Result<Exported, ExportError> {
+    pub fn write(&self, out: &mut dyn Write) -> Result<ExportSummary, ExportError> {
         let tables = Tables::open(self.admin)?;
         let Snapshot {
             files,
@@ -220,7 +220,7 @@ impl Export<'_> {
         let content = lines.content.finalize().to_hex().to_string();
         lines.put(&Line::End(end.clone()), false)?;
         lines.out.flush()?;
-        Ok(Exported { end, content })
+        Ok(ExportSummary { end, content })
     }
 }
 

@@ -22,7 +22,7 @@ use archive_model::{ActKind, RequestState, Role};
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
-pub use act::{Accepted, AtticItem, RequestedAct, Subject};
+pub use act::{AcceptedAnomaly, AtticItem, RequestedAct, Subject};
 
 /// The time within which a request may be approved.
 pub const LIFE: SignedDuration = SignedDuration::from_hours(7 * 24);

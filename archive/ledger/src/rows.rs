@@ -39,7 +39,7 @@ impl Value for AuditLine {}
 
 /// The retirement of a replica, node or volume: when, by whom and why it was permanently taken out of service.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Retired {
+pub struct Retirement {
     /// The time of the retirement.
     pub at: Timestamp,
     /// The person who asked to retire it, as `role/name`.
@@ -50,13 +50,13 @@ pub struct Retired {
     pub emptied: bool,
 }
 
-impl Value for Retired {}
+impl Value for Retirement {}
 
 /// The row of a node.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NodeRow {
     /// When and why people took the node out of service; `None` if it is in service.
-    pub retired: Option<Retired>,
+    pub retired: Option<Retirement>,
 }
 
 impl Value for NodeRow {

@@ -23,7 +23,7 @@ use serde::{Deserialize, Serialize};
 use crate::admin::schema::{RETIRED_VOLUMES, VolumeTableKey, from_table, to_table};
 use crate::admin::{Admin, AuditLine, NodeRow, WalkScope};
 
-pub use crate::rows::Retired;
+pub use crate::rows::Retirement;
 pub use draining::Key as DrainKey;
 pub use draining::{DrainRow, Source};
 
@@ -38,7 +38,7 @@ pub enum ReplicaRow {
         by: String,
     },
     /// The replica is neither asked nor required any more.
-    Retired(Retired),
+    Retired(Retirement),
 }
 
 impl Value for ReplicaRow {}
@@ -62,9 +62,9 @@ pub struct Now {
     /// Replicas that are being filled or retired.
     pub replicas: BTreeMap<ReplicaId, ReplicaRow>,
     /// Retired nodes.
-    pub nodes: BTreeMap<NodeKey, Retired>,
+    pub nodes: BTreeMap<NodeKey, Retirement>,
     /// Retired volumes.
-    pub volumes: BTreeMap<VolumeKey, Retired>,
+    pub volumes: BTreeMap<VolumeKey, Retirement>,
     /// The volumes and nodes that are drained.
     pub draining: BTreeMap<Source, DrainRow>,
 }
@@ -90,7 +90,7 @@ pub struct Standing {
     admin: Admin,
     replicas: Table<Text<ReplicaId>, ReplicaRow>,
     nodes: Table<(Text<ReplicaId>, Text<NodeId>), NodeRow>,
-    volumes: Table<VolumeTableKey, Retired>,
+    volumes: Table<VolumeTableKey, Retirement>,
     drains: Table<draining::Key, DrainRow>,
     view: View,
 }
@@ -217,7 +217,7 @@ impl Standing {
     pub fn retire_node(
         &self,
         node: &NodeKey,
-        retired: Retired,
+        retired: Retirement,
         line: Option<AuditLine>,
     ) -> Result<(), DbError> {
         let mut changes = self.admin.change();
@@ -233,7 +233,7 @@ impl Standing {
     pub fn retire_volume(
         &self,
         volume: &VolumeKey,
-        retired: &Retired,
+        retired: &Retirement,
         line: Option<AuditLine>,
     ) -> Result<(), DbError> {
         let mut changes = self.admin.change();
@@ -265,7 +265,7 @@ impl Standing {
     pub fn end(&self, task: &Task, line: AuditLine) -> Result<(), DbError> {
         let now = self.now();
         let line = Some(line);
-        let emptied = |retired: &Retired| Retired {
+        let emptied = |retired: &Retirement| Retirement {
             emptied: true,
             ..retired.clone()
         };

@@ -19,7 +19,7 @@ use crate::gap::ReplicaGap;
 
 /// An entry for a file on a volume of a node. The merge looks only at its place in the order.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Listed<E> {
+pub struct ListedFile<E> {
     /// The file.
     pub name: FileName,
     /// The volume that has the file.
@@ -46,7 +46,7 @@ pub struct Merge<E> {
 struct Source<E> {
     node: NodeId,
     listing: bool,
-    waiting: VecDeque<Listed<E>>,
+    waiting: VecDeque<ListedFile<E>>,
     received: u64,
     last: Option<(FileName, VolumeId)>,
 }
@@ -88,7 +88,7 @@ impl<E> Merge<E> {
     pub fn feed<X: fmt::Display>(
         &mut self,
         index: usize,
-        entries: impl IntoIterator<Item = Result<Listed<E>, X>>,
+        entries: impl IntoIterator<Item = Result<ListedFile<E>, X>>,
     ) {
         let Some(source) = self.sources.get_mut(index).filter(|source| source.listing) else {
             return;
@@ -192,14 +192,14 @@ impl<E> Merge<E> {
 }
 
 impl<E> Source<E> {
-    fn is_next(&self, entry: &Listed<E>, after: Option<&FileName>) -> bool {
+    fn is_next(&self, entry: &ListedFile<E>, after: Option<&FileName>) -> bool {
         match &self.last {
             Some((name, volume)) => (name, volume) < (&entry.name, &entry.volume),
             None => after.is_none_or(|after| *after < entry.name),
         }
     }
 
-    fn take(&mut self, entry: Listed<E>) {
+    fn take(&mut self, entry: ListedFile<E>) {
         self.last = Some((entry.name.clone(), entry.volume.clone()));
         self.received += 1;
         self.waiting.push_back(entry);

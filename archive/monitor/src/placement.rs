@@ -60,7 +60,7 @@ pub struct PlacementRequest<'a> {
 
 /// The node to which a file goes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Placed {
+pub struct ChosenPlace {
     /// The node.
     pub node: NodeId,
     /// The endpoint at which the node takes calls.
@@ -111,7 +111,7 @@ impl Placements {
         request: &PlacementRequest<'_>,
         candidates: &[Candidate],
         now: Instant,
-    ) -> Result<Placed, NoPlace> {
+    ) -> Result<ChosenPlace, NoPlace> {
         self.forget(now);
         if candidates.is_empty() {
             return Err(NoPlace::NoneAlive);
@@ -200,8 +200,8 @@ impl Placements {
 }
 
 impl Candidate {
-    fn placed(&self, promised: u64) -> Placed {
-        Placed {
+    fn placed(&self, promised: u64) -> ChosenPlace {
+        ChosenPlace {
             node: self.node.clone(),
             endpoint: self.endpoint.clone(),
             promised,
@@ -302,7 +302,7 @@ mod tests {
         request: &PlacementRequest<'_>,
         candidates: &[Candidate],
         begun: Option<&str>,
-        placed: &Result<Placed, NoPlace>,
+        placed: &Result<ChosenPlace, NoPlace>,
     ) {
         let say = || format!("{request:?} {candidates:?} begun {begun:?}: {placed:?}");
         let left: Vec<&Candidate> = candidates

@@ -108,6 +108,6 @@ pub use rebuild::{RebuildError, rebuild_outboard};
 pub use receipt::{Custody, Receipt, ReceiptError};
 pub use record_proof::{ProofWriter, Proven, RecordProofError};
 pub use tree::{Prefix, Tree, TreeBuilder};
-pub use trust::{InvalidTrustFile, TrustFile, TrustedKey, Verified, VerifyError};
+pub use trust::{InvalidTrustFile, TrustFile, TrustedKey, VerifiedPayload, VerifyError};
 pub use version::UnknownVersion;
 pub use walk::{OutboardState, Walk, walk};

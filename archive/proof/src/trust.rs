@@ -156,7 +156,7 @@ impl TrustFile {
     /// Checks that a trusted key signed `envelope`, and that its payload is of `payload_type`.
     ///
     /// Payload bytes are returned only then. One good signature of a trusted key is enough; signatures of unknown keys
-    /// count for nothing. Check the term and the archive of the key against the payload with [`Verified::accept`].
+    /// count for nothing. Check the term and the archive of the key against the payload with [`VerifiedPayload::accept`].
     ///
     /// # Errors
     ///
@@ -165,7 +165,7 @@ impl TrustFile {
         &'a self,
         envelope: &'a Envelope,
         payload_type: &str,
-    ) -> Result<Verified<'a>, VerifyError> {
+    ) -> Result<VerifiedPayload<'a>, VerifyError> {
         if envelope.payload_type() != payload_type {
             return Err(VerifyError::OtherType {
                 expected: payload_type.to_owned(),
@@ -181,7 +181,7 @@ impl TrustFile {
                 continue;
             };
             if key.public_key.verifies(&message, &signature.bytes) {
-                return Ok(Verified {
+                return Ok(VerifiedPayload {
                     payload: envelope.payload(),
                     key,
                 });
@@ -203,14 +203,14 @@ impl TrustFile {
 
 /// A payload whose signature a trusted key made.
 #[derive(Clone, Copy, Debug)]
-pub struct Verified<'a> {
+pub struct VerifiedPayload<'a> {
     /// The exact bytes that were signed.
     pub payload: &'a [u8],
     /// The key that signed the payload.
     pub key: &'a TrustedKey,
 }
 
-impl Verified<'_> {
+impl VerifiedPayload<'_> {
     /// Checks that the key signs for `archive` and did so within its term; `time` is when the payload says it was signed.
     ///
     /// # Errors

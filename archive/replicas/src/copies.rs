@@ -15,7 +15,7 @@ use super::{Replicas, gap_is_given_up, gaps_within, is_given_up};
 
 /// The places of a file in a replica, and the parts that did not answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Located {
+pub struct LocatedCopies {
     /// The copies, in any condition.
     pub copies: Vec<FileCopy>,
     /// The parts that did not answer, with reasons; `None` if all answered.
@@ -41,11 +41,11 @@ pub struct ReadSegments(Streaming<wire::Segment>);
 
 /// A second read of a whole copy.
 #[derive(Debug)]
-pub struct Verifying(Streaming<wire::VerifyResponse>);
+pub struct Verification(Streaming<wire::VerifyResponse>);
 
 /// A message of a node that reads a copy again.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Verified {
+pub enum VerifyAnswer {
     /// The number of bytes that were read.
     Progress(u64),
     /// The copy as it was just found.
@@ -63,7 +63,11 @@ pub struct VerifiedCopy {
 
 impl Replicas {
     /// Asks where the replica has the file, according to the catalogs of its nodes.
-    pub async fn locate(&self, replica: &ReplicaId, name: &FileName) -> Result<Located, CallError> {
+    pub async fn locate(
+        &self,
+        replica: &ReplicaId,
+        name: &FileName,
+    ) -> Result<LocatedCopies, CallError> {
         self.find(replica, name, false).await
     }
 
@@ -72,7 +76,7 @@ impl Replicas {
         &self,
         replica: &ReplicaId,
         name: &FileName,
-    ) -> Result<Located, CallError> {
+    ) -> Result<LocatedCopies, CallError> {
         self.find(replica, name, true).await
     }
 
@@ -99,7 +103,7 @@ impl Replicas {
         replica: &ReplicaId,
         name: &FileName,
         on_disk: bool,
-    ) -> Result<Located, CallError> {
+    ) -> Result<LocatedCopies, CallError> {
         let request = wire::FindRequest {
             name: name.to_string(),
             on_disk,
@@ -120,7 +124,7 @@ impl Replicas {
         let silent = gaps.iter().map(Gap::to_string).collect::<Vec<_>>();
         let silent = (!silent.is_empty()).then(|| silent.join("; "));
         let gaps = gaps.into_iter().filter_map(named).collect();
-        Ok(Located {
+        Ok(LocatedCopies {
             copies,
             silent,
             gaps,
@@ -157,7 +161,7 @@ impl Replicas {
         node: &NodeId,
         name: &FileName,
         volume: Option<&VolumeId>,
-    ) -> Result<Verifying, CallError> {
+    ) -> Result<Verification, CallError> {
         let mut client = self.node_client(replica, node).await?;
         let request = wire::VerifyRequest {
             name: name.to_string(),
@@ -165,7 +169,7 @@ impl Replicas {
         };
         let answer = client.verify(request).await;
         answer
-            .map(|answer| Verifying(answer.into_inner()))
+            .map(|answer| Verification(answer.into_inner()))
             .map_err(|error| self.failed(replica, node, error))
     }
 }
@@ -181,19 +185,19 @@ impl ReadSegments {
     }
 }
 
-impl Verifying {
+impl Verification {
     /// Returns the next message. The last one is `Done`.
-    pub async fn next(&mut self) -> Result<Verified, CallError> {
+    pub async fn next(&mut self) -> Result<VerifyAnswer, CallError> {
         let ended = || Kind::Unavailable.error("the node ended the verification without a result");
         let message = self.0.message().await?.ok_or_else(ended)?;
         let Some(entry) = message.entry else {
-            return Ok(Verified::Progress(message.bytes));
+            return Ok(VerifyAnswer::Progress(message.bytes));
         };
         let copy = fields::file_copy(&entry)?;
         let read = fields::optional_root("found", &message.found)?;
         let admitted = copy.root.filter(|_| copy.is_present());
         let root = read.or(admitted);
-        Ok(Verified::Done(Box::new(VerifiedCopy { copy, root })))
+        Ok(VerifyAnswer::Done(Box::new(VerifiedCopy { copy, root })))
     }
 }
 

@@ -7,7 +7,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use archive_model::{NodeId, NodeState, ReplicaId};
 use archive_rpc::{
-    CallError, ConnectError, Credentials, Expected, Grant, Kind, Limits, Role, connect_lazy,
+    CallError, ConnectError, Credentials, ExpectedIdentity, Grant, Kind, Limits, Role, connect_lazy,
 };
 use proto_archive::wire::node_client::NodeClient;
 use proto_archive::wire::replica_client::ReplicaClient;
@@ -100,8 +100,8 @@ impl Dialer {
 }
 
 /// Returns the identity that must answer. A name that no certificate can have is refused, so that no other one answers.
-fn expected(role: Role, name: &str) -> Result<Expected, ConnectError> {
+fn expected(role: Role, name: &str) -> Result<ExpectedIdentity, ConnectError> {
     Grant::new(role, name)
-        .map(|grant| Expected::named(&grant))
+        .map(|grant| ExpectedIdentity::named(&grant))
         .map_err(|error| ConnectError::Address(error.to_string()))
 }

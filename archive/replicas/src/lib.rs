@@ -51,15 +51,15 @@ use proto_archive::{convert as fields, wire};
 use tonic::transport::Channel;
 
 pub use admissions::Admissions;
-pub use copies::{Located, ReadSegments, Segment, Verified, VerifiedCopy, admitted};
+pub use copies::{LocatedCopies, ReadSegments, Segment, VerifiedCopy, VerifyAnswer, admitted};
 pub use dialer::Dialer;
 pub use listing::ListedCopies;
 use members::Members;
-pub use mend::{MendOrder, Mended, Mending};
+pub use mend::{MendAnswer, MendOrder, Mending};
 pub use page::Page;
 pub use people::{Cause, ListedAttic, unreported, volumes_in_service};
 pub use settings::ReplicaSettings;
-pub use upload::{ChosenNode, Opened, Upload};
+pub use upload::{ChosenNode, Upload, UploadOpening};
 use view::NodeView;
 pub use view::{MonitorAnswer, Silence};
 pub use watch::NodeWatch;

@@ -41,12 +41,12 @@ pub struct MendOrder {
 #[derive(Debug)]
 pub struct Mending {
     steps: Option<mpsc::Sender<wire::MendRequest>>,
-    answers: mpsc::Receiver<Result<Mended, CallError>>,
+    answers: mpsc::Receiver<Result<MendAnswer, CallError>>,
 }
 
 /// A message of a node that mends.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Mended {
+pub enum MendAnswer {
     /// The number of bytes that were read back.
     Progress(u64),
     /// The copy is mended.
@@ -87,8 +87,8 @@ impl Replicas {
                     .into_inner();
                 while let Some(message) = stream.message().await? {
                     let mended = match &message.entry {
-                        None => Mended::Progress(message.bytes),
-                        Some(entry) => Mended::Done {
+                        None => MendAnswer::Progress(message.bytes),
+                        Some(entry) => MendAnswer::Done {
                             copy: fields::file_copy(entry)?,
                             attic: message.attic,
                         },
@@ -134,7 +134,7 @@ impl Mending {
     }
 
     /// Returns the next message of the node.
-    pub async fn next(&mut self) -> Result<Mended, CallError> {
+    pub async fn next(&mut self) -> Result<MendAnswer, CallError> {
         let ended = || Kind::Unavailable.error("the node ended the repair without a result");
         self.answers.recv().await.ok_or_else(ended)?
     }

@@ -25,7 +25,7 @@ pub struct ChosenNode {
 
 /// The answer of a node to an opened upload.
 #[derive(Debug)]
-pub enum Opened {
+pub enum UploadOpening {
     /// The node accepts bytes, and may have some already.
     Ready(Offer),
     /// The node has the file already.
@@ -66,7 +66,7 @@ impl ChosenNode {
         name: &FileName,
         size: u64,
         points: Vec<u64>,
-    ) -> Result<Opened, CallError> {
+    ) -> Result<UploadOpening, CallError> {
         let (steps, requests) = mpsc::channel(4);
         let open = Open {
             upload: upload.to_string(),
@@ -81,8 +81,8 @@ impl ChosenNode {
             .await?
             .into_inner();
         match next(&mut answers).await? {
-            Answer::Stored(entry) => Ok(Opened::Stored(fields::file_copy(&entry)?)),
-            Answer::Ready(ready) => Ok(Opened::Ready(Offer {
+            Answer::Stored(entry) => Ok(UploadOpening::Stored(fields::file_copy(&entry)?)),
+            Answer::Ready(ready) => Ok(UploadOpening::Ready(Offer {
                 offset: ready.offset,
                 root: fields::root("root", &ready.root)?,
                 upload: Upload { steps, answers },

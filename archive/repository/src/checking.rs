@@ -21,7 +21,7 @@ use archive_model::{
     AnomalyClass, AnomalyKind, CheckKind, CheckProgress, CheckStep, CopyPlace, FileName, Gap,
     NamePattern, NodeId, ReplicaId, ReplicaKind, ReplicaReport, VolumeId, VolumeName,
 };
-use archive_replicas::Located;
+use archive_replicas::LocatedCopies;
 use archive_rpc::answers::{Progress, UNREAD};
 use archive_rpc::{CallError, Kind};
 use futures_util::future::try_join_all;
@@ -253,7 +253,7 @@ impl Pass<'_> {
     }
 
     /// Looks at one name, files and reports the result, and returns where the file is.
-    async fn look(&self, name: &FileName) -> Result<Located, CallError> {
+    async fn look(&self, name: &FileName) -> Result<LocatedCopies, CallError> {
         let looking = self
             .own
             .look_and_file(&self.replica, name, &self.order.look_context);

@@ -189,7 +189,7 @@ impl Worker for Membership {
 
 #[cfg(test)]
 mod tests {
-    use archive_ledger::standing::{ReplicaRow, Retired};
+    use archive_ledger::standing::{ReplicaRow, Retirement};
     use archive_model::ReplicaKind;
 
     use super::*;
@@ -212,7 +212,7 @@ mod tests {
             };
             ids.iter().map(spec).collect()
         };
-        let retired = || Retired {
+        let retired = || Retirement {
             at: jiff::Timestamp::UNIX_EPOCH,
             by: "operator/otto".to_owned(),
             why: "r1".to_owned(),

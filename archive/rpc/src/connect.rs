@@ -26,7 +26,7 @@ use crate::kind::Kind;
 use crate::limits::Limits;
 use crate::role::shortened;
 use crate::tls::Credentials;
-use crate::verify::{Expected, client_config};
+use crate::verify::{ExpectedIdentity, client_config};
 
 /// The reason why there is no connection.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -56,7 +56,7 @@ pub enum ConnectError {
         /// The address that was called.
         address: String,
         /// The server that was expected.
-        expected: Expected,
+        expected: ExpectedIdentity,
         /// The problem of the certificate.
         reason: String,
     },
@@ -104,7 +104,7 @@ impl ConnectError {
 pub async fn connect(
     address: &str,
     credentials: &Credentials,
-    expected: &Expected,
+    expected: &ExpectedIdentity,
     limits: &Limits,
 ) -> Result<Channel, ConnectError> {
     let dialler = Arc::new(Dialler::new(address, credentials, expected, limits)?);
@@ -129,7 +129,7 @@ pub async fn connect(
 pub fn connect_lazy(
     address: &str,
     credentials: &Credentials,
-    expected: &Expected,
+    expected: &ExpectedIdentity,
     limits: &Limits,
 ) -> Result<Channel, ConnectError> {
     let dialler = Arc::new(Dialler::new(address, credentials, expected, limits)?);
@@ -142,7 +142,7 @@ struct Dialler {
     /// The address of the server, `host:port`.
     address: String,
     credentials: Credentials,
-    expected: Expected,
+    expected: ExpectedIdentity,
     limits: Limits,
 }
 
@@ -153,7 +153,7 @@ impl Dialler {
     fn new(
         address: &str,
         credentials: &Credentials,
-        expected: &Expected,
+        expected: &ExpectedIdentity,
         limits: &Limits,
     ) -> Result<Self, ConnectError> {
         let host_port = address.strip_prefix("https://").unwrap_or(address);

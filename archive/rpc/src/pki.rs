@@ -84,7 +84,7 @@ pub struct Authority {
 }
 
 /// A new certificate and its private key.
-pub struct Issued {
+pub struct IssuedCertificate {
     /// The certificate, PEM.
     pub certificate: String,
     /// The private key, PKCS#8 PEM. It must be kept secret.
@@ -194,7 +194,7 @@ impl Authority {
         grants: &[Grant],
         hosts: &[&str],
         validity: Validity,
-    ) -> Result<Issued, PkiError> {
+    ) -> Result<IssuedCertificate, PkiError> {
         let subject = grants.first().ok_or(PkiError::NoGrant)?;
         let mut params = validity.params()?;
         if validity.not_after > self.not_after()? {
@@ -226,7 +226,7 @@ impl Authority {
         params.use_authority_key_identifier_extension = true;
         let key = KeyPair::generate()?;
         let certificate = params.signed_by(&key, &self.issuer)?;
-        Ok(Issued {
+        Ok(IssuedCertificate {
             serial: Serial::new(parsed(certificate.der(), "the new certificate")?.raw_serial()),
             fingerprint: hex::encode(Sha256::digest(certificate.der())),
             certificate: certificate.pem(),
@@ -257,7 +257,7 @@ impl fmt::Debug for Authority {
     }
 }
 
-impl fmt::Debug for Issued {
+impl fmt::Debug for IssuedCertificate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Issued")
             .field("serial", &self.serial)

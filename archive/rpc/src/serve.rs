@@ -36,7 +36,7 @@ pub struct Services {
 
 /// The end of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Drained {
+pub enum DrainOutcome {
     /// Every call under way has ended.
     Finished,
     /// The limit for draining passed; calls still under way were cut.
@@ -141,7 +141,7 @@ impl Server {
         self,
         listener: TcpListener,
         shutdown: impl Future<Output = ()>,
-    ) -> Result<Drained, ServeError> {
+    ) -> Result<DrainOutcome, ServeError> {
         let Self {
             services,
             credentials,
@@ -197,10 +197,10 @@ impl Server {
             .0
         });
         let drained = tokio::select! {
-            outcome = &mut serving => outcome.map(|()| Drained::Finished),
+            outcome = &mut serving => outcome.map(|()| DrainOutcome::Finished),
             () = async { draining.cancelled().await; sleep(limits.drain).await } => {
                 cut.cancel();
-                serving.await.map(|()| Drained::Cut)
+                serving.await.map(|()| DrainOutcome::Cut)
             }
         };
         Ok(drained?)
@@ -218,7 +218,7 @@ impl Server {
     ) -> Result<(), ServeError> {
         let after = self.limits.drain;
         let drained = self.serve(listener, shutdown).await?;
-        if drained == Drained::Cut {
+        if drained == DrainOutcome::Cut {
             tracing::warn!(?after, "calls still under way were cut");
         }
         Ok(())

@@ -20,7 +20,7 @@ use crate::tls::{ALPN, Loaded};
 
 /// The server that a connection is meant for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Expected {
+pub struct ExpectedIdentity {
     role: Role,
     name: Option<String>,
 }
@@ -43,13 +43,13 @@ pub enum WrongServer {
     #[error("it is {found}, not {expected}")]
     Somebody {
         /// The server that was expected.
-        expected: Expected,
+        expected: ExpectedIdentity,
         /// The server that answered.
         found: String,
     },
 }
 
-impl Expected {
+impl ExpectedIdentity {
     /// Expects any server in this role: the repository, whatever its name.
     pub fn role(role: Role) -> Self {
         Self { role, name: None }
@@ -68,7 +68,7 @@ impl Expected {
     }
 }
 
-impl fmt::Display for Expected {
+impl fmt::Display for ExpectedIdentity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}/{}", self.role, self.name.as_deref().unwrap_or("*"))
     }
@@ -78,13 +78,13 @@ impl fmt::Display for Expected {
 #[derive(Debug)]
 struct ExpectedServer {
     own: Arc<Loaded>,
-    expected: Expected,
+    expected: ExpectedIdentity,
 }
 
 /// Returns the configuration of a connection that goes out to `expected`.
 pub(crate) fn client_config(
     own: Arc<Loaded>,
-    expected: &Expected,
+    expected: &ExpectedIdentity,
 ) -> Result<Arc<ClientConfig>, Error> {
     let certificate = own.own();
     let provider = Arc::clone(own.server().crypto_provider());

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use archive_daemon::Clock;
 use archive_model::{FileName, NodeId, ReplicaId, VolumeId};
-use archive_replicas::{Located, Replicas, Verified, VerifiedCopy};
+use archive_replicas::{LocatedCopies, Replicas, VerifiedCopy, VerifyAnswer};
 use archive_rpc::{CallError, Kind};
 
 use crate::limits;
@@ -79,7 +79,11 @@ impl ReplicaCalls {
     ///
     /// # Errors
     /// The error of the monitor, or `TimedOut`.
-    pub async fn locate(&self, replica: &ReplicaId, name: &FileName) -> Result<Located, CallError> {
+    pub async fn locate(
+        &self,
+        replica: &ReplicaId,
+        name: &FileName,
+    ) -> Result<LocatedCopies, CallError> {
         self.answered(self.replicas.locate(replica, name)).await
     }
 
@@ -91,7 +95,7 @@ impl ReplicaCalls {
         &self,
         replica: &ReplicaId,
         name: &FileName,
-    ) -> Result<Located, CallError> {
+    ) -> Result<LocatedCopies, CallError> {
         let locating = self.replicas.locate_on_disk(replica, name);
         self.answered(locating).await
     }
@@ -112,8 +116,8 @@ impl ReplicaCalls {
         let mut verifying = self.answered(opening).await?;
         loop {
             match self.within(limit, verifying.next()).await? {
-                Verified::Progress(bytes) => told(bytes),
-                Verified::Done(verified) => return Ok(*verified),
+                VerifyAnswer::Progress(bytes) => told(bytes),
+                VerifyAnswer::Done(verified) => return Ok(*verified),
             }
         }
     }

@@ -20,7 +20,7 @@ use std::time::Duration;
 use archive_daemon::Tasks;
 use archive_decisions::store::{Content, Event, Requester};
 use archive_model::{FileName, NodeId, ReplicaId, StoreFailure, UploadId};
-use archive_replicas::{Opened, Upload, failure};
+use archive_replicas::{Upload, UploadOpening, failure};
 use archive_rpc::{CallError, Kind};
 use bytes::Bytes;
 use tokio::sync::{mpsc, watch};
@@ -318,13 +318,13 @@ impl Transfers {
         };
         tell(placed).await;
         let mut upload = match opened {
-            Opened::Stored(copy) => {
+            UploadOpening::Stored(copy) => {
                 return Ok(Some(UploadedCopy {
                     copy,
                     read_back: false,
                 }));
             }
-            Opened::Ready(offer) => {
+            UploadOpening::Ready(offer) => {
                 let from = match route.attends {
                     None => 0,
                     Some(seat) => seat.agree(&node, offer.offset, offer.root).await?,
@@ -386,7 +386,7 @@ impl Transfers {
         item: &Item,
         mut avoid: Vec<NodeId>,
         points: &[u64],
-    ) -> Result<(NodeId, Opened), CallError> {
+    ) -> Result<(NodeId, UploadOpening), CallError> {
         let limit = limits::resuming(self.calls.stall, points.last().copied().unwrap_or(0));
         let until = self.calls.clock.instant() + self.calls.stall;
         let avoided = avoid

@@ -13,8 +13,8 @@ use std::ops::Range;
 
 use anyhow::{Context, Result, ensure};
 use archive_client::{
-    Access, ArchiveStatus, ClientError, Completeness, FileRange, Ingest, ListEntry, Listed,
-    Salvaged, Selection, Stored, prove, record,
+    Access, ArchiveStatus, ClientError, Completeness, FileRange, Ingest, ListEntry, ListItem,
+    SalvagedPart, Selection, StoredFile, prove, record,
 };
 use archive_model::{FileName, GROUP_SIZE, ReplicaId, ReplicaKind};
 use archive_proof::{Admission, Envelope, Receipt, TrustFile, decode, record_proof};
@@ -327,8 +327,8 @@ pub async fn nothing_is_missing_from_an_intact_salvage(doors: Doors<'_>) -> Resu
         let mut read = Vec::new();
         while let Some(part) = salvage.next().await? {
             match part {
-                Salvaged::Bytes(part) => read.extend_from_slice(&part),
-                Salvaged::Hole(hole) => anyhow::bail!("{hole:?} in an intact file"),
+                SalvagedPart::Bytes(part) => read.extend_from_slice(&part),
+                SalvagedPart::Hole(hole) => anyhow::bail!("{hole:?} in an intact file"),
             }
         }
         ensure!(
@@ -378,7 +378,12 @@ pub async fn the_status_counts_every_file_once(doors: Doors<'_>) -> Result<()> {
 
 impl Doors<'_> {
     /// Stores bytes of this size.
-    async fn put(&self, text: &str, size: u64, seed: u64) -> Result<(FileName, Vec<u8>, Stored)> {
+    async fn put(
+        &self,
+        text: &str,
+        size: u64,
+        seed: u64,
+    ) -> Result<(FileName, Vec<u8>, StoredFile)> {
         let (name, bytes) = (name(text)?, noise(usize::try_from(size)?, seed));
         let stored = super::bring(self.depositor, &deposit(&name, &bytes)).await?;
         Ok((name, bytes, stored))
@@ -417,8 +422,8 @@ impl Doors<'_> {
         let mut entries = Vec::new();
         let end = loop {
             match listing.next().await? {
-                Some(Listed::Entry(entry)) => entries.push(*entry),
-                Some(Listed::End(end)) => break end,
+                Some(ListItem::Entry(entry)) => entries.push(*entry),
+                Some(ListItem::End(end)) => break end,
                 None => return Err(ClientError::Bug("a listing without an end".to_owned())),
             }
         };

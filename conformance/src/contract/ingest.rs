@@ -10,7 +10,7 @@ use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::{Result, ensure};
-use archive_client::{Announced, ClientError, Deposit, Ingest, ReplicaProgress, StoreEvent};
+use archive_client::{AnnouncedDigests, ClientError, Deposit, Ingest, ReplicaProgress, StoreEvent};
 use archive_model::{FileName, Root};
 use archive_proof::{Envelope, ReadAt, Receipt, TrustFile};
 
@@ -367,7 +367,7 @@ async fn is_unknown(archive: &dyn Ingest, name: &FileName) -> Result<()> {
 
 /// A deposit of [`ABC`] with all that is known of it.
 fn everything(name: &FileName) -> Result<Deposit> {
-    let announced = Announced {
+    let announced = AnnouncedDigests {
         blake3: Some(root(ABC)),
         sha256: Some(sha256()?),
         md5: Some(MD5),

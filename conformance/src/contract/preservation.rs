@@ -11,7 +11,7 @@ use anyhow::{Context, Result, ensure};
 use archive_client::preservation::{
     AnomalySelection, AuditSelection, CheckKind, CheckOrder, Steps,
 };
-use archive_client::{ClientError, Ingest, Preservation, ReplicaProgress, Stored};
+use archive_client::{ClientError, Ingest, Preservation, ReplicaProgress, StoredFile};
 use archive_model::{Act, CheckStep, FileName, ReplicaKind, RequestState};
 
 use super::{Outcome, name, noise, refusal, store};
@@ -154,7 +154,7 @@ pub async fn the_trail_says_who_stored_what(people: People<'_>) -> Result<()> {
 }
 
 impl People<'_> {
-    async fn put(&self, text: &str, seed: u64) -> Result<(FileName, Stored)> {
+    async fn put(&self, text: &str, seed: u64) -> Result<(FileName, StoredFile)> {
         let name = name(text)?;
         let stored = store(self.depositor, &name, &noise(100_000, seed)).await?;
         Ok((name, stored))

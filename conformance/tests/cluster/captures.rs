@@ -6,7 +6,7 @@ use std::time::Duration;
 use archive_daemon::Chance;
 use archive_formats::cdx::query::{CaptureQuery, KeyMatch, MatchKind};
 use archive_model::FileName;
-use archive_rpc::{Expected, Limits, Role, connect_lazy};
+use archive_rpc::{ExpectedIdentity, Limits, Role, connect_lazy};
 use index_client::{
     Captures, ExportFormat, IndexClient, IndexError, IndexLimits, IndexStatus, SetName,
 };
@@ -40,7 +40,10 @@ pub(super) async fn start_index(cluster: &mut Cluster) {
 
 fn index(cluster: &Cluster, grant: &str) -> IndexClient {
     let address = cluster.address(INDEX);
-    let (credentials, expected) = (cluster.credentials(grant), Expected::role(Role::Index));
+    let (credentials, expected) = (
+        cluster.credentials(grant),
+        ExpectedIdentity::role(Role::Index),
+    );
     let channel = connect_lazy(&address, &credentials, &expected, &Limits::default());
     IndexClient::new(channel.unwrap(), IndexLimits::default())
 }

@@ -2,7 +2,7 @@
 
 use archive_client::{Access, Class, ClientError, FileRange, Ingest, ReplicaProgress};
 use archive_model::ReplicaKind;
-use archive_rpc::{Expected, Limits, Role, connect_lazy};
+use archive_rpc::{ExpectedIdentity, Limits, Role, connect_lazy};
 use proto_archive::wire::node_client::NodeClient;
 use proto_archive::wire::{FilesRequest, PutAsideRequest};
 
@@ -113,7 +113,7 @@ fn its_admissions_say_again_what_was_decided() {
         let channel = connect_lazy(
             &cluster.address(CHECKSUMS),
             &cluster.credentials("repository/kb"),
-            &Expected::role(Role::Node),
+            &ExpectedIdentity::role(Role::Node),
             &Limits::default(),
         );
         let mut node = NodeClient::new(channel.unwrap());

@@ -6,7 +6,7 @@ use std::time::Duration;
 use archive_client::{Access, Class, ClientError, Ingest, Selection, StoreEvent};
 use archive_rpc::testing::TestAuthority;
 use archive_rpc::{
-    ConnectError, CredentialPem, Credentials, Expected, Limits, Role, connect, rpc_paths,
+    ConnectError, CredentialPem, Credentials, ExpectedIdentity, Limits, Role, connect, rpc_paths,
 };
 use proto_archive::DESCRIPTORS;
 use proto_archive::wire::access_client::AccessClient;
@@ -100,7 +100,7 @@ fn every_call_admits_only_roles_in_the_rules() {
             let credentials = cluster.credentials(&grant(role));
             for (part, kind) in SERVERS {
                 let address = cluster.address(part);
-                let expected = Expected::role(kind);
+                let expected = ExpectedIdentity::role(kind);
                 let channel = connect(&address, &credentials, &expected, &Limits::default()).await;
                 let channel = channel.unwrap();
                 for path in paths.iter().filter(|path| server(path) == kind) {
@@ -176,7 +176,7 @@ fn caller_without_certificate_of_environment_is_refused() {
         let credentials = Credentials::from_pem(&both, cluster.now().into()).unwrap();
         for (part, role) in SERVERS {
             let address = cluster.address(part);
-            let expected = Expected::role(role);
+            let expected = ExpectedIdentity::role(role);
             let error = connect(&address, &credentials, &expected, &Limits::default()).await;
             let error = error.unwrap_err();
             assert!(

@@ -1,8 +1,8 @@
 //! Visits of a client to a cluster: store, get, list; and the files it brings.
 
 use archive_client::{
-    Access, ClientError, ClientLimits, Completeness, FileRange, Ingest, ListEntry, Listed, Reader,
-    Selection, StoreEvent, Stored,
+    Access, ClientError, ClientLimits, Completeness, FileRange, Ingest, ListEntry, ListItem,
+    Reader, Selection, StoreEvent, StoredFile,
 };
 use archive_model::FileName;
 pub(crate) use conformance::contract::{deposit, root};
@@ -31,7 +31,7 @@ pub(crate) async fn store(
     cluster: &Cluster,
     name: &FileName,
     bytes: &[u8],
-) -> Result<Stored, ClientError> {
+) -> Result<StoredFile, ClientError> {
     let ignore = |_: StoreEvent<'_>| {};
     cluster
         .depositor()
@@ -71,8 +71,8 @@ pub(crate) async fn list(
     let mut entries = Vec::new();
     loop {
         match listing.next().await? {
-            Some(Listed::Entry(entry)) => entries.push(*entry),
-            Some(Listed::End(end)) => return Ok((entries, end)),
+            Some(ListItem::Entry(entry)) => entries.push(*entry),
+            Some(ListItem::End(end)) => return Ok((entries, end)),
             None => return Err(ClientError::Bug("a listing ended without saying so".into())),
         }
     }

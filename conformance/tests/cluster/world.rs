@@ -20,7 +20,7 @@ use archive_model::{FileName, VolumeId};
 use archive_proof::TrustFile;
 use archive_proof::testing::{signing_key, trust_in};
 use archive_rpc::testing::TestAuthority;
-use archive_rpc::{CredentialPem, Credentials, Expected, Limits, Role, connect_lazy};
+use archive_rpc::{CredentialPem, Credentials, ExpectedIdentity, Limits, Role, connect_lazy};
 use jiff::Timestamp;
 use tempfile::TempDir;
 pub(crate) use testing::{PATIENCE as LONG, eventually};
@@ -289,7 +289,7 @@ impl Cluster {
         connect_lazy(
             &self.address(REPOSITORY),
             &self.credentials(grant),
-            &Expected::role(Role::Repository),
+            &ExpectedIdentity::role(Role::Repository),
             &Limits::default(),
         )
         .unwrap()
@@ -318,7 +318,10 @@ impl Cluster {
 
     /// Returns a depositor that reaches the repository at this address.
     pub(crate) fn depositor_at(&self, address: &str, grant: &str) -> Depositor {
-        let (credentials, expected) = (self.credentials(grant), Expected::role(Role::Repository));
+        let (credentials, expected) = (
+            self.credentials(grant),
+            ExpectedIdentity::role(Role::Repository),
+        );
         let channel = connect_lazy(address, &credentials, &expected, &Limits::default());
         Depositor::new(channel.unwrap(), Arc::clone(&self.trust), limits())
     }

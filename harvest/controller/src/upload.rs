@@ -11,7 +11,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use archive_client::{Announced, ClientError, Deposit, Ingest, StoreEvent};
+use archive_client::{AnnouncedDigests, ClientError, Deposit, Ingest, StoreEvent};
 use archive_durable::{DiskError, UncachedFile, directory};
 use archive_model::{Backoff, FileName, InvalidFileName, Root};
 use harvest_crawler::archive_files::ClosedFile;
@@ -307,9 +307,9 @@ async fn deposit(whole: &WholeFile) -> Result<Deposit, UploadError> {
         name: file_name,
         size,
         source: Arc::new(source),
-        announced: Announced {
+        announced: AnnouncedDigests {
             blake3: Some(root),
-            ..Announced::default()
+            ..AnnouncedDigests::default()
         },
         no_digest: false,
     })

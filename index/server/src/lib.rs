@@ -43,7 +43,7 @@ use archive_daemon::worker::DuplicateWorker;
 use archive_daemon::{Daemon, ReloadWorker};
 use archive_durable::DiskError;
 use archive_rpc::{
-    ConnectError, CredentialsError, Expected, Limits, Role, ServeError, connect_lazy,
+    ConnectError, CredentialsError, ExpectedIdentity, Limits, Role, ServeError, connect_lazy,
 };
 use index_captures::{DbError, OpenError};
 use tokio::task::JoinError;
@@ -117,7 +117,7 @@ pub async fn serve(settings: Settings, daemon: Daemon) -> Result<SocketAddr, Sta
     });
     let instruments = Instruments::new(&daemon.metrics)?;
     let trust = Arc::new(read_trust_file(&index.trust)?);
-    let expected = Expected::role(Role::Repository);
+    let expected = ExpectedIdentity::role(Role::Repository);
     let channel = connect_lazy(
         &index.repository,
         &credentials,

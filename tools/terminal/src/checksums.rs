@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use std::io::{self, Read};
 use std::path::Path;
 
-use archive_client::Announced;
+use archive_client::AnnouncedDigests;
 use archive_model::Root;
 use md5::Md5;
 use sha2::{Digest as _, Sha256};
@@ -129,7 +129,7 @@ fn unescape(text: &str) -> Option<String> {
 }
 
 /// Reads a file once and computes its BLAKE3, and what is needed to compare it with the list.
-pub fn digest(mut source: impl Read, listed: Option<Listed>) -> io::Result<Announced> {
+pub fn digest(mut source: impl Read, listed: Option<Listed>) -> io::Result<AnnouncedDigests> {
     let mut blake3 = blake3::Hasher::new();
     let mut sha256 = matches!(listed, Some(Listed::Long(_))).then(Sha256::new);
     let mut md5 = matches!(listed, Some(Listed::Md5(_))).then(Md5::new);
@@ -150,7 +150,7 @@ pub fn digest(mut source: impl Read, listed: Option<Listed>) -> io::Result<Annou
             md5.update(bytes);
         }
     }
-    Ok(Announced {
+    Ok(AnnouncedDigests {
         blake3: Some(Root::from_bytes(*blake3.finalize().as_bytes())),
         sha256: sha256.map(|hasher| hasher.finalize().into()),
         md5: md5.map(|hasher| hasher.finalize().into()),
@@ -158,7 +158,7 @@ pub fn digest(mut source: impl Read, listed: Option<Listed>) -> io::Result<Annou
 }
 
 /// Holds what a file has against what the list says of it.
-pub fn compare(name: &str, found: &Announced, listed: Listed) -> Result<(), Failure> {
+pub fn compare(name: &str, found: &AnnouncedDigests, listed: Listed) -> Result<(), Failure> {
     let (same, said, has) = match listed {
         Listed::Md5(bytes) => (
             found.md5 == Some(bytes),

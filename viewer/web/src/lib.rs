@@ -38,7 +38,7 @@ use archive_daemon::worker::DuplicateWorker;
 use archive_daemon::{Clock, Daemon, Period, ReloadWorker};
 use archive_rpc::browser::{BrowserAcceptor, BrowserOptions, SiteError, SiteFiles, UnknownHosts};
 use archive_rpc::{
-    ConnectError, Credentials, CredentialsError, Expected, Limits, Role, Rules, ServeError,
+    ConnectError, Credentials, CredentialsError, ExpectedIdentity, Limits, Role, Rules, ServeError,
     Services, connect_lazy,
 };
 use index_client::{IndexClient, IndexLimits};
@@ -141,7 +141,7 @@ pub async fn serve(settings: Settings, daemon: Daemon) -> Result<SocketAddr, Sta
     let tls = acceptor("replay", pair, replay.head_time, &daemon.clock)?;
     let limits = settings.rpc.limits(settings.daemon.drain.duration() / 2);
     let peer = |setting, address: &str, role| {
-        let expected = Expected::role(role);
+        let expected = ExpectedIdentity::role(role);
         connect_lazy(address, &credentials, &expected, &limits)
             .map_err(|why| StartError::Peer { setting, why })
     };

@@ -8,7 +8,9 @@ use std::time::Duration;
 
 use archive_daemon::{Clock, OwnThread};
 use archive_model::ReplicaId;
-use archive_rpc::{ConnectError, Credentials, Expected, Grant, Kind, Limits, Role, connect_lazy};
+use archive_rpc::{
+    ConnectError, Credentials, ExpectedIdentity, Grant, Kind, Limits, Role, connect_lazy,
+};
 use proto_archive::wire::replica_client::ReplicaClient;
 use proto_archive::{convert as fields, wire};
 use tokio::sync::Mutex;
@@ -30,7 +32,12 @@ pub(crate) fn monitor_channel(
 ) -> Result<Channel, ConnectError> {
     let grant = Grant::new(Role::Monitor, replica.as_str())
         .map_err(|error| ConnectError::Address(error.to_string()))?;
-    connect_lazy(address, credentials, &Expected::named(&grant), limits)
+    connect_lazy(
+        address,
+        credentials,
+        &ExpectedIdentity::named(&grant),
+        limits,
+    )
 }
 
 /// The link to the monitor of the replica.

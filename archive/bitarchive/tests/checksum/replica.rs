@@ -10,7 +10,7 @@ use archive_model::Root;
 use archive_proof::testing::trust_in;
 use archive_proof::{Admission, SigningKey};
 use archive_rpc::testing::TestAuthority;
-use archive_rpc::{Expected, Grant, Limits, Role, RpcSettings, connect_lazy};
+use archive_rpc::{ExpectedIdentity, Grant, Limits, Role, RpcSettings, connect_lazy};
 use proto_archive::wire::node_client::NodeClient;
 use proto_archive::wire::replica_client::ReplicaClient;
 use proto_archive::wire::upload_request::{Close, Forget, Open, Start, Step};
@@ -137,7 +137,7 @@ impl TestReplica {
         let address = serve(settings, daemon.clone()).await?.to_string();
         let own = self.authority.credentials(&["repository/kb", "node/n"]);
         let channel = |role, name| {
-            let expected = Expected::named(&Grant::new(role, name).expect("grant"));
+            let expected = ExpectedIdentity::named(&Grant::new(role, name).expect("grant"));
             connect_lazy(&address, &own, &expected, &Limits::default()).expect("channel")
         };
         Ok(RunningReplica {

@@ -6,7 +6,7 @@ use archive_model::FileName;
 use archive_rpc::{InvalidMessage, StepReader};
 use proto_archive::{convert, wire};
 
-use super::{Completeness, ListEntry, Listed, Selection};
+use super::{Completeness, ListEntry, ListItem, Selection};
 use crate::error::ClientError;
 use crate::file_status::replicas;
 
@@ -73,7 +73,7 @@ impl Entries {
 
 impl StepReader for Entries {
     type Message = wire::ListResponse;
-    type Item = Listed;
+    type Item = ListItem;
     type Error = ClientError;
 
     const KEEPS_STEPS_BEFORE_ERROR: bool = true;
@@ -81,7 +81,7 @@ impl StepReader for Entries {
     fn read(
         &mut self,
         message: wire::ListResponse,
-        out: &mut VecDeque<Listed>,
+        out: &mut VecDeque<ListItem>,
     ) -> Result<(), ClientError> {
         if self.end.is_some() {
             let what = "the listing goes on after its end";
@@ -90,13 +90,13 @@ impl StepReader for Entries {
         self.end = message.end;
         for entry in message.entries {
             let entry = self.accept(entry)?;
-            out.push_back(Listed::Entry(Box::new(entry)));
+            out.push_back(ListItem::Entry(Box::new(entry)));
         }
         Ok(())
     }
 
-    fn end(&mut self, out: &mut VecDeque<Listed>) -> Result<(), ClientError> {
-        out.push_back(Listed::End(self.complete()?));
+    fn end(&mut self, out: &mut VecDeque<ListItem>) -> Result<(), ClientError> {
+        out.push_back(ListItem::End(self.complete()?));
         Ok(())
     }
 }
@@ -151,8 +151,8 @@ mod tests {
         let mut names = Vec::new();
         loop {
             match entries.next().await {
-                Some(Ok(Listed::Entry(entry))) => names.push(entry.name.as_str().to_owned()),
-                Some(Ok(Listed::End(end))) => {
+                Some(Ok(ListItem::Entry(entry))) => names.push(entry.name.as_str().to_owned()),
+                Some(Ok(ListItem::End(end))) => {
                     assert!(entries.next().await.is_none());
                     return (names, Ok(end.count));
                 }

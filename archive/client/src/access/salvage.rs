@@ -32,7 +32,7 @@ pub struct Hole {
 
 /// The next part of a salvage.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Salvaged {
+pub enum SalvagedPart {
     /// Proven bytes of the file.
     Bytes(Bytes),
     /// A range whose bytes no replica has intact.
@@ -48,7 +48,7 @@ pub struct Salvage {
     pub envelope: Envelope,
     /// The range that is salvaged: the part of the wanted range that the file has.
     pub range: Range<u64>,
-    parts: Pin<Box<dyn Stream<Item = Result<Salvaged, ClientError>> + Send>>,
+    parts: Pin<Box<dyn Stream<Item = Result<SalvagedPart, ClientError>> + Send>>,
 }
 
 impl Salvage {
@@ -57,7 +57,7 @@ impl Salvage {
         admission: Admission,
         envelope: Envelope,
         range: Range<u64>,
-        parts: impl Stream<Item = Result<Salvaged, ClientError>> + Send + 'static,
+        parts: impl Stream<Item = Result<SalvagedPart, ClientError>> + Send + 'static,
     ) -> Self {
         Self {
             admission,
@@ -72,7 +72,7 @@ impl Salvage {
     /// # Errors
     ///
     /// Fails if the call fails, or if the archive sends what does not prove itself or not all of the range.
-    pub async fn next(&mut self) -> Result<Option<Salvaged>, ClientError> {
+    pub async fn next(&mut self) -> Result<Option<SalvagedPart>, ClientError> {
         self.parts.next().await.transpose()
     }
 }
@@ -118,18 +118,18 @@ impl Parts {
 
 impl StepReader for Parts {
     type Message = SalvageResponse;
-    type Item = Salvaged;
+    type Item = SalvagedPart;
     type Error = ClientError;
 
     fn read(
         &mut self,
         message: SalvageResponse,
-        out: &mut VecDeque<Salvaged>,
+        out: &mut VecDeque<SalvagedPart>,
     ) -> Result<(), ClientError> {
         match message.step {
             Some(Step::Segment(segment)) => {
                 let bytes = self.0.accept(&segment)?.bytes;
-                out.extend((!bytes.is_empty()).then_some(Salvaged::Bytes(bytes)));
+                out.extend((!bytes.is_empty()).then_some(SalvagedPart::Bytes(bytes)));
             }
             Some(Step::Hole(hole)) => {
                 let Range { start, end } = self.0.skip(&(hole.start..hole.end))?;
@@ -139,7 +139,7 @@ impl StepReader for Parts {
                     end,
                     unknown,
                 };
-                out.extend((start < end).then_some(Salvaged::Hole(hole)));
+                out.extend((start < end).then_some(SalvagedPart::Hole(hole)));
             }
             Some(Step::Head(_)) | None => {
                 let what = "something comes that is neither a segment nor a hole";
@@ -149,7 +149,7 @@ impl StepReader for Parts {
         Ok(())
     }
 
-    fn end(&mut self, _out: &mut VecDeque<Salvaged>) -> Result<(), ClientError> {
+    fn end(&mut self, _out: &mut VecDeque<SalvagedPart>) -> Result<(), ClientError> {
         self.0.complete()
     }
 }

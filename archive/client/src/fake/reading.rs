@@ -12,8 +12,8 @@ use super::replica::Replica;
 use super::{FakeArchive, KeptFile, bug, unknown};
 use crate::Answer;
 use crate::access::{
-    Access, Completeness, FeedStep, FileRange, HeldReceipt, ListEntry, Listed, Listing, Reading,
-    Salvage, Salvaged, Selection, Slice, Slices,
+    Access, Completeness, FeedStep, FileRange, HeldReceipt, ListEntry, ListItem, Listing, Reading,
+    Salvage, SalvagedPart, Selection, Slice, Slices,
 };
 use crate::archive_status::ArchiveStatus;
 use crate::error::ClientError;
@@ -81,7 +81,7 @@ impl FakeArchive {
         let (kept, range) = self.open(wanted)?;
         let of = Arc::clone(&kept);
         let parts = pieces(range.clone(), CHUNK);
-        let parts = parts.map(move |piece| of.part(&piece).map(Salvaged::Bytes));
+        let parts = parts.map(move |piece| of.part(&piece).map(SalvagedPart::Bytes));
         Ok(Salvage::new(
             kept.admission.clone(),
             kept.envelope.clone(),
@@ -113,9 +113,9 @@ impl FakeArchive {
         let is_wanted = |name: &FileName| pattern.matches(name.as_str());
         let mut items: Vec<_> = files
             .filter(|(name, _)| is_wanted(name))
-            .map(|(_, kept)| Ok(Listed::Entry(Box::new(self.entry(kept, replica)))))
+            .map(|(_, kept)| Ok(ListItem::Entry(Box::new(self.entry(kept, replica)))))
             .collect();
-        items.push(Ok(Listed::End(Completeness {
+        items.push(Ok(ListItem::End(Completeness {
             count: items.len() as u64,
             gaps: Vec::new(),
         })));

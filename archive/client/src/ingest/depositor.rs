@@ -15,7 +15,7 @@ use tokio_stream::wrappers::ReceiverStream;
 use tonic::Streaming;
 use tonic::transport::Channel;
 
-use super::{Announced, CHUNK, Compared, Deposit, Ingest, StoreEvent, Stored};
+use super::{AnnouncedDigests, CHUNK, Compared, Deposit, Ingest, StoreEvent, StoredFile};
 use crate::Answer;
 use crate::error::ClientError;
 use crate::file_status::{FileStatus, replicas, text};
@@ -68,7 +68,7 @@ impl Depositor {
         &self,
         deposit: &Deposit,
         watch: &(dyn Fn(StoreEvent<'_>) + Send + Sync),
-    ) -> Result<Stored, ClientError> {
+    ) -> Result<StoredFile, ClientError> {
         deposit.check()?;
         let begin = Instant::now();
         let mut retry = Retry::new(self.limits);
@@ -134,7 +134,7 @@ impl Ingest for Depositor {
         &'a self,
         deposit: &'a Deposit,
         watch: &'a (dyn Fn(StoreEvent<'_>) + Send + Sync),
-    ) -> Answer<'a, Stored> {
+    ) -> Answer<'a, StoredFile> {
         Box::pin(self.keep_storing(deposit, watch))
     }
 
@@ -157,7 +157,7 @@ struct Attempt<'a> {
 }
 
 impl Attempt<'_> {
-    async fn run(&mut self) -> Result<Stored, ClientError> {
+    async fn run(&mut self) -> Result<StoredFile, ClientError> {
         let limits = self.depositor.limits;
         let (requests, outgoing) = mpsc::channel(AHEAD);
         // The channel has room: the open is its first message.
@@ -280,7 +280,7 @@ impl Attempt<'_> {
     }
 
     fn open(&self) -> Request {
-        let Announced {
+        let AnnouncedDigests {
             blake3,
             sha256,
             md5,
@@ -314,7 +314,7 @@ impl Attempt<'_> {
     }
 
     /// Verifies the receipt, without which no store is a success.
-    fn believe(&self, stored: store_response::Stored) -> Result<Stored, ClientError> {
+    fn believe(&self, stored: store_response::Stored) -> Result<StoredFile, ClientError> {
         let Deposit {
             name,
             size,
@@ -347,7 +347,7 @@ impl Attempt<'_> {
                 ));
             }
         }
-        Ok(Stored {
+        Ok(StoredFile {
             envelope: stored.receipt,
             receipt,
             admission,

@@ -7,7 +7,7 @@ use std::iter::Fuse;
 
 use bytes::{Buf, Bytes};
 
-use crate::access::Salvaged;
+use crate::access::SalvagedPart;
 
 /// The most bytes that are handed out at a time.
 pub(super) const PIECE: usize = 4096;
@@ -23,7 +23,7 @@ pub(super) struct Stretches<P> {
     hole: Option<u64>,
 }
 
-impl<P: Iterator<Item = io::Result<Salvaged>>> Stretches<P> {
+impl<P: Iterator<Item = io::Result<SalvagedPart>>> Stretches<P> {
     pub(super) fn new(parts: P, start: u64) -> Self {
         Self {
             parts: parts.fuse(),
@@ -72,8 +72,8 @@ impl<P: Iterator<Item = io::Result<Salvaged>>> Stretches<P> {
     fn fill(&mut self) -> io::Result<bool> {
         while self.bytes.is_empty() && self.hole.is_none() {
             match self.parts.next().transpose()? {
-                Some(Salvaged::Bytes(bytes)) => self.bytes = bytes,
-                Some(Salvaged::Hole(hole)) => self.hole = Some(hole.end),
+                Some(SalvagedPart::Bytes(bytes)) => self.bytes = bytes,
+                Some(SalvagedPart::Hole(hole)) => self.hole = Some(hole.end),
                 None => return Ok(false),
             }
         }
@@ -88,7 +88,7 @@ impl<P: Iterator<Item = io::Result<Salvaged>>> Stretches<P> {
     }
 }
 
-impl<P: Iterator<Item = io::Result<Salvaged>>> Read for Stretches<P> {
+impl<P: Iterator<Item = io::Result<SalvagedPart>>> Read for Stretches<P> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         self.fill()?;
         let count = self.bytes.len().min(buffer.len()).min(PIECE);

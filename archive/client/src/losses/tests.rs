@@ -346,13 +346,13 @@ fn no_more_is_read_than_it_takes() {
     let mut read = 0;
     let pieces = made.bytes.chunks(10_000).map(|piece| {
         read += piece.len();
-        Ok(Salvaged::Bytes(Bytes::copy_from_slice(piece)))
+        Ok(SalvagedPart::Bytes(Bytes::copy_from_slice(piece)))
     });
     let losses = records_in(pieces, &whereabouts).unwrap();
     assert_eq!(losses.records.len(), 1);
     assert!(read < 130_000, "{read}");
     let broken = [
-        Ok(Salvaged::Bytes(Bytes::copy_from_slice(
+        Ok(SalvagedPart::Bytes(Bytes::copy_from_slice(
             &made.bytes[..50_000],
         ))),
         Err(io::ErrorKind::UnexpectedEof.into()),

@@ -14,7 +14,7 @@ use archive_model::{FileName, GROUP_SIZE};
 
 use super::stretches::{PIECE, Stretches};
 use super::{Losses, LostRecord, Span};
-use crate::access::Salvaged;
+use crate::access::SalvagedPart;
 
 /// The most records that are named.
 const MOST_RECORDS: usize = 10_000;
@@ -57,7 +57,7 @@ impl Whereabouts {
 ///
 /// Fails if a part cannot be read.
 pub fn records_in(
-    parts: impl Iterator<Item = io::Result<Salvaged>>,
+    parts: impl Iterator<Item = io::Result<SalvagedPart>>,
     whereabouts: &Whereabouts,
 ) -> io::Result<Losses> {
     let Whereabouts {
@@ -158,7 +158,7 @@ impl Walk {
     /// damage.
     fn stretch<P>(&mut self, reader: &mut Reader<Stretches<P>>) -> io::Result<Option<u64>>
     where
-        P: Iterator<Item = io::Result<Salvaged>>,
+        P: Iterator<Item = io::Result<SalvagedPart>>,
     {
         loop {
             let from = reader.source().at();

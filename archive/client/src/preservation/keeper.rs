@@ -23,7 +23,7 @@ use super::repair::Repairs;
 use super::trail::{Export, Lines};
 use super::{
     AnomalySelection, AtticEntry, AtticSelection, AuditLine, AuditSelection, Bootstrap, CheckOrder,
-    NotifyOutcome, Preservation, Repair, RepairOrder, Replaced, Replacement, Request,
+    NotifyOutcome, Preservation, Repair, RepairOrder, ReplacedCopy, Replacement, Request,
     ScrubSelection, Scrubs, Steps, VolumeOrder,
 };
 use crate::Answer;
@@ -121,7 +121,7 @@ impl Keeper {
         &self,
         replacement: &Replacement,
         watch: &(dyn Fn(u64) + Send + Sync),
-    ) -> Result<Replaced, ClientError> {
+    ) -> Result<ReplacedCopy, ClientError> {
         const WHAT: &str = "replacing copies";
         let (requests, outgoing) = mpsc::channel(AHEAD);
         let mut client = self.client.clone();
@@ -141,7 +141,7 @@ impl Keeper {
             .ok_or_else(|| InvalidMessage::missing("attic"))?;
         let attic = attic_item(&replacement.replica, attic)?;
         let entry = copy_of(answer.entry.as_ref(), &replacement.name)?;
-        Ok(Replaced { entry, attic })
+        Ok(ReplacedCopy { entry, attic })
     }
 }
 
@@ -234,7 +234,7 @@ impl Preservation for Keeper {
         &'a self,
         replacement: &'a Replacement,
         watch: &'a (dyn Fn(u64) + Send + Sync),
-    ) -> Answer<'a, Replaced> {
+    ) -> Answer<'a, ReplacedCopy> {
         Box::pin(self.send_replacement(replacement, watch))
     }
 

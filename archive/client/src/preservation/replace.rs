@@ -37,7 +37,7 @@ pub struct Replacement {
 
 /// A copy that was replaced.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
-pub struct Replaced {
+pub struct ReplacedCopy {
     /// The copy as it is now.
     pub entry: FileCopy,
     /// The item of the attic in which the wrong copy lies.

@@ -1,6 +1,6 @@
 //! Listings, statuses and stats over the wire.
 
-use archive_client::{Access, Class, ClientError, Completeness, Ingest, Listed, Selection};
+use archive_client::{Access, Class, ClientError, Completeness, Ingest, ListItem, Selection};
 use archive_model::FileName;
 use proto_archive::wire::list_response::End;
 use proto_archive::wire::{Gap, ListEntry, ListResponse, StatResponse};
@@ -31,8 +31,8 @@ async fn read(
     let mut listing = world.reader().list(selection).await.expect("a stream");
     loop {
         match listing.next().await {
-            Ok(Some(Listed::Entry(entry))) => names.push(entry.name.as_str().to_owned()),
-            Ok(Some(Listed::End(end))) => return (names, Ok(end)),
+            Ok(Some(ListItem::Entry(entry))) => names.push(entry.name.as_str().to_owned()),
+            Ok(Some(ListItem::End(end))) => return (names, Ok(end)),
             Ok(None) => panic!("ended without saying so"),
             Err(error) => return (names, Err(error)),
         }

@@ -1,6 +1,6 @@
 //! The salvage of a file that is good nowhere: every good byte, and exactly the holes.
 
-use archive_client::{Access, ClientError, FileRange, Hole, Salvaged};
+use archive_client::{Access, ClientError, FileRange, Hole, SalvagedPart};
 use archive_model::FileName;
 use proto_archive::wire::salvage_response::Hole as WireHole;
 use testing::noise;
@@ -27,8 +27,8 @@ async fn salvage(
     };
     loop {
         match salvage.next().await {
-            Ok(Some(Salvaged::Bytes(more))) => bytes.extend_from_slice(&more),
-            Ok(Some(Salvaged::Hole(hole))) => {
+            Ok(Some(SalvagedPart::Bytes(more))) => bytes.extend_from_slice(&more),
+            Ok(Some(SalvagedPart::Hole(hole))) => {
                 assert_eq!(hole.start, start + bytes.len() as u64, "in order");
                 bytes.resize(usize::try_from(hole.end - start).unwrap(), 0);
                 holes.push(hole);

@@ -3,7 +3,8 @@
 use std::sync::{Arc, Mutex};
 
 use archive_client::{
-    Announced, Class, ClientError, ClientLimits, Deposit, Depositor, Ingest, StoreEvent, Stored,
+    AnnouncedDigests, Class, ClientError, ClientLimits, Deposit, Depositor, Ingest, StoreEvent,
+    StoredFile,
 };
 use archive_model::{FileName, Root};
 use archive_rpc::Kind;
@@ -23,15 +24,15 @@ fn deposit(bytes: &[u8]) -> Deposit {
         name: FileName::new("a.warc.gz").unwrap(),
         size: bytes.len() as u64,
         source: Arc::new(bytes.to_vec()),
-        announced: Announced {
+        announced: AnnouncedDigests {
             blake3: Some(Root::from_bytes(*blake3::hash(bytes).as_bytes())),
-            ..Announced::default()
+            ..AnnouncedDigests::default()
         },
         no_digest: false,
     }
 }
 
-async fn store(depositor: &Depositor, deposit: &Deposit) -> Result<Stored, ClientError> {
+async fn store(depositor: &Depositor, deposit: &Deposit) -> Result<StoredFile, ClientError> {
     depositor.store(deposit, &|_| {}).await
 }
 
@@ -240,7 +241,7 @@ async fn an_answer_out_of_turn_is_no_success() {
     }
     // Without a digest, a receipt at once could be for anything.
     let unknown = Deposit {
-        announced: Announced::default(),
+        announced: AnnouncedDigests::default(),
         no_digest: true,
         ..deposit(&bytes)
     };
@@ -304,7 +305,7 @@ async fn source_unlike_its_announcement_is_noticed() {
     let error = store(&world.depositor(), &other).await.unwrap_err();
     assert!(matches!(error, ClientError::Mismatch(_)), "{error}");
     let nothing = Deposit {
-        announced: Announced::default(),
+        announced: AnnouncedDigests::default(),
         ..deposit(&bytes)
     };
     let error = store(&world.depositor(), &nothing).await.unwrap_err();

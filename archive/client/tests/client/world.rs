@@ -7,7 +7,9 @@ use archive_client::{ClientLimits, Depositor, Keeper, Reader};
 use archive_proof::testing::trust_in;
 use archive_proof::{SigningKey, TrustFile};
 use archive_rpc::testing::TestAuthority;
-use archive_rpc::{Credentials, Expected, Limits, Role, Server, Services, bind, connect_lazy};
+use archive_rpc::{
+    Credentials, ExpectedIdentity, Limits, Role, Server, Services, bind, connect_lazy,
+};
 use proto_archive::wire::access_server::AccessServer;
 use proto_archive::wire::ingest_server::IngestServer;
 use proto_archive::wire::preservation_server::PreservationServer;
@@ -89,7 +91,7 @@ impl ServedArchive {
         connect_lazy(
             &self.address.to_string(),
             &self.credentials(grant),
-            &Expected::role(Role::Repository),
+            &ExpectedIdentity::role(Role::Repository),
             &Limits::default(),
         )
         .expect("an address")

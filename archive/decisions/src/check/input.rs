@@ -47,7 +47,7 @@ pub enum Expected {
 
 /// An item of a replica's listing.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Listed {
+pub enum ListingItem {
     /// A copy that can be read and has a root, ascending by name, then node, then volume.
     Entry(FileCopy),
     /// No further copy of this node, or of this volume of the node, will come. The copies before came whole.
@@ -133,7 +133,7 @@ impl<L> Listing<L> {
     /// Returns all copies of the next name; at the end there are none. Silence, the end and errors go to the report.
     pub(super) fn copies<F>(&mut self, report: &mut Report) -> &[FileCopy]
     where
-        L: Iterator<Item = Result<Listed, F>>,
+        L: Iterator<Item = Result<ListingItem, F>>,
         F: std::fmt::Display,
     {
         if self.copies.is_empty() {
@@ -150,20 +150,20 @@ impl<L> Listing<L> {
 
     fn read<F>(&mut self, report: &mut Report) -> Result<(), CheckError>
     where
-        L: Iterator<Item = Result<Listed, F>>,
+        L: Iterator<Item = Result<ListingItem, F>>,
         F: std::fmt::Display,
     {
         match self.source.next() {
             None => Err(CheckError::Unended),
             Some(Err(error)) => Err(CheckError::Source(error.to_string())),
-            Some(Ok(Listed::Silent { node, volume })) => report.silence(node, volume),
-            Some(Ok(Listed::End)) if self.source.next().is_some() => Err(CheckError::AfterEnd),
-            Some(Ok(Listed::End)) => {
+            Some(Ok(ListingItem::Silent { node, volume })) => report.silence(node, volume),
+            Some(Ok(ListingItem::End)) if self.source.next().is_some() => Err(CheckError::AfterEnd),
+            Some(Ok(ListingItem::End)) => {
                 self.finished = true;
                 report.listing_ended = true;
                 Ok(())
             }
-            Some(Ok(Listed::Entry(entry))) => {
+            Some(Ok(ListingItem::Entry(entry))) => {
                 let order = self
                     .copies
                     .last()

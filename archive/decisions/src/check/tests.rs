@@ -40,8 +40,8 @@ fn entry(file: &str, byte: u8, at: &str) -> FileCopy {
     }
 }
 
-fn listed(file: &str, byte: u8, at: &str) -> Listed {
-    Listed::Entry(entry(file, byte, at))
+fn listed(file: &str, byte: u8, at: &str) -> ListingItem {
+    ListingItem::Entry(entry(file, byte, at))
 }
 
 fn present(at: Option<&str>) -> Expected {
@@ -54,7 +54,7 @@ fn present(at: Option<&str>) -> Expected {
 
 type Source<T> = Vec<Result<T, String>>;
 
-fn run(admin: Source<AdminEntry>, listing: Source<Listed>) -> (Vec<Finding>, Report) {
+fn run(admin: Source<AdminEntry>, listing: Source<ListingItem>) -> (Vec<Finding>, Report) {
     let mut check = Check::new(admin.into_iter(), listing.into_iter());
     let findings = check.by_ref().collect();
     (findings, check.report().clone())
@@ -87,8 +87,8 @@ fn unverified(file: &str, at: &str, volume: bool) -> Finding {
     )
 }
 
-fn silent(at: &str) -> Listed {
-    Listed::Silent {
+fn silent(at: &str) -> ListingItem {
+    ListingItem::Silent {
         node: node(at),
         volume: None,
     }
@@ -102,13 +102,13 @@ fn the_silent_one_is_named() {
         ("b", present(Some("two"))),
         ("c", present(None)),
     ]);
-    let volume = Listed::Silent {
+    let volume = ListingItem::Silent {
         node: node("two"),
         volume: Some(place("two").volume),
     };
     let (findings, report) = run(
         entries.clone(),
-        vec![Ok(silent("four")), Ok(volume), Ok(Listed::End)],
+        vec![Ok(silent("four")), Ok(volume), Ok(ListingItem::End)],
     );
     assert_eq!(
         findings,
@@ -155,7 +155,7 @@ fn listing_is_disbelieved_from_its_first_lie() {
             vec![
                 Ok(listed("a", 1, "one")),
                 Ok(listed("a", 1, "one")),
-                Ok(Listed::End),
+                Ok(ListingItem::End),
             ],
             "out of order",
         ),
@@ -163,12 +163,12 @@ fn listing_is_disbelieved_from_its_first_lie() {
             vec![
                 Ok(listed("b", 1, "one")),
                 Ok(listed("a", 1, "one")),
-                Ok(Listed::End),
+                Ok(ListingItem::End),
             ],
             "out of order",
         ),
         (
-            vec![Ok(Listed::End), Ok(listed("a", 1, "one"))],
+            vec![Ok(ListingItem::End), Ok(listed("a", 1, "one"))],
             "after its end",
         ),
         (many, "copies"),
@@ -199,7 +199,7 @@ fn nothing_is_judged_after_broken_admin_data() {
             Ok(listed("a", 1, "one")),
             Ok(listed("b", 1, "one")),
             Ok(listed("c", 1, "one")),
-            Ok(Listed::End),
+            Ok(ListingItem::End),
         ]
     };
     let first = || admin(&[("b", present(Some("one")))]);
@@ -221,7 +221,7 @@ fn contradictory_row_and_damaged_one_are_not_intact() {
     let mut groups = Groups::none();
     groups.insert_one(0);
     let row = |size, condition| {
-        Listed::Entry(FileCopy {
+        ListingItem::Entry(FileCopy {
             size,
             condition,
             ..entry("a", 1, "one")
@@ -230,7 +230,7 @@ fn contradictory_row_and_damaged_one_are_not_intact() {
     let entries = || admin(&[("a", present(Some("one")))]);
     let (findings, report) = run(
         entries(),
-        vec![Ok(row(11, CopyCondition::Present)), Ok(Listed::End)],
+        vec![Ok(row(11, CopyCondition::Present)), Ok(ListingItem::End)],
     );
     assert_eq!(
         (findings, report.intact),
@@ -240,7 +240,7 @@ fn contradictory_row_and_damaged_one_are_not_intact() {
         corrupt: groups.clone(),
         unreadable: Groups::none(),
     };
-    let (findings, report) = run(entries(), vec![Ok(row(10, damaged)), Ok(Listed::End)]);
+    let (findings, report) = run(entries(), vec![Ok(row(10, damaged)), Ok(ListingItem::End)]);
     assert_eq!(findings, [anomaly("a", AnomalyKind::Corrupt(groups))]);
     assert_eq!(
         report.anomalies,
@@ -265,7 +265,7 @@ fn memory_does_not_grow_with_the_streams() {
         })
     });
     let listing = (0..100_000).map(|i| {
-        Ok::<_, String>(Listed::Entry(FileCopy {
+        Ok::<_, String>(ListingItem::Entry(FileCopy {
             name: file(i),
             ..entry("a", 1, "one")
         }))
@@ -274,7 +274,7 @@ fn memory_does_not_grow_with_the_streams() {
         admin,
         listing
             .inspect(|_| alive.set(alive.get() - 1))
-            .chain([Ok(Listed::End)]),
+            .chain([Ok(ListingItem::End)]),
     );
     assert_eq!(check.next(), None);
     assert!(check.report().is_complete() && check.report().intact == 100_000);

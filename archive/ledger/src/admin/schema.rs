@@ -7,7 +7,7 @@ use archive_decisions::store::FileRecord;
 use archive_model::{FileName, NodeId, ReplicaId, VolumeId, VolumeKey};
 use serde::{Deserialize, Serialize};
 
-use crate::rows::{AdminRow, Retired};
+use crate::rows::{AdminRow, Retirement};
 
 /// The version of the tables.
 pub(super) const VERSION: u32 = 4;
@@ -97,7 +97,7 @@ pub(super) fn volumes_of(record: &FileRecord) -> impl Iterator<Item = VolumeKey>
 pub(super) struct RetiredVersion1 {
     pub(super) replica: ReplicaId,
     pub(super) node: NodeId,
-    pub(super) retired: Retired,
+    pub(super) retired: Retirement,
 }
 
 impl Value for RetiredVersion1 {}
@@ -117,7 +117,7 @@ pub(super) fn options() -> Options {
 fn to_version_2(database: &Database) -> Result<(), DbError> {
     let files: Table<Text<FileName>, AdminRow> = database.table("files")?;
     let volumes: Table<VolumeTableKey, ()> = database.table(VOLUMES)?;
-    let retired: Table<VolumeTableKey, Retired> = database.table(RETIRED_VOLUMES)?;
+    let retired: Table<VolumeTableKey, Retirement> = database.table(RETIRED_VOLUMES)?;
     let mut with_copies = BTreeSet::new();
     for row in files.scan()? {
         with_copies.extend(volumes_of(&row?.1.record));

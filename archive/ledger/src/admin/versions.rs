@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::schema::{PLACES, RetiredVersion1, TABLES, VERSION};
 use super::tests::{row, store};
 use super::{Admin, AdminError, WalkScope};
-use crate::standing::{Retired, Standing};
+use crate::standing::{Retirement, Standing};
 
 fn name(text: &str) -> FileName {
     FileName::new(text).unwrap()
@@ -110,7 +110,7 @@ fn version_1_retired_volumes_get_their_full_key() {
         node: "n-1".parse().unwrap(),
         volume: volume.parse().unwrap(),
     };
-    let retired = Retired {
+    let retired = Retirement {
         at: jiff::Timestamp::UNIX_EPOCH,
         by: "operator/otto".to_owned(),
         why: "r1: dead".to_owned(),

@@ -23,14 +23,16 @@ use archive_model::{AnomalyClass, AnomalyKind, FileName, Groups, ReplicaId};
 use tokio::sync::watch;
 
 use self::running::{Running, waits};
-use super::{Change, Closed, Ended, Filed, Look, compare, found_again, is_within};
+use super::{
+    Change, ClosedAnomaly, DatedReason, FiledAnomaly, Look, compare, found_again, is_within,
+};
 use crate::admin::{Admin, AuditLine};
 
 type Key = (Text<FileName>, Text<ReplicaId>, String);
 
-impl Value for Filed {}
+impl Value for FiledAnomaly {}
 
-impl Value for Closed {}
+impl Value for ClosedAnomaly {}
 
 /// An anomaly of one file in one replica.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,9 +42,9 @@ pub struct AnomalyRow {
     /// The replica.
     pub replica: ReplicaId,
     /// The anomaly as it is filed.
-    pub filed: Filed,
+    pub filed: FiledAnomaly,
     /// The time and the reason of the closing; `None` while the anomaly is open or accepted.
-    pub closed: Option<Ended>,
+    pub closed: Option<DatedReason>,
 }
 
 /// The copy that is looked at, and the person or part that looks.
@@ -72,8 +74,8 @@ pub struct LookResult {
 pub struct Anomalies {
     admin: Admin,
     clock: Clock,
-    open: Table<Key, Filed>,
-    log: Table<u64, Closed>,
+    open: Table<Key, FiledAnomaly>,
+    log: Table<u64, ClosedAnomaly>,
     running: Mutex<Running>,
     changed: watch::Sender<u64>,
 }
@@ -81,8 +83,8 @@ pub struct Anomalies {
 impl Anomalies {
     /// Opens the tables of anomalies and counts their rows.
     pub fn open(admin: &Admin, clock: Clock) -> Result<Self, DbError> {
-        let open: Table<Key, Filed> = admin.table("anomalies")?;
-        let log: Table<u64, Closed> = admin.table("anomaly-log")?;
+        let open: Table<Key, FiledAnomaly> = admin.table("anomalies")?;
+        let log: Table<u64, ClosedAnomaly> = admin.table("anomaly-log")?;
         let mut running = Running {
             next_id: log.last()?.map_or(1, |(id, _)| id.saturating_add(1)),
             ..Running::default()
@@ -148,7 +150,7 @@ impl Anomalies {
         self.write(running, filing, &changes)?;
         let mut found = LookResult::default();
         for change in changes {
-            let row = |filed: Filed| AnomalyRow {
+            let row = |filed: FiledAnomaly| AnomalyRow {
                 file: filing.file.clone(),
                 replica: filing.replica.clone(),
                 filed,
@@ -190,15 +192,15 @@ impl Anomalies {
     ) -> Result<bool, DbError> {
         let mut running = self.running();
         let still = self.open.get(&key(row))?;
-        let is_it = |still: &Filed| still.id == row.filed.id && is_within(&still.kind, most);
+        let is_it = |still: &FiledAnomaly| still.id == row.filed.id && is_within(&still.kind, most);
         let Some(old) = still.filter(is_it) else {
             return Ok(false);
         };
-        let ended = Ended {
+        let ended = DatedReason {
             at: self.clock.now(),
             why: why.to_owned(),
         };
-        let new = Filed {
+        let new = FiledAnomaly {
             accepted: Some(ended),
             ..old.clone()
         };
@@ -228,7 +230,7 @@ impl Anomalies {
         if old.note.as_deref() == Some(note) {
             return Ok(());
         }
-        let new = Filed {
+        let new = FiledAnomaly {
             note: Some(note.to_owned()),
             ..old
         };
@@ -304,7 +306,7 @@ impl Anomalies {
         self.changed.subscribe()
     }
 
-    fn filed(&self, file: &FileName, replica: &ReplicaId) -> Result<Vec<Filed>, DbError> {
+    fn filed(&self, file: &FileName, replica: &ReplicaId) -> Result<Vec<FiledAnomaly>, DbError> {
         let prefix = (Text(file.clone()), Text(replica.clone()));
         let rows = self.open.prefix(&prefix)?;
         rows.map(|row| row.map(|(_, filed)| filed)).collect()
@@ -320,7 +322,7 @@ impl Anomalies {
             return Ok(());
         }
         let now = self.clock.now();
-        let key = |filed: &Filed| {
+        let key = |filed: &FiledAnomaly| {
             let (file, replica) = (Text(filing.file.clone()), Text(filing.replica.clone()));
             (file, replica, filed.slot())
         };
@@ -356,11 +358,11 @@ impl Anomalies {
                 }
                 Change::Close(old, why) => {
                     batch.batch().delete(&self.open, &key(old))?;
-                    let closed = Closed {
+                    let closed = ClosedAnomaly {
                         file: filing.file.clone(),
                         replica: filing.replica.clone(),
                         filed: old.clone(),
-                        ended: Ended {
+                        ended: DatedReason {
                             at: now,
                             why: why.clone(),
                         },
@@ -434,7 +436,7 @@ fn filing<'a>(row: &'a AnomalyRow, who: &'a str) -> Filing<'a> {
     }
 }
 
-fn open_row(((Text(file), Text(replica), _), filed): (Key, Filed)) -> AnomalyRow {
+fn open_row(((Text(file), Text(replica), _), filed): (Key, FiledAnomaly)) -> AnomalyRow {
     AnomalyRow {
         file,
         replica,

@@ -62,8 +62,8 @@ const QUALITIES: [LookQuality; 5] = [
     LookQuality::Nothing,
 ];
 
-fn filed(id: u64, kind: &AnomalyKind, by: Finder, is_accepted: bool) -> Filed {
-    Filed {
+fn filed(id: u64, kind: &AnomalyKind, by: Finder, is_accepted: bool) -> FiledAnomaly {
+    FiledAnomaly {
         id,
         kind: kind.clone(),
         size: 65536,
@@ -73,7 +73,7 @@ fn filed(id: u64, kind: &AnomalyKind, by: Finder, is_accepted: bool) -> Filed {
         seen: at(0),
         confirmed: None,
         found_by: by,
-        accepted: is_accepted.then(|| Ended {
+        accepted: is_accepted.then(|| DatedReason {
             at: at(0),
             why: "so".to_owned(),
         }),
@@ -83,7 +83,7 @@ fn filed(id: u64, kind: &AnomalyKind, by: Finder, is_accepted: bool) -> Filed {
 }
 
 /// Returns the anomalies that are filed after the changes, and those that were closed.
-fn after(mut all: Vec<Filed>, changes: &[Change]) -> (Vec<Filed>, Vec<Filed>) {
+fn after(mut all: Vec<FiledAnomaly>, changes: &[Change]) -> (Vec<FiledAnomaly>, Vec<FiledAnomaly>) {
     let mut closed = Vec::new();
     for change in changes {
         match change {
@@ -111,7 +111,7 @@ fn every_small_filing_under_every_small_look() {
     for before in sets() {
         for accepted in [false, true] {
             for was_by in finders {
-                let old: Vec<Filed> = before
+                let old: Vec<FiledAnomaly> = before
                     .iter()
                     .zip(5..)
                     .map(|(kind, id)| filed(id, kind, was_by, accepted))
@@ -139,7 +139,7 @@ fn every_small_filing_under_every_small_look() {
     assert!(tried > 100_000);
 }
 
-fn hold(old: &[Filed], look: &Look) {
+fn hold(old: &[FiledAnomaly], look: &Look) {
     let changes = compare(old, look, at(9), 100);
     let (open, closed) = after(old.to_vec(), &changes);
     let story = || format!("{old:#?}\n{look:#?}\n{changes:#?}");
@@ -257,7 +257,7 @@ fn place(node: &str) -> CopyPlace {
 fn stored_copy_closes_unexpected_only_in_its_place() {
     let unexpected = |at: Option<&str>| {
         let place = at.map(place);
-        Filed {
+        FiledAnomaly {
             node: place.as_ref().map(|place| place.node.clone()),
             volume: place.map(|place| place.volume),
             ..filed(1, &AnomalyKind::Unexpected, Finder::Scrub, false)
@@ -333,7 +333,7 @@ fn good_sibling_leaves_damage_of_other_copy_open() {
 /// Fails if damage of a copy that is gone stays open, or if anything else is closed with it.
 #[test]
 fn absent_copy_closes_its_own_damage_only() {
-    let at_node = |kind: &AnomalyKind, node: &str| Filed {
+    let at_node = |kind: &AnomalyKind, node: &str| FiledAnomaly {
         node: Some(NodeId::new(node).unwrap()),
         volume: Some(VolumeId::new("v").unwrap()),
         ..filed(1, kind, Finder::Scrub, false)

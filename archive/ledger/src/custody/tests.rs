@@ -6,8 +6,8 @@ use archive_model::{
 };
 
 use super::*;
-use crate::anomalies::Ended;
-use crate::standing::{ReplicaRow, Retired};
+use crate::anomalies::DatedReason;
+use crate::standing::{ReplicaRow, Retirement};
 
 const IDS: [&str; 3] = ["one", "three", "two"];
 
@@ -19,7 +19,7 @@ fn filed(replica: &str, kind: AnomalyKind, is_accepted: bool) -> AnomalyRow {
     AnomalyRow {
         file: FileName::new("a").unwrap(),
         replica: id(replica),
-        filed: Filed {
+        filed: FiledAnomaly {
             id: 7,
             kind,
             size: 1,
@@ -29,7 +29,7 @@ fn filed(replica: &str, kind: AnomalyKind, is_accepted: bool) -> AnomalyRow {
             seen: Timestamp::UNIX_EPOCH,
             confirmed: None,
             found_by: Finder::Check,
-            accepted: is_accepted.then(|| Ended {
+            accepted: is_accepted.then(|| DatedReason {
                 at: Timestamp::UNIX_EPOCH,
                 why: "so".to_owned(),
             }),
@@ -40,8 +40,8 @@ fn filed(replica: &str, kind: AnomalyKind, is_accepted: bool) -> AnomalyRow {
     }
 }
 
-fn retired() -> Retired {
-    Retired {
+fn retired() -> Retirement {
+    Retirement {
         at: Timestamp::UNIX_EPOCH,
         by: "operator/otto".to_owned(),
         why: "r1: dead".to_owned(),
@@ -183,7 +183,7 @@ fn hold(cases: &[Case; 3]) {
         }),
         replicas,
     };
-    let vouched = Vouched {
+    let vouched = FileEvidence {
         record: &record,
         now: &now,
         filed: &rows,
@@ -245,7 +245,7 @@ fn open_anomaly_is_named_before_accepted_one() {
             filed("one", AnomalyKind::Corrupt(Groups::all(1)), false),
         ],
     );
-    let vouched = Vouched {
+    let vouched = FileEvidence {
         record: &record,
         now: &now,
         filed: &rows,
@@ -294,7 +294,7 @@ fn anomaly_of_another_place_is_no_doubt() {
             let mut row = filed("one", kind.clone(), false);
             row.filed.node = Some(node);
             row.filed.volume = Some(volume);
-            let vouched = Vouched {
+            let vouched = FileEvidence {
                 record: &record,
                 now: &now,
                 filed: &[row],

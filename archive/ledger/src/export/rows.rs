@@ -13,9 +13,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::admin::Admin;
 use crate::admin::schema::{RETIRED_VOLUMES, VolumeTableKey, to_table};
-use crate::anomalies::{Closed, Ended, Filed};
+use crate::anomalies::{ClosedAnomaly, DatedReason, FiledAnomaly};
 use crate::requests::Request;
-use crate::standing::{DrainKey, DrainRow, ReplicaRow, Retired, Source};
+use crate::standing::{DrainKey, DrainRow, ReplicaRow, Retirement, Source};
 
 /// A row of one of these tables.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -40,7 +40,7 @@ pub enum Row {
 pub struct OpenRow {
     file: FileName,
     replica: ReplicaId,
-    filed: Filed,
+    filed: FiledAnomaly,
 }
 
 /// An anomaly that was closed.
@@ -48,8 +48,8 @@ pub struct OpenRow {
 pub struct ClosedRow {
     file: FileName,
     replica: ReplicaId,
-    filed: Filed,
-    ended: Ended,
+    filed: FiledAnomaly,
+    ended: DatedReason,
 }
 
 /// The state of a replica.
@@ -71,7 +71,7 @@ pub struct VolumeLine {
 struct RetiredVolume {
     replica: ReplicaId,
     node: NodeId,
-    retired: Retired,
+    retired: Retirement,
 }
 
 /// The volume or node that is drained.
@@ -97,11 +97,11 @@ pub struct Counted {
 /// The tables.
 #[derive(Clone, Debug)]
 pub struct Tables {
-    anomalies: Table<(Text<FileName>, Text<ReplicaId>, String), Filed>,
-    closed: Table<u64, Closed>,
+    anomalies: Table<(Text<FileName>, Text<ReplicaId>, String), FiledAnomaly>,
+    closed: Table<u64, ClosedAnomaly>,
     requests: Table<u64, Request>,
     replicas: Table<Text<ReplicaId>, ReplicaRow>,
-    volumes: Table<VolumeTableKey, Retired>,
+    volumes: Table<VolumeTableKey, Retirement>,
     drains: Table<DrainKey, DrainRow>,
 }
 
@@ -195,7 +195,7 @@ impl Tables {
                 ended,
             }) => {
                 let id = filed.id;
-                let closed = Closed {
+                let closed = ClosedAnomaly {
                     file,
                     replica,
                     filed,

@@ -4,7 +4,7 @@ use super::*;
 use crate::admin::AuditLine;
 use crate::restore::testing::{archive, row};
 
-fn export(admin: &Admin, log: &Path, time: &str) -> (Vec<u8>, Exported) {
+fn export(admin: &Admin, log: &Path, time: &str) -> (Vec<u8>, ExportSummary) {
     let mut out = Vec::new();
     let export = Export {
         admin,

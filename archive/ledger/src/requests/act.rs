@@ -26,7 +26,7 @@ pub enum Subject {
     /// Nothing is recorded: the act names all that it is about, or the request is not taken yet.
     None,
     /// The anomaly that is to be accepted, as bad as it was then and no worse.
-    Anomaly(Accepted),
+    Anomaly(AcceptedAnomaly),
     /// The item that is to be destroyed, with its content.
     Item(AtticItem),
     /// An item of an attic without its content, from before requests named what they destroy. Such a request can be
@@ -48,7 +48,7 @@ pub struct AtticItem {
 
 /// An anomaly as it is to be lived with.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Accepted {
+pub struct AcceptedAnomaly {
     /// The file.
     pub file: FileName,
     /// The replica.
@@ -67,7 +67,7 @@ impl Subject {
     }
 
     /// Returns the anomaly, if the subject is one.
-    pub const fn anomaly(&self) -> Option<&Accepted> {
+    pub const fn anomaly(&self) -> Option<&AcceptedAnomaly> {
         match self {
             Self::Anomaly(accepted) => Some(accepted),
             Self::None | Self::Item(_) | Self::Unnamed => None,

@@ -69,7 +69,7 @@ fn acts() -> Vec<RequestedAct> {
             act: Act::Accept {
                 anomaly: "a1".to_owned(),
             },
-            subject: Subject::Anomaly(Accepted {
+            subject: Subject::Anomaly(AcceptedAnomaly {
                 file: name.clone(),
                 replica: replica.clone(),
                 kind: AnomalyKind::Lost(vec![(0, 16384)]),

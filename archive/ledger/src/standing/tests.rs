@@ -11,8 +11,8 @@ fn node_key(replica: &str, node: &str) -> NodeKey {
     }
 }
 
-fn retired() -> Retired {
-    Retired {
+fn retired() -> Retirement {
+    Retirement {
         at: Timestamp::UNIX_EPOCH,
         by: "operator/otto".to_owned(),
         why: "r1: dead".to_owned(),

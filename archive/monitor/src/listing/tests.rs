@@ -14,8 +14,8 @@ fn volume(name: &str) -> VolumeId {
     VolumeId::new(name).unwrap()
 }
 
-fn listed(index: usize, name: &'static str, on: &str) -> Listed<Entry> {
-    Listed {
+fn listed(index: usize, name: &'static str, on: &str) -> ListedFile<Entry> {
+    ListedFile {
         name: FileName::new(name).unwrap(),
         volume: volume(on),
         entry: (index, name),
@@ -56,7 +56,7 @@ struct Script {
 impl Script {
     /// Does the next thing, as the door would when this node is hungry.
     fn step(&mut self, merge: &mut Merge<Entry>, index: usize) {
-        let next: Vec<Result<Listed<Entry>, &str>> = self
+        let next: Vec<Result<ListedFile<Entry>, &str>> = self
             .names
             .iter()
             .skip(self.sent)
@@ -89,7 +89,7 @@ impl Script {
                 ];
                 merge.feed(index, message);
             }
-            Fate::SendsNothing => merge.feed(index, [] as [Result<Listed<Entry>, &str>; 0]),
+            Fate::SendsNothing => merge.feed(index, [] as [Result<ListedFile<Entry>, &str>; 0]),
             Fate::SendsGarbage => merge.feed(index, [Err("field `name` is missing")]),
         }
     }
@@ -211,7 +211,7 @@ fn three_nodes_in_many_ways() {
     }
 }
 
-fn fed(entries: Vec<Listed<Entry>>, after: Option<&str>) -> (usize, Vec<String>) {
+fn fed(entries: Vec<ListedFile<Entry>>, after: Option<&str>) -> (usize, Vec<String>) {
     let after = after.map(|name| FileName::new(name).unwrap());
     let mut merge = Merge::new([node(0)], after, vec![]);
     let count = u64::try_from(entries.len()).unwrap();

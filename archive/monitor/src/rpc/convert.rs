@@ -12,7 +12,7 @@ use proto_archive::{convert, wire};
 use tonic::Status;
 
 use crate::gap::ReplicaGap;
-use crate::listing::Listed;
+use crate::listing::ListedFile;
 use crate::nodes::{Life, Standing, UNREPORTED};
 use crate::placement::NoPlace;
 
@@ -99,7 +99,7 @@ pub(super) fn known_volumes(
 pub(super) fn listed(
     node: &NodeId,
     entry: wire::FileEntry,
-) -> Result<Listed<wire::FileEntry>, InvalidMessage> {
+) -> Result<ListedFile<wire::FileEntry>, InvalidMessage> {
     let name: FileName = convert::file_name("name", &entry.name)?;
     let volume = convert::volume_id(&entry.volume)?;
     if entry.node != node.as_str() {
@@ -126,7 +126,7 @@ pub(super) fn listed(
     }
     convert::optional_time("stored", &entry.stored)?;
     convert::optional_time("verified", &entry.verified)?;
-    Ok(Listed {
+    Ok(ListedFile {
         name,
         volume,
         entry,

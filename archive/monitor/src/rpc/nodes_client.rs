@@ -11,8 +11,8 @@ use std::time::Duration;
 
 use archive_model::{FileName, NodeId};
 use archive_rpc::{
-    ConnectError, Credentials, Expected, Grant, Idle, InvalidGrant, InvalidMessage, Limits, Role,
-    connect_lazy,
+    ConnectError, Credentials, ExpectedIdentity, Grant, Idle, InvalidGrant, InvalidMessage, Limits,
+    Role, connect_lazy,
 };
 use futures_util::{Stream, TryStreamExt, stream};
 use proto_archive::wire;
@@ -93,7 +93,7 @@ impl Nodes {
 
     /// Creates a channel to a node, without dialling yet. Refuses an endpoint that is no address.
     pub(super) fn channel(&self, at: &Address) -> Result<Channel, AskError> {
-        let expected = Expected::named(&Grant::new(Role::Node, at.node.as_str())?);
+        let expected = ExpectedIdentity::named(&Grant::new(Role::Node, at.node.as_str())?);
         Ok(connect_lazy(
             &at.endpoint,
             &self.credentials,

@@ -10,7 +10,7 @@ use archive_daemon::{Chance, Clock, Daemon, DaemonSettings, Period};
 use archive_model::ReplicaId;
 use archive_monitor::{MonitorSettings, Settings, StartError, serve};
 use archive_rpc::testing::TestAuthority;
-use archive_rpc::{Credentials, Expected, Grant, Limits, Role, RpcSettings, connect_lazy};
+use archive_rpc::{Credentials, ExpectedIdentity, Grant, Limits, Role, RpcSettings, connect_lazy};
 use proto_archive::wire::replica_client::ReplicaClient;
 use proto_archive::wire::{
     FileEntry, FilesRequest, FilesResponse, FindRequest, FindResponse, Gap, HeartbeatRequest, Mode,
@@ -105,7 +105,7 @@ impl TestEnvironment {
     }
 
     pub(crate) fn caller(&self, grant: &str, monitor: &Monitor) -> Caller {
-        let expected = Expected::named(&Grant::new(Role::Monitor, "one").expect("grant"));
+        let expected = ExpectedIdentity::named(&Grant::new(Role::Monitor, "one").expect("grant"));
         let address = monitor.address.to_string();
         let channel = connect_lazy(
             &address,

@@ -1,6 +1,6 @@
 //! Tests of incidents: every kind of anomaly, in every state; many at once; and their texts.
 
-use archive_ledger::anomalies::{Ended, Filed};
+use archive_ledger::anomalies::{DatedReason, FiledAnomaly};
 use archive_model::{Finder, Groups, NodeId, Root};
 
 use super::*;
@@ -32,7 +32,7 @@ fn row(file: &str, replica: &str, kind: AnomalyKind, minute: i64) -> AnomalyRow 
     AnomalyRow {
         file: FileName::new(file).unwrap(),
         replica: ReplicaId::new(replica).unwrap(),
-        filed: Filed {
+        filed: FiledAnomaly {
             id: 1,
             kind,
             size: 1,
@@ -62,7 +62,7 @@ fn tallies(rows: impl IntoIterator<Item = AnomalyRow>) -> BTreeMap<String, Wrong
 /// anomaly.
 #[test]
 fn every_set_of_kinds_in_every_state() {
-    let ended = || Ended {
+    let ended = || DatedReason {
         at: at(0),
         why: String::new(),
     };

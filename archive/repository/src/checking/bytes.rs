@@ -12,7 +12,7 @@ use archive_model::groups::GROUP_SIZE;
 use archive_model::{
     AnomalyKind, CopyPlace, FileCopy, FileName, Groups, NodeId, NodeKey, Root, groups,
 };
-use archive_replicas::Located;
+use archive_replicas::LocatedCopies;
 use archive_rpc::answers::Progress;
 use archive_rpc::{CallError, Kind};
 use archive_stores::assemble::{Donor, Part, WantedFile};
@@ -262,7 +262,7 @@ impl Pass<'_> {
 }
 
 /// Returns the same file at another place of the replica, as it was just found.
-fn elsewhere(target: &Target, located: &Located) -> Option<Target> {
+fn elsewhere(target: &Target, located: &LocatedCopies) -> Option<Target> {
     let is_other = |copy: &&FileCopy| copy.place != target.place;
     let mut others = located.copies.iter().filter(is_other);
     let moved = others.find(|copy| copy.is_readable() && copy.root == Some(target.root))?;
@@ -274,7 +274,7 @@ fn elsewhere(target: &Target, located: &Located) -> Option<Target> {
 }
 
 /// Returns whether the monitor lists the copy where its node did not find it.
-fn is_listed(target: &Target, located: &Located) -> bool {
+fn is_listed(target: &Target, located: &LocatedCopies) -> bool {
     let mut copies = located.copies.iter();
     copies.any(|copy| copy.place == target.place && copy.is_readable())
 }
@@ -313,7 +313,7 @@ mod tests {
             is_moved: false,
         };
         let judged = |copies: Vec<FileCopy>| {
-            let located = Located {
+            let located = LocatedCopies {
                 copies,
                 silent: None,
                 gaps: Vec::new(),

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use archive_decisions::check::{AdminEntry, Check, Finding, Listed, Report};
+use archive_decisions::check::{AdminEntry, Check, Finding, ListingItem, Report};
 use archive_ledger::admin::Admin;
 use archive_ledger::anomalies::{Look, LookQuality, LookResult};
 use archive_model::{AnomalyClass, AnomalyKind, CopyPlace, FileName, NodeId, VolumeId};
@@ -30,7 +30,7 @@ const MOST_UNVERIFIED: u64 = 1000;
 const SETTLED: Duration = Duration::from_hours(1);
 
 /// An item of the listing, or the error that ended it.
-type ListedItem = Result<Listed, String>;
+type ListedItem = Result<ListingItem, String>;
 
 impl Pass<'_> {
     /// Compares every selected name. Returns `false` if the replica could not be listed completely.
@@ -123,7 +123,7 @@ impl Pass<'_> {
         let gone = |_gone| Kind::Unavailable.error("the comparison has ended");
         for (node, volume) in offline.clone() {
             items
-                .send(Ok(Listed::Silent { node, volume }))
+                .send(Ok(ListingItem::Silent { node, volume }))
                 .await
                 .map_err(gone)?;
         }
@@ -145,7 +145,10 @@ impl Pass<'_> {
                     let ended = |_gone| Kind::Unavailable.error("the comparison has ended");
                     unexpected.send(finding).await.map_err(ended)?;
                 } else if is_compared(&copy) {
-                    items.send(Ok(Listed::Entry(copy))).await.map_err(gone)?;
+                    items
+                        .send(Ok(ListingItem::Entry(copy)))
+                        .await
+                        .map_err(gone)?;
                 }
             }
             let Some(end) = page.end else {
@@ -160,14 +163,14 @@ impl Pass<'_> {
                 };
                 self.gap(Some(node.clone()), volume.clone(), gap.reason);
                 items
-                    .send(Ok(Listed::Silent { node, volume }))
+                    .send(Ok(ListingItem::Silent { node, volume }))
                     .await
                     .map_err(gone)?;
             }
             if let Some(reason) = unnamed {
                 return Err(Kind::Unavailable.error(reason));
             }
-            return items.send(Ok(Listed::End)).await.map_err(gone);
+            return items.send(Ok(ListingItem::End)).await.map_err(gone);
         }
     }
 

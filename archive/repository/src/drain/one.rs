@@ -3,14 +3,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use archive_decisions::drain::{CopyContent, CopyState, Recorded, Side, Step, decide};
+use archive_decisions::drain::{CopyContent, CopyState, RecordedCopy, Side, Step, decide};
 use archive_decisions::store::Event;
 use archive_ledger::admin::AdminRow;
 use archive_ledger::standing::Source;
 use archive_model::{
     CopyCondition, CopyPlace, FileContent, FileCopy, FileName, Finder, Groups, Root,
 };
-use archive_replicas::{Cause, Located};
+use archive_replicas::{Cause, LocatedCopies};
 use archive_rpc::{CallError, Kind};
 use archive_stores::assemble::{Donor, WantedFile};
 use archive_stores::delivery::Delivery;
@@ -103,7 +103,7 @@ impl DrainContext {
                         volume: place.volume,
                     };
                     self.people.order(name, event, &self.own.who).await?;
-                    if let Recorded::At(_, Side::Source) = recorded {
+                    if let RecordedCopy::At(_, Side::Source) = recorded {
                         let size = row.record.content.map_or(0, |content| content.size);
                         self.board.left(source, size);
                     }
@@ -145,7 +145,12 @@ impl DrainContext {
         }
     }
 
-    fn seen(&self, source: &Source, row: Option<&AdminRow>, located: &Located) -> Vec<CopyState> {
+    fn seen(
+        &self,
+        source: &Source,
+        row: Option<&AdminRow>,
+        located: &LocatedCopies,
+    ) -> Vec<CopyState> {
         let content = row.and_then(|row| row.record.content.as_ref());
         let admitted = content.map(|content| content.root);
         let copies = located.copies.iter().map(|copy| CopyState {
@@ -163,22 +168,22 @@ impl DrainContext {
         copies.collect()
     }
 
-    fn recorded(&self, source: &Source, row: Option<&AdminRow>) -> Recorded {
+    fn recorded(&self, source: &Source, row: Option<&AdminRow>) -> RecordedCopy {
         let Some(record) = row.map(|row| &row.record) else {
-            return Recorded::Nothing;
+            return RecordedCopy::Nothing;
         };
         if !record.phase.is_bound() {
-            return Recorded::OnItsWay;
+            return RecordedCopy::OnItsWay;
         }
         match record.replicas.get(&source.replica) {
-            None => Recorded::Nothing,
-            Some(copy) if copy.state.is_withdrawn() => Recorded::Nothing,
+            None => RecordedCopy::Nothing,
+            Some(copy) if copy.state.is_withdrawn() => RecordedCopy::Nothing,
             Some(copy) => match copy.place() {
                 Some(place) if copy.state.is_completed() => {
                     let side = self.side(source, &place);
-                    Recorded::At(place, side)
+                    RecordedCopy::At(place, side)
                 }
-                _ => Recorded::OnItsWay,
+                _ => RecordedCopy::OnItsWay,
             },
         }
     }
@@ -188,7 +193,7 @@ impl DrainContext {
         &self,
         source: &Source,
         row: &AdminRow,
-        located: &Located,
+        located: &LocatedCopies,
         progress: &mut MoveProgress,
     ) -> Result<(), CallError> {
         let record = &row.record;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use archive_decisions::repair::{ContentState, Plan, ReplicaContent};
 use archive_model::{AnomalyKind, CopyPlace, FileCopy, FileName, Finder, Groups, NodeId};
-use archive_replicas::{MendOrder, Mended, Mending};
+use archive_replicas::{MendAnswer, MendOrder, Mending};
 use archive_rpc::{CallError, Kind};
 use archive_stores::assemble::{Assembly, Donor, Part};
 use archive_stores::limits;
@@ -168,8 +168,10 @@ impl Preserver {
             let limit = limits::writing(case.wanted.size);
             loop {
                 match self.archive.calls.within(limit, mending.next()).await? {
-                    Mended::Progress(bytes) => told(bytes),
-                    Mended::Done { copy, attic } => return Ok(SendOutcome::Mended { copy, attic }),
+                    MendAnswer::Progress(bytes) => told(bytes),
+                    MendAnswer::Done { copy, attic } => {
+                        return Ok(SendOutcome::Mended { copy, attic });
+                    }
                 }
             }
         };

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use archive_decisions::repair::{ContentState, ReplicaContent};
 use archive_ledger::anomalies::AnomalyRow;
 use archive_model::{AnomalyKind, FileCopy, Groups, NodeId, ReplicaId, ReplicaKind};
-use archive_replicas::Located;
+use archive_replicas::LocatedCopies;
 use archive_rpc::CallError;
 use archive_stores::assemble::WantedFile;
 use futures_util::future::join_all;
@@ -44,7 +44,7 @@ impl Preserver {
 /// Judges a replica's copy by its present listing and its anomalies. Pure.
 fn judge<'a>(
     wanted: &WantedFile,
-    located: Option<&Located>,
+    located: Option<&LocatedCopies>,
     filed: impl Iterator<Item = &'a AnomalyRow>,
 ) -> (ContentState, Option<NodeId>) {
     let Some(located) = located else {
@@ -90,7 +90,7 @@ fn judge<'a>(
 
 #[cfg(test)]
 mod tests {
-    use archive_ledger::anomalies::Filed;
+    use archive_ledger::anomalies::FiledAnomaly;
     use archive_model::{CopyCondition, CopyPlace, FileName, Finder, Root, VolumeId};
     use jiff::Timestamp;
 
@@ -126,7 +126,7 @@ mod tests {
         AnomalyRow {
             file: FileName::new("a").unwrap(),
             replica: ReplicaId::new("two").unwrap(),
-            filed: Filed {
+            filed: FiledAnomaly {
                 id: 1,
                 kind,
                 size: 65536,
@@ -154,7 +154,7 @@ mod tests {
             size: 65536,
         };
         let told = |copies: Vec<FileCopy>, is_silent: bool| {
-            Some(Located {
+            Some(LocatedCopies {
                 copies,
                 silent: is_silent.then(String::new),
                 gaps: vec![],

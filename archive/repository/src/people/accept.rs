@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use archive_ledger::anomalies::{Anomalies, AnomalyRow, is_within};
-use archive_ledger::requests::{Accepted, RequestedAct, Subject};
+use archive_ledger::requests::{AcceptedAnomaly, RequestedAct, Subject};
 use archive_model::Act;
 use archive_replicas::Cause;
 use archive_rpc::{CallError, Kind};
@@ -41,7 +41,7 @@ impl People {
 ///
 /// # Errors
 /// The reason why it cannot be accepted.
-fn acceptable(anomalies: &Anomalies, id: &str) -> Result<Accepted, CallError> {
+fn acceptable(anomalies: &Anomalies, id: &str) -> Result<AcceptedAnomaly, CallError> {
     let AnomalyRow {
         file,
         replica,
@@ -51,7 +51,7 @@ fn acceptable(anomalies: &Anomalies, id: &str) -> Result<Accepted, CallError> {
     if filed.accepted.is_some() {
         return Err(Kind::Exists.error(format!("anomaly `{id}` is accepted already")));
     }
-    Ok(Accepted {
+    Ok(AcceptedAnomaly {
         file,
         replica,
         kind: filed.kind,
@@ -63,7 +63,7 @@ fn acceptable(anomalies: &Anomalies, id: &str) -> Result<Accepted, CallError> {
 pub(super) fn accept(
     anomalies: &Anomalies,
     id: &str,
-    of: Option<Accepted>,
+    of: Option<AcceptedAnomaly>,
     cause: &Cause,
 ) -> Result<String, CallError> {
     let of =
@@ -204,7 +204,7 @@ mod tests {
             accept(&anomalies, "a1", None, &cause).is_err(),
             "bound to nothing"
         );
-        let other = Accepted {
+        let other = AcceptedAnomaly {
             file: FileName::new("b").unwrap(),
             replica: ReplicaId::new("one").unwrap(),
             kind: AnomalyKind::Corrupt(groups(&[1])),

@@ -16,7 +16,7 @@ use super::refusal::changed;
 use crate::tables::with_tables;
 use archive_ledger::admin::AdminRow;
 use archive_ledger::anomalies::AnomalyRow;
-use archive_ledger::custody::Vouched;
+use archive_ledger::custody::FileEvidence;
 use archive_ledger::standing::Now;
 
 /// A part of the archive that goes out of service.
@@ -64,18 +64,18 @@ impl People {
 
     /// Returns whether any replica has a good copy of a file under its name.
     pub(super) async fn is_good_anywhere(&self, row: &AdminRow) -> Result<bool, CallError> {
-        self.vouched(row, |vouched: &Vouched<'_>| vouched.has_bytes())
+        self.vouched(row, |vouched: &FileEvidence<'_>| vouched.has_bytes())
             .await
     }
 
     async fn vouched<T>(
         &self,
         row: &AdminRow,
-        ask: impl FnOnce(&Vouched<'_>) -> T + Send,
+        ask: impl FnOnce(&FileEvidence<'_>) -> T + Send,
     ) -> Result<T, CallError> {
         let (anomalies, name) = (Arc::clone(&self.archive.anomalies), row.record.name.clone());
         let filed = with_tables(move || anomalies.rows_of(&name)).await?;
-        Ok(ask(&Vouched {
+        Ok(ask(&FileEvidence {
             record: &row.record,
             now: &self.archive.standing.now(),
             filed: &filed,
@@ -135,7 +135,7 @@ fn only_there(
 }
 
 fn is_only_there(part: &Part, now: &Now, record: &FileRecord, filed: &[AnomalyRow]) -> bool {
-    let vouched = Vouched { record, now, filed };
+    let vouched = FileEvidence { record, now, filed };
     record.replicas.iter().any(|(id, copy)| {
         copy.kind == ReplicaKind::Bitarchive
             && copy.state.is_completed()

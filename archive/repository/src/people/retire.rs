@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use archive_decisions::store::FileRecord;
 use archive_ledger::requests::Request;
-use archive_ledger::standing::{ReplicaRow, Retired};
+use archive_ledger::standing::{ReplicaRow, Retirement};
 use archive_model::{Act, FileName, NodeKey, NodeSelector, ReplicaId, VolumeKey, VolumeSelector};
 use archive_replicas::Cause;
 use archive_rpc::{CallError, Kind};
@@ -111,7 +111,7 @@ impl People {
         cause: &Cause,
     ) -> Result<String, CallError> {
         let done = "it is not asked and not missed any more; its files are stored elsewhere";
-        let is_mine = |(key, retired): (&NodeKey, &Retired)| {
+        let is_mine = |(key, retired): (&NodeKey, &Retirement)| {
             key.node == named.node && retired.why == cause.why
         };
         if self.archive.standing.now().nodes.iter().any(is_mine) {
@@ -175,8 +175,8 @@ impl People {
             .await
     }
 
-    fn retired(&self, request: &Request, cause: &Cause) -> Retired {
-        Retired {
+    fn retired(&self, request: &Request, cause: &Cause) -> Retirement {
+        Retirement {
             at: self.archive.now(),
             by: request.asked_by.clone(),
             why: cause.why.clone(),

@@ -8,7 +8,7 @@ use archive_decisions::store::{Event, FileRecord};
 use archive_ledger::anomalies::{AnomalyRow, Look, LookQuality, LookResult, is_damage};
 use archive_ledger::standing::Now;
 use archive_model::{AnomalyKind, CopyPlace, FileCopy, FileName, ReplicaId};
-use archive_replicas::Located;
+use archive_replicas::LocatedCopies;
 use archive_rpc::CallError;
 use futures_util::future::join_all;
 
@@ -26,7 +26,7 @@ pub(crate) struct Observation {
     pub(crate) quality: LookQuality,
     /// The place of the copy, if the admin data have another one.
     pub(crate) moved: Option<CopyPlace>,
-    pub(crate) located: Located,
+    pub(crate) located: LocatedCopies,
     /// The place where the copy is, or should be.
     pub(crate) place: Option<CopyPlace>,
     pub(crate) size: u64,
@@ -68,7 +68,7 @@ impl Preserver {
         &self,
         replica: &ReplicaId,
         row: Option<&FileRecord>,
-        located: Located,
+        located: LocatedCopies,
     ) -> Observation {
         let entry = self::entry(row, replica);
         if entry.is_none() && row.is_some() {

@@ -1,9 +1,9 @@
 //! Judges one look at one name. Pure: the comparison of a check, for a single name.
 
-use archive_decisions::check::{AdminEntry, Check, Expected, Finding, Listed};
+use archive_decisions::check::{AdminEntry, Check, Expected, Finding, ListingItem};
 use archive_decisions::store::{FileRecord, Phase};
 use archive_model::{AnomalyKind, CopyPlace, FileCopy, ReplicaId};
-use archive_replicas::Located;
+use archive_replicas::LocatedCopies;
 
 /// Returns the expected entry of a file in a replica, or `None` while the file is stored for the first time.
 pub(crate) fn expected(record: &FileRecord, replica: &ReplicaId) -> Option<AdminEntry> {
@@ -52,8 +52,8 @@ pub(super) fn damage(copy: &FileCopy, size: u64) -> Vec<AnomalyKind> {
     corrupt.into_iter().chain(unreadable).collect()
 }
 
-pub(super) fn silent(why: &str) -> Located {
-    Located {
+pub(super) fn silent(why: &str) -> LocatedCopies {
+    LocatedCopies {
         copies: Vec::new(),
         silent: Some(why.to_owned()),
         gaps: Vec::new(),
@@ -63,24 +63,31 @@ pub(super) fn silent(why: &str) -> Located {
 /// Returns the findings of a check of this one name.
 pub(super) fn compare(
     entry: Option<AdminEntry>,
-    located: &Located,
+    located: &LocatedCopies,
 ) -> (Vec<AnomalyKind>, Option<CopyPlace>) {
     let copies = located.copies.iter().filter(|copy| is_compared(copy));
     let mut entries: Vec<FileCopy> = copies.cloned().collect();
     entries.sort_unstable_by(|a, b| a.place.cmp(&b.place));
     entries.dedup_by(|a, b| a.place == b.place);
-    let silent = located.gaps.iter().map(|(node, volume)| Listed::Silent {
-        node: node.clone(),
-        volume: volume.clone(),
-    });
+    let silent = located
+        .gaps
+        .iter()
+        .map(|(node, volume)| ListingItem::Silent {
+            node: node.clone(),
+            volume: volume.clone(),
+        });
     let is_unnamed = located.silent.is_some() && located.gaps.is_empty();
     let cut = is_unnamed.then_some(Err("a part could not be asked"));
     // First: a silence counts from its place in the listing.
     let listing = silent
         .map(Ok)
-        .chain(entries.into_iter().map(|entry| Ok(Listed::Entry(entry))))
+        .chain(
+            entries
+                .into_iter()
+                .map(|entry| Ok(ListingItem::Entry(entry))),
+        )
         .chain(cut)
-        .chain([Ok(Listed::End)]);
+        .chain([Ok(ListingItem::End)]);
     let admin = entry.into_iter().map(Ok::<_, &str>);
     let (mut found, mut moved) = (Vec::<AnomalyKind>::new(), None);
     for finding in Check::new(admin, listing) {
@@ -210,7 +217,7 @@ mod tests {
                 content: Some(content.clone()),
                 replicas: [(one.clone(), copy.clone())].into(),
             };
-            let nowhere = Located {
+            let nowhere = LocatedCopies {
                 copies: Vec::new(),
                 silent: None,
                 gaps: Vec::new(),
@@ -271,7 +278,7 @@ mod tests {
                 vec![unverified("n"), AnomalyKind::Unexpected],
             ),
         ] {
-            let told = |gaps: Vec<(NodeId, Option<VolumeId>)>, silent: bool| Located {
+            let told = |gaps: Vec<(NodeId, Option<VolumeId>)>, silent: bool| LocatedCopies {
                 copies: copies.clone(),
                 silent: silent.then(|| "somebody".to_owned()),
                 gaps,
@@ -282,13 +289,13 @@ mod tests {
             let unnamed = found(told(vec![], true));
             assert!(!unnamed.contains(&AnomalyKind::Missing), "{unnamed:?}");
         }
-        let nowhere = Located {
+        let nowhere = LocatedCopies {
             copies: vec![unknown],
             silent: None,
             gaps: vec![],
         };
         assert_eq!(compare(None, &nowhere).0, [AnomalyKind::Unexpected]);
-        let elsewhere = Located {
+        let elsewhere = LocatedCopies {
             copies: vec![present],
             ..nowhere
         };

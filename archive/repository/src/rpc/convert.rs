@@ -3,7 +3,7 @@
 use archive_decisions::store::{FileRecord, ReplicaRecord};
 use archive_ledger::admin::AdminRow;
 use archive_ledger::anomalies::AnomalyRow;
-use archive_ledger::custody::{Doubt, Vouched};
+use archive_ledger::custody::{Doubt, FileEvidence};
 use archive_ledger::standing::Now;
 use archive_model::{CopyDoubt, CopyStanding, ReplicaId, ReplicaState, ReplicaStatus};
 use archive_stores::coordinator::Times;
@@ -47,7 +47,7 @@ fn statuses(record: &FileRecord, retries: &Times) -> impl Iterator<Item = Replic
 }
 
 /// Writes the state of a file in each replica, and which of its copies count.
-fn vouched(vouched: &Vouched<'_>, retries: &Times) -> Vec<wire::ReplicaStatus> {
+fn vouched(vouched: &FileEvidence<'_>, retries: &Times) -> Vec<wire::ReplicaStatus> {
     let of = |(status, (id, copy)): (ReplicaStatus, (&ReplicaId, &ReplicaRecord))| {
         let Some(doubt) = vouched.doubt(id, copy) else {
             return ReplicaStatus {
@@ -110,7 +110,7 @@ pub(super) fn stat(
         depositor: row.depositor.clone(),
         admitted,
         replicas: vouched(
-            &Vouched {
+            &FileEvidence {
                 record: &row.record,
                 now,
                 filed,

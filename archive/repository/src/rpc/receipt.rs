@@ -1,6 +1,6 @@
 //! Receipts on demand: signed statements of which replicas have a file now.
 
-use archive_ledger::custody::Vouched;
+use archive_ledger::custody::FileEvidence;
 use archive_model::ArchiveError;
 use archive_rpc::{Identity, Kind};
 use proto_archive::{convert as fields, wire};
@@ -30,7 +30,7 @@ impl Door {
         let filed = anomalies
             .rows_of(&name)
             .map_err(|error| admin_failed(&error))?;
-        let vouched = Vouched {
+        let vouched = FileEvidence {
             record: &row.record,
             now: &self.archive.standing.now(),
             filed: &filed,

@@ -15,7 +15,7 @@ use archive_repository::settings::{BatchSettings, CheckSettings, DrainSettings, 
 use archive_repository::{ReplicaSettings, RepositorySettings, Settings, StartError};
 use archive_rpc::testing::TestAuthority;
 use archive_rpc::{
-    Credentials, Expected, Limits, Role, RpcSettings, ServeError, Server, Services, bind,
+    Credentials, ExpectedIdentity, Limits, Role, RpcSettings, ServeError, Server, Services, bind,
     connect_lazy,
 };
 use jiff::Timestamp;
@@ -153,7 +153,7 @@ impl Lab {
         let channel = connect_lazy(
             started.address.as_ref().unwrap(),
             &self.credentials(grant),
-            &Expected::role(Role::Repository),
+            &ExpectedIdentity::role(Role::Repository),
             &Limits::default(),
         );
         channel.unwrap()

@@ -29,7 +29,7 @@ use crate::environment::{TestEnvironment, now};
 const ANSWER: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 6\r\nConnection: close\r\n\r\nhello\n";
 
 /// A function that tells whether an error is the expected one.
-type Expected = fn(&SiteError) -> bool;
+type ExpectedIdentity = fn(&SiteError) -> bool;
 
 /// The time that the impatient doors of these tests wait.
 const SHORT: Duration = Duration::from_millis(200);
@@ -340,8 +340,8 @@ async fn sites_are_exchanged_while_browsers_come() {
         key: key.to_owned(),
     };
     let cut = |text: &str| text[..text.len() - 30].to_owned();
-    let is_pem: Expected = |error| matches!(error, SiteError::Pem { .. });
-    let cases: [(&str, HostPem, Expected); 7] = [
+    let is_pem: ExpectedIdentity = |error| matches!(error, SiteError::Pem { .. });
+    let cases: [(&str, HostPem, ExpectedIdentity); 7] = [
         (
             "another's key",
             with(&good.certificate, &other.key),

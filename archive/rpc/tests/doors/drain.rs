@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use archive_rpc::{Drained, Kind, Limits};
+use archive_rpc::{DrainOutcome, Kind, Limits};
 use bytes::Bytes;
 use testing::in_time;
 use tokio::net::TcpStream;
@@ -60,7 +60,7 @@ async fn drain_finishes_calls_and_refuses_new_connections() {
     }
     answers.sort();
     assert_eq!(answers, ["5242880", "harvester/ben, reader/ben"]);
-    assert_eq!(server.ended().await, Drained::Finished);
+    assert_eq!(server.ended().await, DrainOutcome::Finished);
 }
 
 /// Fails if a call that does not end holds up a drain beyond its limit, or its handler lives on after the cut.
@@ -81,7 +81,7 @@ async fn calls_that_do_not_end_are_cut() {
     calls.spawn(async move { call(&channel, "Wait").await });
     server.echo.begun.acquire().await.expect("begun").forget();
     server.stop();
-    assert_eq!(server.ended().await, Drained::Cut);
+    assert_eq!(server.ended().await, DrainOutcome::Cut);
     let answer = in_time(calls.join_next())
         .await
         .expect("a call")
@@ -124,7 +124,7 @@ async fn health_watcher_is_told_without_delaying_drain() {
         .expect("good");
     assert_eq!(not_serving.status, 2);
     assert!(in_time(watch.next()).await.is_none());
-    assert_eq!(server.ended().await, Drained::Finished);
+    assert_eq!(server.ended().await, DrainOutcome::Finished);
 }
 
 /// Fails if a server that is dropped keeps its port open, or leaves its calls without an answer.

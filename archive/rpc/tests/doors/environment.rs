@@ -4,8 +4,8 @@ use std::net::SocketAddr;
 use std::time::{Duration, SystemTime};
 
 use archive_rpc::{
-    Authority, CredentialPem, Credentials, Drained, Expected, Grant, Issued, Kind, Limits, Role,
-    Rules, Server, Services, Validity, bind, connect,
+    Authority, CredentialPem, Credentials, DrainOutcome, ExpectedIdentity, Grant,
+    IssuedCertificate, Kind, Limits, Role, Rules, Server, Services, Validity, bind, connect,
 };
 use testing::in_time;
 use tokio::net::TcpListener;
@@ -46,7 +46,7 @@ impl TestEnvironment {
         }
     }
 
-    pub(crate) fn issue(&self, grants: &[&str], validity: Validity) -> Issued {
+    pub(crate) fn issue(&self, grants: &[&str], validity: Validity) -> IssuedCertificate {
         let grants: Vec<Grant> = grants
             .iter()
             .map(|text| text.parse().expect("grant"))
@@ -57,7 +57,7 @@ impl TestEnvironment {
     }
 
     /// The text of credentials: `issued`, trusting this world's authority.
-    pub(crate) fn pem(&self, issued: &Issued, revoked: Option<String>) -> CredentialPem {
+    pub(crate) fn pem(&self, issued: &IssuedCertificate, revoked: Option<String>) -> CredentialPem {
         CredentialPem {
             certificate: issued.certificate.clone(),
             key: issued.key.clone(),
@@ -90,7 +90,7 @@ pub(crate) struct Running {
     pub(crate) address: SocketAddr,
     pub(crate) echo: Echo,
     stop: Option<oneshot::Sender<()>>,
-    ended: JoinSet<Drained>,
+    ended: JoinSet<DrainOutcome>,
 }
 
 impl Running {
@@ -130,7 +130,7 @@ impl Running {
         drop(self.stop.take());
     }
 
-    pub(crate) async fn ended(&mut self) -> Drained {
+    pub(crate) async fn ended(&mut self) -> DrainOutcome {
         let ended = in_time(self.ended.join_next()).await;
         ended.expect("a server").expect("no panic")
     }
@@ -140,14 +140,14 @@ impl Running {
         &self,
         credentials: &Credentials,
     ) -> Result<Channel, archive_rpc::ConnectError> {
-        self.channel_to(credentials, &Expected::role(Role::Repository))
+        self.channel_to(credentials, &ExpectedIdentity::role(Role::Repository))
             .await
     }
 
     pub(crate) async fn channel_to(
         &self,
         credentials: &Credentials,
-        expected: &Expected,
+        expected: &ExpectedIdentity,
     ) -> Result<Channel, archive_rpc::ConnectError> {
         let (address, limits) = (self.address.to_string(), Limits::default());
         in_time(connect(&address, credentials, expected, &limits)).await

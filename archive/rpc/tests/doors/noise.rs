@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use archive_rpc::{ConnectError, Expected, Kind, Limits, Role, connect, connect_lazy};
+use archive_rpc::{ConnectError, ExpectedIdentity, Kind, Limits, Role, connect, connect_lazy};
 use testing::in_time;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -119,7 +119,7 @@ async fn excess_connections_are_refused_until_one_closes() {
 async fn client_error_says_what_the_peer_lacks() {
     let world = TestEnvironment::new("lab");
     let ben = world.credentials(&["reader/ben"]);
-    let expected = Expected::role(Role::Repository);
+    let expected = ExpectedIdentity::role(Role::Repository);
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("bind");
     let address = listener.local_addr().expect("address").to_string();
     // The listener never answers.
@@ -190,7 +190,7 @@ async fn lazy_channel_waits_for_server_and_reconnects() {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("bind");
     let address = listener.local_addr().expect("address");
     drop(listener);
-    let expected = Expected::role(Role::Repository);
+    let expected = ExpectedIdentity::role(Role::Repository);
     let text = format!("https://{address}/");
     let channel = connect_lazy(&text, &ben, &expected, &Limits::default()).expect("address");
     let error = call(&channel, "Who").await.expect_err("nobody there yet");
@@ -222,7 +222,7 @@ async fn independent_streams() -> (Running, Channel) {
     let server = world.server(Limits::default()).await;
     let anna = world.credentials(&["reader/anna"]);
     let limits = Limits::default().with_independent_streams();
-    let expected = Expected::role(Role::Repository);
+    let expected = ExpectedIdentity::role(Role::Repository);
     let address = server.address.to_string();
     let channel = connect(&address, &anna, &expected, &limits).await;
     (server, channel.expect("connected"))

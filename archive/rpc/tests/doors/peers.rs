@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use archive_rpc::{
-    ConnectError, Credentials, Expected, Kind, Limits, Role, Rules, ServeError, Server, Services,
-    bind,
+    ConnectError, Credentials, ExpectedIdentity, Kind, Limits, Role, Rules, ServeError, Server,
+    Services, bind,
 };
 use bytes::Bytes;
 use rustls::pki_types::pem::PemObject;
@@ -226,13 +226,13 @@ async fn only_the_server_one_meant_will_do() {
     let world = TestEnvironment::new("lab");
     let server = Running::start(world.credentials(&["node/kb-3"]), Limits::default()).await;
     let anna = world.credentials(&["officer/anna"]);
-    let named = |text: &str| Expected::named(&text.parse().expect("grant"));
-    for right in [Expected::role(Role::Node), named("node/kb-3")] {
+    let named = |text: &str| ExpectedIdentity::named(&text.parse().expect("grant"));
+    for right in [ExpectedIdentity::role(Role::Node), named("node/kb-3")] {
         let channel = server.channel_to(&anna, &right).await.expect("connected");
         assert_eq!(health(&channel).await.expect("healthy"), SERVING);
     }
     for wrong in [
-        Expected::role(Role::Repository),
+        ExpectedIdentity::role(Role::Repository),
         named("node/kb-4"),
         named("repository/kb-3"),
     ] {

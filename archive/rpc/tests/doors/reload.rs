@@ -4,8 +4,8 @@ use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 
 use archive_rpc::{
-    ConnectError, CredentialFiles, CredentialPem, Credentials, CredentialsError, Expected, Grant,
-    Kind, Limits,
+    ConnectError, CredentialFiles, CredentialPem, Credentials, CredentialsError, ExpectedIdentity,
+    Grant, Kind, Limits,
 };
 use testing::in_time;
 use tokio::task::JoinSet;
@@ -78,7 +78,7 @@ async fn a_certificate_is_exchanged_while_calls_go_on() {
     let credentials = Credentials::from_files(folder.files(false), now()).expect("credentials");
     let server = Running::start(credentials.clone(), Limits::default()).await;
     let anna = world.credentials(&["reader/anna"]);
-    let named = |text: &str| Expected::named(&text.parse::<Grant>().expect("grant"));
+    let named = |text: &str| ExpectedIdentity::named(&text.parse::<Grant>().expect("grant"));
     let before = server
         .channel_to(&anna, &named("node/old"))
         .await
@@ -196,7 +196,7 @@ async fn bad_credentials_do_not_replace_good_ones() {
         other => panic!("taken up: {other:?}"),
     }
     let server = Running::start(credentials, Limits::default()).await;
-    let named = Expected::named(&"node/a".parse().expect("grant"));
+    let named = ExpectedIdentity::named(&"node/a".parse().expect("grant"));
     let channel = server
         .channel_to(&world.credentials(&["reader/r"]), &named)
         .await

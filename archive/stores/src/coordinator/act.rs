@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use archive_decisions::store::{Effect, Requester, Upload};
 use archive_ledger::admin::{AdminError, AdminRow, AuditLine};
-use archive_ledger::custody::Vouched;
+use archive_ledger::custody::FileEvidence;
 use archive_model::{ArchiveError, FileName, Groups, ReplicaId};
 use archive_proof::Admission;
 use jiff::Timestamp;
@@ -316,7 +316,7 @@ impl Coordinator {
                 .anomalies
                 .rows_of(name)
                 .map_err(AdminError::from)?;
-            let vouched = Vouched {
+            let vouched = FileEvidence {
                 record: &record,
                 now: &self.parts.standing.now(),
                 filed: &filed,

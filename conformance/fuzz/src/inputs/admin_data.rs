@@ -7,11 +7,11 @@ use archive_db::value::decode_body;
 use archive_db::{Key, Text, Value};
 use archive_decisions::store::{Claim, Content, FileRecord, Phase, ReplicaRecord, Upload};
 use archive_ledger::admin::{AdminRow, AuditLine, NodeRow};
-use archive_ledger::anomalies::Filed;
+use archive_ledger::anomalies::FiledAnomaly;
 use archive_ledger::audit_log::{Chain, Hash, Position, Walk, verify};
 use archive_ledger::requests::{Request, State};
 use archive_ledger::restore::{FromExport, judge, rewritten};
-use archive_ledger::standing::{DrainRow, ReplicaRow, Retired};
+use archive_ledger::standing::{DrainRow, ReplicaRow, Retirement};
 use archive_model::{
     Act, AnomalyKind, FileName, Finder, NodeId, ReplicaId, ReplicaKind, ReplicaState, Root,
     UploadId, VolumeId,
@@ -157,8 +157,8 @@ fn admin_row() -> AdminRow {
     }
 }
 
-fn filed() -> Filed {
-    Filed {
+fn filed() -> FiledAnomaly {
+    FiledAnomaly {
         id: 3,
         kind: AnomalyKind::Lost(vec![(16_384, 32_768)]),
         size: 70_000,
@@ -195,8 +195,8 @@ fn request() -> Request {
     }
 }
 
-fn retired() -> Retired {
-    Retired {
+fn retired() -> Retirement {
+    Retirement {
         at: time(),
         by: "operator/o".to_owned(),
         why: "old".to_owned(),
@@ -334,9 +334,9 @@ fn row<V: Value + PartialEq + Debug>(bytes: &[u8]) {
 
 /// The row of an anomaly is shown, too.
 fn anomaly(bytes: &[u8]) {
-    row::<Filed>(bytes);
+    row::<FiledAnomaly>(bytes);
     if let Some((_, body)) = bytes.split_first()
-        && let Ok(filed) = decode_body::<Filed>(body)
+        && let Ok(filed) = decode_body::<FiledAnomaly>(body)
     {
         assert!(
             filed
@@ -405,7 +405,7 @@ fn tables() -> [Table; 17] {
             row::<ReplicaRow>,
             vec![good(&ReplicaRow::Retired(retired()))],
         ),
-        (row::<Retired>, vec![good(&retired())]),
+        (row::<Retirement>, vec![good(&retired())]),
         (row::<DrainRow>, vec![good(&drain_row())]),
         (row::<Position>, vec![good(&Position::start())]),
         (row::<archive_bitarchive::Row>, vec![good(&entry)]),

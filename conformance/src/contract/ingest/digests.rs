@@ -7,13 +7,13 @@
 use std::sync::Arc;
 
 use anyhow::{Result, ensure};
-use archive_client::{Announced, ClientError, Deposit, Ingest};
+use archive_client::{AnnouncedDigests, ClientError, Deposit, Ingest};
 
 use super::{ABC, CutSource, MD5, everything, is_unknown};
 use crate::contract::{bring, deposit, name, refusal, root};
 
 /// A function that makes an announcement wrong.
-type Spoil = fn(&mut Announced);
+type Spoil = fn(&mut AnnouncedDigests);
 
 /// Each digest that is announced is held against the bytes; one that is wrong refuses them, and takes no name.
 pub async fn every_announced_digest_is_compared(archive: &dyn Ingest) -> Result<()> {
@@ -50,9 +50,12 @@ pub async fn every_strong_digest_proves(archive: &dyn Ingest) -> Result<()> {
     let name = name("ingest-strong.warc")?;
     let whole = everything(&name)?;
     bring(archive, &whole).await?;
-    let Announced { blake3, sha256, .. } = whole.announced;
-    let none = Announced::default();
-    for announced in [Announced { blake3, ..none }, Announced { sha256, ..none }] {
+    let AnnouncedDigests { blake3, sha256, .. } = whole.announced;
+    let none = AnnouncedDigests::default();
+    for announced in [
+        AnnouncedDigests { blake3, ..none },
+        AnnouncedDigests { sha256, ..none },
+    ] {
         let one = Deposit {
             announced,
             // The archive need not read what it knows.
@@ -70,8 +73,8 @@ pub async fn md5_or_nothing_proves_no_sameness(archive: &dyn Ingest) -> Result<(
     let name = name("ingest-weak.warc")?;
     let whole = everything(&name)?;
     bring(archive, &whole).await?;
-    let none = Announced::default();
-    let md5 = Announced {
+    let none = AnnouncedDigests::default();
+    let md5 = AnnouncedDigests {
         md5: Some(MD5),
         ..none
     };
@@ -99,7 +102,7 @@ pub async fn md5_or_nothing_proves_no_sameness(archive: &dyn Ingest) -> Result<(
 pub async fn that_nothing_is_known_is_said(archive: &dyn Ingest) -> Result<()> {
     let name = name("ingest-no-digest.warc")?;
     let silent = Deposit {
-        announced: Announced::default(),
+        announced: AnnouncedDigests::default(),
         ..deposit(&name, ABC)
     };
     let error = refusal(bring(archive, &silent).await)?;

@@ -5,9 +5,9 @@ mod read_at;
 mod replica;
 
 use archive_client::{
-    Access, Announced, Answer, ArchiveStatus, ClientError, Deposit, FakeArchive, FeedStep,
+    Access, AnnouncedDigests, Answer, ArchiveStatus, ClientError, Deposit, FakeArchive, FeedStep,
     FileRange, FileStatus, HeldReceipt, Ingest, Listing, Reading, Salvage, Selection, Slices,
-    Steps, StoreEvent, Stored,
+    Steps, StoreEvent, StoredFile,
 };
 use archive_model::{FeedPosition, FileName};
 use conformance::contract::access::{self, Doors};
@@ -45,10 +45,10 @@ impl Ingest for Seeded {
         &'a self,
         deposit: &'a Deposit,
         watch: &'a (dyn Fn(StoreEvent<'_>) + Send + Sync),
-    ) -> Answer<'a, Stored> {
+    ) -> Answer<'a, StoredFile> {
         Box::pin(async move {
             let credulous = Deposit {
-                announced: Announced::default(),
+                announced: AnnouncedDigests::default(),
                 no_digest: true,
                 ..deposit.clone()
             };

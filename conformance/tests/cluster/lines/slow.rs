@@ -9,7 +9,7 @@ use super::*;
 /// Bytes a second.
 const CRAWL: usize = 1000;
 
-fn holders(stored: &archive_client::Stored) -> Vec<&str> {
+fn holders(stored: &archive_client::StoredFile) -> Vec<&str> {
     let replicas = stored.receipt.replicas.iter();
     replicas.map(|custody| custody.replica.as_str()).collect()
 }

@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use archive_client::fake::FakeArchive;
-pub(crate) use archive_client::{Answer, ClientError, Deposit, Ingest, StoreEvent, Stored};
+pub(crate) use archive_client::{Answer, ClientError, Deposit, Ingest, StoreEvent, StoredFile};
 pub(crate) use archive_daemon::clock::{Chance, Clock, ManualClock};
 use archive_formats::warc::validate::Validator;
 pub(crate) use archive_formats::warc::{Kind, Reader};
@@ -128,7 +128,7 @@ impl UnreliableArchive {
         &self,
         deposit: &Deposit,
         watch: &(dyn Fn(StoreEvent<'_>) + Send + Sync),
-    ) -> Result<Stored, ClientError> {
+    ) -> Result<StoredFile, ClientError> {
         let left = self.refusals.load(Ordering::SeqCst);
         if left > 0 {
             self.refusals.store(left - 1, Ordering::SeqCst);
@@ -174,7 +174,7 @@ impl Ingest for UnreliableArchive {
         &'a self,
         deposit: &'a Deposit,
         watch: &'a (dyn Fn(StoreEvent<'_>) + Send + Sync),
-    ) -> Answer<'a, Stored> {
+    ) -> Answer<'a, StoredFile> {
         Box::pin(self.keep(deposit, watch))
     }
 

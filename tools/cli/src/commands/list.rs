@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use archive_client::{
-    Access, Completeness, ListEntry, Listed, Listing, ReplicaProgress, Selection,
+    Access, Completeness, ListEntry, ListItem, Listing, ReplicaProgress, Selection,
 };
 use archive_model::{NamePattern, ReplicaId};
 use clap::Args;
@@ -69,11 +69,11 @@ impl List {
             format.begin(&mut out)?;
             let end = loop {
                 match step(&mut listing).await {
-                    Ok(Listed::Entry(entry)) => {
+                    Ok(ListItem::Entry(entry)) => {
                         wrong |= is_wrong(&entry) || (self.checksums && entry.root.is_none());
                         format.entry(&mut out, &entry)?;
                     }
-                    Ok(Listed::End(end)) => break Ok(end),
+                    Ok(ListItem::End(end)) => break Ok(end),
                     Err(failure) => break Err(failure),
                 }
             };
@@ -107,7 +107,7 @@ impl List {
     }
 }
 
-async fn step(listing: &mut Listing) -> Result<Listed, Failure> {
+async fn step(listing: &mut Listing) -> Result<ListItem, Failure> {
     let item = listing.next().await?;
     item.ok_or_else(|| {
         Failure::new(

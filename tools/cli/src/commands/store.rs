@@ -20,7 +20,7 @@ use tools_terminal::output::{Output, size, tell};
 use tools_terminal::progress::Progress;
 use tools_terminal::session::Session;
 
-use self::one::{One, StoredFile};
+use self::one::{One, StoredDocument};
 use self::sources::Source;
 
 /// Store files in every replica, and get a receipt for each
@@ -60,13 +60,13 @@ struct Outcome {
     #[serde(serialize_with = "tools_terminal::shown_path::one")]
     path: PathBuf,
     #[serde(flatten)]
-    done: Option<StoredFile>,
+    done: Option<StoredDocument>,
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<Failure>,
 }
 
 impl Outcome {
-    fn new(path: PathBuf, result: Result<StoredFile, Failure>) -> Self {
+    fn new(path: PathBuf, result: Result<StoredDocument, Failure>) -> Self {
         match result {
             Ok(done) => Self {
                 path,

@@ -6,7 +6,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use archive_client::{Access, ClientError, FileRange, Listed, Reading, Selection};
+use archive_client::{Access, ClientError, FileRange, ListItem, Reading, Selection};
 use archive_formats::cdx::Capture;
 use archive_formats::date::{Reading as DateReading, WarcDate};
 use archive_formats::surt::UrlKey;
@@ -186,9 +186,9 @@ impl Server {
         let mut names = Vec::new();
         while let Some(listed) = listing.next().await.map_err(file_failed)? {
             match listed {
-                Listed::Entry(entry) => names.push(entry.name),
-                Listed::End(end) if end.gaps.is_empty() => {}
-                Listed::End(_) => {
+                ListItem::Entry(entry) => names.push(entry.name),
+                ListItem::End(end) if end.gaps.is_empty() => {}
+                ListItem::End(_) => {
                     let words = "A part of the archive does not answer, so that files of this job may be missing; try again.";
                     return Err(Notice::unavailable(words));
                 }

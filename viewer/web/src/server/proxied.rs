@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
-use archive_client::{Listed, Selection};
+use archive_client::{ListItem, Selection};
 use archive_formats::cdx::Capture;
 use archive_formats::cdx::query::{
     Anchoring, CaptureField, CaptureQuery, Filter, FilterTest, KeyMatch, Order, Pattern,
@@ -242,7 +242,7 @@ impl Server {
         let mut found = BTreeSet::new();
         while let Some(listed) = listing.next().await.map_err(failed)? {
             match listed {
-                Listed::Entry(entry) => {
+                ListItem::Entry(entry) => {
                     let name = entry.name.as_str();
                     let job = job_of(name).filter(|job| jobs.contains(job));
                     found.extend(job.filter(|_| collection.has_file(name)));
@@ -250,8 +250,8 @@ impl Server {
                         break;
                     }
                 }
-                Listed::End(end) if end.gaps.is_empty() => {}
-                Listed::End(_) => {
+                ListItem::End(end) if end.gaps.is_empty() => {}
+                ListItem::End(_) => {
                     let words = "A part of the archive does not answer, so that files of these jobs may be missing; try again.";
                     return Err(Notice::unavailable(words));
                 }

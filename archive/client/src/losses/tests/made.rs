@@ -8,7 +8,7 @@ use archive_model::FileName;
 use bytes::Bytes;
 use testing::noise;
 
-use crate::access::{Hole, Salvaged};
+use crate::access::{Hole, SalvagedPart};
 use crate::losses::{Losses, Whereabouts, records_in};
 
 /// A file, the extents of its records, and whether offsets tell them apart.
@@ -91,13 +91,13 @@ pub(super) fn files(lengths: &[usize]) -> Vec<Made> {
     ]
 }
 
-fn bytes(made: &Made, range: Range<u64>) -> Salvaged {
+fn bytes(made: &Made, range: Range<u64>) -> SalvagedPart {
     let range = usize::try_from(range.start).unwrap()..usize::try_from(range.end).unwrap();
-    Salvaged::Bytes(Bytes::copy_from_slice(&made.bytes[range]))
+    SalvagedPart::Bytes(Bytes::copy_from_slice(&made.bytes[range]))
 }
 
 /// The parts of a file with holes.
-pub(super) fn parts(made: &Made, holes: &[Range<u64>]) -> Vec<io::Result<Salvaged>> {
+pub(super) fn parts(made: &Made, holes: &[Range<u64>]) -> Vec<io::Result<SalvagedPart>> {
     let mut parts = Vec::new();
     let mut at = 0;
     for hole in holes {
@@ -105,7 +105,7 @@ pub(super) fn parts(made: &Made, holes: &[Range<u64>]) -> Vec<io::Result<Salvage
             parts.push(Ok(bytes(made, at..hole.start)));
         }
         let (start, end) = (hole.start, hole.end);
-        parts.push(Ok(Salvaged::Hole(Hole {
+        parts.push(Ok(SalvagedPart::Hole(Hole {
             start,
             end,
             unknown: false,

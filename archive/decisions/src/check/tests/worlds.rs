@@ -105,7 +105,7 @@ fn every_small_world_whole_silent_or_cut_anywhere() {
             .flat_map(|(file, (expected, copies))| told(file, expected.as_ref(), copies));
         let whole = whole.collect::<Vec<_>>();
 
-        let ended = [listing.clone(), vec![Ok(Listed::End)]].concat();
+        let ended = [listing.clone(), vec![Ok(ListingItem::End)]].concat();
         let (findings, report) = run(admin(&entries), ended.clone());
         assert_eq!(findings, whole, "{entries:?} {listing:?}");
         assert!(report.is_complete());
@@ -152,7 +152,7 @@ fn every_small_world_whole_silent_or_cut_anywhere() {
                     };
                     let heard = listing[..at]
                         .iter()
-                        .any(|l| matches!(l, Ok(Listed::Entry(e)) if e.name >= *file));
+                        .any(|l| matches!(l, Ok(ListingItem::Entry(e)) if e.name >= *file));
                     assert!(heard, "cut at {at}: {finding:?} {listing:?}");
                 }
                 let expected = entries.iter().filter(|(_, e)| is_present(e)).count();
@@ -195,7 +195,7 @@ fn unverified_by_four() -> AnomalyKind {
 /// Returns the finding as it is if the listing was heard only up to `heard`.
 fn doubt(
     finding: &Finding,
-    heard: &[Result<Listed, String>],
+    heard: &[Result<ListingItem, String>],
     blame: impl Fn(&FileName) -> Option<AnomalyKind>,
 ) -> Option<Finding> {
     match finding {
@@ -205,7 +205,7 @@ fn doubt(
         } => {
             let was_heard = heard
                 .iter()
-                .any(|item| matches!(item, Ok(Listed::Entry(entry)) if entry.name >= *file));
+                .any(|item| matches!(item, Ok(ListingItem::Entry(entry)) if entry.name >= *file));
             let kind = if was_heard {
                 Some(kind.clone())
             } else {

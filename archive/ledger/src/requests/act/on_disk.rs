@@ -6,7 +6,7 @@ use archive_model::{
 };
 use serde::{Deserialize, Serialize};
 
-use super::{Accepted, AtticItem, RequestedAct, Subject};
+use super::{AcceptedAnomaly, AtticItem, RequestedAct, Subject};
 
 /// An act and the record of its subject, in one value. `N` and `R` are the types in which a row names the node and the
 /// replica of a retired volume or node.
@@ -43,7 +43,7 @@ pub(in crate::requests) enum ActOnDisk<N = Option<NodeId>, R = Option<ReplicaId>
     RetireReplica(ReplicaId),
     Accept {
         anomaly: String,
-        of: Option<Accepted>,
+        of: Option<AcceptedAnomaly>,
     },
     NewRoot {
         name: FileName,

@@ -8,7 +8,7 @@ use crate::anomalies::{Anomalies, Filing, Look, LookQuality};
 use crate::export::{Row, Tables};
 use crate::requests::Person;
 use crate::requests::table::Requests;
-use crate::standing::{DrainRow, ReplicaRow, Retired, Source, Standing};
+use crate::standing::{DrainRow, ReplicaRow, Retirement, Source, Standing};
 
 fn person(grant: &str) -> Person {
     let (role, name) = grant.split_once('/').unwrap();
@@ -71,7 +71,7 @@ pub(super) fn furnish(admin: &Admin) {
         .withdraw("r3", &person("custodian/anna"), now())
         .unwrap();
     let standing = Standing::open(admin.clone()).unwrap();
-    let retired = Retired {
+    let retired = Retirement {
         at: now(),
         by: "operator/otto".to_owned(),
         why: "r9: burnt".to_owned(),

@@ -1,8 +1,8 @@
 //! Which copies are given up when a depositor asks.
 
 use archive_decisions::store::{Content, Phase, ReplicaRecord};
-use archive_ledger::anomalies::{Ended, Filed};
-use archive_ledger::standing::{ReplicaRow, Retired};
+use archive_ledger::anomalies::{DatedReason, FiledAnomaly};
+use archive_ledger::standing::{ReplicaRow, Retirement};
 use archive_model::{
     CopyPlace, Digests, NodeId, ReplicaKind, ReplicaState, Root, VolumeId, VolumeKey,
 };
@@ -37,7 +37,7 @@ fn filed(replica: &str, kind: AnomalyKind, is_accepted: bool) -> AnomalyRow {
     AnomalyRow {
         file: FileName::new("a").unwrap(),
         replica: id(replica),
-        filed: Filed {
+        filed: FiledAnomaly {
             id: 1,
             kind,
             size: 1,
@@ -47,7 +47,7 @@ fn filed(replica: &str, kind: AnomalyKind, is_accepted: bool) -> AnomalyRow {
             seen: Timestamp::UNIX_EPOCH,
             confirmed: None,
             found_by: Finder::Check,
-            accepted: is_accepted.then(|| Ended {
+            accepted: is_accepted.then(|| DatedReason {
                 at: Timestamp::UNIX_EPOCH,
                 why: "so".to_owned(),
             }),
@@ -106,7 +106,7 @@ fn only_provably_absent_copy_is_given_up() {
     let lived_with = [missing("one", true), missing("two", true)];
     assert_eq!(said(&record, &now, &lived_with), ["one gone", "two gone"]);
 
-    let retired = Retired {
+    let retired = Retirement {
         at: Timestamp::UNIX_EPOCH,
         by: "operator/otto".to_owned(),
         why: "r1".to_owned(),

@@ -3,7 +3,7 @@
 
 use archive_client::preservation::{
     AnomalySelection, AtticEntry, AtticSelection, AuditLine, AuditSelection, Bootstrap, CheckOrder,
-    NotifyOutcome, Repair, RepairOrder, Replaced, Replacement, Request, ScrubSelection, Scrubs,
+    NotifyOutcome, Repair, RepairOrder, ReplacedCopy, Replacement, Request, ScrubSelection, Scrubs,
     VolumeOrder,
 };
 use archive_client::{Answer, ClientError, Keeper, Preservation, Steps};
@@ -65,7 +65,7 @@ impl Preservation for Seeded {
         &'a self,
         replacement: &'a Replacement,
         watch: &'a (dyn Fn(u64) + Send + Sync),
-    ) -> Answer<'a, Replaced> {
+    ) -> Answer<'a, ReplacedCopy> {
         self.0.replace(replacement, watch)
     }
 

@@ -9,7 +9,7 @@ mod records;
 
 use std::path::{Path, PathBuf};
 
-use archive_client::{Access, FileRange, Hole, Losses, LostRecord, Salvaged, Span};
+use archive_client::{Access, FileRange, Hole, Losses, LostRecord, SalvagedPart, Span};
 use archive_model::{FileName, Root};
 use serde::Serialize;
 use tools_terminal::context::Context;
@@ -176,11 +176,11 @@ pub(super) async fn run(
     while let Some(part) = salvage.next().await? {
         let before = at;
         match part {
-            Salvaged::Bytes(bytes) => {
+            SalvagedPart::Bytes(bytes) => {
                 destination.write(&bytes)?;
                 at += bytes.len() as u64;
             }
-            Salvaged::Hole(hole) => {
+            SalvagedPart::Hole(hole) => {
                 progress.suspend(|| map.add(&hole))?;
                 zeros(&mut destination, hole.end - hole.start)?;
                 at += hole.end - hole.start;

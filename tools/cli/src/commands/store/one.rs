@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use archive_client::{Announced, Deposit, Depositor, Ingest, StoreEvent, Stored};
+use archive_client::{AnnouncedDigests, Deposit, Depositor, Ingest, StoreEvent, StoredFile};
 use archive_model::{FileName, ReplicaId, Root};
 use serde::Serialize;
 use tools_terminal::checksums::{self, Checksums};
@@ -26,7 +26,7 @@ pub(super) struct One {
 
 /// A file that is in every required replica.
 #[derive(Debug, Serialize)]
-pub(super) struct StoredFile {
+pub(super) struct StoredDocument {
     pub(super) name: FileName,
     pub(super) size: u64,
     pub(super) root: Root,
@@ -60,7 +60,7 @@ impl One {
         &self,
         path: &Path,
         file: &SourceFile,
-    ) -> Result<StoredFile, Failure> {
+    ) -> Result<StoredDocument, Failure> {
         let name = &file.name;
         let unreadable = |error| Failure::unreadable(path, &error);
         let source = Arc::new(File::open(path).map_err(unreadable)?);
@@ -98,7 +98,7 @@ impl One {
             ));
         }
         let receipt = self.keep_receipt(name, &stored)?;
-        Ok(StoredFile {
+        Ok(StoredDocument {
             name: name.clone(),
             size,
             root: stored.admission.root,
@@ -120,9 +120,9 @@ impl One {
         path: &Path,
         name: &FileName,
         source: &Arc<File>,
-    ) -> Result<Announced, Failure> {
+    ) -> Result<AnnouncedDigests, Failure> {
         if self.no_digest {
-            return Ok(Announced::default());
+            return Ok(AnnouncedDigests::default());
         }
         let listed = match &self.checksums {
             None => None,
@@ -149,7 +149,11 @@ impl One {
         }
     }
 
-    fn keep_receipt(&self, name: &FileName, stored: &Stored) -> Result<Option<PathBuf>, Failure> {
+    fn keep_receipt(
+        &self,
+        name: &FileName,
+        stored: &StoredFile,
+    ) -> Result<Option<PathBuf>, Failure> {
         let Some(directory) = &self.receipts else {
             return Ok(None);
         };

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use archive_durable::DiskError;
 use archive_ledger::admin::stamp::{self, LogEnd};
-use archive_ledger::audit_log::{Hash, LogError, Verified, Walk, verify_all};
+use archive_ledger::audit_log::{Hash, LogError, LogSummary, Walk, verify_all};
 use clap::Args;
 use serde::Serialize;
 use tools_terminal::context::Context;
@@ -127,7 +127,7 @@ impl VerifyAudit {
             .and_then(|known| Hash::parse(&known.end.head));
         let sought: Vec<Hash> = self.head.into_iter().chain(head).collect();
         let verified = verify_all(walk, &sought).map_err(broken)?;
-        let Verified {
+        let LogSummary {
             lines,
             numbers,
             head,

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use archive_client::{Announced, Deposit, FakeArchive, Ingest};
+use archive_client::{AnnouncedDigests, Deposit, FakeArchive, Ingest};
 use archive_daemon::{Chance, Clock, Daemon};
 use archive_formats::cdx::{Capture, extract};
 use archive_formats::digest::{Algorithm, digest};
@@ -191,7 +191,7 @@ impl TestArchive {
             name: FileName::new(name).unwrap(),
             size: bytes.len() as u64,
             source: Arc::new(bytes),
-            announced: Announced::default(),
+            announced: AnnouncedDigests::default(),
             no_digest: true,
         };
         self.archive.store(&deposit, &|_| {}).await.unwrap();

@@ -6,7 +6,7 @@ use std::ops::Range;
 use std::path::Path;
 
 use archive_client::losses::{Whereabouts, records_in};
-use archive_client::{Hole, Losses, Salvaged};
+use archive_client::{Hole, Losses, SalvagedPart};
 use archive_model::FileName;
 use tokio::task::spawn_blocking;
 use tools_terminal::exit::Failure;
@@ -26,7 +26,7 @@ struct Parts {
 }
 
 impl Iterator for Parts {
-    type Item = io::Result<Salvaged>;
+    type Item = io::Result<SalvagedPart>;
 
     fn next(&mut self) -> Option<Self::Item> {
         if let Some(hole) = self.next.take_if(|hole| hole.start <= self.at) {
@@ -34,7 +34,7 @@ impl Iterator for Parts {
             self.next = self.holes.next();
             return Some(
                 self.skip(hole.end - hole.start)
-                    .map(|()| Salvaged::Hole(hole)),
+                    .map(|()| SalvagedPart::Hole(hole)),
             );
         }
         let until = self.next.as_ref().map_or(self.end, |hole| hole.start);
@@ -46,7 +46,7 @@ impl Iterator for Parts {
         let read = self.file.by_ref().take(count).read_to_end(&mut bytes);
         self.at += count;
         Some(match read {
-            Ok(read) if read as u64 == count => Ok(Salvaged::Bytes(bytes.into())),
+            Ok(read) if read as u64 == count => Ok(SalvagedPart::Bytes(bytes.into())),
             Ok(_) => Err(io::ErrorKind::UnexpectedEof.into()),
             Err(error) => Err(error),
         })
