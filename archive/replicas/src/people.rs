@@ -77,7 +77,8 @@ impl Replicas {
                 Ok(answer) => return Ok(answer.into_inner()),
                 Err(error) => {
                     let error = self.failed(replica, node, error);
-                    if error.kind != Kind::Unavailable {
+                    // Another node that is there now is refused.
+                    if !matches!(error.kind, Kind::Unavailable | Kind::Refused) {
                         return Err(error);
                     }
                     unreachable = Some((endpoint, error));

@@ -181,13 +181,14 @@ mod tests {
         let (scripted, hand) = scripted().await;
         let (replica, node) = (id("one"), "one-1".parse().unwrap());
         let other = scripted.replicas.state(&id("two")).await.unwrap();
-        for before in [other[0].endpoint.clone(), "127.0.0.1:1".to_owned()] {
+        let (stranger, nobody) = (other[0].endpoint.clone(), "127.0.0.1:1".to_owned());
+        for (before, kind) in [(stranger, Kind::Refused), (nobody, Kind::Unavailable)] {
             hand.advance(Duration::from_secs(3));
             let begin = scripted.script().states;
             scripted.script().endpoints.insert("one".to_owned(), before);
             let order = scripted.replicas.set_mode(&replica, &node, Mode::ReadOnly);
             let refused = order.await.unwrap_err();
-            assert_eq!(refused.kind, Kind::Unavailable, "{refused}");
+            assert_eq!(refused.kind, kind, "{refused}");
             drop(scripted.replicas.state(&replica).await.unwrap());
             scripted.script().endpoints.clear();
             put_aside(&scripted).await.unwrap();
