@@ -6,7 +6,7 @@ use std::process::Command;
 
 use crate::archive::{Archive, content, files_below, wait};
 use crate::mounts::{has_own_mounts, run};
-use crate::steps::Filed;
+use crate::steps::FiledAnomaly;
 
 const SIZE: usize = 100_000;
 
@@ -92,7 +92,7 @@ fn nothing_is_concluded(archive: &Archive, what: &str) {
 }
 
 /// Returns the filed anomalies that say more than that nobody could look.
-fn concluded(archive: &Archive) -> Vec<Filed> {
+fn concluded(archive: &Archive) -> Vec<FiledAnomaly> {
     let filed = archive.filed().into_iter();
     filed.filter(|(_, _, kind)| kind != "unverified").collect()
 }

@@ -4,12 +4,12 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use crate::archive::{Archive, content};
-use crate::steps::{BY_HAND, Filed, filed};
+use crate::steps::{BY_HAND, FiledAnomaly, filed};
 
 const SIZE: usize = 100_000;
 
 /// Returns the anomalies of replica two: these names, and what is wrong with each.
-fn wrong(expected: &[(&str, &str)]) -> BTreeSet<Filed> {
+fn wrong(expected: &[(&str, &str)]) -> BTreeSet<FiledAnomaly> {
     let expected = expected.iter();
     expected
         .map(|(name, kind)| filed(name, "two", kind))

@@ -7,7 +7,7 @@ use testing::Random;
 
 use crate::archive::Archive;
 use crate::kills::{PARTS, chosen};
-use crate::steps::{BY_HAND, Filed, filed};
+use crate::steps::{BY_HAND, FiledAnomaly, filed};
 
 const FILES: usize = 12;
 const SIZE: usize = 600_000;
@@ -17,7 +17,7 @@ fn name(number: usize) -> String {
 }
 
 /// Damages one copy of every file: flipped in one, flipped in the other, gone there. What is to be told.
-fn damage(archive: &Archive, dice: &mut Random) -> BTreeSet<Filed> {
+fn damage(archive: &Archive, dice: &mut Random) -> BTreeSet<FiledAnomaly> {
     let damaged = (0..FILES).map(|number| {
         let name = name(number);
         let replica = if number % 3 == 0 { "one" } else { "two" };
@@ -71,7 +71,8 @@ fn killed_repair_is_done_or_reported() {
         archive.no_file_is_short(|_| SIZE);
         archive.wait_for_answers();
         let left = || -> BTreeSet<_> {
-            let is_left = |(name, replica, _): &&Filed| !archive.is_whole(replica, name, SIZE);
+            let is_left =
+                |(name, replica, _): &&FiledAnomaly| !archive.is_whole(replica, name, SIZE);
             damaged.iter().filter(is_left).cloned().collect()
         };
         let count = left().len();

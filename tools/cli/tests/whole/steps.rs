@@ -13,9 +13,9 @@ use crate::archive::{Archive, Ran, executable, files_below, wait};
 pub const BY_HAND: [&str; 2] = ["repair.automatic=off", "scrub.enabled=false"];
 
 /// A file, a replica, and in a word what is wrong there.
-pub type Filed = (String, String, String);
+pub type FiledAnomaly = (String, String, String);
 
-pub fn filed(name: &str, replica: &str, kind: &str) -> Filed {
+pub fn filed(name: &str, replica: &str, kind: &str) -> FiledAnomaly {
     (name.to_owned(), replica.to_owned(), kind.to_owned())
 }
 
@@ -63,7 +63,7 @@ impl Archive {
 
     /// Returns every anomaly that is open. What nobody could look at is among them, as `unverified`.
     #[track_caller]
-    pub fn filed(&self) -> BTreeSet<Filed> {
+    pub fn filed(&self) -> BTreeSet<FiledAnomaly> {
         let ran = self.run(&["--json", "anomalies"]);
         assert!(matches!(ran.code, 0 | 1), "{ran:#?}");
         let document = ran.json();
@@ -85,14 +85,19 @@ impl Archive {
 
     /// Checks until these and no others are wrong, and everybody was heard.
     #[track_caller]
-    pub fn check_until(&self, kind: &str, what: &str, wrong: &BTreeSet<Filed>) {
+    pub fn check_until(&self, kind: &str, what: &str, wrong: &BTreeSet<FiledAnomaly>) {
         self.check_until_as(kind, what, || wrong.clone());
     }
 
     /// Checks until what is wrong is what `wrong` says, which is asked anew before each check, as it may be mended
     /// meanwhile.
     #[track_caller]
-    pub fn check_until_as(&self, kind: &str, what: &str, wrong: impl Fn() -> BTreeSet<Filed>) {
+    pub fn check_until_as(
+        &self,
+        kind: &str,
+        what: &str,
+        wrong: impl Fn() -> BTreeSet<FiledAnomaly>,
+    ) {
         wait(what, || {
             let wrong = wrong();
             let ran = self.run(&["check", kind]);
