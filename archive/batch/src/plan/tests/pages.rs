@@ -315,7 +315,9 @@ fn pages_made_to_be_slow_still_end() {
         for job in ["extract-links", "extract-text"] {
             let (result, failures) = run(job, &[], &[("a", &bytes)]);
             assert_eq!(failures, [], "{job} {piece:?}");
-            assert!(result.len() <= body.len(), "{job} {piece:?}");
+            // Around the text of a page stand the names of its file, its address and its record.
+            let most = body.len() + 500;
+            assert!(result.len() <= most, "{job} {piece:?}: {}", result.len());
         }
     }
 }
