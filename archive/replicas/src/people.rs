@@ -5,6 +5,7 @@
 //! # Errors
 //! All functions fail with a [`CallError`] if the node or its monitor cannot be reached or refuses the act.
 
+use std::error::Error;
 use std::sync::{MutexGuard, PoisonError};
 
 use archive_ledger::standing::Now;
@@ -12,12 +13,13 @@ use archive_model::{
     Approval, AtticItem, AtticPlace, DiskOrder, FileCopy, FileName, Gap, Mode, NodeId, NodeState,
     ReplicaId, Root, VolumeId, VolumeKey, VolumeState,
 };
-use archive_rpc::{CallError, InvalidMessage, Kind};
+use archive_rpc::{CallError, ConnectError, InvalidMessage, Kind};
 use proto_archive::wire::node_client::NodeClient;
 use proto_archive::{convert as fields, wire};
 use tonic::transport::Channel;
 use tonic::{Response, Status, Streaming};
 
+use super::view::NodeView;
 use super::{Page, Replicas, gaps_within, is_given_up};
 
 /// The attics of a node, page by page.
@@ -41,6 +43,19 @@ pub struct Cause {
     pub approval: Option<Approval>,
 }
 
+/// An order that changes the state of a replica's nodes: answers from before its end are not fresh, even if the caller goes
+/// away before the node has answered.
+struct ViewChange<'a> {
+    view: &'a NodeView,
+    replica: &'a ReplicaId,
+}
+
+impl Drop for ViewChange<'_> {
+    fn drop(&mut self) {
+        self.view.changed(self.replica);
+    }
+}
+
 /// Marks the parts of a node that are out of service.
 pub(super) fn mark_retired(now: &Now, replica: &ReplicaId, node: &mut NodeState) {
     if now.is_retired_node(replica, &node.node) {
@@ -56,8 +71,9 @@ impl Replicas {
     /// Calls a node that is alive. Calls that change something are made this way; reads use [`Replicas::node_client`],
     /// which may be of a node that is gone.
     ///
-    /// The address is the one in the last answer of the monitor while that is fresh. If the node cannot be reached
-    /// there, it may have moved: the monitor is asked, and the call is made once more if it reports another address.
+    /// The address is the one in the last answer of the monitor while that is fresh. If there is no connection to the node
+    /// there, it may have moved: the monitor is asked, and the call is made once more if it reports another address. A call
+    /// whose connection broke under way is not repeated: the node may have done what was asked.
     pub(crate) async fn call_live<M: Clone, T, C>(
         &self,
         replica: &ReplicaId,
@@ -75,14 +91,10 @@ impl Replicas {
             let client = self.dialer.node(replica, node, &endpoint)?;
             match call(client, request.clone()).await {
                 Ok(answer) => return Ok(answer.into_inner()),
-                Err(error) => {
-                    let error = self.failed(replica, node, error);
-                    // Another node that is there now is refused.
-                    if !matches!(error.kind, Kind::Unavailable | Kind::Refused) {
-                        return Err(error);
-                    }
-                    unreachable = Some((endpoint, error));
+                Err(status) if ConnectError::within(&status).is_some() => {
+                    unreachable = Some((endpoint, self.failed(replica, node, status)));
                 }
+                Err(status) => return Err(self.call_error(replica, node, status)),
             }
         }
         let nodes = self.ask(replica).await?;
@@ -97,8 +109,18 @@ impl Replicas {
         }
         let client = self.dialer.node(replica, node, &endpoint)?;
         let answer = call(client, request).await;
-        let answer = answer.map_err(|error| self.failed(replica, node, error))?;
+        let answer = answer.map_err(|status| self.call_error(replica, node, status))?;
         Ok(answer.into_inner())
+    }
+
+    /// Returns the error of a call to a node. What the node says itself is no reason to connect anew; a connection that
+    /// broke is.
+    fn call_error(&self, replica: &ReplicaId, node: &NodeId, status: Status) -> CallError {
+        if status.source().is_some() {
+            self.failed(replica, node, status)
+        } else {
+            status.into()
+        }
     }
 
     /// Returns the address of a node, if it is alive according to an answer of its monitor.
@@ -126,9 +148,11 @@ impl Replicas {
     where
         C: Future<Output = Result<Response<T>, Status>>,
     {
-        let answer = self.call_live(replica, node, order, call).await;
-        self.view.changed(replica);
-        answer
+        let _change = ViewChange {
+            view: &self.view,
+            replica,
+        };
+        self.call_live(replica, node, order, call).await
     }
 
     /// Moves the copy on a volume into the attic there.

@@ -1,8 +1,9 @@
 //! The last answers of the monitors about their nodes, and how long one stands for a question.
 //!
 //! Owns the age. An answer is used in place of a question for at most [`FRESH`], and only while nothing has happened
-//! since that question which may change it: an order to a node, a call that failed, a new member of the replica, or a
-//! decision of people about what is in service. So a caller that has given an order sees its effect at once.
+//! since that question which may change it: an order about a disk or the mode of a node, a connection that failed, a new
+//! member of the replica, or a decision of people about what is in service. So a caller that has given such an order sees
+//! its effect at once. Not promised: the room on a disk after a copy was moved or destroyed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -207,7 +207,7 @@ impl Pass {
     }
 }
 
-/// Returns whether the monitor answers, and so knows what is out of service: before, every copy would be unknown.
+/// Returns whether the monitor has answered of late, and so knows what is out of service: before, every copy would be unknown.
 async fn can_be_asked(people: &People, task: &Task) -> bool {
     let replica = match task {
         Task::Fill(replica) | Task::Node(NodeKey { replica, .. }) => replica,

@@ -144,16 +144,7 @@ impl Preserver {
             match self.send_groups(reading, &mending).await {
                 Ok(None) => {}
                 Ok(Some(hole)) => return Ok(hole),
-                // The node ended the call: its answer says why.
-                Err(broken) => {
-                    let said = self
-                        .archive
-                        .calls
-                        .clock
-                        .timeout(self.archive.calls.stall, mending.next())
-                        .await;
-                    return Err(said.ok().and_then(Result::err).unwrap_or(broken));
-                }
+                Err(broken) => return Err(self.reason(&mut mending, broken).await),
             }
             let what = format!(
                 "to be repaired on volume {} of node {}: {}",
@@ -164,7 +155,9 @@ impl Preserver {
             // Recorded before it is done: no act may be missing from the trail. Until the end of the groups the node changes
             // nothing.
             self.note_repair(&order.name, repair_order, what).await?;
-            self.archive.calls.taken(mending.close()).await?;
+            if let Err(broken) = self.archive.calls.taken(mending.close()).await {
+                return Err(self.reason(&mut mending, broken).await);
+            }
             let limit = limits::writing(case.wanted.size);
             loop {
                 match self.archive.calls.within(limit, mending.next()).await? {
@@ -184,6 +177,13 @@ impl Preserver {
         }
         // The call has ended, and its answer has come.
         exchange.await
+    }
+
+    /// Returns why a node ended a repair before it had everything: its answer, or else `broken`, if no answer comes.
+    async fn reason(&self, mending: &mut Mending, broken: CallError) -> CallError {
+        let calls = &self.archive.calls;
+        let said = calls.clock.timeout(calls.stall, mending.next()).await;
+        said.ok().and_then(Result::err).unwrap_or(broken)
     }
 
     /// Sends every group to the node. A group that no donor gives ends the repair before anything was changed.
