@@ -182,14 +182,14 @@ pub struct Selection {
 /// A listing: entries sorted by name, and last how complete they are.
 ///
 /// ```
-/// use archive_client::{Access, ClientError, Listed, Selection};
+/// use archive_client::{Access, ClientError, ListItem, Selection};
 ///
 /// /// Counts the files of the archive; fails if the listing was cut.
 /// async fn count(archive: &dyn Access) -> Result<u64, ClientError> {
 ///     let mut listing = archive.list(&Selection::default()).await?;
 ///     let mut count = 0;
 ///     while let Some(listed) = listing.next().await? {
-///         count += u64::from(matches!(listed, Listed::Entry(_)));
+///         count += u64::from(matches!(listed, ListItem::Entry(_)));
 ///     }
 ///     Ok(count)
 /// }

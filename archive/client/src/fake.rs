@@ -46,7 +46,7 @@ const BEGIN: Timestamp = Timestamp::constant(1_767_225_600, 0);
 /// ```
 /// use std::sync::Arc;
 ///
-/// use archive_client::{Access, Announced, Deposit, FakeArchive, FileRange, Ingest};
+/// use archive_client::{Access, AnnouncedDigests, Deposit, FakeArchive, FileRange, Ingest};
 /// use archive_model::FileName;
 ///
 /// # #[tokio::main(flavor = "current_thread")]
@@ -57,7 +57,7 @@ const BEGIN: Timestamp = Timestamp::constant(1_767_225_600, 0);
 ///     name: name.clone(),
 ///     size: 5,
 ///     source: Arc::new(b"hello".to_vec()),
-///     announced: Announced::default(),
+///     announced: AnnouncedDigests::default(),
 ///     no_digest: true,
 /// };
 /// archive.store(&deposit, &|_event| {}).await?;

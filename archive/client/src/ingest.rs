@@ -42,7 +42,7 @@ pub trait Ingest: Send + Sync {
 /// ```
 /// use std::sync::Arc;
 ///
-/// use archive_client::{Announced, ClientError, Deposit, Ingest};
+/// use archive_client::{AnnouncedDigests, ClientError, Deposit, Ingest};
 /// use archive_model::{FileName, Root};
 ///
 /// /// Stores bytes under a name; returns the receipt, after which the source may go.
@@ -50,9 +50,9 @@ pub trait Ingest: Send + Sync {
 ///     let deposit = Deposit {
 ///         name,
 ///         size: bytes.len() as u64,
-///         announced: Announced {
+///         announced: AnnouncedDigests {
 ///             blake3: Some(Root::from_bytes(*blake3::hash(&bytes).as_bytes())),
-///             ..Announced::default()
+///             ..AnnouncedDigests::default()
 ///         },
 ///         source: Arc::new(bytes),
 ///         no_digest: false,

@@ -26,6 +26,11 @@ impl Replicas {
         Ok(self.marked(replica, self.heard(replica).await?.to_vec()))
     }
 
+    /// Asks the monitor of a replica for its nodes now, for a person who looks at the archive.
+    pub async fn state_now(&self, replica: &ReplicaId) -> Result<Vec<NodeState>, CallError> {
+        Ok(self.marked(replica, self.ask(replica).await?.to_vec()))
+    }
+
     /// Returns the nodes of a replica in their own words, without the marks of [`Replicas::marked`].
     pub async fn heard(&self, replica: &ReplicaId) -> Result<Arc<[NodeState]>, CallError> {
         if let Some(nodes) = self.fresh(replica) {

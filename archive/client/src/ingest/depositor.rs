@@ -31,16 +31,16 @@ const AHEAD: usize = 4;
 /// use std::fs::File;
 /// use std::sync::Arc;
 ///
-/// use archive_client::{Announced, ClientError, Deposit, Depositor, Ingest, Stored};
+/// use archive_client::{AnnouncedDigests, ClientError, Deposit, Depositor, Ingest, StoredFile};
 /// use archive_model::FileName;
 ///
 /// /// Stores a file of which no digest is known.
-/// async fn store(archive: &Depositor, name: FileName, file: File, size: u64) -> Result<Stored, ClientError> {
+/// async fn store(archive: &Depositor, name: FileName, file: File, size: u64) -> Result<StoredFile, ClientError> {
 ///     let deposit = Deposit {
 ///         name,
 ///         size,
 ///         source: Arc::new(file),
-///         announced: Announced::default(),
+///         announced: AnnouncedDigests::default(),
 ///         no_digest: true,
 ///     };
 ///     archive.store(&deposit, &|event| println!("{event:?}")).await

@@ -41,7 +41,7 @@ impl Door {
         standing: &Now,
     ) -> wire::status_response::ReplicaState {
         let retired = standing.is_retired(&spec.id);
-        let (nodes, problem) = match self.archive.calls.replicas.state(&spec.id).await {
+        let (nodes, problem) = match self.archive.calls.replicas.state_now(&spec.id).await {
             Err(_) if retired => (Vec::new(), String::new()),
             Ok(nodes) => (nodes, String::new()),
             Err(error) => (Vec::new(), error.reason),
