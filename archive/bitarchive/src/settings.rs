@@ -6,10 +6,11 @@ use std::path::PathBuf;
 use archive_daemon::{ByteSize, DaemonSettings, Period};
 use archive_model::{NodeId, ReplicaId};
 use archive_rpc::RpcSettings;
+use documented::DocumentedFields;
 use serde::{Deserialize, Serialize};
 
 /// Everything in a node's settings file.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, DocumentedFields)]
 #[serde(deny_unknown_fields)]
 pub struct Settings {
     /// Logs, metrics, stop.
@@ -31,7 +32,7 @@ pub struct Settings {
 }
 
 /// The section `[batch_node]`: `[batch]` belongs to the repository, and `holdfast up` sets both.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, DocumentedFields)]
 #[serde(deny_unknown_fields, default)]
 pub struct NodeBatchSettings {
     /// The number of files that each batch job computes at once, if `memory` allows. The default is the number of cores.
@@ -61,7 +62,7 @@ impl Default for NodeBatchSettings {
 }
 
 /// The section `[scrub]`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, DocumentedFields)]
 #[serde(deny_unknown_fields, default)]
 pub struct ScrubSettings {
     /// Whether the node scrubs at all.
@@ -87,7 +88,7 @@ impl Default for ScrubSettings {
 }
 
 /// The section `[attic]`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, DocumentedFields)]
 #[serde(deny_unknown_fields)]
 pub struct AtticSettings {
     /// The least time that items of the attic are kept, for all callers.
@@ -135,7 +136,7 @@ const fn evidence() -> Period {
 }
 
 /// The section `[bitarchive]`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, DocumentedFields)]
 #[serde(deny_unknown_fields)]
 pub struct NodeSettings {
     /// The id of the node; it never changes.

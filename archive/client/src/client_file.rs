@@ -41,6 +41,7 @@ use archive_rpc::{
     ConnectError, CredentialFiles, Credentials, CredentialsError, ExpectedIdentity, Grant, Limits,
     Role, connect_lazy,
 };
+use documented::DocumentedFields;
 use serde::{Deserialize, Serialize};
 use tonic::transport::Channel;
 
@@ -51,7 +52,7 @@ pub use who::Who;
 use crate::limits::ClientLimits;
 
 /// The content of the client file.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, DocumentedFields)]
 #[serde(deny_unknown_fields)]
 pub struct ClientFile {
     /// The certificate authorities of the environment, PEM.
@@ -72,11 +73,12 @@ pub struct ClientFile {
     pub limits: ClientLimits,
     /// The identities beside the default one.
     #[serde(default, rename = "identity", skip_serializing_if = "Vec::is_empty")]
+    #[documented_fields(rename = "identity")]
     pub identities: Vec<ClientIdentity>,
 }
 
 /// An identity beside the default one, used where a caller asks for it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, DocumentedFields)]
 #[serde(deny_unknown_fields)]
 pub struct ClientIdentity {
     /// The role of the identity.

@@ -3,10 +3,11 @@
 use std::time::Duration;
 
 use archive_model::limits::{NODE_PATIENCE, READING_RATE};
+use documented::DocumentedFields;
 use serde::{Deserialize, Serialize};
 
 /// The section `[limits]` of the client file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, DocumentedFields)]
 #[serde(deny_unknown_fields, default)]
 pub struct ClientLimits {
     /// The longest wait for an answer, or for the next message of one. In seconds.

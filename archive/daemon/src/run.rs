@@ -10,6 +10,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::time::Duration;
 
+use documented::DocumentedFields;
 use serde::{Deserialize, Serialize};
 use tokio::net::TcpListener;
 
@@ -25,7 +26,7 @@ use crate::worker::Workers;
 const LAST_CALL: Duration = Duration::from_secs(1);
 
 /// The section `[daemon]`, the same in every part's settings.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, DocumentedFields)]
 #[serde(deny_unknown_fields, default)]
 pub struct DaemonSettings {
     /// The level of logging: `info`, or levels by module: `info,archive_rpc=debug`.

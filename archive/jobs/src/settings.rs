@@ -1,10 +1,11 @@
 //! The settings of batch jobs.
 
 use archive_model::{ByteSize, Period};
+use documented::DocumentedFields;
 use serde::{Deserialize, Serialize};
 
 /// The section `[batch]`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, DocumentedFields)]
 #[serde(deny_unknown_fields, default)]
 pub struct BatchSettings {
     /// The most jobs that run at once over one replica; at least 1.

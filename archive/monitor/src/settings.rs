@@ -4,10 +4,11 @@ use archive_daemon::settings::ZeroSetting;
 use archive_daemon::{DaemonSettings, Period};
 use archive_model::ReplicaId;
 use archive_rpc::RpcSettings;
+use documented::DocumentedFields;
 use serde::{Deserialize, Serialize};
 
 /// Everything in a monitor's settings file.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, DocumentedFields)]
 #[serde(deny_unknown_fields)]
 pub struct Settings {
     /// Logs, metrics, stop.
@@ -34,7 +35,7 @@ pub struct UnreadSection {
 }
 
 /// The section `[monitor]`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, DocumentedFields)]
 #[serde(deny_unknown_fields)]
 pub struct MonitorSettings {
     /// The replica of this monitor.

@@ -1,10 +1,11 @@
 //! The settings of one replica.
 
 use archive_model::{ReplicaId, ReplicaKind};
+use documented::DocumentedFields;
 use serde::{Deserialize, Serialize};
 
 /// A section `[[replica]]` of the settings.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, DocumentedFields)]
 #[serde(deny_unknown_fields)]
 pub struct ReplicaSettings {
     /// The id of the replica.

@@ -10,6 +10,7 @@ use archive_decisions::store::ReplicaSpec;
 use archive_ledger::restore::RestoreTarget;
 use archive_model::{ReplicaId, ReplicaKind};
 use archive_rpc::RpcSettings;
+use documented::DocumentedFields;
 use jiff::SignedDuration;
 use serde::{Deserialize, Serialize};
 
@@ -17,7 +18,7 @@ pub use archive_jobs::BatchSettings;
 pub use archive_replicas::ReplicaSettings;
 
 /// Everything in the repository's settings file.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, DocumentedFields)]
 #[serde(deny_unknown_fields)]
 pub struct Settings {
     /// Logs, metrics, stop.
@@ -44,11 +45,12 @@ pub struct Settings {
     pub batch: BatchSettings,
     /// The replicas of the archive.
     #[serde(rename = "replica")]
+    #[documented_fields(rename = "replica")]
     pub replicas: Vec<ReplicaSettings>,
 }
 
 /// The section `[repository]`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, DocumentedFields)]
 #[serde(deny_unknown_fields)]
 pub struct RepositorySettings {
     /// The name of the archive, which is part of every admission.
@@ -86,7 +88,7 @@ impl RepositorySettings {
 }
 
 /// The section `[repair]`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, DocumentedFields)]
 #[serde(deny_unknown_fields, default)]
 pub struct RepairSettings {
     /// The anomalies that are repaired automatically: `off`, `missing` or `all`. Only those that a scrub or a scheduled check
@@ -130,7 +132,7 @@ impl RepairSettings {
 }
 
 /// The section `[checks]`. A period of 0 turns a check off.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, DocumentedFields)]
 #[serde(deny_unknown_fields, default)]
 pub struct CheckSettings {
     /// The time between two comparisons of a replica's listing with the admin data.
@@ -150,7 +152,7 @@ impl Default for CheckSettings {
 }
 
 /// The section `[drain]`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, DocumentedFields)]
 #[serde(deny_unknown_fields, default)]
 pub struct DrainSettings {
     /// The most bytes that all drains together move within a second, at least 4 MiB.

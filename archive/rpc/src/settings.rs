@@ -4,13 +4,14 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
+use documented::DocumentedFields;
 use serde::{Deserialize, Serialize};
 
 use crate::limits::{CALLS_PER_CALLER, Limits};
 use crate::tls::{CredentialFiles, Credentials, CredentialsError};
 
 /// The address at which a part listens, and its certificate.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, DocumentedFields)]
 #[serde(deny_unknown_fields)]
 pub struct RpcSettings {
     /// The address to listen at, `host:port`; port 0 takes any free one.

@@ -8,12 +8,13 @@ use archive_daemon::settings::ZeroSetting;
 use archive_daemon::{ByteSize, DaemonSettings, Period};
 use archive_model::NameList;
 use archive_rpc::RpcSettings;
+use documented::DocumentedFields;
 use serde::{Deserialize, Serialize};
 
 use crate::queue::QueueLimits;
 
 /// Everything in the settings file of an index.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, DocumentedFields)]
 #[serde(deny_unknown_fields)]
 pub struct Settings {
     /// Logs, metrics, stop.
@@ -26,7 +27,7 @@ pub struct Settings {
 }
 
 /// The section `[index]`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, DocumentedFields)]
 #[serde(deny_unknown_fields)]
 pub struct IndexSettings {
     /// The directory of the database. All of it but imported sets comes back from the archive by itself.

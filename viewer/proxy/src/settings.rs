@@ -6,10 +6,11 @@ use std::path::PathBuf;
 
 use archive_daemon::settings::ZeroSetting;
 use archive_daemon::{ByteSize, Period};
+use documented::DocumentedFields;
 use serde::{Deserialize, Serialize};
 
 /// The section `[proxy]`: where browsers and tools see the archive where they ask for the web.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, DocumentedFields)]
 #[serde(deny_unknown_fields)]
 pub struct ProxySettings {
     /// The address that the proxy listens on. Port 0 takes a free one, which is logged.

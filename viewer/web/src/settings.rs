@@ -12,6 +12,7 @@ use std::path::PathBuf;
 use archive_daemon::settings::ZeroSetting;
 use archive_daemon::{ByteSize, DaemonSettings, Period};
 use archive_rpc::RpcSettings;
+use documented::DocumentedFields;
 use serde::{Deserialize, Serialize};
 use viewer_proxy::{InvalidProxySettings, ProxySettings};
 use viewer_replay::access::{Group, InvalidGroup, InvalidNetwork, Network, VisitorSettings};
@@ -26,7 +27,7 @@ pub(crate) use web::host_name;
 pub const DEFAULT_COLLECTION: &str = "all";
 
 /// Everything in the settings file of a viewer.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, DocumentedFields)]
 #[serde(deny_unknown_fields)]
 pub struct Settings {
     /// Logs, metrics, stop.
@@ -50,11 +51,12 @@ pub struct Settings {
     pub access: Option<AccessSettings>,
     /// The collections; without any there is one of the whole archive, `all`.
     #[serde(default, rename = "collection")]
+    #[documented_fields(rename = "collection")]
     pub collections: Vec<CollectionSettings>,
 }
 
 /// The section `[viewer]`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, DocumentedFields)]
 #[serde(deny_unknown_fields)]
 pub struct ViewerSettings {
     /// The address of the repository, `host:port`.
@@ -66,7 +68,7 @@ pub struct ViewerSettings {
 }
 
 /// The section `[replay]`: where archived bytes are handed out.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, DocumentedFields)]
 #[serde(deny_unknown_fields, default)]
 pub struct ReplaySettings {
     /// The address that replay listens on. Port 0 takes a free one, which is logged.
@@ -149,18 +151,19 @@ const fn nonzero(number: usize) -> NonZeroUsize {
 }
 
 /// The section `[access]`: who visitors are.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, DocumentedFields)]
 #[serde(deny_unknown_fields, default)]
 pub struct AccessSettings {
     /// The proxies whose `X-Pywb-ACL-User` and `X-Forwarded-For` are believed: addresses or networks.
     pub trusted_proxies: Vec<String>,
     /// Groups by network.
     #[serde(rename = "network", skip_serializing_if = "Vec::is_empty")]
+    #[documented_fields(rename = "network")]
     pub networks: Vec<NetworkSettings>,
 }
 
 /// An entry `[[access.network]]`: the visitors of a network are in a group.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, DocumentedFields)]
 #[serde(deny_unknown_fields)]
 pub struct NetworkSettings {
     /// The network, such as `10.1.0.0/16`, or one address.

@@ -5,12 +5,13 @@ use std::path::PathBuf;
 use archive_daemon::{ByteSize, DaemonSettings, Period};
 use archive_model::{NodeId, ReplicaId};
 use archive_rpc::RpcSettings;
+use documented::DocumentedFields;
 use serde::{Deserialize, Serialize};
 
 use crate::settings::{InvalidSettings, SET_IDLE, refuse_zero};
 
 /// Everything in the settings file of a checksum replica.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, DocumentedFields)]
 #[serde(deny_unknown_fields)]
 pub struct Settings {
     /// Logs, metrics, stop.
@@ -24,7 +25,7 @@ pub struct Settings {
 }
 
 /// The section `[checksum_replica]`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, DocumentedFields)]
 #[serde(deny_unknown_fields)]
 pub struct ChecksumReplicaSettings {
     /// The id of the replica as a node; it never changes.

@@ -1,10 +1,11 @@
 //! The section `[endpoints]` of a client file: the addresses of the parts. Not promised: that a part listens at its
 //! address.
 
+use documented::DocumentedFields;
 use serde::{Deserialize, Serialize};
 
 /// The addresses of the parts.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, DocumentedFields)]
 #[serde(deny_unknown_fields)]
 pub struct Endpoints {
     /// The address of the repository, `host:port`.

@@ -7,13 +7,14 @@ use std::fmt;
 use std::net::IpAddr;
 use std::path::PathBuf;
 
+use documented::DocumentedFields;
 use lettre::message::Mailbox;
 use serde::{Deserialize, Serialize};
 
 use crate::settings::Period;
 
 /// The section `[notify]`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, DocumentedFields)]
 #[serde(deny_unknown_fields, default)]
 pub struct NotifySettings {
     /// The command that is run for each message: its words, without a shell. It reads the message, a JSON document, on
@@ -32,7 +33,7 @@ pub struct NotifySettings {
 }
 
 /// The section `[notify.smtp]`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, DocumentedFields)]
 #[serde(deny_unknown_fields)]
 pub struct SmtpSettings {
     /// The name of the mail server, as in its certificate.

@@ -3,9 +3,9 @@
 //! Owns the layout: the comment of each section and key above it, and keys that are not set as a comment. Passwords are left
 //! out, unless the file is for the job alone.
 
+use documented::{Documented, DocumentedFields};
 use toml::{Table, Value};
 
-use super::section::{DocumentedSection, Keys};
 use super::sections::{
     DedupSettings, DnsSettings, ExtractionSettings, FileSettings, HttpSettings, LimitSettings,
     NetworkSettings, PolitenessSettings, QuarantineSettings, QueueSettings, RetrySettings,
@@ -13,10 +13,15 @@ use super::sections::{
 };
 use super::{CrawlOrder, Credential, Overlay};
 
-/// The name of a section, the lines of its comment, and its keys.
-type SectionText = (&'static str, &'static [&'static str], Keys);
+/// A section: its comment, and its keys in the order in which they are declared, each with its comment.
+struct Section {
+    name: &'static str,
+    about: &'static str,
+    keys: &'static [&'static str],
+    comments: &'static [&'static str],
+}
 
-const SECTIONS: [SectionText; 13] = [
+const SECTIONS: [Section; 13] = [
     section::<ScopeSettings>("scope"),
     section::<PolitenessSettings>("politeness"),
     section::<RobotsSettings>("robots"),
@@ -33,13 +38,18 @@ const SECTIONS: [SectionText; 13] = [
 ];
 
 /// Sections that may stand several times, or not at all.
-const LISTS: [SectionText; 2] = [
+const LISTS: [Section; 2] = [
     section::<Credential>("credential"),
     section::<Overlay>("overlay"),
 ];
 
-const fn section<T: DocumentedSection>(name: &'static str) -> SectionText {
-    (name, T::ABOUT, T::KEYS)
+const fn section<T: Documented + DocumentedFields>(name: &'static str) -> Section {
+    Section {
+        name,
+        about: T::DOCS,
+        keys: T::FIELD_NAMES,
+        comments: T::FIELD_DOCS,
+    }
 }
 
 /// An order with a value that TOML has no form for: a number above 2⁶³ − 1, a path that is not UTF-8.
@@ -83,38 +93,50 @@ impl CrawlOrder {
 
 fn document(order: &Table) -> String {
     let mut lines = vec!["# The order of a harvest job.".to_owned()];
-    for (name, about, keys) in SECTIONS {
-        let values = order.get(name).and_then(Value::as_table);
-        open(&mut lines, about, format!("[{name}]"));
-        describe(&mut lines, keys, values);
+    for section in SECTIONS {
+        let values = order.get(section.name).and_then(Value::as_table);
+        lines.extend(section.opened(&format!("[{}]", section.name)));
+        lines.extend(section.described(values));
     }
-    for (name, about, keys) in LISTS {
-        let entries = order.get(name).and_then(Value::as_array);
+    for section in LISTS {
+        let header = format!("[[{}]]", section.name);
+        let entries = order.get(section.name).and_then(Value::as_array);
         for entry in entries.into_iter().flatten() {
-            open(&mut lines, about, format!("[[{name}]]"));
-            describe(&mut lines, keys, entry.as_table());
+            lines.extend(section.opened(&header));
+            lines.extend(section.described(entry.as_table()));
         }
         if entries.is_none() {
-            open(&mut lines, about, format!("# [[{name}]]"));
-            describe(&mut lines, keys, None);
+            lines.extend(section.opened(&format!("# {header}")));
+            lines.extend(section.described(None));
         }
     }
     lines.join("\n") + "\n"
 }
 
-fn open(lines: &mut Vec<String>, about: &[&str], header: String) {
-    lines.push(String::new());
-    lines.extend(about.iter().map(|line| format!("#{line}")));
-    lines.push(header);
+impl Section {
+    /// Returns the lines that open the section: an empty one, its comment, its header.
+    fn opened(&self, header: &str) -> Vec<String> {
+        let mut lines = vec![String::new()];
+        lines.extend(as_comment(self.about));
+        lines.push(header.to_owned());
+        lines
+    }
+
+    /// Returns the lines of the keys, each below its comment.
+    fn described(&self, values: Option<&Table>) -> Vec<String> {
+        let mut lines = Vec::new();
+        for (key, comment) in self.keys.iter().zip(self.comments) {
+            lines.extend(as_comment(comment));
+            lines.push(match values.and_then(|values| values.get(*key)) {
+                Some(value) => format!("{key} = {value}"),
+                None if *key == "password" => "# password = (left out)".to_owned(),
+                None => format!("# {key} is not set"),
+            });
+        }
+        lines
+    }
 }
 
-fn describe(lines: &mut Vec<String>, keys: Keys, values: Option<&Table>) {
-    for (key, comment) in keys {
-        lines.extend(comment.iter().map(|line| format!("#{line}")));
-        lines.push(match values.and_then(|values| values.get(*key)) {
-            Some(value) => format!("{key} = {value}"),
-            None if *key == "password" => "# password = (left out)".to_owned(),
-            None => format!("# {key} is not set"),
-        });
-    }
+fn as_comment(text: &str) -> impl Iterator<Item = String> {
+    text.lines().map(|line| format!("# {line}"))
 }

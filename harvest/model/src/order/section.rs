@@ -1,17 +1,6 @@
 //! The sections of an order: each key with its type, its default and its meaning, said once.
 //!
-//! Owns the macros that make of such a list a type, its `Default`, and the comments of the documented file.
-
-/// The keys of a section with the lines of their comments, in the order of the file.
-pub(crate) type Keys = &'static [(&'static str, &'static [&'static str])];
-
-/// A section that is written with a comment at each of its keys.
-pub(crate) trait DocumentedSection {
-    /// The lines of the comment of the section.
-    const ABOUT: &'static [&'static str];
-    /// The keys of the section.
-    const KEYS: Keys;
-}
+//! Owns the macros that make of such a list a type and its `Default`.
 
 /// Declares a section of which every key has a default.
 macro_rules! section {
@@ -26,7 +15,15 @@ macro_rules! section {
         }
     ) => {
         $(#[doc = $about])*
-        #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+        #[derive(
+            Clone,
+            Debug,
+            PartialEq,
+            serde::Serialize,
+            serde::Deserialize,
+            documented::Documented,
+            documented::DocumentedFields,
+        )]
         #[serde(deny_unknown_fields, default)]
         pub struct $name {
             $(
@@ -40,10 +37,6 @@ macro_rules! section {
             fn default() -> Self {
                 Self { $($key: $default,)* }
             }
-        }
-
-        $crate::order::section::documented! {
-            $name [$($about)*] { $($key [$($comment)*])* }
         }
     };
 }
@@ -61,7 +54,15 @@ macro_rules! entry {
         }
     ) => {
         $(#[doc = $about])*
-        #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+        #[derive(
+            Clone,
+            Debug,
+            PartialEq,
+            serde::Serialize,
+            serde::Deserialize,
+            documented::Documented,
+            documented::DocumentedFields,
+        )]
         #[serde(deny_unknown_fields)]
         pub struct $name {
             $(
@@ -70,22 +71,7 @@ macro_rules! entry {
                 pub $key: $type,
             )*
         }
-
-        $crate::order::section::documented! {
-            $name [$($about)*] { $($key [$($comment)*])* }
-        }
     };
 }
 
-/// Implements [`DocumentedSection`] with the comments of a type and of its keys.
-macro_rules! documented {
-    ($name:ident [$($about:literal)*] { $($key:ident [$($comment:literal)*])* }) => {
-        impl $crate::order::section::DocumentedSection for $name {
-            const ABOUT: &'static [&'static str] = &[$($about),*];
-            const KEYS: $crate::order::section::Keys =
-                &[$((stringify!($key), &[$($comment),*])),*];
-        }
-    };
-}
-
-pub(crate) use {documented, entry, section};
+pub(crate) use {entry, section};

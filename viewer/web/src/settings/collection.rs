@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use archive_formats::cdx::query::{Anchoring, Pattern};
+use documented::DocumentedFields;
 use index_client::SetName;
 use serde::{Deserialize, Serialize};
 use viewer_replay::access::{Access, Embargo, Group};
@@ -16,7 +17,7 @@ const LONGEST_NAME: usize = 64;
 
 /// An entry `[[collection]]`. Without `files`, `jobs` and `sets` it has every capture that the index has; with several
 /// of them, those that any of them names.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, DocumentedFields)]
 #[serde(deny_unknown_fields)]
 pub struct CollectionSettings {
     /// The name of the collection in URLs.
@@ -59,7 +60,7 @@ pub enum AccessWord {
 }
 
 /// An embargo. Any of its conditions is enough.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, DocumentedFields)]
 #[serde(deny_unknown_fields, default)]
 pub struct EmbargoSettings {
     /// The effect of the embargo; `exclude` where it is not set.
@@ -80,7 +81,7 @@ pub struct EmbargoSettings {
 }
 
 /// A length of time in the calendar.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, DocumentedFields)]
 #[serde(deny_unknown_fields, default)]
 pub struct PeriodSettings {
     /// Years.

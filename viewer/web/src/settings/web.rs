@@ -8,12 +8,13 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use archive_daemon::{ByteSize, Period};
+use documented::DocumentedFields;
 use serde::{Deserialize, Serialize};
 
 use super::{InvalidSettings, ReplaySettings, is_origin, nonzero};
 
 /// The section `[web]`: where pages for people are. Without it there are no pages.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, DocumentedFields)]
 #[serde(deny_unknown_fields, default)]
 pub struct WebSettings {
     /// The address that the pages listen on. Port 0 takes a free one, which is logged.

@@ -1,108 +1,185 @@
 //! The meaning of each setting, from the comments beside it: the comment that the compiler asks for is the manual.
 //!
-//! Owns the list of the files in which settings are declared. A key of a part that has no comment here fails a test.
+//! Owns the table of the sections that a file of each kind can have. A section of a part that is not in it fails a test.
 
-use std::collections::BTreeMap;
+use archive_bitarchive::settings::{NodeBatchSettings, NodeSettings, ScrubSettings};
+use archive_bitarchive::{AtticSettings, checksum};
+use archive_client::{ClientFile, ClientIdentity, ClientLimits, Endpoints};
+use archive_daemon::notify::SmtpSettings;
+use archive_daemon::{DaemonSettings, NotifySettings};
+use archive_monitor::MonitorSettings;
+use archive_repository::{
+    BatchSettings, CheckSettings, DrainSettings, RepairSettings, ReplicaSettings,
+    RepositorySettings,
+};
+use archive_rpc::RpcSettings;
+use documented::DocumentedFields;
+use index_server::IndexSettings;
+use viewer_web::settings::{
+    AccessSettings, CollectionSettings, EmbargoSettings, NetworkSettings, PeriodSettings,
+    ProxySettings, ReplaySettings, ViewerSettings, WebSettings,
+};
 
 use super::Kind;
 
-/// The file that declares a whole file of settings, for each kind.
-const ROOTS: [(Kind, &str); 7] = [
-    (
-        Kind::Repository,
-        include_str!("../../../../../archive/repository/src/settings.rs"),
-    ),
-    (
-        Kind::Monitor,
-        include_str!("../../../../../archive/monitor/src/settings.rs"),
-    ),
-    (
-        Kind::Bitarchive,
-        include_str!("../../../../../archive/bitarchive/src/settings.rs"),
-    ),
-    (
-        Kind::ChecksumReplica,
-        include_str!("../../../../../archive/bitarchive/src/checksum/settings.rs"),
-    ),
-    (
-        Kind::Client,
-        include_str!("../../../../../archive/client/src/client_file.rs"),
-    ),
-    (
-        Kind::Index,
-        include_str!("../../../../../index/server/src/settings.rs"),
-    ),
-    (
-        Kind::Viewer,
-        include_str!("../../../../../viewer/web/src/settings.rs"),
-    ),
+/// The sections that the files of all parts have.
+const DAEMON: Section = section::<DaemonSettings>("daemon");
+const RPC: Section = section::<RpcSettings>("rpc");
+
+const REPOSITORY: &[Section] = &[
+    section::<archive_repository::Settings>(""),
+    DAEMON,
+    RPC,
+    section::<RepositorySettings>("repository"),
+    section::<NotifySettings>("notify"),
+    section::<SmtpSettings>("notify.smtp"),
+    section::<RepairSettings>("repair"),
+    section::<CheckSettings>("checks"),
+    section::<DrainSettings>("drain"),
+    section::<BatchSettings>("batch"),
+    section::<ReplicaSettings>("replica"),
 ];
 
-/// The other files that declare settings, of any kind.
-const SOURCES: &[&str] = &[
-    include_str!("../../../../../archive/client/src/client_file/endpoints.rs"),
-    include_str!("../../../../../archive/client/src/limits.rs"),
-    include_str!("../../../../../archive/daemon/src/notify/settings.rs"),
-    include_str!("../../../../../archive/daemon/src/run.rs"),
-    include_str!("../../../../../archive/daemon/src/telemetry.rs"),
-    include_str!("../../../../../archive/jobs/src/settings.rs"),
-    include_str!("../../../../../archive/replicas/src/settings.rs"),
-    include_str!("../../../../../archive/rpc/src/settings.rs"),
-    include_str!("../../../../../viewer/proxy/src/settings.rs"),
-    include_str!("../../../../../viewer/web/src/settings/collection.rs"),
-    include_str!("../../../../../viewer/web/src/settings/web.rs"),
+const MONITOR: &[Section] = &[
+    section::<archive_monitor::Settings>(""),
+    DAEMON,
+    RPC,
+    section::<MonitorSettings>("monitor"),
 ];
 
-/// A key, as it is declared.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Key {
-    pub(super) name: String,
-    pub(super) comment: Vec<String>,
-    /// The last name in the type of the key: that of a section, if there is one of that name.
-    kind: String,
+const BITARCHIVE: &[Section] = &[
+    section::<archive_bitarchive::Settings>(""),
+    DAEMON,
+    RPC,
+    section::<NodeSettings>("bitarchive"),
+    section::<ScrubSettings>("scrub"),
+    section::<AtticSettings>("attic"),
+    section::<NodeBatchSettings>("batch_node"),
+];
+
+const CHECKSUM_REPLICA: &[Section] = &[
+    section::<checksum::Settings>(""),
+    DAEMON,
+    RPC,
+    section::<checksum::ChecksumReplicaSettings>("checksum_replica"),
+];
+
+const INDEX: &[Section] = &[
+    section::<index_server::Settings>(""),
+    DAEMON,
+    RPC,
+    section::<IndexSettings>("index"),
+];
+
+const VIEWER: &[Section] = &[
+    section::<viewer_web::Settings>(""),
+    DAEMON,
+    RPC,
+    section::<ViewerSettings>("viewer"),
+    section::<ReplaySettings>("replay"),
+    section::<WebSettings>("web"),
+    section::<ProxySettings>("proxy"),
+    section::<AccessSettings>("access"),
+    section::<NetworkSettings>("access.network"),
+    section::<CollectionSettings>("collection"),
+    section::<EmbargoSettings>("collection.embargo"),
+    section::<PeriodSettings>("collection.embargo.newer"),
+    section::<PeriodSettings>("collection.embargo.older"),
+];
+
+const CLIENT: &[Section] = &[
+    section::<ClientFile>(""),
+    section::<Endpoints>("endpoints"),
+    section::<ClientLimits>("limits"),
+    section::<ClientIdentity>("identity"),
+];
+
+/// Keys that are accepted in files of earlier builds, and mean nothing any more: nobody needs to be told of them.
+const UNREAD: [&str; 1] = ["batch_monitor"];
+
+/// A section with its keys, in the order in which they are declared.
+struct Section {
+    /// The names with dots between them; empty for the top of the file.
+    path: &'static str,
+    keys: &'static [&'static str],
+    /// The comment of each key.
+    comments: &'static [&'static str],
 }
 
-/// Structures by name, each with its keys in order.
-type Structures = BTreeMap<String, Vec<Key>>;
+const fn section<T: DocumentedFields>(path: &'static str) -> Section {
+    Section {
+        path,
+        keys: T::FIELD_NAMES,
+        comments: T::FIELD_DOCS,
+    }
+}
+
+impl Section {
+    /// Returns each key with the lines of its comment.
+    fn keys(&self) -> impl Iterator<Item = (&'static str, Vec<String>)> {
+        let keys = self.keys.iter().zip(self.comments);
+        let read = keys.filter(|(key, _)| !UNREAD.contains(key));
+        read.map(|(key, comment)| {
+            // Links are of the documentation of the code.
+            let plain = comment.replace("[`", "`").replace("`]", "`");
+            (*key, plain.lines().map(str::to_owned).collect())
+        })
+    }
+
+    /// Returns the comment of a key, each line as a comment of TOML.
+    fn comment(&self, key: &str) -> Vec<String> {
+        let found = self.keys().find(|(name, _)| *name == key);
+        found.map_or_else(Vec::new, |(_, lines)| as_comment(&lines))
+    }
+}
 
 /// Returns the TOML text with the comment of each key above it, and the keys and sections that are not set.
 pub(super) fn document(kind: Kind, toml: &str) -> String {
-    let (root, structures) = structures(kind);
-    let sections: Vec<&str> = toml.lines().filter_map(path_of).collect();
-    let absent = |path: &str, section: &str, seen: &[String], out: &mut Vec<String>| {
-        let lines = unset(&structures, (path, section), seen, &sections);
-        // Before the blank line that ends the section.
-        let blank = out.last().is_some_and(String::is_empty);
-        let end = if blank {
-            out.len().saturating_sub(1)
-        } else {
-            out.len()
-        };
-        drop(out.splice(end..end, lines));
-    };
+    let sections = sections(kind);
+    let set: Vec<&str> = toml.lines().filter_map(path_of).collect();
     let mut out = Vec::new();
-    let (mut path, mut section) = ("", root.clone());
-    let mut seen: Vec<String> = Vec::new();
+    let mut path = "";
+    let mut seen: Vec<&str> = Vec::new();
     for line in toml.lines() {
         if let Some(next) = path_of(line) {
-            absent(path, &section, &seen, &mut out);
+            insert_unset(&mut out, unset(sections, path, &seen, &set));
             seen.clear();
             path = next;
-            section = at(&structures, &root, path).unwrap_or_default();
-            if let Some(key) = key_at(&structures, &root, path) {
-                out.extend(key.comment.iter().map(|line| format!("# {line}")));
-            }
-        } else if let Some((name, _)) = line.split_once(" = ").filter(|_| !line.starts_with(' ')) {
-            if let Some(key) = find(&structures, &section, name) {
-                out.extend(key.comment.iter().map(|line| format!("# {line}")));
-            }
-            seen.push(name.to_owned());
+            let (outer, key) = path.rsplit_once('.').unwrap_or(("", path));
+            out.extend(comment(sections, outer, key));
+        } else if let Some((key, _)) = line.split_once(" = ").filter(|_| !line.starts_with(' ')) {
+            out.extend(comment(sections, path, key));
+            seen.push(key);
         }
         // A blank line before a section stands before its comment as well.
         out.push(line.to_owned());
     }
-    absent(path, &section, &seen, &mut out);
+    insert_unset(&mut out, unset(sections, path, &seen, &set));
     out.join("\n") + "\n"
+}
+
+const fn sections(kind: Kind) -> &'static [Section] {
+    match kind {
+        Kind::Repository => REPOSITORY,
+        Kind::Monitor => MONITOR,
+        Kind::Bitarchive => BITARCHIVE,
+        Kind::ChecksumReplica => CHECKSUM_REPLICA,
+        Kind::Index => INDEX,
+        Kind::Viewer => VIEWER,
+        Kind::Client => CLIENT,
+    }
+}
+
+fn find<'a>(sections: &'a [Section], path: &str) -> Option<&'a Section> {
+    sections.iter().find(|section| section.path == path)
+}
+
+fn comment(sections: &[Section], path: &str, key: &str) -> Vec<String> {
+    find(sections, path).map_or_else(Vec::new, |section| section.comment(key))
+}
+
+fn as_comment(lines: &[String]) -> Vec<String> {
+    lines.iter().map(|line| format!("# {line}")).collect()
 }
 
 /// Returns the dotted path of the section that a line opens.
@@ -111,32 +188,32 @@ fn path_of(line: &str) -> Option<&str> {
     Some(header.trim_matches(|c| c == '[' || c == ']'))
 }
 
+/// Adds the lines about what is not set before the blank line that ends the section.
+fn insert_unset(out: &mut Vec<String>, lines: Vec<String>) {
+    let ends_blank = out.last().is_some_and(String::is_empty);
+    let end = out.len() - usize::from(ends_blank);
+    out.splice(end..end, lines);
+}
+
 /// Returns the keys of a section that are not set, and the sections within it that are not there, with all of their
 /// keys.
-fn unset(
-    structures: &Structures,
-    (path, section): (&str, &str),
-    seen: &[String],
-    sections: &[&str],
-) -> Vec<String> {
+fn unset(sections: &[Section], path: &str, seen: &[&str], set: &[&str]) -> Vec<String> {
     let mut lines = Vec::new();
-    for key in structures.get(section).into_iter().flatten() {
-        let comment = key.comment.iter().map(|line| format!("# {line}"));
+    for (key, comment) in find(sections, path).into_iter().flat_map(Section::keys) {
         let own = match path {
-            "" => key.name.clone(),
-            _ => format!("{path}.{}", key.name),
+            "" => key.to_owned(),
+            _ => format!("{path}.{key}"),
         };
-        match structures.get(&key.kind) {
-            None if !seen.contains(&key.name) => {
-                lines.extend(comment);
-                lines.push(format!("# {} is not set", key.name));
+        match find(sections, &own) {
+            None if !seen.contains(&key) => {
+                lines.extend(as_comment(&comment));
+                lines.push(format!("# {key} is not set"));
             }
-            Some(keys) if !sections.iter().any(|section| is_within(section, &own)) => {
-                lines.extend(comment);
+            Some(inner) if !set.iter().any(|section| is_within(section, &own)) => {
+                lines.extend(as_comment(&comment));
                 lines.push(format!("# [{own}] is not set; its keys:"));
-                for key in keys {
-                    let comment = key.comment.join(" ");
-                    lines.push(format!("#   {}: {comment}", key.name));
+                for (key, comment) in inner.keys() {
+                    lines.push(format!("#   {key}: {}", comment.join(" ")));
                 }
             }
             None | Some(_) => {}
@@ -150,152 +227,104 @@ fn is_within(section: &str, path: &str) -> bool {
     rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
 }
 
-/// Returns the structure of the section at a dotted path.
-fn at(structures: &Structures, root: &str, path: &str) -> Option<String> {
-    key_at(structures, root, path).map(|key| key.kind.clone())
-}
-
-fn key_at<'a>(structures: &'a Structures, root: &str, path: &str) -> Option<&'a Key> {
-    let mut section = root.to_owned();
-    let mut key = None;
-    for piece in path.split('.') {
-        let found = find(structures, &section, piece)?;
-        section.clone_from(&found.kind);
-        key = Some(found);
-    }
-    key
-}
-
-fn find<'a>(structures: &'a Structures, section: &str, name: &str) -> Option<&'a Key> {
-    let mut keys = structures.get(section)?.iter();
-    keys.find(|key| key.name == name)
-}
-
-/// Returns all structures, and the name of the one that is the file of `kind`.
-fn structures(kind: Kind) -> (String, Structures) {
-    let root = match kind {
-        Kind::Client => "ClientFile",
-        Kind::Repository
-        | Kind::Monitor
-        | Kind::Bitarchive
-        | Kind::ChecksumReplica
-        | Kind::Index
-        | Kind::Viewer => "Settings",
-    };
-    let mut all = Structures::new();
-    for (of, source) in ROOTS {
-        // Several parts call their file `Settings`.
-        let found = declared(source).into_iter();
-        all.extend(found.filter(|(name, _)| name != "Settings" || of == kind));
-    }
-    for source in SOURCES {
-        all.extend(declared(source));
-    }
-    (root.to_owned(), all)
-}
-
-/// Returns the public structures with named fields that a source declares.
-fn declared(source: &str) -> Structures {
-    let mut structures = Structures::new();
-    let mut open: Option<(String, Vec<Key>)> = None;
-    let mut comment: Vec<String> = Vec::new();
-    let mut renamed: Option<String> = None;
-    let mut is_unread = false;
-    for line in source.lines() {
-        let trimmed = line.trim();
-        if let Some(text) = trimmed.strip_prefix("///") {
-            comment.push(text.trim().replace("[`", "`").replace("`]", "`"));
-            continue;
-        }
-        if trimmed.starts_with("#[") {
-            let quoted = trimmed.split_once("rename = \"").map(|(_, rest)| rest);
-            let name = quoted.and_then(|rest| rest.split('"').next());
-            renamed = name.map(str::to_owned).or(renamed);
-            is_unread |= trimmed.contains("skip_serializing)");
-            continue;
-        }
-        if let Some((_, keys)) = &mut open {
-            if let Some((name, kind)) = field(trimmed) {
-                let key = Key {
-                    name: renamed.take().unwrap_or(name),
-                    comment: std::mem::take(&mut comment),
-                    kind,
-                };
-                // What is never written is of earlier builds: nobody needs to be told of it.
-                if !std::mem::take(&mut is_unread) {
-                    keys.push(key);
-                }
-            } else if line == "}" {
-                structures.extend(open.take());
-            }
-        } else if let Some(name) = opened(line) {
-            open = Some((name, Vec::new()));
-        }
-        comment.clear();
-        renamed = None;
-    }
-    structures
-}
-
-fn opened(line: &str) -> Option<String> {
-    let name = line.strip_prefix("pub struct ")?.strip_suffix(" {")?;
-    Some(name.to_owned())
-}
-
-fn field(line: &str) -> Option<(String, String)> {
-    let (name, kind) = line
-        .strip_prefix("pub ")?
-        .strip_suffix(',')?
-        .split_once(": ")?;
-    let inner = kind.trim_end_matches('>').rsplit(['<', ':']).next()?;
-    Some((name.to_owned(), inner.trim().to_owned()))
-}
-
 #[cfg(test)]
 mod tests {
+    use archive_daemon::settings::Sources;
+
     use super::*;
 
-    /// Returns every key that can stand in a file of `kind`, with its path.
-    fn keys(kind: Kind) -> Vec<(String, Key)> {
-        let (root, structures) = structures(kind);
-        let mut found = Vec::new();
-        let mut open = vec![(String::new(), root)];
-        while let Some((path, section)) = open.pop() {
-            for key in structures.get(&section).into_iter().flatten() {
-                let path = format!("{path}{}", key.name);
-                open.push((format!("{path}."), key.kind.clone()));
-                found.push((path, key.clone()));
+    /// Each section of the table is a key of the section around it. Fails if a path is misspelt or a key was renamed: the
+    /// section would be printed without comments.
+    #[test]
+    fn every_section_is_a_key_of_its_outer_section() {
+        for (kind, own) in Kind::ALL {
+            let sections = sections(kind);
+            assert!(find(sections, own).is_some(), "{kind:?}: [{own}]");
+            for section in sections.iter().filter(|section| !section.path.is_empty()) {
+                let (outer, key) = section.path.rsplit_once('.').unwrap_or(("", section.path));
+                let outer = find(sections, outer).map(|outer| outer.keys);
+                assert!(
+                    outer.is_some_and(|keys| keys.contains(&key)),
+                    "{kind:?}: [{}] is in no section: {outer:?}",
+                    section.path
+                );
             }
         }
-        found
     }
 
-    /// Fails if a key has no doc comment, or the file that declares its section is not in `SOURCES`: the printed manual
-    /// would lack the key.
+    /// Settings of each kind with every section that may be left out. Fails if a section or a key of it would be printed
+    /// without its comment: add the section to the table.
     #[test]
-    fn every_key_of_every_part_has_a_comment() {
-        for (kind, section) in Kind::ALL {
-            let keys = keys(kind);
-            assert!(
-                keys.iter()
-                    .any(|(path, _)| path.starts_with(&format!("{section}."))),
-                "{kind:?}: {section} was not found: {keys:?}"
-            );
-            for (path, key) in keys {
-                assert!(
-                    !key.comment.is_empty(),
-                    "{kind:?}: {path}: put a doc comment above its field: it is the manual"
-                );
-                let looks = key.kind.ends_with("Settings") || key.kind.ends_with("Limits");
-                let known = structures(kind).1.contains_key(&key.kind);
-                assert!(
-                    !looks || known,
-                    "{kind:?}: {path} is a {}: add its file to SOURCES",
-                    key.kind
-                );
+    fn every_printed_section_and_key_has_a_comment() {
+        for (kind, set) in COMPLETE {
+            let rpc = RPC_KEYS.iter().filter(|_| kind != Kind::Client);
+            let sources = Sources::from_set(rpc.chain(set).copied());
+            let printed = kind.printed(&sources).unwrap();
+            let text = document(kind, &printed);
+            let lines: Vec<&str> = text.lines().collect();
+            for (above, line) in lines.iter().zip(lines.iter().skip(1)) {
+                let is_key = path_of(line).is_some() || line.contains(" = ");
+                if is_key && !line.starts_with(['#', ' ']) {
+                    assert!(above.starts_with('#'), "{kind:?}: {line}\n{text}");
+                }
             }
         }
     }
+
+    const RPC_KEYS: &[&str] = &[
+        "rpc.listen=h:1",
+        "rpc.certificate=c",
+        "rpc.key=k",
+        "rpc.authorities=a",
+    ];
+
+    /// The keys that have no default, and the sections that may be left out.
+    const COMPLETE: [(Kind, &[&str]); 7] = [
+        (
+            Kind::Repository,
+            &[
+                r#"repository={archive="kb", data="d", signing_key="s", trust="t"}"#,
+                r#"replica=[{id="one", kind="bitarchive", monitor="h:1"}]"#,
+                r#"notify.smtp={server="m", from="a@example.org", to=["b@example.org"]}"#,
+            ],
+        ),
+        (Kind::Monitor, &["monitor.replica=one"]),
+        (
+            Kind::Bitarchive,
+            &[
+                r#"bitarchive={node="one-1", replica="one", data="d", volumes=["v"], trust="t", monitor="h:1"}"#,
+            ],
+        ),
+        (
+            Kind::ChecksumReplica,
+            &[r#"checksum_replica={node="one-1", replica="one", data="d", trust="t"}"#],
+        ),
+        (
+            Kind::Index,
+            &[r#"index={data="d", repository="h:1", trust="t"}"#],
+        ),
+        (
+            Kind::Viewer,
+            &[
+                r#"viewer={repository="h:1", index="h:2", trust="t"}"#,
+                r#"web={listen="127.0.0.1:1"}"#,
+                r#"proxy={listen="127.0.0.1:2", data="p"}"#,
+                r#"access={trusted_proxies=[], network=[{network="10.0.0.0/8", group="staff"}]}"#,
+                r#"collection=[{name="a", embargo={newer={years=1}, older={days=1}}}]"#,
+            ],
+        ),
+        (
+            Kind::Client,
+            &[
+                "authorities=a",
+                "trust=t",
+                "certificate=c",
+                "key=k",
+                r#"endpoints={repository="h:1"}"#,
+                r#"identity=[{role="curator", name="n", certificate="c", key="k"}]"#,
+            ],
+        ),
+    ];
 
     /// Fails if a comment is printed above the key of another section, if a value is changed, or if a section that is
     /// not read any more is documented.
