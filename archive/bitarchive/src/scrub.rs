@@ -25,7 +25,7 @@ use jiff::Timestamp;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
-pub use self::control::{Activity, Control, ScrubOrder, ScrubState};
+pub use self::control::Control;
 use self::order::{PlannedRead, ReadPlan, Survey, SurveyedVolumes};
 use crate::catalog::{Condition, Entry};
 use crate::error::NodeError;

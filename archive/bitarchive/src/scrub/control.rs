@@ -6,60 +6,12 @@ use std::time::Duration;
 
 use archive_daemon::worker::MAX_PAUSE;
 use archive_durable::DiskError;
+use archive_model::{NodeKey, NodeScrub, ScrubActivity, ScrubOrder};
 use jiff::Timestamp;
 
 use super::order::{ReadPlan, ReadPolicy};
 use super::orders::{StoredOrders, end_of};
 use crate::settings::ScrubSettings;
-
-/// An order to the scrub.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ScrubOrder {
-    /// Pause for this time, at most a day; zero means a day.
-    Pause(Duration),
-    /// Resume.
-    Resume,
-    /// Read at most these bytes a second; zero means what the deadline asks for.
-    Throttle(u64),
-}
-
-/// The activity of the scrub.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Activity {
-    /// A copy is due and is being read.
-    Running,
-    /// No copy is due.
-    Idle,
-    /// People have paused the scrub until this time.
-    Paused(Timestamp),
-    /// The settings switch it off.
-    Off,
-}
-
-/// The state of the scrub.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ScrubState {
-    /// The activity of the scrub.
-    pub activity: Activity,
-    /// The rate of the scrub, in bytes a second.
-    pub rate: u64,
-    /// The number of copies that are due now.
-    pub due: u64,
-    /// The time at which the next copy is due.
-    pub next: Option<Timestamp>,
-    /// The oldest verification; `None` while some copy has none.
-    pub oldest: Option<Timestamp>,
-    /// The number of copies that were not verified since the catalog was built.
-    pub unknown: u64,
-    /// The number of files read since the start.
-    pub files: u64,
-    /// The number of bytes read since the start.
-    pub bytes: u64,
-    /// The number of damaged copies found since the start.
-    pub found: u64,
-    /// The time within which every copy is read once.
-    pub deadline: Duration,
-}
 
 /// The state that the scrub shares with the callers that give it orders.
 #[derive(Debug)]
@@ -99,27 +51,30 @@ impl Control {
     /// Returns a [`DiskError`] if the order cannot be written; it is not obeyed then.
     pub fn order(&self, order: ScrubOrder, now: Timestamp) -> Result<(), DiskError> {
         self.remember(|orders| match order {
+            ScrubOrder::Tell => {}
             ScrubOrder::Pause(pause) => {
-                let pause = if pause.is_zero() { MAX_PAUSE } else { pause };
-                orders.paused_until = Some(end_of(pause, now));
+                orders.paused_until = Some(end_of(pause.unwrap_or(MAX_PAUSE), now));
             }
             ScrubOrder::Resume => orders.paused_until = None,
-            ScrubOrder::Throttle(rate) => orders.bytes_per_second = (rate > 0).then_some(rate),
+            ScrubOrder::Throttle(rate) => orders.bytes_per_second = rate,
         })
     }
 
-    /// Returns the state of the scrub.
-    pub fn state(&self, now: Timestamp) -> ScrubState {
+    /// Returns the state of the scrub, which is that of `node`.
+    pub fn state(&self, node: NodeKey, now: Timestamp) -> NodeScrub {
         let shared = self.lock();
-        let activity = match shared.orders.pause(now) {
-            _ if !self.settings.enabled => Activity::Off,
-            Some(until) => Activity::Paused(until),
-            None if shared.plan.due > 0 => Activity::Running,
-            None => Activity::Idle,
+        let (state, paused_until) = match shared.orders.pause(now) {
+            _ if !self.settings.enabled => (ScrubActivity::Off, None),
+            Some(until) => (ScrubActivity::Paused, Some(until)),
+            None if shared.plan.due > 0 => (ScrubActivity::Running, None),
+            None => (ScrubActivity::Idle, None),
         };
-        ScrubState {
-            activity,
-            rate: self.rate_of(&shared),
+        NodeScrub {
+            replica: node.replica,
+            node: node.node,
+            state,
+            paused_until,
+            bytes_per_second: Some(self.rate_of(&shared)),
             due: shared.plan.due,
             next: shared.plan.next_due,
             oldest: shared.plan.oldest,
@@ -127,7 +82,7 @@ impl Control {
             files: shared.files,
             bytes: shared.bytes,
             found: shared.found,
-            deadline: self.settings.deadline.duration(),
+            deadline_seconds: self.settings.deadline.duration().as_secs(),
         }
     }
 

@@ -134,7 +134,8 @@ async fn checksum_replica_reports_itself_as_only_node() {
     running.stop().await;
 }
 
-/// Fails if a call that needs bytes or disks is answered as if there were some.
+/// Fails if a call that needs bytes or disks is answered as if there were some, or an unknown order to the scrub as a
+/// question.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn calls_for_bytes_or_disks_are_refused() {
     let test = TestReplica::new();
@@ -155,6 +156,14 @@ async fn calls_for_bytes_or_disks_are_refused() {
     assert_eq!(Kind::of(&error.unwrap_err()), Kind::NotFound);
     let state = node.scrub(ScrubRequest::default()).await.unwrap();
     assert_eq!(state.into_inner().activity(), Activity::Idle);
+    // An order, and the order of a newer archive, which is no question for the state.
+    for (order, kind) in [(1, Kind::NotFound), (99, Kind::Invalid)] {
+        let request = ScrubRequest {
+            order,
+            ..ScrubRequest::default()
+        };
+        assert_eq!(Kind::of(&node.scrub(request).await.unwrap_err()), kind);
+    }
     let attic = node.attic(AtticRequest::default()).await.unwrap();
     let only = attic.into_inner().message().await.unwrap().unwrap();
     assert!(only.items.is_empty() && only.end.is_some());

@@ -4,13 +4,14 @@ use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
 use archive_daemon::{ByteSize, Clock, Metrics, Period, Tasks, Workers};
+use archive_model::{NodeKey, NodeScrub, ScrubActivity, ScrubOrder};
 
 use testing::{PATIENCE, eventually};
 
 use super::broken::SIZE;
 use super::*;
 use crate::metrics::Instruments;
-use crate::scrub::{Activity, Control, Scrub, ScrubContext, ScrubOrder, ScrubState};
+use crate::scrub::{Control, Scrub, ScrubContext};
 use crate::settings::ScrubSettings;
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -75,8 +76,12 @@ impl RunningScrub {
         }
     }
 
-    fn state(&self) -> ScrubState {
-        self.control.state(clock_now())
+    fn state(&self) -> NodeScrub {
+        let key = NodeKey {
+            replica: self.node.replica().clone(),
+            node: self.node.id().clone(),
+        };
+        self.control.state(key, clock_now())
     }
 
     /// Returns the number of steps that the scrub was asked to make.
@@ -84,7 +89,7 @@ impl RunningScrub {
         self.workers.list()[0].steps
     }
 
-    async fn until(&self, what: &str, is_so: impl Fn(&ScrubState) -> bool) -> ScrubState {
+    async fn until(&self, what: &str, is_so: impl Fn(&NodeScrub) -> bool) -> NodeScrub {
         eventually(what, PATIENCE, async || {
             let state = self.state();
             if is_so(&state) { Ok(state) } else { Err(state) }
@@ -115,7 +120,7 @@ async fn scrub_reads_all_and_resumes_after_restart() {
     let state = running
         .until("known", |state| state.next.is_some() && state.due == 0)
         .await;
-    assert_eq!((state.activity, state.unknown), (Activity::Idle, 0));
+    assert_eq!((state.state, state.unknown), (ScrubActivity::Idle, 0));
     assert!(state.oldest.is_some());
     assert_eq!(running.node.oldest_verification(), state.oldest);
     running.stop().await;
@@ -136,16 +141,15 @@ async fn pause_and_throttle_survive_a_restart() {
     running.until("read", |state| state.files > 0).await;
     running
         .control
-        .order(ScrubOrder::Throttle(1000), clock_now())
+        .order(ScrubOrder::Throttle(Some(1000)), clock_now())
         .unwrap();
     running
         .control
-        .order(ScrubOrder::Pause(Duration::ZERO), clock_now())
+        .order(ScrubOrder::Pause(None), clock_now())
         .unwrap();
     let state = running.state();
-    let Activity::Paused(until) = state.activity else {
-        panic!("{state:?}")
-    };
+    assert_eq!(state.state, ScrubActivity::Paused);
+    let until = state.paused_until.unwrap();
     assert!(
         until > clock_now() + Duration::from_hours(23)
             && until < clock_now() + Duration::from_hours(25)
@@ -155,8 +159,8 @@ async fn pause_and_throttle_survive_a_restart() {
     let running = RunningScrub::start(machine.start().0, &machine.path("data"), eager());
     let state = running.until("due again", |state| state.due > 0).await;
     assert_eq!(
-        (state.activity, state.rate),
-        (Activity::Paused(until), 1000)
+        (state.paused_until, state.bytes_per_second),
+        (Some(until), Some(1000))
     );
     let late = |running: &RunningScrub| running.node.verify_by().is_some_and(|by| by < clock_now());
     running.until("late", |_| late(&running)).await;
@@ -202,8 +206,8 @@ async fn disabled_scrub_reads_nothing_but_counts() {
         .until("counted", |state| state.oldest.is_some())
         .await;
     assert_eq!(
-        (state.activity, state.rate, state.files),
-        (Activity::Off, 77, 0)
+        (state.state, state.bytes_per_second, state.files),
+        (ScrubActivity::Off, Some(77), 0)
     );
     running.stop().await;
 }

@@ -1,6 +1,6 @@
 //! The service `Node` of a checksum replica: it takes files as a node does, and has no bytes to give.
 
-use archive_model::{Approval, FileName};
+use archive_model::{Approval, FileName, ScrubActivity, ScrubOrder};
 use archive_proof::Envelope;
 use archive_rpc::{InvalidMessage, Kind};
 use proto_archive::wire::node_server::Node;
@@ -141,15 +141,15 @@ impl Node for Door {
 
     /// Answers that the scrub is idle: a checksum replica has nothing to read again.
     async fn scrub(&self, request: Request<wire::ScrubRequest>) -> Answer<wire::ScrubState> {
-        match request.into_inner().order() {
-            wire::scrub_request::Order::Unspecified => Ok(Response::new(wire::ScrubState {
+        match fields::scrub_order(request.get_ref())? {
+            ScrubOrder::Tell => Ok(Response::new(wire::ScrubState {
                 node: self.replica.node().to_string(),
-                activity: wire::scrub_state::Activity::Idle.into(),
+                activity: wire::scrub_state::Activity::from(ScrubActivity::Idle).into(),
                 ..wire::ScrubState::default()
             })),
-            wire::scrub_request::Order::Pause
-            | wire::scrub_request::Order::Resume
-            | wire::scrub_request::Order::Throttle => Err(has_none("nothing to scrub")),
+            ScrubOrder::Pause(_) | ScrubOrder::Resume | ScrubOrder::Throttle(_) => {
+                Err(has_none("nothing to scrub"))
+            }
         }
     }
 
