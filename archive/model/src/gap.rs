@@ -53,6 +53,21 @@ impl Gap {
         }
     }
 
+    /// Makes the gap of a volume of a node.
+    pub const fn of_volume(
+        replica: ReplicaId,
+        node: NodeId,
+        volume: VolumeName,
+        reason: String,
+    ) -> Self {
+        Self {
+            replica,
+            node: Some(node),
+            volume: Some(volume),
+            reason,
+        }
+    }
+
     /// Returns the id of the volume. Absent: the gap is the whole node, or a disk that bears no id.
     pub fn volume_id(&self) -> Option<&VolumeId> {
         self.volume.as_ref().and_then(VolumeName::id)

@@ -104,6 +104,11 @@ impl ChecksumReplica {
         &self.options.replica
     }
 
+    /// Returns the id of its only volume.
+    pub const fn volume(&self) -> &VolumeId {
+        &self.volume
+    }
+
     /// Returns the directory of its record.
     pub const fn data(&self) -> &PathBuf {
         &self.options.data

@@ -1,6 +1,6 @@
 //! The attic over the wire: its listing, moves into it and out of it, and purges; also admissions.
 
-use archive_model::{AtticItem, AtticPlace, FileName, VolumeId};
+use archive_model::{AtticItem, AtticPlace, FileName, VolumeId, VolumeName};
 use archive_proof::Envelope;
 use archive_rpc::InvalidMessage;
 use proto_archive::wire::files_response::End;
@@ -96,12 +96,7 @@ pub(crate) fn list(
     for (volume, layout) in node.volume_set().online() {
         match attic::list(&layout, &volume) {
             Ok(listed) => all.extend(listed.into_iter().map(|one| (one, layout.clone()))),
-            Err(error) => gaps.push(wire::Gap {
-                replica: node.replica().to_string(),
-                node: node.id().to_string(),
-                volume: volume.into(),
-                reason: error.to_string(),
-            }),
+            Err(error) => gaps.push(convert::volume_gap(node, VolumeName::Id(volume), &error)),
         }
     }
     all.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));

@@ -2,8 +2,8 @@
 
 use archive_durable::{Space, VolumeProblem};
 use archive_model::{
-    CopyCondition, CopyPlace, FileCopy, FileName, Groups, Mode, NodeId, NodeState, ReplicaId,
-    UploadId, VolumeState,
+    CopyCondition, CopyPlace, FileCopy, FileName, Gap, Groups, Mode, NodeId, NodeState, ReplicaId,
+    UploadId, VolumeName, VolumeState,
 };
 use archive_rpc::Kind;
 use jiff::Timestamp;
@@ -121,11 +121,9 @@ pub(crate) fn being_received(
     node: &NodeId,
     upload: Option<&UploadId>,
 ) -> Option<wire::Gap> {
-    upload.map(|upload| wire::Gap {
-        replica: replica.to_string(),
-        node: node.to_string(),
-        volume: String::new(),
-        reason: format!("it is being received or moved now (`{upload}`)"),
+    upload.map(|upload| {
+        let reason = format!("it is being received or moved now (`{upload}`)");
+        fields::gap_message(Gap::of_node(replica.clone(), node.clone(), reason))
     })
 }
 
@@ -135,16 +133,23 @@ pub fn gaps(node: &Node) -> Vec<wire::Gap> {
         .into_iter()
         .filter_map(|volume| match volume.problem {
             None | Some(VolumeProblem::Retired) => None,
-            Some(problem) => Some(wire::Gap {
-                replica: node.replica().to_string(),
-                node: node.id().to_string(),
-                volume: volume
-                    .id
-                    .map_or_else(|| volume.path.display().to_string(), String::from),
-                reason: problem.to_string(),
-            }),
+            Some(problem) => {
+                let path = || VolumeName::Path(volume.path.display().to_string());
+                let name = volume.id.map_or_else(path, VolumeName::Id);
+                Some(volume_gap(node, name, &problem))
+            }
         })
         .collect()
+}
+
+/// Returns the gap in an answer that lacks a volume of the node.
+pub(crate) fn volume_gap(
+    node: &Node,
+    volume: VolumeName,
+    reason: &impl std::fmt::Display,
+) -> wire::Gap {
+    let (replica, id) = (node.replica().clone(), node.id().clone());
+    fields::gap_message(Gap::of_volume(replica, id, volume, reason.to_string()))
 }
 
 /// Returns the state of the node. Blocks, because the disks are asked for their room.

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use archive_model::{
-    FileName, Mode, NodeId, NodeState, ReplicaId, VolumeId, VolumeName, VolumeState,
+    FileName, Gap, Mode, NodeId, NodeState, ReplicaId, VolumeId, VolumeName, VolumeState,
 };
 use archive_rpc::{InvalidMessage, Kind};
 use prost::Message;
@@ -143,19 +143,13 @@ pub(super) fn gap(node: &NodeId, gap: &wire::Gap) -> ReplicaGap {
 
 /// Writes gaps.
 pub(super) fn gaps(replica: &ReplicaId, gaps: &[ReplicaGap]) -> Vec<wire::Gap> {
-    let write = |gap: &ReplicaGap| wire::Gap {
-        replica: replica.to_string(),
-        node: gap
-            .node
-            .as_ref()
-            .map(ToString::to_string)
-            .unwrap_or_default(),
-        volume: gap
-            .volume
-            .as_ref()
-            .map(ToString::to_string)
-            .unwrap_or_default(),
-        reason: gap.reason.clone(),
+    let write = |gap: &ReplicaGap| {
+        convert::gap_message(Gap {
+            replica: replica.clone(),
+            node: gap.node.clone(),
+            volume: gap.volume.clone(),
+            reason: gap.reason.clone(),
+        })
     };
     gaps.iter().map(write).collect()
 }

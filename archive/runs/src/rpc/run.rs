@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use archive_batch::{Control, Plan, Stop};
 use archive_bitarchive::{Node, rpc};
-use archive_model::{FileName, JobLane, JobNode, Program};
+use archive_model::{FileName, Gap, JobLane, JobNode, Program, VolumeName};
 use archive_rpc::answers::open;
 use archive_rpc::{AnswerStream, Answers, InvalidMessage, Kind};
 use bytes::Bytes;
@@ -240,12 +240,9 @@ fn written(node: &Node, step: RunStep) -> batch_run_response::Step {
             let mut gaps = rpc::gaps(node);
             for (volume, reason) in offline {
                 if gaps.iter().all(|gap| gap.volume != volume.as_str()) {
-                    gaps.push(wire::Gap {
-                        replica: node.replica().to_string(),
-                        node: node.id().to_string(),
-                        volume: volume.into(),
-                        reason,
-                    });
+                    let (replica, id) = (node.replica().clone(), node.id().clone());
+                    let gap = Gap::of_volume(replica, id, VolumeName::Id(volume), reason);
+                    gaps.push(fields::gap_message(gap));
                 }
             }
             Wire::End(batch_run_response::End { files, gaps })

@@ -1,6 +1,8 @@
 //! The service `Node` of a checksum replica: it takes files as a node does, and has no bytes to give.
 
-use archive_model::{Approval, FileName, ScrubActivity, ScrubOrder};
+use archive_model::{
+    Approval, AtticItem, AtticKind, AtticPlace, FileName, ScrubActivity, ScrubOrder,
+};
 use archive_proof::Envelope;
 use archive_rpc::{InvalidMessage, Kind};
 use proto_archive::wire::node_server::Node;
@@ -9,7 +11,7 @@ use tonic::{Request, Response, Status, Streaming};
 
 use super::super::{AnswerStream, Answers, convert, listing, send, upload};
 use super::{ChecksumReplica, Door, failed, has_none, replica, stays, table};
-use crate::checksum::{RemovedRow, VOLUME, removed_lines};
+use crate::checksum::{RemovedRow, removed_lines};
 use crate::rpc::attic::cause;
 use crate::rpc::upload::FileReceiver;
 
@@ -56,30 +58,51 @@ fn removed(
     send(answers, wire::AtticResponse { items, end })
 }
 
-/// Writes a line as an item without a place. A line that cannot be read has no name.
+/// Writes a line as an item. A line that cannot be read has no name.
 fn item(replica: &ChecksumReplica, line: Result<RemovedRow, String>) -> wire::AtticItem {
-    let place = wire::AtticItem {
-        node: replica.node().to_string(),
-        volume: VOLUME.to_owned(),
-        kind: wire::attic_item::Kind::Row.into(),
-        ..wire::AtticItem::default()
-    };
-    let old = |line: &RemovedRow| Approval::from_old_text(&line.who, &line.why);
-    let approval = line
-        .as_ref()
-        .ok()
-        .and_then(|line| line.approval.clone().or_else(|| old(line)));
-    match line {
-        Ok(line) => wire::AtticItem {
-            name: line.name.to_string(),
-            at: line.at.to_string(),
-            who: line.who,
-            why: line.why,
-            admission: line.admission.unwrap_or_default(),
-            approval: approval.map(fields::approval_message),
-            ..place
+    fields::attic_item_message(match line {
+        Ok(row) => {
+            let old = || Approval::from_old_text(&row.who, &row.why);
+            let approval = row.approval.clone().or_else(old);
+            row_item(replica, RemovedRow { approval, ..row })
+        }
+        Err(why) => AtticItem {
+            why,
+            ..unread_item(replica)
         },
-        Err(why) => wire::AtticItem { why, ..place },
+    })
+}
+
+/// Returns a removed row as an item.
+fn row_item(replica: &ChecksumReplica, row: RemovedRow) -> AtticItem {
+    AtticItem {
+        name: Some(row.name),
+        at: Some(row.at),
+        who: row.who,
+        why: row.why,
+        admission: row.admission,
+        approval: row.approval,
+        ..unread_item(replica)
+    }
+}
+
+/// Returns the item of a row of which nothing can be read. No row lies in an attic, so that its place has no id.
+fn unread_item(replica: &ChecksumReplica) -> AtticItem {
+    AtticItem {
+        place: AtticPlace {
+            replica: replica.replica().clone(),
+            node: replica.node().clone(),
+            volume: replica.volume().clone(),
+            id: String::new(),
+        },
+        name: None,
+        at: None,
+        who: String::new(),
+        why: String::new(),
+        kind: AtticKind::Row,
+        bytes: 0,
+        admission: None,
+        approval: None,
     }
 }
 
@@ -197,19 +220,12 @@ impl Node for Door {
         self.ask(move |replica| {
             let removed = replica.put_aside(&name, &root, &cause, now);
             let removed = removed.map_err(|error| stays(&error))?;
-            Ok(wire::AtticItem {
-                node: replica.node().to_string(),
-                volume: VOLUME.to_owned(),
-                id: String::new(),
-                name: removed.name.to_string(),
-                at: removed.at.to_string(),
-                who: removed.who,
-                why: removed.why,
-                kind: wire::attic_item::Kind::Row.into(),
-                bytes: 0,
-                admission: String::new(),
-                approval: removed.approval.map(fields::approval_message),
-            })
+            let row = RemovedRow {
+                // Only a listing shows it.
+                admission: None,
+                ..removed
+            };
+            Ok(fields::attic_item_message(row_item(replica, row)))
         })
         .await
     }

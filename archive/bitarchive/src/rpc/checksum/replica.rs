@@ -1,6 +1,6 @@
 //! The service `Replica` of a checksum replica: the answer to every question about nodes is itself.
 
-use archive_model::{Mode, NodeId, NodeState, VolumeId, VolumeState};
+use archive_model::{Mode, NodeId, NodeState, VolumeState};
 use archive_rpc::{InvalidMessage, Kind};
 use jiff::Timestamp;
 use proto_archive::wire::replica_server::Replica;
@@ -8,7 +8,7 @@ use proto_archive::{convert as fields, wire};
 use tonic::{Request, Response, Status};
 
 use super::super::AnswerStream;
-use super::{ChecksumReplica, Door, VOLUME};
+use super::{ChecksumReplica, Door};
 
 type Answer<T> = Result<Response<T>, Status>;
 type Stream<T> = Answer<AnswerStream<T>>;
@@ -87,7 +87,7 @@ pub(super) fn report(replica: &ChecksumReplica, endpoint: String, seen: Timestam
         Err(error) => (None, Some(error.to_string())),
     };
     let volume = VolumeState {
-        volume: VolumeId::new(VOLUME).ok(),
+        volume: Some(replica.volume().clone()),
         path: replica.data().display().to_string(),
         problem,
         mode: Mode::ReadWrite,
