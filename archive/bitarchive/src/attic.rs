@@ -20,16 +20,13 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
 use archive_durable::{DiskError, directory, replace};
-use archive_model::{Approval, AtticKind, FileName, NodeId};
+use archive_model::{Approval, AtticKind, Cause, FileName, NodeId};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 #[doc(hidden)]
 pub(crate) use evidence::EvidenceWorker;
-pub use item::{
-    AtticId, Cause, InvalidAtticId, InvalidCause, Item, ItemPlace, ItemReference, Removal, item,
-    list,
-};
+pub use item::{AtticId, InvalidAtticId, Item, ItemPlace, ItemReference, Removal, item, list};
 pub(crate) use moves::settle_all;
 
 use crate::layout::Layout;

@@ -59,7 +59,7 @@ pub mod work;
 pub use catalog::{Catalog, Condition, Entry, Row, Tally};
 pub use error::NodeError;
 pub use layout::{Layout, Shelf};
-pub use mend::{Mend, MendOrder, MendReport};
+pub use mend::{Mend, MendReport};
 pub use node::{Node, NodeOptions, OpenFile};
 pub use reconcile::ReconcileReport;
 pub use rpc::{JobRunner, RunnerError, StartRunner};

@@ -19,7 +19,7 @@ use std::collections::VecDeque;
 use std::ops::Range;
 
 use archive_durable::{Target, UncachedFile, exchange};
-use archive_model::{FileContent, GROUP_SIZE, Groups, groups};
+use archive_model::{FileContent, GROUP_SIZE, Groups, MendOrder, groups};
 use archive_proof::{CopyBytes, DecodeError, OutboardState, ReadAt, decode, walk};
 use jiff::Timestamp;
 
@@ -34,7 +34,6 @@ use crate::work::Work;
 use self::evidence::Evidence;
 use self::leftovers::MendCleanup;
 pub(crate) use self::leftovers::finish_cut;
-pub use self::method::MendOrder;
 use self::method::{BlockSource, MendMethod, MendedCopy};
 
 /// The number of bytes of the old copy that are read at a time.

@@ -16,9 +16,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
 use archive_bitarchive::testing::Machine;
-use archive_bitarchive::{Condition, Entry, MendOrder, MendReport, Node, NodeError};
+use archive_bitarchive::{Condition, Entry, MendReport, Node, NodeError};
 use archive_durable::fault::{self, Fault, Plan};
-use archive_model::{FileName, Groups, Root, VolumeId};
+use archive_model::{FileName, Groups, MendOrder, Root, VolumeId};
 use archive_proof::{CopyBytes, TreeBuilder, encode};
 use jiff::Timestamp;
 use rustix::io::Errno;

@@ -12,9 +12,10 @@
 //!   in them);
 //! - [`mod@replica`], [`node`], [`copy`] (where copies are, and how), [`disk_order`] (what a node does with its disks), [`gap`]
 //!   (what could not be asked), [`store_state`] (how far each has come);
-//! - [`anomaly`], [`check`] (what is wrong), [`attic`], [`scrub`], [`repair`], [`drain`] (what is done about it);
+//! - [`anomaly`], [`check`] (what is wrong), [`attic`], [`scrub`], [`repair`], [`mend`], [`drain`] (what is done about
+//!   it);
 //! - [`batch`], [`job_status`], [`feed`] (jobs over files, how far they are, and changes of files), [`role`], [`approval`],
-//!   [`act`], `request` (who may do what, and what wants a second person);
+//!   [`cause`], [`act`], `request` (who may do what and why, and what wants a second person);
 //! - [`mod@error`], [`limits`], [`quantity`], [`backoff`] (errors, bounds, units and pauses that all parts share), [`secret`]
 //!   (who may use the file of a key or password); `closed_set` (the macro behind every enumeration of words).
 //!
@@ -30,6 +31,7 @@ pub mod approval;
 pub mod attic;
 pub mod backoff;
 pub mod batch;
+pub mod cause;
 pub mod check;
 pub mod checksum;
 mod closed_set;
@@ -44,6 +46,7 @@ pub mod gap;
 pub mod groups;
 pub mod job_status;
 pub mod limits;
+pub mod mend;
 pub mod name_list;
 pub mod name_pattern;
 pub mod node;
@@ -65,6 +68,7 @@ pub use batch::{
     FailureKind, FileFailure, FileOutcome, FileSelection, JobId, JobLane, JobLimits, JobSpec,
     Program, Reduce,
 };
+pub use cause::{Cause, InvalidCause};
 pub use check::{CheckKind, CheckProgress, CheckStep, ReplicaReport};
 pub use checksum::{Digests, InvalidChecksum, Root};
 pub use content::FileContent;
@@ -77,6 +81,7 @@ pub use file_name::{FileName, InvalidFileName};
 pub use gap::{Gap, VolumeName};
 pub use groups::{GROUP_SIZE, Groups};
 pub use job_status::{JobNode, JobOutput, JobState, JobStatus};
+pub use mend::MendOrder;
 pub use name_list::{InvalidNameList, NameList};
 pub use name_pattern::{InvalidPattern, NamePattern};
 pub use node::{Mode, NodeState, VolumeState};

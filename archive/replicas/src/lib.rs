@@ -55,9 +55,9 @@ pub use copies::{LocatedCopies, ReadSegments, Segment, VerifiedCopy, VerifyAnswe
 pub use dialer::Dialer;
 pub use listing::ListedCopies;
 use members::Members;
-pub use mend::{MendAnswer, MendOrder, Mending};
+pub use mend::{MendAnswer, Mending};
 pub use page::Page;
-pub use people::{Cause, ListedAttic, unreported, volumes_in_service};
+pub use people::{ListedAttic, unreported, volumes_in_service};
 pub use settings::ReplicaSettings;
 pub use upload::{ChosenNode, Upload, UploadOpening};
 use view::NodeView;

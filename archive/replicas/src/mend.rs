@@ -3,10 +3,10 @@
 //! # Errors
 //! All functions fail with a [`CallError`] if the node cannot be reached, or has ended the repair.
 
-use archive_model::{FileCopy, FileName, Groups, NodeId, ReplicaId, Root, VolumeId};
+use archive_model::{FileCopy, MendOrder, NodeKey};
 use archive_rpc::{CallError, Kind};
 use bytes::Bytes;
-use proto_archive::wire::mend_request::{Close, Open, Step};
+use proto_archive::wire::mend_request::{Close, Step};
 use proto_archive::{convert as fields, wire};
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
@@ -15,27 +15,6 @@ use super::Replicas;
 
 /// The most messages on their way in either direction.
 const WINDOW: usize = 16;
-
-/// The order to mend a copy.
-#[derive(Clone, Debug)]
-pub struct MendOrder {
-    /// The replica of the copy.
-    pub replica: ReplicaId,
-    /// The node that has the copy.
-    pub node: NodeId,
-    /// The volume of the node that has the copy.
-    pub volume: VolumeId,
-    /// The file.
-    pub name: FileName,
-    /// The root that the copy shall have.
-    pub root: Root,
-    /// The groups that are sent.
-    pub groups: Groups,
-    /// The person or part that asked for the repair, as `role/name`.
-    pub who: String,
-    /// The reason.
-    pub why: String,
-}
 
 /// The caller's end of a mending call: bytes are sent and answers received in parallel.
 #[derive(Debug)]
@@ -59,25 +38,18 @@ pub enum MendAnswer {
 }
 
 impl Replicas {
-    /// Begins to mend a copy. The future beside it carries the call: it must be polled until it ends, or dropped, which
-    /// ends the call and leaves the copy as it was.
+    /// Begins to mend a copy of the node. The future beside it carries the call: it must be polled until it ends, or
+    /// dropped, which ends the call and leaves the copy as it was.
     pub async fn mend(
         &self,
+        at: &NodeKey,
         order: &MendOrder,
     ) -> Result<(Mending, impl Future<Output = ()> + Send + use<'_>), CallError> {
-        let mut client = self.node_client(&order.replica, &order.node).await?;
+        let mut client = self.node_client(&at.replica, &at.node).await?;
         let (steps, requests) = mpsc::channel(WINDOW);
         let (told, answers) = mpsc::channel(WINDOW);
-        let open = Open {
-            name: order.name.to_string(),
-            volume: order.volume.to_string(),
-            root: fields::root_bytes(&order.root),
-            groups: fields::group_ranges(&order.groups),
-            who: order.who.clone(),
-            why: order.why.clone(),
-        };
-        send(&steps, Step::Open(open)).await?;
-        let (replica, node) = (order.replica.clone(), order.node.clone());
+        send(&steps, Step::Open(fields::mend_open(order))).await?;
+        let (replica, node) = (at.replica.clone(), at.node.clone());
         let call = async move {
             let ended = async {
                 let mut stream = client

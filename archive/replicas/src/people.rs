@@ -10,7 +10,7 @@ use std::sync::{MutexGuard, PoisonError};
 
 use archive_ledger::standing::Now;
 use archive_model::{
-    Approval, AtticItem, AtticPlace, DiskOrder, FileCopy, FileName, Gap, Mode, NodeId, NodeState,
+    AtticItem, AtticPlace, Cause, DiskOrder, FileCopy, FileName, Gap, Mode, NodeId, NodeState,
     ReplicaId, Root, VolumeId, VolumeKey, VolumeState,
 };
 use archive_rpc::{CallError, ConnectError, InvalidMessage, Kind};
@@ -31,17 +31,6 @@ pub struct ListedAttic {
 
 /// An item in an attic of a node, or the fault of one that breaks a rule.
 type FoundItem = Result<AtticItem, InvalidMessage>;
-
-/// The person who orders an act, and the reason.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Cause {
-    /// The person who asked for it, as `role/name`.
-    pub who: String,
-    /// The reason.
-    pub why: String,
-    /// The approval, if two persons decided it.
-    pub approval: Option<Approval>,
-}
 
 /// An order that changes the state of a replica's nodes: answers from before its end are not fresh, even if the caller goes
 /// away before the node has answered.

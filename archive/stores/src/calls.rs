@@ -128,8 +128,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use archive_daemon::clock::ManualClock;
-    use archive_model::{Mode, Root, VolumeKey};
-    use archive_replicas::Cause;
+    use archive_model::{Cause, Mode, Root, VolumeKey};
     use jiff::Timestamp;
 
     use super::*;

@@ -12,10 +12,10 @@ use std::ops::{ControlFlow, Range};
 use std::os::unix::fs::{FileExt, PermissionsExt};
 
 use anyhow::{Context, Result};
-use archive_bitarchive::attic::{AtticId, Cause, Removal};
-use archive_bitarchive::{Layout, MendOrder, Node};
+use archive_bitarchive::attic::{AtticId, Removal};
+use archive_bitarchive::{Layout, Node};
 use archive_durable::directory;
-use archive_model::{FileName, Groups, Root};
+use archive_model::{Cause, FileName, Groups, MendOrder, Root};
 use archive_proof::testing::signing_key;
 use archive_proof::{CopyBytes, TreeBuilder, encode};
 use jiff::Timestamp;

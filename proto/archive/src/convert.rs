@@ -18,13 +18,14 @@ mod drain;
 mod gap;
 mod job;
 mod job_spec;
+mod mend;
 mod node;
 mod replica_status;
 mod scrub;
 
 use archive_model::{
-    Approval, ArchiveError, FileName, Groups, InvalidNameList, NameList, NamePattern, NodeId,
-    ReplicaId, Root, UploadId, VolumeId,
+    Approval, ArchiveError, Cause, FileName, Groups, InvalidNameList, NameList, NamePattern,
+    NodeId, ReplicaId, Root, UploadId, VolumeId,
 };
 use archive_rpc::{InvalidMessage, Kind};
 use bytes::Bytes;
@@ -49,6 +50,7 @@ pub use gap::{gap, gap_message, gap_within};
 pub use job::{job_id, job_progress, job_progress_message, job_status, job_status_message};
 pub(crate) use job_spec::millis;
 pub use job_spec::{read_spec, write_spec};
+pub use mend::{mend_open, mend_order};
 pub use node::{mode, node_state, node_status, wire_mode};
 pub use replica_status::{replica_status, replica_status_message};
 pub use scrub::{node_scrub, scrub_order, scrub_request, scrub_state};
@@ -179,6 +181,11 @@ fn plain_text(value: &str) -> Option<String> {
 /// Writes a value that may be absent.
 fn text_of(value: Option<impl ToString>) -> String {
     value.map(|value| value.to_string()).unwrap_or_default()
+}
+
+/// Reads who asked for an act, and why.
+pub fn cause(who: &str, why: &str) -> Result<Cause, InvalidMessage> {
+    Cause::new(who, why).map_err(|error| InvalidMessage::invalid(error.field, error.reason))
 }
 
 /// Reads the approval of an act; `None` if no two persons decided it.

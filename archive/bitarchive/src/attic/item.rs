@@ -2,7 +2,7 @@
 //!
 //! # Errors
 //!
-//! A name or a cause is refused with the error that says what is wrong with it; a listing fails with a [`DiskError`].
+//! A name is refused with the error that says what is wrong with it; a listing fails with a [`DiskError`].
 
 use std::ffi::{OsStr, OsString};
 use std::fmt;
@@ -12,17 +12,14 @@ use std::path::Path;
 
 use archive_durable::DiskError;
 use archive_durable::directory::{self, EntryKind};
-use archive_model::limits::{LONGEST_ID, LONGEST_REASON};
-use archive_model::{Approval, FileName, Root, VolumeId};
+use archive_model::limits::LONGEST_ID;
+use archive_model::{Approval, Cause, FileName, Root, VolumeId};
 use jiff::Timestamp;
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
 
 use super::{FORMAT, Kind, REASON_NAME, Reason};
 use crate::layout::Layout;
-
-/// The longest `why`, in bytes: a reason, and the words that the archive puts before it.
-const LONGEST_WHY: usize = 4 * LONGEST_REASON + 100;
 
 /// The format in which the name of an item begins.
 pub(super) const TIME: &str = "%Y%m%dT%H%M%SZ";
@@ -66,14 +63,6 @@ impl fmt::Display for AtticId {
     }
 }
 
-/// The cause of an act: the person or part that asked, and the reason; kept beside the item, and logged.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Cause {
-    pub(crate) who: String,
-    pub(crate) why: String,
-    pub(crate) approval: Option<Approval>,
-}
-
 /// An order to put one copy aside.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Removal {
@@ -98,45 +87,6 @@ pub struct ItemReference {
     pub checksum: Option<Root>,
     /// The person who asked, and the reason.
     pub cause: Cause,
-}
-
-/// The error about a cause, which names the half that is wrong, and why.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{field}` {reason}")]
-pub struct InvalidCause {
-    /// The half that is wrong: `who` or `why`.
-    pub field: &'static str,
-    /// The problem.
-    pub reason: &'static str,
-}
-
-impl Cause {
-    /// Accepts a `who` of one line of at most 200 bytes and a `why` of at most 4100; neither may be empty.
-    pub fn new(who: &str, why: &str) -> Result<Self, InvalidCause> {
-        let check = |field, text: &str, most, may_break: bool| {
-            let is_bad = |c: char| c.is_control() && !(may_break && c == '\n');
-            let reason = if text.trim().is_empty() {
-                "missing"
-            } else if text.len() > most {
-                "is too long"
-            } else if text.contains(is_bad) {
-                "contains control characters"
-            } else {
-                return Ok(text.to_owned());
-            };
-            Err(InvalidCause { field, reason })
-        };
-        Ok(Self {
-            who: check("who", who, 200, false)?,
-            why: check("why", why, LONGEST_WHY, true)?,
-            approval: None,
-        })
-    }
-
-    /// Adds the approval of two persons.
-    pub(crate) fn approved(self, approval: Option<Approval>) -> Self {
-        Self { approval, ..self }
-    }
 }
 
 /// The place of an item, and the time at which the item was put there: all that a listing keeps of an item until its

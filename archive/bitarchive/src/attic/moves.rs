@@ -14,10 +14,10 @@ use std::sync::atomic::Ordering;
 
 use archive_durable::directory::{self, EntryKind};
 use archive_durable::{DiskError, Severity, Survey, Target, UncachedFile, replace};
-use archive_model::{FileName, Mode, Root, VolumeId};
+use archive_model::{Cause, FileName, Mode, Root, VolumeId};
 use jiff::Timestamp;
 
-use super::item::{self, AtticId, Cause, Item, ItemPlace, Removal};
+use super::item::{self, AtticId, Item, ItemPlace, Removal};
 use super::{Kind, REASON_NAME, Reason, kept_name, make_place};
 use crate::catalog::{Catalog, Condition, Entry, Row};
 use crate::claims::verb;

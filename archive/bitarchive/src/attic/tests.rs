@@ -134,10 +134,9 @@ fn damaged_items_are_listed_with_known_parts() {
     assert_eq!(of("-etc").bytes, 0, "never followed");
 }
 
-/// Fails if the id of an attic item can name a place outside the attic, or a removal may have no reason, an endless one
-/// or control characters.
+/// Fails if the id of an attic item can name a place outside the attic.
 #[test]
-fn hostile_ids_and_causes_are_refused() {
+fn hostile_ids_are_refused() {
     let long = "x".repeat(10_000);
     for id in [
         "", ".", "..", "../..", "a/b", "/etc", ".hidden", "-x", "a\nb", "a b", "ä", "a\0", &long,
@@ -145,16 +144,4 @@ fn hostile_ids_and_causes_are_refused() {
         assert!(AtticId::new(id).is_err(), "{id:?}");
     }
     assert!(AtticId::new("20260102T030405Z-u-1-2").is_ok());
-    for (who, why) in [
-        ("", "x"),
-        ("x", ""),
-        (" ", "x"),
-        ("a\nb", "x"),
-        ("x", "\u{7}"),
-        (&long, "x"),
-        ("x", &long),
-    ] {
-        assert!(Cause::new(who, why).is_err(), "{who:?} {why:?}");
-    }
-    assert!(Cause::new("officer/o-1", "line one\nline two").is_ok());
 }

@@ -11,13 +11,12 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use archive_durable::{AppendFile, DiskError};
-use archive_model::{Approval, FileName, Root};
+use archive_model::{Approval, Cause, FileName, Root};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::record::{RecordError, removed};
 use super::replica::ChecksumReplica;
-use crate::attic::Cause;
 use crate::claims::{Claim, verb};
 use crate::error::NodeError;
 

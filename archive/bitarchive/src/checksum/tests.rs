@@ -2,7 +2,7 @@
 
 use archive_db::{Database, Table, Text};
 use archive_durable::AppendFile;
-use archive_model::{FileName, Root};
+use archive_model::{Cause, FileName, Root};
 use archive_proof::TrustFile;
 use jiff::Timestamp;
 
@@ -340,7 +340,7 @@ fn the_limit_on_removals_holds_over_a_restart() {
         let replica = replica(data);
         let now = Timestamp::from_second(1_800_000_000 + minute * 60).unwrap();
         let root = recorded(number).root;
-        let cause = crate::attic::Cause::new("officer/a", "why").unwrap();
+        let cause = Cause::new("officer/a", "why").unwrap();
         let removed = replica.put_aside(&name(number), &root, &cause, now);
         let is_there = replica.record().file(&name(number)).unwrap().is_some();
         assert_eq!(is_there, removed.is_err());

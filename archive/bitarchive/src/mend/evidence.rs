@@ -3,13 +3,12 @@
 use std::path::PathBuf;
 
 use archive_durable::{AppendFile, DiskError, UncachedFile, replace};
-use archive_model::{FileName, GROUP_SIZE, Groups, Root};
+use archive_model::{Cause, FileName, GROUP_SIZE, Groups, MendOrder, Root};
 use archive_proof::ReadAt;
 use jiff::Timestamp;
 use serde::Serialize;
 
-use super::method::MendOrder;
-use crate::attic::{self, Cause, Kind, Reason};
+use crate::attic::{self, Kind, Reason};
 use crate::catalog::Entry;
 use crate::layout::{Layout, MendPaths};
 

@@ -3,30 +3,13 @@
 use archive_durable::{
     DiskError, Journal, JournalWriter, RepairedCopy, Replacement, Severity, Stage, directory,
 };
-use archive_model::{FileName, Groups, Root, VolumeId};
+use archive_model::{MendOrder, Root};
 use archive_proof::TreeBuilder;
 
 use crate::catalog::Entry;
 use crate::error::NodeError;
 use crate::layout::{Layout, MendPaths};
 use crate::node::Node;
-
-/// The order to mend a copy.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct MendOrder {
-    /// The file.
-    pub name: FileName,
-    /// The volume of the copy; `None` if there is only one.
-    pub volume: Option<VolumeId>,
-    /// The root that the copy should have.
-    pub root: Root,
-    /// The groups that will be sent.
-    pub groups: Groups,
-    /// The person or part that asked for the mend.
-    pub who: String,
-    /// The reason that the person or part gave.
-    pub why: String,
-}
 
 /// The source of bytes of the new copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

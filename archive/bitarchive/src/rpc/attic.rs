@@ -10,7 +10,7 @@ use tonic::Status;
 use super::listing::Page;
 use super::{Answers, convert, listing, send};
 use crate::adopt::admission_in;
-use crate::attic::{self, AtticId, Cause, Item, ItemPlace, ItemReference, Removal};
+use crate::attic::{self, AtticId, Item, ItemPlace, ItemReference, Removal};
 use crate::catalog::{Condition, Entry};
 use crate::layout::Layout;
 use crate::node::Node;
@@ -22,7 +22,7 @@ pub(crate) fn reference(request: &wire::AtticRef) -> Result<ItemReference, Inval
         id: AtticId::new(&request.id)
             .map_err(|error| InvalidMessage::invalid("id", error.to_string()))?,
         checksum: fields::optional_root("checksum", &request.checksum)?,
-        cause: cause(&request.who, &request.why)?,
+        cause: fields::cause(&request.who, &request.why)?,
     })
 }
 
@@ -32,7 +32,7 @@ pub(crate) fn removal(request: &wire::PutAsideRequest) -> Result<Removal, Invali
         name: fields::file_name("name", &request.name)?,
         volume: fields::volume_id(&request.volume)?,
         checksum: fields::root("checksum", &request.checksum)?,
-        cause: cause(&request.who, &request.why)?
+        cause: fields::cause(&request.who, &request.why)?
             .approved(fields::approval(request.approval.clone())?),
     })
 }
@@ -59,10 +59,6 @@ pub(crate) fn only(name: &str) -> Result<Option<FileName>, InvalidMessage> {
     (!name.is_empty())
         .then(|| fields::file_name("name", name))
         .transpose()
-}
-
-pub(crate) fn cause(who: &str, why: &str) -> Result<Cause, InvalidMessage> {
-    Cause::new(who, why).map_err(|error| InvalidMessage::invalid(error.field, error.reason))
 }
 
 /// Writes an item, with the admission of a whole file where a listing shows it.

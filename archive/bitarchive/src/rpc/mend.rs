@@ -12,7 +12,7 @@ use tonic::{Status, Streaming};
 
 use super::verify::ProgressReport;
 use super::{Answers, convert, send};
-use crate::mend::{MendOrder, MendReport};
+use crate::mend::MendReport;
 use crate::metrics::Instruments;
 use crate::node::Node;
 
@@ -53,7 +53,7 @@ impl MendSteps {
         let Step::Open(open) = self.next()? else {
             return Err(unexpected("open"));
         };
-        let order = order(open)?;
+        let order = fields::mend_order(open)?;
         let mut mend = node
             .mend(order, clock.now())
             .map_err(|error| convert::status(&error))?;
@@ -95,24 +95,6 @@ impl MendSteps {
         };
         send(answers, response)
     }
-}
-
-fn order(open: wire::mend_request::Open) -> Result<MendOrder, InvalidMessage> {
-    let volume = match open.volume.as_str() {
-        "" => None,
-        volume => Some(fields::volume_id(volume)?),
-    };
-    if open.who.is_empty() {
-        return Err(InvalidMessage::missing("who"));
-    }
-    Ok(MendOrder {
-        name: fields::file_name("name", &open.name)?,
-        volume,
-        root: fields::root("root", &open.root)?,
-        groups: fields::groups("groups", &open.groups)?,
-        who: open.who,
-        why: open.why,
-    })
 }
 
 fn unexpected(expected: &str) -> Status {

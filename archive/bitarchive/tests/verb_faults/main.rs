@@ -9,13 +9,13 @@
 
 mod names;
 
-use archive_bitarchive::attic::{self, AtticId, Cause, Item, ItemReference, Removal};
+use archive_bitarchive::attic::{self, AtticId, Item, ItemReference, Removal};
 use archive_bitarchive::testing::{self, Machine};
 use archive_bitarchive::{AtticSettings, Condition, Node, NodeError};
 use archive_daemon::Period;
 use archive_durable::VolumeProblem;
 use archive_durable::fault::{self, Fault, Plan};
-use archive_model::{FileName, Root, UploadId, VolumeId};
+use archive_model::{Cause, FileName, Root, UploadId, VolumeId};
 use archive_proof::Envelope;
 use jiff::Timestamp;
 use rustix::io::Errno;

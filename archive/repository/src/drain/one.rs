@@ -8,9 +8,9 @@ use archive_decisions::store::Event;
 use archive_ledger::admin::AdminRow;
 use archive_ledger::standing::Source;
 use archive_model::{
-    CopyCondition, CopyPlace, FileContent, FileCopy, FileName, Finder, Groups, Root,
+    Cause, CopyCondition, CopyPlace, FileContent, FileCopy, FileName, Finder, Groups, Root,
 };
-use archive_replicas::{Cause, LocatedCopies};
+use archive_replicas::LocatedCopies;
 use archive_rpc::{CallError, Kind};
 use archive_stores::assemble::{Donor, WantedFile};
 use archive_stores::delivery::Delivery;

@@ -3,8 +3,11 @@
 use std::sync::Arc;
 
 use archive_decisions::repair::{ContentState, Plan, ReplicaContent};
-use archive_model::{AnomalyKind, CopyPlace, FileCopy, FileName, Finder, Groups, NodeId};
-use archive_replicas::{MendAnswer, MendOrder, Mending};
+use archive_model::{
+    AnomalyKind, CopyPlace, FileCopy, FileName, Finder, Groups, MendOrder, NodeId, NodeKey,
+    ReplicaId,
+};
+use archive_replicas::{MendAnswer, Mending};
 use archive_rpc::{CallError, Kind};
 use archive_stores::assemble::{Assembly, Donor, Part};
 use archive_stores::limits;
@@ -30,7 +33,7 @@ impl Preserver {
         repair_order: &RepairOrder,
         told: &(dyn Fn(u64) + Send + Sync),
     ) -> Result<Option<RepairReport>, CallError> {
-        let Some(CopyPlace { node, volume }) = case.place.clone() else {
+        let Some(place) = &case.place else {
             return Ok(None);
         };
         let size = case.wanted.size;
@@ -39,10 +42,8 @@ impl Preserver {
             .iter()
             .fold(Groups::none(), |all, (_, groups)| all.union(groups));
         let order = MendOrder {
-            replica: case.patient.replica.clone(),
-            node,
-            volume,
             name: case.patient.file.clone(),
+            volume: Some(place.volume.clone()),
             root: case.wanted.root,
             groups: groups.clone(),
             who: repair_order.who.to_string(),
@@ -54,7 +55,7 @@ impl Preserver {
             .archive
             .assembler
             .read(case.wanted.clone(), donors, ranges);
-        let sent = self.send(&order, &mut reading, case, repair_order, told);
+        let sent = self.send((place, &order), &mut reading, case, repair_order, told);
         let sent = sent.await;
         let moved = reading.sent().values().sum();
         for (donor, bytes) in reading.sent() {
@@ -103,7 +104,7 @@ impl Preserver {
         };
         let what = format!(
             "{}; the replaced ones are in the attic as {attic}",
-            given(&order, &reading)
+            given(&case.patient.replica, &order, &reading)
         );
         self.note_repair(&case.patient.file, repair_order, format!("repaired {what}"))
             .await?;
@@ -132,13 +133,17 @@ impl Preserver {
     /// Reads groups and sends them on, has the node put them into the copy, and waits until it has read them back.
     async fn send(
         &self,
-        order: &MendOrder,
+        (place, order): (&CopyPlace, &MendOrder),
         reading: &mut Assembly,
         case: &RepairCase,
         repair_order: &RepairOrder,
         told: &(dyn Fn(u64) + Send + Sync),
     ) -> Result<SendOutcome, CallError> {
-        let opening = self.archive.calls.replicas.mend(order);
+        let at = NodeKey {
+            replica: case.patient.replica.clone(),
+            node: place.node.clone(),
+        };
+        let opening = self.archive.calls.replicas.mend(&at, order);
         let (mut mending, call) = self.archive.calls.answered(opening).await?;
         let exchange = async {
             match self.send_groups(reading, &mending).await {
@@ -148,9 +153,9 @@ impl Preserver {
             }
             let what = format!(
                 "to be repaired on volume {} of node {}: {}",
-                order.volume,
-                order.node,
-                given(order, reading)
+                place.volume,
+                place.node,
+                given(&at.replica, order, reading)
             );
             // Recorded before it is done: no act may be missing from the trail. Until the end of the groups the node changes
             // nothing.
@@ -213,7 +218,7 @@ impl Preserver {
     async fn look_at_donor(
         &self,
         case: &RepairCase,
-        donor: &archive_model::ReplicaId,
+        donor: &ReplicaId,
         node: Option<&NodeId>,
         repair_order: &RepairOrder,
     ) -> Result<(), CallError> {
@@ -257,16 +262,15 @@ impl Preserver {
 }
 
 /// Says which groups of a copy are replaced, and how many bytes came from each donor.
-fn given(order: &MendOrder, reading: &Assembly) -> String {
+fn given(replica: &ReplicaId, order: &MendOrder, reading: &Assembly) -> String {
     let given = reading.sent().iter();
     let given: Vec<String> = given
         .map(|(donor, bytes)| format!("{bytes} bytes from {donor}"))
         .collect();
     let groups = AnomalyKind::Corrupt(order.groups.clone()).to_string();
     format!(
-        "{} of {}: {}",
+        "{} of {replica}: {}",
         groups.replacen("corrupt ", "", 1),
-        order.replica,
         given.join(", ")
     )
 }

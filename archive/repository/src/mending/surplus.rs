@@ -6,8 +6,7 @@
 
 use archive_decisions::store::{Content, ReplicaRecord};
 use archive_ledger::anomalies::AnomalyRow;
-use archive_model::{CopyPlace, FileContent, FileCopy, Root};
-use archive_replicas::Cause;
+use archive_model::{Cause, CopyPlace, FileContent, FileCopy, Root};
 use archive_rpc::CallError;
 
 use super::{RepairOrder, RepairOutcome, RepairReport};

@@ -6,8 +6,7 @@ use std::sync::Arc;
 
 use archive_ledger::anomalies::{Anomalies, AnomalyRow, is_within};
 use archive_ledger::requests::{AcceptedAnomaly, RequestedAct, Subject};
-use archive_model::Act;
-use archive_replicas::Cause;
+use archive_model::{Act, Cause};
 use archive_rpc::{CallError, Kind};
 
 use super::People;

@@ -10,10 +10,10 @@ use archive_decisions::vote::{Authority, Ballot, Evidence, Verdict, decide};
 use archive_ledger::admin::AdminRow;
 use archive_ledger::requests::{Request, RequestedAct, State, Subject};
 use archive_model::{
-    Act, Approval, AtticItem, CopyPlace, Digests, FileCopy, FileName, NodeId, ReplicaId,
+    Act, Approval, AtticItem, Cause, CopyPlace, Digests, FileCopy, FileName, NodeId, ReplicaId,
     ReplicaKind, ReplicaState, Root, UploadId,
 };
-use archive_replicas::{Cause, admitted};
+use archive_replicas::admitted;
 use archive_rpc::{CallError, Kind};
 
 use super::People;

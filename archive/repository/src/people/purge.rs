@@ -5,8 +5,7 @@
 //! brake.
 
 use archive_ledger::requests::AtticItem;
-use archive_model::{AtticKind, AtticPlace, Root};
-use archive_replicas::Cause;
+use archive_model::{AtticKind, AtticPlace, Cause, Root};
 use archive_rpc::{CallError, Kind};
 
 use super::People;

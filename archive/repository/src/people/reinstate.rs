@@ -4,8 +4,7 @@
 
 use std::sync::Arc;
 
-use archive_model::{NodeKey, NodeSelector, VolumeKey, VolumeSelector};
-use archive_replicas::Cause;
+use archive_model::{Cause, NodeKey, NodeSelector, VolumeKey, VolumeSelector};
 use archive_rpc::{CallError, Kind};
 
 use super::People;

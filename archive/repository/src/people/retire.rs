@@ -8,8 +8,9 @@ use std::sync::Arc;
 use archive_decisions::store::FileRecord;
 use archive_ledger::requests::Request;
 use archive_ledger::standing::{ReplicaRow, Retirement};
-use archive_model::{Act, FileName, NodeKey, NodeSelector, ReplicaId, VolumeKey, VolumeSelector};
-use archive_replicas::Cause;
+use archive_model::{
+    Act, Cause, FileName, NodeKey, NodeSelector, ReplicaId, VolumeKey, VolumeSelector,
+};
 use archive_rpc::{CallError, Kind};
 
 use super::People;

@@ -6,8 +6,7 @@
 use archive_decisions::store::Event;
 use archive_ledger::admin::AdminRow;
 use archive_ledger::anomalies::{Look, LookQuality};
-use archive_model::{AnomalyKind, CopyPlace, FileName, Finder, ReplicaId, Root};
-use archive_replicas::Cause;
+use archive_model::{AnomalyKind, Cause, CopyPlace, FileName, Finder, ReplicaId, Root};
 use archive_rpc::{CallError, Kind};
 
 use super::People;

@@ -1,9 +1,9 @@
 //! The power goes while a node mends, puts aside, takes back and adopts: afterwards a file is whole on one side, what was
 //! done is done, and what was not can be done again.
 
-use archive_bitarchive::attic::{self, AtticId, Cause, Item, Kind};
+use archive_bitarchive::attic::{self, AtticId, Item, Kind};
 use archive_bitarchive::{Condition, Layout, Node};
-use archive_model::FileName;
+use archive_model::{Cause, FileName};
 use conformance::machine::acts::{self, MENDED, MOVED};
 use conformance::machine::{self, Machine};
 use jiff::Timestamp;

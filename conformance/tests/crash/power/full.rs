@@ -5,10 +5,10 @@ use std::fs::File;
 use std::io::Write;
 use std::path::Path;
 
-use archive_bitarchive::attic::{AtticId, Cause, ItemReference, Removal};
+use archive_bitarchive::attic::{AtticId, ItemReference, Removal};
 use archive_bitarchive::{Node, NodeError};
 use archive_durable::Severity;
-use archive_model::FileName;
+use archive_model::{Cause, FileName};
 use conformance::machine;
 use jiff::Timestamp;
 

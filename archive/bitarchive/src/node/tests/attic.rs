@@ -6,12 +6,12 @@ mod purge;
 use std::time::Duration;
 
 use archive_daemon::Period;
-use archive_model::{FileContent, Mode};
+use archive_model::{Cause, FileContent, Mode};
 use jiff::SignedDuration;
 
 use super::disks::{id, store_on, with_two};
 use super::*;
-use crate::attic::{AtticId, Cause, Item, ItemReference, Kind, Reason, Removal};
+use crate::attic::{AtticId, Item, ItemReference, Kind, Reason, Removal};
 
 pub(super) fn cause() -> Cause {
     Cause::new("officer/o-1", "a test").unwrap()

@@ -2,11 +2,10 @@
 
 use std::ops::{ControlFlow, Range};
 
-use archive_model::Groups;
+use archive_model::{Groups, MendOrder};
 use archive_proof::{CopyBytes, TreeBuilder, encode};
 
 use super::*;
-use crate::mend::MendOrder;
 
 /// The size of a file of eleven groups, the last one short.
 pub(super) const SIZE: usize = 10 * 16_384 + 123;

@@ -12,7 +12,6 @@ use tonic::{Request, Response, Status, Streaming};
 use super::super::{AnswerStream, Answers, convert, listing, send, upload};
 use super::{ChecksumReplica, Door, failed, has_none, replica, stays, table};
 use crate::checksum::{RemovedRow, removed_lines};
-use crate::rpc::attic::cause;
 use crate::rpc::upload::FileReceiver;
 
 /// The most items of one message.
@@ -214,8 +213,8 @@ impl Node for Door {
         let name = fields::file_name("name", &request.name)?;
         table(&request.name, &request.volume)?;
         let root = fields::root("checksum", &request.checksum)?;
-        let cause =
-            cause(&request.who, &request.why)?.approved(fields::approval(request.approval)?);
+        let cause = fields::cause(&request.who, &request.why)?
+            .approved(fields::approval(request.approval)?);
         let now = self.clock.now();
         self.ask(move |replica| {
             let removed = replica.put_aside(&name, &root, &cause, now);

@@ -1,6 +1,6 @@
 //! The call `Replace`: receives the order, then the bytes of the new copy.
 
-use archive_replicas::Cause;
+use archive_model::Cause;
 use archive_rpc::{CallError, Idle, InvalidMessage};
 use bytes::Bytes;
 use proto_archive::wire::replace_request::Step;
