@@ -28,9 +28,9 @@ enum FinderOnDisk {
     Read,
 }
 
-/// An anomaly, as it is filed.
+/// An anomaly as it is kept on disk. What parts say of it to each other is an [`archive_model::FiledAnomaly`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct FiledAnomaly {
+pub struct AnomalyRecord {
     /// The permanent number of the anomaly.
     pub id: u64,
     /// The kind of anomaly.
@@ -75,7 +75,7 @@ pub struct ClosedAnomaly {
     /// The replica.
     pub replica: ReplicaId,
     /// The row as it was while it was open.
-    pub filed: FiledAnomaly,
+    pub filed: AnomalyRecord,
     /// The time and the reason of the closing.
     pub ended: DatedReason,
 }
@@ -160,21 +160,21 @@ pub struct Look {
 impl Look {
     /// Whether the filed anomaly is over, if this look did not find it. A look at one copy says nothing of another copy
     /// in the same replica.
-    fn judges(&self, old: &FiledAnomaly) -> bool {
+    fn judges(&self, old: &AnomalyRecord) -> bool {
         let is_of_all = self.quality == LookQuality::Listing || !is_of_one_copy(&old.kind);
         let is_there = |place: &CopyPlace| old.is_at(place);
         self.quality.judges(&old.kind) && (is_of_all || self.place.as_ref().is_none_or(is_there))
     }
 
     /// Whether what is filed is what was found now: damage is of one copy, all else of the replica.
-    fn finds(&self, old: &FiledAnomaly, kind: &AnomalyKind) -> bool {
+    fn finds(&self, old: &AnomalyRecord, kind: &AnomalyKind) -> bool {
         let is_there = |place: &CopyPlace| old.is_at(place);
         old.kind.class() == kind.class()
             && (!is_damage(kind) || self.place.as_ref().is_none_or(is_there))
     }
 }
 
-impl FiledAnomaly {
+impl AnomalyRecord {
     /// Whether the anomaly may be of the copy in this place; an anomaly that names no place may be of any copy.
     pub fn is_at(&self, place: &CopyPlace) -> bool {
         let is_node = self.node.as_ref().is_none_or(|of| *of == place.node);
@@ -206,18 +206,18 @@ impl FiledAnomaly {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {
     /// The anomaly is new, and is filed.
-    File(FiledAnomaly),
+    File(AnomalyRecord),
     /// The anomaly was filed before, and is now as given here.
-    Update(FiledAnomaly),
+    Update(AnomalyRecord),
     /// The anomaly was accepted, and is now worse than what was accepted.
-    Reopen(FiledAnomaly),
+    Reopen(AnomalyRecord),
     /// The anomaly is over: it is closed, for this reason.
-    Close(FiledAnomaly, String),
+    Close(AnomalyRecord, String),
 }
 
 /// Returns the consequences of `look`, given what is filed of the same file and replica. New ones get ids from
 /// `next_id` on.
-pub fn compare(filed: &[FiledAnomaly], look: &Look, now: Timestamp, next_id: u64) -> Vec<Change> {
+pub fn compare(filed: &[AnomalyRecord], look: &Look, now: Timestamp, next_id: u64) -> Vec<Change> {
     let mut changes = Vec::new();
     let mut ids = next_id..;
     let mut is_first = !filed.iter().any(|old| needs_repair(&old.kind));
@@ -227,7 +227,7 @@ pub fn compare(filed: &[FiledAnomaly], look: &Look, now: Timestamp, next_id: u64
             let counts = is_first && needs_repair(kind);
             is_first &= !counts;
             let place = look.place.as_ref();
-            changes.push(Change::File(FiledAnomaly {
+            changes.push(Change::File(AnomalyRecord {
                 id: ids.next().unwrap_or(u64::MAX),
                 kind: kind.clone(),
                 size: look.size,
@@ -243,7 +243,7 @@ pub fn compare(filed: &[FiledAnomaly], look: &Look, now: Timestamp, next_id: u64
             }));
             continue;
         };
-        let mut new = FiledAnomaly {
+        let mut new = AnomalyRecord {
             kind: kind.clone(),
             seen: now,
             ..old.clone()
@@ -280,7 +280,7 @@ pub fn compare(filed: &[FiledAnomaly], look: &Look, now: Timestamp, next_id: u64
 }
 
 /// Returns the consequence for a loss that is filed, now that these groups of the file were found good in some copy.
-pub fn found_again(lost: &FiledAnomaly, good: &Groups) -> Option<Change> {
+pub fn found_again(lost: &AnomalyRecord, good: &Groups) -> Option<Change> {
     let AnomalyKind::Lost(ranges) = &lost.kind else {
         return None;
     };
@@ -294,7 +294,7 @@ pub fn found_again(lost: &FiledAnomaly, good: &Groups) -> Option<Change> {
         return Some(Change::Close(lost.clone(), why));
     }
     let ranges = left.byte_ranges(lost.size);
-    Some(Change::Update(FiledAnomaly {
+    Some(Change::Update(AnomalyRecord {
         kind: AnomalyKind::Lost(ranges.map(|range| (range.start, range.end)).collect()),
         ..lost.clone()
     }))

@@ -15,7 +15,7 @@ use archive_proof::receipt::Custody;
 use archive_proof::{Envelope, Receipt, SigningKey};
 use jiff::Timestamp;
 
-use crate::anomalies::{AnomalyRow, FiledAnomaly, is_of_one_copy};
+use crate::anomalies::{AnomalyRecord, AnomalyRow, is_of_one_copy};
 use crate::standing::Now;
 
 /// Everything that is known of a file at one moment.
@@ -37,7 +37,7 @@ pub enum Doubt<'a> {
     /// The replica, node or volume that holds it was retired.
     Retired,
     /// The anomaly is filed of the copy.
-    Filed(&'a FiledAnomaly),
+    Filed(&'a AnomalyRecord),
 }
 
 impl<'a> FileEvidence<'a> {
@@ -191,7 +191,7 @@ impl std::fmt::Display for Doubt<'_> {
 
 /// Whether the anomaly is filed of this copy: another copy in the same replica may be damaged, or be nobody's, while
 /// this one is good.
-fn is_of(filed: &FiledAnomaly, copy: &ReplicaRecord) -> bool {
+fn is_of(filed: &AnomalyRecord, copy: &ReplicaRecord) -> bool {
     let is_there = copy.place().is_none_or(|place| filed.is_at(&place));
     is_there || !is_of_one_copy(&filed.kind)
 }

@@ -18,7 +18,7 @@ use std::time::Duration;
 use archive_decisions::repair::policy::Policy;
 use archive_decisions::store::FileRecord;
 use archive_ledger::anomalies::{
-    AnomalyRow, FiledAnomaly, Filing, Look, LookQuality, LookResult, is_damage, needs_repair,
+    AnomalyRecord, AnomalyRow, Filing, Look, LookQuality, LookResult, is_damage, needs_repair,
 };
 use archive_model::{
     FileContent, FileCopy, FileName, Finder, Groups, NodeId, ReplicaId, VolumeId, VolumeKey,
@@ -167,7 +167,7 @@ impl Preserver {
         );
         with_tables(move || anomalies.found_again(&file, &good, &who)).await?;
         let elsewhere = self.filed_damage(replica, name).await?;
-        let is_here = |filed: &FiledAnomaly| filed.is_at(&copy.place);
+        let is_here = |filed: &AnomalyRecord| filed.is_at(&copy.place);
         if !elsewhere.iter().all(is_here) {
             // The donor's copy may be gone: a listing tells.
             drop(Box::pin(self.look_and_file(replica, name, look_context)).await?);
@@ -180,7 +180,7 @@ impl Preserver {
         &self,
         replica: &ReplicaId,
         name: &FileName,
-    ) -> Result<Vec<FiledAnomaly>, CallError> {
+    ) -> Result<Vec<AnomalyRecord>, CallError> {
         let (anomalies, file) = (Arc::clone(&self.archive.anomalies), name.clone());
         let rows = with_tables(move || anomalies.rows_of(&file))
             .await?

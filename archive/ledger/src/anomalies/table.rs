@@ -24,13 +24,13 @@ use tokio::sync::watch;
 
 use self::running::{Running, waits};
 use super::{
-    Change, ClosedAnomaly, DatedReason, FiledAnomaly, Look, compare, found_again, is_within,
+    AnomalyRecord, Change, ClosedAnomaly, DatedReason, Look, compare, found_again, is_within,
 };
 use crate::admin::{Admin, AuditLine};
 
 type Key = (Text<FileName>, Text<ReplicaId>, String);
 
-impl Value for FiledAnomaly {}
+impl Value for AnomalyRecord {}
 
 impl Value for ClosedAnomaly {}
 
@@ -42,7 +42,7 @@ pub struct AnomalyRow {
     /// The replica.
     pub replica: ReplicaId,
     /// The anomaly as it is filed.
-    pub filed: FiledAnomaly,
+    pub filed: AnomalyRecord,
     /// The time and the reason of the closing; `None` while the anomaly is open or accepted.
     pub closed: Option<DatedReason>,
 }
@@ -74,7 +74,7 @@ pub struct LookResult {
 pub struct Anomalies {
     admin: Admin,
     clock: Clock,
-    open: Table<Key, FiledAnomaly>,
+    open: Table<Key, AnomalyRecord>,
     log: Table<u64, ClosedAnomaly>,
     running: Mutex<Running>,
     changed: watch::Sender<u64>,
@@ -83,7 +83,7 @@ pub struct Anomalies {
 impl Anomalies {
     /// Opens the tables of anomalies and counts their rows.
     pub fn open(admin: &Admin, clock: Clock) -> Result<Self, DbError> {
-        let open: Table<Key, FiledAnomaly> = admin.table("anomalies")?;
+        let open: Table<Key, AnomalyRecord> = admin.table("anomalies")?;
         let log: Table<u64, ClosedAnomaly> = admin.table("anomaly-log")?;
         let mut running = Running {
             next_id: log.last()?.map_or(1, |(id, _)| id.saturating_add(1)),
@@ -150,7 +150,7 @@ impl Anomalies {
         self.write(running, filing, &changes)?;
         let mut found = LookResult::default();
         for change in changes {
-            let row = |filed: FiledAnomaly| AnomalyRow {
+            let row = |filed: AnomalyRecord| AnomalyRow {
                 file: filing.file.clone(),
                 replica: filing.replica.clone(),
                 filed,
@@ -192,7 +192,8 @@ impl Anomalies {
     ) -> Result<bool, DbError> {
         let mut running = self.running();
         let still = self.open.get(&key(row))?;
-        let is_it = |still: &FiledAnomaly| still.id == row.filed.id && is_within(&still.kind, most);
+        let is_it =
+            |still: &AnomalyRecord| still.id == row.filed.id && is_within(&still.kind, most);
         let Some(old) = still.filter(is_it) else {
             return Ok(false);
         };
@@ -200,7 +201,7 @@ impl Anomalies {
             at: self.clock.now(),
             why: why.to_owned(),
         };
-        let new = FiledAnomaly {
+        let new = AnomalyRecord {
             accepted: Some(ended),
             ..old.clone()
         };
@@ -230,7 +231,7 @@ impl Anomalies {
         if old.note.as_deref() == Some(note) {
             return Ok(());
         }
-        let new = FiledAnomaly {
+        let new = AnomalyRecord {
             note: Some(note.to_owned()),
             ..old
         };
@@ -306,7 +307,7 @@ impl Anomalies {
         self.changed.subscribe()
     }
 
-    fn filed(&self, file: &FileName, replica: &ReplicaId) -> Result<Vec<FiledAnomaly>, DbError> {
+    fn filed(&self, file: &FileName, replica: &ReplicaId) -> Result<Vec<AnomalyRecord>, DbError> {
         let prefix = (Text(file.clone()), Text(replica.clone()));
         let rows = self.open.prefix(&prefix)?;
         rows.map(|row| row.map(|(_, filed)| filed)).collect()
@@ -322,7 +323,7 @@ impl Anomalies {
             return Ok(());
         }
         let now = self.clock.now();
-        let key = |filed: &FiledAnomaly| {
+        let key = |filed: &AnomalyRecord| {
             let (file, replica) = (Text(filing.file.clone()), Text(filing.replica.clone()));
             (file, replica, filed.slot())
         };
@@ -436,7 +437,7 @@ fn filing<'a>(row: &'a AnomalyRow, who: &'a str) -> Filing<'a> {
     }
 }
 
-fn open_row(((Text(file), Text(replica), _), filed): (Key, FiledAnomaly)) -> AnomalyRow {
+fn open_row(((Text(file), Text(replica), _), filed): (Key, AnomalyRecord)) -> AnomalyRow {
     AnomalyRow {
         file,
         replica,

@@ -62,8 +62,8 @@ const QUALITIES: [LookQuality; 5] = [
     LookQuality::Nothing,
 ];
 
-fn filed(id: u64, kind: &AnomalyKind, by: Finder, is_accepted: bool) -> FiledAnomaly {
-    FiledAnomaly {
+fn filed(id: u64, kind: &AnomalyKind, by: Finder, is_accepted: bool) -> AnomalyRecord {
+    AnomalyRecord {
         id,
         kind: kind.clone(),
         size: 65536,
@@ -83,7 +83,10 @@ fn filed(id: u64, kind: &AnomalyKind, by: Finder, is_accepted: bool) -> FiledAno
 }
 
 /// Returns the anomalies that are filed after the changes, and those that were closed.
-fn after(mut all: Vec<FiledAnomaly>, changes: &[Change]) -> (Vec<FiledAnomaly>, Vec<FiledAnomaly>) {
+fn after(
+    mut all: Vec<AnomalyRecord>,
+    changes: &[Change],
+) -> (Vec<AnomalyRecord>, Vec<AnomalyRecord>) {
     let mut closed = Vec::new();
     for change in changes {
         match change {
@@ -111,7 +114,7 @@ fn every_small_filing_under_every_small_look() {
     for before in sets() {
         for accepted in [false, true] {
             for was_by in finders {
-                let old: Vec<FiledAnomaly> = before
+                let old: Vec<AnomalyRecord> = before
                     .iter()
                     .zip(5..)
                     .map(|(kind, id)| filed(id, kind, was_by, accepted))
@@ -139,7 +142,7 @@ fn every_small_filing_under_every_small_look() {
     assert!(tried > 100_000);
 }
 
-fn hold(old: &[FiledAnomaly], look: &Look) {
+fn hold(old: &[AnomalyRecord], look: &Look) {
     let changes = compare(old, look, at(9), 100);
     let (open, closed) = after(old.to_vec(), &changes);
     let story = || format!("{old:#?}\n{look:#?}\n{changes:#?}");
@@ -257,7 +260,7 @@ fn place(node: &str) -> CopyPlace {
 fn stored_copy_closes_unexpected_only_in_its_place() {
     let unexpected = |at: Option<&str>| {
         let place = at.map(place);
-        FiledAnomaly {
+        AnomalyRecord {
             node: place.as_ref().map(|place| place.node.clone()),
             volume: place.map(|place| place.volume),
             ..filed(1, &AnomalyKind::Unexpected, Finder::Scrub, false)
@@ -333,7 +336,7 @@ fn good_sibling_leaves_damage_of_other_copy_open() {
 /// Fails if damage of a copy that is gone stays open, or if anything else is closed with it.
 #[test]
 fn absent_copy_closes_its_own_damage_only() {
-    let at_node = |kind: &AnomalyKind, node: &str| FiledAnomaly {
+    let at_node = |kind: &AnomalyKind, node: &str| AnomalyRecord {
         node: Some(NodeId::new(node).unwrap()),
         volume: Some(VolumeId::new("v").unwrap()),
         ..filed(1, kind, Finder::Scrub, false)

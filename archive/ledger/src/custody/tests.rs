@@ -19,7 +19,7 @@ fn filed(replica: &str, kind: AnomalyKind, is_accepted: bool) -> AnomalyRow {
     AnomalyRow {
         file: FileName::new("a").unwrap(),
         replica: id(replica),
-        filed: FiledAnomaly {
+        filed: AnomalyRecord {
             id: 7,
             kind,
             size: 1,

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::admin::Admin;
 use crate::admin::schema::{RETIRED_VOLUMES, VolumeTableKey, to_table};
-use crate::anomalies::{ClosedAnomaly, DatedReason, FiledAnomaly};
+use crate::anomalies::{AnomalyRecord, ClosedAnomaly, DatedReason};
 use crate::requests::Request;
 use crate::standing::{DrainKey, DrainRow, ReplicaRow, Retirement, Source};
 
@@ -40,7 +40,7 @@ pub enum Row {
 pub struct OpenRow {
     file: FileName,
     replica: ReplicaId,
-    filed: FiledAnomaly,
+    filed: AnomalyRecord,
 }
 
 /// An anomaly that was closed.
@@ -48,7 +48,7 @@ pub struct OpenRow {
 pub struct ClosedRow {
     file: FileName,
     replica: ReplicaId,
-    filed: FiledAnomaly,
+    filed: AnomalyRecord,
     ended: DatedReason,
 }
 
@@ -97,7 +97,7 @@ pub struct Counted {
 /// The tables.
 #[derive(Clone, Debug)]
 pub struct Tables {
-    anomalies: Table<(Text<FileName>, Text<ReplicaId>, String), FiledAnomaly>,
+    anomalies: Table<(Text<FileName>, Text<ReplicaId>, String), AnomalyRecord>,
     closed: Table<u64, ClosedAnomaly>,
     requests: Table<u64, Request>,
     replicas: Table<Text<ReplicaId>, ReplicaRow>,

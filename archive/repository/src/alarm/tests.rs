@@ -1,6 +1,6 @@
 //! Tests of incidents: every kind of anomaly, in every state; many at once; and their texts.
 
-use archive_ledger::anomalies::{DatedReason, FiledAnomaly};
+use archive_ledger::anomalies::{AnomalyRecord, DatedReason};
 use archive_model::{Finder, Groups, NodeId, Root};
 
 use super::*;
@@ -32,7 +32,7 @@ fn row(file: &str, replica: &str, kind: AnomalyKind, minute: i64) -> AnomalyRow 
     AnomalyRow {
         file: FileName::new(file).unwrap(),
         replica: ReplicaId::new(replica).unwrap(),
-        filed: FiledAnomaly {
+        filed: AnomalyRecord {
             id: 1,
             kind,
             size: 1,

@@ -90,7 +90,7 @@ fn judge<'a>(
 
 #[cfg(test)]
 mod tests {
-    use archive_ledger::anomalies::FiledAnomaly;
+    use archive_ledger::anomalies::AnomalyRecord;
     use archive_model::{CopyCondition, CopyPlace, FileName, Finder, Root, VolumeId};
     use jiff::Timestamp;
 
@@ -126,7 +126,7 @@ mod tests {
         AnomalyRow {
             file: FileName::new("a").unwrap(),
             replica: ReplicaId::new("two").unwrap(),
-            filed: FiledAnomaly {
+            filed: AnomalyRecord {
                 id: 1,
                 kind,
                 size: 65536,

@@ -177,7 +177,7 @@ fn completions(record: Option<&FileRecord>) -> Vec<(ReplicaId, Timestamp)> {
 
 #[cfg(test)]
 mod tests {
-    use archive_ledger::anomalies::FiledAnomaly;
+    use archive_ledger::anomalies::AnomalyRecord;
     use archive_ledger::restore::testing::row;
     use archive_model::ReplicaState;
 
@@ -199,7 +199,7 @@ mod tests {
         AnomalyRow {
             file: FileName::new("a").unwrap(),
             replica: id(replica),
-            filed: FiledAnomaly {
+            filed: AnomalyRecord {
                 id: 1,
                 kind,
                 size: 65536,

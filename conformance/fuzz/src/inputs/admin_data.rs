@@ -7,7 +7,7 @@ use archive_db::value::decode_body;
 use archive_db::{Key, Text, Value};
 use archive_decisions::store::{Claim, Content, FileRecord, Phase, ReplicaRecord, Upload};
 use archive_ledger::admin::{AdminRow, AuditLine, NodeRow};
-use archive_ledger::anomalies::FiledAnomaly;
+use archive_ledger::anomalies::AnomalyRecord;
 use archive_ledger::audit_log::{Chain, Hash, Position, Walk, verify};
 use archive_ledger::requests::{Request, State};
 use archive_ledger::restore::{FromExport, judge, rewritten};
@@ -157,8 +157,8 @@ fn admin_row() -> AdminRow {
     }
 }
 
-fn filed() -> FiledAnomaly {
-    FiledAnomaly {
+fn filed() -> AnomalyRecord {
+    AnomalyRecord {
         id: 3,
         kind: AnomalyKind::Lost(vec![(16_384, 32_768)]),
         size: 70_000,
@@ -334,9 +334,9 @@ fn row<V: Value + PartialEq + Debug>(bytes: &[u8]) {
 
 /// The row of an anomaly is shown, too.
 fn anomaly(bytes: &[u8]) {
-    row::<FiledAnomaly>(bytes);
+    row::<AnomalyRecord>(bytes);
     if let Some((_, body)) = bytes.split_first()
-        && let Ok(filed) = decode_body::<FiledAnomaly>(body)
+        && let Ok(filed) = decode_body::<AnomalyRecord>(body)
     {
         assert!(
             filed

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use archive_model::{AnomalyClass, ReplicaId};
 use jiff::{SignedDuration, Timestamp};
 
-use super::super::{FiledAnomaly, needs_repair};
+use super::super::{AnomalyRecord, needs_repair};
 
 /// The period over which the brake counts repaired files.
 const DAY: SignedDuration = SignedDuration::from_hours(24);
@@ -33,13 +33,13 @@ impl Running {
         ended.map(|(_, count)| count).sum::<u64>() + waiting
     }
 
-    pub(super) fn add(&mut self, filed: &FiledAnomaly) {
+    pub(super) fn add(&mut self, filed: &AnomalyRecord) {
         if filed.accepted.is_none() {
             *self.kinds.entry(filed.kind.class()).or_default() += 1;
         }
     }
 
-    pub(super) fn subtract(&mut self, filed: &FiledAnomaly) {
+    pub(super) fn subtract(&mut self, filed: &AnomalyRecord) {
         if filed.accepted.is_none()
             && let Some(count) = self.kinds.get_mut(&filed.kind.class())
         {
@@ -51,8 +51,8 @@ impl Running {
     pub(super) fn count(
         &mut self,
         replica: &ReplicaId,
-        before: &[FiledAnomaly],
-        after: &[FiledAnomaly],
+        before: &[AnomalyRecord],
+        after: &[AnomalyRecord],
     ) {
         let waiting = self.waiting.entry(replica.clone()).or_default();
         match (before.iter().any(waits), after.iter().any(waits)) {
@@ -66,7 +66,7 @@ impl Running {
     pub(super) fn ended(
         &mut self,
         replica: &ReplicaId,
-        filed: &FiledAnomaly,
+        filed: &AnomalyRecord,
         at: Timestamp,
         now: Timestamp,
     ) {
@@ -78,7 +78,7 @@ impl Running {
 }
 
 /// Whether the anomaly keeps its file waiting for a repair.
-pub(super) const fn waits(filed: &FiledAnomaly) -> bool {
+pub(super) const fn waits(filed: &AnomalyRecord) -> bool {
     needs_repair(&filed.kind) && filed.accepted.is_none()
 }
 

@@ -4,10 +4,10 @@ use archive_db::{DbError, Table};
 
 use super::Key;
 use crate::admin::Admin;
-use crate::anomalies::FiledAnomaly;
+use crate::anomalies::AnomalyRecord;
 
 /// Files each row in its slot; writes nothing if every row is in its slot already.
-pub(super) fn renew(admin: &Admin, open: &Table<Key, FiledAnomaly>) -> Result<(), DbError> {
+pub(super) fn renew(admin: &Admin, open: &Table<Key, AnomalyRecord>) -> Result<(), DbError> {
     let mut changes = admin.change();
     let mut is_changed = false;
     for row in open.scan()? {

@@ -5,7 +5,7 @@ use archive_model::{AnomalyKind, FileName, Finder, Groups, NodeId, ReplicaState,
 use jiff::Timestamp;
 
 use super::*;
-use archive_ledger::anomalies::FiledAnomaly;
+use archive_ledger::anomalies::AnomalyRecord;
 
 fn id(text: &str) -> ReplicaId {
     ReplicaId::new(text).unwrap()
@@ -32,7 +32,7 @@ fn damage(file: &FileName, replica: &str) -> AnomalyRow {
     AnomalyRow {
         file: file.clone(),
         replica: id(replica),
-        filed: FiledAnomaly {
+        filed: AnomalyRecord {
             id: 1,
             kind: AnomalyKind::Corrupt(Groups::all(1)),
             size: 1,

@@ -1,7 +1,7 @@
 //! Which copies are given up when a depositor asks.
 
 use archive_decisions::store::{Content, Phase, ReplicaRecord};
-use archive_ledger::anomalies::{DatedReason, FiledAnomaly};
+use archive_ledger::anomalies::{AnomalyRecord, DatedReason};
 use archive_ledger::standing::{ReplicaRow, Retirement};
 use archive_model::{
     CopyPlace, Digests, NodeId, ReplicaKind, ReplicaState, Root, VolumeId, VolumeKey,
@@ -37,7 +37,7 @@ fn filed(replica: &str, kind: AnomalyKind, is_accepted: bool) -> AnomalyRow {
     AnomalyRow {
         file: FileName::new("a").unwrap(),
         replica: id(replica),
-        filed: FiledAnomaly {
+        filed: AnomalyRecord {
             id: 1,
             kind,
             size: 1,
