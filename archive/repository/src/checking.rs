@@ -44,9 +44,9 @@ const WINDOW: usize = 256;
 /// A part of a check that runs beside others.
 type Boxed<'a, T = ()> = Pin<Box<dyn Future<Output = Result<T, CallError>> + Send + 'a>>;
 
-/// The order for a check.
+/// The replica and files that a check covers, its depth, and who looks.
 #[derive(Clone, Debug)]
-pub(crate) struct CheckOrder {
+pub(crate) struct CheckScope {
     /// The depth of the check.
     pub(crate) kind: CheckKind,
     /// Whether every copy is asked for random groups with their proofs.
@@ -66,7 +66,7 @@ pub(crate) struct CheckSelection {
     pub(crate) matching: NamePattern,
 }
 
-impl CheckOrder {
+impl CheckScope {
     /// Returns whether every copy is read again.
     fn reads_bytes(&self) -> bool {
         self.kind == CheckKind::Checksums
@@ -90,7 +90,7 @@ type Losses = Arc<Mutex<BTreeMap<u64, AnomalyRow>>>;
 /// The check of one replica.
 struct Pass<'a> {
     own: &'a Preserver,
-    order: &'a CheckOrder,
+    scope: &'a CheckScope,
     replica: ReplicaId,
     steps: &'a mpsc::Sender<CheckStep<AnomalyRow>>,
     started: Timestamp,
@@ -124,24 +124,24 @@ impl Preserver {
     /// The caller has gone away, or the admin data cannot be read.
     pub(crate) async fn check(
         &self,
-        order: &CheckOrder,
+        scope: &CheckScope,
         steps: &mpsc::Sender<CheckStep<AnomalyRow>>,
     ) -> Result<(), CallError> {
         let in_service = self.archive.in_service();
         let known = |id: &ReplicaId| in_service.iter().any(|spec| spec.id == *id);
-        if let Some(unknown) = order.replica.as_ref().filter(|id| !known(id)) {
+        if let Some(unknown) = scope.replica.as_ref().filter(|id| !known(id)) {
             let said =
                 format!("cannot check replica {unknown}: it is not in the settings, or retired");
             return Err(Kind::NotFound.error(said));
         }
         let chosen = in_service
             .iter()
-            .filter(|spec| order.replica.as_ref().is_none_or(|id| *id == spec.id));
+            .filter(|spec| scope.replica.as_ref().is_none_or(|id| *id == spec.id));
         let losses = Losses::default();
         let passes: Vec<Pass<'_>> = chosen
             .map(|spec| Pass {
                 own: self,
-                order,
+                scope,
                 replica: spec.id.clone(),
                 steps,
                 started: self.archive.calls.clock.now(),
@@ -174,7 +174,7 @@ impl Preserver {
         for report in reports {
             self.step(steps, CheckStep::Report(report)).await?;
         }
-        for name in &order.selection.names {
+        for name in &scope.selection.names {
             if self.record(name).await?.is_none() && self.filed(name).await?.is_empty() {
                 return Err(Kind::NotFound.error(format!("{name} is not in the archive")));
             }
@@ -202,13 +202,13 @@ impl Preserver {
 
 impl Pass<'_> {
     async fn run(&self, keeps_bytes: bool) -> Result<ReplicaReport, CallError> {
-        let is_heard = if self.order.selection.names.is_empty() {
+        let is_heard = if self.scope.selection.names.is_empty() {
             self.while_telling(self.compare_all()).await?
         } else {
             self.compare_names().await?;
             true
         };
-        if keeps_bytes && (self.order.reads_bytes() || self.order.challenges) {
+        if keeps_bytes && (self.scope.reads_bytes() || self.scope.challenges) {
             self.while_telling(self.read_all()).await?;
             let remembered = std::mem::take(&mut self.tally().remembered);
             for row in remembered {
@@ -243,8 +243,8 @@ impl Pass<'_> {
 
     /// Compares each selected name by itself.
     async fn compare_names(&self) -> Result<(), CallError> {
-        for name in &self.order.selection.names {
-            if self.order.selection.has(name) {
+        for name in &self.scope.selection.names {
+            if self.scope.selection.has(name) {
                 self.compared.fetch_add(1, Ordering::Relaxed);
                 drop(self.look(name).await?);
             }
@@ -256,7 +256,7 @@ impl Pass<'_> {
     async fn look(&self, name: &FileName) -> Result<LocatedCopies, CallError> {
         let looking = self
             .own
-            .look_and_file(&self.replica, name, &self.order.look_context);
+            .look_and_file(&self.replica, name, &self.scope.look_context);
         let (seen, found) = looking.await?;
         let is_known = seen.located.silent.is_none() || !seen.located.copies.is_empty();
         if !is_known {
@@ -275,7 +275,7 @@ impl Pass<'_> {
             tally.not_intact.insert(name.clone());
         }
         let mut found = found;
-        if self.order.reads_bytes() {
+        if self.scope.reads_bytes() {
             let (damage, rest) = found.open.into_iter().partition(|row| {
                 matches!(
                     row.filed.kind,
@@ -299,7 +299,7 @@ impl Pass<'_> {
     async fn close_what_is_gone(&self) -> Result<(), CallError> {
         let (rows, mut old) = mpsc::channel(WINDOW);
         let (own, replica, started) = (self.own.clone(), self.replica.clone(), self.started);
-        let selection = self.order.selection.clone();
+        let selection = self.scope.selection.clone();
         let read = async move {
             let mut last = None;
             feed_rows(&rows, move |outlet| {
@@ -386,9 +386,9 @@ impl Pass<'_> {
             .archive
             .admin
             .counts()
-            .filter(|_| self.order.selection.is_all());
+            .filter(|_| self.scope.selection.is_all());
         let (files_total, bytes_total) = counts.map_or((None, None), |counts| {
-            let bytes = self.order.reads_bytes().then_some(counts.bytes);
+            let bytes = self.scope.reads_bytes().then_some(counts.bytes);
             (Some(counts.files), bytes)
         });
         CheckProgress {

@@ -35,9 +35,9 @@ const PLANS: usize = 4;
 /// The most files that are repaired at once.
 pub(crate) const MOST_REPAIRS: usize = 64;
 
-/// The person or part that orders a repair, and the reason.
+/// The context of a repair: the person or part that ordered it, and the reason.
 #[derive(Clone, Debug)]
-pub(crate) struct RepairOrder {
+pub(crate) struct RepairContext {
     /// The person or part, as `role/name`.
     pub(crate) who: Arc<str>,
     pub(crate) why: String,
@@ -88,14 +88,14 @@ impl Preserver {
     pub(crate) async fn repair(
         &self,
         row: &AnomalyRow,
-        repair_order: &RepairOrder,
+        repair_context: &RepairContext,
         told: &(dyn Fn(u64) + Send + Sync),
     ) -> Result<RepairReport, CallError> {
         let Some(_claim) = self.repairing.claim(&row.file, MOST_REPAIRS) else {
             let what = "it is being repaired already, or too many others are; try again later";
             return Ok(RepairReport::of(RepairOutcome::Waiting, what));
         };
-        self.repair_claimed(row, repair_order, None, told).await
+        self.repair_claimed(row, repair_context, None, told).await
     }
 
     /// Repairs as [`Preserver::repair`] does, for a caller that has claimed the file. `read` is the damaged copy, if it
@@ -103,12 +103,12 @@ impl Preserver {
     pub(crate) async fn repair_claimed(
         &self,
         row: &AnomalyRow,
-        repair_order: &RepairOrder,
+        repair_context: &RepairContext,
         read: Option<FileCopy>,
         told: &(dyn Fn(u64) + Send + Sync),
     ) -> Result<RepairReport, CallError> {
-        let done = self.plan_and_move(row, repair_order, read, told).await?;
-        if !repair_order.is_dry {
+        let done = self.plan_and_move(row, repair_context, read, told).await?;
+        if !repair_context.is_dry {
             let (anomalies, row) = (Arc::clone(&self.archive.anomalies), row.clone());
             let note = format!("{}: {}", done.outcome, done.what);
             with_tables(move || anomalies.note(&row, &note)).await?;
@@ -119,7 +119,7 @@ impl Preserver {
     async fn plan_and_move(
         &self,
         row: &AnomalyRow,
-        repair_order: &RepairOrder,
+        repair_context: &RepairContext,
         mut read: Option<FileCopy>,
         told: &(dyn Fn(u64) + Send + Sync),
     ) -> Result<RepairReport, CallError> {
@@ -128,7 +128,7 @@ impl Preserver {
             left -= 1;
             let before = self.record(&row.file).await?;
             let case = match self
-                .look_again(row, repair_order, read.take(), told)
+                .look_again(row, repair_context, read.take(), told)
                 .await?
             {
                 SecondLook::Case(case) => case,
@@ -140,7 +140,7 @@ impl Preserver {
                 .map(|(known, _)| known.clone())
                 .collect::<Vec<_>>();
             let plan = plan(&case.patient, &known);
-            if repair_order.is_dry {
+            if repair_context.is_dry {
                 let done = RepairReport::of(RepairOutcome::Planned, plan.dry_run(&case.patient));
                 return Ok(RepairReport {
                     moved: plan.bytes(case.patient.size),
@@ -162,15 +162,15 @@ impl Preserver {
                     Some(RepairReport::of(RepairOutcome::Waiting, what))
                 }
                 Plan::Lost { ranges } => {
-                    self.lost(&case, ranges, (&known, before.as_ref()), repair_order)
+                    self.lost(&case, ranges, (&known, before.as_ref()), repair_context)
                         .await?
                 }
-                Plan::Copy { .. } => Some(self.request_copy(&case, &plan, repair_order).await?),
+                Plan::Copy { .. } => Some(self.request_copy(&case, &plan, repair_context).await?),
                 Plan::FetchGroups { .. } | Plan::Salvage { .. } if case.place.is_none() => {
-                    Some(self.request_copy(&case, &plan, repair_order).await?)
+                    Some(self.request_copy(&case, &plan, repair_context).await?)
                 }
                 Plan::FetchGroups { .. } | Plan::Salvage { .. } => {
-                    self.copy_groups(&case, &plan, &copies, repair_order, told)
+                    self.copy_groups(&case, &plan, &copies, repair_context, told)
                         .await?
                 }
             };
@@ -189,7 +189,7 @@ impl Preserver {
     async fn look_again(
         &self,
         row: &AnomalyRow,
-        repair_order: &RepairOrder,
+        repair_context: &RepairContext,
         read: Option<FileCopy>,
         told: &(dyn Fn(u64) + Send + Sync),
     ) -> Result<SecondLook, CallError> {
@@ -229,11 +229,11 @@ impl Preserver {
             | AnomalyKind::Unreadable(_)
             | AnomalyKind::Lost(_) => {}
             AnomalyKind::Unexpected => {
-                let admitted = self.give_admission(row, &content, repair_order).await?;
+                let admitted = self.give_admission(row, &content, repair_context).await?;
                 return Ok(SecondLook::Done(admitted));
             }
             AnomalyKind::Duplicate(_) => {
-                let tidying = Box::pin(self.put_surplus_aside(row, &content, repair_order));
+                let tidying = Box::pin(self.put_surplus_aside(row, &content, repair_context));
                 return Ok(SecondLook::Done(tidying.await?));
             }
             other @ (AnomalyKind::Conflicting(_)
@@ -242,7 +242,7 @@ impl Preserver {
             | AnomalyKind::Transient) => return case(other.clone(), None),
         }
         let look_context = LookContext {
-            who: Arc::clone(&repair_order.who),
+            who: Arc::clone(&repair_context.who),
             finder: row.filed.found_by,
             is_second: false,
         };

@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::oneshot::error::TryRecvError;
 use tokio::sync::{mpsc, oneshot};
 
-use crate::checking::{CheckOrder, CheckSelection};
+use crate::checking::{CheckScope, CheckSelection};
 use crate::preserver::{LookContext, Preserver};
 use crate::settings::CheckSettings;
 use crate::tables::with_tables;
@@ -205,7 +205,7 @@ async fn run(
     kind: CheckKind,
     replica: &ReplicaId,
 ) -> Result<Option<ReplicaReport>, CallError> {
-    let order = CheckOrder {
+    let scope = CheckScope {
         kind,
         challenges: false,
         selection: CheckSelection::default(),
@@ -218,7 +218,7 @@ async fn run(
     };
     let (steps, mut told) = mpsc::channel(16);
     let checking = async {
-        let checked = own.check(&order, &steps).await;
+        let checked = own.check(&scope, &steps).await;
         drop(steps);
         checked
     };

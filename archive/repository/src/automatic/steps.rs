@@ -8,7 +8,7 @@ use archive_model::{AnomalyKind, CopyPlace, RepairOutcome};
 use archive_rpc::CallError;
 
 use super::{Volumes, turn};
-use crate::mending::{MOST_REPAIRS, RepairOrder, RepairReport};
+use crate::mending::{MOST_REPAIRS, RepairContext, RepairReport};
 use crate::preserver::{LookContext, Preserver};
 use crate::tables::with_tables;
 
@@ -50,22 +50,22 @@ impl Preserver {
         if decided != Decision::RepairNow || row.filed.accepted.is_some() {
             return Ok(true);
         }
-        let repair_order = self.own_order(&row);
+        let repair_context = self.own_context(&row);
         let done = self
-            .repair_claimed(&row, &repair_order, Some(copy), &|_| {})
+            .repair_claimed(&row, &repair_context, Some(copy), &|_| {})
             .await?;
         Ok(is_at_its_end(&row, &done))
     }
 
     /// Repairs an anomaly automatically. Returns `false` if the repair was not completed.
     pub(super) async fn repair_by_itself(&self, row: &AnomalyRow) -> Result<bool, CallError> {
-        let done = self.repair(row, &self.own_order(row), &|_| {}).await?;
+        let done = self.repair(row, &self.own_context(row), &|_| {}).await?;
         Ok(is_at_its_end(row, &done))
     }
 
-    /// Returns the order for an automatic repair of an anomaly.
-    fn own_order(&self, row: &AnomalyRow) -> RepairOrder {
-        RepairOrder {
+    /// Returns the context of an automatic repair of an anomaly.
+    fn own_context(&self, row: &AnomalyRow) -> RepairContext {
+        RepairContext {
             who: Arc::clone(&self.who),
             why: format!("a{} was found by {}", row.filed.id, row.filed.found_by),
             is_dry: false,

@@ -77,7 +77,7 @@ impl Pass<'_> {
     /// Sends every selected copy of a node.
     async fn targets(&self, node: NodeId, targets: mpsc::Sender<Target>) -> Result<(), CallError> {
         let (admin, replica) = (self.own.archive.admin.clone(), self.replica.clone());
-        let selection = self.order.selection.clone();
+        let selection = self.scope.selection.clone();
         let mut names = selection.names.clone();
         let is_all = names.is_empty();
         let mut walk = Walk::over(WalkScope::Node(NodeKey {
@@ -138,13 +138,13 @@ impl Pass<'_> {
             self.tally().unverified += 1;
             return Ok(None);
         }
-        let proves = if self.order.challenges {
+        let proves = if self.scope.challenges {
             self.proves(target).await
         } else {
             Ok(true)
         };
         let proves = match proves {
-            Ok(true) if !self.order.reads_bytes() => return Ok(None),
+            Ok(true) if !self.scope.reads_bytes() => return Ok(None),
             Ok(proves) => proves,
             Err(error) => return self.refused(target, &error).await,
         };
@@ -155,7 +155,7 @@ impl Pass<'_> {
         };
         let CopyPlace { node, volume } = &target.place;
         let place = (&self.replica, node, Some(volume));
-        let look_context = &self.order.look_context;
+        let look_context = &self.scope.look_context;
         let (name, size) = (&target.name, target.size);
         let verifying = self
             .own

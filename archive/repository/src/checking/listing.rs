@@ -47,7 +47,7 @@ impl Pass<'_> {
         let unexpected = findings.clone();
         let side = ExpectedFiles {
             admin: self.own.archive.admin.clone(),
-            selection: self.order.selection.clone(),
+            selection: self.scope.selection.clone(),
             replica: self.replica.clone(),
             compared: Arc::clone(&self.compared),
         };
@@ -134,7 +134,7 @@ impl Pass<'_> {
                     let volume = volume.as_ref();
                     *node == copy.place.node && volume.is_none_or(|id| *id == copy.place.volume)
                 });
-                if is_offline || !self.order.selection.has(&copy.name) {
+                if is_offline || !self.scope.selection.has(&copy.name) {
                     continue;
                 }
                 if copy.is_unexpected() {
@@ -224,7 +224,7 @@ impl Pass<'_> {
         });
         let look = Look {
             quality: LookQuality::Nothing,
-            by: self.order.look_context.finder,
+            by: self.scope.look_context.finder,
             is_second: false,
             size: content.map_or(0, |content| content.size),
             place,
@@ -232,7 +232,7 @@ impl Pass<'_> {
         };
         let filing = self
             .own
-            .file(&self.replica, name, look, &self.order.look_context);
+            .file(&self.replica, name, look, &self.scope.look_context);
         let found: LookResult = filing.await?;
         self.tell(found).await
     }

@@ -12,7 +12,7 @@ use archive_rpc::{CallError, Kind};
 use archive_stores::assemble::{Assembly, Donor, Part};
 use archive_stores::limits;
 
-use super::{RepairCase, RepairOrder, RepairOutcome, RepairReport};
+use super::{RepairCase, RepairContext, RepairOutcome, RepairReport};
 use crate::preserver::{LookContext, Preserver};
 
 /// The outcome of sending groups.
@@ -30,7 +30,7 @@ impl Preserver {
         case: &RepairCase,
         plan: &Plan,
         copies: &[(ReplicaContent, Option<NodeId>)],
-        repair_order: &RepairOrder,
+        repair_context: &RepairContext,
         told: &(dyn Fn(u64) + Send + Sync),
     ) -> Result<Option<RepairReport>, CallError> {
         let Some(place) = &case.place else {
@@ -46,8 +46,8 @@ impl Preserver {
             volume: Some(place.volume.clone()),
             root: case.wanted.root,
             groups: groups.clone(),
-            who: repair_order.who.to_string(),
-            why: repair_order.why.clone(),
+            who: repair_context.who.to_string(),
+            why: repair_context.why.clone(),
         };
         let ranges: Vec<_> = groups.byte_ranges(size).collect();
         let donors = donors(plan, copies, size);
@@ -55,7 +55,7 @@ impl Preserver {
             .archive
             .assembler
             .read(case.wanted.clone(), donors, ranges);
-        let sent = self.send((place, &order), &mut reading, case, repair_order, told);
+        let sent = self.send((place, &order), &mut reading, case, repair_context, told);
         let sent = sent.await;
         let moved = reading.sent().values().sum();
         for (donor, bytes) in reading.sent() {
@@ -63,7 +63,7 @@ impl Preserver {
         }
         let is_damaged = !reading.damaged().is_empty();
         for (donor, node) in reading.damaged() {
-            self.look_at_donor(case, &donor, node.as_ref(), repair_order)
+            self.look_at_donor(case, &donor, node.as_ref(), repair_context)
                 .await?;
         }
         let done = |outcome, what: String| {
@@ -106,10 +106,14 @@ impl Preserver {
             "{}; the replaced ones are in the attic as {attic}",
             given(&case.patient.replica, &order, &reading)
         );
-        self.note_repair(&case.patient.file, repair_order, format!("repaired {what}"))
-            .await?;
+        self.note_repair(
+            &case.patient.file,
+            repair_context,
+            format!("repaired {what}"),
+        )
+        .await?;
         self.instruments.repaired_groups.inc_by(groups.len());
-        let look_context = self.look_context(repair_order);
+        let look_context = self.look_context(repair_context);
         self.file_verified(
             &case.patient.replica,
             &case.patient.file,
@@ -136,7 +140,7 @@ impl Preserver {
         (place, order): (&CopyPlace, &MendOrder),
         reading: &mut Assembly,
         case: &RepairCase,
-        repair_order: &RepairOrder,
+        repair_context: &RepairContext,
         told: &(dyn Fn(u64) + Send + Sync),
     ) -> Result<SendOutcome, CallError> {
         let at = NodeKey {
@@ -159,7 +163,7 @@ impl Preserver {
             );
             // Recorded before it is done: no act may be missing from the trail. Until the end of the groups the node changes
             // nothing.
-            self.note_repair(&order.name, repair_order, what).await?;
+            self.note_repair(&order.name, repair_context, what).await?;
             if let Err(broken) = self.archive.calls.taken(mending.close()).await {
                 return Err(self.reason(&mut mending, broken).await);
             }
@@ -220,14 +224,14 @@ impl Preserver {
         case: &RepairCase,
         donor: &ReplicaId,
         node: Option<&NodeId>,
-        repair_order: &RepairOrder,
+        repair_context: &RepairContext,
     ) -> Result<(), CallError> {
         let Some(node) = node else {
             return Ok(());
         };
         let place = (donor, node, None);
         let (file, size) = (&case.wanted.name, case.wanted.size);
-        let look_context = self.look_context(repair_order);
+        let look_context = self.look_context(repair_context);
         let reading = self.verify_and_file(place, file, size, &look_context, |_| {});
         if let Err(error) = reading.await? {
             tracing::warn!(%file, %donor, %node, %error, "cannot look at a damaged donor");
@@ -235,10 +239,10 @@ impl Preserver {
         Ok(())
     }
 
-    pub(super) fn look_context(&self, repair_order: &RepairOrder) -> LookContext {
-        let is_own = repair_order.who == self.who;
+    pub(super) fn look_context(&self, repair_context: &RepairContext) -> LookContext {
+        let is_own = repair_context.who == self.who;
         LookContext {
-            who: Arc::clone(&repair_order.who),
+            who: Arc::clone(&repair_context.who),
             finder: if is_own {
                 Finder::ScheduledCheck
             } else {
@@ -252,10 +256,10 @@ impl Preserver {
     pub(super) async fn note_repair(
         &self,
         file: &FileName,
-        repair_order: &RepairOrder,
+        repair_context: &RepairContext,
         what: String,
     ) -> Result<(), CallError> {
-        let RepairOrder { who, why, .. } = repair_order;
+        let RepairContext { who, why, .. } = repair_context;
         let (who, file) = (who.to_string(), Some(file.clone()));
         self.archive.note(who, file, format!("{what}; {why}")).await
     }

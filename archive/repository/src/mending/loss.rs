@@ -13,7 +13,7 @@ use archive_rpc::CallError;
 use archive_stores::assemble::WantedFile;
 use jiff::Timestamp;
 
-use super::{RepairCase, RepairOrder, RepairOutcome, RepairReport, is_absence};
+use super::{RepairCase, RepairContext, RepairOutcome, RepairReport, is_absence};
 use crate::preserver::{LookContext, Preserver};
 
 impl Preserver {
@@ -23,14 +23,14 @@ impl Preserver {
         case: &RepairCase,
         ranges: &[(u64, u64)],
         (known, before): (&[ReplicaContent], Option<&FileRecord>),
-        repair_order: &RepairOrder,
+        repair_context: &RepairContext,
     ) -> Result<Option<RepairReport>, CallError> {
         let (replica, file) = (&case.patient.replica, &case.patient.file);
         let done = if before.is_some_and(|record| record.phase == Phase::Incomplete) {
             RepairReport::of(RepairOutcome::Nothing, Idle::Incomplete.to_string())
         } else {
             let look_context = LookContext {
-                who: Arc::clone(&repair_order.who),
+                who: Arc::clone(&repair_context.who),
                 finder: Finder::Check,
                 is_second: false,
             };

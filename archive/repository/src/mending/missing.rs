@@ -7,7 +7,7 @@ use archive_rpc::{CallError, Kind};
 use archive_stores::limits;
 use jiff::Timestamp;
 
-use super::{RepairCase, RepairOrder, RepairOutcome, RepairReport};
+use super::{RepairCase, RepairContext, RepairOutcome, RepairReport};
 use crate::preserver::Preserver;
 
 /// The fate of a copy that the coordinator was asked to store.
@@ -25,7 +25,7 @@ impl Preserver {
         &self,
         case: &RepairCase,
         plan: &Plan,
-        repair_order: &RepairOrder,
+        repair_context: &RepairContext,
     ) -> Result<RepairReport, CallError> {
         let (file, replica) = (&case.patient.file, &case.patient.replica);
         let donors: Vec<String> = plan
@@ -36,7 +36,7 @@ impl Preserver {
         let donors = donors.join(", ");
         self.note_repair(
             &case.patient.file,
-            repair_order,
+            repair_context,
             format!("missing in {replica}: to be copied from {donors}"),
         )
         .await?;
@@ -81,13 +81,13 @@ impl Preserver {
             }
         }
         let (_, found) = self
-            .look_and_file(replica, file, &self.look_context(repair_order))
+            .look_and_file(replica, file, &self.look_context(repair_context))
             .await?;
         let what = format!(
             "copied {} bytes into {replica}, from {donors}",
             case.wanted.size
         );
-        self.note_repair(&case.patient.file, repair_order, what.clone())
+        self.note_repair(&case.patient.file, repair_context, what.clone())
             .await?;
         let outcome = if found.open.is_empty() {
             RepairOutcome::Repaired

@@ -10,7 +10,7 @@ use archive_model::{AnomalyKind, FileCopy, FileName, ReplicaId};
 use archive_replicas::admitted;
 use archive_rpc::{CallError, Kind};
 
-use super::{RepairOrder, RepairOutcome, RepairReport};
+use super::{RepairContext, RepairOutcome, RepairReport};
 use crate::preserver::Preserver;
 use crate::tables::with_tables;
 
@@ -30,7 +30,7 @@ impl Preserver {
         &self,
         row: &AnomalyRow,
         content: &Content,
-        repair_order: &RepairOrder,
+        repair_context: &RepairContext,
     ) -> Result<RepairReport, CallError> {
         let (file, replica) = (&row.file, &row.replica);
         let (admin, name) = (self.archive.admin.clone(), file.clone());
@@ -40,7 +40,7 @@ impl Preserver {
             let what = "the archive expects no copy there; `adopt` or `remove` it";
             return Ok(RepairReport::of(RepairOutcome::Officer, what));
         };
-        let look_context = self.look_context(repair_order);
+        let look_context = self.look_context(repair_context);
         let (seen, _) = self.look_and_file(replica, file, &look_context).await?;
         if !seen.found.contains(&AnomalyKind::Unexpected) {
             return Ok(RepairReport::of(
@@ -59,7 +59,7 @@ impl Preserver {
             let what = "the replica has several files under this name; `remove` the superfluous ones by their checksums";
             return Ok(RepairReport::of(RepairOutcome::Officer, what));
         };
-        if repair_order.is_dry {
+        if repair_context.is_dry {
             let what = format!(
                 "{file}: {replica}: unexpected: would give it its admission, if it has the admitted root"
             );
@@ -71,7 +71,7 @@ impl Preserver {
             stranger.place.volume
         );
         // Recorded before it is done: no act may be missing from the trail.
-        self.note_repair(file, repair_order, what).await?;
+        self.note_repair(file, repair_context, what).await?;
         let adopting = self.archive.calls.replicas.adopt(&volume, file, &admission);
         let copy = match self.archive.calls.reading(content.size, adopting).await {
             Ok(copy) => copy,
@@ -88,7 +88,7 @@ impl Preserver {
             "the sidecar in {replica}, volume {}, was rewritten from the admin data; the bytes are what was admitted",
             copy.place.volume
         );
-        self.note_repair(file, repair_order, what.clone()).await?;
+        self.note_repair(file, repair_context, what.clone()).await?;
         let (root, at) = admitted(&copy)?;
         let event = Event::Completed {
             replica: replica.clone(),

@@ -9,7 +9,7 @@ use archive_ledger::anomalies::AnomalyRow;
 use archive_model::{Cause, CopyPlace, FileContent, FileCopy, Root};
 use archive_rpc::CallError;
 
-use super::{RepairOrder, RepairOutcome, RepairReport};
+use super::{RepairContext, RepairOutcome, RepairReport};
 use crate::preserver::Preserver;
 
 impl Preserver {
@@ -18,10 +18,10 @@ impl Preserver {
         &self,
         row: &AnomalyRow,
         content: &Content,
-        repair_order: &RepairOrder,
+        repair_context: &RepairContext,
     ) -> Result<RepairReport, CallError> {
         let (file, replica) = (&row.file, &row.replica);
-        let look_context = self.look_context(repair_order);
+        let look_context = self.look_context(repair_context);
         let (seen, _) = self.look_and_file(replica, file, &look_context).await?;
         if let Some(silent) = &seen.located.silent {
             let what = format!("the other copies are left alone while a part is silent: {silent}");
@@ -50,7 +50,7 @@ impl Preserver {
         };
         let places: Vec<String> = surplus.iter().map(ToString::to_string).collect();
         let places = places.join(" and ");
-        if repair_order.is_dry {
+        if repair_context.is_dry {
             let what = format!("would read {kept} whole, then put aside {places}");
             return Ok(RepairReport::of(RepairOutcome::Planned, what));
         }
@@ -66,13 +66,13 @@ impl Preserver {
         }
         let cause = Cause {
             approval: None,
-            who: repair_order.who.to_string(),
-            why: format!("a good copy is on {kept}; {}", repair_order.why),
+            who: repair_context.who.to_string(),
+            why: format!("a good copy is on {kept}; {}", repair_context.why),
         };
         let what =
             format!("{places} of replica {replica} to be put aside: a good copy is on {kept}");
         // Recorded before it is done: no act may be missing from the trail.
-        self.note_repair(file, repair_order, what).await?;
+        self.note_repair(file, repair_context, what).await?;
         for place in &surplus {
             let volume = place.in_replica(replica);
             let moving =

@@ -34,13 +34,13 @@ async fn repaired_duplicate_keeps_the_recorded_copy() {
             &["one: put aside from volume-2"],
         ),
     ] {
-        let repair_order = RepairOrder {
+        let repair_context = RepairContext {
             who: "officer/olga".into(),
             why: "after a drain".to_owned(),
             is_dry,
         };
         let done = own
-            .repair(&found.open[0], &repair_order, &|_| {})
+            .repair(&found.open[0], &repair_context, &|_| {})
             .await
             .unwrap();
         assert_eq!(done.outcome, outcome, "{}", done.what);

@@ -25,10 +25,10 @@ impl Preservation for Door {
         request: Request<wire::CheckRequest>,
     ) -> Result<Response<AnswerStream<wire::CheckResponse>>, Status> {
         let who = acting(&request, Role::Officer)?;
-        let order = check::order(&request.into_inner(), who)?;
+        let scope = check::scope(&request.into_inner(), who)?;
         let door = self.clone();
         Ok(self.answer_until_stop("check", |answers| async move {
-            check::run(&door, &order, &answers).await
+            check::run(&door, &scope, &answers).await
         }))
     }
 

@@ -11,11 +11,11 @@ use tonic::Status;
 use super::super::{admin_failed, send};
 use super::anomalies::filed;
 use super::{Answers, Door};
-use crate::checking::{CheckOrder, CheckSelection};
+use crate::checking::{CheckScope, CheckSelection};
 use crate::preserver::LookContext;
 
 /// Reads the request.
-pub(super) fn order(request: &wire::CheckRequest, who: Arc<str>) -> Result<CheckOrder, Status> {
+pub(super) fn scope(request: &wire::CheckRequest, who: Arc<str>) -> Result<CheckScope, Status> {
     let names = request
         .names
         .iter()
@@ -24,7 +24,7 @@ pub(super) fn order(request: &wire::CheckRequest, who: Arc<str>) -> Result<Check
         "" => None,
         id => Some(fields::replica_id(id)?),
     };
-    Ok(CheckOrder {
+    Ok(CheckScope {
         kind: fields::check_kind("kind", request.kind)?,
         challenges: request.challenge,
         selection: CheckSelection {
@@ -43,12 +43,12 @@ pub(super) fn order(request: &wire::CheckRequest, who: Arc<str>) -> Result<Check
 /// Runs a check, and sends each of its steps. The check ends when the caller goes away.
 pub(super) async fn run(
     door: &Door,
-    order: &CheckOrder,
+    scope: &CheckScope,
     answers: &Answers<wire::CheckResponse>,
 ) -> Result<(), Status> {
     let (steps, mut told) = mpsc::channel(16);
     let checking = async {
-        let checked = Box::pin(door.preserver.check(order, &steps)).await;
+        let checked = Box::pin(door.preserver.check(scope, &steps)).await;
         drop(steps);
         checked
     };

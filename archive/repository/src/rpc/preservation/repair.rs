@@ -17,7 +17,7 @@ use tonic::Status;
 use super::super::{admin_failed, send};
 use super::anomalies::state;
 use super::{Answers, Door};
-use crate::mending::{RepairOrder, RepairSelection};
+use crate::mending::{RepairContext, RepairSelection};
 
 /// The time between two reports of progress.
 const PROGRESS: Duration = Duration::from_secs(1);
@@ -25,7 +25,7 @@ const PROGRESS: Duration = Duration::from_secs(1);
 /// A request for repairs.
 pub(super) struct RepairJob {
     which: RepairSelection,
-    repair_order: RepairOrder,
+    repair_context: RepairContext,
     confirm: u64,
 }
 
@@ -52,7 +52,7 @@ impl RepairJob {
         };
         Ok(Self {
             which,
-            repair_order: RepairOrder {
+            repair_context: RepairContext {
                 who,
                 why,
                 is_dry: request.dry_run,
@@ -63,7 +63,7 @@ impl RepairJob {
 
     /// Checks that the brake allows the repairs. A dry run is always allowed.
     pub(super) async fn allow(&self, door: &Door) -> Result<(), Status> {
-        if self.repair_order.is_dry {
+        if self.repair_context.is_dry {
             return Ok(());
         }
         door.preserver.allow(&self.which, self.confirm).await?;
@@ -131,7 +131,7 @@ impl RepairJob {
             verified.store(bytes, Ordering::Relaxed);
         };
         let state = |row: &AnomalyRow| state(door, row).map_err(|error| admin_failed(&error));
-        let mut work = Box::pin(door.preserver.repair(row, &self.repair_order, &told));
+        let mut work = Box::pin(door.preserver.repair(row, &self.repair_context, &told));
         let done = loop {
             match door.archive.calls.clock.timeout(PROGRESS, &mut work).await {
                 Ok(done) => break done?,
