@@ -1,9 +1,9 @@
 //! A file, or parts of it, out of whichever replicas have each part intact: one reader for all who want proven bytes.
 //!
 //! Owns the order in which replicas are asked and what their refusals mean. A part that one replica has damaged, cannot
-//! read or does not send comes from another, if need be group by group; what nobody gives is a [`Hole`], which says
-//! whether every copy was asked and is bad there, or whether somebody could not be asked. Its caller draws it: nothing
-//! runs while nobody asks for more, and no more than one segment is held.
+//! read or does not send comes from another, if need be group by group; what nobody gives is a [`RefusedGroup`], which
+//! says whether every copy was asked and is bad there, or whether somebody could not be asked. Its caller draws it:
+//! nothing runs while nobody asks for more, and no more than one segment is held.
 //!
 //! Not promised: that a donor is intact elsewhere. Only what was asked for was proven.
 
@@ -24,7 +24,7 @@ use crate::calls::ReplicaCalls;
 
 pub use self::donors::DonorLoad;
 use self::donors::{Candidate, CountedRead, Refusal};
-pub use self::parts::{Donor, Hole, Part, Proven, WantedFile};
+pub use self::parts::{Donor, Part, Proven, RefusedGroup, WantedFile};
 
 /// The longest segment that is believed, in bytes.
 const LONGEST_SEGMENT: u64 = 16 << 20;
@@ -149,7 +149,7 @@ impl Assembly {
         self.open = None;
     }
 
-    /// Returns the next part, or `None` once all that was asked for has been returned as proven bytes or as holes.
+    /// Returns the next part, or `None` once all that was asked for has been returned, proven or refused.
     pub async fn next(&mut self) -> Option<Part> {
         loop {
             let range = self.left.front()?.clone();
@@ -174,7 +174,7 @@ impl Assembly {
             } else if !self.is_narrow {
                 self.narrow(range.start);
             } else {
-                return Some(Part::Hole(self.hole(&range)));
+                return Some(Part::Refused(self.refused(&range)));
             }
         }
     }
@@ -407,7 +407,7 @@ impl Assembly {
         }
     }
 
-    fn hole(&mut self, range: &Range<u64>) -> Hole {
+    fn refused(&mut self, range: &Range<u64>) -> RefusedGroup {
         let end = (range.start - range.start % GROUP_SIZE + GROUP_SIZE).min(range.end);
         let (mut unknown, mut said, mut is_silence) = (Vec::new(), Vec::new(), true);
         for candidate in &self.candidates {
@@ -423,7 +423,7 @@ impl Assembly {
         }
         let said = said.join("; ");
         self.advance(end);
-        Hole {
+        RefusedGroup {
             range: range.start..end,
             is_silence: is_silence && !unknown.is_empty(),
             unknown,

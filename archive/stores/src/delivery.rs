@@ -110,9 +110,9 @@ async fn read_assembly(
                 let ended = |_| StoreFailure::Unreachable("the upload has ended".to_owned());
                 lane.send(proven.bytes).await.map_err(ended)?;
             }
-            Part::Hole(hole) => {
-                let (start, end) = (hole.range.start, hole.range.end.saturating_sub(1));
-                let reason = format!("no replica gives bytes {start}-{end}: {}", hole.said);
+            Part::Refused(group) => {
+                let (start, end) = (group.range.start, group.range.end.saturating_sub(1));
+                let reason = format!("no replica gives bytes {start}-{end}: {}", group.said);
                 return Err(StoreFailure::Unreachable(reason));
             }
         }

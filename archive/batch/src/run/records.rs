@@ -21,9 +21,9 @@ impl FileRun<'_> {
     pub(super) fn show_records(&mut self, shown: &mut FileInput<'_>) -> Result<bool, Stop> {
         let (file, control) = (shown.file, self.control);
         let mut known = None;
-        let mut hole: Option<Hole> = None;
+        let mut damage: Option<DamagedRange> = None;
         loop {
-            let from = hole.as_ref().map_or(0, |hole| hole.range.end);
+            let from = damage.as_ref().map_or(0, |damage| damage.range.end);
             let barrier = RefCell::new(None);
             if from > 0 && known.is_none() {
                 known = guess(shown, from, control)?;
@@ -57,19 +57,19 @@ impl FileRun<'_> {
                     return Ok(true);
                 }
             };
-            let ended = self.show_stretch(&mut reader, &mut hole)?;
+            let ended = self.show_stretch(&mut reader, &mut damage)?;
             if self.done.records > 0 {
                 self.done.more_failures += reader.omitted_defects();
             }
             // The format that a stretch without a record seems to have is no knowledge.
-            if hole.is_none() {
+            if damage.is_none() {
                 known = reader.known().or(known);
             }
             drop(reader);
             let (unreadable, open) = match ended {
                 Ended::Whole | Ended::Left => {
-                    if let Some(hole) = hole {
-                        hole.tell(&mut self.done, "no record was found behind them");
+                    if let Some(damage) = damage {
+                        damage.tell(&mut self.done, "no record was found behind them");
                     }
                     return Ok(ended == Ended::Whole);
                 }
@@ -77,8 +77,8 @@ impl FileRun<'_> {
             };
             match barrier.into_inner() {
                 Some(Barrier::Damaged { range, reason }) => {
-                    if let Some(hole) = hole.take() {
-                        hole.tell(
+                    if let Some(damage) = damage.take() {
+                        damage.tell(
                             &mut self.done,
                             &format!(
                                 "no record was found up to the next damage at {}",
@@ -87,7 +87,7 @@ impl FileRun<'_> {
                         );
                     }
                     let range = widen(range, shown.source, control)?;
-                    let next = Hole {
+                    let next = DamagedRange {
                         range,
                         reason,
                         record: open,
@@ -96,11 +96,11 @@ impl FileRun<'_> {
                         next.tell(&mut self.done, "they are the end of the file");
                         return Ok(true);
                     }
-                    hole = Some(next);
+                    damage = Some(next);
                 }
                 Some(Barrier::Gone { at, reason }) => {
-                    if let Some(hole) = hole {
-                        hole.tell(&mut self.done, "no record was found behind them");
+                    if let Some(damage) = damage {
+                        damage.tell(&mut self.done, "no record was found behind them");
                     }
                     self.done.fail(FailureKind::Damaged, Some(at), reason);
                     return Ok(true);
@@ -113,11 +113,11 @@ impl FileRun<'_> {
         }
     }
 
-    /// Shows what can be read without a hole in it.
+    /// Shows what can be read without damage in it.
     fn show_stretch(
         &mut self,
         reader: &mut Reader<&mut dyn Read>,
-        hole: &mut Option<Hole>,
+        damage: &mut Option<DamagedRange>,
     ) -> Result<Ended, Stop> {
         let done = &mut self.done;
         let mut open = None;
@@ -143,8 +143,8 @@ impl FileRun<'_> {
                 }
             };
             let offset = record.offset();
-            if let Some(hole) = hole.take() {
-                hole.tell(done, &format!("the next record begins at {offset}"));
+            if let Some(damage) = damage.take() {
+                damage.tell(done, &format!("the next record begins at {offset}"));
             }
             done.records += 1;
             let before = record.defects().to_vec();
@@ -177,14 +177,14 @@ impl FileRun<'_> {
 }
 
 /// Damaged bytes, of which it is not told yet where reading went on.
-struct Hole {
+struct DamagedRange {
     range: Range<u64>,
     reason: String,
     /// The record that was being read.
     record: Option<u64>,
 }
 
-impl Hole {
+impl DamagedRange {
     fn tell(self, done: &mut FileResult, what_follows: &str) {
         let mut words = input::damaged(&self.range, &self.reason);
         if let Some(record) = self.record {
@@ -199,7 +199,7 @@ impl Hole {
     }
 }
 
-/// The end of a stretch without holes.
+/// The end of a stretch without damage.
 #[derive(Debug, PartialEq, Eq)]
 enum Ended {
     /// The stretch ended with the file.

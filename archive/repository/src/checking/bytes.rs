@@ -251,10 +251,10 @@ impl Pass<'_> {
                 Part::Proven(proven) => {
                     debug_assert!(proven.length <= u64::from(CHALLENGES) * GROUP_SIZE);
                 }
-                Part::Hole(hole) if hole.is_silence => {
-                    return Err(Kind::Unavailable.error(hole.said));
+                Part::Refused(group) if group.is_silence => {
+                    return Err(Kind::Unavailable.error(group.said));
                 }
-                Part::Hole(_) => return Ok(false),
+                Part::Refused(_) => return Ok(false),
             }
         }
         Ok(true)

@@ -20,7 +20,7 @@ enum SendOutcome {
     /// The node has read the mended copy back.
     Mended { copy: FileCopy, attic: String },
     /// No donor gives these bytes. The copy is as it was.
-    Hole { is_unknown: bool, said: String },
+    Refused { is_unknown: bool, said: String },
 }
 
 impl Preserver {
@@ -84,7 +84,7 @@ impl Preserver {
                 };
                 return done(outcome, what);
             }
-            Ok(SendOutcome::Hole {
+            Ok(SendOutcome::Refused {
                 is_unknown: true,
                 said,
             }) => {
@@ -93,8 +93,8 @@ impl Preserver {
                     format!("no donor gives the needed groups: {said}"),
                 );
             }
-            Ok(SendOutcome::Hole { .. }) if is_damaged => return Ok(None),
-            Ok(SendOutcome::Hole { said, .. }) => {
+            Ok(SendOutcome::Refused { .. }) if is_damaged => return Ok(None),
+            Ok(SendOutcome::Refused { said, .. }) => {
                 return done(
                     RepairOutcome::Failed,
                     format!("no donor gives the needed groups: {said}"),
@@ -152,7 +152,7 @@ impl Preserver {
         let exchange = async {
             match self.send_groups(reading, &mending).await {
                 Ok(None) => {}
-                Ok(Some(hole)) => return Ok(hole),
+                Ok(Some(refused)) => return Ok(refused),
                 Err(broken) => return Err(self.reason(&mut mending, broken).await),
             }
             let what = format!(
@@ -207,10 +207,10 @@ impl Preserver {
                     let sending = mending.segment(proven.offset, proven.length, proven.encoded);
                     self.archive.calls.taken(sending).await?;
                 }
-                Part::Hole(hole) => {
-                    return Ok(Some(SendOutcome::Hole {
-                        is_unknown: !hole.unknown.is_empty(),
-                        said: hole.said,
+                Part::Refused(group) => {
+                    return Ok(Some(SendOutcome::Refused {
+                        is_unknown: !group.unknown.is_empty(),
+                        said: group.said,
                     }));
                 }
             }

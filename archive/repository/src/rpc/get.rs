@@ -7,7 +7,7 @@ use archive_ledger::admin::AdminRow;
 use archive_model::{ArchiveError, FileName, Groups, ReplicaId, ReplicaKind};
 use archive_rpc::answers::send_within;
 use archive_rpc::{InvalidMessage, Kind};
-use archive_stores::assemble::{Assembly, Donor, Hole, Part, Proven, WantedFile};
+use archive_stores::assemble::{Assembly, Donor, Part, Proven, RefusedGroup, WantedFile};
 use proto_archive::{convert as fields, wire};
 use tonic::Status;
 
@@ -86,7 +86,7 @@ impl GetJob {
         })
     }
 
-    /// Sends the file, segment by segment. A hole ends it with an error.
+    /// Sends the file, segment by segment. A group that no replica gives ends it with an error.
     pub(super) async fn run(
         self,
         door: &Door,
@@ -110,7 +110,7 @@ impl GetJob {
                     let step = Some(wire::get_response::Step::Segment(segment(proven)));
                     give(answers, wire::GetResponse { step }, &mut reading).await
                 }
-                Part::Hole(hole) => Err(nowhere(&name, only.as_ref(), &hole)),
+                Part::Refused(group) => Err(nowhere(&name, only.as_ref(), &group)),
             };
             if sent.is_err() {
                 ended = sent;
@@ -184,18 +184,18 @@ pub(super) fn segment(proven: Proven) -> wire::Segment {
     }
 }
 
-/// Returns the error for a hole. If one replica was read, it says nothing about the others.
-fn nowhere(name: &FileName, only: Option<&ReplicaId>, hole: &Hole) -> Status {
-    let Range { start, end } = hole.range;
+/// Returns the error for a group that no replica gives. If one replica was read, it says nothing about the others.
+fn nowhere(name: &FileName, only: Option<&ReplicaId>, group: &RefusedGroup) -> Status {
+    let Range { start, end } = group.range;
     match only {
-        Some(replica) if hole.unknown.is_empty() => {
+        Some(replica) if group.unknown.is_empty() => {
             let last = end.saturating_sub(1);
             return Kind::Damaged.status(format!(
                 "cannot read {name}: bytes {start}-{last} are damaged in replica {replica}; without --replica they come from any \
                  other replica that has them"
             ));
         }
-        None if hole.unknown.is_empty() => {
+        None if group.unknown.is_empty() => {
             let name = name.clone();
             return fields::to_status(&ArchiveError::Damaged { name, start, end });
         }
@@ -203,7 +203,7 @@ fn nowhere(name: &FileName, only: Option<&ReplicaId>, hole: &Hole) -> Status {
     }
     fields::to_status(&ArchiveError::Unavailable(format!(
         "cannot read {name} from byte {start} on: {}",
-        hole.said
+        group.said
     )))
 }
 
@@ -244,15 +244,15 @@ mod tests {
     #[test]
     fn damage_in_one_replica_names_that_replica() {
         let name = FileName::new("a").unwrap();
-        let hole = Hole {
+        let group = RefusedGroup {
             range: 491_520..507_904,
             unknown: Vec::new(),
             is_silence: false,
             said: String::new(),
         };
         let two = ReplicaId::new("two").unwrap();
-        let one = nowhere(&name, Some(&two), &hole);
-        let all = nowhere(&name, None, &hole);
+        let one = nowhere(&name, Some(&two), &group);
+        let all = nowhere(&name, None, &group);
         for status in [&one, &all] {
             assert_eq!(Kind::of(status), Kind::Damaged);
             assert!(status.message().contains("bytes 491520-507903"), "{status}");

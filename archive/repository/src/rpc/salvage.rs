@@ -22,7 +22,7 @@ pub(super) async fn run(
     let mut hole: Option<(Range<u64>, bool)> = None;
     while let Some(part) = reading.next().await {
         match part {
-            Part::Hole(next) => {
+            Part::Refused(next) => {
                 let is_unknown = !next.unknown.is_empty();
                 match &mut hole {
                     Some((range, was)) if *was == is_unknown && range.end == next.range.start => {

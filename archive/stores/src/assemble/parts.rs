@@ -1,4 +1,4 @@
-//! A file that is wanted, who may give it, and the parts that a reader is given: proven bytes, or a hole.
+//! A file that is wanted, who may give it, and the parts that a reader is given: proven bytes, or a refused group.
 
 use std::ops::Range;
 
@@ -33,7 +33,7 @@ pub enum Part {
     /// Bytes that were verified against the root.
     Proven(Proven),
     /// Bytes that no replica gives.
-    Hole(Hole),
+    Refused(RefusedGroup),
 }
 
 /// Bytes of a file that were verified against its root.
@@ -51,8 +51,8 @@ pub struct Proven {
 
 /// A group of a file that no replica gives.
 #[derive(Debug)]
-pub struct Hole {
-    /// The first byte of the hole in the file, and one past the last.
+pub struct RefusedGroup {
+    /// The first byte of it in the file, and one past the last.
     pub range: Range<u64>,
     /// The replicas that could not be asked, or did not answer properly: the bytes may be good there. If empty, the
     /// bytes are lost.
