@@ -16,7 +16,7 @@ mod tests;
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
 
-use archive_model::{AnomalyKind, CopyPlace, FileCopy, FileName, Root};
+use archive_model::{AnomalyKind, CopyPlace, FileCopy, FileName, Root, SilentPart};
 
 pub use error::CheckError;
 pub use input::{AdminEntry, Expected, ListingItem};
@@ -153,7 +153,7 @@ where
     ) -> Option<AnomalyKind> {
         match self.report.absence(name, place) {
             Absence::Proven => Some(proven),
-            Absence::Doubtful(Some((node, volume))) => {
+            Absence::Doubtful(Some(SilentPart { node, volume })) => {
                 Some(AnomalyKind::Unverified { node, volume })
             }
             Absence::Doubtful(None) => {

@@ -22,6 +22,16 @@ pub struct Gap {
     pub reason: String,
 }
 
+/// A node that does not answer, or a volume of it, in a replica that the context names: nothing is concluded about its
+/// files.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct SilentPart {
+    /// The node.
+    pub node: NodeId,
+    /// The volume; `None` if the whole node is silent.
+    pub volume: Option<VolumeId>,
+}
+
 /// A volume as its node names it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(untagged)]
@@ -71,6 +81,15 @@ impl Gap {
     /// Returns the id of the volume. Absent: the gap is the whole node, or a disk that bears no id.
     pub fn volume_id(&self) -> Option<&VolumeId> {
         self.volume.as_ref().and_then(VolumeName::id)
+    }
+
+    /// Returns the node or volume that did not answer. Absent: the gap names no node. For a disk that bears no id, the
+    /// whole node is silent.
+    pub fn silent_part(&self) -> Option<SilentPart> {
+        self.node.clone().map(|node| SilentPart {
+            node,
+            volume: self.volume_id().cloned(),
+        })
     }
 }
 
@@ -129,6 +148,7 @@ mod tests {
         let json = |gap: &Gap| serde_json::to_string(gap).unwrap();
         let disk = gap(Some("/disks/1"));
         assert_eq!(disk.volume_id(), None);
+        assert_eq!(disk.silent_part(), gap(None).silent_part());
         assert_eq!(disk.to_string(), "node n, volume /disks/1: off");
         assert_eq!(
             json(&disk),
@@ -139,6 +159,7 @@ mod tests {
         assert_eq!(gap(None).to_string(), "node n: off");
         let all = Gap::of_replica("one".parse().unwrap(), "off".to_owned());
         assert_eq!(all.to_string(), "off");
+        assert_eq!(all.silent_part(), None);
         assert_eq!(json(&all), r#"{"replica":"one","reason":"off"}"#);
     }
 }

@@ -78,7 +78,7 @@ pub use drain::{Drain, FilesToLeave};
 pub use error::ArchiveError;
 pub use feed::{ChangeKind, FeedChange, FeedFile, FeedPosition};
 pub use file_name::{FileName, InvalidFileName};
-pub use gap::{Gap, VolumeName};
+pub use gap::{Gap, SilentPart, VolumeName};
 pub use groups::{GROUP_SIZE, Groups};
 pub use job_status::{JobNode, JobOutput, JobState, JobStatus};
 pub use mend::MendOrder;

@@ -4,7 +4,7 @@
 //! All functions fail with a [`CallError`] if the monitor or node cannot be reached, refuses the call, or sends an invalid
 //! answer.
 
-use archive_model::{FileCopy, FileName, Gap, NodeId, ReplicaId, Root, VolumeId};
+use archive_model::{FileCopy, FileName, Gap, NodeId, ReplicaId, Root, SilentPart, VolumeId};
 use archive_rpc::{CallError, InvalidMessage, Kind};
 use bytes::Bytes;
 use jiff::Timestamp;
@@ -21,7 +21,7 @@ pub struct LocatedCopies {
     /// The parts that did not answer, with reasons; `None` if all answered.
     pub silent: Option<String>,
     /// The nodes, and volumes of them, that did not answer, as far as they can be named.
-    pub gaps: Vec<(NodeId, Option<VolumeId>)>,
+    pub gaps: Vec<SilentPart>,
 }
 
 /// A part of a file with its proof, as a node sent it; not checked yet.
@@ -123,7 +123,7 @@ impl Replicas {
         gaps.retain(|gap| !gap_is_given_up(&now, gap));
         let silent = gaps.iter().map(Gap::to_string).collect::<Vec<_>>();
         let silent = (!silent.is_empty()).then(|| silent.join("; "));
-        let gaps = gaps.into_iter().filter_map(named).collect();
+        let gaps = gaps.iter().filter_map(Gap::silent_part).collect();
         Ok(LocatedCopies {
             copies,
             silent,
@@ -208,10 +208,4 @@ impl Verification {
 pub fn admitted(copy: &FileCopy) -> Result<(Root, Timestamp), CallError> {
     let root = copy.root.ok_or_else(|| InvalidMessage::missing("root"))?;
     Ok((root, copy.stored))
-}
-
-/// Returns the node or volume that did not answer, if the gap names a node. For a disk without an id, returns the node.
-fn named(gap: Gap) -> Option<(NodeId, Option<VolumeId>)> {
-    let volume = gap.volume_id().cloned();
-    Some((gap.node?, volume))
 }

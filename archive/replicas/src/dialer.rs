@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use archive_model::{NodeId, NodeState, ReplicaId};
+use archive_model::{NodeId, NodeKey, NodeState, ReplicaId};
 use archive_rpc::{
     CallError, ConnectError, Credentials, ExpectedIdentity, Grant, Kind, Limits, Role, connect_lazy,
 };
@@ -23,8 +23,8 @@ type Dialled = (String, NodeClient<Channel>);
 pub struct Dialer {
     credentials: Credentials,
     limits: Limits,
-    /// The connections by replica and id: two replicas may each have a node of one name, and each is asked for its own copies.
-    nodes: Mutex<BTreeMap<(ReplicaId, NodeId), Dialled>>,
+    /// The connections: two replicas may each have a node of one name, and each is asked for its own copies.
+    nodes: Mutex<BTreeMap<NodeKey, Dialled>>,
 }
 
 impl Dialer {
@@ -62,7 +62,7 @@ impl Dialer {
         endpoint: &str,
     ) -> Result<NodeClient<Channel>, CallError> {
         let mut nodes = self.lock();
-        let key = (replica.clone(), node.clone());
+        let key = key(replica, node);
         if let Some((_, client)) = nodes.get(&key).filter(|(known, _)| known == endpoint) {
             return Ok(client.clone());
         }
@@ -79,13 +79,13 @@ impl Dialer {
         node: &NodeId,
     ) -> Option<NodeClient<Channel>> {
         let nodes = self.lock();
-        let (_, client) = nodes.get(&(replica.clone(), node.clone()))?;
+        let (_, client) = nodes.get(&key(replica, node))?;
         Some(client.clone())
     }
 
     /// Forgets the client of a node.
     pub(crate) fn forget(&self, replica: &ReplicaId, node: &NodeId) {
-        self.lock().remove(&(replica.clone(), node.clone()));
+        self.lock().remove(&key(replica, node));
     }
 
     fn dial(&self, node: &NodeId, endpoint: &str, limits: &Limits) -> Result<Channel, CallError> {
@@ -94,8 +94,15 @@ impl Dialer {
             .map_err(|error| Kind::Unavailable.error(error.to_string()))
     }
 
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<(ReplicaId, NodeId), Dialled>> {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<NodeKey, Dialled>> {
         self.nodes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn key(replica: &ReplicaId, node: &NodeId) -> NodeKey {
+    NodeKey {
+        replica: replica.clone(),
+        node: node.clone(),
     }
 }
 

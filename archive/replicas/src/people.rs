@@ -11,7 +11,7 @@ use std::sync::{MutexGuard, PoisonError};
 use archive_ledger::standing::Now;
 use archive_model::{
     AtticItem, AtticPlace, Cause, DiskOrder, FileCopy, FileName, Gap, Mode, NodeId, NodeState,
-    ReplicaId, Root, VolumeId, VolumeKey, VolumeState,
+    ReplicaId, Root, VolumeKey, VolumeState,
 };
 use archive_rpc::{CallError, ConnectError, InvalidMessage, Kind};
 use proto_archive::wire::node_client::NodeClient;
@@ -170,12 +170,11 @@ impl Replicas {
     /// Restores a file from an attic.
     pub async fn restore_item(
         &self,
-        replica: &ReplicaId,
-        (node, volume): (&NodeId, &VolumeId),
-        id: &str,
+        place: &AtticPlace,
         cause: &Cause,
     ) -> Result<FileCopy, CallError> {
-        let item = attic_ref(volume, id, cause);
+        let item = attic_ref(place, cause);
+        let AtticPlace { replica, node, .. } = place;
         let restored = self.call_live(replica, node, item, |mut client, item| async move {
             client.restore_item(item).await
         });
@@ -191,7 +190,7 @@ impl Replicas {
     ) -> Result<u64, CallError> {
         let item = wire::AtticRef {
             checksum: checksum.map(fields::root_bytes).unwrap_or_default(),
-            ..attic_ref(&place.volume, &place.id, cause)
+            ..attic_ref(place, cause)
         };
         let AtticPlace { replica, node, .. } = place;
         let purged = self.call_live(replica, node, item, |mut client, item| async move {
@@ -365,10 +364,10 @@ fn keys<'a>(
     })
 }
 
-fn attic_ref(volume: &VolumeId, id: &str, cause: &Cause) -> wire::AtticRef {
+fn attic_ref(place: &AtticPlace, cause: &Cause) -> wire::AtticRef {
     wire::AtticRef {
-        volume: volume.to_string(),
-        id: id.to_owned(),
+        volume: place.volume.to_string(),
+        id: place.id.clone(),
         who: cause.who.clone(),
         why: cause.why.clone(),
         ..wire::AtticRef::default()

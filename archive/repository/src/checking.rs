@@ -19,7 +19,7 @@ use std::time::Duration;
 use archive_ledger::anomalies::{AnomalyRow, LookResult};
 use archive_model::{
     AnomalyClass, AnomalyKind, CheckKind, CheckProgress, CheckStep, CopyPlace, FileName, Gap,
-    NamePattern, NodeId, ReplicaId, ReplicaKind, ReplicaReport, VolumeId, VolumeName,
+    NamePattern, ReplicaId, ReplicaKind, ReplicaReport, SilentPart, VolumeName,
 };
 use archive_replicas::LocatedCopies;
 use archive_rpc::answers::{Progress, UNREAD};
@@ -260,12 +260,12 @@ impl Pass<'_> {
         let (seen, found) = looking.await?;
         let is_known = seen.located.silent.is_none() || !seen.located.copies.is_empty();
         if !is_known {
-            for (node, volume) in &seen.located.gaps {
+            for part in &seen.located.gaps {
                 let reason = seen.located.silent.clone().unwrap_or_default();
-                self.gap(Some(node.clone()), volume.clone(), reason);
+                self.gap(Some(part.clone()), reason);
             }
             if let (true, Some(reason)) = (seen.located.gaps.is_empty(), &seen.located.silent) {
-                self.gap(None, None, reason.clone());
+                self.gap(None, reason.clone());
             }
             self.tally().not_intact.insert(name.clone());
         }
@@ -400,9 +400,11 @@ impl Pass<'_> {
         }
     }
 
-    fn gap(&self, node: Option<NodeId>, volume: Option<VolumeId>, reason: String) {
+    /// Notes a part that did not answer; `None` stands for the whole replica.
+    fn gap(&self, part: Option<SilentPart>, reason: String) {
         let mut tally = self.tally();
-        let volume = volume.map(VolumeName::Id);
+        let (node, volume) = part.map(|part| (part.node, part.volume)).unzip();
+        let volume = volume.flatten().map(VolumeName::Id);
         let is_known = |gap: &Gap| gap.node == node && gap.volume == volume && node.is_some();
         if !tally.gaps.iter().any(is_known) {
             tally.gaps.insert(Gap {

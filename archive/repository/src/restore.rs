@@ -25,7 +25,7 @@ use archive_ledger::restore::{
     trust_file,
 };
 use archive_ledger::standing::View;
-use archive_model::{FileName, Gap, NodeId, NodeState, ReplicaId};
+use archive_model::{FileName, Gap, NodeId, NodeKey, NodeState, ReplicaId};
 use archive_proof::TrustFile;
 use archive_replicas::{Admissions, Dialer, Replicas};
 use archive_rpc::{CallError, Limits};
@@ -40,8 +40,8 @@ const PATIENCE: Duration = Duration::from_mins(1);
 /// The report of a restore from the replicas.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RestoreReport {
-    /// Every node that was asked, with its replica.
-    pub nodes: Vec<(ReplicaId, NodeId)>,
+    /// Every node that was asked.
+    pub nodes: Vec<NodeKey>,
     /// The number of files that were restored.
     pub files: u64,
     /// The number of restored files that are not in every replica that shall have them.
@@ -171,7 +171,7 @@ impl Work {
             written?;
             return Ok(report);
         }
-        for (replica, node) in &report.nodes {
+        for NodeKey { replica, node } in &report.nodes {
             if restoring.has_node(replica, node)? {
                 // The export knows whether it was retired.
                 continue;
@@ -215,7 +215,10 @@ impl Work {
             };
             for NodeState { node, .. } in nodes {
                 let about = format!("node {node} of replica {}", spec.id);
-                report.nodes.push((spec.id.clone(), node.clone()));
+                report.nodes.push(NodeKey {
+                    replica: spec.id.clone(),
+                    node: node.clone(),
+                });
                 match self.wait(self.replicas.admissions(&spec.id, &node)) {
                     Ok(stream) => lanes.push(Lane::new(spec.id.clone(), node, stream)),
                     Err(why) => report.silent.add(about, why),

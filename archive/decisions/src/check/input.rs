@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 use std::iter::Fuse;
 
-use archive_model::{CopyPlace, FileCopy, FileName, NodeId, Root, VolumeId};
+use archive_model::{CopyPlace, FileCopy, FileName, Root, SilentPart};
 
 use super::error::{CheckError, MOST_COPIES};
 use super::report::{Report, Side};
@@ -51,12 +51,7 @@ pub enum ListingItem {
     /// A copy that can be read and has a root, ascending by name, then node, then volume.
     Entry(FileCopy),
     /// No further copy of this node, or of this volume of the node, will come. The copies before came whole.
-    Silent {
-        /// The node.
-        node: NodeId,
-        /// The volume; `None` if the whole node is silent.
-        volume: Option<VolumeId>,
-    },
+    Silent(SilentPart),
     /// Every volume that is not silent has been listed to its end. A listing without this mark was cut.
     End,
 }
@@ -156,7 +151,7 @@ impl<L> Listing<L> {
         match self.source.next() {
             None => Err(CheckError::Unended),
             Some(Err(error)) => Err(CheckError::Source(error.to_string())),
-            Some(Ok(ListingItem::Silent { node, volume })) => report.silence(node, volume),
+            Some(Ok(ListingItem::Silent(part))) => report.silence(part),
             Some(Ok(ListingItem::End)) if self.source.next().is_some() => Err(CheckError::AfterEnd),
             Some(Ok(ListingItem::End)) => {
                 self.finished = true;

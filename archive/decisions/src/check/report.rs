@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use archive_model::{AnomalyClass, AnomalyKind, CopyPlace, FileName, NodeId, VolumeId};
+use archive_model::{AnomalyClass, AnomalyKind, CopyPlace, FileName, SilentPart};
 
 use super::error::CheckError;
 
@@ -67,7 +67,7 @@ pub struct Report {
     pub unplaced: u64,
     /// Inputs that were not whole.
     pub cuts: Vec<Cut>,
-    pub(super) silent: BTreeMap<(NodeId, Option<VolumeId>), Option<FileName>>,
+    pub(super) silent: BTreeMap<SilentPart, Option<FileName>>,
     pub(super) last: Option<FileName>,
     pub(super) listing_ended: bool,
     pub(super) ended: bool,
@@ -80,10 +80,8 @@ impl Report {
     }
 
     /// Lists the nodes and volumes that were not heard, or not to the end.
-    pub fn silent(&self) -> impl Iterator<Item = (&NodeId, Option<&VolumeId>)> {
-        self.silent
-            .keys()
-            .map(|(node, volume)| (node, volume.as_ref()))
+    pub fn silent(&self) -> impl Iterator<Item = &SilentPart> {
+        self.silent.keys()
     }
 
     pub(super) fn count(&mut self, finding: &Finding) {
@@ -105,13 +103,9 @@ impl Report {
         });
     }
 
-    pub(super) fn silence(
-        &mut self,
-        node: NodeId,
-        volume: Option<VolumeId>,
-    ) -> Result<(), CheckError> {
+    pub(super) fn silence(&mut self, part: SilentPart) -> Result<(), CheckError> {
         let last = self.last.clone();
-        self.silent.entry((node, volume)).or_insert(last);
+        self.silent.entry(part).or_insert(last);
         if self.silent.len() > MOST_SILENT {
             Err(CheckError::TooManySilent)
         } else {
@@ -133,10 +127,10 @@ impl Report {
             return Absence::Proven;
         }
         let own = place.map(|place| {
-            [
-                (place.node.clone(), None),
-                (place.node.clone(), Some(place.volume.clone())),
-            ]
+            [None, Some(place.volume.clone())].map(|volume| SilentPart {
+                node: place.node.clone(),
+                volume,
+            })
         });
         let own_silent = own.iter().flatten().find(|who| silent.contains(who));
         let own_cut = own.iter().flatten().next_back().filter(|_| cut);
@@ -155,5 +149,5 @@ pub(super) enum Absence {
     /// Every volume has looked, and none has the file.
     Proven,
     /// The named node, or the named volume of it, was not heard; `None` if no node can be named.
-    Doubtful(Option<(NodeId, Option<VolumeId>)>),
+    Doubtful(Option<SilentPart>),
 }

@@ -4,7 +4,7 @@ mod worlds;
 
 use std::collections::BTreeMap;
 
-use archive_model::{AnomalyClass, CopyCondition, Groups, NodeId, VolumeId};
+use archive_model::{AnomalyClass, CopyCondition, Groups, NodeId, SilentPart, VolumeId};
 use jiff::Timestamp;
 
 use super::*;
@@ -88,10 +88,10 @@ fn unverified(file: &str, at: &str, volume: bool) -> Finding {
 }
 
 fn silent(at: &str) -> ListingItem {
-    ListingItem::Silent {
+    ListingItem::Silent(SilentPart {
         node: node(at),
         volume: None,
-    }
+    })
 }
 
 /// Fails if a file of a silent node or of a cut listing is called missing, or unverified at a place that answered.
@@ -102,10 +102,10 @@ fn the_silent_one_is_named() {
         ("b", present(Some("two"))),
         ("c", present(None)),
     ]);
-    let volume = ListingItem::Silent {
+    let volume = ListingItem::Silent(SilentPart {
         node: node("two"),
         volume: Some(place("two").volume),
-    };
+    });
     let (findings, report) = run(
         entries.clone(),
         vec![Ok(silent("four")), Ok(volume), Ok(ListingItem::End)],

@@ -17,7 +17,7 @@ use std::iter::Peekable;
 
 use archive_db::{Batch, Database, DbError, Rows, Table, Text};
 use archive_decisions::store::{FileRecord, ReplicaRecord};
-use archive_model::{FileName, NodeId, ReplicaId};
+use archive_model::{FileName, NodeId, NodeKey, ReplicaId};
 
 use super::schema::{NUMBERS, PLACES};
 use super::walk::WalkScope;
@@ -115,11 +115,11 @@ impl Places {
     /// way to the node. The caller lets nobody change the admin data meanwhile.
     pub(super) fn names(
         &self,
-        (replica, node): (&ReplicaId, &NodeId),
+        node: &NodeKey,
         volume: Option<&str>,
         after: Option<&FileName>,
     ) -> Result<Names<'_>, DbError> {
-        let node = (Text(replica.clone()), Text(node.clone()));
+        let node = (Text(node.replica.clone()), Text(node.node.clone()));
         let volumes = match volume {
             Some(volume) => vec![String::new(), volume.to_owned()],
             None => self.volumes(&node)?,

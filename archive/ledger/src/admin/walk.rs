@@ -117,11 +117,15 @@ impl Admin {
     ) -> Result<Box<dyn Iterator<Item = Result<AdminRow, DbError>> + '_>, DbError> {
         let (node, volume) = match scope {
             WalkScope::Archive => return Ok(Box::new(self.files(after)?)),
-            WalkScope::Node(key) => ((&key.replica, &key.node), None),
-            WalkScope::Volume(volume) => (
-                (&volume.replica, &volume.node),
-                Some(volume.volume.as_str()),
-            ),
+            WalkScope::Node(node) => (node.clone(), None),
+            WalkScope::Volume(VolumeKey {
+                replica,
+                node,
+                volume,
+            }) => {
+                let (replica, node) = (replica.clone(), node.clone());
+                (NodeKey { replica, node }, Some(volume.as_str()))
+            }
         };
         let scope = scope.clone();
         if !self.is_counted() {
@@ -132,7 +136,7 @@ impl Admin {
                 Err(_) => true,
             })));
         }
-        let names = self.at_one_moment(|| self.places.names(node, volume, after))?;
+        let names = self.at_one_moment(|| self.places.names(&node, volume, after))?;
         // A row is read when its turn comes: the file may have moved since its name was.
         Ok(Box::new(names.filter_map(move |name| {
             let row = name.and_then(|name| self.file(&name));

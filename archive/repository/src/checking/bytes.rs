@@ -10,7 +10,7 @@ use archive_ledger::admin::{AdminRow, Walk, WalkScope};
 use archive_ledger::anomalies::{Look, LookQuality};
 use archive_model::groups::GROUP_SIZE;
 use archive_model::{
-    AnomalyKind, CopyPlace, FileCopy, FileName, Groups, NodeId, NodeKey, Root, groups,
+    AnomalyKind, CopyPlace, FileCopy, FileName, Groups, NodeId, NodeKey, Root, SilentPart, groups,
 };
 use archive_replicas::LocatedCopies;
 use archive_rpc::answers::Progress;
@@ -221,7 +221,8 @@ impl Pass<'_> {
         self.tally().not_intact.insert(target.name.clone());
         let reason = format!("{}: {}", target.name, error.reason);
         let CopyPlace { node, volume } = target.place.clone();
-        self.gap(Some(node), Some(volume), reason);
+        let volume = Some(volume);
+        self.gap(Some(SilentPart { node, volume }), reason);
     }
 
     /// Returns whether the node proves some random groups.

@@ -10,7 +10,7 @@ use std::time::Duration;
 use archive_decisions::check::{AdminEntry, Check, Finding, ListingItem, Report};
 use archive_ledger::admin::Admin;
 use archive_ledger::anomalies::{Look, LookQuality, LookResult};
-use archive_model::{AnomalyClass, AnomalyKind, CopyPlace, FileName, NodeId, VolumeId};
+use archive_model::{AnomalyClass, AnomalyKind, CopyPlace, FileName, SilentPart};
 use archive_replicas::ListedCopies;
 use archive_rpc::{CallError, Kind};
 use tokio::runtime::Handle;
@@ -38,7 +38,7 @@ impl Pass<'_> {
         let opened = match self.open().await {
             Ok(opened) => opened,
             Err(error) => {
-                self.gap(None, None, error.reason);
+                self.gap(None, error.reason);
                 return Ok(false);
             }
         };
@@ -61,12 +61,12 @@ impl Pass<'_> {
         };
         let ((), report, ()) = tokio::try_join!(bringing, comparing, self.settle(found))?;
         self.tally().withdrawn = report.withdrawn;
-        for (node, volume) in report.silent() {
+        for part in report.silent() {
             let reason = "the replica could not be asked, or not completely".to_owned();
-            self.gap(Some(node.clone()), volume.cloned(), reason);
+            self.gap(Some(part.clone()), reason);
         }
         for cut in &report.cuts {
-            self.gap(None, None, cut.reason.clone());
+            self.gap(None, cut.reason.clone());
         }
         Ok(report.cuts.is_empty())
     }
@@ -79,12 +79,12 @@ impl Pass<'_> {
         let mut offline = Vec::new();
         for node in nodes {
             if !node.alive {
-                self.gap(
-                    Some(node.node.clone()),
-                    None,
-                    "the node is silent".to_owned(),
-                );
-                offline.push((node.node, None));
+                let part = SilentPart {
+                    node: node.node,
+                    volume: None,
+                };
+                self.gap(Some(part.clone()), "the node is silent".to_owned());
+                offline.push(part);
                 continue;
             }
             for volume in node.volumes {
@@ -92,8 +92,12 @@ impl Pass<'_> {
                     continue;
                 };
                 let why = format!("offline: {why}");
-                self.gap(Some(node.node.clone()), volume.volume.clone(), why);
-                offline.push((node.node.clone(), volume.volume));
+                let part = SilentPart {
+                    node: node.node.clone(),
+                    volume: volume.volume,
+                };
+                self.gap(Some(part.clone()), why);
+                offline.push(part);
             }
         }
         let pages = calls.answered(calls.replicas.copies(&self.replica)).await?;
@@ -121,18 +125,18 @@ impl Pass<'_> {
     ) -> Result<(), CallError> {
         let OpenListing { offline, mut pages } = opened;
         let gone = |_gone| Kind::Unavailable.error("the comparison has ended");
-        for (node, volume) in offline.clone() {
+        for part in offline.clone() {
             items
-                .send(Ok(ListingItem::Silent { node, volume }))
+                .send(Ok(ListingItem::Silent(part)))
                 .await
                 .map_err(gone)?;
         }
         loop {
             let page = self.own.archive.calls.answered(pages.next()).await?;
             for copy in page.items {
-                let is_offline = offline.iter().any(|(node, volume)| {
-                    let volume = volume.as_ref();
-                    *node == copy.place.node && volume.is_none_or(|id| *id == copy.place.volume)
+                let is_offline = offline.iter().any(|part| {
+                    let volume = part.volume.as_ref();
+                    part.node == copy.place.node && volume.is_none_or(|id| *id == copy.place.volume)
                 });
                 if is_offline || !self.scope.selection.has(&copy.name) {
                     continue;
@@ -156,14 +160,13 @@ impl Pass<'_> {
             };
             let mut unnamed = None;
             for gap in end {
-                let volume = gap.volume_id().cloned();
-                let Some(node) = gap.node else {
+                let Some(part) = gap.silent_part() else {
                     unnamed.get_or_insert(gap.reason);
                     continue;
                 };
-                self.gap(Some(node.clone()), volume.clone(), gap.reason);
+                self.gap(Some(part.clone()), gap.reason);
                 items
-                    .send(Ok(ListingItem::Silent { node, volume }))
+                    .send(Ok(ListingItem::Silent(part)))
                     .await
                     .map_err(gone)?;
             }
@@ -241,7 +244,7 @@ impl Pass<'_> {
 /// The listing of a replica that answers.
 struct OpenListing {
     /// Nodes, and volumes of them, that cannot be read.
-    offline: Vec<(NodeId, Option<VolumeId>)>,
+    offline: Vec<SilentPart>,
     pages: ListedCopies,
 }
 

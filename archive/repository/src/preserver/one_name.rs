@@ -69,13 +69,7 @@ pub(super) fn compare(
     let mut entries: Vec<FileCopy> = copies.cloned().collect();
     entries.sort_unstable_by(|a, b| a.place.cmp(&b.place));
     entries.dedup_by(|a, b| a.place == b.place);
-    let silent = located
-        .gaps
-        .iter()
-        .map(|(node, volume)| ListingItem::Silent {
-            node: node.clone(),
-            volume: volume.clone(),
-        });
+    let silent = located.gaps.iter().cloned().map(ListingItem::Silent);
     let is_unnamed = located.silent.is_some() && located.gaps.is_empty();
     let cut = is_unnamed.then_some(Err("a part could not be asked"));
     // First: a silence counts from its place in the listing.
@@ -130,7 +124,7 @@ fn once_each(found: Vec<AnomalyKind>) -> Vec<AnomalyKind> {
 
 #[cfg(test)]
 mod tests {
-    use archive_model::{CopyCondition, FileName, Groups, NodeId, Root, VolumeId};
+    use archive_model::{CopyCondition, FileName, Groups, NodeId, Root, SilentPart, VolumeId};
     use jiff::Timestamp;
 
     use super::*;
@@ -278,14 +272,18 @@ mod tests {
                 vec![unverified("n"), AnomalyKind::Unexpected],
             ),
         ] {
-            let told = |gaps: Vec<(NodeId, Option<VolumeId>)>, silent: bool| LocatedCopies {
+            let told = |gaps: Vec<SilentPart>, silent: bool| LocatedCopies {
                 copies: copies.clone(),
                 silent: silent.then(|| "somebody".to_owned()),
                 gaps,
             };
             let found = |located| compare(Some(entry(Some("n"))), &located).0;
             assert_eq!(found(told(vec![], false)), complete, "{copies:?}");
-            assert_eq!(found(told(vec![(node("n"), None)], true)), own_silent);
+            let own = SilentPart {
+                node: node("n"),
+                volume: None,
+            };
+            assert_eq!(found(told(vec![own], true)), own_silent);
             let unnamed = found(told(vec![], true));
             assert!(!unnamed.contains(&AnomalyKind::Missing), "{unnamed:?}");
         }

@@ -141,30 +141,27 @@ pub(super) async fn restore(
 ) -> Result<wire::FileEntry, Status> {
     let who = who(&request, OFFICER)?;
     let request = request.into_inner();
+    let place = fields::attic_place(&request)?;
     let AtticPlace {
         replica,
         node,
         volume,
         id,
-    } = fields::attic_place(&request)?;
+    } = &place;
     let cause = Cause {
         approval: None,
         who: who.clone(),
         why: reason(&request.reason)?,
     };
     let people = &door.people;
-    people.configured(&replica)?;
+    people.configured(replica)?;
     let what = format!(
         "{id} to be restored from the attic of volume {volume} of node {node}: {}",
         cause.why
     );
     // Recorded before it is done: no act may be missing from the trail.
     door.archive.note(who.clone(), None, what).await?;
-    let taking = door
-        .archive
-        .calls
-        .replicas
-        .restore_item(&replica, (&node, &volume), &id, &cause);
+    let taking = door.archive.calls.replicas.restore_item(&place, &cause);
     let copy = people.archive.calls.reading(0, taking).await?;
     let name = copy.name.clone();
     let what = format!(
@@ -176,8 +173,8 @@ pub(super) async fn restore(
         .note(who.clone(), Some(name.clone()), what)
         .await?;
     let row = people.known(&name).await?;
-    join(door, &row.record, &replica, &who).await?;
-    people.restored(&name, &replica, &copy, &who).await?;
+    join(door, &row.record, replica, &who).await?;
+    people.restored(&name, replica, &copy, &who).await?;
     let root = row.record.content.as_ref().map(|content| content.root);
     if root != Some(admitted(&copy)?.0) {
         let said = format!(

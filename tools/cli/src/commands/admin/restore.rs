@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use archive_daemon::Clock;
 use archive_ledger::restore::{Findings, FromExport, RestoreError, from_export};
+use archive_model::NodeKey;
 use archive_repository::restore::{RestoreReport, from_both, from_replicas};
 use clap::Args;
 use serde_json::{Value, json};
@@ -153,7 +154,7 @@ fn replicas_document(report: &RestoreReport) -> Value {
     } = report;
     let nodes: Vec<Value> = nodes
         .iter()
-        .map(|(replica, node)| json!({ "replica": replica, "node": node }))
+        .map(|NodeKey { replica, node }| json!({ "replica": replica, "node": node }))
         .collect();
     json!({
         "written": written, "nodes": nodes, "files": files, "not_in_every_replica": incomplete,
@@ -246,10 +247,8 @@ fn show_replicas(context: &Context, report: &RestoreReport) -> Result<Exit, Fail
         context.output.document(&replicas_document(report))?;
         return Ok(exit);
     }
-    for (replica, node) in nodes {
-        context
-            .output
-            .line(&format!("asked: node {node} of replica {replica}"))?;
+    for node in nodes {
+        context.output.line(&format!("asked: {node}"))?;
     }
     lines(context, "did not answer, or not wholly", silent)?;
     lines(
