@@ -43,7 +43,7 @@ use crate::standing::Retirement;
 pub const FORMAT: &str = "holdfast-admin-export/2";
 
 /// The format before that had no rows of other tables.
-pub const OLD_FORMAT: &str = "holdfast-admin-export/1";
+pub const EXPORT_FORMAT_1: &str = "holdfast-admin-export/1";
 
 /// A line.
 #[derive(Debug, Serialize, Deserialize)]

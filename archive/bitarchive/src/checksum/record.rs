@@ -26,7 +26,7 @@ use serde::{Deserialize, Serialize};
 const FORMAT: &str = "holdfast-checksum-replica/2";
 
 /// The old format, whose label kept how far the table had come, updated now and then.
-const OLD_FORMAT: &str = "holdfast-checksum-replica/1";
+const LABEL_FORMAT_1: &str = "holdfast-checksum-replica/1";
 
 const TABLES: &[&str] = &["files", "admissions"];
 
@@ -299,12 +299,12 @@ impl RecordLabel {
         let label: Self = serde_json::from_slice(&text)
             .map_err(|error| wrong(format!("not a label: {error}")))?;
         match (label.format.as_str(), label.sequence) {
-            (FORMAT, None) | (OLD_FORMAT, Some(_)) => Ok(Some(label)),
-            (FORMAT | OLD_FORMAT, _) => {
+            (FORMAT, None) | (LABEL_FORMAT_1, Some(_)) => Ok(Some(label)),
+            (FORMAT | LABEL_FORMAT_1, _) => {
                 Err(wrong(format!("it is not a label of {}", label.format)))
             }
             (format, _) => Err(wrong(format!(
-                "it is {format}, and this build reads {OLD_FORMAT} and {FORMAT}"
+                "it is {format}, and this build reads {LABEL_FORMAT_1} and {FORMAT}"
             ))),
         }
     }

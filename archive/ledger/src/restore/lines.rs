@@ -13,7 +13,7 @@ use flate2::bufread::MultiGzDecoder;
 use super::RestoreError;
 use crate::admin::{AdminRow, AuditLine};
 use crate::audit_log::Chain;
-use crate::export::{Counted, End, FORMAT, Header, Line, Node, OLD_FORMAT, Row};
+use crate::export::{Counted, EXPORT_FORMAT_1, End, FORMAT, Header, Line, Node, Row};
 
 /// The longest line that is read, in bytes.
 const LONGEST: u64 = 8 << 20;
@@ -148,10 +148,10 @@ impl<'a> Lines<'a> {
                     return Err("a second header".to_owned());
                 }
                 self.has_rows = header.format == FORMAT;
-                if !self.has_rows && header.format != OLD_FORMAT {
+                if !self.has_rows && header.format != EXPORT_FORMAT_1 {
                     let found = &header.format;
                     return Err(format!(
-                        "its format is {found:?}; this build reads {OLD_FORMAT} and {FORMAT}"
+                        "its format is {found:?}; this build reads {EXPORT_FORMAT_1} and {FORMAT}"
                     ));
                 }
                 if header.archive != self.archive {
