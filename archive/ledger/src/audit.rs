@@ -19,7 +19,7 @@ use jiff::Timestamp;
 use crate::admin::{Admin, AuditLine, TrailSnapshot};
 use crate::audit_log::{Entry, LogError, Walk};
 
-pub use trail_writer::TrailWriter;
+pub use trail_writer::{TrailWriter, WriterParts};
 
 /// The filter of a reading of the trail.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -97,6 +97,25 @@ pub trait Rows {
     fn row(&self, number: u64) -> Result<Option<AuditLine>, DbError>;
 }
 
+/// The options of [`AuditLog::open`].
+#[derive(Clone, Copy, Debug)]
+pub struct LogOptions {
+    /// The position that the log surely had reached; `None` if nobody knows.
+    pub known: Option<Position>,
+    /// The size in bytes at which a file of the log ends and the next begins.
+    pub longest: u64,
+}
+
+impl Default for LogOptions {
+    /// Returns the options of a log of which nothing is known, with files of [`LONGEST_FILE`].
+    fn default() -> Self {
+        Self {
+            known: None,
+            longest: LONGEST_FILE,
+        }
+    }
+}
+
 /// The log, ready to be appended to.
 #[derive(Debug)]
 pub struct AuditLog {
@@ -107,13 +126,12 @@ pub struct AuditLog {
 }
 
 impl AuditLog {
-    /// Reads the whole log and compares it with what is known: `known` is how far it surely had come, `rows` what the
-    /// table still has. Finishes what a crash cut off; refuses a log that is not what was written.
+    /// Reads the whole log and compares it with what is known of it, and with `rows`, which the table still has. Finishes
+    /// what a crash cut off; refuses a log that is not what was written.
     pub fn open(
         at: &Path,
-        known: Option<Position>,
         rows: &dyn Rows,
-        longest: u64,
+        LogOptions { known, longest }: LogOptions,
         is_stopping: &dyn Fn() -> bool,
     ) -> Result<Self, LogError> {
         directory::make(at)?;

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use archive_daemon::{Daemon, Notifier, ReloadWorker};
 use archive_jobs::{Batches, RetentionWorker};
 use archive_ledger::admin::AdminError;
-use archive_ledger::audit::TrailWriter;
+use archive_ledger::audit::{TrailWriter, WriterParts};
 use archive_ledger::requests::table::Requests;
 use archive_replicas::{Dialer, NodeWatch, Replicas};
 use archive_rpc::Limits;
@@ -245,14 +245,14 @@ impl Start {
             "Whether the audit log was changed or damaged, so that nothing is appended to it",
             &[],
         )?;
-        let (clock, stop) = (self.daemon.clock.clone(), self.daemon.tasks.stop());
-        Ok(self.daemon.workers.spawn(TrailWriter::new(
-            self.archive.admin.clone(),
-            self.settings.repository.data.join("audit"),
-            notifier.clone(),
+        Ok(self.daemon.workers.spawn(TrailWriter::new(WriterParts {
+            admin: self.archive.admin.clone(),
+            directory: self.settings.repository.data.join("audit"),
+            notifier: notifier.clone(),
             refused,
-            (clock, stop),
-        ))?)
+            clock: self.daemon.clock.clone(),
+            stop: self.daemon.tasks.stop(),
+        }))?)
     }
 
     /// Starts the worker that exports the admin data into the archive, unless the settings turn it off.

@@ -3,7 +3,7 @@
 use std::fs;
 
 use super::*;
-use crate::audit_log::{AuditLog, Position};
+use crate::audit_log::{AuditLog, LogOptions, Position};
 
 fn line(number: u64) -> AuditLine {
     AuditLine {
@@ -149,7 +149,11 @@ fn trail_is_gapless_while_writers_take_steps() {
     let admin = Admin::init(&directory.path().join("data")).unwrap();
     let begun = trail_writer::open(&admin, &at, &|| false).unwrap();
     drop(begun);
-    let log = AuditLog::open(&at, admin.log_end().unwrap(), &admin, 600, &|| false).unwrap();
+    let options = LogOptions {
+        known: admin.log_end().unwrap(),
+        longest: 600,
+    };
+    let log = AuditLog::open(&at, &admin, options, &|| false).unwrap();
     let mut writers = Writers {
         admin: &admin,
         log,

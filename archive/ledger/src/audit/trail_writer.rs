@@ -11,7 +11,7 @@ use tokio::task::spawn_blocking;
 use tokio_util::sync::CancellationToken;
 
 use crate::admin::Admin;
-use crate::audit_log::{AuditLog, LONGEST_FILE, LogError, Position, Walk};
+use crate::audit_log::{AuditLog, LogError, LogOptions, Position, Walk};
 
 /// The number of lines that are written together.
 const LINES: usize = 1000;
@@ -28,15 +28,27 @@ const AGAIN: Duration = Duration::from_hours(24);
 /// The incident of a log that is refused.
 const INCIDENT: &str = "audit-log";
 
+/// The parts that a [`TrailWriter`] is made of.
+#[derive(Debug)]
+pub struct WriterParts {
+    /// The admin data whose trail is written.
+    pub admin: Admin,
+    /// The directory of the log.
+    pub directory: PathBuf,
+    /// Notifies people of a log that is refused.
+    pub notifier: Notifier,
+    /// Is 1 while the log is refused.
+    pub refused: Gauge,
+    /// The clock.
+    pub clock: Clock,
+    /// Is cancelled when the repository stops.
+    pub stop: CancellationToken,
+}
+
 /// The worker that writes the trail of the admin data into the files of the log.
 #[derive(Debug)]
 pub struct TrailWriter {
-    admin: Admin,
-    directory: PathBuf,
-    notifier: Notifier,
-    refused: Gauge,
-    clock: Clock,
-    stop: CancellationToken,
+    parts: WriterParts,
     state: State,
 }
 
@@ -51,36 +63,25 @@ enum State {
 }
 
 impl TrailWriter {
-    /// Makes the worker. `refused` is 1 while the log in `directory` is not believed.
-    pub fn new(
-        admin: Admin,
-        directory: PathBuf,
-        notifier: Notifier,
-        refused: Gauge,
-        (clock, stop): (Clock, CancellationToken),
-    ) -> Self {
+    /// Creates the worker. The log is read whole in its first step.
+    pub const fn new(parts: WriterParts) -> Self {
         Self {
-            admin,
-            directory,
-            notifier,
-            refused,
-            clock,
-            stop,
+            parts,
             state: State::Unread,
         }
     }
 
     fn refuse(&self, error: &LogError) {
-        if self.refused.get() == 0 {
+        if self.parts.refused.get() == 0 {
             tracing::error!(%error, "the audit log is refused; nothing is appended to it");
         }
-        self.refused.set(1);
-        self.notifier.raise(INCIDENT, error.to_string());
+        self.parts.refused.set(1);
+        self.parts.notifier.raise(INCIDENT, error.to_string());
     }
 
     fn accept(&self) {
-        self.refused.set(0);
-        self.notifier.resolve(INCIDENT);
+        self.parts.refused.set(0);
+        self.parts.notifier.resolve(INCIDENT);
     }
 }
 
@@ -88,12 +89,10 @@ impl Worker for TrailWriter {
     const NAME: &'static str = "audit-log";
 
     async fn step(&mut self) -> Result<Step, WorkerError> {
-        let now = self.clock.instant();
-        let (admin, directory, stop) = (
-            self.admin.clone(),
-            self.directory.clone(),
-            self.stop.clone(),
-        );
+        let parts = &self.parts;
+        let now = parts.clock.instant();
+        let (admin, directory) = (parts.admin.clone(), parts.directory.clone());
+        let stop = parts.stop.clone();
         match std::mem::replace(&mut self.state, State::Unread) {
             State::Poisoned => {
                 self.state = State::Poisoned;
@@ -152,7 +151,11 @@ pub(super) fn open(
         admin.set_log_end(Position::start(), 0)?;
         known = Some(Position::start());
     }
-    AuditLog::open(directory, known, admin, LONGEST_FILE, is_stopping)
+    let options = LogOptions {
+        known,
+        ..LogOptions::default()
+    };
+    AuditLog::open(directory, admin, options, is_stopping)
 }
 
 /// Writes the next lines into the log. Returns the log, and whether nothing is left to write.

@@ -35,7 +35,8 @@ fn rows(from: u64, to: u64) -> Table {
 }
 
 fn open(at: &Path, known: Option<Position>, rows: &Table) -> Result<AuditLog, LogError> {
-    AuditLog::open(at, known, rows, SHORT, &|| false)
+    let longest = SHORT;
+    AuditLog::open(at, rows, LogOptions { known, longest }, &|| false)
 }
 
 /// Writes a log of [`LINES`] lines. Returns the position after each line, and the content of each file.

@@ -17,7 +17,7 @@ use super::testing::{admission, archive, row, sighting, specs};
 use super::*;
 use crate::admin::{Admin, AdminRow};
 use crate::audit::Trail;
-use crate::audit_log::AuditLog;
+use crate::audit_log::{AuditLog, LogOptions};
 use crate::export::Export;
 
 struct RestoreScene {
@@ -121,8 +121,7 @@ fn the_log_that_is_still_there_goes_on() {
         fs::create_dir(world.path(data)).unwrap();
         let at = world.path(data).join("audit");
         let admin = Admin::init(&world.path("rows")).unwrap();
-        let mut log =
-            AuditLog::open(&at, Some(Position::start()), &admin, u64::MAX, &|| false).unwrap();
+        let mut log = AuditLog::open(&at, &admin, LogOptions::default(), &|| false).unwrap();
         log.append(&(0..).zip(lines.iter().cloned()).collect::<Vec<_>>())
             .unwrap();
     };
@@ -166,8 +165,7 @@ fn log_shorter_than_its_stamp_is_refused() {
     ] {
         let at = world.path(data).join("audit");
         fs::create_dir(world.path(data)).unwrap();
-        let start = Some(Position::start());
-        let mut log = AuditLog::open(&at, start, &admin, u64::MAX, &|| false).unwrap();
+        let mut log = AuditLog::open(&at, &admin, LogOptions::default(), &|| false).unwrap();
         log.append(&lines().take(has).collect::<Vec<_>>()).unwrap();
         let chain = ends[stamped].chain;
         let audit = stamp::LogEnd {
