@@ -11,10 +11,11 @@ use archive_model::Backoff;
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use tokio::sync::Notify;
-use tokio::task::{JoinError, spawn_blocking};
+use tokio::task::JoinError;
 use tokio_util::sync::CancellationToken;
 
 use crate::batch_error::BatchError;
+use crate::blocking::blocking;
 use crate::board::StatusBoard;
 use crate::extract::Extractor;
 use crate::follower::Follower;
@@ -106,8 +107,8 @@ impl FeedTask {
 
     async fn read_steps(&self, backoff: &mut Backoff) -> Result<Infallible, FeedEnd> {
         let follower = Arc::clone(&self.follower);
-        let begun = blocking(move || follower.begin_reading()).await?;
-        let (mut reading, after) = begun;
+        let begun = blocking(move || follower.begin_reading(), FollowError::Join).await;
+        let (mut reading, after) = begun.map_err(FeedEnd::Fatal)?;
         let steps = self.access.changes(after.as_ref()).await;
         let mut steps = steps.map_err(FeedEnd::Archive)?.ready_chunks(STEPS);
         loop {
@@ -126,11 +127,12 @@ impl FeedTask {
                 backoff.reset();
             }
             let follower = Arc::clone(&self.follower);
-            let (counts, after) = blocking(move || {
+            let applying = move || {
                 let counts = follower.apply(good, &mut reading)?;
-                Ok((counts, reading))
-            })
-            .await?;
+                Ok::<_, DbError>((counts, reading))
+            };
+            let applied = blocking(applying, FollowError::Join).await;
+            let (counts, after) = applied.map_err(FeedEnd::Fatal)?;
             reading = after;
             self.instruments.show(&self.follower.counts());
             self.wake.notify_one();
@@ -167,8 +169,8 @@ impl DispatchTask {
             pause_end = pause_end.filter(|end| *end > now);
             while pause_end.is_none() {
                 let follower = Arc::clone(&self.follower);
-                let next = spawn_blocking(move || follower.next_batch()).await??;
-                let Some(batch) = next else { break };
+                let next = blocking(move || follower.next_batch(), FollowError::Join);
+                let Some(batch) = next.await? else { break };
                 let extractor = self.extractor.clone();
                 under_way.push(async move { extractor.read(batch).await });
             }
@@ -201,13 +203,4 @@ impl DispatchTask {
             }
         }
     }
-}
-
-async fn blocking<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T, DbError> + Send + 'static,
-) -> Result<T, FeedEnd> {
-    let fatal = |error: FollowError| FeedEnd::Fatal(error);
-    let done = spawn_blocking(work).await;
-    done.map_err(|error| fatal(error.into()))?
-        .map_err(|error| fatal(error.into()))
 }

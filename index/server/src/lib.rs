@@ -5,7 +5,8 @@
 //! from a full listing of the archive by itself. Imported sets do not.
 //!
 //! The rooms, in reading order:
-//! - [`settings`], `metrics`: as in every part; `board`: the live state that `status` shows;
+//! - [`settings`], `metrics`: as in every part; `board`: the live state that `status` shows; `blocking`: the thread for work
+//!   that may wait for the disk;
 //! - pure: `decide` (what a change means for a file), [`queue`] (which files are read next), `judge` (what the report of a job
 //!   is worth);
 //! - `follower`: decisions and rows, in this order; `follow`: the loops that read the feed and dispatch files;
@@ -18,6 +19,7 @@
 
 mod answer;
 mod batch_error;
+mod blocking;
 mod board;
 mod decide;
 mod extract;

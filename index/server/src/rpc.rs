@@ -14,12 +14,13 @@ use proto_index::status::{IndexStatus, MOST_PARKED, ParkedFile, SetStatus, names
 use proto_index::wire::captures_server::{Captures, CapturesServer};
 use proto_index::{capture, query, wire};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
-use tokio::task::spawn_blocking;
+use tokio::task::JoinError;
 use tokio_stream::StreamExt;
 use tonic::service::Routes;
 use tonic::{Request, Response, Status, Streaming};
 
 use crate::answer::answer;
+use crate::blocking::blocking;
 use crate::board::StatusBoard;
 use crate::follower::{Follower, split_reason};
 use crate::health::Health;
@@ -78,14 +79,6 @@ impl Door {
             ))
         })
     }
-
-    /// Runs work that may block on the disk.
-    async fn blocking<T: Send + 'static>(
-        work: impl FnOnce() -> Result<T, Status> + Send + 'static,
-    ) -> Result<T, Status> {
-        let done = spawn_blocking(work).await;
-        done.map_err(|error| Kind::Internal.status(error.to_string()))?
-    }
 }
 
 #[tonic::async_trait]
@@ -127,21 +120,23 @@ impl Captures for Door {
         let after = optional_name("parked_after", &request.into_inner().parked_after)?;
         let (follower, board) = (Arc::clone(&self.follower), Arc::clone(&self.board));
         let health = self.health.clone();
-        let status = Self::blocking(move || {
+        let work = move || {
             let after = after.as_ref().map(|name| name.as_str().to_owned());
             let status = status(&follower, &board, &health, after.as_deref());
             status.map_err(|error| storage(&health, &error))
-        });
+        };
+        let status = blocking(work, |error| panicked(&error));
         Ok(Response::new(status.await?.into()))
     }
 
     async fn retry(&self, request: Request<wire::RetryRequest>) -> Answer<wire::RetryResponse> {
         let names = names("names", &request.into_inner().names)?;
         let (follower, health) = (Arc::clone(&self.follower), self.health.clone());
-        let retried = Self::blocking(move || {
+        let work = move || {
             let retried = follower.retry(&names);
             retried.map_err(|error| storage(&health, &error))
-        });
+        };
+        let retried = blocking(work, |error| panicked(&error));
         match retried.await? {
             Ok(files) => {
                 self.wake.notify_one();
@@ -159,10 +154,11 @@ impl Captures for Door {
         _request: Request<wire::RebuildRequest>,
     ) -> Answer<wire::RebuildResponse> {
         let (follower, health) = (Arc::clone(&self.follower), self.health.clone());
-        let captures = Self::blocking(move || {
+        let work = move || {
             let forgotten = follower.forget_files();
             forgotten.map_err(|error| storage(&health, &error))
-        });
+        };
+        let captures = blocking(work, |error| panicked(&error));
         let captures = captures.await?;
         tracing::warn!(
             captures,
@@ -200,6 +196,11 @@ impl Captures for Door {
         });
         Ok(Response::new(stream))
     }
+}
+
+/// Returns the answer to a caller whose work panicked.
+fn panicked(error: &JoinError) -> Status {
+    Kind::Internal.status(error.to_string())
 }
 
 /// Starts the work of an answer, which reads captures and changes none: where it panics, this answer ends, and nothing else.

@@ -3,6 +3,7 @@
 use std::io::{self, BufReader, Read, Write};
 use std::path::Path;
 
+use super::panicked;
 use crate::health::Health;
 use archive_rpc::answers::{Answers, send_blocking};
 use archive_rpc::{Idle, InvalidMessage, Kind};
@@ -58,8 +59,7 @@ pub(super) async fn import(
         Ok(imported)
     });
     let fed = feed(&mut steps, sender).await;
-    let written = writing.await;
-    let written = written.map_err(|error| Kind::Internal.status(error.to_string()))?;
+    let written = writing.await.map_err(|error| panicked(&error))?;
     // What was wrong with the messages says more than that they ended.
     fed?;
     written
