@@ -8,6 +8,7 @@ use archive_model::{
 };
 use archive_replicas::volumes_in_service;
 use archive_rpc::{CallError, Kind};
+use futures_util::future::join_all;
 
 use super::People;
 use super::refusal::changed;
@@ -57,10 +58,14 @@ impl People {
         let admin = self.archive.admin.clone();
         let mut volumes = with_tables(move || admin.volumes()).await?;
         volumes.extend(self.archive.standing.now().volumes.keys().cloned());
-        for spec in self.archive.standing.in_service(&self.specs) {
+        let specs = self.archive.standing.in_service(&self.specs);
+        let calls = &self.archive.calls;
+        let asking = specs
+            .iter()
+            .map(|spec| calls.answered(calls.replicas.heard(&spec.id)));
+        for (spec, heard) in specs.iter().zip(join_all(asking).await) {
             // The volumes of a monitor that does not answer are recorded, except empty ones.
-            let calls = &self.archive.calls;
-            if let Ok(heard) = calls.answered(calls.replicas.heard(&spec.id)).await {
+            if let Ok(heard) = heard {
                 volumes.extend(volumes_in_service(&spec.id, &heard));
             }
         }

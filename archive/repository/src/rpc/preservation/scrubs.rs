@@ -1,7 +1,8 @@
 //! The state of scrubbing on every node, and orders to it. Operators may see it; officers may order it.
 
-use archive_model::{Gap, NodeId, ReplicaId, ReplicaKind, ScrubOrder};
-use archive_rpc::{Identity, Kind, Role};
+use archive_model::{Gap, NodeId, NodeKey, ReplicaId, ReplicaKind, ScrubOrder};
+use archive_rpc::{CallError, Identity, Kind, Role};
+use futures_util::future::{join_all, try_join_all};
 use proto_archive::{convert as fields, wire};
 use tonic::{Request, Status};
 
@@ -34,33 +35,50 @@ pub(super) async fn run(
         let what = format!("scrubs {whose}: {word}");
         door.archive.note(who.to_string(), None, what).await?;
     }
-    let mut answer = wire::ScrubsResponse::default();
-    let mut is_met = false;
-    let specs = door.archive.in_service();
-    let specs = specs.iter();
-    let specs = specs.filter(|spec| spec.kind == ReplicaKind::Bitarchive);
-    for spec in specs.filter(|spec| replica.as_ref().is_none_or(|id| *id == spec.id)) {
-        for node in door.people.nodes_of(&spec.id).await? {
-            if only.as_ref().is_some_and(|only| *only != node) {
-                continue;
-            }
-            is_met = true;
-            let calls = &door.archive.calls;
-            let asking = calls.replicas.scrub(&spec.id, &node, order);
-            match calls.answered(asking).await {
-                Ok(state) => answer.scrubs.push(wire::scrubs_response::One {
-                    replica: spec.id.to_string(),
-                    state: Some(fields::scrub_state(state)),
-                }),
-                Err(error) if error.kind == Kind::Invalid => return Err(error.into()),
-                Err(error) => answer.gaps.push(gap(&spec.id, &node, error.reason)),
-            }
-        }
-    }
-    if !is_met && (only.is_some() || replica.is_some()) {
+    let nodes = nodes(door, replica.as_ref(), only.as_ref()).await?;
+    if nodes.is_empty() && (only.is_some() || replica.is_some()) {
         return Err(Kind::NotFound.status("no node or replica of that name is known"));
     }
+    // The nodes are asked at once: one that does not answer delays none of the others.
+    let calls = &door.archive.calls;
+    let asking = nodes
+        .iter()
+        .map(|key| calls.answered(calls.replicas.scrub(&key.replica, &key.node, order)));
+    let mut answer = wire::ScrubsResponse::default();
+    for (key, asked) in nodes.iter().zip(join_all(asking).await) {
+        match asked {
+            Ok(state) => answer.scrubs.push(wire::scrubs_response::One {
+                replica: key.replica.to_string(),
+                state: Some(fields::scrub_state(state)),
+            }),
+            Err(error) if error.kind == Kind::Invalid => return Err(error.into()),
+            Err(error) => answer.gaps.push(gap(key, error.reason)),
+        }
+    }
     Ok(answer)
+}
+
+/// Returns the nodes that are meant, in the order of the replicas. The monitors are asked at once.
+async fn nodes(
+    door: &Door,
+    replica: Option<&ReplicaId>,
+    only: Option<&NodeId>,
+) -> Result<Vec<NodeKey>, CallError> {
+    let mut specs = door.archive.in_service();
+    specs.retain(|spec| {
+        spec.kind == ReplicaKind::Bitarchive && replica.is_none_or(|id| *id == spec.id)
+    });
+    let asking = specs.iter().map(|spec| door.people.nodes_of(&spec.id));
+    let mut keys = Vec::new();
+    for (spec, nodes) in specs.iter().zip(try_join_all(asking).await?) {
+        let nodes = nodes.into_iter();
+        let nodes = nodes.filter(|node| only.is_none_or(|only| only == node));
+        keys.extend(nodes.map(|node| NodeKey {
+            replica: spec.id.clone(),
+            node,
+        }));
+    }
+    Ok(keys)
 }
 
 /// Returns the order, and in words if the caller does not only ask. An order needs an officer.
@@ -83,6 +101,6 @@ fn order(request: &Request<wire::ScrubsRequest>) -> Result<(ScrubOrder, Option<S
     Ok((order, Some(word)))
 }
 
-fn gap(replica: &ReplicaId, node: &NodeId, reason: String) -> wire::Gap {
-    fields::gap_message(Gap::of_node(replica.clone(), node.clone(), reason))
+fn gap(key: &NodeKey, reason: String) -> wire::Gap {
+    fields::gap_message(Gap::of_node(key.replica.clone(), key.node.clone(), reason))
 }
