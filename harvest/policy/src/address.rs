@@ -176,8 +176,11 @@ const fn v6(address: u128, length: u8) -> Network {
     }
 }
 
-/// A network of addresses in the notation of CIDR (RFC 4632, RFC 4291 §2.3): `10.0.0.0/8`, `fd00::/8`. An address by itself is
-/// a network of one.
+/// A network to which a crawl may or may not connect, in the notation of CIDR (RFC 4632, RFC 4291 §2.3): `10.0.0.0/8`,
+/// `fd00::/8`. An address by itself is a network of one.
+///
+/// The `Network` of `viewer-replay` is another type: it says where visitors come from, and takes an IPv4 address within IPv6
+/// for the IPv4 address. Here an address is taken as it stands, and [`decide`] looks for both.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Network {
     address: IpAddr,

@@ -88,7 +88,10 @@ impl Visitor {
     }
 }
 
-/// A range of addresses: `192.0.2.0/24`, `2001:db8::/32`, or one address.
+/// A network from which visitors come, as a range of addresses: `192.0.2.0/24`, `2001:db8::/32`, or one address.
+///
+/// The `Network` of `harvest-policy` is another type: it says where a crawl may connect to, can be written back, and
+/// takes an address as it stands. Neither crate depends on the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize)]
 #[serde(try_from = "String")]
 pub struct Network {
