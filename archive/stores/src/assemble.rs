@@ -222,11 +222,17 @@ impl Assembly {
         patience: Duration,
         doing: impl Future<Output = Result<T, CallError>>,
     ) -> Result<T, Failure> {
-        match self.of.calls.clock.timeout(patience, doing).await {
-            Ok(done) => Ok(done?),
-            Err(_slow) if patience < self.of.calls.stall => Err(Failure::Slow),
-            Err(late) => Err(Kind::TimedOut.error(late.to_string()).into()),
-        }
+        let calls = &self.of.calls;
+        let is_hurried = patience < calls.stall;
+        calls
+            .within_or(patience, doing, |late| {
+                if is_hurried {
+                    Failure::Slow
+                } else {
+                    Kind::TimedOut.error(late.to_string()).into()
+                }
+            })
+            .await
     }
 
     /// Opens a read of `range` from a donor. If its node is not known, the monitor of its replica is asked for it

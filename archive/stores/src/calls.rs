@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use archive_daemon::Clock;
+use archive_daemon::clock::TimedOut;
 use archive_model::{FileName, NodeId, ReplicaId, VolumeId};
 use archive_replicas::{LocatedCopies, Replicas, VerifiedCopy, VerifyAnswer};
 use archive_rpc::{CallError, Kind};
@@ -34,9 +35,23 @@ impl ReplicaCalls {
         limit: Duration,
         call: impl Future<Output = Result<T, E>>,
     ) -> Result<T, CallError> {
+        self.within_or(limit, call, |late| Kind::TimedOut.error(late.to_string()))
+            .await
+    }
+
+    /// Awaits a call for at most `limit`. Where it is late, `late` makes the error.
+    ///
+    /// # Errors
+    /// The call's own error, or that of `late`.
+    pub async fn within_or<T, E: Into<F>, F>(
+        &self,
+        limit: Duration,
+        call: impl Future<Output = Result<T, E>>,
+        late: impl FnOnce(TimedOut) -> F,
+    ) -> Result<T, F> {
         match self.clock.timeout(limit, call).await {
             Ok(answer) => answer.map_err(Into::into),
-            Err(late) => Err(Kind::TimedOut.error(late.to_string())),
+            Err(elapsed) => Err(late(elapsed)),
         }
     }
 
@@ -71,8 +86,10 @@ impl ReplicaCalls {
         &self,
         sending: impl Future<Output = Result<(), CallError>>,
     ) -> Result<(), CallError> {
-        let sent = self.clock.timeout(self.stall, sending).await;
-        sent.map_err(|late| Kind::TimedOut.error(format!("the node takes no bytes: {late}")))?
+        self.within_or(self.stall, sending, |late| {
+            Kind::TimedOut.error(format!("the node takes no bytes: {late}"))
+        })
+        .await
     }
 
     /// Asks where a file is in a replica, by its catalogs.

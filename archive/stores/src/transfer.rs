@@ -369,14 +369,15 @@ impl Transfers {
         size: u64,
     ) -> Result<UploadedCopy, CallError> {
         let limit = limits::reading(size);
-        let closing = self.calls.clock.timeout(limit, upload.close(admission));
-        match closing.await {
-            Ok(copy) => Ok(UploadedCopy {
-                copy: copy?,
-                read_back: true,
-            }),
-            Err(_late) => Err(Kind::TimedOut.error("the node did not answer after the last byte")),
-        }
+        let closing = self
+            .calls
+            .within_or(limit, upload.close(admission), |_late| {
+                Kind::TimedOut.error("the node did not answer after the last byte")
+            });
+        Ok(UploadedCopy {
+            copy: closing.await?,
+            read_back: true,
+        })
     }
 
     /// Opens an upload on a node of the replica, or on another node if the first cannot take it.
@@ -399,11 +400,10 @@ impl Transfers {
                     .replicas
                     .place(replica, &item.name, &item.upload, item.size, &avoid);
             // A monitor asks its nodes, and answers within the limits that it has for them.
-            let placed = match self.calls.clock.timeout(self.calls.stall, placing).await {
-                Ok(placed) => placed,
-                Err(late) => Err(Kind::TimedOut.error(format!("replica {replica}: {late}"))),
-            };
-            let place = placed.map_err(|error| {
+            let placed = self.calls.within_or(self.calls.stall, placing, |late| {
+                Kind::TimedOut.error(format!("replica {replica}: {late}"))
+            });
+            let place = placed.await.map_err(|error| {
                 let said = format!("{}{refusals}", error.reason);
                 error.kind.error(said)
             })?;
