@@ -62,6 +62,17 @@ pub trait Access: Send + Sync {
 }
 
 /// The bytes of a file to read.
+///
+/// ```
+/// use archive_client::FileRange;
+/// use archive_model::FileName;
+///
+/// let whole = FileRange::whole(FileName::new("a.warc.gz")?);
+/// assert_eq!((whole.start, whole.end), (0, None));
+/// let part = FileRange { start: 100, end: Some(200), ..whole };
+/// assert_eq!(part.replica, None);
+/// # Ok::<(), archive_model::InvalidFileName>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileRange {
     /// The name of the file.

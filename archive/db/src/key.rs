@@ -9,6 +9,18 @@ use std::str::FromStr;
 /// A value that is a key, or a component of one.
 ///
 /// For any `a` and `b`: `a < b` exactly when the bytes of `a` sort before those of `b`.
+///
+/// ```
+/// use archive_db::Key;
+///
+/// let bytes = |text: &str, number: u64| {
+///     let mut out = Vec::new();
+///     (text.to_owned(), number).encode(&mut out);
+///     out
+/// };
+/// assert!(bytes("a", 2) < bytes("a", 300));
+/// assert!(bytes("a", 300) < bytes("b", 2));
+/// ```
 pub trait Key: Sized {
     /// Appends the key so that other components may follow: no encoding is the beginning of another.
     fn encode(&self, out: &mut Vec<u8>);

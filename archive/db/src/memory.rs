@@ -17,6 +17,23 @@ use crate::options::Options;
 const PATH: &str = "/memory";
 
 /// A place in memory for one database. Its rows stay while the place lives, so that it can be opened again.
+///
+/// ```
+/// use archive_db::{Memory, Options};
+///
+/// let memory = Memory::new()?;
+/// let options = Options::new("example", 1, &["numbers"]);
+/// let database = memory.open(&options)?;
+/// let numbers = database.table::<u64, u64>("numbers")?;
+/// let mut batch = database.batch();
+/// batch.put(&numbers, &1, &2)?;
+/// batch.commit()?;
+/// drop((database, numbers));
+///
+/// let numbers = memory.open(&options)?.table::<u64, u64>("numbers")?;
+/// assert_eq!(numbers.get(&1)?, Some(2));
+/// # Ok::<(), archive_db::DbError>(())
+/// ```
 pub struct Memory {
     env: Env,
     is_used: AtomicBool,

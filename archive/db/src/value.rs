@@ -7,6 +7,33 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 /// A value that a table keeps under a key.
+///
+/// ```
+/// use archive_db::value::decode_body;
+/// use archive_db::{InvalidValue, Value};
+///
+/// #[derive(serde::Serialize, serde::Deserialize)]
+/// struct Row {
+///     size: u64,
+///     name: Option<String>,
+/// }
+///
+/// impl Value for Row {
+///     const VERSION: u8 = 2;
+///
+///     // Version 1 had the size alone.
+///     fn upgrade(version: u8, body: &[u8]) -> Result<Self, InvalidValue> {
+///         match version {
+///             1 => Ok(Self { size: decode_body(body)?, name: None }),
+///             found => Err(InvalidValue::Version { found, written: Self::VERSION }),
+///         }
+///     }
+/// }
+///
+/// assert_eq!(Row::upgrade(1, &[7])?.size, 7);
+/// assert!(Row::upgrade(3, &[7]).is_err());
+/// # Ok::<(), InvalidValue>(())
+/// ```
 pub trait Value: Serialize + DeserializeOwned {
     /// The version that this build writes: the first byte of every value.
     const VERSION: u8 = 1;

@@ -71,6 +71,17 @@ pub enum Act {
 }
 
 /// A volume as a person names it: by its id, and by more where several volumes bear that.
+///
+/// ```
+/// use archive_model::{NodeId, ReplicaId, VolumeId, VolumeKey, VolumeSelector};
+///
+/// let volume = VolumeId::new("v-1")?;
+/// let named = VolumeSelector { replica: None, node: None, volume: volume.clone() };
+/// let key = VolumeKey { replica: ReplicaId::new("one")?, node: NodeId::new("one-1")?, volume };
+/// assert!(named.means(&key));
+/// assert_eq!(VolumeSelector::from(key).to_string(), "volume v-1 of node one-1 of replica one");
+/// # Ok::<(), archive_model::InvalidId>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VolumeSelector {
     /// The replica of the volume; `None` if the person did not name it.

@@ -17,6 +17,14 @@ use crate::name_pattern::{InvalidPattern, NamePattern};
 use crate::replica::{InvalidId, NodeId, ReplicaId, UploadId, VolumeId};
 
 /// The id of a job, made once by the client that submits it: submitting again under the same id is the same job.
+///
+/// ```
+/// use archive_model::JobId;
+///
+/// assert_eq!(JobId::new("titles-2026")?.to_string(), "titles-2026");
+/// assert!(JobId::new("Titles 2026").is_err());
+/// # Ok::<(), archive_model::InvalidId>(())
+/// ```
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct JobId(UploadId);

@@ -89,6 +89,16 @@ impl<'de> Deserialize<'de> for Root {
 }
 
 /// The digests that are recorded of a file beside its root.
+///
+/// ```
+/// use archive_model::Digests;
+///
+/// let digests = Digests { md5: Some([0xab; 16]), ..Digests::default() };
+/// let json = serde_json::to_string(&digests)?;
+/// assert_eq!(json, r#"{"md5":"abababababababababababababababab"}"#);
+/// assert_eq!(serde_json::from_str::<Digests>(&json)?, digests);
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Digests {
     /// SHA-256 of the whole file, computed by the repository at ingest.

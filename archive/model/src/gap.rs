@@ -8,6 +8,16 @@ use serde::Serialize;
 use crate::replica::{NodeId, ReplicaId, VolumeId};
 
 /// A part of the archive that an answer lacks.
+///
+/// ```
+/// use archive_model::{Gap, NodeId, ReplicaId};
+///
+/// let (two, node) = (ReplicaId::new("two")?, NodeId::new("two-1")?);
+/// let gap = Gap::of_node(two, node, "it does not answer".to_owned());
+/// assert_eq!(gap.to_string(), "node two-1: it does not answer");
+/// assert_eq!(gap.volume_id(), None);
+/// # Ok::<(), archive_model::InvalidId>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct Gap {
     /// The replica that the gap is in.

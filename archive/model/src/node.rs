@@ -13,6 +13,14 @@ use crate::replica::{NodeId, VolumeId};
 
 /// The mode of a node or a volume: whether it takes new files. On disk, in settings and for people it is the word of
 /// [`Mode::as_str`].
+///
+/// ```
+/// use archive_model::Mode;
+///
+/// assert_eq!(Mode::default().as_str(), "read-write");
+/// assert_eq!("draining".parse(), Ok(Mode::Draining));
+/// assert!("drained".parse::<Mode>().is_err());
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Mode {

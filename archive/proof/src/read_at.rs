@@ -9,6 +9,16 @@ use std::io;
 use std::os::unix::fs::FileExt;
 
 /// Bytes that can be read at any offset, without a shared position.
+///
+/// ```
+/// use archive_proof::ReadAt;
+///
+/// let (bytes, mut buffer) = (b"hello".to_vec(), [0; 3]);
+/// bytes.read_exact_at(1, &mut buffer)?;
+/// assert_eq!(&buffer, b"ell");
+/// assert!(bytes.read_exact_at(3, &mut buffer).is_err());
+/// # Ok::<(), std::io::Error>(())
+/// ```
 pub trait ReadAt {
     /// Reads at `offset` (bytes from the start) into `buffer` and returns the number of bytes read.
     ///

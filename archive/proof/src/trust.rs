@@ -36,6 +36,21 @@ pub struct TrustedKey {
 }
 
 /// The keys that count.
+///
+/// ```
+/// use archive_proof::{SigningKey, TrustFile, TrustedKey};
+///
+/// let key = TrustedKey {
+///     archive: "kb".to_owned(),
+///     public_key: SigningKey::from_seed([7; 32]).public_key(),
+///     from: "2026-01-01T00:00:00Z".parse()?,
+///     until: None,
+/// };
+/// let trust = TrustFile::new(vec![key.clone()])?;
+/// assert_eq!(TrustFile::parse(trust.to_json()?.as_bytes())?, trust);
+/// assert!(TrustFile::new(vec![key.clone(), key]).is_err());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TrustFile {
     keys: Vec<(String, TrustedKey)>,

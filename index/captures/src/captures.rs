@@ -15,6 +15,26 @@ use crate::progress::Counts;
 use crate::shared::SharedState;
 
 /// An open index of captures. Clones share it; it is closed when the last of them is gone.
+///
+/// ```
+/// use archive_formats::cdx::Capture;
+/// use index_captures::{Captures, Memory, OpenOptions};
+///
+/// let memory = Memory::new()?;
+/// let captures = Captures::open_in_memory(&memory, &OpenOptions::default())?.captures;
+///
+/// let mut capture = Capture::new("", "20260102030405".parse()?);
+/// capture.original = Some("http://www.example.org/".to_owned());
+/// capture.offset = Some(4711);
+/// let mut writer = captures.file("1-1.warc.gz")?;
+/// writer.push(&capture)?;
+/// assert_eq!(writer.complete(None)?, 1);
+///
+/// captures.withdraw("1-1.warc.gz")?;
+/// let entry = captures.file_entry("1-1.warc.gz")?.ok_or("the file is not known")?;
+/// assert_eq!((entry.captures, entry.is_withdrawn), (1, true));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct Captures {
     pub(crate) shared: Arc<SharedState>,

@@ -21,6 +21,15 @@ use crate::visible::NumberSet;
 const VERSION: u32 = 1;
 
 /// The options for opening an index.
+///
+/// ```
+/// use index_captures::{Captures, Memory, OpenOptions};
+///
+/// let (memory, options) = (Memory::new()?, OpenOptions::default().memory(16 << 20));
+/// assert!(Captures::open_in_memory(&memory, &options)?.is_new);
+/// assert!(!Captures::open_in_memory(&memory, &options)?.is_new);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct OpenOptions {
     memory: usize,

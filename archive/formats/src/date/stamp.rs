@@ -11,6 +11,15 @@ use super::{Civil, InvalidDate, cut, days_in, moment, utc};
 /// A timestamp of an index: a point in UTC to the second, or to the millisecond.
 ///
 /// A timestamp is written with 14 digits, or with 17 if it was read so or milliseconds were asked for.
+///
+/// ```
+/// use archive_formats::date::{Fill, Stamp};
+///
+/// let stamp: Stamp = "20260102030405".parse()?;
+/// assert_eq!(stamp.time().to_string(), "2026-01-02T03:04:05Z");
+/// assert_eq!(Stamp::from_query("2016", Fill::Last)?.to_string(), "20161231235959");
+/// # Ok::<(), archive_formats::date::InvalidDate>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Stamp {
     time: DateTime,

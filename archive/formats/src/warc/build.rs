@@ -60,6 +60,19 @@ pub enum BuildError {
 }
 
 /// A builder, which collects the fields of a record.
+///
+/// ```
+/// use archive_formats::warc::{BuildError, Builder, Kind};
+///
+/// let id = "urn:uuid:6f6e9f5e-0d2b-4a0b-8f6c-7a1b2c3d4e5f";
+/// let record = Builder::new(Kind::Resource, id, "2026-11-21T19:14:09Z");
+/// let missing = record.head(5);
+/// assert!(matches!(missing, Err(BuildError::Missing { field: "WARC-Target-URI", .. })));
+///
+/// let head = record.target_uri("http://example.org/").head(5)?;
+/// assert!(head.starts_with(b"WARC/1.1\r\nWARC-Type: resource\r\n"));
+/// # Ok::<(), BuildError>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Builder {
     kind: Kind,

@@ -6,6 +6,14 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 /// A header as it was read. A reader uses one for all its records, so that reading allocates nothing.
+///
+/// ```
+/// use archive_formats::warc::Header;
+///
+/// let header = Header::parse(b"WARC/1.1\r\nWARC-Type: response\r\nContent-Length: 5\r\n\r\n");
+/// assert_eq!(header.text_of("warc-type").as_deref(), Some("response"));
+/// assert_eq!(header.content_length(), Ok(Some(5)));
+/// ```
 #[derive(Clone, Debug, Default)]
 pub struct Header {
     raw: Vec<u8>,

@@ -70,6 +70,23 @@ impl Default for Options {
 }
 
 /// A reader of records from any [`Read`]; it has buffers of its own.
+///
+/// ```
+/// use std::io::Read;
+/// use archive_formats::warc::{Builder, Kind, Reader};
+///
+/// let id = "urn:uuid:6f6e9f5e-0d2b-4a0b-8f6c-7a1b2c3d4e5f";
+/// let mut file = Builder::new(Kind::Metadata, id, "2026-11-21T19:14:09Z").head(5)?;
+/// file.extend(b"hello\r\n\r\n");
+///
+/// let mut reader = Reader::new(file.as_slice());
+/// let mut text = String::new();
+/// while let Some(mut record) = reader.next_record()? {
+///     record.read_to_string(&mut text)?;
+/// }
+/// assert_eq!(text, "hello");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug)]
 #[expect(
     clippy::struct_excessive_bools,

@@ -63,6 +63,19 @@ pub struct Written {
 }
 
 /// A writer of records, one after the other.
+///
+/// ```
+/// use archive_formats::warc::{Builder, Kind, Writer};
+///
+/// let id = "urn:uuid:6f6e9f5e-0d2b-4a0b-8f6c-7a1b2c3d4e5f";
+/// let head = Builder::new(Kind::Metadata, id, "2026-11-21T19:14:09Z").head(5)?;
+/// let mut writer = Writer::gzip(Vec::new(), 6);
+/// let first = writer.write(&head, 5, &mut &b"hello"[..])?;
+/// let second = writer.write(&head, 5, &mut &b"world"[..])?;
+/// assert_eq!(second.offset, first.offset + first.length);
+/// assert_eq!(writer.into_inner().len() as u64, second.offset + second.length);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug)]
 pub struct Writer<W> {
     sink: W,

@@ -21,6 +21,22 @@ pub enum Urgency {
 }
 
 /// A URI to be fetched.
+///
+/// ```
+/// use harvest_crawler::frontier::{FrontierUri, Urgency};
+/// use harvest_policy::hops::Hop;
+///
+/// let page = FrontierUri {
+///     uri: "http://example.dk/a".to_owned(),
+///     hops: "LL".to_owned(),
+///     via: None,
+///     source: None,
+///     urgency: Urgency::Normal,
+///     tries: 0,
+/// };
+/// assert_eq!(page.hops_to(Hop::Embed), "LLE");
+/// assert!(Urgency::Prerequisite < page.urgency);
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FrontierUri {
     /// The URI as text.

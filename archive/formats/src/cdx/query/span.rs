@@ -3,6 +3,16 @@
 use crate::date::{Fill, InvalidDate, Stamp};
 
 /// A span of time; an end that is absent is open.
+///
+/// ```
+/// use archive_formats::cdx::query::TimeSpan;
+///
+/// let year = TimeSpan::parse("2026", "2026")?;
+/// assert!(year.contains("20261231235959".parse()?));
+/// assert!(!year.contains("20270101000000".parse()?));
+/// assert!(TimeSpan::parse("2027", "2026")?.is_empty());
+/// # Ok::<(), archive_formats::date::InvalidDate>(())
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TimeSpan {
     /// The first timestamp of the span.
