@@ -47,7 +47,7 @@ pub struct Reducer {
 }
 
 impl Reducer {
-    /// A step of this kind, which writes under `scratch` what it sorts.
+    /// Creates a step of this kind, which writes under `scratch` what it sorts.
     pub fn new(kind: Reduce, scratch: &Path) -> Self {
         Self::with_memory(kind, scratch, MEMORY)
     }

@@ -314,7 +314,7 @@ impl Pace {
         Self { next: now }
     }
 
-    /// Pays for `bytes` that were read while `rate` bytes a second were allowed. Unused time is not saved.
+    /// Delays the next read by the time that `bytes` take at `rate` bytes a second. Unused time is not saved.
     fn spend(&mut self, bytes: u64, rate: u64, now: Instant) {
         let nanoseconds = u128::from(bytes) * 1_000_000_000 / u128::from(rate.max(1));
         let cost = Duration::from_nanos(u64::try_from(nanoseconds).unwrap_or(u64::MAX));

@@ -213,7 +213,7 @@ pub enum InvalidSettings {
     },
 }
 
-/// The limits of nothing among `settings`.
+/// Refuses the first of `settings` that is zero. Each has its name, whether it is zero, and what to write instead.
 pub(crate) fn refuse_zero(
     settings: impl IntoIterator<Item = (&'static str, bool, &'static str)>,
 ) -> Result<(), InvalidSettings> {

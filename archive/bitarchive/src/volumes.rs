@@ -122,7 +122,7 @@ impl Volumes {
         Ok(volumes)
     }
 
-    /// Has `reserve` bytes stay free on each volume.
+    /// Sets the number of bytes that stay free on each volume.
     #[must_use]
     pub fn with_reserve(mut self, reserve: u64) -> Self {
         self.reserve = reserve;

@@ -64,7 +64,7 @@ pub trait Preservation: Send + Sync {
     /// Lists the items in the attics.
     fn attics<'a>(&'a self, selection: &'a AtticSelection) -> Answer<'a, Steps<AtticEntry>>;
 
-    /// Brings a file back from an attic.
+    /// Restores a file from an attic.
     fn restore<'a>(&'a self, place: &'a AtticPlace, reason: &'a str) -> Answer<'a, FileCopy>;
 
     /// Asks for an act that destroys.

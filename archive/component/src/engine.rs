@@ -59,7 +59,7 @@ pub struct Surroundings {
 }
 
 impl Default for Surroundings {
-    /// Lends nothing: for components of the person who runs the process.
+    /// Returns surroundings without any help: for components of the person who runs the process.
     fn default() -> Self {
         Self {
             compiler: None,

@@ -82,7 +82,7 @@ impl Host {
         }
     }
 
-    /// Tells that the call is over; false when nobody listens.
+    /// Reports that the call is over. Returns `false` if nobody listens.
     pub(super) fn over(&self, outcome: Result<String, JobError>) -> bool {
         self.asks.send(Ask::Over(outcome)).is_ok()
     }

@@ -166,7 +166,7 @@ impl Format {
         }
     }
 
-    /// Tells the form of a file by its first line; the line is a header or a capture already.
+    /// Detects the form of a file from its first line, which is a header or a capture already.
     ///
     /// # Errors
     ///

@@ -128,7 +128,7 @@ impl<E> Merge<E> {
             .map(|(index, _)| index)
     }
 
-    /// Feeds the announcement of a node's next file.
+    /// Adds the announcement of a node's next file.
     pub(crate) fn begin(&mut self, index: usize, name: FileName) {
         let Some(source) = self.sources.get_mut(index) else {
             return;
@@ -152,7 +152,7 @@ impl<E> Merge<E> {
         }
     }
 
-    /// Feeds output of the file that a node began.
+    /// Adds output of the file that a node began.
     pub(crate) fn output(&mut self, index: usize, bytes: Bytes) {
         let Some(source) = self.sources.get_mut(index) else {
             return;
@@ -179,7 +179,7 @@ impl<E> Merge<E> {
         }
     }
 
-    /// Feeds the end of a file of a node.
+    /// Adds the end of a file of a node.
     pub(crate) fn done(&mut self, index: usize, done: Box<FileOutcome>) {
         let Some(source) = self.sources.get_mut(index) else {
             return;
@@ -214,7 +214,7 @@ impl<E> Merge<E> {
         source.files += 1;
     }
 
-    /// Feeds the end of a node's run, with the number of files that it reports, and its gaps.
+    /// Adds the end of a node's run, with the number of files that it reports, and its gaps.
     pub(crate) fn end(&mut self, index: usize, files: u64, gaps: Vec<JobGap>) {
         let Some(source) = self.sources.get_mut(index) else {
             return;

@@ -59,7 +59,7 @@ impl Door {
         Arc::new(Semaphore::new(MOST_LISTINGS))
     }
 
-    /// Believes a sign of life of the node whose certificate the caller showed.
+    /// Accepts a sign of life if the caller has the certificate of its node.
     fn believe(&self, identity: &Identity, request: wire::HeartbeatRequest) -> Result<(), Status> {
         let status = request
             .status

@@ -101,7 +101,7 @@ impl MonitorSettings {
         }
     }
 
-    /// Whether they can work together.
+    /// Checks that the settings can work together.
     ///
     /// # Errors
     ///

@@ -348,7 +348,7 @@ impl Pass<'_> {
         Ok(())
     }
 
-    /// Does `work` and reports progress at intervals, which also detects that the caller has gone away.
+    /// Runs `work` and reports progress at intervals, which also detects that the caller has gone away.
     async fn while_telling<T>(
         &self,
         work: impl Future<Output = Result<T, CallError>>,

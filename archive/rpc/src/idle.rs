@@ -24,7 +24,7 @@ pub struct Idle<S> {
 }
 
 impl<S> Idle<S> {
-    /// Limits the silence of `stream`. To be made within a runtime.
+    /// Wraps `stream` so that its silence is limited. Must be called within a runtime.
     pub fn new(stream: S, limit: Duration) -> Self {
         Self {
             stream: Some(stream),

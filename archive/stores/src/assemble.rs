@@ -143,7 +143,7 @@ impl Assembly {
             .collect()
     }
 
-    /// Lets the donor go that is being read: the caller that wants the bytes does not take them now. The rest is asked
+    /// Releases the donor that is being read: the caller that wants the bytes does not take them now. The rest is asked
     /// for anew.
     pub fn pause(&mut self) {
         self.open = None;

@@ -126,7 +126,7 @@ fn index_and_hash(
     })
 }
 
-/// Does work that blocks on a thread that may.
+/// Runs work that blocks, on a thread for such work.
 async fn run_blocking<T: Send + 'static, E: Send + 'static>(
     what: &'static str,
     work: impl FnOnce() -> Result<T, E> + Send + 'static,

@@ -177,21 +177,21 @@ impl SurtPrefixes {
         self.prefixes.insert(prefix.to_owned());
     }
 
-    /// Covers the host of a URI and all below it in the tree of names.
+    /// Adds the host of a URI and all below it in the tree of names.
     pub fn add_domain(&mut self, url: &Url) {
         if let Some(prefix) = host_part(url) {
             self.add(&prefix);
         }
     }
 
-    /// Covers the host and port of a URI.
+    /// Adds the host and port of a URI.
     pub fn add_host(&mut self, url: &Url) {
         if let Some(prefix) = host_part(url) {
             self.add(&format!("{prefix})"));
         }
     }
 
-    /// Covers the directory of a URI: everything on its host whose path begins as its own does up to its last slash.
+    /// Adds the directory of a URI: everything on its host whose path begins as its own does up to its last slash.
     pub fn add_directory(&mut self, url: &Url) {
         if let Some(prefix) = host_part(url) {
             let directory = url.path().rsplit_once('/').map_or("", |(before, _)| before);

@@ -242,7 +242,7 @@ impl QueueTurns {
         (wanting, served)
     }
 
-    /// Brings an active queue into the state that follows from what it has.
+    /// Updates the state of an active queue from its URIs, its fetches and its rest.
     fn update_state(&mut self, number: QueueNumber) {
         let Some(queue) = self.queues.get(&number).copied() else {
             return;

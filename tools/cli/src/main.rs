@@ -54,13 +54,13 @@ fn usage(error: &clap::Error, arguments: impl Iterator<Item = OsString>) -> Exit
     exit
 }
 
-/// Says to programs why nothing was answered.
+/// Prints for programs why nothing was answered.
 fn document(output: &Output, failure: &Failure) -> Exit {
     let written = output.document(&serde_json::json!({ "error": failure }));
     written.map_or(Exit::Failed, |()| failure.exit)
 }
 
-/// Says to people why nothing was answered, and to programs if they listen.
+/// Prints for people why nothing was answered, and for programs if they asked for JSON.
 fn failed(context: &Context, failure: &Failure) -> Exit {
     if failure.message.is_empty() {
         return failure.exit;

@@ -52,7 +52,7 @@ impl Bars {
         }
     }
 
-    /// Says how far `of` is, out of `total` where that is known.
+    /// Shows how far `of` is, out of `total` where that is known.
     pub fn step(&mut self, of: &str, counted: Counted, done: u64, total: Option<u64>) {
         let all = &self.all;
         let bar = self.bars.entry(of.to_owned()).or_insert_with(|| {
@@ -75,7 +75,7 @@ impl Bars {
         }
     }
 
-    /// Does something that writes on the terminal without tearing the bars.
+    /// Runs work that writes on the terminal without tearing the bars.
     pub fn suspend<T>(&self, write: impl FnOnce() -> T) -> T {
         self.all.suspend(write)
     }

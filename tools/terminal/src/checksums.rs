@@ -157,7 +157,7 @@ pub fn digest(mut source: impl Read, listed: Option<Listed>) -> io::Result<Annou
     })
 }
 
-/// Holds what a file has against what the list says of it.
+/// Compares the digests of a file with what the list says of it.
 pub fn compare(name: &str, found: &AnnouncedDigests, listed: Listed) -> Result<(), Failure> {
     let (same, said, has) = match listed {
         Listed::Md5(bytes) => (

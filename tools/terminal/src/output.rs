@@ -60,7 +60,7 @@ impl Output {
     }
 }
 
-/// Says something to the person at the terminal, beside the answer. Who closed stderr does not want to know.
+/// Prints a message for the person at the terminal, beside the answer. It is lost without an error if stderr is closed.
 pub fn tell(message: &str) {
     let mut line = format!("holdfast: {message}");
     line.push('\n');

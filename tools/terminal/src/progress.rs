@@ -42,7 +42,7 @@ impl Progress {
         }
     }
 
-    /// Says what is going on, beside the bar.
+    /// Shows what is going on, beside the bar.
     pub fn message(&self, message: String) {
         self.bar.set_message(message);
     }
@@ -61,12 +61,12 @@ impl Progress {
         WatchedReader { source, progress }
     }
 
-    /// Says something on stderr without tearing the bar.
+    /// Prints a message on stderr without tearing the bar.
     pub fn tell(&self, message: &str) {
         self.suspend(|| tell(message));
     }
 
-    /// Does something that writes on the terminal without tearing the bar.
+    /// Runs work that writes on the terminal without tearing the bar.
     pub fn suspend<T>(&self, write: impl FnOnce() -> T) -> T {
         self.bar.suspend(write)
     }

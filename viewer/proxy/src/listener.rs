@@ -97,7 +97,7 @@ impl<A: ProxiedArchive> ProxyConnection<A> {
         agreed.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
-    /// Plays the host at the end of a tunnel.
+    /// Answers in a tunnel in place of the host at its end.
     async fn tunnel(&self, agreed: AgreedTunnel) -> Result<(), TunnelError> {
         let AgreedTunnel { upgrade, tunnel } = agreed;
         let limit = self.connection.limits.head_time;

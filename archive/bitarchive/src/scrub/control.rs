@@ -44,11 +44,11 @@ impl Control {
         }
     }
 
-    /// Obeys an order, durably.
+    /// Carries out an order, durably.
     ///
     /// # Errors
     ///
-    /// Returns a [`DiskError`] if the order cannot be written; it is not obeyed then.
+    /// Returns a [`DiskError`] if the order cannot be written; it is not carried out then.
     pub fn order(&self, order: ScrubOrder, now: Timestamp) -> Result<(), DiskError> {
         self.remember(|orders| match order {
             ScrubOrder::Tell => {}

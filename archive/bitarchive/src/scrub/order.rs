@@ -244,7 +244,7 @@ impl Survey {
         }
     }
 
-    /// Has the neighbours of suspects read, too.
+    /// Adds the neighbours of suspects to what is read.
     pub(crate) fn with_suspects(mut self, suspects: Vec<Suspect>) -> Self {
         self.suspects = suspects
             .into_iter()

@@ -177,7 +177,7 @@ impl FileState {
         self.absent(id, turn);
     }
 
-    /// Lets a copy count no more. The name stays bound, and the replica is asked once more before the file is copied to
+    /// Stops counting a copy. The name stays bound, and the replica is asked once more before the file is copied to
     /// it.
     pub(super) fn gone(&mut self, id: &ReplicaId, turn: &mut Turn<'_>) {
         let Some(replica) = self.record.replicas.get(id) else {

@@ -57,7 +57,7 @@ impl<R: BufRead> Chunked<R> {
         &mut self.input
     }
 
-    /// Hands out the line that was taken for the size of a chunk as body.
+    /// Makes the line that was taken for the size of a chunk a part of the body.
     fn unchunk(&mut self) {
         self.notes.add(Note::NotChunked);
         self.pending = io::Cursor::new(self.scanner.line().to_vec());

@@ -12,7 +12,7 @@ use super::zstd::Frames;
 /// The number of bytes up to which a stream may have any ratio.
 const RATIO_FROM: u64 = 1 << 20;
 
-/// A reader that undoes one encoding.
+/// Returns a reader that undoes one encoding.
 pub(super) fn undo<'a>(
     coding: Coding,
     input: Box<dyn BufRead + 'a>,

@@ -183,7 +183,7 @@ impl Anomalies {
         Ok(())
     }
 
-    /// Lives with one from now on; `false`: it is not open any more, or more than `most`.
+    /// Accepts an anomaly. Returns `false` if it is not open any more, or has become more than `most`.
     pub fn accept(
         &self,
         row: &AnomalyRow,

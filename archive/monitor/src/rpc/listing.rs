@@ -119,7 +119,7 @@ impl Listing {
         }
     }
 
-    /// Puts what a node sent into the merge.
+    /// Adds what a node sent to the merge.
     fn take(&mut self, index: usize, message: Option<Result<wire::FilesResponse, Status>>) {
         let Some((address, messages)) = self.sources.get_mut(index) else {
             return;

@@ -25,7 +25,7 @@ impl FollowedFiles {
         self.0.insert(file.record.name.clone(), file);
     }
 
-    /// Hears what was decided, and keeps the files for whose records `is_kept` returns `true`.
+    /// Updates each file to its latest record, and keeps the files for whose records `is_kept` returns `true`.
     pub(super) fn retain(&mut self, mut is_kept: impl FnMut(&FileRecord) -> bool) {
         self.0.retain(|_, file| {
             if let Some(record) = file.changes.latest() {

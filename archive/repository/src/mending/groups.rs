@@ -265,7 +265,7 @@ impl Preserver {
     }
 }
 
-/// Says which groups of a copy are replaced, and how many bytes came from each donor.
+/// Describes which groups of a copy are replaced, and how many bytes came from each donor.
 fn given(replica: &ReplicaId, order: &MendOrder, reading: &Assembly) -> String {
     let given = reading.sent().iter();
     let given: Vec<String> = given

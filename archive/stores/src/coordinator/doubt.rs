@@ -47,7 +47,7 @@ impl Back {
 }
 
 impl Coordinator {
-    /// Lets copies count no more that are known not to be there. This is done before a depositor is heard, so that they
+    /// Stops counting copies that are known not to be there. This is done before a depositor is heard, so that they
     /// are asked for, copied from a good one, or taken from the depositor.
     pub(super) fn reopen(
         &mut self,

@@ -70,7 +70,7 @@ impl Paging {
 }
 
 impl Coordinator {
-    /// Brings the next files into memory that are on their way, as far as there is room.
+    /// Loads into memory the next files that are on their way, as far as there is room.
     pub(super) fn page_in(&mut self, now: Timestamp, decided: &mut Vec<Decided>) -> Step<()> {
         if self.files.len() >= MOST {
             self.make_room(now);

@@ -66,7 +66,7 @@ impl Meeting {
         })
     }
 
-    /// Hears the offset of every replica that has not ended, and tells them the smallest, at which all go on. A replica
+    /// Receives the offset of every replica that has not ended, and tells them the smallest, at which all go on. A replica
     /// that is silent for longer than `limit` is left out.
     pub(super) async fn agree(self, clock: &Clock, limit: Duration) -> Begin {
         let until = clock.instant() + limit;

@@ -74,7 +74,7 @@ impl Overlay {
         })
     }
 
-    /// Lays what is set of the limits of queues over another one's.
+    /// Returns the limits of queues, with those of `below` where none is set.
     pub(super) fn apply_to_queues(&self, below: &QueueSettings) -> QueueSettings {
         QueueSettings {
             precedence: self.precedence.unwrap_or(below.precedence),
@@ -87,7 +87,7 @@ impl Overlay {
         }
     }
 
-    /// Lays what is set of the politeness over another one.
+    /// Returns the politeness, with the values of `below` where none is set.
     pub(super) fn apply_to_politeness(&self, below: Politeness) -> Politeness {
         let or = |own: Option<Period>, below| own.map_or(below, Period::duration);
         let bandwidth = self.max_bandwidth.map(ByteSize::bytes);

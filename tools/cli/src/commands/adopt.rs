@@ -58,7 +58,7 @@ impl Adopt {
     }
 }
 
-/// Says where a file is now; it is a failure if it is not good there.
+/// Prints where a file is now; it is a failure if it is not good there.
 pub(super) fn told(output: &Output, done: &str, kept: &FileCopy) -> Result<Exit, Failure> {
     if output.is_json() {
         output.document(kept)?;

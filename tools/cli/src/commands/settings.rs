@@ -104,7 +104,7 @@ impl Kind {
         }
     }
 
-    /// Clients are not told anything by `HOLDFAST__…`.
+    /// Returns the sources of the settings. Clients take nothing from `HOLDFAST__…`.
     fn sources(self, path: &Path, set: &[String]) -> Result<Sources, SettingsError> {
         let environment = match self {
             Self::Repository

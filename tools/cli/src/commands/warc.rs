@@ -84,13 +84,13 @@ impl FileReport {
         }
     }
 
-    /// Says what is wrong; the command ends with 1.
+    /// Prints what is wrong; the command ends with 1.
     pub(crate) fn say(&mut self, what: &str) {
         self.is_whole = false;
         tell(&format!("{}: {what}", self.path.display()));
     }
 
-    /// Says what is wrong; the command ends with 1 if that costs content, and not for what is only written oddly.
+    /// Prints what is wrong; the command ends with 1 if that costs content, and not for what is only written oddly.
     pub(crate) fn defects(&mut self, defects: &[Defect]) {
         for defect in defects {
             self.is_whole &= !defect.class.costs_content();
@@ -115,7 +115,7 @@ impl FileReport {
     }
 }
 
-/// Does a piece of work with each file. Reports a file that cannot be read, and goes on with the others.
+/// Runs a piece of work on each file. Reports a file that cannot be read, and goes on with the others.
 fn each(
     files: &[PathBuf],
     mut work: impl FnMut(&Path) -> Result<Exit, Failure>,

@@ -67,7 +67,7 @@ impl Links {
         self
     }
 
-    /// Has links lead to pages with a modifier.
+    /// Makes links lead to pages with a modifier.
     pub(super) fn with_page_modifier(mut self, modifier: Option<Modifier>) -> Self {
         self.page_modifier = modifier;
         self

@@ -27,7 +27,7 @@ use crate::notify::settings::{SmtpSettings, SmtpTls};
 /// The name of the step under way, for errors.
 type Step = Mutex<&'static str>;
 
-/// Hands over a mail; returns the refusals, each with its reason. Fails if no recipient got the mail.
+/// Sends a mail. Returns the refusals, each with its reason. Fails if no recipient got the mail.
 pub(super) async fn send(
     settings: &SmtpSettings,
     mail: &OutgoingMail,

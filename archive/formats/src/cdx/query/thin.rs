@@ -291,7 +291,7 @@ impl<I> Thinned<I> {
         }
     }
 
-    /// As [`Thinner::resume`].
+    /// Returns what [`Thinner::resume`] returns.
     pub fn resume(&self) -> Option<&Cursor> {
         self.thinner.resume()
     }

@@ -142,7 +142,7 @@ impl Run {
         })
     }
 
-    /// Says beside the result what is lacking in it.
+    /// Prints beside the result what it lacks.
     fn summarise(&self, job: &JobStatus) {
         let JobStatus {
             id,

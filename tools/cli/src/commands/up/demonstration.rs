@@ -118,7 +118,7 @@ pub(super) async fn run(prepared: &Prepared, processes: Option<&Processes>) -> R
     show_sites(&show, prepared, &jobs).await
 }
 
-/// Says where the crawled sites can be looked at, once their captures are found.
+/// Prints where the crawled sites can be looked at, once their captures are found.
 async fn show_sites(show: &Show, prepared: &Prepared, jobs: &[PathBuf]) -> Result<(), String> {
     for job in jobs {
         let path = job.join("seeds.txt");

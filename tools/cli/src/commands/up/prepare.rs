@@ -392,7 +392,7 @@ fn rpc_section(data: &Path, part: &str, address: &str) -> String {
     )
 }
 
-/// Addresses for a part that this directory did not have before: free ones that no other part of it has.
+/// Chooses addresses for a part that this directory did not have before: free ones that no other part of it has.
 fn later_addresses<const N: usize>(data: &Path, ports: &Ports) -> Result<[String; N], Failure> {
     let mut taken = String::new();
     let settings = data.join("settings");
