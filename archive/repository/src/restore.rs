@@ -37,6 +37,15 @@ use crate::settings::Settings;
 /// The longest silence of a monitor or node.
 const PATIENCE: Duration = Duration::from_mins(1);
 
+/// The gaps that a restore may have.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct AllowedGaps {
+    /// Whether damaged lines of the export may be left out.
+    pub skip_damaged: bool,
+    /// Whether nodes and volumes that do not answer may be left out.
+    pub partial: bool,
+}
+
 /// The report of a restore from the replicas.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RestoreReport {
@@ -74,7 +83,7 @@ pub async fn from_replicas(
 pub async fn from_both(
     settings: &Settings,
     export: &Path,
-    (skip_damaged, partial): (bool, bool),
+    allowed: AllowedGaps,
     clock: Clock,
 ) -> Result<(FromExport, RestoreReport), RestoreError> {
     let now = clock.now();
@@ -84,13 +93,13 @@ pub async fn from_both(
         let (mut report, begun) = begin(
             work.settings.repository.restore_target(),
             &export,
-            skip_damaged,
+            allowed.skip_damaged,
             now,
         )?;
         let Some(begun) = begun else {
             return Ok((report, RestoreReport::default()));
         };
-        let found = work.run(partial, Some(begun))?;
+        let found = work.run(allowed.partial, Some(begun))?;
         report.written = found.written;
         Ok((report, found))
     });

@@ -5,7 +5,7 @@ use archive_client::{
 };
 use archive_daemon::Clock;
 use archive_model::FileName;
-use archive_repository::restore::{from_both, from_replicas};
+use archive_repository::restore::{AllowedGaps, from_both, from_replicas};
 use proto_archive::wire::ask_request::{Act, NewRoot, Remove, RetireReplica};
 use proto_archive::wire::request_state::State as RequestStage;
 use proto_archive::wire::{AuditLineState, AuditRequest, CheckRequest, check_request};
@@ -289,8 +289,8 @@ fn export_and_replicas_together_restore_admin_data() {
         let export = cluster.path("export.jsonl");
         archive_durable::replace(&export, &lines).unwrap();
         let settings = toml::from_str(&cluster.settings(REPOSITORY)).unwrap();
-        let go_on = (false, false);
-        let both = from_both(&settings, &export, go_on, Clock::system()).await;
+        let allowed = AllowedGaps::default();
+        let both = from_both(&settings, &export, allowed, Clock::system()).await;
         let (exported, found) = both.unwrap();
         assert!(exported.written && exported.files == 2, "{exported:?}");
         assert!(found.written && found.files == 1, "{found:?}");

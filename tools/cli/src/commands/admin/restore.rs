@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use archive_daemon::Clock;
 use archive_ledger::restore::{Findings, FromExport, RestoreError, from_export};
 use archive_model::NodeKey;
-use archive_repository::restore::{RestoreReport, from_both, from_replicas};
+use archive_repository::restore::{AllowedGaps, RestoreReport, from_both, from_replicas};
 use clap::Args;
 use serde_json::{Value, json};
 use tools_terminal::context::Context;
@@ -51,8 +51,11 @@ impl Restore {
             parts::load(&self.settings, &context.global.set)?;
         match &self.from {
             Some(export) if self.from_replicas => talk(async {
-                let go_on = (self.skip_damaged, self.partial);
-                let both = from_both(&settings, export, go_on, Clock::system()).await;
+                let allowed = AllowedGaps {
+                    skip_damaged: self.skip_damaged,
+                    partial: self.partial,
+                };
+                let both = from_both(&settings, export, allowed, Clock::system()).await;
                 let (exported, found) = both.map_err(|error| failure(&error))?;
                 if exported.time.is_some() && exported.damaged.count > 0 && !self.skip_damaged {
                     return show_export(context, &exported);
