@@ -76,8 +76,6 @@ fn line(name: &FileName, root: Root) -> String {
 #[cfg(test)]
 #[expect(clippy::disallowed_methods, reason = "tests make and damage files")]
 mod tests {
-    use std::io::Write as _;
-
     use super::*;
 
     /// Fails if `b3sum -c` refuses a manifest, or one that a crash has cut stays as it is.
@@ -120,9 +118,9 @@ mod tests {
                 String::from_utf8_lossy(&output.stdout)
             ),
             Err(error) => {
-                // Past the harness, which shows nothing of a test that did not fail.
-                let line = format!("SKIPPED: manifests were not compared with b3sum: {error}\n");
-                std::io::stderr().write_all(line.as_bytes()).unwrap();
+                testing::skipped(&format!(
+                    "the manifest was not compared with b3sum: {error}"
+                ));
             }
         }
     }

@@ -14,9 +14,7 @@ pub(crate) fn has_own_mounts(test: &str) -> bool {
         return true;
     }
     if let Some(why) = skip_reason() {
-        // Past the harness, which shows nothing of a test that did not fail.
-        let line = format!("SKIPPED: {test}: {why}\n");
-        std::io::stderr().write_all(line.as_bytes()).unwrap();
+        testing::skipped(&why);
         return false;
     }
     let output = Command::new("unshare")

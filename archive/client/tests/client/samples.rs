@@ -5,7 +5,6 @@
 
 use std::collections::BTreeMap;
 use std::env;
-use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::Command;
 
@@ -78,12 +77,6 @@ fn samples() -> Option<Vec<PathBuf>> {
     Some(files)
 }
 
-/// Writes which test was skipped, past the harness, which shows nothing of a test that did not fail.
-fn skipped(what: &str) {
-    let line = format!("SKIPPED: {what}\n");
-    std::io::stderr().write_all(line.as_bytes()).unwrap();
-}
-
 /// Returns the length of the record that begins here.
 fn length(bytes: &[u8]) -> Result<usize, NoRecord> {
     let (mut search, mut length) = (RecordEnd::new(), 0);
@@ -146,7 +139,7 @@ fn python() -> PathBuf {
 #[tokio::test]
 async fn field_records_are_found_where_others_find_them() {
     let Some(files) = samples() else {
-        skipped("records of the field: HOLDFAST_SAMPLES does not name a folder of them");
+        testing::skipped("HOLDFAST_SAMPLES names no folder with sample files");
         return;
     };
     let judge = Command::new(python())
@@ -158,7 +151,7 @@ async fn field_records_are_found_where_others_find_them() {
         Ok(output) if output.status.success() => output.stdout,
         Ok(output) => panic!("{}", String::from_utf8_lossy(&output.stderr)),
         Err(error) => {
-            skipped(&format!("records of the field: python3: {error}"));
+            testing::skipped(&format!("python3: {error}"));
             return;
         }
     };
@@ -232,6 +225,6 @@ async fn field_records_are_found_where_others_find_them() {
         files.len()
     );
     if by_warcio == 0 {
-        skipped("records held against warcio: python3 does not have it");
+        testing::skipped("no record was held against warcio: python3 does not have it");
     }
 }

@@ -1,6 +1,5 @@
 //! The examples, built with the tools that researchers use, over a small archive.
 
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
@@ -14,11 +13,6 @@ use crate::drive::{exists, folder, limits, show, warc};
 
 /// The exit code of the scripts when their tool is not installed.
 const NOT_INSTALLED: i32 = 3;
-
-fn skipped(why: &str) {
-    let line = format!("SKIPPED: {why}\n");
-    std::io::stderr().write_all(line.as_bytes()).unwrap();
-}
 
 fn add(hasher: &mut blake3::Hasher, path: &Path) {
     if path.is_dir() {
@@ -55,7 +49,7 @@ fn built(language: &str) -> Option<PathBuf> {
         .output()
         .unwrap();
     if build.status.code() == Some(NOT_INSTALLED) {
-        skipped(&format!(
+        testing::skipped(&format!(
             "the example job in {language}: what builds it is not installed (see its README)"
         ));
         return None;

@@ -301,7 +301,7 @@ fn warcio_finds_no_fault_but_chunked_payloads() {
     let folders: Vec<PathBuf> = std::env::split_paths(&path).collect();
     let judge = folders.iter().map(|folder| folder.join("warcio"));
     let Some(judge) = judge.into_iter().find(|path| path.is_file()) else {
-        eprintln!("SKIPPED: warcio is not on PATH (pip install warcio)");
+        testing::skipped("warcio is not on PATH (pip install warcio)");
         return;
     };
     let site = Site::serve();

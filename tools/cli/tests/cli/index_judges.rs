@@ -66,11 +66,10 @@ enum Theirs {
 }
 
 /// Returns whether cdxj-indexer is there.
-#[expect(clippy::print_stderr, reason = "what did not run is said")]
 fn judge() -> bool {
     let is_there = Command::new("cdxj-indexer").arg("--help").output().is_ok();
     if !is_there {
-        eprintln!("SKIPPED: cdxj-indexer is not on PATH (pip install cdxj-indexer)");
+        testing::skipped("cdxj-indexer is not on PATH (pip install cdxj-indexer)");
     }
     is_there
 }
@@ -107,7 +106,7 @@ fn places(index: &str) -> Vec<String> {
 #[test]
 fn samples_have_the_captures_that_cdxj_indexer_sees() {
     let Some(folder) = std::env::var_os("HOLDFAST_SAMPLES").map(PathBuf::from) else {
-        eprintln!("SKIPPED: HOLDFAST_SAMPLES names no folder with sample files");
+        testing::skipped("HOLDFAST_SAMPLES names no folder with sample files");
         return;
     };
     if !judge() {

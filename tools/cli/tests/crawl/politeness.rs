@@ -6,7 +6,7 @@ use std::net::Ipv4Addr;
 use crate::support::dnsmasq::Dnsmasq;
 use crate::support::job::crawl;
 use crate::support::nginx::{Nginx, Request};
-use crate::support::tools::{nginx, program, skip};
+use crate::support::tools::{nginx, program};
 
 /// The number of hosts, each a domain of its own.
 const HOSTS: usize = 200;
@@ -72,7 +72,7 @@ fn most_at_once(requests: &[Request]) -> usize {
 fn hosts_and_addresses_get_their_pauses() {
     let Some(nginx) = nginx() else { return };
     let Some(dnsmasq) = program("dnsmasq") else {
-        skip("dnsmasq is not installed (dnsmasq-base)");
+        testing::skipped("dnsmasq is not installed (dnsmasq-base)");
         return;
     };
     let hosts: Vec<(String, Ipv4Addr)> = (0..HOSTS)

@@ -6,7 +6,7 @@ use std::process::{Child, Command, Stdio};
 use serde_json::json;
 
 use crate::support::job::crawl;
-use crate::support::tools::{Tools, skip};
+use crate::support::tools::Tools;
 
 /// Serves httpbin on a free port, and prints the port.
 const SERVER: &str = "import sys
@@ -39,7 +39,7 @@ impl Httpbin {
         let server = Self(child);
         let port = line.trim().parse().ok();
         if port.is_none() {
-            skip("httpbin is not installed beside warcio (pip install httpbin)");
+            testing::skipped("httpbin is not installed beside warcio (pip install httpbin)");
         }
         Some((server, port?))
     }

@@ -4,14 +4,14 @@ use std::path::Path;
 
 use crate::support::job::crawl;
 use crate::support::nginx::Nginx;
-use crate::support::tools::{Tools, skip};
+use crate::support::tools::Tools;
 
 /// Crawls a site of Debian's documentation, whose pages are at least `least`, and has it compared with its files.
 fn site_is_captured_whole(folder: &str, package: &str, least: u64) {
     let Some(tools) = Tools::find() else { return };
     let folder = Path::new(folder);
     if !folder.is_dir() {
-        skip(&format!("{package} is not installed"));
+        testing::skipped(&format!("{package} is not installed"));
         return;
     }
     let site = Nginx::serve(&tools.nginx, folder);

@@ -11,7 +11,6 @@ use crate::support::chain::{Chain, authority, endpoint};
 use crate::support::curl::{curl_into, curl_through, curl_undoes};
 use crate::support::made::{Response, gzip, warc};
 use crate::support::outside::Outside;
-use crate::support::tools::skip;
 
 const DATE: &str = "2020-02-01T00:00:00Z";
 const TIME: &str = "20200201000000";
@@ -94,7 +93,7 @@ fn encoded_page_is_kept_and_decoded() {
     let proxy = endpoint(&chain.archive, "proxy");
     let can_judge = curl_undoes(&["brotli", "libz", "zstd"]);
     if !can_judge {
-        skip("curl undoes not all of gzip, br and zstd, and judges no raw answer");
+        testing::skipped("curl undoes not all of gzip, br and zstd, and judges no raw answer");
     }
     for page in &pages {
         let (name, encoding) = (page.name, page.encoding);

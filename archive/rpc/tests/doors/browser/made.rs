@@ -114,7 +114,7 @@ async fn curl_gets_through() {
         async move { running.await.expect("no panic") }
     };
     if curl(&["--version"]).await.is_err() {
-        println!("SKIPPED: there is no curl");
+        testing::skipped("there is no curl");
         return;
     }
     let folder = Folder::new();

@@ -287,7 +287,7 @@ async fn nghttpd_is_harvested() {
         .stderr(Stdio::null())
         .spawn();
     let Ok(child) = started else {
-        eprintln!("SKIPPED: nghttpd is not on PATH (apt-get install nghttp2-server)");
+        testing::skipped("nghttpd is not on PATH (apt-get install nghttp2-server)");
         return;
     };
     let mut server = Nghttpd(child);

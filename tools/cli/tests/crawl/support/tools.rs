@@ -1,11 +1,10 @@
 //! The programs beside the crawler: found, or said to be missing; and the judges, which are Python.
 
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use serde_json::Value;
-use testing::Random;
+use testing::{Random, skipped};
 
 /// The web server, and the Python of the judges.
 pub struct Tools {
@@ -19,7 +18,7 @@ impl Tools {
         let nginx = nginx()?;
         let python = python();
         if python.is_none() {
-            skip("warcio is not on PATH (pip install warcio)");
+            skipped("warcio is not on PATH (pip install warcio)");
         }
         python.map(|python| Self { nginx, python })
     }
@@ -67,19 +66,11 @@ impl Tools {
     }
 }
 
-/// Says that the running test cannot run, and why: past the harness, which shows nothing of a test that did not fail.
-pub fn skip(why: &str) {
-    let thread = std::thread::current();
-    let test = thread.name().unwrap_or("a test of the crawl");
-    let line = format!("SKIPPED: {test}: {why}\n");
-    std::io::stderr().write_all(line.as_bytes()).expect("said");
-}
-
 /// Returns the path of the web server, or a word that it is missing.
 pub fn nginx() -> Option<PathBuf> {
     let nginx = program("nginx");
     if nginx.is_none() {
-        skip("nginx is not installed (nginx-light)");
+        skipped("nginx is not installed (nginx-light)");
     }
     nginx
 }

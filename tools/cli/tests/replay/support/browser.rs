@@ -18,7 +18,7 @@ use testing::{PATIENCE, eventually_blocking};
 use tokio::runtime::Runtime;
 
 use crate::support::outside::Outside;
-use crate::support::tools::{program, skip};
+use crate::support::tools::program;
 
 /// The browser and its driver.
 pub struct Programs {
@@ -31,7 +31,9 @@ impl Programs {
     pub fn find() -> Option<Self> {
         let (chromium, driver) = (program("chromium"), program("chromedriver"));
         if chromium.is_none() || driver.is_none() {
-            skip("chromium and chromedriver are not installed (chromium chromium-driver)");
+            testing::skipped(
+                "chromium and chromedriver are not installed (chromium chromium-driver)",
+            );
         }
         Some(Self {
             chromium: chromium?,

@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
-use crate::support::tools::{python_with, skip};
+use crate::support::tools::python_with;
 
 /// A Python with the libraries of a judge.
 pub struct Judge {
@@ -20,7 +20,7 @@ impl Judge {
         if python.is_none() {
             let packages: Vec<&str> = modules.iter().map(|(_, package)| *package).collect();
             let packages = packages.join(" ");
-            skip(&format!(
+            testing::skipped(&format!(
                 "no python3 on PATH has what the judge needs (pip install {packages})"
             ));
         }

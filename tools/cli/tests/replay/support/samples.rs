@@ -3,7 +3,6 @@
 use std::path::{Path, PathBuf};
 
 use crate::support::chain::Chain;
-use crate::support::tools::skip;
 
 /// A file of another project.
 #[derive(Clone, Debug)]
@@ -25,7 +24,7 @@ pub fn samples() -> Option<Vec<Sample>> {
         folders.find(|folder| folder.is_dir())
     };
     let Some(folder) = named.or_else(beside) else {
-        skip("HOLDFAST_SAMPLES names no folder with sample files");
+        testing::skipped("HOLDFAST_SAMPLES names no folder with sample files");
         return None;
     };
     let manifest = std::fs::read_to_string(folder.join("MANIFEST.tsv")).expect("MANIFEST.tsv");

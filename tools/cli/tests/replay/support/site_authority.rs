@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-use crate::support::tools::{program, skip};
+use crate::support::tools::program;
 
 /// The settings of openssl. The variable has the names of a host.
 const SETTINGS: &str = "\
@@ -51,7 +51,7 @@ impl SiteAuthority {
     /// Makes an authority, or says what the test lacks.
     pub fn create() -> Option<Self> {
         let Some(openssl) = program("openssl") else {
-            skip("openssl is not installed (openssl)");
+            testing::skipped("openssl is not installed (openssl)");
             return None;
         };
         let authority = Self {
