@@ -341,19 +341,26 @@ impl DrainContext {
             who: self.own.who.to_string(),
             why: format!("{source} is drained; a whole copy is on {kept}"),
         };
+        let (archive, replica) = (&self.own.archive, &source.replica);
         let what = format!(
-            "moved in replica {} from {old} to {kept}; the old copy goes to the attic there",
-            source.replica
+            "the copy in replica {replica} on {old} to be put into the attic there: {}",
+            cause.why
         );
         // Recorded before it is done: no act may be missing from the trail.
-        self.own
-            .archive
+        archive
             .note(cause.who.clone(), Some(name.clone()), what)
             .await?;
-        let volume = old.in_replica(&source.replica);
-        let replicas = &self.own.archive.calls.replicas;
-        let moving = replicas.put_aside(&volume, name, &root, &cause);
-        self.own.archive.calls.reading(size, moving).await.map(drop)
+        let volume = old.in_replica(replica);
+        let moving = archive
+            .calls
+            .replicas
+            .put_aside(&volume, name, &root, &cause);
+        let aside = archive.calls.reading(size, moving).await?;
+        let what = format!(
+            "moved in replica {replica} from {old} to {kept}; the old copy is in the attic there as {}",
+            aside.place.id
+        );
+        archive.note(cause.who, Some(name.clone()), what).await
     }
 
     /// Closes the anomalies of the old copy, if it was bad: the copy that replaces it is read and filed.

@@ -80,10 +80,18 @@ impl Preserver {
                     .calls
                     .replicas
                     .put_aside(&volume, file, &content.root, &cause);
-            if let Err(error) = self.archive.calls.reading(content.size, moving).await {
-                let what = format!("the node did not move it into the attic: {}", error.reason);
-                return Ok(RepairReport::of(RepairOutcome::Failed, what));
-            }
+            let aside = match self.archive.calls.reading(content.size, moving).await {
+                Ok(aside) => aside,
+                Err(error) => {
+                    let what = format!("the node did not move it into the attic: {}", error.reason);
+                    return Ok(RepairReport::of(RepairOutcome::Failed, what));
+                }
+            };
+            let what = format!(
+                "the surplus copy in replica {replica} on {place} is in the attic there as {}",
+                aside.place.id
+            );
+            self.note_repair(file, repair_order, what).await?;
         }
         self.look_and_file(replica, file, &look_context).await?;
         let what = format!("put aside {places}; the copy on {kept} was read, and is good");
