@@ -382,7 +382,11 @@ impl People {
     }
 
     pub(crate) fn upload_id(&self) -> Result<UploadId, CallError> {
-        let failed = |why: String| Kind::Internal.error(why);
+        let failed = |why: String| {
+            Kind::Internal.error(format!(
+                "cannot make an id for an upload: {why}; nothing was changed: order it again"
+            ))
+        };
         let bytes = self
             .archive
             .chance
