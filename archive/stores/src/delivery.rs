@@ -4,7 +4,8 @@
 //! Owns how a delivery ends. The admission is sent only once the source was read to its end. A source that fails cuts the
 //! upload off where it stands, so that no node can commit what it received. What fails first is reported, and the other
 //! side is stopped: a replica that failed waits for no source, nor the other way round. If both have failed when that is
-//! noticed, the source is reported.
+//! noticed, the source is reported. Only the answer to the opening of the upload is always awaited: a replica whose node
+//! has the file already needs no source.
 //!
 //! Not promised: that the coordinator hears of it. The caller knows whether the upload was ordered, and reports its
 //! outcome with [`Transfers::report`]. The stream of a depositor is another thing: it goes to several replicas, and its
@@ -21,7 +22,9 @@ use tokio::sync::{mpsc, watch};
 
 use crate::assemble::{Assembly, Part};
 use crate::file_blocks::FileBlocks;
-use crate::transfer::{Item, Pace, Route, Transfers, UploadFeed, UploadVerdict, UploadedCopy};
+use crate::transfer::{
+    Item, Pace, Route, Transfers, UploadFeed, UploadStart, UploadVerdict, UploadedCopy,
+};
 
 /// The most chunks that were read and that the replica has not taken yet.
 const WINDOW: usize = 4;
@@ -75,21 +78,48 @@ impl Delivery<'_> {
         chunks: mpsc::Receiver<Bytes>,
         reading: impl Future<Output = Result<(), E>>,
     ) -> Result<UploadOutcome, E> {
-        let (seal, sealed) = watch::channel(None);
-        let mut feed = UploadFeed { chunks, sealed };
-        let uploading = self
-            .transfers
-            .upload(self.replica, self.item, &mut feed, self.route);
-        let (mut uploading, mut reading) = (Box::pin(uploading), Box::pin(reading));
-        let uploaded = tokio::select! {
+        let Self {
+            transfers,
+            replica,
+            item,
+            route,
+            admission,
+        } = self;
+        let opening = transfers.begin(replica, item, route);
+        let (mut opening, mut reading) = (Box::pin(opening), Box::pin(reading));
+        let mut read = None;
+        let opened = tokio::select! {
             biased;
-            read = &mut reading => {
-                // A failure drops the upload here, which has sent no admission.
-                read?;
-                seal.send_replace(Some(UploadVerdict::Admitted(self.admission)));
-                uploading.await
+            ended = &mut reading => {
+                read = Some(ended);
+                opening.await
             }
-            uploaded = &mut uploading => uploaded,
+            opened = &mut opening => opened,
+        };
+        let upload = match opened {
+            Ok(UploadStart::Stored(copy)) => return Ok(Ok(copy)),
+            Ok(UploadStart::Ready(upload)) => upload,
+            Err(error) => return read.transpose().map(|_read| Err(error)),
+        };
+        // A failure of the source drops the upload here or below, which has sent no admission.
+        let is_read = read.transpose()?.is_some();
+        let (seal, sealed) = watch::channel(None);
+        let verdict = Some(UploadVerdict::Admitted(admission));
+        let mut feed = UploadFeed { chunks, sealed };
+        let mut uploading = Box::pin(transfers.send(replica, item, upload, &mut feed));
+        let uploaded = if is_read {
+            seal.send_replace(verdict);
+            uploading.await
+        } else {
+            tokio::select! {
+                biased;
+                read = &mut reading => {
+                    read?;
+                    seal.send_replace(verdict);
+                    uploading.await
+                }
+                uploaded = &mut uploading => uploaded,
+            }
         };
         let unanswered = || Kind::Unavailable.error("the transfer ended without an answer");
         Ok(uploaded.and_then(|copy| copy.ok_or_else(unanswered)))

@@ -65,6 +65,8 @@ pub struct Script {
 pub enum UploadConduct {
     /// The node takes the bytes, and commits them once their admission comes.
     Commits,
+    /// The node has the file already.
+    HasFile,
     /// The node refuses the upload.
     RefusesUpload,
     /// The node refuses the first bytes.
@@ -264,6 +266,13 @@ impl Part {
         }
     }
 
+    /// Returns the answer of a node that has the file.
+    fn stored(&self, name: String, size: u64) -> wire::UploadResponse {
+        let copy = good(self.replica, "v-1", 7);
+        let step = Some(Answer::Stored(wire::FileEntry { name, size, ..copy }));
+        wire::UploadResponse { step }
+    }
+
     /// Reads an upload to its end, and returns the answer to its admission.
     async fn receive(
         self,
@@ -276,6 +285,9 @@ impl Part {
         }
         while let Some(message) = steps.message().await? {
             match message.step {
+                Some(Step::Open(open)) if conduct == UploadConduct::HasFile => {
+                    return Ok(self.stored(open.name, 7));
+                }
                 Some(Step::Open(open)) => name = open.name,
                 Some(Step::Data(_)) if conduct == UploadConduct::RefusesBytes => {
                     return Err(Kind::Mismatch.status("it takes no bytes"));
@@ -285,15 +297,9 @@ impl Part {
                     return Err(Kind::Mismatch.status("the admission is of other bytes"));
                 }
                 Some(Step::Close(_)) => {
-                    let stored = wire::FileEntry {
-                        name,
-                        size: bytes.len() as u64,
-                        ..good(self.replica, "v-1", 7)
-                    };
+                    let size = bytes.len() as u64;
                     self.script().committed.push(bytes);
-                    return Ok(wire::UploadResponse {
-                        step: Some(Answer::Stored(stored)),
-                    });
+                    return Ok(self.stored(name, size));
                 }
                 Some(Step::Start(_) | Step::Forget(_)) | None => {}
             }
@@ -370,11 +376,11 @@ impl Node for Part {
             offset: 0,
             root: fields::root_bytes(&Root::from_bytes([0; 32])),
         };
-        let ready = wire::UploadResponse {
-            step: Some(Answer::Ready(ready)),
-        };
+        let step = Some(Answer::Ready(ready));
+        let ready = Ok(wire::UploadResponse { step });
+        let first = Some(ready).filter(|_| conduct != UploadConduct::HasFile);
         let receiving = self.clone().receive(conduct, request.into_inner());
-        let answers = stream::iter([Ok(ready)]).chain(stream::once(receiving));
+        let answers = stream::iter(first).chain(stream::once(receiving));
         Ok(Response::new(Box::pin(answers)))
     }
 

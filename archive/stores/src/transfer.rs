@@ -12,6 +12,7 @@ mod meeting;
 mod pace;
 mod resume_points;
 mod route;
+mod upload;
 mod verdict;
 
 use std::pin::pin;
@@ -19,19 +20,20 @@ use std::time::Duration;
 
 use archive_daemon::Tasks;
 use archive_decisions::store::{Content, Event, Requester};
-use archive_model::{FileName, NodeId, ReplicaId, StoreFailure, UploadId};
-use archive_replicas::{Upload, UploadOpening, failure};
-use archive_rpc::{CallError, Kind};
+use archive_model::{FileName, ReplicaId, StoreFailure, UploadId};
+use archive_replicas::failure;
+use archive_rpc::CallError;
 use bytes::Bytes;
 use tokio::sync::{mpsc, watch};
 
 use hash::Hash;
 pub use item::{Arrival, Item};
-use meeting::{Meeting, Seat};
+use meeting::Meeting;
 pub use pace::Pace;
 pub use resume_points::ResumePoints;
 use route::is_given_up;
 pub use route::{Route, UploadedCopy};
+pub(crate) use upload::UploadStart;
 pub(crate) use verdict::UploadFeed;
 pub use verdict::{Seal, UploadVerdict, VerdictReceiver};
 
@@ -43,9 +45,6 @@ use crate::metrics::Stores;
 
 /// The most chunks that are on their way to one replica.
 const WINDOW: usize = 8;
-
-/// The pause before a node that is busy with the same name is asked again.
-const BUSY: Duration = Duration::from_millis(200);
 
 /// The time between two signs of life of a replica that takes bytes.
 const PROGRESS: Duration = Duration::from_secs(10);
@@ -295,141 +294,4 @@ impl Transfers {
         };
         self.mail.happened(name, event).await;
     }
-
-    /// Uploads the bytes of `feed` into one replica by `route`, then the admission, and returns the copy. Returns
-    /// `None` if the admission never came.
-    pub(crate) async fn upload(
-        &self,
-        replica: &ReplicaId,
-        item: &Item,
-        feed: &mut UploadFeed,
-        route: Route,
-    ) -> Result<Option<UploadedCopy>, CallError> {
-        let tell = async |event| {
-            if !route.is_quiet {
-                self.mail.happened(item.name.clone(), event).await;
-            }
-        };
-        let points = route.attends.as_ref().map(Seat::points).unwrap_or_default();
-        let (node, opened) = self.open(replica, item, route.avoid, &points).await?;
-        let placed = Event::Placed {
-            replica: replica.clone(),
-            node: node.clone(),
-        };
-        tell(placed).await;
-        let mut upload = match opened {
-            UploadOpening::Stored(copy) => {
-                return Ok(Some(UploadedCopy {
-                    copy,
-                    read_back: false,
-                }));
-            }
-            UploadOpening::Ready(offer) => {
-                let from = match route.attends {
-                    None => 0,
-                    Some(seat) => seat.agree(&node, offer.offset, offer.root).await?,
-                };
-                offer.start(from).await?
-            }
-        };
-        let mut told = self.calls.clock.instant();
-        while let Some(bytes) = feed.chunks.recv().await {
-            self.calls.taken(upload.data(bytes)).await?;
-            if self.calls.clock.since(told) >= PROGRESS {
-                told = self.calls.clock.instant();
-                let replica = replica.clone();
-                tell(Event::Progress { replica }).await;
-            }
-        }
-        // The stream ended or broke off: only the verdict tells which.
-        let verdict = match feed.sealed.wait_for(Option::is_some).await {
-            Ok(verdict) => verdict.clone(),
-            Err(_given_up) => None,
-        };
-        let admission = match verdict {
-            Some(UploadVerdict::Admitted(admission)) => admission,
-            Some(UploadVerdict::Forgotten) => {
-                // The answer does not matter: a node reaps one day what it still keeps.
-                drop(self.calls.answered(upload.forget()).await);
-                return Ok(None);
-            }
-            None => return Ok(None),
-        };
-        let uploaded = Event::DataUploaded {
-            replica: replica.clone(),
-        };
-        tell(uploaded).await;
-        self.commit(upload, &admission, item.size).await.map(Some)
-    }
-
-    async fn commit(
-        &self,
-        upload: Upload,
-        admission: &str,
-        size: u64,
-    ) -> Result<UploadedCopy, CallError> {
-        let limit = limits::reading(size);
-        let closing = self
-            .calls
-            .within_or(limit, upload.close(admission), |_late| {
-                Kind::TimedOut.error("the node did not answer after the last byte")
-            });
-        Ok(UploadedCopy {
-            copy: closing.await?,
-            read_back: true,
-        })
-    }
-
-    /// Opens an upload on a node of the replica, or on another node if the first cannot take it.
-    async fn open(
-        &self,
-        replica: &ReplicaId,
-        item: &Item,
-        mut avoid: Vec<NodeId>,
-        points: &[u64],
-    ) -> Result<(NodeId, UploadOpening), CallError> {
-        let limit = limits::resuming(self.calls.stall, points.last().copied().unwrap_or(0));
-        let until = self.calls.clock.instant() + self.calls.stall;
-        let avoided = avoid
-            .iter()
-            .map(|node| format!("; node {node} is to be avoided"));
-        let mut refusals: String = avoided.collect();
-        loop {
-            let placing =
-                self.calls
-                    .replicas
-                    .place(replica, &item.name, &item.upload, item.size, &avoid);
-            // A monitor asks its nodes, and answers within the limits that it has for them.
-            let placed = self.calls.within_or(self.calls.stall, placing, |late| {
-                Kind::TimedOut.error(format!("replica {replica}: {late}"))
-            });
-            let place = placed.await.map_err(|error| {
-                let said = format!("{}{refusals}", error.reason);
-                error.kind.error(said)
-            })?;
-            let opening = place.open(&item.upload, &item.name, item.size, points.to_vec());
-            let error = match self.calls.within(limit, opening).await {
-                Ok(opened) => return Ok((place.node, opened)),
-                Err(error) => error,
-            };
-            if error.kind == Kind::Busy && self.calls.clock.instant() < until {
-                // The node has not yet seen the end of the stream before this one.
-                self.calls.clock.sleep(BUSY).await;
-                continue;
-            }
-            let another_might = matches!(
-                error.kind,
-                Kind::NoSpace | Kind::Unavailable | Kind::Storage | Kind::TimedOut
-            );
-            if !another_might || avoid.contains(&place.node) {
-                return Err(error);
-            }
-            tracing::info!(file = %item.name, node = %place.node, %error, "another node is tried");
-            refusals = format!("{refusals}; node {}: {}", place.node, error.reason);
-            avoid.push(place.node);
-        }
-    }
 }
-
-#[cfg(test)]
-mod tests;

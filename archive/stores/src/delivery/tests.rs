@@ -77,12 +77,12 @@ impl DeliveryFixture {
     }
 }
 
-/// Fails if a node commits a file whose source broke, a side that fails waits for the other one, or the wrong side is
-/// reported.
+/// Fails if a node commits a file whose source broke, a side that fails waits for the other one, the wrong side is
+/// reported, or a source that fails at once hides that a node has the file already.
 #[tokio::test]
 async fn side_that_fails_first_ends_delivery() {
     use TestSource::{Fails, Hangs, Whole};
-    use UploadConduct::{Commits, RefusesAdmission, RefusesBytes, RefusesUpload};
+    use UploadConduct::{Commits, HasFile, RefusesAdmission, RefusesBytes, RefusesUpload};
     let nothing: &'static [&'static [u8]] = &[];
     for (source, conduct, expected) in [
         (Whole(&[b"abc", b"defg"]), Commits, "stored"),
@@ -97,6 +97,9 @@ async fn side_that_fails_first_ends_delivery() {
             "replica: the admission is of other bytes",
         ),
         (Fails(nothing), RefusesUpload, "source: the source broke"),
+        (Fails(nothing), HasFile, "stored"),
+        (Fails(&[b"abc"]), HasFile, "stored"),
+        (Hangs, HasFile, "stored"),
     ] {
         let fixture = DeliveryFixture::start(conduct).await;
         let (lane, chunks) = mpsc::channel(WINDOW);

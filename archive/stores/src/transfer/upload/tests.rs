@@ -1,7 +1,7 @@
 //! Uploads that do not begin.
 
 use archive_daemon::clock::ManualClock;
-use archive_model::UploadId;
+use archive_model::{FileName, UploadId};
 use jiff::Timestamp;
 
 use super::*;
