@@ -5,7 +5,7 @@
 //! An error of the admin data is logged here, once; the caller can do nothing, an operator must act.
 
 use archive_db::DbError;
-use archive_rpc::answers::{Outlet, Progress, feed};
+use archive_rpc::answers::{FeedError, Outlet, Progress, feed};
 use archive_rpc::{CallError, Kind};
 use tokio::sync::mpsc;
 use tokio::task::spawn_blocking;
@@ -30,8 +30,10 @@ pub(crate) async fn feed_rows<M: Send + 'static>(
     to: &mpsc::Sender<M>,
     work: impl FnMut(&mut Outlet<M>) -> Result<Progress, DbError> + Send + 'static,
 ) -> Result<(), CallError> {
-    let fed = feed(to, work).await;
-    fed.map_err(|error| admin_failed(&error))
+    feed(to, work).await.map_err(|error| match error {
+        FeedError::Work(error) => admin_failed(&error),
+        FeedError::Stopped => Kind::Unavailable.error("the repository is stopping"),
+    })
 }
 
 /// Logs an error of the admin data, and returns the error for the caller.

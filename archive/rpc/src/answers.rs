@@ -168,6 +168,17 @@ impl<M> Outlet<M> {
     }
 }
 
+/// The error of [`feed`].
+#[derive(Debug, thiserror::Error)]
+pub enum FeedError<E> {
+    /// The work failed.
+    #[error(transparent)]
+    Work(E),
+    /// The runtime ended before the work was done.
+    #[error("this part is stopping; ask again once it has started")]
+    Stopped,
+}
+
 /// The end of [`feed`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fed {
@@ -181,10 +192,14 @@ enum Fed {
 
 /// Runs `work` on threads that may block, while its messages are taken, and until it is done. While they are not, no
 /// thread waits. A receiver that is gone is no error: the work is then not called again.
+///
+/// # Errors
+///
+/// [`FeedError`] if the work fails, or is not done when the runtime ends.
 pub async fn feed<M, E>(
     to: &mpsc::Sender<M>,
     work: impl FnMut(&mut Outlet<M>) -> Result<Progress, E> + Send + 'static,
-) -> Result<(), E>
+) -> Result<(), FeedError<E>>
 where
     M: Send + 'static,
     E: Send + 'static,
@@ -200,10 +215,12 @@ pub async fn answer_from<T>(
 where
     T: Send + 'static,
 {
-    match feed_within(answers, UNREAD, move |outlet| work(outlet)).await? {
-        Fed::Whole => Ok(()),
-        Fed::Gone => Err(gone()),
-        Fed::Unread => Err(unread()),
+    match feed_within(answers, UNREAD, move |outlet| work(outlet)).await {
+        Ok(Fed::Whole) => Ok(()),
+        Ok(Fed::Gone) => Err(gone()),
+        Ok(Fed::Unread) => Err(unread()),
+        Err(FeedError::Work(status)) => Err(status),
+        Err(stopped @ FeedError::Stopped) => Err(Kind::Unavailable.status(stopped.to_string())),
     }
 }
 
@@ -211,7 +228,7 @@ async fn feed_within<M, E>(
     to: &mpsc::Sender<M>,
     patience: Duration,
     mut work: impl FnMut(&mut Outlet<M>) -> Result<Progress, E> + Send + 'static,
-) -> Result<Fed, E>
+) -> Result<Fed, FeedError<E>>
 where
     M: Send + 'static,
     E: Send + 'static,
@@ -230,8 +247,7 @@ where
             Ok(turn) => turn,
             Err(error) => match error.try_into_panic() {
                 Ok(panic) => resume_unwind(panic),
-                // The runtime ends, and with it the receiver.
-                Err(_cancelled) => return Ok(Fed::Gone),
+                Err(_cancelled) => return Err(FeedError::Stopped),
             },
         };
         work = back;
@@ -242,7 +258,7 @@ where
                 Err(SendTimeoutError::Timeout(_)) => return Ok(Fed::Unread),
             }
         }
-        match progress? {
+        match progress.map_err(FeedError::Work)? {
             Progress::Done => return Ok(Fed::Whole),
             Progress::Paused if to.is_closed() => return Ok(Fed::Gone),
             Progress::Paused => {}
@@ -355,6 +371,20 @@ mod tests {
             let ((), seen) = tokio::join!(feeding, taking);
             assert_eq!(seen, [0, 1, 2, 3, 4]);
         });
+    }
+
+    /// Fails if work that was never called, because the runtime had ended, passes for done.
+    #[test]
+    fn work_under_ended_runtime_fails() {
+        let runtime = Builder::new_current_thread().build().unwrap();
+        let handle = runtime.handle().clone();
+        runtime.shutdown_background();
+        let (numbers, _taken) = mpsc::channel(1);
+        let feeding = feed(&numbers, |_outlet: &mut Outlet<u32>| {
+            Ok::<_, Status>(Progress::Done)
+        });
+        let fed = handle.block_on(feeding);
+        assert!(matches!(fed, Err(FeedError::Stopped)), "{fed:?}");
     }
 
     /// Fails if a caller that never reads is waited for without a limit, also with the last word.

@@ -15,7 +15,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use archive_model::{ReplicaId, StoreFailure};
-use archive_rpc::answers::{Outlet, feed};
+use archive_rpc::answers::{FeedError, Outlet, feed};
 use archive_rpc::{CallError, Kind};
 use bytes::Bytes;
 use tokio::sync::{mpsc, watch};
@@ -66,7 +66,7 @@ impl Delivery<'_> {
     ///
     /// # Errors
     ///
-    /// [`CallError`] of the kind `Storage` if the file at `path` cannot be read.
+    /// [`CallError`] of the kind `Storage` if the file at `path` cannot be read, and `Unavailable` if the repository stops.
     pub async fn send_file(self, path: PathBuf) -> Result<UploadOutcome, CallError> {
         let (lane, chunks) = mpsc::channel(WINDOW);
         self.send(chunks, read_file(path, lane)).await
@@ -155,9 +155,11 @@ async fn read_file(path: PathBuf, lane: mpsc::Sender<Bytes>) -> Result<(), CallE
     let fed = feed(&lane, move |outlet: &mut Outlet<Bytes>| {
         blocks.send(outlet, |bytes| bytes)
     });
-    let failed =
-        |error: std::io::Error| Kind::Storage.error(format!("{}: {error}", path.display()));
-    fed.await.map_err(failed)
+    fed.await
+        .map_err(|error: FeedError<std::io::Error>| match error {
+            FeedError::Work(error) => Kind::Storage.error(format!("{}: {error}", path.display())),
+            FeedError::Stopped => Kind::Unavailable.error("the repository is stopping"),
+        })
 }
 
 #[cfg(test)]
