@@ -130,7 +130,7 @@ mod tests {
 
     /// Fails if two work on one file, or the scrub keeps others waiting.
     #[test]
-    fn one_at_a_time_and_the_scrub_yields() {
+    fn file_has_one_worker_and_scrub_yields() {
         let works = BusyFiles::default();
         let name = FileName::new("a").unwrap();
         for work in [Work::Verify, Work::Mend] {

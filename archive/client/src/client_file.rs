@@ -404,7 +404,7 @@ mod tests {
     /// Fails if a call goes out under another identity than the one asked for: one of several that fit, or a
     /// certificate issued to another name.
     #[test]
-    fn one_is_who_one_asks_to_be() {
+    fn call_goes_out_under_the_asked_identity() {
         let directory = directory();
         let file: ClientFile = toml::from_str(TEXT).unwrap();
         let file = file.within(directory.path());

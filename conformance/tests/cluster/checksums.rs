@@ -99,7 +99,7 @@ fn absent_checksum_replica_is_reported_and_later_completed() {
 /// Fails if the checksum replica gives out other admissions than were signed, from which the admin data would be
 /// restored wrongly.
 #[test]
-fn its_admissions_say_again_what_was_decided() {
+fn checksum_replica_returns_admissions_as_signed() {
     on_a_cluster(async |cluster: &mut Cluster| {
         let mut admitted = Vec::new();
         for n in 0..3 {

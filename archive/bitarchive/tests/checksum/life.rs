@@ -67,7 +67,7 @@ async fn lost_table_is_refused_at_start() {
 /// Fails if a checksum replica starts with a certificate that lacks one of its two roles, with the record of another
 /// replica or without its trusted keys.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn who_it_is_must_be_right() {
+async fn identity_of_checksum_replica_must_be_right() {
     let test = TestReplica::new();
     for grants in [
         &["monitor/three"][..],

@@ -51,7 +51,7 @@ fn beside<R>(components: &Components, happens: impl FnOnce() -> R) -> R {
 /// Fails if a component that computes, allocates, recurses or writes without end runs on, disturbs another job, or is
 /// stopped for a reason that is not the true one.
 #[test]
-fn each_is_stopped_with_its_reason() {
+fn hostile_component_is_stopped_with_its_reason() {
     let components = Components::new(None).unwrap();
     let small = JobLimits {
         file_time: Duration::from_millis(300),

@@ -158,7 +158,7 @@ fn multipart_is_a_form() {
 
 /// Fails if a body of another media type, or of none, is read as a form instead of written in Base64.
 #[test]
-fn all_else_is_base64() {
+fn other_bodies_are_written_in_base64() {
     assert_eq!(post("image/png", b"\x89PNG\0"), "__wb_post_data=iVBORwA=");
     assert_eq!(post("", b"foo=bar"), "__wb_post_data=Zm9vPWJhcg==");
     assert_eq!(

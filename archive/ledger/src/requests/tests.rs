@@ -260,7 +260,7 @@ fn every_short_sequence_of_acts_keeps_the_rules() {
 /// Fails if a role is added to or dropped from those that may ask for an act or approve it. The roles are written down
 /// here a second time, without the code that decides.
 #[test]
-fn who_asks_and_who_approves() {
+fn roles_that_ask_and_approve_are_fixed() {
     for act in acts() {
         let words = |roles: &[Role]| roles.iter().map(|role| role.as_str()).collect::<Vec<_>>();
         let expected: (&[&str], &[&str]) = match act.act.kind().as_str() {

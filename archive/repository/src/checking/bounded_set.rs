@@ -51,7 +51,7 @@ mod tests {
 
     /// Fails if the set grows with the damage, or an item that is not remembered is not counted.
     #[test]
-    fn each_is_counted_once_and_memory_ends() {
+    fn item_is_counted_once_in_bounded_memory() {
         let mut seen = BoundedSet::default();
         for number in 0..2 * MOST {
             assert!(seen.insert(number));

@@ -160,7 +160,7 @@ mod tests {
 
     /// Fails if a transfer resumes beyond what one of its replicas has, or waits for a replica that has ended.
     #[tokio::test]
-    async fn all_go_on_where_the_last_one_stands() {
+    async fn replicas_go_on_where_the_last_one_stands() {
         let points = points();
         let at = |strides| Some((strides * STRIDE, root(&points, strides * STRIDE)));
         let nothing = Some((0, Root::from_bytes([0; 32])));
@@ -199,7 +199,7 @@ mod tests {
     /// Fails if a transfer waits without end for a replica that is silent, or a late one joins at an offset where the
     /// others have passed.
     #[tokio::test]
-    async fn who_comes_too_late_is_left_out() {
+    async fn late_replica_is_left_out() {
         let manual = archive_daemon::clock::ManualClock::new(jiff::Timestamp::UNIX_EPOCH);
         let clock = manual.clock();
         let points = points();

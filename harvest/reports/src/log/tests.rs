@@ -86,7 +86,7 @@ fn blanks_separate_fields_and_nothing_else() {
 
 /// Fails if all unreadable lines of a large log are held, or only those that are named are counted.
 #[test]
-fn all_are_counted_and_few_named() {
+fn unreadable_lines_are_counted_and_few_named() {
     let mut lines = UnreadableLines::default();
     for number in 1..=1000 {
         lines.add(UnreadableLine {

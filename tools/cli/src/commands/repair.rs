@@ -307,7 +307,7 @@ mod tests {
 
     /// Fails if a repair exits with 0 although one file is lost, waits or failed, because the others were repaired.
     #[test]
-    fn one_that_is_not_repaired_is_a_failure() {
+    fn unrepaired_file_is_a_failure() {
         for (outcome, exit) in [
             (RepairOutcome::Repaired, Exit::Done),
             (RepairOutcome::Planned, Exit::Done),

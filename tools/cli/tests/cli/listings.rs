@@ -144,7 +144,7 @@ async fn a_replica_shows_what_is_wrong_with_it() {
 
 /// Fails if `holdfast list | head` ends in a panic or an error message.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn who_has_seen_enough_may_close_the_pipe() {
+async fn reader_may_close_the_pipe_early() {
     let place = Place::new().await;
     let entries = (0..20_000)
         .map(|n| entry(&format!("file-{n:06}"), 1))

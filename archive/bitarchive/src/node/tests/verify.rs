@@ -201,7 +201,7 @@ fn verified_stranger_gets_a_root() {
 /// Fails if a verification, a mend and an upload can work on one file at once, or a verification that was stopped
 /// counts as done.
 #[test]
-fn who_works_on_a_file_works_alone() {
+fn work_on_a_file_excludes_other_work() {
     let machine = Machine::new();
     let node = machine.with_file("a");
     let hold = node.hold(&name("a"), Work::Mend).unwrap();
