@@ -4,6 +4,8 @@
 //! All functions fail with a [`CallError`] if the monitor or node cannot be reached, refuses the call, or sends an invalid
 //! answer.
 
+use std::ops::Range;
+
 use archive_model::{FileCopy, FileName, Gap, NodeId, ReplicaId, Root, SilentPart, VolumeId};
 use archive_rpc::{CallError, InvalidMessage, Kind};
 use bytes::Bytes;
@@ -138,7 +140,7 @@ impl Replicas {
         node: &NodeId,
         name: &FileName,
         root: &Root,
-        (start, end): (u64, u64),
+        Range { start, end }: Range<u64>,
     ) -> Result<ReadSegments, CallError> {
         let mut client = self.node_client(replica, node).await?;
         let request = wire::ReadRequest {

@@ -252,13 +252,11 @@ impl Assembly {
             }
             node
         };
-        let reading = self.of.calls.replicas.read(
-            &replica,
-            &node,
-            &name,
-            &self.wanted.root,
-            (range.start, range.end),
-        );
+        let reading =
+            self.of
+                .calls
+                .replicas
+                .read(&replica, &node, &name, &self.wanted.root, range.clone());
         Ok(Open {
             index,
             until: range.end,

@@ -33,6 +33,15 @@ pub const CRAWLER_VERSION: &str = concat!("holdfast-", env!("CARGO_PKG_VERSION")
 /// The level at which records are deflated: zlib's own default.
 const LEVEL: u32 = 6;
 
+/// A domain that is left out because it is another name of a domain that is harvested.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DomainAlias {
+    /// The domain that is left out.
+    pub alias: String,
+    /// The domain that is harvested instead.
+    pub father: String,
+}
+
 /// The reason why a metadata file cannot be written. The file is of no use then.
 #[derive(Debug, Error)]
 pub enum MetadataError {
@@ -165,17 +174,17 @@ impl<W: Write, S: FnMut() -> RecordStamp> MetadataFile<W, S> {
         Ok(file)
     }
 
-    /// Writes which domains were left out because they are aliases, as pairs of alias and father. No pair, no record.
+    /// Writes which domains were left out because they are aliases. Without any, writes no record.
     ///
     /// # Errors
     ///
     /// [`MetadataError::Order`] if it comes late, [`MetadataError::Write`] if the file cannot be written.
-    pub fn aliases(&mut self, aliases: &[(String, String)]) -> Result<(), MetadataError> {
+    pub fn aliases(&mut self, aliases: &[DomainAlias]) -> Result<(), MetadataError> {
         if aliases.is_empty() {
             return Ok(());
         }
         let lines = aliases.iter();
-        let lines = lines.map(|(alias, father)| {
+        let lines = lines.map(|DomainAlias { alias, father }| {
             format!("{} is an alias for {}\n", escaped(alias), escaped(father))
         });
         let text = lines.collect::<String>();

@@ -207,7 +207,8 @@ pub fn style_sheet(text: &str, addresses: &Addresses, time: Stamp, url: &Url) ->
 /// in the archive.
 pub fn refresh_value(
     value: &str,
-    (addresses, modifier): (&Addresses, Option<Modifier>),
+    addresses: &Addresses,
+    modifier: Option<Modifier>,
     time: Stamp,
     url: &Url,
 ) -> Option<String> {

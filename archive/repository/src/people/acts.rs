@@ -18,6 +18,7 @@ use archive_rpc::{CallError, Kind};
 
 use super::People;
 use super::accept::accept;
+use super::purge::PurgeTerms;
 use super::refusal::{changed, content, unnamed};
 use crate::tables::blocking;
 
@@ -42,8 +43,11 @@ impl People {
                 checksum,
                 last_copies,
             } => {
-                let named = (checksum.as_ref(), *last_copies);
-                self.destroyable(place, named, of.subject.item()).await
+                let terms = PurgeTerms {
+                    checksum: checksum.as_ref(),
+                    last_copies: *last_copies,
+                };
+                self.destroyable(place, terms, of.subject.item()).await
             }
             Act::RetireVolume {
                 volume,
@@ -106,8 +110,11 @@ impl People {
                 checksum,
                 last_copies,
             } => {
-                let named = (checksum.as_ref(), *last_copies);
-                self.destroy(place, named, request.act.subject.item(), &cause)
+                let terms = PurgeTerms {
+                    checksum: checksum.as_ref(),
+                    last_copies: *last_copies,
+                };
+                self.destroy(place, terms, request.act.subject.item(), &cause)
                     .await
             }
             Act::RetireVolume {

@@ -11,6 +11,15 @@ use archive_rpc::{CallError, Kind};
 use super::People;
 use super::refusal::{changed, content, unnamed};
 
+/// The terms on which people have an item of an attic destroyed.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct PurgeTerms<'a> {
+    /// The checksum by which they name a whole file.
+    pub(super) checksum: Option<&'a Root>,
+    /// Whether it may be the last good copy of the file.
+    pub(super) last_copies: bool,
+}
+
 impl People {
     /// Returns the item at a place of an attic.
     pub(super) async fn attic_item(&self, place: &AtticPlace) -> Result<AtticItem, CallError> {
@@ -30,7 +39,7 @@ impl People {
     pub(super) async fn destroyable(
         &self,
         place: &AtticPlace,
-        named: (Option<&Root>, bool),
+        terms: PurgeTerms<'_>,
         asked_for: Option<&AtticItem>,
     ) -> Result<(), CallError> {
         let item = self.attic_item(place).await?;
@@ -40,7 +49,7 @@ impl People {
             )));
         }
         let meant = self.meant_by(&item).await?;
-        decide(&item, named, meant).map_err(changed)
+        decide(&item, terms, meant).map_err(changed)
     }
 
     /// Returns the root that the archive has recorded for the file of an item, and whether it has a good copy under its name.
@@ -59,14 +68,14 @@ impl People {
     pub(super) async fn destroy(
         &self,
         place: &AtticPlace,
-        named: (Option<&Root>, bool),
+        terms: PurgeTerms<'_>,
         asked_for: Option<&AtticItem>,
         cause: &Cause,
     ) -> Result<String, CallError> {
         let asked_for = asked_for.ok_or_else(unnamed)?;
-        self.destroyable(place, named, Some(asked_for)).await?;
+        self.destroyable(place, terms, Some(asked_for)).await?;
         let replicas = &self.archive.calls.replicas;
-        let purging = replicas.purge(place, named.0, cause);
+        let purging = replicas.purge(place, terms.checksum, cause);
         let bytes = self.archive.calls.reading(asked_for.bytes, purging).await?;
         Ok(format!("{bytes} bytes of {asked_for} were destroyed"))
     }
@@ -76,11 +85,11 @@ impl People {
 /// good copy of that.
 fn decide(
     item: &AtticItem,
-    (checksum, last_copies): (Option<&Root>, bool),
+    terms: PurgeTerms<'_>,
     meant: Option<(Root, bool)>,
 ) -> Result<(), String> {
     let is_part = item.name.is_some() && item.kind != AtticKind::File;
-    match (is_part, checksum) {
+    match (is_part, terms.checksum) {
         (true, None) => Ok(()),
         (true, Some(_)) => Err(format!("{item} is no whole file; ask without a checksum")),
         (false, None) => Err(format!(
@@ -89,7 +98,7 @@ fn decide(
         (false, Some(named)) => {
             // An unknown file may be the last copy of it; a wrong copy of a known file is not.
             let is_last = meant.is_none_or(|(root, is_good)| root == *named && !is_good);
-            if is_last && !last_copies {
+            if is_last && !terms.last_copies {
                 return Err(format!(
                     "the archive knows no good copy besides {item}; add `--last-copies` if it shall be lost"
                 ));
@@ -129,8 +138,12 @@ mod tests {
     fn destroying_names_content_and_last_copies() {
         let (right, other) = (Root::from_bytes([1; 32]), Root::from_bytes([2; 32]));
         let file = item(Some("a"), AtticKind::File);
-        let decide = |item: &AtticItem, checksum: Option<&Root>, last, meant| {
-            decide(item, (checksum, last), meant).map_err(|why| {
+        let decide = |item: &AtticItem, checksum: Option<&Root>, last_copies, meant| {
+            let terms = PurgeTerms {
+                checksum,
+                last_copies,
+            };
+            decide(item, terms, meant).map_err(|why| {
                 let words = ["--checksum", "--last-copies", "without a checksum"];
                 words.into_iter().find(|word| why.contains(word)).unwrap()
             })

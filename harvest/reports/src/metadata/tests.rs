@@ -104,14 +104,18 @@ fn document<'a>(section: MetadataSection, name: &str, content: &'a str) -> Metad
     }
 }
 
+fn alias(alias: &str, father: &str) -> DomainAlias {
+    DomainAlias {
+        alias: alias.to_owned(),
+        father: father.to_owned(),
+    }
+}
+
 /// Returns a metadata file with a record of every kind.
 fn full_file() -> Vec<u8> {
     let mut file = begin(Vec::new());
-    file.aliases(&[
-        ("a.dk".to_owned(), "b.dk".to_owned()),
-        ("c.dk".to_owned(), "b.dk".to_owned()),
-    ])
-    .unwrap();
+    let aliases = [alias("a.dk", "b.dk"), alias("c.dk", "b.dk")];
+    file.aliases(&aliases).unwrap();
     file.duplicate_reduction_jobs(&[5, 6]).unwrap();
     file.documents(vec![
         document(MetadataSection::Logs, "progress-statistics.log", "p\n"),
@@ -333,8 +337,7 @@ fn growing_content_is_refused() {
 fn hostile_names_stay_in_their_field() {
     let mut file = begin(Vec::new());
     let name = "a\r\nWARC-Type: warcinfo\r\n\r\n&jobid=8#.log";
-    file.aliases(&[("a.dk\nb.dk".to_owned(), "c.dk d.dk".to_owned())])
-        .unwrap();
+    file.aliases(&[alias("a.dk\nb.dk", "c.dk d.dk")]).unwrap();
     file.documents(vec![document(MetadataSection::Logs, name, "x")])
         .unwrap();
     let bytes = file.finish().unwrap();

@@ -280,7 +280,7 @@ fn refreshes_stay_in_the_archive() {
     let url = "http://a.dk/".parse().unwrap();
     let refresh = |value: &str, modifier| {
         let time = "20200101000000".parse().unwrap();
-        refresh_value(value, (&addresses, modifier), time, &url)
+        refresh_value(value, &addresses, modifier, time, &url)
     };
     assert_eq!(
         refresh("1; url=n", None),

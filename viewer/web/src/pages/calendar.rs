@@ -16,7 +16,7 @@ use jiff::civil::Date;
 use viewer_replay::request::{RequestedSpan, Target, TargetMatch};
 
 use self::days::CaptureDays;
-use self::view::CalendarView;
+use self::view::{CalendarView, ListPage};
 use super::problem::{PageProblem, nothing_visible};
 use super::texts::date;
 use super::{PageHost, PageVisit, page_answer};
@@ -122,7 +122,12 @@ impl PageHost {
             address
         };
         let layout = self.layout(&visit.words, visit.chosen, &address);
-        let shown = view.page(layout, target, &counted, (&scope, page, pages));
+        let page = ListPage {
+            scope: &scope,
+            number: page,
+            pages,
+        };
+        let shown = view.page(layout, target, &counted, page);
         Ok(page_answer(StatusCode::OK, &visit.words, &shown))
     }
 

@@ -210,7 +210,7 @@ impl Server {
         if let Some(value) = message.head().and_then(|head| head.get("refresh")) {
             let modifier = is_framed.then_some(Modifier::Main);
             let value = String::from_utf8_lossy(value);
-            let refresh = refresh_value(&value, (&addresses, modifier), time, &base);
+            let refresh = refresh_value(&value, &addresses, modifier, time, &base);
             if let Some(refresh) = refresh.filter(|_| !is_sheet) {
                 reply.add("Refresh", refresh);
             }

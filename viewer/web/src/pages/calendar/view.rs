@@ -114,6 +114,17 @@ pub(super) struct CalendarPage {
     later: Option<(String, String)>,
 }
 
+/// The page of the list that is shown.
+#[derive(Clone, Copy)]
+pub(super) struct ListPage<'a> {
+    /// The captures that the list has.
+    pub(super) scope: &'a CalendarScope,
+    /// The number of the page, from 1 on.
+    pub(super) number: u64,
+    /// The number of pages.
+    pub(super) pages: u64,
+}
+
 /// The input from which the parts of a calendar page are made.
 pub(super) struct CalendarView<'a> {
     pub(super) visit: &'a PageVisit,
@@ -142,9 +153,9 @@ impl CalendarView<'_> {
         layout: Layout,
         target: &Target,
         counted: &CaptureCounts,
-        (scope, page, pages): (&CalendarScope, u64, u64),
+        page: ListPage<'_>,
     ) -> CalendarPage {
-        let words = self.words;
+        let (words, scope) = (self.words, page.scope);
         let days = &counted.days;
         let end = |capture: &Capture| EndLink {
             href: self.visit.frame(capture.timestamp, url_of(capture, target)),
@@ -198,9 +209,7 @@ impl CalendarView<'_> {
             shown_count: words.count("captures", shown_count),
             weekdays: weekdays(words),
             months,
-            listing: scope
-                .listed
-                .map(|_| self.listing(target, counted, (scope, page, pages))),
+            listing: scope.listed.map(|_| self.listing(target, counted, page)),
             layout: layout.searching(self.url, Some(self.visit.collection.name()), "exact"),
             count,
             earlier,
@@ -275,8 +284,13 @@ impl CalendarView<'_> {
         &self,
         target: &Target,
         counted: &CaptureCounts,
-        (scope, page, pages): (&CalendarScope, u64, u64),
+        page: ListPage<'_>,
     ) -> CaptureListing {
+        let ListPage {
+            scope,
+            number: page,
+            pages,
+        } = page;
         let words = self.words;
         let title = if scope.is_one_day() {
             words.date(scope.first)
