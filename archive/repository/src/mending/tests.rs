@@ -7,7 +7,8 @@ use archive_stores::scripted::{good, id};
 use super::*;
 use crate::preserver::tests::{PreserverFixture, look_context};
 
-/// Fails if a repair leaves a second good copy where it is, moves the recorded one, or leaves the anomaly open.
+/// Fails if a repair leaves a second good copy where it is, moves the recorded one, leaves the anomaly open, or if the
+/// trail lacks what is to be done or what was done.
 #[tokio::test]
 async fn repaired_duplicate_keeps_the_recorded_copy() {
     let fixture = PreserverFixture::start(&["a"]).await;
@@ -47,4 +48,18 @@ async fn repaired_duplicate_keeps_the_recorded_copy() {
         assert_eq!(fixture.scripted.script().acts, acts);
     }
     assert_eq!(fixture.filed(&file).await, Vec::<String>::new());
+    let lines = own.archive.admin.audit_rows(0).unwrap();
+    let lines = lines.map(|line| line.unwrap().1.what);
+    let of_repair: Vec<String> = lines
+        .filter(|what| what.ends_with("; after a drain"))
+        .collect();
+    assert_eq!(
+        of_repair,
+        [
+            "volume volume-2 of node one-1 of replica one to be put aside: \
+             a good copy is on volume volume-one of node one-1; after a drain",
+            "the surplus copy in replica one on volume volume-2 of node one-1 is in the attic there as x-1; \
+             after a drain",
+        ]
+    );
 }
