@@ -7,6 +7,7 @@
 
 mod act;
 mod admit;
+mod apply;
 mod doubt;
 mod followers;
 mod paging;
@@ -34,9 +35,10 @@ use tokio::sync::{mpsc, oneshot};
 use crate::depositor::Depositor;
 use crate::heal::Healer;
 use crate::mail::CoordinatorMessage;
-use crate::transfer::{Seal, Transfers, UploadVerdict};
+use crate::transfer::{Seal, Transfers};
 
 use act::Decided;
+use apply::FileEvent;
 use followers::Followers;
 use paging::Paging;
 pub use retries::{Retries, Times};
@@ -150,9 +152,33 @@ impl Coordinator {
         }
     }
 
+    /// Decides what follows from one event, and adds each decision to `all`.
     fn decide(&mut self, wake: Wake, all: &mut Vec<Decided>) -> Step<()> {
         let now = self.parts.clock.now();
-        let (name, mut event, by) = match wake {
+        let Some(file_event) = self.take(wake, now, all)? else {
+            return Ok(());
+        };
+        let FileEvent { name, event, .. } = &file_event;
+        self.note_received(event);
+        self.bring_in(name, event, now, all)?;
+        if matches!(event, Event::Asked { .. }) {
+            self.reopen(name, now, all)?;
+        }
+        if *event == Event::Tick && !self.take_timer(name, now) {
+            return Ok(());
+        }
+        all.extend(self.apply(file_event, now));
+        Ok(())
+    }
+
+    /// Takes what woke the coordinator. Returns the event of a file that is to be decided about, if there is one.
+    fn take(
+        &mut self,
+        wake: Wake,
+        now: Timestamp,
+        all: &mut Vec<Decided>,
+    ) -> Step<Option<FileEvent>> {
+        let (name, event, by) = match wake {
             Wake::Message(CoordinatorMessage::Ask {
                 name,
                 claim,
@@ -175,117 +201,62 @@ impl Coordinator {
                 self.waiting.push(done);
                 (name, event, Some(who))
             }
-            Wake::Message(CoordinatorMessage::Admit(file)) => return self.admit(file, now, all),
+            Wake::Message(CoordinatorMessage::Admit(file)) => {
+                self.admit(file, now, all)?;
+                return Ok(None);
+            }
             Wake::Message(CoordinatorMessage::Follow { name, records }) => {
                 self.followers.add(name, records);
-                return Ok(());
+                return Ok(None);
             }
             Wake::Message(CoordinatorMessage::Settle(settle)) => {
                 self.waiting.push(settle);
-                return Ok(());
+                return Ok(None);
             }
             Wake::Timer(name) => (name, Event::Tick, None),
             // Every round looks whether the walk over the admin data goes on.
-            Wake::Page => return Ok(()),
+            Wake::Page => return Ok(None),
         };
-        if let Event::Received { requester, content } = &event
+        Ok(Some(FileEvent { name, event, by }))
+    }
+
+    /// Notes at the depositor which bytes came from it.
+    fn note_received(&mut self, event: &Event) {
+        if let Event::Received { requester, content } = event
             && let Some(depositor) = self.depositors.get_mut(requester)
         {
             depositor.received = Some(content.root);
         }
-        if !self.files.contains_key(&name) {
-            match self.load(&name, &event, now)? {
-                Some((active, first)) => {
-                    all.push(Decided::by_itself(name.clone(), first));
-                    self.files.insert(name.clone(), active);
-                }
-                None => return Ok(()),
-            }
-        }
-        if matches!(event, Event::Asked { .. }) {
-            self.reopen(&name, now, all)?;
-        }
-        let Some(active) = self.files.get_mut(&name) else {
-            return Ok(());
-        };
-        if event == Event::Tick && active.timer.is_none_or(|at| at > now) {
-            // The timer rang already in this round, or too early because the clock was set back: it rings again.
+    }
+
+    /// Brings a file into memory, if it is not there and can be loaded.
+    fn bring_in(
+        &mut self,
+        name: &FileName,
+        event: &Event,
+        now: Timestamp,
+        all: &mut Vec<Decided>,
+    ) -> Step<()> {
+        if self.files.contains_key(name) {
             return Ok(());
         }
-        if event == Event::Tick
-            && let Some(at) = active.timer.take()
-        {
-            self.timers.remove(&(at, name.clone()));
+        if let Some((active, first)) = self.load(name, event, now)? {
+            all.push(Decided::by_itself(name.clone(), first));
+            self.files.insert(name.clone(), active);
         }
-        if let Event::Asked {
-            upload,
-            requester,
-            resumes,
-            ..
-        } = &mut event
-            && let Some(who) = self
-                .depositors
-                .get(requester)
-                .map(|depositor| depositor.who.clone())
-        {
-            let before = active
-                .state
-                .record()
-                .upload
-                .as_ref()
-                .map(|upload| upload.id.clone());
-            let asked = upload.clone();
-            *resumes = active.depositor == who;
-            let effects = active.state.apply(event, now, &self.parts.limits);
-            let after = active
-                .state
-                .record()
-                .upload
-                .as_ref()
-                .map(|upload| &upload.id);
-            if after == Some(&asked) && before.as_ref() != after {
-                active.depositor = who;
-                active.admission = None;
-                if let Some(abandoned) = before {
-                    self.parts.transfers.resume_points.forget(&abandoned);
-                }
-            }
-            all.push(Decided { name, by, effects });
-            return Ok(());
-        }
-        let ended = event.ended_stream();
-        let is_source_end = ended.is_some() && active.source == ended;
-        let is_readmission = matches!(event, Event::Readmitted { .. });
-        let back = doubt::Back::of(active.state.record(), &event);
-        let was_fixed = active.state.record().content.is_some();
-        let effects = active.state.apply(event, now, &self.parts.limits);
-        if !was_fixed
-            && active.state.record().content.is_some()
-            && let Some(who) = &by
-        {
-            // The depositor is the one whose bytes are admitted, not the one that announced them first.
-            active.depositor.clone_from(who);
-        }
-        self.back
-            .extend(back.filter(|back| back.is_so(active.state.record())));
-        let is_persisted = effects.first() == Some(&Effect::Persist);
-        if let (true, Some(who)) = (is_readmission && is_persisted, &by) {
-            // The admission is signed anew, in the name of the people who decided.
-            active.depositor.clone_from(who);
-            active.admission = None;
-        }
-        if is_source_end && !effects.contains(&Effect::Seal) {
-            // No admission will come for this stream: its uploads give up, and the nodes their claims.
-            let is_forgotten = |effect: &Effect| matches!(effect, Effect::Expire { .. });
-            if let Some(seal) = active.seal.take_if(|_| effects.iter().any(is_forgotten)) {
-                // The stream will not be sent again either: the nodes need not keep what they have of it.
-                seal.send_replace(Some(UploadVerdict::Forgotten));
-            }
-            active.seal = None;
-            active.source = None;
-        }
-        all.push(Decided { name, by, effects });
         Ok(())
+    }
+
+    /// Takes the timer of a file that is due. Returns whether there is one: a timer that rang already in this round is
+    /// gone, and one that rang too early, because the clock was set back, rings again.
+    fn take_timer(&mut self, name: &FileName, now: Timestamp) -> bool {
+        let active = self.files.get_mut(name);
+        let due = active.and_then(|active| active.timer.take_if(|at| *at <= now));
+        let Some(at) = due else {
+            return false;
+        };
+        self.timers.remove(&(at, name.clone()));
+        true
     }
 
     /// Returns the sender of the bytes that an event tells of; `None` if it tells of no depositor.
@@ -351,7 +322,7 @@ impl Coordinator {
                 requester,
                 upload,
                 claim,
-                // Set by `decide`, once the file is loaded.
+                // Set by `apply`, once the file is loaded.
                 resumes: false,
             },
         ))
