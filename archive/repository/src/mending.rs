@@ -19,6 +19,7 @@ mod tests;
 use std::sync::Arc;
 
 use archive_decisions::repair::{Patient, Plan, plan};
+use archive_decisions::store::Content;
 use archive_ledger::anomalies::AnomalyRow;
 use archive_model::{AnomalyKind, CopyPlace, FileCopy, RepairOutcome, ReplicaId};
 use archive_rpc::CallError;
@@ -193,54 +194,46 @@ impl Preserver {
         read: Option<FileCopy>,
         told: &(dyn Fn(u64) + Send + Sync),
     ) -> Result<SecondLook, CallError> {
-        let done = |outcome, what: &str| Ok(SecondLook::Done(RepairReport::of(outcome, what)));
-        let Some(content) = self
-            .record(&row.file)
-            .await?
-            .and_then(|record| record.content)
-        else {
-            return done(
+        let record = self.record(&row.file).await?;
+        let Some(content) = record.and_then(|record| record.content) else {
+            return Ok(SecondLook::done(
                 RepairOutcome::Officer,
                 "the archive does not know this file; `adopt` or `remove` it",
-            );
-        };
-        let wanted = WantedFile {
-            name: row.file.clone(),
-            root: content.root,
-            size: content.size,
-        };
-        let patient = |kind| Patient {
-            file: row.file.clone(),
-            size: content.size,
-            replica: row.replica.clone(),
-            kind,
-        };
-        let case = |kind, place| {
-            Ok(SecondLook::Case(Box::new(RepairCase {
-                patient: patient(kind),
-                wanted: wanted.clone(),
-                place,
-            })))
+            ));
         };
         match &row.filed.kind {
             AnomalyKind::Missing
             | AnomalyKind::Incomplete
             | AnomalyKind::Corrupt(_)
             | AnomalyKind::Unreadable(_)
-            | AnomalyKind::Lost(_) => {}
+            | AnomalyKind::Lost(_) => {
+                self.look_at_copy(row, &content, repair_context, read, told)
+                    .await
+            }
             AnomalyKind::Unexpected => {
                 let admitted = self.give_admission(row, &content, repair_context).await?;
-                return Ok(SecondLook::Done(admitted));
+                Ok(SecondLook::Done(admitted))
             }
             AnomalyKind::Duplicate(_) => {
                 let tidying = Box::pin(self.put_surplus_aside(row, &content, repair_context));
-                return Ok(SecondLook::Done(tidying.await?));
+                Ok(SecondLook::Done(tidying.await?))
             }
             other @ (AnomalyKind::Conflicting(_)
             | AnomalyKind::Disputed(_)
             | AnomalyKind::Unverified { .. }
-            | AnomalyKind::Transient) => return case(other.clone(), None),
+            | AnomalyKind::Transient) => Ok(SecondLook::case(row, &content, other.clone(), None)),
         }
+    }
+
+    /// Looks where the replica has the content now, and which groups of that copy are damaged.
+    async fn look_at_copy(
+        &self,
+        row: &AnomalyRow,
+        content: &Content,
+        repair_context: &RepairContext,
+        read: Option<FileCopy>,
+        told: &(dyn Fn(u64) + Send + Sync),
+    ) -> Result<SecondLook, CallError> {
         let look_context = LookContext {
             who: Arc::clone(&repair_context.who),
             finder: row.filed.found_by,
@@ -249,56 +242,99 @@ impl Preserver {
         let (seen, _) = self
             .look_and_file(&row.replica, &row.file, &look_context)
             .await?;
-        let is_right = |copy: &&FileCopy| copy.is_readable() && copy.root == Some(content.root);
-        let copies: Vec<_> = seen.located.copies.iter().filter(is_right).collect();
-        if copies.is_empty() {
-            return match (
-                &seen.located.silent,
-                seen.found.iter().find(|kind| is_absence(kind)),
-            ) {
-                (_, Some(absence)) => case(absence.clone(), None),
-                (Some(silent), None) => done(RepairOutcome::Waiting, silent),
-                (None, None) if seen.found.contains(&AnomalyKind::Transient) => {
-                    done(RepairOutcome::Waiting, "it is being stored in the replica")
-                }
-                (None, None) => done(
-                    RepairOutcome::Officer,
-                    "the replica has another file under this name",
-                ),
-            };
-        }
-        // The copy that the anomaly names, or else the first: a read finds its damage.
-        let is_filed = |copy: &&&FileCopy| {
-            Some(&copy.place.node) == row.filed.node.as_ref()
-                && Some(&copy.place.volume) == row.filed.volume.as_ref()
+        let Some(place) = place_to_read(row, content, &seen.located.copies) else {
+            let silent = seen.located.silent.as_deref();
+            return Ok(SecondLook::without_copy(row, content, silent, &seen.found));
         };
-        let Some(copy) = copies.iter().find(is_filed).or_else(|| copies.first()) else {
-            return done(RepairOutcome::Waiting, "no copy can be read now");
-        };
-        let is_same = |read: &FileCopy| read.place == copy.place;
-        let copy = if let Some(read) = read.filter(is_same) {
+        let copy = if let Some(read) = read.filter(|read| read.place == *place) {
             read
         } else {
-            let place = (&row.replica, &copy.place.node, Some(&copy.place.volume));
+            let place = (&row.replica, &place.node, Some(&place.volume));
             let (file, size) = (&row.file, content.size);
             let reading = self.verify_and_file(place, file, size, &look_context, told);
             match reading.await? {
                 Ok((copy, _filed)) => copy,
                 Err(error) => {
                     let what = format!("cannot read the copy again: {}", error.reason);
-                    return done(RepairOutcome::Waiting, &what);
+                    return Ok(SecondLook::done(RepairOutcome::Waiting, what));
                 }
             }
         };
         let bad = copy.damaged_groups(content.size);
         if bad.is_empty() {
-            return done(
-                RepairOutcome::Nothing,
-                "the copy was read again, and is good",
-            );
+            let what = "the copy was read again, and is good";
+            return Ok(SecondLook::done(RepairOutcome::Nothing, what));
         }
-        case(AnomalyKind::Corrupt(bad), Some(copy.place))
+        let kind = AnomalyKind::Corrupt(bad);
+        Ok(SecondLook::case(row, content, kind, Some(copy.place)))
     }
+}
+
+impl SecondLook {
+    fn done(outcome: RepairOutcome, what: impl Into<String>) -> Self {
+        Self::Done(RepairReport::of(outcome, what))
+    }
+
+    fn case(
+        row: &AnomalyRow,
+        content: &Content,
+        kind: AnomalyKind,
+        place: Option<CopyPlace>,
+    ) -> Self {
+        Self::Case(Box::new(RepairCase {
+            patient: Patient {
+                file: row.file.clone(),
+                size: content.size,
+                replica: row.replica.clone(),
+                kind,
+            },
+            wanted: WantedFile {
+                name: row.file.clone(),
+                root: content.root,
+                size: content.size,
+            },
+            place,
+        }))
+    }
+
+    /// Returns what follows if no copy of the content was seen in the replica: `silent` are the parts of it that did not
+    /// answer, `found` is what the look found.
+    fn without_copy(
+        row: &AnomalyRow,
+        content: &Content,
+        silent: Option<&str>,
+        found: &[AnomalyKind],
+    ) -> Self {
+        match (silent, found.iter().find(|kind| is_absence(kind))) {
+            (_, Some(absence)) => Self::case(row, content, absence.clone(), None),
+            (Some(silent), None) => Self::done(RepairOutcome::Waiting, silent),
+            (None, None) if found.contains(&AnomalyKind::Transient) => {
+                Self::done(RepairOutcome::Waiting, "it is being stored in the replica")
+            }
+            (None, None) => Self::done(
+                RepairOutcome::Officer,
+                "the replica has another file under this name",
+            ),
+        }
+    }
+}
+
+/// Returns the place of the copy to read: the one that the anomaly names, or else the first, as a read finds its damage.
+/// Returns `None` if no copy of the content can be read.
+fn place_to_read<'a>(
+    row: &AnomalyRow,
+    content: &Content,
+    copies: &'a [FileCopy],
+) -> Option<&'a CopyPlace> {
+    let is_right = |copy: &&FileCopy| copy.is_readable() && copy.root == Some(content.root);
+    let is_filed = |copy: &&FileCopy| {
+        Some(&copy.place.node) == row.filed.node.as_ref()
+            && Some(&copy.place.volume) == row.filed.volume.as_ref()
+    };
+    let mut right = copies.iter().filter(is_right);
+    let first = right.next()?;
+    let filed = std::iter::once(first).chain(right).find(is_filed);
+    Some(&filed.unwrap_or(first).place)
 }
 
 /// Returns whether every volume was searched, and none has the file.

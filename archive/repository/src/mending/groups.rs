@@ -37,19 +37,8 @@ impl Preserver {
             return Ok(None);
         };
         let size = case.wanted.size;
-        let pieces = plan.to_verify(size);
-        let groups = pieces
-            .iter()
-            .fold(Groups::none(), |all, (_, groups)| all.union(groups));
-        let order = MendOrder {
-            name: case.patient.file.clone(),
-            volume: Some(place.volume.clone()),
-            root: case.wanted.root,
-            groups: groups.clone(),
-            who: repair_context.who.to_string(),
-            why: repair_context.why.clone(),
-        };
-        let ranges: Vec<_> = groups.byte_ranges(size).collect();
+        let order = mend_order(case, place, plan, repair_context);
+        let ranges: Vec<_> = order.groups.byte_ranges(size).collect();
         let donors = donors(plan, copies, size);
         let mut reading = self
             .archive
@@ -57,81 +46,60 @@ impl Preserver {
             .read(case.wanted.clone(), donors, ranges);
         let sent = self.send((place, &order), &mut reading, case, repair_context, told);
         let sent = sent.await;
-        let moved = reading.sent().values().sum();
         for (donor, bytes) in reading.sent() {
             self.instruments.count_moved(donor, *bytes);
         }
-        let is_damaged = !reading.damaged().is_empty();
-        for (donor, node) in reading.damaged() {
-            self.look_at_donor(case, &donor, node.as_ref(), repair_context)
+        let damaged = reading.damaged();
+        for (donor, node) in &damaged {
+            self.look_at_donor(case, donor, node.as_ref(), repair_context)
                 .await?;
         }
-        let done = |outcome, what: String| {
-            Ok(Some(RepairReport {
-                outcome,
-                what,
-                moved,
-                attic: String::new(),
-            }))
-        };
-        let (copy, attic) = match sent {
-            Err(error) => {
-                let what = format!("the node did not accept the groups: {}", error.reason);
-                let outcome = if error.kind == Kind::Busy {
-                    RepairOutcome::Waiting
-                } else {
-                    RepairOutcome::Failed
-                };
-                return done(outcome, what);
-            }
+        let report = match sent {
+            Err(error) => refused(&error),
             Ok(SendOutcome::Refused {
-                is_unknown: true,
-                said,
-            }) => {
-                return done(
-                    RepairOutcome::Waiting,
-                    format!("no donor gives the needed groups: {said}"),
+                is_unknown: false, ..
+            }) if !damaged.is_empty() => return Ok(None),
+            Ok(SendOutcome::Refused { is_unknown, said }) => without_donor(is_unknown, &said),
+            Ok(SendOutcome::Mended { copy, attic }) => {
+                let what = format!(
+                    "{}; the replaced ones are in the attic as {attic}",
+                    given(&case.patient.replica, &order, &reading)
                 );
+                let outcome = self
+                    .file_mended(case, &order, (&copy, what.as_str()), repair_context)
+                    .await?;
+                RepairReport {
+                    attic,
+                    ..RepairReport::of(outcome, what)
+                }
             }
-            Ok(SendOutcome::Refused { .. }) if is_damaged => return Ok(None),
-            Ok(SendOutcome::Refused { said, .. }) => {
-                return done(
-                    RepairOutcome::Failed,
-                    format!("no donor gives the needed groups: {said}"),
-                );
-            }
-            Ok(SendOutcome::Mended { copy, attic }) => (copy, attic),
         };
-        let what = format!(
-            "{}; the replaced ones are in the attic as {attic}",
-            given(&case.patient.replica, &order, &reading)
-        );
-        self.note_repair(
-            &case.patient.file,
-            repair_context,
-            format!("repaired {what}"),
-        )
-        .await?;
-        self.instruments.repaired_groups.inc_by(groups.len());
+        Ok(Some(RepairReport {
+            moved: reading.sent().values().sum(),
+            ..report
+        }))
+    }
+
+    /// Notes and files the copy that a node has mended and read back. Returns the outcome of the repair.
+    async fn file_mended(
+        &self,
+        case: &RepairCase,
+        order: &MendOrder,
+        (copy, what): (&FileCopy, &str),
+        repair_context: &RepairContext,
+    ) -> Result<RepairOutcome, CallError> {
+        let (replica, file) = (&case.patient.replica, &case.patient.file);
+        self.note_repair(file, repair_context, format!("repaired {what}"))
+            .await?;
+        self.instruments.repaired_groups.inc_by(order.groups.len());
         let look_context = self.look_context(repair_context);
-        self.file_verified(
-            &case.patient.replica,
-            &case.patient.file,
-            &copy,
-            &look_context,
-        )
-        .await?;
-        let outcome = if copy.is_present() {
+        self.file_verified(replica, file, copy, &look_context)
+            .await?;
+        Ok(if copy.is_present() {
             RepairOutcome::Repaired
         } else {
             RepairOutcome::Failed
-        };
-        Ok(Some(RepairReport {
-            outcome,
-            what,
-            moved,
-            attic,
-        }))
+        })
     }
 
     /// Reads groups and sends them on, has the node put them into the copy, and waits until it has read them back.
@@ -263,6 +231,49 @@ impl Preserver {
         let (who, file) = (who.to_string(), Some(file.clone()));
         self.archive.note(who, file, format!("{what}; {why}")).await
     }
+}
+
+/// Returns the order to put the groups of a plan into the damaged copy.
+fn mend_order(
+    case: &RepairCase,
+    place: &CopyPlace,
+    plan: &Plan,
+    repair_context: &RepairContext,
+) -> MendOrder {
+    let pieces = plan.to_verify(case.wanted.size);
+    let groups = pieces
+        .iter()
+        .fold(Groups::none(), |all, (_, groups)| all.union(groups));
+    MendOrder {
+        name: case.patient.file.clone(),
+        volume: Some(place.volume.clone()),
+        root: case.wanted.root,
+        groups,
+        who: repair_context.who.to_string(),
+        why: repair_context.why.clone(),
+    }
+}
+
+/// Reports that the node did not accept the groups.
+fn refused(error: &CallError) -> RepairReport {
+    let outcome = if error.kind == Kind::Busy {
+        RepairOutcome::Waiting
+    } else {
+        RepairOutcome::Failed
+    };
+    let what = format!("the node did not accept the groups: {}", error.reason);
+    RepairReport::of(outcome, what)
+}
+
+/// Reports that no donor gave some group; `is_unknown` if one that could not be asked may have it.
+fn without_donor(is_unknown: bool, said: &str) -> RepairReport {
+    let outcome = if is_unknown {
+        RepairOutcome::Waiting
+    } else {
+        RepairOutcome::Failed
+    };
+    let what = format!("no donor gives the needed groups: {said}");
+    RepairReport::of(outcome, what)
 }
 
 /// Describes which groups of a copy are replaced, and how many bytes came from each donor.

@@ -91,7 +91,7 @@ impl Preserver {
                 "the surplus copy in replica {replica} on {place} is in the attic there as {}",
                 aside.place.id
             );
-            self.note_repair(file, repair_order, what).await?;
+            self.note_repair(file, repair_context, what).await?;
         }
         self.look_and_file(replica, file, &look_context).await?;
         let what = format!("put aside {places}; the copy on {kept} was read, and is good");
