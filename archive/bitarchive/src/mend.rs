@@ -18,7 +18,7 @@ mod method;
 use std::collections::VecDeque;
 use std::ops::Range;
 
-use archive_durable::{Target, UncachedFile, exchange};
+use archive_durable::{DiskError, Journal, RepairedCopy, Target, UncachedFile, exchange};
 use archive_model::{FileContent, GROUP_SIZE, Groups, MendOrder, groups};
 use archive_proof::{CopyBytes, DecodeError, OutboardState, ReadAt, decode, walk};
 use jiff::Timestamp;
@@ -245,7 +245,7 @@ impl Mend<'_> {
         // The order matters: the hold is given back last.
         let Self {
             _hold,
-            mut sweep,
+            sweep,
             node,
             order,
             entry,
@@ -257,88 +257,29 @@ impl Mend<'_> {
             ..
         } = self;
         drop(old);
-        let name = &entry.name;
-        let volume = entry.volume.clone();
-        let blame = |error| node.blame(&volume, error);
-        let refuse = |why: &str| NodeError::NotMended {
-            name: name.clone(),
-            why: why.to_owned(),
-        };
-        let read_back = || NodeError::ReadBack {
-            name: name.clone(),
-            volume: volume.clone(),
-        };
-        let mut has_stopped = false;
-        let mut told = |bytes| {
-            let flow = progress(bytes);
-            has_stopped |= flow.is_break();
-            flow
-        };
-        let Some(made) = way.finish(size, order.root).map_err(blame)? else {
-            return Err(refuse(
-                "with these groups it would still be damaged; verify it again, and send all damaged groups",
-            ));
+        let made = way
+            .finish(size, order.root)
+            .map_err(|error| node.blame(&entry.volume, error))?;
+        let Some(made) = made else {
+            let why = "with these groups it would still be damaged; verify it again, and send all damaged groups".to_owned();
+            let name = entry.name;
+            return Err(NodeError::NotMended { name, why });
         };
         let count = evidence.groups();
-        let attic = match made {
-            MendedCopy::Beside(copy) => {
-                let proven = match copy.prove(order.root, &mut told) {
-                    Ok(proven) => proven,
-                    Err(Some(error)) => return Err(blame(error)),
-                    Err(None) if has_stopped => return Err(NodeError::Stopped(name.clone())),
-                    Err(None) => return Err(read_back()),
-                };
-                node.still_there(&volume, &layout)?;
-                let attic = evidence
-                    .put_aside(&layout, &order, &entry, now)
-                    .map_err(blame)?;
-                if let Err(error) = proven.exchange(&target) {
-                    // The next start finds out which copy stands, once people have looked at the disk.
-                    sweep.leave();
-                    return Err(blame(error));
-                }
-                attic
-            }
-            MendedCopy::InPlace(journal) => {
-                node.still_there(&volume, &layout)?;
-                let attic = evidence
-                    .put_aside(&layout, &order, &entry, now)
-                    .map_err(blame)?;
-                // From here on the journal makes the copy whole again, even after a crash.
-                sweep.leave();
-                journal.apply(&target.file).map_err(blame)?;
-                let data = UncachedFile::open(&target.file).map_err(blame)?;
-                let outboard = UncachedFile::open(&target.outboard).ok();
-                let copy = CopyBytes {
-                    data: &data,
-                    outboard: outboard.as_ref().map(|outboard| outboard as &dyn ReadAt),
-                };
-                let content = FileContent {
-                    root: order.root,
-                    size,
-                };
-                let found = walk(copy, content, &mut told);
-                if found.stopped {
-                    // The groups are in. The next verification judges the whole file.
-                    leftovers::note_applied(node, &entry, now)?;
-                    journal.remove().map_err(blame)?;
-                    return Err(NodeError::Stopped(name.clone()));
-                }
-                if !found.is_intact() || data.size().map_err(blame)? != size {
-                    leftovers::note_applied(node, &entry, now)?;
-                    journal.remove().map_err(blame)?;
-                    return Err(read_back());
-                }
-                if found.outboard != OutboardState::Good {
-                    let beside = MendPaths::new(&layout, name).outboard;
-                    exchange::rebuild_outboard(&data, content, &beside, &target.outboard)
-                        .map_err(blame)?;
-                }
-                journal.remove().map_err(blame)?;
-                attic
-            }
+        let mut replacing = CopyExchange {
+            node,
+            order,
+            entry,
+            layout,
+            target,
+            sweep,
+            now,
         };
-        let mut entry = entry.clone();
+        let attic = match made {
+            MendedCopy::Beside(copy) => replacing.exchange(copy, evidence, progress)?,
+            MendedCopy::InPlace(journal) => replacing.apply(journal, evidence, progress)?,
+        };
+        let mut entry = replacing.entry.clone();
         entry.row.verified = Some(now);
         entry.row.condition = Condition::Present;
         node.catalog().put(std::slice::from_ref(&entry))?;
@@ -387,6 +328,119 @@ impl Mend<'_> {
             name: self.entry.name.clone(),
             offset,
             why: why.to_owned(),
+        }
+    }
+}
+
+/// The exchange of the old copy for a mended one that has all its bytes.
+struct CopyExchange<'a> {
+    node: &'a Node,
+    order: MendOrder,
+    /// The copy as it was when the mend began.
+    entry: Entry,
+    layout: Layout,
+    target: Target,
+    sweep: MendCleanup,
+    now: Timestamp,
+}
+
+impl CopyExchange<'_> {
+    /// Proves the second copy and puts it in the place of the old one. Returns the directory in the attic.
+    fn exchange(
+        &mut self,
+        copy: RepairedCopy,
+        evidence: Evidence,
+        progress: Progress<'_>,
+    ) -> Result<Option<String>, NodeError> {
+        let mut has_stopped = false;
+        let mut told = |bytes| {
+            let flow = progress(bytes);
+            has_stopped |= flow.is_break();
+            flow
+        };
+        let proven = match copy.prove(self.order.root, &mut told) {
+            Ok(proven) => proven,
+            Err(Some(error)) => return Err(self.blame(error)),
+            Err(None) if has_stopped => return Err(NodeError::Stopped(self.entry.name.clone())),
+            Err(None) => return Err(self.wrong_bytes()),
+        };
+        let attic = self.put_aside(evidence)?;
+        if let Err(error) = proven.exchange(&self.target) {
+            // The next start finds out which copy stands, once people have looked at the disk.
+            self.sweep.leave();
+            return Err(self.blame(error));
+        }
+        Ok(attic)
+    }
+
+    /// Replaces the groups in the old copy and reads it back. Returns the directory in the attic.
+    fn apply(
+        &mut self,
+        journal: Journal,
+        evidence: Evidence,
+        progress: Progress<'_>,
+    ) -> Result<Option<String>, NodeError> {
+        let attic = self.put_aside(evidence)?;
+        // From here on the journal makes the copy whole again, even after a crash.
+        self.sweep.leave();
+        journal
+            .apply(&self.target.file)
+            .map_err(|error| self.blame(error))?;
+        let failed = self.read_back(progress)?;
+        if failed.is_some() {
+            // The groups are in. The next verification judges the whole file.
+            leftovers::note_applied(self.node, &self.entry, self.now)?;
+        }
+        journal.remove().map_err(|error| self.blame(error))?;
+        failed.map_or(Ok(attic), Err)
+    }
+
+    /// Reads the copy whose groups were replaced in place, and computes its outboard again if that is wrong. Returns why
+    /// the copy cannot be called mended, or `None` if it is.
+    fn read_back(&self, progress: Progress<'_>) -> Result<Option<NodeError>, NodeError> {
+        let blame = |error| self.blame(error);
+        let data = UncachedFile::open(&self.target.file).map_err(blame)?;
+        let outboard = UncachedFile::open(&self.target.outboard).ok();
+        let copy = CopyBytes {
+            data: &data,
+            outboard: outboard.as_ref().map(|outboard| outboard as &dyn ReadAt),
+        };
+        let content = FileContent {
+            root: self.order.root,
+            size: self.entry.row.size,
+        };
+        let found = walk(copy, content, progress);
+        if found.stopped {
+            return Ok(Some(NodeError::Stopped(self.entry.name.clone())));
+        }
+        if !found.is_intact() || data.size().map_err(blame)? != content.size {
+            return Ok(Some(self.wrong_bytes()));
+        }
+        if found.outboard != OutboardState::Good {
+            let beside = MendPaths::new(&self.layout, &self.entry.name).outboard;
+            let outboard = &self.target.outboard;
+            exchange::rebuild_outboard(&data, content, &beside, outboard).map_err(blame)?;
+        }
+        Ok(None)
+    }
+
+    /// Puts the replaced groups into the attic. Returns the directory there, or `None` if no group differs.
+    fn put_aside(&self, evidence: Evidence) -> Result<Option<String>, NodeError> {
+        self.node.still_there(&self.entry.volume, &self.layout)?;
+        evidence
+            .put_aside(&self.layout, &self.order, &self.entry, self.now)
+            .map_err(|error| self.blame(error))
+    }
+
+    fn blame(&self, error: DiskError) -> NodeError {
+        self.node.blame(&self.entry.volume, error)
+    }
+
+    /// Returns the error that the bytes read back are not those of the root.
+    fn wrong_bytes(&self) -> NodeError {
+        NodeError::ReadBack {
+            name: self.entry.name.clone(),
+            volume: self.entry.volume.clone(),
         }
     }
 }
