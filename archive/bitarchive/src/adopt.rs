@@ -16,8 +16,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use archive_daemon::{Period, Step, Worker, WorkerError};
-use archive_durable::{PublishError, Sidecar, Survey, UncachedFile, directory};
-use archive_model::{FileName, VolumeId};
+use archive_durable::{DiskError, PublishError, Sidecar, Survey, UncachedFile, directory};
+use archive_model::{FileName, Root, UploadId, VolumeId};
 use archive_proof::{Admission, Envelope};
 use jiff::Timestamp;
 use tokio::task::spawn_blocking;
@@ -47,24 +47,7 @@ impl Node {
         admission: &Envelope,
         now: Timestamp,
     ) -> Result<Entry, NodeError> {
-        let admitted =
-            Admission::verify(admission, self.trust()).map_err(|error| NodeError::Admission {
-                name: name.clone(),
-                why: error.to_string(),
-            })?;
-        let mismatch = |what, admitted: String, received: String| NodeError::Mismatch {
-            name: name.clone(),
-            what,
-            admitted,
-            received,
-        };
-        if admitted.name != *name {
-            return Err(mismatch(
-                "name",
-                admitted.name.to_string(),
-                name.to_string(),
-            ));
-        }
+        let admitted = self.admission_of(name, admission)?;
         let id = verb("adopt", name)?;
         let claim = self.claim(name, &id)?;
         let layout = self.layout(volume)?;
@@ -73,93 +56,43 @@ impl Node {
             .catalog()
             .row(name, volume)?
             .ok_or_else(|| NodeError::NotFound(name.clone()))?;
-        let has_own = || NodeError::Admitted {
+        let entry = Entry {
             name: name.clone(),
             volume: volume.clone(),
+            row,
         };
-        let had_another = match row.condition {
-            Condition::Unexpected { .. } => false,
-            Condition::Missing { .. } => return Err(NodeError::NotFound(name.clone())),
-            // The caller asks for the second time.
-            Condition::Present if row.root == Some(admitted.root) => {
-                return Ok(Entry {
-                    name: name.clone(),
-                    volume: volume.clone(),
-                    row,
-                });
-            }
-            // A copy that is damaged in the content it should have is mended, not adopted.
-            Condition::Damaged { .. } if row.root == Some(admitted.root) => return Err(has_own()),
-            // The bytes decide: if they are those of its own admission, no other one fits.
-            Condition::Present | Condition::Damaged { .. } => true,
+        let had_another = match PriorAdmission::read(&entry, admitted.root)? {
+            PriorAdmission::Same => return Ok(entry),
+            PriorAdmission::Absent => false,
+            PriorAdmission::Other => true,
         };
-        let target = layout.target(name);
-        let blame = |error| self.blame(volume, error);
-        let survey = Survey::hash(&layout.incoming(), id.as_str(), &target.file).map_err(blame)?;
-        if (survey.size(), survey.root()) != (admitted.size, admitted.root) {
-            let (size, root) = (survey.size(), survey.root());
-            survey.discard().map_err(blame)?;
-            if had_another {
-                return Err(has_own());
-            }
-            let known = Row {
-                size,
-                root: Some(root),
-                ..row
-            };
-            self.put_row(name, volume, known)?;
-            return Err(if size == admitted.size {
-                mismatch("root", admitted.root.to_string(), root.to_string())
-            } else {
-                mismatch("size", admitted.size.to_string(), size.to_string())
-            });
-        }
-        let sidecar = |error| NodeError::Sidecar {
-            name: name.clone(),
-            error,
+        let adoption = Adoption {
+            node: self,
+            entry,
+            layout,
+            admitted,
+            had_another,
+            now,
         };
-        let text = Sidecar {
-            admission: verbatim(admission).map_err(sidecar)?,
-            outboard: survey.outboard(),
-            volume: volume.clone(),
-            stored: now,
-            unknown: BTreeMap::new(),
-        }
-        .to_json()
-        .map_err(sidecar)?;
-        {
-            let _moving = self.moving();
-            self.layout(volume)?;
-            let why = if had_another {
-                "a sidecar of other content than the file has, for which people had it admitted anew"
-            } else {
-                "a sidecar that could not be believed, of a file that was then adopted"
-            };
-            self.put_beside_aside(&layout, (name, now, why))
-                .map_err(blame)?;
-            survey
-                .publish(&text, &target)
-                .map_err(|error| match error {
-                    PublishError::Disk(error) => blame(error),
-                    PublishError::Taken(_) => has_own(),
-                })?;
-        }
-        let row = Row {
-            size: admitted.size,
-            root: Some(admitted.root),
-            stored: now,
-            verified: Some(now),
-            condition: Condition::Present,
-        };
-        let entry = self.put_row(name, volume, row)?;
-        self.after_store(&entry, now)?;
-        if had_another {
-            self.unlist(volume, &layout, name);
-        }
-        self.enlist(volume, &layout, name, admitted.root);
-        tracing::info!(file = %name, %volume, had_another, "a file was given its admission");
+        let survey = adoption.hash(&id)?;
+        adoption.publish(survey, admission)?;
+        let entry = adoption.enter()?;
         drop(claim);
         Ok(entry)
+    }
+
+    /// Returns what an admission says, if it is one of this archive for a file of this name.
+    fn admission_of(&self, name: &FileName, admission: &Envelope) -> Result<Admission, NodeError> {
+        let admitted =
+            Admission::verify(admission, self.trust()).map_err(|error| NodeError::Admission {
+                name: name.clone(),
+                why: error.to_string(),
+            })?;
+        if admitted.name != *name {
+            let (admitted, received) = (admitted.name.to_string(), name.to_string());
+            return Err(mismatch(name, "name", admitted, received));
+        }
+        Ok(admitted)
     }
 
     /// Returns the admission in the sidecar of a copy, or `None` if it cannot be read.
@@ -173,7 +106,7 @@ impl Node {
         &self,
         layout: &Layout,
         (name, now, why): (&FileName, Timestamp, &str),
-    ) -> Result<(), archive_durable::DiskError> {
+    ) -> Result<(), DiskError> {
         let target = layout.target(name);
         let beside = [target.sidecar.as_path(), target.outboard.as_path()];
         let is_absent = |path: &&Path| matches!(directory::kind(path), Ok(None));
@@ -235,6 +168,159 @@ impl Node {
             self.put_row(name, volume, Row { size, root, ..row })?;
         }
         Ok(size)
+    }
+}
+
+/// The admission that a file has before it is adopted.
+enum PriorAdmission {
+    /// None that can be read.
+    Absent,
+    /// One of other content.
+    Other,
+    /// The one that it should get: the caller asks for the second time.
+    Same,
+}
+
+impl PriorAdmission {
+    /// Reads from the catalog which admission the copy has, where it should get one of `root`.
+    fn read(entry: &Entry, root: Root) -> Result<Self, NodeError> {
+        match entry.row.condition {
+            Condition::Unexpected { .. } => Ok(Self::Absent),
+            Condition::Missing { .. } => Err(NodeError::NotFound(entry.name.clone())),
+            Condition::Present if entry.row.root == Some(root) => Ok(Self::Same),
+            // A copy that is damaged in the content it should have is mended, not adopted.
+            Condition::Damaged { .. } if entry.row.root == Some(root) => {
+                Err(already_admitted(entry))
+            }
+            // The bytes decide: if they are those of its own admission, no other one fits.
+            Condition::Present | Condition::Damaged { .. } => Ok(Self::Other),
+        }
+    }
+}
+
+/// An adoption under way. Its caller has claimed the file.
+struct Adoption<'a> {
+    node: &'a Node,
+    /// The copy as the catalog has it.
+    entry: Entry,
+    layout: Layout,
+    admitted: Admission,
+    /// Whether the file has an admission of other content.
+    had_another: bool,
+    now: Timestamp,
+}
+
+impl Adoption<'_> {
+    /// Hashes the file. Fails if its bytes are not what the admission says; the catalog then knows what they are.
+    fn hash(&self, id: &UploadId) -> Result<Survey, NodeError> {
+        let Entry { name, volume, row } = &self.entry;
+        let file = self.layout.target(name).file;
+        let survey = Survey::hash(&self.layout.incoming(), id.as_str(), &file)
+            .map_err(|error| self.blame(error))?;
+        let (size, root) = (survey.size(), survey.root());
+        if (size, root) == (self.admitted.size, self.admitted.root) {
+            return Ok(survey);
+        }
+        survey.discard().map_err(|error| self.blame(error))?;
+        if self.had_another {
+            return Err(already_admitted(&self.entry));
+        }
+        let known = Row {
+            size,
+            root: Some(root),
+            ..row.clone()
+        };
+        self.node.put_row(name, volume, known)?;
+        Err(if size == self.admitted.size {
+            let expected = self.admitted.root.to_string();
+            mismatch(name, "root", expected, root.to_string())
+        } else {
+            let expected = self.admitted.size.to_string();
+            mismatch(name, "size", expected, size.to_string())
+        })
+    }
+
+    /// Puts the sidecar with the admission beside the file, and one that does not count into the attic.
+    fn publish(&self, survey: Survey, admission: &Envelope) -> Result<(), NodeError> {
+        let Entry { name, volume, .. } = &self.entry;
+        let sidecar = |error| NodeError::Sidecar {
+            name: name.clone(),
+            error,
+        };
+        let text = Sidecar {
+            admission: verbatim(admission).map_err(sidecar)?,
+            outboard: survey.outboard(),
+            volume: volume.clone(),
+            stored: self.now,
+            unknown: BTreeMap::new(),
+        }
+        .to_json()
+        .map_err(sidecar)?;
+        let _moving = self.node.moving();
+        self.node.layout(volume)?;
+        let why = if self.had_another {
+            "a sidecar of other content than the file has, for which people had it admitted anew"
+        } else {
+            "a sidecar that could not be believed, of a file that was then adopted"
+        };
+        self.node
+            .put_beside_aside(&self.layout, (name, self.now, why))
+            .map_err(|error| self.blame(error))?;
+        survey
+            .publish(&text, &self.layout.target(name))
+            .map_err(|error| match error {
+                PublishError::Disk(error) => self.blame(error),
+                PublishError::Taken(_) => already_admitted(&self.entry),
+            })
+    }
+
+    /// Enters the file into the catalog and the lists as one like any other.
+    fn enter(self) -> Result<Entry, NodeError> {
+        let Self {
+            node,
+            entry: Entry { name, volume, .. },
+            layout,
+            admitted,
+            had_another,
+            now,
+        } = self;
+        let row = Row {
+            size: admitted.size,
+            root: Some(admitted.root),
+            stored: now,
+            verified: Some(now),
+            condition: Condition::Present,
+        };
+        let entry = node.put_row(&name, &volume, row)?;
+        node.after_store(&entry, now)?;
+        if had_another {
+            node.unlist(&volume, &layout, &name);
+        }
+        node.enlist(&volume, &layout, &name, admitted.root);
+        tracing::info!(file = %name, %volume, had_another, "a file was given its admission");
+        Ok(entry)
+    }
+
+    fn blame(&self, error: DiskError) -> NodeError {
+        self.node.blame(&self.entry.volume, error)
+    }
+}
+
+/// Returns the error that a file has an admission of its own.
+fn already_admitted(entry: &Entry) -> NodeError {
+    NodeError::Admitted {
+        name: entry.name.clone(),
+        volume: entry.volume.clone(),
+    }
+}
+
+/// Returns the error that a file is not what its admission says.
+fn mismatch(name: &FileName, what: &'static str, admitted: String, received: String) -> NodeError {
+    NodeError::Mismatch {
+        name: name.clone(),
+        what,
+        admitted,
+        received,
     }
 }
 
