@@ -6,15 +6,15 @@ use std::time::Duration;
 
 use archive_daemon::{Step, Worker, WorkerError};
 use archive_db::DbError;
+use archive_decisions::batch::life::Event;
+use archive_decisions::batch::queue::Queue;
 use archive_durable::{DiskError, directory};
 use archive_model::JobLane;
 use tokio::sync::Notify;
 use tokio::task::spawn_blocking;
 
 use super::folder::{JobFile, JobFolder, remove_tree};
-use super::life::Event;
 use super::live::RunningJobs;
-use super::queue::Queue;
 use super::runner::{Runner, tidy};
 use super::space::{Space, job};
 use super::submit::SubmissionClaims;

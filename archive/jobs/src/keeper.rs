@@ -7,13 +7,13 @@ use std::time::{Duration, Instant};
 
 use archive_daemon::Clock;
 use archive_db::DbError;
+use archive_decisions::batch::life::{Event, JobGap, Step};
 use archive_model::{FailureKind, FileOutcome, JobId};
 use bytes::Bytes;
 use tokio::runtime::Handle;
 use tokio::sync::mpsc;
 
 use super::folder::{Files, JobFolder};
-use super::life::{Event, JobGap, Step};
 use super::lines;
 use super::meters::Meters;
 use super::table::{Checkpoint, JobRow, JobTable};

@@ -8,24 +8,22 @@
 //!
 //! The rooms in reading order:
 //!
-//! - `life` (what follows from what happens to a job; pure) and `table` (every job's row), `queue` (whose turn it is; pure);
-//! - `submit` and `choice` (how a job is accepted, and over which replica), `runner` and `steps` (through its life);
+//! - `table` (every job's row; what follows from what happens to a job, and whose turn it is, is decided in
+//!   [`archive_decisions::batch`]);
+//! - `submit` (how a job is accepted), `runner` and `steps` (through its life);
 //! - `rpc` (the door to the nodes: a run over all of them, a reduce step on one), `merge` (many nodes as one; pure),
 //!   `keeper` (writes what is received), `unread` (files that nobody has read), `reduce` (the result of a built-in job);
 //! - `folder`, `chunks`, `lines`, `space`, `keep` (the files that a job leaves, and for how long), `live`, `status` and
 //!   `meters` (what is shown); `settings`.
 
-pub mod choice;
 mod chunks;
 mod folder;
 mod keep;
 mod keeper;
-mod life;
 mod lines;
 mod live;
 mod merge;
 mod meters;
-mod queue;
 mod reduce;
 mod rpc;
 mod runner;
@@ -43,16 +41,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use archive_daemon::{Clock, Tasks};
+use archive_decisions::batch::life::{Event, Phase};
+use archive_decisions::batch::queue::{LaneKey, Queue};
 use archive_model::{JobId, JobStatus};
 use tokio::sync::Notify;
-
-use life::{Event, Phase};
-use queue::{LaneKey, Queue};
 
 pub use chunks::{JobBytes, ReadError};
 pub use folder::{FolderError, JobFile};
 pub use keep::{OpenError, RetentionWorker};
-pub use life::NodeLiveness;
 pub use meters::Meters;
 pub use runner::{BatchError, Runner};
 pub use settings::BatchSettings;
@@ -104,7 +100,7 @@ impl Batches {
         let stop = tasks.stop();
         while !stop.is_cancelled() {
             loop {
-                let next = self.queue().next();
+                let next = self.queue().take_next();
                 let Some((lane, id)) = next else { break };
                 let own = self.clone();
                 let stop = tasks.stop();

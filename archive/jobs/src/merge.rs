@@ -17,11 +17,10 @@
 
 use std::fmt;
 
+use archive_decisions::batch::life::JobGap;
 use archive_model::limits::MOST_GAPS;
 use archive_model::{FileName, FileOutcome, FileSelection, NodeId};
 use bytes::Bytes;
-
-use crate::life::JobGap;
 
 /// The most bytes of output in one message.
 pub(crate) const LARGEST_OUTPUT: usize = 1 << 20;

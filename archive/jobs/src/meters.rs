@@ -2,8 +2,7 @@
 
 use archive_daemon::metrics::MetricError;
 use archive_daemon::{Counter, Gauge, Metrics};
-
-use super::life::{Ending, Phase};
+use archive_decisions::batch::life::{Ending, Phase};
 
 /// The instruments of batch jobs; cheap to clone.
 #[derive(Clone, Debug)]

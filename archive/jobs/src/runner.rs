@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use archive_daemon::Clock;
 use archive_db::DbError;
+use archive_decisions::batch::life::{Ending, Event, Phase, Step};
 use archive_ledger::admin::Admin;
 use archive_ledger::standing::View;
 use archive_model::{JobId, NodeState, Program};
@@ -18,7 +19,6 @@ use tokio::task::{JoinError, spawn_blocking};
 use tokio_util::sync::CancellationToken;
 
 use super::folder::{JobFile, JobFolder};
-use super::life::{Ending, Event, Phase, Step};
 use super::live::RunningJobs;
 use super::meters::Meters;
 use super::space::Space;

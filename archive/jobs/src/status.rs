@@ -2,28 +2,11 @@
 //!
 //! Owns which of a job's files is its result. The row itself is not told: it has the counts by which a job goes on.
 
+use archive_decisions::batch::life::{Ending, JobGap, Life, Phase};
 use archive_model::{Gap, JobNode, JobOutput, JobState, JobStatus, NodeId, ReplicaId, VolumeName};
 
 use crate::folder::JobFile;
-use crate::life::{self, Ending, Life, Phase};
 use crate::table::JobRow;
-
-impl Life {
-    /// Returns the stage that the job has reached. A job whose monitor is silent waits, whatever it has read.
-    const fn state(&self) -> JobState {
-        match self.phase {
-            Phase::Waiting => JobState::Queued,
-            Phase::Reading if self.silent => JobState::Queued,
-            Phase::Reading | Phase::Comparing => JobState::Running,
-            Phase::Reducing => JobState::Reducing,
-            Phase::Closing(_) => JobState::Closing,
-            Phase::Ended(Ending::Done) => JobState::Done,
-            Phase::Ended(Ending::Partial) => JobState::Partial,
-            Phase::Ended(Ending::Failed) => JobState::Failed,
-            Phase::Ended(Ending::Cancelled) => JobState::Cancelled,
-        }
-    }
-}
 
 impl JobRow {
     /// Returns the state of the job; `nodes` is the progress of each node.
@@ -33,7 +16,7 @@ impl JobRow {
         JobStatus {
             id: self.id.clone(),
             spec: self.spec.clone(),
-            state: life.state(),
+            state: state(life),
             reason: Some(life.reason.clone()).filter(|reason| !reason.is_empty()),
             who: self.who.clone(),
             submitted: self.submitted,
@@ -77,8 +60,23 @@ impl JobRow {
     }
 }
 
+/// Returns the stage that a job has reached. A job whose monitor is silent waits, whatever it has read.
+const fn state(life: &Life) -> JobState {
+    match life.phase {
+        Phase::Waiting => JobState::Queued,
+        Phase::Reading if life.silent => JobState::Queued,
+        Phase::Reading | Phase::Comparing => JobState::Running,
+        Phase::Reducing => JobState::Reducing,
+        Phase::Closing(_) => JobState::Closing,
+        Phase::Ended(Ending::Done) => JobState::Done,
+        Phase::Ended(Ending::Partial) => JobState::Partial,
+        Phase::Ended(Ending::Failed) => JobState::Failed,
+        Phase::Ended(Ending::Cancelled) => JobState::Cancelled,
+    }
+}
+
 /// Returns a gap of a row, which names no replica: it is that of the job.
-fn gap(replica: &ReplicaId, gap: &life::JobGap) -> Gap {
+fn gap(replica: &ReplicaId, gap: &JobGap) -> Gap {
     Gap {
         replica: replica.clone(),
         node: NodeId::new(&gap.node).ok(),

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use archive_batch::{Control, Stop};
 use archive_db::DbError;
+use archive_decisions::batch::life::{Event, UnreadFiles};
 use archive_model::{NodeId, Program};
 use proto_archive::batch_run::JobRun;
 use tokio::runtime::Handle;
@@ -16,7 +17,6 @@ use tokio_util::sync::CancellationToken;
 use super::chunks::JobBytes;
 use super::folder::JobFile;
 use super::keeper::{Keeper, RunEnd, RunPiece};
-use super::life::{Event, UnreadFiles};
 use super::reduce::ResultFile;
 use super::runner::{BatchError, Runner};
 use super::table::JobRow;

@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use archive_batch::InvalidJob;
+use archive_decisions::batch::life::Life;
 use archive_durable::AppendFile;
 use archive_model::limits::{LARGEST_COMPONENT, LONGEST_ARGUMENTS, MOST_ARGUMENTS};
 use archive_model::{JobId, JobLane, JobSpec, Program};
@@ -14,7 +15,6 @@ use bytes::Bytes;
 use tokio::task::spawn_blocking;
 
 use super::folder::{FolderError, JobFile, JobFolder};
-use super::life::Life;
 use super::space::SpaceError;
 use super::table::{Checkpoint, JobRow, SubmitOutcome, lane_of};
 use super::{BatchError, Batches};

@@ -8,13 +8,13 @@ use std::time::Duration;
 
 use archive_daemon::Clock;
 use archive_db::{DbError, InvalidValue, Table, Value};
+use archive_decisions::batch::life::{Context, Ending, Event, Life, Phase, Step};
+use archive_decisions::batch::queue::{LaneKey, QueueFull, admit};
 use archive_model::{FileName, JobId, JobLane, JobSpec, Program};
 use archive_rpc::{Grant, Role};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::life::{Context, Ending, Event, Life, Phase, Step};
-use super::queue::{LaneKey, QueueFull, admit};
 use archive_ledger::admin::{Admin, AuditLine};
 
 mod version2;

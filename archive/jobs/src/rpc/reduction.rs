@@ -6,6 +6,7 @@
 use std::time::Duration;
 
 use archive_daemon::Clock;
+use archive_decisions::batch::life::Event;
 use archive_model::{NodeId, NodeState};
 use archive_replicas::Replicas;
 use archive_rpc::Kind;
@@ -26,7 +27,6 @@ use tonic::{Status, Streaming};
 use super::requests::Requests;
 use super::run::{NodeFailure, event};
 use crate::chunks::JobBytes;
-use crate::life::Event;
 use crate::merge::{LARGEST_OUTPUT, SourceError};
 
 /// The time in which a node must say whether it has the component.

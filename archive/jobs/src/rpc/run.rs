@@ -14,6 +14,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use archive_daemon::Clock;
+use archive_decisions::batch::life::{Event, JobGap, shortened};
 use archive_ledger::standing::Now;
 use archive_model::{FileOutcome, FileSelection, JobNode, NodeId, NodeState, ReplicaId, VolumeId};
 use archive_replicas::{Replicas, is_given_up};
@@ -35,7 +36,6 @@ pub(crate) use broken::{NodeFailure, event};
 
 use super::requests::Requests;
 use crate::chunks::JobBytes;
-use crate::life::{Event, JobGap, shortened};
 use crate::merge::{Merge, MergeItem};
 
 /// The longest silence of a node while its messages are awaited. A node reports its progress every second.

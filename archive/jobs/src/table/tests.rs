@@ -1,9 +1,9 @@
 //! Tests of the table: rows survive a restart, and each step that people ask about has its line in the trail.
 
 use archive_daemon::clock::ManualClock;
+use archive_decisions::batch::life::UnreadFiles;
 use archive_model::{JobLimits, ReplicaId};
 
-use super::super::life::UnreadFiles;
 use super::*;
 
 fn id(text: &str) -> JobId {

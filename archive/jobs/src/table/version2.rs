@@ -2,12 +2,12 @@
 
 use archive_db::InvalidValue;
 use archive_db::value::decode_body;
+use archive_decisions::batch::life::Life;
 use archive_model::{JobId, JobLimits, JobSpec, Program, ReplicaId};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::{Checkpoint, JobRow};
-use crate::life::Life;
 
 /// A row of version 2.
 #[derive(Debug, Serialize, Deserialize)]

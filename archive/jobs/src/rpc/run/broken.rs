@@ -4,11 +4,11 @@ use std::error::Error;
 use std::fmt;
 use std::time::Duration;
 
+use archive_decisions::batch::life::Event;
 use archive_model::NodeId;
 use archive_rpc::{ConnectError, Kind};
 use tonic::{Code, Status};
 
-use crate::life::Event;
 use crate::merge::SourceError;
 
 /// The reason why a node failed.

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use archive_jobs::NodeLiveness;
-use archive_jobs::choice::{Candidate, Choice, MonitorAnswer, choose};
+use archive_decisions::batch::choice::{Candidate, Choice, MonitorAnswer, choose};
+use archive_decisions::batch::life::NodeLiveness;
 use archive_model::{NameList, NodeId, ReplicaId, ReplicaKind};
 use archive_rpc::Kind;
 use futures_util::StreamExt;

@@ -20,7 +20,7 @@ fn replica(text: &str) -> LaneKey {
 
 fn drain(queue: &mut Queue) -> Vec<String> {
     let mut order = Vec::new();
-    while let Some((replica, job)) = queue.next() {
+    while let Some((replica, job)) = queue.take_next() {
         order.push(job.to_string());
         queue.ended(&replica);
     }
@@ -34,11 +34,11 @@ fn persons_take_turns_in_order() {
     for at in 1..=4 {
         queue.push(&one, "researcher/anna", job(&format!("a{at}")));
     }
-    assert_eq!(queue.next().unwrap().1, job("a1"));
+    assert_eq!(queue.take_next().unwrap().1, job("a1"));
     queue.push(&one, "researcher/bo", job("b1"));
     queue.push(&one, "researcher/bo", job("b2"));
     queue.push(&one, "researcher/cy", job("c1"));
-    assert_eq!(queue.next(), None, "one runs");
+    assert_eq!(queue.take_next(), None, "one runs");
     queue.ended(&one);
     assert_eq!(drain(&mut queue), ["a2", "b1", "c1", "a3", "b2", "a4"]);
 }
@@ -54,11 +54,11 @@ fn resumed_job_goes_first_in_its_replica() {
     }
     queue.push_first(&one, job("again"));
     let given: Vec<_> =
-        std::iter::from_fn(|| queue.next().map(|(_, job)| job.to_string())).collect();
+        std::iter::from_fn(|| queue.take_next().map(|(_, job)| job.to_string())).collect();
     assert_eq!(given, ["again", "a1", "z1", "z2"]);
     queue.ended(&two);
-    assert_eq!(queue.next(), Some((two, job("z3"))));
-    assert_eq!(queue.next(), None);
+    assert_eq!(queue.take_next(), Some((two, job("z3"))));
+    assert_eq!(queue.take_next(), None);
 }
 
 /// Fails if a removed job still runs, or its removal changes the order of the others.
@@ -145,7 +145,7 @@ impl Play {
         if matches!(act, Act::Push(_) | Act::Again) {
             self.last.insert(key.clone(), id);
         }
-        while let Some((key, job)) = self.queue.next() {
+        while let Some((key, job)) = self.queue.take_next() {
             let running = self.running.entry(key.clone()).or_default();
             *running += 1;
             assert!(*running <= 2, "{key:?}");

@@ -19,12 +19,12 @@ use archive_model::{FileName, NodeId};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-pub(crate) use gaps::JobGap;
+pub use gaps::JobGap;
 pub use nodes::NodeLiveness;
 use nodes::{Blame, Nodes};
 
 /// The number of failed runs in a row without a new file after which the job fails, if no node can be left out.
-pub(crate) const MOST_ATTEMPTS: u32 = 20;
+const MOST_ATTEMPTS: u32 = 20;
 
 /// The most characters of a node's last message that are kept.
 const LONGEST_WORDS: usize = 300;
@@ -35,6 +35,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(15);
 /// The state of a job, as its row remembers it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Life {
+    /// The phase that the job has reached.
     pub phase: Phase,
     /// The reason why the job waits, failed or was cancelled; otherwise empty.
     pub reason: String,
@@ -157,6 +158,7 @@ pub enum Step {
 /// The facts beside the event.
 #[derive(Clone, Copy, Debug)]
 pub struct Context<'a> {
+    /// The time of the event.
     pub now: Timestamp,
     /// The time to wait for a node that went away, was not heard of yet, or fails each time.
     pub patience: Duration,
@@ -411,6 +413,6 @@ fn place(after: Option<&FileName>) -> String {
 }
 
 /// Shortens a message of another part to the length that is kept.
-pub(crate) fn shortened(words: &str) -> String {
+pub fn shortened(words: &str) -> String {
     words.chars().take(LONGEST_WORDS).collect()
 }

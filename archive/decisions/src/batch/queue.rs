@@ -14,11 +14,11 @@ use archive_model::{JobId, JobLane, ReplicaId};
 
 /// The most jobs of the index that may wait for their turn: it submits the next when it has read the last, and a faulty
 /// program must not fill the admin data.
-pub(crate) const MOST_OF_INDEX_WAIT: usize = 100;
+const MOST_OF_INDEX_WAIT: usize = 100;
 
 /// The jobs that wait, and the number of jobs that run.
 #[derive(Debug)]
-pub(crate) struct Queue {
+pub struct Queue {
     /// The most jobs of people that may run at once over one replica.
     most: usize,
     lanes: BTreeMap<LaneKey, Lane>,
@@ -27,7 +27,9 @@ pub(crate) struct Queue {
 /// The place where a job waits and runs: its replica and its lane.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct LaneKey {
+    /// The replica.
     pub replica: ReplicaId,
+    /// The lane: of people, or of the index.
     pub lane: JobLane,
 }
 
@@ -43,7 +45,7 @@ struct Lane {
 
 /// The reason why a further job may not wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum QueueFull {
+pub enum QueueFull {
     /// The lane is full: the number of jobs that wait in it.
     Lane(usize),
     /// The person has too many jobs: the number of them that wait.
@@ -53,7 +55,7 @@ pub(crate) enum QueueFull {
 /// Decides whether a job may wait beside those that wait already, each given by its lane and whether the same person has
 /// submitted it. At most `most` jobs of people wait, half of them, rounded up, of one person. The index has places of its
 /// own, and may use all of them.
-pub(crate) fn admit(
+pub fn admit(
     lane: JobLane,
     most: usize,
     waiting: impl IntoIterator<Item = (JobLane, bool)>,
@@ -78,7 +80,7 @@ pub(crate) fn admit(
 
 impl Queue {
     /// Creates an empty queue. At least one job of people may run over a replica.
-    pub(crate) fn new(most: usize) -> Self {
+    pub fn new(most: usize) -> Self {
         Self {
             most: most.max(1),
             lanes: BTreeMap::new(),
@@ -86,7 +88,7 @@ impl Queue {
     }
 
     /// Adds a job behind the others of its person.
-    pub(crate) fn push(&mut self, key: &LaneKey, who: &str, job: JobId) {
+    pub fn push(&mut self, key: &LaneKey, who: &str, job: JobId) {
         let lane = self.lanes.entry(key.clone()).or_default();
         if !lane.waiting.contains_key(who) {
             lane.turns.push_back(who.to_owned());
@@ -98,13 +100,13 @@ impl Queue {
     }
 
     /// Adds a job that ran already, before all that have not.
-    pub(crate) fn push_first(&mut self, key: &LaneKey, job: JobId) {
+    pub fn push_first(&mut self, key: &LaneKey, job: JobId) {
         let lane = self.lanes.entry(key.clone()).or_default();
         lane.first.push_back(job);
     }
 
     /// Takes the next job that may run now; it counts as running until [`Queue::ended`].
-    pub(crate) fn next(&mut self) -> Option<(LaneKey, JobId)> {
+    pub fn take_next(&mut self) -> Option<(LaneKey, JobId)> {
         let most_of_people = self.most;
         let mut lanes = self.lanes.iter_mut();
         lanes.find_map(|(key, lane)| {
@@ -118,15 +120,15 @@ impl Queue {
         })
     }
 
-    /// Frees the place of a job that [`Queue::next`] returned.
-    pub(crate) fn ended(&mut self, key: &LaneKey) {
+    /// Frees the place of a job that [`Queue::take_next`] returned.
+    pub fn ended(&mut self, key: &LaneKey) {
         if let Some(lane) = self.lanes.get_mut(key) {
             lane.running = lane.running.saturating_sub(1);
         }
     }
 
     /// Removes a waiting job. Returns whether it waited.
-    pub(crate) fn remove(&mut self, key: &LaneKey, job: &JobId) -> bool {
+    pub fn remove(&mut self, key: &LaneKey, job: &JobId) -> bool {
         self.lanes.get_mut(key).is_some_and(|lane| lane.remove(job))
     }
 }

@@ -29,7 +29,7 @@ impl JobGap {
     }
 
     /// Creates the gap of a whole node.
-    pub(crate) fn node(node: &NodeId, reason: String) -> Self {
+    pub fn node(node: &NodeId, reason: String) -> Self {
         Self {
             node: node.to_string(),
             volume: String::new(),
@@ -38,7 +38,7 @@ impl JobGap {
     }
 
     /// Creates the gap of one volume of a node.
-    pub(crate) fn volume(node: &NodeId, volume: &VolumeId, reason: String) -> Self {
+    pub fn volume(node: &NodeId, volume: &VolumeId, reason: String) -> Self {
         Self {
             node: node.to_string(),
             volume: volume.to_string(),
