@@ -12,7 +12,8 @@
 //! - who is there: `membership` (which nodes and volumes each replica has), `attention` (what operators are told of them);
 //! - keeping: `preserver` (a look at one name), `checking` (a whole replica), `mending` (a repair), `automatic` and `schedule`
 //!   (both without a person), `incidents` and `alarm` (incidents of files, for operators);
-//! - people: `people` (their acts), `drain` (out of a volume or node), `bootstrap` (into a new replica);
+//! - people: `people` (their acts), `drain` (out of a volume or node), `fill` (into a new replica, and the rows after a
+//!   retirement);
 //! - the ledger outside of this disk: `daily_export` (into the archive itself), [`restore`] (out of the replicas);
 //! - doors: `rpc`, [`serve`](mod@serve), [`settings`], `metrics`.
 
@@ -20,10 +21,10 @@ mod alarm;
 mod archive;
 mod attention;
 mod automatic;
-mod bootstrap;
 mod checking;
 mod daily_export;
 mod drain;
+mod fill;
 mod incidents;
 mod membership;
 mod mending;

@@ -12,7 +12,7 @@ use proto_archive::{convert as fields, wire};
 use tonic::{Request, Status};
 
 use super::super::Door;
-use crate::bootstrap::lacking;
+use crate::fill::lacking;
 use crate::people::not_allowed;
 use crate::tables::with_tables;
 
