@@ -18,6 +18,7 @@ use archive_daemon::thread::{OwnThread, ThreadError};
 use harvest_model::HarvestJob;
 use harvest_policy::traps::InvalidTrap;
 use hickory_resolver::net::NetError;
+use jiff::Timestamp;
 use tokio::sync::{Semaphore, mpsc, watch};
 
 pub use self::control::{ControlAnswer, ControlRequest, CrawlCommand, CrawlNotice};
@@ -58,6 +59,34 @@ pub struct CrawlSettings {
     pub known: Option<Arc<KnownCaptures>>,
     /// The bytes that have to be free on the disk for a fetch to begin: [`MIN_FREE`].
     pub min_free: u64,
+}
+
+impl CrawlSettings {
+    /// Returns the settings of the recorder. `suffixes` is the version of the list of public suffixes.
+    fn recorder(&self, suffixes: &str, fresh_key: [u8; 32], begin: Timestamp) -> RecorderSettings {
+        let order = &self.job.order;
+        RecorderSettings {
+            state: self.directory.join("state"),
+            logs: self.directory.join("logs"),
+            files: ArchiveFileSettings {
+                directory: self.directory.join("warcs"),
+                prefix: self.job.archive_prefix(),
+                host: self.host.clone(),
+                max_size: order.files.max_size.bytes(),
+                compresses: order.files.compress,
+                // The list may change from release to release, and with it what a domain is.
+                warcinfo: format!("{}public-suffixes: {suffixes}\r\n", self.warcinfo),
+            },
+            frontier: FrontierSettings {
+                limits: order.queue_rules(),
+                cost: order.queues.cost,
+                connections: order.queues.connections.get().into(),
+                fresh_key,
+                begin,
+            },
+            quarantine: order.quarantine(),
+        }
+    }
 }
 
 /// The reason why a crawl cannot begin, or cannot go on.
@@ -213,31 +242,8 @@ impl Crawl {
         let suffixes = suffix_list(order)?;
         let scope = order.scope_for(&settings.job.seeds, &suffixes)?;
         let queues = order.queue_names(Arc::new(suffixes));
-        let recorder_settings = RecorderSettings {
-            state: settings.directory.join("state"),
-            logs: settings.directory.join("logs"),
-            files: ArchiveFileSettings {
-                directory: settings.directory.join("warcs"),
-                prefix: settings.job.archive_prefix(),
-                host: settings.host.clone(),
-                max_size: order.files.max_size.bytes(),
-                compresses: order.files.compress,
-                // The list may change from release to release, and with it what a domain is.
-                warcinfo: format!(
-                    "{}public-suffixes: {}\r\n",
-                    settings.warcinfo,
-                    queues.suffixes.version()
-                ),
-            },
-            frontier: FrontierSettings {
-                limits: order.queue_rules(),
-                cost: order.queues.cost,
-                connections: order.queues.connections.get().into(),
-                fresh_key: chance.bytes()?,
-                begin: clock.now(),
-            },
-            quarantine: order.quarantine(),
-        };
+        let recorder_settings =
+            settings.recorder(queues.suffixes.version(), chance.bytes()?, clock.now());
         let thread = OwnThread::new("crawl-recorder");
         let (opening_clock, opening_chance) = (clock.clone(), chance.clone());
         let opened = thread
