@@ -142,43 +142,18 @@ pub async fn serve(
         heard: false,
     };
     workers.spawn_instance(id, heartbeat)?;
-    let look = DiskWorker {
+    let disks = DiskWorker {
         node: Arc::clone(&node),
         clock: clock.clone(),
         every: own.look,
         keep_uploads: own.keep_uploads,
     };
-    workers.spawn_instance(id, look)?;
+    workers.spawn_instance(id, disks)?;
     workers.spawn_instance(id, StrangerWorker::new(Arc::clone(&node), own.look))?;
     let renewed = credentials.clone();
     let reload = ReloadWorker::new(clock.clone(), move |now| Ok(renewed.reload(now.into())?));
     workers.spawn_instance(id, reload)?;
-
-    // A node that cannot write its catalog could answer for no file that it takes: it ends, and rebuilds the catalog at
-    // the start.
-    let watched = Arc::clone(&node);
-    daemon
-        .tasks
-        .spawn_watch("catalog", clock.clone(), move || watched.catalog().broken());
-    let evidence = EvidenceWorker {
-        node: Arc::clone(&node),
-        clock: clock.clone(),
-    };
-    workers.spawn_instance(id, evidence)?;
-    let show = MetricsWorker {
-        node: Arc::clone(&node),
-        clock: clock.clone(),
-        instruments: instruments.clone(),
-    };
-    workers.spawn_instance(id, show)?;
-    let context = ScrubContext {
-        node: Arc::clone(&node),
-        control: Arc::clone(&scrub),
-        clock: clock.clone(),
-        instruments: instruments.clone(),
-        stop: daemon.tasks.stop(),
-    };
-    workers.spawn_instance(id, Scrub::new(context, daemon.tasks.clone()))?;
+    spawn_keepers(&daemon, id, &node, (&scrub, &instruments))?;
 
     let jobs = start_runner(&node, settings.batch_node, &daemon).map_err(StartError::Jobs)?;
     let door = Door {
@@ -197,6 +172,41 @@ pub async fn serve(
     daemon.tasks.spawn("rpc", serving);
     tracing::info!(node = %own.node, %address, "the node listens");
     Ok(address)
+}
+
+/// Starts what looks after the copies of a node: the watch of its catalog, the evidence in its attic, its metrics, its scrub.
+fn spawn_keepers(
+    daemon: &Daemon,
+    id: &str,
+    node: &Arc<Node>,
+    (scrub, instruments): (&Arc<Control>, &Instruments),
+) -> Result<(), DuplicateWorker> {
+    let (clock, workers) = (&daemon.clock, &daemon.workers);
+    // A node that cannot write its catalog could answer for no file that it takes: it ends, and rebuilds the catalog at
+    // the start.
+    let watched = Arc::clone(node);
+    daemon
+        .tasks
+        .spawn_watch("catalog", clock.clone(), move || watched.catalog().broken());
+    let evidence = EvidenceWorker {
+        node: Arc::clone(node),
+        clock: clock.clone(),
+    };
+    workers.spawn_instance(id, evidence)?;
+    let show = MetricsWorker {
+        node: Arc::clone(node),
+        clock: clock.clone(),
+        instruments: instruments.clone(),
+    };
+    workers.spawn_instance(id, show)?;
+    let context = ScrubContext {
+        node: Arc::clone(node),
+        control: Arc::clone(scrub),
+        clock: clock.clone(),
+        instruments: instruments.clone(),
+        stop: daemon.tasks.stop(),
+    };
+    workers.spawn_instance(id, Scrub::new(context, daemon.tasks.clone()))
 }
 
 /// Counts the calls and connections that the server refuses.
