@@ -5,13 +5,13 @@
 
 use std::sync::Arc;
 
-use archive_decisions::store::{Content, Event, ReplicaRecord};
+use archive_decisions::store::{Content, Event, FileRecord, ReplicaRecord};
 use archive_decisions::vote::{Authority, Ballot, Evidence, Verdict, decide};
 use archive_ledger::admin::AdminRow;
 use archive_ledger::requests::{Request, RequestedAct, State, Subject};
 use archive_model::{
     Act, Approval, AtticItem, Cause, CopyPlace, Digests, FileCopy, FileName, NodeId, ReplicaId,
-    ReplicaKind, ReplicaState, Root, UploadId,
+    ReplicaKind, ReplicaState, Root, UploadId, VolumeKey,
 };
 use archive_replicas::admitted;
 use archive_rpc::{CallError, Kind};
@@ -21,6 +21,20 @@ use super::accept::accept;
 use super::purge::PurgeTerms;
 use super::refusal::{changed, content, unnamed};
 use crate::tables::blocking;
+
+/// The copies of a file, each read whole, so that their replicas can vote on the root of the file.
+#[derive(Default)]
+struct ReadCopies {
+    ballots: Vec<Ballot>,
+    /// The places of the copies with the new root.
+    holders: Vec<VolumeKey>,
+    /// The size of these copies.
+    size: u64,
+    /// The places on checksum replicas.
+    records: Vec<VolumeKey>,
+    /// Whether a copy has the recorded root.
+    has_recorded: bool,
+}
 
 impl People {
     /// Checks that an act is possible now; asked before a request is accepted, and again before it is carried out.
@@ -266,51 +280,19 @@ impl People {
     ) -> Result<String, CallError> {
         let row = self.known(name).await?;
         let recorded = content(&row.record)?.root;
-        let (mut holders, mut records) = (Vec::new(), Vec::new());
-        let mut ballots = Vec::new();
-        let mut is_there = false;
-        let mut size = 0;
-        for (id, kept) in row
-            .record
-            .replicas
-            .iter()
-            .filter(|(_, copy)| !copy.state.is_withdrawn())
-        {
-            for copy in &self.existing_copies(id, name).await? {
-                let verified = self.verified(id, name, copy).await?;
-                let Some(found) = verified.root else {
-                    let said =
-                        format!("cannot read the copy of replica {id} completely: it may be right");
-                    return Err(changed(said));
-                };
-                ballots.push(Ballot {
-                    replica: id.clone(),
-                    root: found,
-                });
-                let place = copy.place.in_replica(id);
-                if kept.kind == ReplicaKind::Checksum {
-                    records.push(place);
-                    continue;
-                }
-                is_there |= found == recorded;
-                if found == *root {
-                    size = verified.copy.size;
-                    holders.push(place);
-                }
-            }
-        }
-        if recorded != *root && is_there {
+        let copies = self.read_copies(&row.record, (recorded, *root)).await?;
+        if recorded != *root && copies.has_recorded {
             return Err(changed(format!(
                 "a copy of {name} is what was admitted; repair the others from it"
             )));
         }
-        if !holders.iter().any(|place| place.replica == *replica) {
+        if !copies.holders.iter().any(|place| place.replica == *replica) {
             return Err(changed(format!(
                 "replica {replica} has no copy of that root"
             )));
         }
         let evidence = Evidence {
-            ballots,
+            ballots: copies.ballots.clone(),
             ..Evidence::default()
         };
         if decide(&evidence) != Verdict::Right(*root, Authority::Vote) {
@@ -322,33 +304,81 @@ impl People {
             let upload = self.upload_id()?;
             let content = Content {
                 root: *root,
-                size,
+                size: copies.size,
                 digests: Digests::default(),
             };
             let event = Event::Readmitted { upload, content };
             self.order(name, event, &cause.who).await?;
         }
-        let row = self.known(name).await?;
-        let admission = row.admission.filter(|_| {
-            row.record
-                .content
-                .as_ref()
-                .is_some_and(|content| content.root == *root)
-        });
-        let admission = admission.ok_or_else(|| changed(format!("{name} changed meanwhile")))?;
-        let mut adopted = Vec::new();
-        // First every copy with this root; then the replicas that only record the admission.
-        for volume in holders.into_iter().chain(records) {
-            let adopting = self.archive.calls.replicas.adopt(&volume, name, &admission);
-            let copy = self.archive.calls.reading(size, adopting).await?;
-            self.restored(name, &volume.replica, &copy, &cause.who)
-                .await?;
-            adopted.push(volume.replica.to_string());
-        }
+        let adopted = self.adopt_copies(name, root, copies, &cause.who).await?;
         Ok(format!(
             "it was signed anew, and adopted in {}",
             adopted.join(", ")
         ))
+    }
+
+    /// Reads every copy of a file whole, and sorts them by the `recorded` root and the new one. Fails if one cannot be read:
+    /// it may be right.
+    async fn read_copies(
+        &self,
+        record: &FileRecord,
+        (recorded, root): (Root, Root),
+    ) -> Result<ReadCopies, CallError> {
+        let name = &record.name;
+        let mut copies = ReadCopies::default();
+        for (id, kept) in record
+            .replicas
+            .iter()
+            .filter(|(_, copy)| !copy.state.is_withdrawn())
+        {
+            for copy in &self.existing_copies(id, name).await? {
+                let verified = self.verified(id, name, copy).await?;
+                let Some(found) = verified.root else {
+                    let said =
+                        format!("cannot read the copy of replica {id} completely: it may be right");
+                    return Err(changed(said));
+                };
+                copies.ballots.push(Ballot {
+                    replica: id.clone(),
+                    root: found,
+                });
+                let place = copy.place.in_replica(id);
+                if kept.kind == ReplicaKind::Checksum {
+                    copies.records.push(place);
+                    continue;
+                }
+                copies.has_recorded |= found == recorded;
+                if found == root {
+                    copies.size = verified.copy.size;
+                    copies.holders.push(place);
+                }
+            }
+        }
+        Ok(copies)
+    }
+
+    /// Gives the copies of a root the admission of the file: first every copy with this root; then the replicas that only
+    /// record the admission. Returns the replicas.
+    async fn adopt_copies(
+        &self,
+        name: &FileName,
+        root: &Root,
+        copies: ReadCopies,
+        who: &str,
+    ) -> Result<Vec<String>, CallError> {
+        let row = self.known(name).await?;
+        let content = row.record.content.as_ref();
+        let is_admitted = content.is_some_and(|content| content.root == *root);
+        let admission = row.admission.filter(|_| is_admitted);
+        let admission = admission.ok_or_else(|| changed(format!("{name} changed meanwhile")))?;
+        let mut adopted = Vec::new();
+        for volume in copies.holders.into_iter().chain(copies.records) {
+            let adopting = self.archive.calls.replicas.adopt(&volume, name, &admission);
+            let copy = self.archive.calls.reading(copies.size, adopting).await?;
+            self.restored(name, &volume.replica, &copy, who).await?;
+            adopted.push(volume.replica.to_string());
+        }
+        Ok(adopted)
     }
 
     /// Tells the coordinator of a copy that people have restored.
