@@ -48,14 +48,7 @@ impl Preserver {
                 "it is not so any more",
             ));
         }
-        let copies = seen.located.copies;
-        let is_copy = |copy: &&FileCopy| copy.is_readable() && copy.root == Some(content.root);
-        let mut strangers = copies.iter().filter(|copy| copy.is_unexpected());
-        let (Some(stranger), None, None) = (
-            strangers.next(),
-            strangers.next(),
-            copies.iter().find(is_copy),
-        ) else {
+        let Some(stranger) = only_stranger(&seen.located.copies, content) else {
             let what = "the replica has several files under this name; `remove` the superfluous ones by their checksums";
             return Ok(RepairReport::of(RepairOutcome::Officer, what));
         };
@@ -75,20 +68,30 @@ impl Preserver {
         let adopting = self.archive.calls.replicas.adopt(&volume, file, &admission);
         let copy = match self.archive.calls.reading(content.size, adopting).await {
             Ok(copy) => copy,
-            Err(error) if error.kind == Kind::Mismatch => {
-                let what = "its bytes are not what was admitted; `remove` it by its own checksum, and the right ones will be stored";
-                return Ok(RepairReport::of(RepairOutcome::Officer, what));
-            }
-            Err(error) => {
-                let what = format!("the node did not accept the admission: {}", error.reason);
-                return Ok(RepairReport::of(RepairOutcome::Waiting, what));
-            }
+            Err(error) => return Ok(refused(&error)),
         };
         let what = format!(
             "the sidecar in {replica}, volume {}, was rewritten from the admin data; the bytes are what was admitted",
             copy.place.volume
         );
         self.note_repair(file, repair_context, what.clone()).await?;
+        self.count_adopted(file, replica, copy).await?;
+        let (_, found) = self.look_and_file(replica, file, &look_context).await?;
+        let outcome = if found.open.is_empty() {
+            RepairOutcome::Repaired
+        } else {
+            RepairOutcome::Failed
+        };
+        Ok(RepairReport::of(outcome, what))
+    }
+
+    /// Tells the coordinator of a copy that has its admission back, and waits until its record says so.
+    async fn count_adopted(
+        &self,
+        file: &FileName,
+        replica: &ReplicaId,
+        copy: FileCopy,
+    ) -> Result<(), CallError> {
         let (root, at) = admitted(&copy)?;
         let event = Event::Completed {
             replica: replica.clone(),
@@ -102,14 +105,27 @@ impl Preserver {
         if !self.archive.mail.settled().await {
             return Err(Kind::Unavailable.error("the repository is stopping"));
         }
-        let (_, found) = self.look_and_file(replica, file, &look_context).await?;
-        let outcome = if found.open.is_empty() {
-            RepairOutcome::Repaired
-        } else {
-            RepairOutcome::Failed
-        };
-        Ok(RepairReport::of(outcome, what))
+        Ok(())
     }
+}
+
+/// Returns the unexpected file, if it is the only one of its name and there is no copy of the content beside it.
+fn only_stranger<'a>(copies: &'a [FileCopy], content: &Content) -> Option<&'a FileCopy> {
+    let is_copy = |copy: &FileCopy| copy.is_readable() && copy.root == Some(content.root);
+    let mut strangers = copies.iter().filter(|copy| copy.is_unexpected());
+    let only = strangers.next()?;
+    let is_only = strangers.next().is_none() && !copies.iter().any(is_copy);
+    is_only.then_some(only)
+}
+
+/// Reports that the node did not give the file its admission.
+fn refused(error: &CallError) -> RepairReport {
+    if error.kind == Kind::Mismatch {
+        let what = "its bytes are not what was admitted; `remove` it by its own checksum, and the right ones will be stored";
+        return RepairReport::of(RepairOutcome::Officer, what);
+    }
+    let what = format!("the node did not accept the admission: {}", error.reason);
+    RepairReport::of(RepairOutcome::Waiting, what)
 }
 
 /// Returns the admission of the expected copy, or `None` if no copy is expected.
