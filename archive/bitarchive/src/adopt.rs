@@ -10,7 +10,6 @@
 //!
 //! Every public function fails with a [`NodeError`], whose variants say what the caller does next.
 
-use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -29,7 +28,7 @@ use crate::error::NodeError;
 use crate::layout::Layout;
 use crate::node::Node;
 use crate::reconcile;
-use crate::upload::verbatim;
+use crate::upload::sidecar_text;
 
 /// The number of rows that are looked at in one step.
 const ROWS: usize = 10_000;
@@ -243,19 +242,7 @@ impl Adoption<'_> {
     /// Puts the sidecar with the admission beside the file, and one that does not count into the attic.
     fn publish(&self, survey: Survey, admission: &Envelope) -> Result<(), NodeError> {
         let Entry { name, volume, .. } = &self.entry;
-        let sidecar = |error| NodeError::Sidecar {
-            name: name.clone(),
-            error,
-        };
-        let text = Sidecar {
-            admission: verbatim(admission).map_err(sidecar)?,
-            outboard: survey.outboard(),
-            volume: volume.clone(),
-            stored: self.now,
-            unknown: BTreeMap::new(),
-        }
-        .to_json()
-        .map_err(sidecar)?;
+        let text = sidecar_text((name, volume), admission, survey.outboard(), self.now)?;
         let _moving = self.node.moving();
         self.node.layout(volume)?;
         let why = if self.had_another {

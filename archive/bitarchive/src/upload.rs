@@ -10,7 +10,9 @@
 
 use std::collections::BTreeMap;
 
-use archive_durable::{DiskError, PublishError, Reservation, Sidecar, SidecarError, Stage};
+use archive_durable::{
+    DiskError, OutboardRecord, PublishError, Reservation, Sidecar, SidecarError, Stage,
+};
 use archive_model::{FileContent, FileName, GROUP_SIZE, Root, UploadId, VolumeId};
 use archive_proof::Envelope;
 use jiff::Timestamp;
@@ -108,6 +110,24 @@ impl Node {
             stage,
         })
     }
+
+    /// Returns the error that a name is taken, with the root of the file that has it.
+    fn taken(
+        &self,
+        volume: &VolumeId,
+        layout: &Layout,
+        name: &FileName,
+        now: Timestamp,
+    ) -> NodeError {
+        match self.look_at(volume, layout, name, now) {
+            Ok(root) => NodeError::Taken {
+                name: name.clone(),
+                volume: volume.clone(),
+                root,
+            },
+            Err(error) => error,
+        }
+    }
 }
 
 impl Upload<'_> {
@@ -195,20 +215,7 @@ impl Upload<'_> {
             received.discard().map_err(blame)?;
             return Err(taken);
         }
-        let sidecar = Sidecar {
-            admission: verbatim(admission).map_err(|error| NodeError::Sidecar {
-                name: name.clone(),
-                error,
-            })?,
-            outboard: received.outboard(),
-            volume: volume.clone(),
-            stored: now,
-            unknown: BTreeMap::new(),
-        };
-        let text = sidecar.to_json().map_err(|error| NodeError::Sidecar {
-            name: name.clone(),
-            error,
-        })?;
+        let text = sidecar_text((&name, &volume), admission, received.outboard(), now)?;
         // The disk may have failed, or been exchanged, while the bytes came.
         node.layout(&volume)?;
         let verified =
@@ -231,14 +238,7 @@ impl Upload<'_> {
             .publish(&layout.target(&name))
             .map_err(|error| match error {
                 // Perhaps an earlier attempt failed after the name was given: the caller compares the root.
-                PublishError::Taken(_) => match node.look_at(&volume, &layout, &name, now) {
-                    Ok(root) => NodeError::Taken {
-                        name: name.clone(),
-                        volume: volume.clone(),
-                        root,
-                    },
-                    Err(error) => error,
-                },
+                PublishError::Taken(_) => node.taken(&volume, &layout, &name, now),
                 PublishError::Disk(error) => node.blame(&volume, error),
             })?;
         let row = Row {
@@ -262,6 +262,24 @@ fn last_point(points: &[u64], length: u64) -> u64 {
     reached.max().unwrap_or(0)
 }
 
-pub(crate) fn verbatim(admission: &Envelope) -> Result<Box<RawValue>, SidecarError> {
-    Ok(RawValue::from_string(admission.as_str().to_owned())?)
+/// Returns the text of the sidecar of a file that is stored now.
+pub(crate) fn sidecar_text(
+    (name, volume): (&FileName, &VolumeId),
+    admission: &Envelope,
+    outboard: Option<OutboardRecord>,
+    now: Timestamp,
+) -> Result<Vec<u8>, NodeError> {
+    let failed = |error: SidecarError| NodeError::Sidecar {
+        name: name.clone(),
+        error,
+    };
+    let verbatim = RawValue::from_string(admission.as_str().to_owned());
+    let sidecar = Sidecar {
+        admission: verbatim.map_err(|error| failed(error.into()))?,
+        outboard,
+        volume: volume.clone(),
+        stored: now,
+        unknown: BTreeMap::new(),
+    };
+    sidecar.to_json().map_err(failed)
 }
