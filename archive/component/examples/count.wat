@@ -1,8 +1,8 @@
 ;; Counts records: for each file a line `NAME TAB RECORDS`; its reduce step counts the files: `files TAB NUMBER`.
 ;; With the argument `fail`, whose value is a kind of record, it fails at the records of this kind.
 ;;
-;; A whole component by hand, for tests and for those who want to see what is under the tools of their language. Nothing
-;; but the text: whoever takes a component takes this file too.
+;; A whole component by hand, for tests and for those who want to see what is under the tools of their language. No tool
+;; is needed: `holdfast batch` takes this file as it is, and makes the text binary.
 ;;
 ;; The three parts: what is imported, two core modules (memory first, so that the host can be given it, then the
 ;; program), and how the functions of the program become those of `wit/batch.wit`.

@@ -1,4 +1,4 @@
-;; Writes for ever when it is asked what it is.
+;; Writes endlessly when it is asked what it is.
 (component
   (import "holdfast:batch/types@1.0.0" (instance $types
     (type $file-type (record
@@ -19,13 +19,13 @@
   (core module $program-module
     (import "memory" "memory" (memory 2))
     (import "host" "write" (func $write (param i32 i32)))
-    (data (i32.const 64) "Writes for ever, 64 KiB at a time: 100 GB and more.")
+    (data (i32.const 64) "Writes endlessly, 64 KiB at a time: 100 GB and more.")
     (func (export "describe") (result i32)
       (loop $for-ever
         (call $write (i32.const 0) (i32.const 65536))
         (br $for-ever))
       (i32.store (i32.const 0) (i32.const 64))
-      (i32.store (i32.const 4) (i32.const 51))
+      (i32.store (i32.const 4) (i32.const 52))
       (i32.const 0))
     (func (export "begin") (param i32 i32 i64 i32 i32 i32 i32 i32 i32) (result i32) (i32.const 16))
     (func (export "more") (param i32 i32) (result i32) (i32.const 16))

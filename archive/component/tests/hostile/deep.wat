@@ -1,4 +1,4 @@
-;; Calls itself for ever.
+;; Calls itself endlessly.
 (component
   (import "holdfast:batch/types@1.0.0" (instance $types
     (type $file-type (record
@@ -19,10 +19,10 @@
   (core module $program-module
     (import "memory" "memory" (memory 2))
     (import "host" "write" (func $write (param i32 i32)))
-    (data (i32.const 64) "Calls itself for ever.")
+    (data (i32.const 64) "Calls itself endlessly.")
     (func (export "describe") (result i32)
       (i32.store (i32.const 0) (i32.const 64))
-      (i32.store (i32.const 4) (i32.const 22))
+      (i32.store (i32.const 4) (i32.const 23))
       (i32.const 0))
     (func (export "begin") (param i32 i32 i64 i32 i32 i32 i32 i32 i32) (result i32) (i32.const 16))
     (func $deeper (param i64) (result i64)
