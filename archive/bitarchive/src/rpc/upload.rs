@@ -49,6 +49,10 @@ impl UploadSteps {
 }
 
 /// A receiver of files: the disks of a node, or the table of a checksum replica.
+///
+/// There are two implementers because both speak the same protocol, with [`receive`], so that a sender need not know to
+/// which of them it talks; and what they do with the bytes differs: a [`Node`] writes them to a volume and publishes a
+/// file, a checksum replica hashes them and writes a row.
 pub(crate) trait FileReceiver {
     /// A file that is being received.
     type IncomingFile<'a>: IncomingFile
@@ -72,6 +76,9 @@ pub(crate) trait FileReceiver {
 }
 
 /// A file that is being received. The [`FileReceiver`] decides what dropping it leaves.
+///
+/// Each receiver has its implementer: [`Upload`](crate::Upload) has the bytes on disk, and resumes there also after a
+/// restart; the file of a checksum replica is only the state of a hash in memory.
 pub(crate) trait IncomingFile: Sized {
     /// Returns the name it is received for.
     fn name(&self) -> &FileName;
