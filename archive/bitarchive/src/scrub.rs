@@ -173,12 +173,8 @@ impl Scrub {
             return false;
         }
         let has_changed = self.round.node.catalog().writes() != last.writes;
-        let is_due = self
-            .round
-            .control
-            .state(self.round.clock.now())
-            .next
-            .is_some_and(|next| next <= self.round.clock.now());
+        let next = self.round.control.next_due();
+        let is_due = next.is_some_and(|next| next <= self.round.clock.now());
         let is_wanted = has_changed || is_due || self.again;
         self.round.node.standing().has_suspects()
             || (self.plan.is_empty() && is_wanted)

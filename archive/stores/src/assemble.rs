@@ -174,7 +174,7 @@ impl Assembly {
             } else if !self.is_narrow {
                 self.narrow(range.start);
             } else {
-                return Some(Part::Refused(self.refused(&range)));
+                return Some(Part::Refused(self.refused_group(&range)));
             }
         }
     }
@@ -325,7 +325,7 @@ impl Assembly {
     /// Notes that a donor refused a read or took long, so that another one is asked.
     fn failed(&mut self, index: usize, until: u64, failure: Failure) {
         match failure {
-            Failure::Refused(error) => self.refused(index, until, &error),
+            Failure::Refused(error) => self.note_refusal(index, until, &error),
             Failure::Slow => {
                 let now = self.of.calls.clock.instant();
                 if let Some(candidate) = self.candidates.get_mut(index) {
@@ -339,7 +339,7 @@ impl Assembly {
     }
 
     /// Notes why a donor refused a read. It is asked last from now on, unless its node is to be looked up again.
-    fn refused(&mut self, index: usize, until: u64, error: &CallError) {
+    fn note_refusal(&mut self, index: usize, until: u64, error: &CallError) {
         let offset = self.left.front().map_or(0, |range| range.start);
         let Some(candidate) = self.candidates.get_mut(index) else {
             return;
@@ -411,7 +411,7 @@ impl Assembly {
         }
     }
 
-    fn refused(&mut self, range: &Range<u64>) -> RefusedGroup {
+    fn refused_group(&mut self, range: &Range<u64>) -> RefusedGroup {
         let end = (range.start - range.start % GROUP_SIZE + GROUP_SIZE).min(range.end);
         let (mut unknown, mut said, mut is_silence) = (Vec::new(), Vec::new(), true);
         for candidate in &self.candidates {

@@ -30,13 +30,12 @@ impl ReplicaCalls {
     ///
     /// # Errors
     /// The call's own error, or `TimedOut`.
-    pub async fn within<T, E: Into<CallError>>(
+    pub fn within<T, E: Into<CallError>>(
         &self,
         limit: Duration,
         call: impl Future<Output = Result<T, E>>,
-    ) -> Result<T, CallError> {
+    ) -> impl Future<Output = Result<T, CallError>> {
         self.within_or(limit, call, |late| Kind::TimedOut.error(late.to_string()))
-            .await
     }
 
     /// Awaits a call for at most `limit`. Where it is late, `late` makes the error.
@@ -59,37 +58,36 @@ impl ReplicaCalls {
     ///
     /// # Errors
     /// The call's own error, or `TimedOut`.
-    pub async fn answered<T, E: Into<CallError>>(
+    pub fn answered<T, E: Into<CallError>>(
         &self,
         call: impl Future<Output = Result<T, E>>,
-    ) -> Result<T, CallError> {
-        self.within(self.stall, call).await
+    ) -> impl Future<Output = Result<T, CallError>> {
+        self.within(self.stall, call)
     }
 
     /// Awaits a call for as long as a node may take to read `size` bytes of a copy.
     ///
     /// # Errors
     /// The call's own error, or `TimedOut`.
-    pub async fn reading<T, E: Into<CallError>>(
+    pub fn reading<T, E: Into<CallError>>(
         &self,
         size: u64,
         call: impl Future<Output = Result<T, E>>,
-    ) -> Result<T, CallError> {
-        self.within(limits::reading(size), call).await
+    ) -> impl Future<Output = Result<T, CallError>> {
+        self.within(limits::reading(size), call)
     }
 
     /// Waits until a node takes bytes, for as long as a part may be silent.
     ///
     /// # Errors
     /// The call's own error, or `TimedOut`.
-    pub async fn taken(
+    pub fn taken(
         &self,
         sending: impl Future<Output = Result<(), CallError>>,
-    ) -> Result<(), CallError> {
+    ) -> impl Future<Output = Result<(), CallError>> {
         self.within_or(self.stall, sending, |late| {
             Kind::TimedOut.error(format!("the node takes no bytes: {late}"))
         })
-        .await
     }
 
     /// Asks where a file is in a replica, by its catalogs.

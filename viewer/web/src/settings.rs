@@ -14,12 +14,13 @@ use archive_daemon::{ByteSize, DaemonSettings, Period};
 use archive_rpc::RpcSettings;
 use documented::DocumentedFields;
 use serde::{Deserialize, Serialize};
-use viewer_proxy::{InvalidProxySettings, ProxySettings};
+use viewer_proxy::InvalidProxySettings;
 use viewer_replay::access::{Group, InvalidGroup, InvalidNetwork, Network, VisitorSettings};
 use viewer_replay::cdx_server::WalkLimit;
 use viewer_replay::request::RESERVED_NAMES;
 
 pub use collection::{AccessWord, CollectionSettings, EmbargoSettings, PeriodSettings};
+pub use viewer_proxy::ProxySettings;
 pub use web::WebSettings;
 pub(crate) use web::host_name;
 

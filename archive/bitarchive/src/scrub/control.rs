@@ -86,6 +86,11 @@ impl Control {
         }
     }
 
+    /// Returns the time of the next read that the plan knows of.
+    pub(super) fn next_due(&self) -> Option<Timestamp> {
+        self.lock().plan.next_due
+    }
+
     pub(super) fn may_read(&self, now: Timestamp) -> bool {
         self.settings.enabled && self.lock().orders.pause(now).is_none()
     }
