@@ -50,8 +50,9 @@ const DESIRED_STATE: u8 = 1;
 /// The place of a URI: queue, urgency, cost, number.
 type UriKey = (u32, u8, u8, u64);
 
-/// A stretch of a queue in which URIs are taken in the order in which they came: those of one urgency and one cost.
-type Lane = (u8, u8);
+/// The priority of a URI within its queue: its urgency, then its cost. URIs of one priority are taken in the order in which they
+/// came.
+type UriPriority = (u8, u8);
 
 /// A URI as the table of seen ones has it: 128 bits of a keyed hash.
 pub type SeenKey = [u8; 16];
@@ -114,8 +115,8 @@ struct Queue {
     limits: QueueLimits,
     account: QueueAccount,
     is_retired: bool,
-    /// The lanes that have URIs which nobody fetches: their count, and the number from which they are read.
-    lanes: BTreeMap<Lane, (u64, u64)>,
+    /// The URIs that wait, by priority: their count, and the number from which they are read.
+    waiting: BTreeMap<UriPriority, (u64, u64)>,
     in_flight: u64,
     /// The number of URIs that were ever put into the queue.
     enqueued: u64,
@@ -254,8 +255,10 @@ impl Frontier {
         let (_, urgency, cost, number) = lease.key;
         if let Some(queue) = self.queue_mut(lease.queue) {
             queue.in_flight = queue.in_flight.saturating_sub(1);
-            let lane = queue.lanes.entry((urgency, cost)).or_insert((0, number));
-            *lane = (lane.0.saturating_add(1), lane.1.min(number));
+            let waiting = queue.waiting.entry((urgency, cost));
+            let (count, from) = waiting.or_insert((0, number));
+            *count = count.saturating_add(1);
+            *from = (*from).min(number);
         }
         self.waiting = self.waiting.saturating_add(1);
         self.turns.put_off(lease.queue, until);
@@ -265,14 +268,14 @@ impl Frontier {
 
     /// Takes the first URI out of a queue that has one; returns whether the queue has more.
     fn take_first(&mut self, number: QueueNumber) -> Result<(UriLease, bool), DbError> {
-        let lane = self
+        let first = self
             .queue(number)
-            .and_then(|queue| queue.lanes.first_key_value());
-        let Some((&(urgency, cost), &(count, from))) = lane else {
+            .and_then(|queue| queue.waiting.first_key_value());
+        let Some((&(urgency, cost), &(count, from))) = first else {
             return Err(self.damage_error(number));
         };
-        let lane_of = |from| (number.0, urgency, cost, from);
-        let mut rows = self.uris.range(lane_of(from)..=lane_of(u64::MAX))?;
+        let key_at = |from| (number.0, urgency, cost, from);
+        let mut rows = self.uris.range(key_at(from)..=key_at(u64::MAX))?;
         let (key, uri) = loop {
             match rows.next().transpose()? {
                 // The row of a leased URI stays until its outcome is committed.
@@ -289,11 +292,11 @@ impl Frontier {
             queue.in_flight += 1;
             if count > 1 {
                 let next = (count - 1, found.saturating_add(1));
-                queue.lanes.insert((urgency, cost), next);
+                queue.waiting.insert((urgency, cost), next);
             } else {
-                queue.lanes.remove(&(urgency, cost));
+                queue.waiting.remove(&(urgency, cost));
             }
-            has_more = !queue.lanes.is_empty();
+            has_more = !queue.waiting.is_empty();
         }
         self.waiting = self.waiting.saturating_sub(1);
         let lease = UriLease {
@@ -323,7 +326,7 @@ impl Frontier {
             let (true, QueueStanding::QuotaReached(quota)) = (queue.is_retired, standing) else {
                 continue;
             };
-            if !queue.lanes.is_empty() {
+            if !queue.waiting.is_empty() {
                 heads.push((number, quota));
             }
         }

@@ -10,7 +10,9 @@ use harvest_policy::turns::QueueNumber;
 use super::rows::{
     PendingOutcomeRow, PrerequisiteRow, QueueRestRow, QueueRow, RecordedPlace, SeenUriRow, UndoRow,
 };
-use super::{CandidateUri, Frontier, FrontierUri, Lane, LeaseOutcome, SeenKey, UriKey, UriLease};
+use super::{
+    CandidateUri, Frontier, FrontierUri, LeaseOutcome, SeenKey, UriKey, UriLease, UriPriority,
+};
 
 /// The shortest rest of a queue that is kept for the next process.
 const KEPT_REST: Duration = Duration::from_secs(1);
@@ -131,8 +133,8 @@ impl Frontier {
         Ok(key)
     }
 
-    /// Notes the outcome of a lease: its URI leaves the frontier, or goes back to the end of its lane. `place`: the place behind
-    /// its records and its line.
+    /// Notes the outcome of a lease: its URI leaves the frontier, or goes back behind those of its priority. `place`: the place
+    /// behind its records and its line.
     ///
     /// # Errors
     ///
@@ -292,10 +294,10 @@ impl Frontier {
         Ok((lease.queue, outcome))
     }
 
-    /// Counts a URI that waits in a lane.
-    fn count(&mut self, queue_number: QueueNumber, lane: Lane, number: u64) {
+    /// Counts a URI that waits.
+    fn count(&mut self, queue_number: QueueNumber, priority: UriPriority, number: u64) {
         if let Some(queue) = self.queue_mut(queue_number) {
-            let (count, _) = queue.lanes.entry(lane).or_insert((0, number));
+            let (count, _) = queue.waiting.entry(priority).or_insert((0, number));
             *count += 1;
             queue.enqueued = queue.enqueued.saturating_add(1);
             self.waiting = self.waiting.saturating_add(1);
@@ -338,7 +340,7 @@ impl Frontier {
         }
         // What is under way may use up the rest of a quota: the others wait until it is known.
         let waits = is_reserved && queue.in_flight > 0;
-        let has_more = !queue.lanes.is_empty() && !waits;
+        let has_more = !queue.waiting.is_empty() && !waits;
         self.turns
             .end_fetch(number, outcome.rests_until, standing, has_more);
     }
@@ -418,5 +420,5 @@ impl RecentKeys {
     }
 }
 
-/// The lanes of each queue, counted from the rows of a table.
-pub(super) type CountedLanes = BTreeMap<QueueNumber, BTreeMap<Lane, (u64, u64)>>;
+/// The URIs of each queue that wait, by priority, counted from the rows of a table.
+pub(super) type CountedUris = BTreeMap<QueueNumber, BTreeMap<UriPriority, (u64, u64)>>;

@@ -11,7 +11,7 @@ use harvest_policy::queue_rules::QueueRules;
 use harvest_policy::turns::{QueueNumber, QueueTurns};
 use jiff::Timestamp;
 
-use super::changes::{CountedLanes, RecentKeys};
+use super::changes::{CountedUris, RecentKeys};
 use super::rows::{BudgetRow, PendingOutcomeRow, QueueRow, RecordedPlace, SeenKeyRow, UndoRow};
 use super::stamp::FrontierStamp;
 use super::{Frontier, PLACE, QueueSnapshot, VERSION};
@@ -275,22 +275,22 @@ impl Frontier {
         Ok(())
     }
 
-    /// Counts what waits, and finds where each lane begins.
+    /// Counts the URIs that wait, and finds the first one of each priority.
     fn read_uris(&mut self) -> Result<(), DbError> {
-        let mut waiting = CountedLanes::new();
+        let mut waiting = CountedUris::new();
         for row in self.uris.scan()? {
             let ((queue, urgency, cost, number), _) = row?;
-            let lanes = waiting.entry(QueueNumber(queue)).or_default();
-            let (count, _) = lanes.entry((urgency, cost)).or_insert((0, number));
+            let of_queue = waiting.entry(QueueNumber(queue)).or_default();
+            let (count, _) = of_queue.entry((urgency, cost)).or_insert((0, number));
             *count += 1;
             self.waiting += 1;
             self.next_number = self.next_number.max(number.saturating_add(1));
         }
-        for (number, lanes) in waiting {
+        for (number, of_queue) in waiting {
             if let Some(queue) = self.queue_mut(number) {
-                let waiting: u64 = lanes.values().map(|(count, _)| count).sum();
-                queue.enqueued = queue.enqueued.saturating_add(waiting);
-                queue.lanes = lanes;
+                let count: u64 = of_queue.values().map(|(count, _)| count).sum();
+                queue.enqueued = queue.enqueued.saturating_add(count);
+                queue.waiting = of_queue;
                 let (is_retired, precedence) = (queue.is_retired, queue.limits.precedence);
                 self.turns.add_uri(number, precedence);
                 if is_retired {

@@ -91,14 +91,14 @@ impl Frontier {
     /// Returns the number of queues that have URIs and are out of budget.
     pub fn retired_queues(&self) -> usize {
         let retired = self.queues.iter().filter(|queue| queue.is_retired);
-        retired.filter(|queue| !queue.lanes.is_empty()).count()
+        retired.filter(|queue| !queue.waiting.is_empty()).count()
     }
 
     /// Returns the lengths of the queues.
     pub fn queue_lengths(&self) -> QueueLengths {
         let mut lengths = QueueLengths::default();
         for queue in &self.queues {
-            let length = queue.lanes.values().map(|(count, _)| count).sum::<u64>();
+            let length = queue.waiting.values().map(|(count, _)| count).sum::<u64>();
             lengths.longest = lengths.longest.max(length);
             lengths.not_empty += u64::from(length > 0);
         }
@@ -110,7 +110,7 @@ impl Frontier {
 
     /// Returns whether each queue that may go on rests after a failed try.
     pub fn has_only_retries(&self) -> bool {
-        let waiting = self.queues.iter().filter(|queue| !queue.lanes.is_empty());
+        let waiting = self.queues.iter().filter(|queue| !queue.waiting.is_empty());
         waiting
             .filter(|queue| !queue.is_retired)
             .all(|queue| queue.waits_for_retry)
@@ -142,7 +142,7 @@ impl Frontier {
                 name: queue.name.clone(),
                 state,
                 precedence: queue.limits.precedence,
-                size: queue.lanes.values().map(|(count, _)| count).sum(),
+                size: queue.waiting.values().map(|(count, _)| count).sum(),
                 enqueued: queue.enqueued,
                 account: queue.account,
                 limits: self.limits_of(queue),
@@ -156,12 +156,12 @@ impl Frontier {
     /// Returns the URI that a queue would give next.
     fn peek(&self, number: QueueNumber) -> Result<Option<String>, DbError> {
         let queue = self.queue(number);
-        let lane = queue.and_then(|queue| queue.lanes.first_key_value());
-        let Some((&(urgency, cost), &(_, from))) = lane else {
+        let first = queue.and_then(|queue| queue.waiting.first_key_value());
+        let Some((&(urgency, cost), &(_, from))) = first else {
             return Ok(None);
         };
-        let lane_of = |from| (number.0, urgency, cost, from);
-        for row in self.uris.range(lane_of(from)..=lane_of(u64::MAX))? {
+        let key_at = |from| (number.0, urgency, cost, from);
+        for row in self.uris.range(key_at(from)..=key_at(u64::MAX))? {
             let (key, uri) = row?;
             if !self.leased.contains(&key) {
                 return Ok(Some(uri.uri));
