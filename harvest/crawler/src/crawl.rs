@@ -10,15 +10,17 @@ mod outcome;
 mod owner;
 mod workers;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use archive_daemon::clock::{Chance, Clock, NoChance};
 use archive_daemon::thread::{OwnThread, ThreadError};
 use harvest_model::HarvestJob;
+use harvest_policy::queue_name::QueueNaming;
+use harvest_policy::scope::Scope;
 use harvest_policy::traps::InvalidTrap;
 use hickory_resolver::net::NetError;
-use jiff::Timestamp;
+use tokio::runtime::Runtime;
 use tokio::sync::{Semaphore, mpsc, watch};
 
 pub use self::control::{ControlAnswer, ControlRequest, CrawlCommand, CrawlNotice};
@@ -59,34 +61,6 @@ pub struct CrawlSettings {
     pub known: Option<Arc<KnownCaptures>>,
     /// The bytes that have to be free on the disk for a fetch to begin: [`MIN_FREE`].
     pub min_free: u64,
-}
-
-impl CrawlSettings {
-    /// Returns the settings of the recorder. `suffixes` is the version of the list of public suffixes.
-    fn recorder(&self, suffixes: &str, fresh_key: [u8; 32], begin: Timestamp) -> RecorderSettings {
-        let order = &self.job.order;
-        RecorderSettings {
-            state: self.directory.join("state"),
-            logs: self.directory.join("logs"),
-            files: ArchiveFileSettings {
-                directory: self.directory.join("warcs"),
-                prefix: self.job.archive_prefix(),
-                host: self.host.clone(),
-                max_size: order.files.max_size.bytes(),
-                compresses: order.files.compress,
-                // The list may change from release to release, and with it what a domain is.
-                warcinfo: format!("{}public-suffixes: {suffixes}\r\n", self.warcinfo),
-            },
-            frontier: FrontierSettings {
-                limits: order.queue_rules(),
-                cost: order.queues.cost,
-                connections: order.queues.connections.get().into(),
-                fresh_key,
-                begin,
-            },
-            quarantine: order.quarantine(),
-        }
-    }
 }
 
 /// The reason why a crawl cannot begin, or cannot go on.
@@ -140,6 +114,75 @@ impl CrawlError {
             | Self::Suffixes(_)
             | Self::Traps(_) => false,
         }
+    }
+}
+
+impl CrawlSettings {
+    /// Makes the directory of the crawl, and the one for large responses in it. Returns the latter.
+    fn make_directories(&self) -> Result<PathBuf, CrawlError> {
+        let scratch = self.directory.join("scratch");
+        archive_durable::directory::make(&self.directory).map_err(RecorderError::from)?;
+        archive_durable::directory::make_unsynced(&scratch).map_err(RecorderError::from)?;
+        Ok(scratch)
+    }
+
+    fn fetcher(&self, scratch: &Path, clock: &Clock) -> Result<Fetcher, CrawlError> {
+        let tls = TlsClient::new(system_authorities())?;
+        let settings = FetcherSettings {
+            order: &self.job.order,
+            version: &self.version,
+            scratch: scratch.to_owned(),
+        };
+        Ok(Fetcher::new(settings, tls, clock.clone()))
+    }
+
+    fn resolver(&self) -> Result<DnsResolver, CrawlError> {
+        let servers = self.job.order.dns.servers.iter();
+        let servers: Vec<_> = servers.map(|server| server.0).collect();
+        Ok(DnsResolver::new(&servers)?)
+    }
+
+    /// Returns the rules by which URIs belong to the crawl, and the rule by which queues get their names.
+    fn scope_and_queues(&self) -> Result<(Scope, QueueNaming), CrawlError> {
+        let order = &self.job.order;
+        let suffixes = suffix_list(order)?;
+        let scope = order.scope_for(&self.job.seeds, &suffixes)?;
+        Ok((scope, order.queue_names(Arc::new(suffixes))))
+    }
+
+    /// Returns the settings of the recorder. The key of the frontier is drawn anew; a frontier that is there keeps its own.
+    fn recorder(
+        &self,
+        queues: &QueueNaming,
+        clock: &Clock,
+        chance: &Chance,
+    ) -> Result<RecorderSettings, CrawlError> {
+        let order = &self.job.order;
+        Ok(RecorderSettings {
+            state: self.directory.join("state"),
+            logs: self.directory.join("logs"),
+            files: ArchiveFileSettings {
+                directory: self.directory.join("warcs"),
+                prefix: self.job.archive_prefix(),
+                host: self.host.clone(),
+                max_size: order.files.max_size.bytes(),
+                compresses: order.files.compress,
+                // The list may change from release to release, and with it what a domain is.
+                warcinfo: format!(
+                    "{}public-suffixes: {}\r\n",
+                    self.warcinfo,
+                    queues.suffixes.version()
+                ),
+            },
+            frontier: FrontierSettings {
+                limits: order.queue_rules(),
+                cost: order.queues.cost,
+                connections: order.queues.connections.get().into(),
+                fresh_key: chance.bytes()?,
+                begin: clock.now(),
+            },
+            quarantine: order.quarantine(),
+        })
     }
 }
 
@@ -225,38 +268,24 @@ impl Crawl {
             progress,
         } = self;
         let begin = clock.instant();
-        let settings = Arc::new(settings);
-        let scratch = settings.directory.join("scratch");
-        archive_durable::directory::make(&settings.directory).map_err(RecorderError::from)?;
-        archive_durable::directory::make_unsynced(&scratch).map_err(RecorderError::from)?;
-        let tls = TlsClient::new(system_authorities())?;
         let order = &settings.job.order;
-        let fetcher_settings = FetcherSettings {
-            order,
-            version: &settings.version,
-            scratch: scratch.clone(),
-        };
-        let fetcher = Fetcher::new(fetcher_settings, tls, clock.clone());
-        let servers: Vec<_> = order.dns.servers.iter().map(|server| server.0).collect();
-        let dns = DnsResolver::new(&servers)?;
-        let suffixes = suffix_list(order)?;
-        let scope = order.scope_for(&settings.job.seeds, &suffixes)?;
-        let queues = order.queue_names(Arc::new(suffixes));
-        let recorder_settings =
-            settings.recorder(queues.suffixes.version(), chance.bytes()?, clock.now());
+        let scratch = settings.make_directories()?;
+        let fetcher = settings.fetcher(&scratch, &clock)?;
+        let dns = settings.resolver()?;
+        let (scope, queues) = settings.scope_and_queues()?;
+        let recorder = settings.recorder(&queues, &clock, &chance)?;
         let thread = OwnThread::new("crawl-recorder");
-        let (opening_clock, opening_chance) = (clock.clone(), chance.clone());
+        let (own_clock, own_chance) = (clock.clone(), chance.clone());
         let opened = thread
-            .run(move || CrawlRecorder::open(recorder_settings, opening_clock, opening_chance))
+            .run(move || CrawlRecorder::open(recorder, own_clock, own_chance))
             .await?;
         let (recorder, taken_back) = opened?;
         open.send_replace(true);
-        let hasher = recorder.frontier().hasher();
         let processor = Arc::new(FetchProcessor::new(FetchProcessorSettings {
             order,
             scope,
             queues,
-            hasher,
+            hasher: recorder.frontier().hasher(),
             scratch,
             chance: chance.clone(),
             known: settings.known.clone(),
@@ -275,36 +304,39 @@ impl Crawl {
             chance,
             events,
         };
-        let channels = OwnerChannels {
-            commands,
-            events: happened,
-            control,
-            requests,
-            closed,
-            notices,
-            progress,
-        };
-        let owner = OwnerSetup {
+        let setup = OwnerSetup {
             recorder,
             processor,
             clock,
-            channels,
+            channels: OwnerChannels {
+                commands,
+                events: happened,
+                control,
+                requests,
+                closed,
+                notices,
+                progress,
+            },
             begin,
         };
-        let owner = CrawlOwner::new(&settings, owner);
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_time()
-            .build()
-            .map_err(CrawlError::Runtime)?;
+        let owner = CrawlOwner::new(&settings, setup);
+        let runtime = recorder_runtime()?;
         let recording = thread.run(move || runtime.block_on(owner.run()));
         let workers = Arc::new(workers).serve(taken);
         let (ended, ()) = tokio::join!(recording, workers);
-        let outcome = ended??;
         Ok(CrawlOutcome {
             taken_back,
-            ..outcome
+            ..ended??
         })
     }
+}
+
+/// Makes the runtime of the recorder's thread. Nothing runs on it but the owner of the crawl.
+fn recorder_runtime() -> Result<Runtime, CrawlError> {
+    tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .build()
+        .map_err(CrawlError::Runtime)
 }
 
 #[cfg(test)]
