@@ -1,6 +1,6 @@
 //! The crawl of a job: requests go to it, closed files and progress come from it.
 //!
-//! Owns what goes on beside a crawl, and that its outcome is kept as soon as there is one.
+//! Owns what runs beside a crawl, and that its outcome is kept as soon as there is one.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -162,7 +162,7 @@ fn known_captures(order: &CrawlOrder) -> Result<Option<Arc<KnownCaptures>>, Dedu
     Ok(Some(Arc::new(KnownCaptures { index, with_text })))
 }
 
-/// Returns the error of a watch that has ended though it goes on for as long as it is polled.
+/// Returns the error of a watch that has ended, though it runs for as long as it is polled.
 fn watch_error(ended: Result<(), DiskError>) -> JobError {
     let by_itself = || {
         let source = std::io::Error::other("the watch of requests has ended by itself");

@@ -80,7 +80,7 @@ mod tests {
 
     /// Fails if a line is in the wrong log, or in one though it tells no error.
     #[test]
-    fn errors_are_told_in_their_logs() {
+    fn errors_are_written_to_their_logs() {
         let base = tempfile::tempdir().unwrap();
         let time = "2026-11-23T00:00:00Z".parse().unwrap();
         let seed = "http://a.dk/".parse().unwrap();

@@ -1,13 +1,13 @@
 //! The life of one harvest job: a directory, a crawl, its documentation, and the archive.
 //!
-//! Owns the order of things: archive files are stored while the crawl goes on, the metadata file is stored last, and a local file
+//! Owns the order of things: archive files are stored while the crawl runs, the metadata file is stored last, and a local file
 //! goes only on a receipt that is kept. A job whose process has ended is resumed from its directory; what such a process left is
 //! salvaged. Decides nothing about what is fetched, and nothing about where the archive keeps it.
 //!
 //! The rooms, in reading order; each uses only those below it:
 //! - `job`: a job from its seeds to its receipts;
 //! - `report`: how the job ended, with `domains` and `unanswered`, as the logs tell it;
-//! - `crawl`: the crawl, with `actions`, the requests of people while it goes on;
+//! - `crawl`: the crawl, with `actions`, the requests of people while it runs;
 //! - `run`: what the steps of a job share, and the way of each whole file; `error`: the reasons why a job breaks off;
 //! - `upload`: archive files on their way into the archive; `salvage`: what a dead process has left;
 //! - `document`: reports and the metadata file, with `error_logs` and `requests_log`; `progress_log`: the log of the crawl;

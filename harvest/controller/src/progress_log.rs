@@ -1,6 +1,6 @@
 //! `progress-statistics.log`: a line every 20 seconds, and a note of each state.
 //!
-//! Owns the log while a crawl goes on. Numbers come from the progress of the crawl.
+//! Owns the log while a crawl runs. Numbers come from the progress of the crawl.
 
 use std::fs::File;
 use std::io::{Read as _, Seek as _, SeekFrom};

@@ -19,7 +19,7 @@ pub(crate) fn requests_log(job: &JobDirectory) -> Result<String, DiskError> {
     let mut requests = Vec::new();
     for name in directory::names(&job.path("done"))? {
         let name = name.to_string_lossy().into_owned();
-        // Another name than `MILLISECONDS-NAME` is nobody's request; `.reason` is the reason for a refusal.
+        // Another name than `MILLISECONDS-NAME` is no request; `.reason` is the reason for a refusal.
         let parts = name.split_once('-');
         let parts = parts.filter(|(_, rest)| !rest.ends_with(".reason"));
         let time = parts.and_then(|(time, rest)| {

@@ -43,8 +43,8 @@ impl JobRun<'_> {
         first
     }
 
-    /// Closes an archive file as [`JobRun::close`] does, and tells people at once why it cannot: it is tried again when the job
-    /// goes on.
+    /// Closes an archive file as [`JobRun::close`] does, and notifies people at once if it cannot: it is tried again when the job
+    /// is resumed.
     pub(crate) async fn close_or_notify(&self, file: ClosedFile) -> Result<(), JobError> {
         let name = file.name.clone();
         let closed = self.close(file).await;

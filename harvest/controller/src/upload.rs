@@ -69,7 +69,7 @@ enum UploadError {
         /// The file that the receipt is for.
         other: String,
     },
-    /// The file is gone, though no receipt is kept.
+    /// The file is not here, though no receipt is kept.
     #[error(
         "{name}: is not here, and its receipt cannot be read; get it again by `holdfast receipt {name}`"
     )]
@@ -170,7 +170,7 @@ impl<'a> Uploader<'a> {
             }
         };
         tokio::select! {
-            // An upload under way is given up: the file is stored from its start when the job goes on.
+            // An upload under way is given up: the file is stored from its start when the job is resumed.
             () = wait_until_set(suspended) => {}
             () = uploading => {}
         }

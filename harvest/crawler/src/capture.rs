@@ -1,5 +1,5 @@
 //! The records of one exchange: response or revisit, request, metadata, each deflated into a gzip member of its own, unless the
-//! order wants them as they are.
+//! order says that they are not compressed.
 //!
 //! Owns which fields such records have (ISO 28500:2017 §5, §6; Heritrix' `metadata` fields). The members are made where the
 //! exchange was, so that the owner of the archive file only appends them. Knows no archive file and no clock.
@@ -160,7 +160,7 @@ pub fn record_id(mut random: [u8; 16]) -> String {
     format!("urn:uuid:{}", groups.join("-"))
 }
 
-/// A block that no message has brought: an answer of a name server.
+/// A block that comes from no message: an answer of a name server.
 ///
 /// ```
 /// use archive_formats::warc::{Kind, Reader};

@@ -1,7 +1,7 @@
 //! A crawl: seeds go in, archive files and a crawl log come out.
 //!
 //! Owns the course of one crawl: one thread decides what is fetched next and records what came of it; fetches and the work on
-//! them go on beside it. A connection takes its next URI only when the last one is recorded. Knows no archive and no job.
+//! them run beside it. A connection takes its next URI only when the last one is recorded. Knows no archive and no job.
 
 mod control;
 mod hosts;
@@ -63,7 +63,7 @@ pub struct CrawlSettings {
     pub min_free: u64,
 }
 
-/// The reason why a crawl cannot begin, or cannot go on.
+/// The reason why a crawl cannot begin, or cannot continue.
 #[derive(Debug, thiserror::Error)]
 pub enum CrawlError {
     /// The recorder: the disk, the frontier, an archive file.
@@ -207,7 +207,7 @@ pub struct CrawlHandle {
     pub control: mpsc::UnboundedSender<CrawlCommand>,
     /// The way for requests that are answered once they are durable.
     pub requests: mpsc::UnboundedSender<ControlRequest>,
-    /// The notices for people while it goes on.
+    /// The notices for people while the crawl runs.
     pub notices: mpsc::UnboundedReceiver<CrawlNotice>,
     /// Becomes `true` once the crawl has opened what an earlier process has left of it; the channel closes before if that is not
     /// possible.

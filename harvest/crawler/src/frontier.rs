@@ -44,7 +44,7 @@ const VERSION: u32 = 1;
 /// The key of the only row of the table `place`, and of the running time in the table `running`.
 const PLACE: u8 = 0;
 
-/// The key of the state that a person wants, in the table `running`.
+/// The key of the state that a person has asked for, in the table `running`.
 const DESIRED_STATE: u8 = 1;
 
 /// The place of a URI: queue, urgency, cost, number.
@@ -247,7 +247,8 @@ impl Frontier {
         Ok(NextUri::Fetch(Box::new(lease)))
     }
 
-    /// Puts a URI back that was leased and not fetched: it comes again where it was, once its queue has rested until a moment.
+    /// Puts a URI back that was leased and not fetched: it is leased again from its old place, once its queue has rested until a
+    /// moment.
     pub fn put_back(&mut self, lease: &UriLease, until: Moment) {
         if !self.leased.remove(&lease.key) {
             return;

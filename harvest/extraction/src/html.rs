@@ -34,7 +34,7 @@ pub(crate) fn links(
 /// Adds the links of a piece of a page. A page within it is not read, which bounds the depth.
 pub(crate) fn fragment_links(text: &str, outlinks: &mut Outlinks<'_>, memory: usize) {
     match PageParser::new(outlinks, memory, true).read(&mut text.as_bytes()) {
-        // The document around it goes on.
+        // The document around it continues.
         Ok(()) | Err(_) => {}
     }
 }

@@ -125,7 +125,7 @@ pub struct Link {
     pub context: &'static str,
 }
 
-/// The links of a document, and what is told of them in the crawl log.
+/// The links of a document, and the notes about them for the crawl log.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Extraction {
     /// The links in the order in which they were found, each with the same hop once.

@@ -114,7 +114,7 @@ fn literal(text: &[u8]) -> (Option<Vec<u8>>, &[u8]) {
                 } else if let Some((escaped, behind)) = rest.split_first() {
                     rest = behind;
                     match escaped {
-                        // A line that goes on.
+                        // A line that continues.
                         b'\r' => rest = rest.strip_prefix(b"\n").unwrap_or(rest),
                         b'\n' => {}
                         other => string.push(*other),

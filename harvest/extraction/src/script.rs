@@ -204,7 +204,7 @@ fn unescape(literal: &str) -> Cow<'_, str> {
                 }
                 _ => rest = push_code(&mut plain, rest, 4),
             },
-            // A line that goes on.
+            // A line that continues.
             Some('\n') | None => {}
             Some('b' | 'f' | 'n' | 'r' | 't' | 'v' | '0') => plain.push(' '),
             Some(other) => plain.push(other),

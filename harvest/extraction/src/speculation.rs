@@ -1,4 +1,4 @@
-//! The judge of strings that may be URLs, in scripts, in JSON and in attributes of nobody's standard.
+//! The judge of strings that may be URLs, in scripts, in JSON and in attributes of no standard.
 //!
 //! Owns the rule of thumb behind the hop X. It refuses what is doubtful: a string that is no URL costs a host a request and the
 //! archive a page of error.

@@ -52,7 +52,7 @@ struct StoredCookie {
     is_host_only: bool,
     path: String,
     is_secure: bool,
-    /// The second since 1970 from which it is gone; `None`: it lasts as long as the crawl.
+    /// The second since 1970 at which it expires; `None`: it lasts as long as the crawl.
     expires: Option<i64>,
     /// The number of the cookie, in the order in which names were first set.
     number: u64,
@@ -211,8 +211,8 @@ impl CookieJar {
         })
     }
 
-    /// Returns the domain of a cookie that a host wants to set for a domain, and whether only the host itself gets it; `None` if
-    /// it has no say there.
+    /// Returns the domain of a cookie that a host sets for a domain, and whether only the host itself gets it; `None` if the host
+    /// may not set one there.
     fn domain_for(&self, host: &str, named: &str) -> Option<(String, bool)> {
         let named = named.strip_prefix('.').unwrap_or(named);
         let named = Host::parse(named).ok()?.to_string();

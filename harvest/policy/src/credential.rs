@@ -76,7 +76,7 @@ pub struct DigestChallenge {
     pub realm: String,
     /// The host's nonce.
     pub nonce: String,
-    /// A text that the host wants back.
+    /// A text that the host expects to be returned.
     pub opaque: Option<String>,
     /// The algorithm of the hash.
     pub algorithm: DigestAlgorithm,

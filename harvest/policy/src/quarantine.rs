@@ -6,10 +6,10 @@
 //!
 //! # The signal
 //!
-//! A large pattern is no trap: `/article/123` may have a million pages. A trap shows itself by what its pages bring.
+//! A large pattern is no trap: `/article/123` may have a million pages. A trap shows itself by what its pages link to.
 //!
-//! - *Fruit*: a link that was never seen, of another pattern that has something to give. Pages of an archive bring images,
-//!   authors, other sections; a list brings articles. A pattern of which nearly every response repeats an older one, or fails,
+//! - *Fruit*: a link that was never seen, of another pattern that has something to give. Pages of an archive have images,
+//!   authors, other sections; a list links to articles. A pattern of which nearly every response repeats an older one, or fails,
 //!   has nothing to give: otherwise the days of an empty calendar would be the fruit of its months, and the pages under one
 //!   session id the fruit of those under another.
 //! - *Content*: the set of words, by [`words`]. A calendar differs in numbers and in twelve names of months, and soon repeats
@@ -39,7 +39,7 @@ use self::words::hash;
 pub use self::pattern::{LONGEST, pattern};
 pub use self::words::{MAX_BYTES, words};
 
-/// The points of a page that repeats content and brings nothing.
+/// The points of a page that repeats content and has no new links.
 pub const REPEATED: u32 = 20;
 
 /// The points that a page with fruit takes away.

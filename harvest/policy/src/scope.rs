@@ -374,7 +374,7 @@ mod tests {
         }
     }
 
-    /// Fails if redirects bring a part of a page out of the scope, or guesses lead on from guess to guess.
+    /// Fails if redirects lead a part of a page out of the scope, or guesses lead on from guess to guess.
     #[test]
     fn parts_of_a_page_are_few_hops_away() {
         let scope = example();

@@ -195,7 +195,7 @@ mod tests {
 
     /// Fails if a domain passes for a suffix, or a suffix for a domain.
     #[test]
-    fn suffix_is_told_from_domain() {
+    fn suffix_is_distinguished_from_domain() {
         for list in [
             SuffixList::default(),
             SuffixList::parse(b"dk\ngithub.io\nco.uk").unwrap(),

@@ -1,6 +1,6 @@
 //! The reports of a frontier: a line of 12 fields for each queue, by the state of the queue (Heritrix 3).
 //!
-//! Owns the fields and sections. Rows come from the frontier; whether a queue goes on is not decided here.
+//! Owns the fields and sections. Rows come from the frontier; whether a queue is retired is not decided here.
 
 use std::time::Duration;
 

@@ -45,7 +45,7 @@ impl fmt::Display for UnreadableLine {
     }
 }
 
-/// A reader of the entries of a crawl log. It ends after the first I/O error, and goes on after a line that cannot be read.
+/// A reader of the entries of a crawl log. It ends after the first I/O error, and continues after a line that cannot be read.
 #[derive(Debug)]
 pub struct CrawlLogReader<R> {
     lines: Lines<R>,

@@ -176,7 +176,7 @@ impl fmt::Display for EndMessage {
 /// A state of a crawl that the log notes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CrawlState {
-    /// The crawl begins, or goes on.
+    /// The crawl begins, or resumes.
     Running,
     /// The crawl is to pause, and waits for the fetches that are under way.
     Waiting,

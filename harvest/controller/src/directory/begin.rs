@@ -21,7 +21,7 @@ impl JobDirectory {
     }
 
     /// Makes the directory of a new job as [`JobDirectory::create`] does, with the choices of the person who begins it. It has
-    /// its name once it is whole: one that was not finished begins with a dot, and is nobody's job.
+    /// its name once it is whole: one that was not finished begins with a dot, and counts as no job.
     ///
     /// # Errors
     ///

@@ -79,7 +79,7 @@ async fn lines_come_every_twenty_seconds() {
     );
 }
 
-/// Fails if a crawl that goes on repeats the legend, goes on in a half line, or loses what was there.
+/// Fails if a crawl that is resumed repeats the legend, writes on in an incomplete line, or loses what was there.
 #[test]
 fn resumed_log_goes_on_behind_whole_lines() {
     let directory = tempfile::tempdir().unwrap();
@@ -157,7 +157,7 @@ fn line_tells_how_long_queues_are() {
 
 /// Fails if a crawl that waits for room on the disk is told as running.
 #[test]
-fn crawl_without_space_is_told_as_paused() {
+fn crawl_without_space_is_reported_as_paused() {
     let progress = |is_paused, lacks_space, under_way| CrawlProgress {
         is_paused,
         lacks_space,

@@ -20,8 +20,11 @@ fn write(path: &Path, bytes: &[u8]) {
     archive_durable::replace(path, bytes).unwrap();
 }
 
-/// Returns the words that people were told, as `name: what`.
-async fn told(directory: &JobDirectory, environment: &JobEnvironment) -> (JobReport, Vec<String>) {
+/// Runs a job; returns its report, and its notices as `name: what`.
+async fn run_with_notices(
+    directory: &JobDirectory,
+    environment: &JobEnvironment,
+) -> (JobReport, Vec<String>) {
     let words = Mutex::new(Vec::new());
     let notify = |notice: JobNotice<'_>| {
         let said = match notice {
@@ -72,7 +75,7 @@ async fn lost_frontier_ends_job_with_what_it_has() {
         .append(b"2026-11-23T00:00")
         .unwrap();
     let directory = reopened(&directory);
-    let (report, words) = told(&directory, &environment).await;
+    let (report, words) = run_with_notices(&directory, &environment).await;
     assert_eq!(report.status, JobStatus::Failed);
     assert_eq!(report.stop_reason, "Finished - Abnormal exit from crawling");
     assert!(
@@ -109,7 +112,7 @@ async fn open_file_damaged_inside_becomes_invalid() {
     bytes[middle] ^= 0x55;
     bytes[middle + 1] ^= 0x55;
     write(&open, &bytes);
-    let (report, words) = told(&reopened(&directory), &environment).await;
+    let (report, words) = run_with_notices(&reopened(&directory), &environment).await;
     assert!(
         words[0].ends_with("was set aside as `.invalid`"),
         "{words:?}"
@@ -149,7 +152,7 @@ async fn damaged_closed_file_is_set_aside() {
     }
     let unreliable = Arc::new(UnreliableArchive::new(&directory));
     let storing = environment_with(&unreliable);
-    let (report, words) = told(&reopened(&directory), &storing).await;
+    let (report, words) = run_with_notices(&reopened(&directory), &storing).await;
     assert!(
         words[0].contains("it is damaged") && words[0].contains("offset"),
         "{words:?}"
@@ -185,7 +188,7 @@ async fn foreign_files_are_moved_away() {
         write(&directory.path("warcs").join(foreign), b"mine");
     }
     let unreliable = Arc::new(UnreliableArchive::new(&directory));
-    let (report, words) = told(&directory, &environment_with(&unreliable)).await;
+    let (report, words) = run_with_notices(&directory, &environment_with(&unreliable)).await;
     assert_eq!(report.status, JobStatus::Done);
     assert_eq!(report.files.len(), 2);
     assert_eq!(words.len(), 3);

@@ -1,4 +1,4 @@
-//! Requests to a crawl that goes on, and its notices to people.
+//! Requests to a running crawl, and its notices to people.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use harvest_policy::status::FetchStatus;
 use tokio::sync::oneshot;
 use url::Url;
 
-/// A request to a crawl that goes on.
+/// A request to a running crawl.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CrawlCommand {
     /// The crawl begins no new fetch.
@@ -41,10 +41,10 @@ pub struct ControlRequest {
     pub answer: oneshot::Sender<ControlAnswer>,
 }
 
-/// An event that people should know of while a crawl goes on.
+/// An event that people should know of while a crawl runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CrawlNotice {
-    /// The crawl goes on where an earlier process has ended.
+    /// The crawl resumes where an earlier process has ended.
     Resumed {
         /// The URIs that were fetched.
         fetched: u64,

@@ -209,7 +209,7 @@ async fn small_site_is_captured_whole() {
     assert_eq!(asked.lock().unwrap().first().unwrap(), "/robots.txt");
 }
 
-/// Fails if a crawl that was ended goes on with what it has, asks again for a page, or forgets one.
+/// Fails if a crawl that was ended continues with what it has, asks again for a page, or forgets one.
 #[tokio::test]
 async fn suspended_crawl_goes_on_where_it_was() {
     let (base, asked) = serve(&small_site()).await;

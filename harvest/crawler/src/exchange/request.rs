@@ -204,7 +204,7 @@ impl HttpRequest {
     }
 }
 
-/// Returns a URI without what is nobody's business but its reader's: user, password, fragment.
+/// Returns a URI without the parts that are private to its reader: user, password, fragment.
 fn without_private_parts(url: &Url) -> Url {
     let mut url = url.clone();
     url.set_fragment(None);

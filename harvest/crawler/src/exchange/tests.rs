@@ -44,7 +44,7 @@ async fn serve(
         stream.flush().await.unwrap();
     }
     if then == ServerEnd::Wait {
-        // Until the other end is gone.
+        // Until the other end closes.
         drop(stream.read_u8().await);
     }
 }
@@ -172,7 +172,7 @@ async fn stalled_host_is_given_up_in_time() {
 
 /// Fails if a host that answers nothing is taken for one that has answered.
 #[tokio::test]
-async fn silent_and_absent_hosts_are_told_apart() {
+async fn silent_and_absent_hosts_are_distinguished() {
     let clock = Clock::system();
     let mut connection = open(host(&[""], ServerEnd::Close).await, &clock).await;
     let silent = exchange(&mut connection, &clock).await;

@@ -10,7 +10,7 @@ use url::Url;
 use super::rows::{BudgetRow, SeenUriRow};
 use super::{DESIRED_STATE, Frontier, FrontierChanges, Queue};
 
-/// The state in which a person wants a crawl to be, whichever process resumes it.
+/// The state that a person has asked for, whichever process resumes the crawl.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum DesiredState {
     /// URIs are fetched.
@@ -23,7 +23,7 @@ pub enum DesiredState {
 }
 
 impl Frontier {
-    /// Notes the state in which a person wants the crawl to be.
+    /// Notes the state that a person asks for.
     ///
     /// # Errors
     ///
@@ -41,7 +41,7 @@ impl Frontier {
         changes.batch.put(&self.running, &DESIRED_STATE, &number)
     }
 
-    /// Returns the state in which a person wants the crawl to be.
+    /// Returns the state that a person has asked for.
     ///
     /// # Errors
     ///
@@ -141,7 +141,7 @@ impl Frontier {
         Ok(rules)
     }
 
-    /// Returns a queue other limits than the order has: it goes on, or it is retired. Returns whether the queue is known; one
+    /// Gives a queue other limits than the order has: it becomes active, or it is retired. Returns whether the queue is known; one
     /// that is not gets them when its first URI comes.
     ///
     /// # Errors

@@ -1,6 +1,6 @@
 //! The stamp of a frontier: how far its database was durable, in a second file.
 //!
-//! The end of a log that is gone looks as if it had never been written. Owns that such a frontier is refused. The stamp follows
+//! A log that has lost its end looks as if the end had never been written. Owns that such a frontier is refused. The stamp follows
 //! each sync, so that no power cut leaves it ahead of the database.
 
 use std::path::{Path, PathBuf};

@@ -156,7 +156,7 @@ fn urgency_decides_then_cost_then_order() {
     );
 }
 
-/// Fails if a URI under way is lost with its process, or one that is finished comes again.
+/// Fails if a URI under way is lost with its process, or one that is finished is leased again.
 #[test]
 fn uri_under_way_comes_again_after_a_crash() {
     let directory = tempfile::tempdir().unwrap();

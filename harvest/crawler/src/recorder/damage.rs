@@ -36,7 +36,7 @@ impl RecorderError {
     }
 }
 
-/// Refuses a frontier whose crawl log or archive file is shorter than what was made durable, and a crawl whose frontier is gone.
+/// Refuses a frontier whose crawl log or archive file is shorter than what was made durable, and a crawl whose frontier is missing.
 pub(super) fn check(
     found: &ExistingFrontier,
     state: &Path,

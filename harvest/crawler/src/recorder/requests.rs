@@ -38,7 +38,7 @@ impl CrawlRecorder {
         Ok(())
     }
 
-    /// Notes the state in which a person wants the crawl to be.
+    /// Notes the state that a person asks for.
     ///
     /// # Errors
     ///

@@ -31,7 +31,7 @@ impl CrawlOrder {
     ///
     /// # Errors
     ///
-    /// [`InvalidOrder`] names the seed that wants a contact.
+    /// [`InvalidOrder`] names the seed that needs a contact.
     pub fn check_contact(&self, seeds: &[Url]) -> Result<(), InvalidOrder> {
         match seeds.iter().find(|seed| !is_this_machine(seed)) {
             Some(seed) if self.http.contact.is_none() => Err(InvalidOrder::at(
@@ -130,7 +130,7 @@ impl CrawlOrder {
         if !user_agent.contains("{contact}") && self.http.from.is_none() {
             return Err(InvalidOrder::at(
                 "http.user_agent",
-                "a user agent has `{contact}` in it, so that hosts are told whom to ask; or set `http.from`",
+                "a user agent has `{contact}` in it, so that hosts know whom to ask; or set `http.from`",
             ));
         }
         let contact = self.http.contact.as_ref();

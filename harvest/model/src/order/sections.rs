@@ -227,7 +227,7 @@ section! {
         accept_compression: bool = false,
         /// HTTP/2: "never", "when-needed" (where a server refuses HTTP/1.1) or "always".
         http2: Http2Use = Http2Use::WhenNeeded,
-        /// Whether cookies are kept and sent (RFC 6265), while the crawl runs; one that is gone on with begins without any.
+        /// Whether cookies are kept and sent (RFC 6265), while the crawl runs; a resumed crawl begins without any.
         cookies: bool = true,
     }
 }

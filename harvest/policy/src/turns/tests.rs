@@ -70,7 +70,7 @@ fn crawl_is_over_without_uris_and_fetches() {
     assert_eq!(turns.next(at(1)), QueueTurn::Of(A));
 }
 
-/// Fails if a queue that has spent its session goes on before those that wait.
+/// Fails if a queue that has spent its session is served before those that wait.
 #[test]
 fn spent_session_makes_way() {
     let mut turns = queues(1, &[A, B]);

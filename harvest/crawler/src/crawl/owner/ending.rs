@@ -22,7 +22,7 @@ const GRACE: Duration = Duration::from_secs(10);
 /// The interval at which the running time is written when nothing else is.
 const KEEP_RUNNING: Duration = Duration::from_secs(10);
 
-/// The most seeds that people are told about while the crawl goes on.
+/// The most failing seeds that people are notified of while the crawl runs.
 const MOST_TOLD_SEEDS: usize = 20;
 
 /// The most failing seeds that are remembered.
@@ -67,7 +67,7 @@ impl CrawlOwner {
         }
     }
 
-    /// Looks at what no event tells: the room on the disk, whether anything goes on, and how long it has.
+    /// Checks the conditions that no event reports: the room on the disk, whether any URI is in flight, and the time that is left.
     pub(super) fn check_conditions(&mut self) -> Result<(), CrawlError> {
         let now = self.now();
         // An upload, or a person, makes room.
@@ -197,7 +197,7 @@ impl CrawlOwner {
         }
     }
 
-    /// Returns the reason why the crawl is over; `None` if it goes on.
+    /// Returns the reason why the crawl is over; `None` if it is not.
     pub(super) fn end_reason(&self) -> Option<CrawlEnd> {
         if let Some(end) = self.end {
             let is_patient = match end {

@@ -42,7 +42,7 @@ impl CrawlOwner {
                 match result {
                     Ok(processed) => self.handle_fetch(flight, *processed),
                     Err(source) if source.is_no_space() => {
-                        // Nothing of it is recorded: it comes again, once there is room.
+                        // Nothing of it is recorded: it is fetched again, once there is room.
                         let until = self.now().saturating_add(SYNC);
                         self.put_back_fetch(flight, until);
                         Ok(())

@@ -1,4 +1,4 @@
-//! Requests of people to a crawl that goes on.
+//! Requests of people to a running crawl.
 //!
 //! Owns that a request counts as a whole or not at all, and that it is answered once it is durable.
 
@@ -45,7 +45,7 @@ impl CrawlOwner {
                 self.recorder.set_desired_state(DesiredState::Running)?;
                 self.progress.is_paused = false;
                 self.last_finished = self.now();
-                Ok(Ok("the crawl goes on".to_owned()))
+                Ok(Ok("the crawl resumes".to_owned()))
             }
             CrawlCommand::Terminate => {
                 self.recorder.set_desired_state(DesiredState::Terminated)?;
@@ -54,7 +54,7 @@ impl CrawlOwner {
             }
             CrawlCommand::Suspend => {
                 self.decide_end(CrawlEnd::Suspended);
-                Ok(Ok("the crawl ends, to be gone on with".to_owned()))
+                Ok(Ok("the crawl ends, to be resumed".to_owned()))
             }
             CrawlCommand::AddSeeds(seeds) => self.add_seeds(&seeds),
             CrawlCommand::Reject(rules) => self.reject(&rules),

@@ -14,7 +14,7 @@ pub(super) struct RunningTime {
 }
 
 impl RunningTime {
-    /// Makes a clock that goes on from the time of earlier processes.
+    /// Makes a clock that continues from the time of earlier processes.
     pub(super) const fn new(before: Duration) -> Self {
         Self {
             before,

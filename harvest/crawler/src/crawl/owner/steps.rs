@@ -273,7 +273,7 @@ impl CrawlOwner {
         self.refuse_because(lease, status, after, annotation, status);
     }
 
-    /// Refuses a URI. `cause`: what people are told of a seed, where the status says less.
+    /// Refuses a URI. `cause`: the reason that people read of a seed, where the status says less.
     fn refuse_because(
         &mut self,
         lease: UriLease,

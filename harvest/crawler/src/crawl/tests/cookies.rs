@@ -3,7 +3,7 @@
 use super::requests::{blocks, page_with, requests_for, serve_requests};
 use super::*;
 
-/// Fails if a site that wants its cookie back does not get it, another host gets it, an odd cookie ends the crawl, or the order
+/// Fails if a site that expects its cookie does not get it, another host gets it, an odd cookie ends the crawl, or the order
 /// has no say.
 #[tokio::test]
 async fn cookies_go_back_to_their_host() {

@@ -15,7 +15,7 @@ enum ServerAction {
     Drip,
     /// The same bytes again and again, without an end.
     Flood(&'static str),
-    /// Nothing, until the other end is gone.
+    /// Nothing, until the other end closes.
     Wait,
     /// The end of the connection, without a farewell.
     Reset,

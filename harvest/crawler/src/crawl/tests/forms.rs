@@ -114,7 +114,7 @@ async fn login_form_opens_its_host() {
 
 /// Fails if a login that fails ends the crawl, is tried again and again, or is not said to have failed.
 #[tokio::test]
-async fn failed_login_is_said_and_passed_by() {
+async fn failed_login_is_logged_and_crawl_continues() {
     let refused = "HTTP/1.1 403 Wrong\r\nContent-Length: 0\r\n\r\n";
     let open = page_with("", "come in");
     for (answer, disallowed, posts, status, annotation) in [

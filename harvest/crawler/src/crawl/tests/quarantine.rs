@@ -1,4 +1,4 @@
-//! A site with a calendar that goes on without an end, beside real pages.
+//! A site with a calendar without an end, beside real pages.
 
 use super::*;
 
@@ -50,7 +50,7 @@ async fn endless_calendar_is_left_and_can_be_freed() {
         panic!("{:?}", outcome.quarantined);
     };
     assert!(pattern.contains("/month/"), "{pattern}");
-    // People are told while it goes on.
+    // People are notified while the crawl runs.
     let told = CrawlNotice::Quarantined(pattern.clone());
     assert_eq!(handle.notices.try_recv().unwrap(), told);
     assert_eq!(handle.progress.borrow().quarantined, 1);
@@ -67,7 +67,7 @@ async fn endless_calendar_is_left_and_can_be_freed() {
     };
     let before = months(&paths);
     assert!(before < 100, "{before}");
-    // A person frees it: it goes on, until the limit that the person has set.
+    // A person frees the pattern: it is crawled on, until the limit that the person has set.
     let order = "quarantine.after_pages = 20\nscope.max_hops = 1000\nlimits.max_objects = 300";
     let settings = settings(directory.path(), std::slice::from_ref(&base), order);
     let (crawl, handle) = Crawl::new(settings, Clock::system(), Chance::system());

@@ -126,9 +126,9 @@ async fn every_certificate_is_taken_and_judged() {
     }
 }
 
-/// Fails if a host with a TLS of before 2008 is not told apart from one that is down, or with none at all from both.
+/// Fails if a host with a TLS of before 2008 is not distinguished from one that is down, or with none at all from both.
 #[tokio::test]
-async fn old_tls_is_told_apart() {
+async fn old_tls_is_distinguished() {
     let alert = vec![21, 3, 1, 0, 2, 2, 70];
     let mut hello = vec![22, 3, 1, 0, 42, 2, 0, 0, 38, 3, 1];
     hello.extend([7; 32]);
@@ -141,7 +141,7 @@ async fn old_tls_is_told_apart() {
             let (mut stream, _) = listener.accept().await.unwrap();
             drop(stream.read_u8().await);
             stream.write_all(&answer).await.unwrap();
-            // Until the other end is gone.
+            // Until the other end closes.
             while stream.read_u8().await.is_ok() {}
         });
         let client = TlsClient::new(RootCertStore::empty()).unwrap();

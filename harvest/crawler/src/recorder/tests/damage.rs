@@ -44,7 +44,7 @@ fn archive_file(directory: &Path) -> PathBuf {
     directory.join("warcs").join(names.first().unwrap())
 }
 
-/// Fails if a crawl goes on with a log or an archive file from which durable bytes are gone, or fills them up.
+/// Fails if a crawl continues with a log or an archive file that has lost durable bytes, or fills them up.
 #[test]
 fn shortened_file_is_refused() {
     for is_gone in [false, true] {
@@ -65,7 +65,7 @@ fn shortened_file_is_refused() {
     }
 }
 
-/// Fails if a crawl whose frontier is gone begins anew over its files.
+/// Fails if a crawl that has lost its frontier begins anew over its files.
 #[test]
 fn lost_frontier_is_refused() {
     let directory = begun();
@@ -93,7 +93,7 @@ fn older_frontier_is_refused() {
     assert_refused(directory.path(), "older");
 }
 
-/// Fails if a crawl goes on with a frontier in whose tables a byte has changed.
+/// Fails if a crawl continues with a frontier in whose tables a byte has changed.
 #[test]
 fn flipped_byte_of_frontier_is_refused() {
     let directory = begun();
@@ -117,7 +117,7 @@ fn flipped_byte_of_frontier_is_refused() {
     drop(open(directory.path()));
 }
 
-/// Fails if a frontier whose log has lost its end, or is gone, passes for one that was never written.
+/// Fails if a frontier whose log has lost its end, or is missing, passes for one that was never written.
 #[test]
 fn cut_log_of_frontier_is_refused() {
     for quarters in 0..3 {
