@@ -86,7 +86,7 @@ impl Reducer {
         } = self;
         let asked = control.clone();
         let sorter = sorter.checking(move || asked.check().map_err(io::Error::other));
-        let mut written = Written {
+        let mut written = SinkWriter {
             out,
             control,
             stopped: None,
@@ -112,14 +112,14 @@ impl Reducer {
 }
 
 /// Writes to a sink, in pieces. A job that has to end is met by the next piece.
-struct Written<'a> {
+struct SinkWriter<'a> {
     out: &'a mut dyn Sink,
     control: &'a Control,
     stopped: Option<Stop>,
     held: Vec<u8>,
 }
 
-impl Write for Written<'_> {
+impl Write for SinkWriter<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.held.extend_from_slice(bytes);
         if self.held.len() >= PIECE {
@@ -152,7 +152,7 @@ fn unsorted(error: &SortError) -> JobError {
     JobError::Failed(error.to_string())
 }
 
-fn concatenate(input: &mut dyn Read, out: &mut Written<'_>) -> Result<(), JobError> {
+fn concatenate(input: &mut dyn Read, out: &mut SinkWriter<'_>) -> Result<(), JobError> {
     let mut piece = vec![0; PIECE];
     loop {
         out.control.check()?;
@@ -165,7 +165,11 @@ fn concatenate(input: &mut dyn Read, out: &mut Written<'_>) -> Result<(), JobErr
     }
 }
 
-fn sort(input: &mut dyn Read, mut sorter: Sorter, out: &mut Written<'_>) -> Result<(), JobError> {
+fn sort(
+    input: &mut dyn Read,
+    mut sorter: Sorter,
+    out: &mut SinkWriter<'_>,
+) -> Result<(), JobError> {
     each_line(input, out.control, |_, line| {
         sorter.push(line).map_err(|error| unsorted(&error))
     })?;

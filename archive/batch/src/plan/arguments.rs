@@ -15,9 +15,9 @@ pub(super) struct Arguments {
 
 /// An expression that the whole of a text must match.
 #[derive(Clone, Debug)]
-pub(super) struct Whole(NamePattern);
+pub(super) struct WholeMatch(NamePattern);
 
-impl Whole {
+impl WholeMatch {
     /// Whether all of it matches.
     pub(super) fn is_match(&self, text: impl AsRef<[u8]>) -> bool {
         self.0.matches(text)
@@ -87,12 +87,12 @@ impl Arguments {
     }
 
     /// Returns the argument as a regular expression, which must match a text as a whole.
-    pub(super) fn expression(&self, name: &str) -> Result<Whole, InvalidJob> {
+    pub(super) fn expression(&self, name: &str) -> Result<WholeMatch, InvalidJob> {
         let given = self.text(name);
         let given = if given == ".*" { "" } else { given };
         let pattern = NamePattern::parse(given);
         pattern
-            .map(Whole)
+            .map(WholeMatch)
             .map_err(|error| wrong(name, error.to_string()))
     }
 

@@ -55,7 +55,7 @@ impl Plan for Checksum {
             Algorithm::Md5 => Hasher::Md5(Md5::new()),
             Algorithm::Sha256 => Hasher::Sha256(Sha256::new()),
         };
-        Ok(Box::new(Summing {
+        Ok(Box::new(ChecksumJob {
             name: String::new(),
             hasher,
         }))
@@ -78,12 +78,12 @@ impl fmt::Display for Hasher {
     }
 }
 
-struct Summing {
+struct ChecksumJob {
     name: String,
     hasher: Hasher,
 }
 
-impl Job for Summing {
+impl Job for ChecksumJob {
     fn reads(&self) -> Reads {
         Reads::Bytes
     }

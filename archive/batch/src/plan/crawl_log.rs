@@ -8,7 +8,7 @@ use std::io::{BufRead as _, Read};
 use archive_formats::warc::{End, Record};
 use url::{Host, Url};
 
-use super::arguments::{Arguments, Whole, wrong};
+use super::arguments::{Arguments, WholeMatch, wrong};
 use super::view::{self, LONGEST_LINE};
 use super::{Argument, InvalidJob, JobInfo, Plan, Reduce};
 use crate::control::Control;
@@ -42,7 +42,7 @@ pub(super) const DOMAIN: JobInfo = JobInfo {
 /// The lines that are wanted.
 #[derive(Debug)]
 enum CrawlLog {
-    Matching(Whole),
+    Matching(WholeMatch),
     Domain(String),
 }
 
@@ -65,7 +65,7 @@ impl Plan for CrawlLog {
     }
 
     fn start(&self, _control: &Control) -> Result<Box<dyn Job + '_>, JobError> {
-        Ok(Box::new(Searching(self)))
+        Ok(Box::new(CrawlLogJob(self)))
     }
 }
 
@@ -90,9 +90,9 @@ impl CrawlLog {
     }
 }
 
-struct Searching<'a>(&'a CrawlLog);
+struct CrawlLogJob<'a>(&'a CrawlLog);
 
-impl Job for Searching<'_> {
+impl Job for CrawlLogJob<'_> {
     fn reads(&self) -> Reads {
         Reads::Records
     }

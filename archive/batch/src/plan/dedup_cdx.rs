@@ -70,20 +70,20 @@ impl Plan for DedupCdx {
     }
 
     fn start(&self, _control: &Control) -> Result<Box<dyn Job + '_>, JobError> {
-        Ok(Box::new(Finding {
+        Ok(Box::new(DedupCdxJob {
             plan: self,
             log: None,
         }))
     }
 }
 
-struct Finding<'a> {
+struct DedupCdxJob<'a> {
     plan: &'a DedupCdx,
     /// The file that is read, if lines name it.
     log: Option<String>,
 }
 
-impl Job for Finding<'_> {
+impl Job for DedupCdxJob<'_> {
     fn reads(&self) -> Reads {
         Reads::Records
     }

@@ -12,7 +12,7 @@ use archive_formats::date::{Fill, Reading, Stamp, WarcDate};
 use archive_formats::warc::{Builder, End, Kind, Record, WriteError, Writer};
 use archive_model::{FileName, Root};
 
-use super::arguments::{Arguments, Whole};
+use super::arguments::{Arguments, WholeMatch};
 use super::{Argument, InvalidJob, JobInfo, Plan, Reduce, view};
 use crate::control::Control;
 use crate::job::{File, Job, JobError, Reads, Sink};
@@ -57,8 +57,8 @@ const LEVEL: u32 = 6;
 
 #[derive(Debug)]
 struct Export {
-    url: Whole,
-    mime: Whole,
+    url: WholeMatch,
+    mime: WholeMatch,
     from: Option<Stamp>,
     to: Option<Stamp>,
 }
@@ -78,7 +78,7 @@ impl Plan for Export {
     }
 
     fn start(&self, _control: &Control) -> Result<Box<dyn Job + '_>, JobError> {
-        Ok(Box::new(Exporting {
+        Ok(Box::new(ExportJob {
             plan: self,
             file: None,
             is_begun: false,
@@ -103,13 +103,13 @@ impl Export {
     }
 }
 
-struct Exporting<'a> {
+struct ExportJob<'a> {
     plan: &'a Export,
     file: Option<(FileName, Root)>,
     is_begun: bool,
 }
 
-impl Job for Exporting<'_> {
+impl Job for ExportJob<'_> {
     fn reads(&self) -> Reads {
         Reads::Records
     }
@@ -186,7 +186,7 @@ impl Job for Exporting<'_> {
     }
 }
 
-impl Exporting<'_> {
+impl ExportJob<'_> {
     /// Returns the header that a record of an ARC file gets.
     fn converted<R: Read>(&self, record: &Record<'_, R>) -> Result<Vec<u8>, JobError> {
         let header = record.header();

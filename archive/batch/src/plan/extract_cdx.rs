@@ -137,7 +137,7 @@ impl Plan for ExtractCdx {
     }
 
     fn start(&self, _control: &Control) -> Result<Box<dyn Job + '_>, JobError> {
-        Ok(Box::new(Extracting {
+        Ok(Box::new(ExtractCdxJob {
             form: &self.form,
             is_post_append: self.is_post_append,
             file: String::new(),
@@ -146,7 +146,7 @@ impl Plan for ExtractCdx {
     }
 }
 
-struct Extracting<'a> {
+struct ExtractCdxJob<'a> {
     form: &'a Form,
     is_post_append: bool,
     file: String,
@@ -154,7 +154,7 @@ struct Extracting<'a> {
     exchanges: Option<Exchanges>,
 }
 
-impl Job for Extracting<'_> {
+impl Job for ExtractCdxJob<'_> {
     fn reads(&self) -> Reads {
         Reads::Records
     }

@@ -68,13 +68,13 @@ impl Plan for ExtractLinks {
     }
 
     fn start(&self, _control: &Control) -> Result<Box<dyn Job + '_>, JobError> {
-        Ok(Box::new(Extracting))
+        Ok(Box::new(ExtractLinksJob))
     }
 }
 
-struct Extracting;
+struct ExtractLinksJob;
 
-impl Job for Extracting {
+impl Job for ExtractLinksJob {
     fn reads(&self) -> Reads {
         Reads::Records
     }

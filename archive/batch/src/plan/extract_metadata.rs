@@ -4,7 +4,7 @@ use std::io::Read;
 
 use archive_formats::warc::{End, Record};
 
-use super::arguments::{Arguments, Whole};
+use super::arguments::{Arguments, WholeMatch};
 use super::{Argument, InvalidJob, JobInfo, Plan, Reduce, view};
 use crate::control::Control;
 use crate::job::{Job, JobError, Reads, Sink};
@@ -34,8 +34,8 @@ const PIECE: usize = 64 * 1024;
 
 #[derive(Debug)]
 struct ExtractMetadata {
-    url: Whole,
-    mime: Whole,
+    url: WholeMatch,
+    mime: WholeMatch,
 }
 
 pub(super) fn plan(arguments: &Arguments) -> Result<Box<dyn Plan>, InvalidJob> {
@@ -51,13 +51,13 @@ impl Plan for ExtractMetadata {
     }
 
     fn start(&self, _control: &Control) -> Result<Box<dyn Job + '_>, JobError> {
-        Ok(Box::new(Extracting(self)))
+        Ok(Box::new(ExtractMetadataJob(self)))
     }
 }
 
-struct Extracting<'a>(&'a ExtractMetadata);
+struct ExtractMetadataJob<'a>(&'a ExtractMetadata);
 
-impl Job for Extracting<'_> {
+impl Job for ExtractMetadataJob<'_> {
     fn reads(&self) -> Reads {
         Reads::Records
     }

@@ -95,11 +95,11 @@ impl Plan for ExtractText {
     }
 
     fn start(&self, _control: &Control) -> Result<Box<dyn Job + '_>, JobError> {
-        Ok(Box::new(Extracting))
+        Ok(Box::new(ExtractTextJob))
     }
 }
 
-struct Extracting;
+struct ExtractTextJob;
 
 /// The line that is written of a page.
 #[derive(Serialize)]
@@ -111,7 +111,7 @@ struct Document<'a> {
     text: &'a str,
 }
 
-impl Job for Extracting {
+impl Job for ExtractTextJob {
     fn reads(&self) -> Reads {
         Reads::Records
     }

@@ -44,7 +44,7 @@ impl Plan for FileList {
     }
 
     fn start(&self, _control: &Control) -> Result<Box<dyn Job + '_>, JobError> {
-        Ok(Box::new(Listing { since: None }))
+        Ok(Box::new(FileListJob { since: None }))
     }
 }
 
@@ -54,17 +54,17 @@ impl Plan for FileListSince {
     }
 
     fn start(&self, _control: &Control) -> Result<Box<dyn Job + '_>, JobError> {
-        Ok(Box::new(Listing {
+        Ok(Box::new(FileListJob {
             since: Some(self.0.clone()),
         }))
     }
 }
 
-struct Listing {
+struct FileListJob {
     since: Option<WarcDate>,
 }
 
-impl Job for Listing {
+impl Job for FileListJob {
     fn reads(&self) -> Reads {
         Reads::Nothing
     }

@@ -113,7 +113,7 @@ impl Element {
 
 /// Returns the pieces of a page without its comments. An element has its first few hundred attributes only.
 pub(super) fn pieces(text: &str) -> impl Iterator<Item = Piece> {
-    let mut emitter = CallbackEmitter::new(Collecting::default());
+    let mut emitter = CallbackEmitter::new(PieceBuilder::default());
     emitter.naively_switch_states(true);
     Tokenizer::new_with_emitter(text, emitter).map(|piece| {
         let Ok(piece) = piece;
@@ -123,12 +123,12 @@ pub(super) fn pieces(text: &str) -> impl Iterator<Item = Piece> {
 
 /// Puts together what the tokenizer says of an element.
 #[derive(Default)]
-struct Collecting {
+struct PieceBuilder {
     element: Element,
     is_kept: bool,
 }
 
-impl Callback<Piece, ()> for Collecting {
+impl Callback<Piece, ()> for PieceBuilder {
     fn handle_event(&mut self, event: CallbackEvent<'_>, _: Span<()>) -> Option<Piece> {
         let attributes = &mut self.element.attributes;
         match event {

@@ -33,16 +33,16 @@ impl Plan for MimeStatistics {
     }
 
     fn start(&self, _control: &Control) -> Result<Box<dyn Job + '_>, JobError> {
-        Ok(Box::new(Counting::default()))
+        Ok(Box::new(MimeStatisticsJob::default()))
     }
 }
 
 #[derive(Default)]
-struct Counting {
+struct MimeStatisticsJob {
     types: BTreeMap<String, (u64, u64)>,
 }
 
-impl Counting {
+impl MimeStatisticsJob {
     fn write(&mut self, out: &mut dyn Sink) -> Result<(), JobError> {
         for (mime, (count, bytes)) in std::mem::take(&mut self.types) {
             out.write(format!("{mime}\t{count}\t{bytes}\n").as_bytes())?;
@@ -51,7 +51,7 @@ impl Counting {
     }
 }
 
-impl Job for Counting {
+impl Job for MimeStatisticsJob {
     fn reads(&self) -> Reads {
         Reads::Records
     }

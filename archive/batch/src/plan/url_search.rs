@@ -5,7 +5,7 @@ use std::io::Read;
 use archive_formats::cdx::{Format, extract};
 use archive_formats::warc::{End, Record};
 
-use super::arguments::{Arguments, Whole, wrong};
+use super::arguments::{Arguments, WholeMatch, wrong};
 use super::{Argument, InvalidJob, JobInfo, Plan, Reduce, view};
 use crate::control::Control;
 use crate::job::{File, Job, JobError, Reads, Sink};
@@ -27,7 +27,7 @@ const LEGEND: &str = " CDX b a s m g V";
 
 #[derive(Debug)]
 struct UrlSearch {
-    url: Whole,
+    url: WholeMatch,
     format: Format,
 }
 
@@ -45,19 +45,19 @@ impl Plan for UrlSearch {
     }
 
     fn start(&self, _control: &Control) -> Result<Box<dyn Job + '_>, JobError> {
-        Ok(Box::new(Searching {
+        Ok(Box::new(UrlSearchJob {
             plan: self,
             file: String::new(),
         }))
     }
 }
 
-struct Searching<'a> {
+struct UrlSearchJob<'a> {
     plan: &'a UrlSearch,
     file: String,
 }
 
-impl Job for Searching<'_> {
+impl Job for UrlSearchJob<'_> {
     fn reads(&self) -> Reads {
         Reads::Records
     }

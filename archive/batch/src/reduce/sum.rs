@@ -7,7 +7,7 @@ use std::io::{self, Read, Write};
 
 use archive_formats::cdx::Sorter;
 
-use super::{Written, each_line, failed, unsorted};
+use super::{SinkWriter, each_line, failed, unsorted};
 use crate::job::JobError;
 
 /// The size of an entry beside its key and its numbers, about.
@@ -17,7 +17,7 @@ const ENTRY: usize = 100;
 pub(super) fn sum(
     input: &mut dyn Read,
     mut sorter: Sorter,
-    out: &mut Written<'_>,
+    out: &mut SinkWriter<'_>,
     memory: usize,
 ) -> Result<(), JobError> {
     let mut sums: HashMap<Vec<u8>, Vec<u128>> = HashMap::new();
@@ -41,7 +41,7 @@ pub(super) fn sum(
         Ok(())
     })?;
     spill(&mut sums, &mut sorter)?;
-    let mut adding = Adding {
+    let mut adding = SumWriter {
         out,
         line: Vec::new(),
         current: None,
@@ -95,13 +95,13 @@ fn add(sum: &mut [u128], numbers: &[u128]) -> Result<(), &'static str> {
 }
 
 /// A writer that takes sorted lines, and adds up the lines that follow each other with one key.
-struct Adding<'a, 'b> {
-    out: &'a mut Written<'b>,
+struct SumWriter<'a, 'b> {
+    out: &'a mut SinkWriter<'b>,
     line: Vec<u8>,
     current: Option<(Vec<u8>, Vec<u128>)>,
 }
 
-impl Adding<'_, '_> {
+impl SumWriter<'_, '_> {
     fn take(&mut self) -> io::Result<()> {
         let taken = std::mem::take(&mut self.line);
         let wrong = |why: &str| {
@@ -130,7 +130,7 @@ impl Adding<'_, '_> {
     }
 }
 
-impl Write for Adding<'_, '_> {
+impl Write for SumWriter<'_, '_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let mut rest = bytes;
         while let Some(at) = memchr::memchr(b'\n', rest) {

@@ -139,9 +139,9 @@ fn only_line_beyond_limit_is_refused() {
 }
 
 /// Says stop with the first bytes.
-struct Stopping(Control);
+struct StoppingSink(Control);
 
-impl Sink for Stopping {
+impl Sink for StoppingSink {
     fn write(&mut self, _: &[u8]) -> Result<(), Stop> {
         self.0.stop(Stop::Cancelled);
         Ok(())
@@ -165,7 +165,7 @@ fn sort_spills_beyond_memory_and_obeys_stop() {
         let error = Reducer::with_memory(kind, scratch.path(), 10_000)
             .reduce(
                 &mut input.repeat(2).as_bytes(),
-                &mut Stopping(control.clone()),
+                &mut StoppingSink(control.clone()),
                 &control,
             )
             .unwrap_err();
@@ -180,8 +180,8 @@ fn sort_spills_beyond_memory_and_obeys_stop() {
 /// done by a built-in one.
 #[test]
 fn failing_input_or_sink_is_reported() {
-    struct Full;
-    impl Sink for Full {
+    struct FullSink;
+    impl Sink for FullSink {
         fn write(&mut self, _: &[u8]) -> Result<(), Stop> {
             Err(Stop::Output)
         }
@@ -201,7 +201,7 @@ fn failing_input_or_sink_is_reported() {
             &control,
         );
         assert!(error.unwrap_err().to_string().contains("the disk is gone"));
-        let error = reducer().reduce(&mut &b"a\t1"[..], &mut Full, &control);
+        let error = reducer().reduce(&mut &b"a\t1"[..], &mut FullSink, &control);
         assert!(
             matches!(error, Err(JobError::Stopped(Stop::Output))),
             "{kind}"

@@ -67,18 +67,18 @@ impl FileRun<'_> {
             }
             drop(reader);
             let (unreadable, open) = match ended {
-                Ended::Whole | Ended::Left => {
+                StretchEnd::Whole | StretchEnd::JobBroken => {
                     if let Some(damage) = damage {
-                        damage.tell(&mut self.done, "no record was found behind them");
+                        damage.report(&mut self.done, "no record was found behind them");
                     }
-                    return Ok(ended == Ended::Whole);
+                    return Ok(ended == StretchEnd::Whole);
                 }
-                Ended::Unreadable { words, record } => (words, record),
+                StretchEnd::Unreadable { words, record } => (words, record),
             };
             match barrier.into_inner() {
                 Some(Barrier::Damaged { range, reason }) => {
                     if let Some(damage) = damage.take() {
-                        damage.tell(
+                        damage.report(
                             &mut self.done,
                             &format!(
                                 "no record was found up to the next damage at {}",
@@ -93,14 +93,14 @@ impl FileRun<'_> {
                         record: open,
                     };
                     if next.range.end >= file.size {
-                        next.tell(&mut self.done, "they are the end of the file");
+                        next.report(&mut self.done, "they are the end of the file");
                         return Ok(true);
                     }
                     damage = Some(next);
                 }
                 Some(Barrier::Gone { at, reason }) => {
                     if let Some(damage) = damage {
-                        damage.tell(&mut self.done, "no record was found behind them");
+                        damage.report(&mut self.done, "no record was found behind them");
                     }
                     self.done.fail(FailureKind::Damaged, Some(at), reason);
                     return Ok(true);
@@ -118,7 +118,7 @@ impl FileRun<'_> {
         &mut self,
         reader: &mut Reader<&mut dyn Read>,
         damage: &mut Option<DamagedRange>,
-    ) -> Result<Ended, Stop> {
+    ) -> Result<StretchEnd, Stop> {
         let done = &mut self.done;
         let mut open = None;
         loop {
@@ -127,7 +127,7 @@ impl FileRun<'_> {
                 Ok(Some(record)) => record,
                 Ok(None) => {
                     defects(&reader.take_defects(), done);
-                    return Ok(Ended::Whole);
+                    return Ok(StretchEnd::Whole);
                 }
                 Err(ReadError::Refused(defect)) => {
                     defects(&[*defect], done);
@@ -136,7 +136,7 @@ impl FileRun<'_> {
                 Err(error) => {
                     self.control.check()?;
                     defects(&reader.take_defects(), done);
-                    return Ok(Ended::Unreadable {
+                    return Ok(StretchEnd::Unreadable {
                         words: error.to_string(),
                         record: open,
                     });
@@ -144,7 +144,7 @@ impl FileRun<'_> {
             };
             let offset = record.offset();
             if let Some(damage) = damage.take() {
-                damage.tell(done, &format!("the next record begins at {offset}"));
+                damage.report(done, &format!("the next record begins at {offset}"));
             }
             done.records += 1;
             let before = record.defects().to_vec();
@@ -170,13 +170,13 @@ impl FileRun<'_> {
             let is_broken = matches!(error, JobError::Broken(_));
             done.note(Some(offset), error)?;
             if is_broken {
-                return Ok(Ended::Left);
+                return Ok(StretchEnd::JobBroken);
             }
         }
     }
 }
 
-/// Damaged bytes, of which it is not told yet where reading went on.
+/// Damaged bytes, before it is known where reading continues.
 struct DamagedRange {
     range: Range<u64>,
     reason: String,
@@ -185,7 +185,8 @@ struct DamagedRange {
 }
 
 impl DamagedRange {
-    fn tell(self, done: &mut FileResult, what_follows: &str) {
+    /// Adds the failure to the result of the file, with a remark on what follows the damage.
+    fn report(self, done: &mut FileResult, what_follows: &str) {
         let mut words = input::damaged(&self.range, &self.reason);
         if let Some(record) = self.record {
             words =
@@ -201,11 +202,11 @@ impl DamagedRange {
 
 /// The end of a stretch without damage.
 #[derive(Debug, PartialEq, Eq)]
-enum Ended {
+enum StretchEnd {
     /// The stretch ended with the file.
     Whole,
     /// The job is broken.
-    Left,
+    JobBroken,
     /// Reading cannot go on, for this reason; `record` is the offset of the record that was being read.
     Unreadable { words: String, record: Option<u64> },
 }

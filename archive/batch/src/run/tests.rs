@@ -17,13 +17,13 @@ const GROUP: u64 = 512;
 const DATE: &str = "2026-11-21T19:14:09Z";
 
 /// A file in memory, with groups that are damaged.
-struct Holed<'a> {
+struct HoledSource<'a> {
     bytes: &'a [u8],
     damaged: Vec<u64>,
     reads: u64,
 }
 
-impl<'a> Holed<'a> {
+impl<'a> HoledSource<'a> {
     fn new(bytes: &'a [u8], damaged: &[u64]) -> Self {
         Self {
             bytes,
@@ -33,7 +33,7 @@ impl<'a> Holed<'a> {
     }
 }
 
-impl Source for Holed<'_> {
+impl Source for HoledSource<'_> {
     fn read_at(&mut self, offset: u64, buffer: &mut [u8]) -> Result<usize, ReadError> {
         self.reads += 1;
         let size = self.bytes.len() as u64;
@@ -72,17 +72,17 @@ fn file(name: &str, bytes: &[u8]) -> File {
 
 /// A plan whose job writes, for each record that it could read to its end, the offset and the hash of header and block.
 #[derive(Debug)]
-struct Hashes;
+struct HashPlan;
 
-struct Hashing;
+struct HashJob;
 
-impl Plan for Hashes {
+impl Plan for HashPlan {
     fn reduce(&self) -> Reduce {
         Reduce::Concatenate
     }
 
     fn start(&self, _control: &Control) -> Result<Box<dyn Job + '_>, JobError> {
-        Ok(Box::new(Hashing))
+        Ok(Box::new(HashJob))
     }
 }
 
@@ -99,7 +99,7 @@ fn line(record: &mut Record<'_, impl Read>) -> std::io::Result<String> {
     ))
 }
 
-impl Job for Hashing {
+impl Job for HashJob {
     fn reads(&self) -> Reads {
         Reads::Records
     }
@@ -211,10 +211,10 @@ fn whole(bytes: &[u8]) -> Vec<(String, Option<Range<u64>>)> {
 
 fn run(name: &str, bytes: &[u8], damaged: &[u64]) -> (Vec<String>, FileResult) {
     let mut out = Vec::new();
-    let mut source = Holed::new(bytes, damaged);
+    let mut source = HoledSource::new(bytes, damaged);
     let control = Control::default();
     let done = run_file(
-        &Hashes,
+        &HashPlan,
         FileInput {
             file: &file(name, bytes),
             source: &mut source,
@@ -355,9 +355,9 @@ fn damage_ends_single_member_file_with_failure() {
 }
 
 /// Each byte of a source may be the last that can be read at once.
-struct Drip<'a>(Holed<'a>);
+struct SlowSource<'a>(HoledSource<'a>);
 
-impl Source for Drip<'_> {
+impl Source for SlowSource<'_> {
     fn read_at(&mut self, offset: u64, buffer: &mut [u8]) -> Result<usize, ReadError> {
         let room = buffer.len().min(97);
         self.0.read_at(offset, &mut buffer[..room])
@@ -371,10 +371,10 @@ fn result_is_independent_of_read_sizes() {
         for damaged in [&[][..], &[3], &[0, 4]] {
             let (lines, _) = run(name, &bytes, damaged);
             let mut out = Vec::new();
-            let mut source = Drip(Holed::new(&bytes, damaged));
+            let mut source = SlowSource(HoledSource::new(&bytes, damaged));
             let control = Control::default();
             run_file(
-                &Hashes,
+                &HashPlan,
                 FileInput {
                     file: &file(name, &bytes),
                     source: &mut source,

@@ -6,13 +6,13 @@ use super::*;
 
 /// A plan whose job fails at the step that it is given.
 #[derive(Debug)]
-struct Failing {
+struct FailingPlan {
     at: &'static str,
     broken: bool,
     reads: Reads,
 }
 
-impl Failing {
+impl FailingPlan {
     fn fail(&self, at: &str) -> Result<(), JobError> {
         let reason = || "é".repeat(3000);
         if at != self.at {
@@ -25,7 +25,7 @@ impl Failing {
     }
 }
 
-impl Plan for Failing {
+impl Plan for FailingPlan {
     fn reduce(&self) -> Reduce {
         Reduce::Concatenate
     }
@@ -36,7 +36,7 @@ impl Plan for Failing {
     }
 }
 
-struct FailingJob<'a>(&'a Failing);
+struct FailingJob<'a>(&'a FailingPlan);
 
 impl Job for FailingJob<'_> {
     fn reads(&self) -> Reads {
@@ -90,10 +90,10 @@ fn failing_job_continues_and_broken_job_ends() {
         ("end", true, Reads::Nothing, "be", 1),
         ("never", false, Reads::Nothing, "be", 0),
     ] {
-        let plan = Failing { at, broken, reads };
+        let plan = FailingPlan { at, broken, reads };
         let mut out = Vec::new();
         let control = Control::default();
-        let mut source = Holed::new(&bytes, &[]);
+        let mut source = HoledSource::new(&bytes, &[]);
         let done = run_file(
             &plan,
             FileInput {
@@ -131,13 +131,13 @@ fn no_more_failures_are_kept_than_may_be() {
         .head(0)
         .unwrap();
     let bytes = [&head[..], b"\r\n\r\n"].concat().repeat(150);
-    let plan = Failing {
+    let plan = FailingPlan {
         at: "record",
         broken: false,
         reads: Reads::Records,
     };
     let control = Control::default();
-    let mut source = Holed::new(&bytes, &[]);
+    let mut source = HoledSource::new(&bytes, &[]);
     let done = run_file(
         &plan,
         FileInput {
@@ -157,14 +157,14 @@ fn no_more_failures_are_kept_than_may_be() {
 fn damage_ends_a_job_for_bytes() {
     let bytes = vec![7; 5000];
     for (damaged, output) in [(&[][..], "bxe"), (&[0], "b"), (&[4], "bx")] {
-        let plan = Failing {
+        let plan = FailingPlan {
             at: "never",
             broken: false,
             reads: Reads::Bytes,
         };
         let mut out = Vec::new();
         let control = Control::default();
-        let mut source = Holed::new(&bytes, damaged);
+        let mut source = HoledSource::new(&bytes, damaged);
         let done = run_file(
             &plan,
             FileInput {
@@ -186,8 +186,8 @@ fn damage_ends_a_job_for_bytes() {
 /// people see.
 #[test]
 fn shortened_or_absent_file_is_reported() {
-    struct Gone;
-    impl Source for Gone {
+    struct OfflineSource;
+    impl Source for OfflineSource {
         fn read_at(&mut self, _: u64, _: &mut [u8]) -> Result<usize, ReadError> {
             Err(ReadError::Gone("the volume is offline".into()))
         }
@@ -195,14 +195,14 @@ fn shortened_or_absent_file_is_reported() {
     let bytes = write(Writer::gzip(Vec::new(), 6));
     let control = Control::default();
     for reads in [Reads::Bytes, Reads::Records] {
-        let plan = Failing {
+        let plan = FailingPlan {
             at: "never",
             broken: false,
             reads,
         };
         let mut longer = file("a.warc.gz", &bytes);
         longer.size += 100;
-        let mut source = Holed::new(&bytes, &[]);
+        let mut source = HoledSource::new(&bytes, &[]);
         let done = run_file(
             &plan,
             FileInput {
@@ -219,7 +219,7 @@ fn shortened_or_absent_file_is_reported() {
             &plan,
             FileInput {
                 file: &longer,
-                source: &mut Gone,
+                source: &mut OfflineSource,
             },
             &mut Vec::new(),
             &control,
@@ -231,13 +231,13 @@ fn shortened_or_absent_file_is_reported() {
 }
 
 /// Says stop while it is read.
-struct Stopping<'a> {
-    inner: Holed<'a>,
+struct StoppingSource<'a> {
+    inner: HoledSource<'a>,
     control: Control,
     after: u64,
 }
 
-impl Source for Stopping<'_> {
+impl Source for StoppingSource<'_> {
     fn read_at(&mut self, offset: u64, buffer: &mut [u8]) -> Result<usize, ReadError> {
         if self.inner.reads == self.after {
             self.control.stop(Stop::Cancelled);
@@ -248,9 +248,9 @@ impl Source for Stopping<'_> {
 }
 
 /// A sink that has no room.
-struct Full;
+struct FullSink;
 
-impl Sink for Full {
+impl Sink for FullSink {
     fn write(&mut self, _: &[u8]) -> Result<(), Stop> {
         Err(Stop::Output)
     }
@@ -272,14 +272,14 @@ fn a_stop_ends_the_reading_at_once() {
     for bytes in [large, noise] {
         for after in [0, 1, 5] {
             for reads in [Reads::Bytes, Reads::Records] {
-                let plan = Failing {
+                let plan = FailingPlan {
                     at: "never",
                     broken: false,
                     reads,
                 };
                 let control = Control::default();
-                let mut source = Stopping {
-                    inner: Holed::new(&bytes, &[]),
+                let mut source = StoppingSource {
+                    inner: HoledSource::new(&bytes, &[]),
                     control: control.clone(),
                     after,
                 };
@@ -299,9 +299,9 @@ fn a_stop_ends_the_reading_at_once() {
     // Before it begins, and by the reader of the output.
     let control = Control::default();
     control.stop(Stop::Time);
-    let mut source = Holed::new(b"", &[]);
+    let mut source = HoledSource::new(b"", &[]);
     let stopped = run_file(
-        &Hashes,
+        &HashPlan,
         FileInput {
             file: &file("a", b""),
             source: &mut source,
@@ -312,12 +312,12 @@ fn a_stop_ends_the_reading_at_once() {
     assert_eq!(stopped, Err(Stop::Time));
     let bytes = write(Writer::plain(Vec::new()));
     let stopped = run_file(
-        &Hashes,
+        &HashPlan,
         FileInput {
             file: &file("a", &bytes),
-            source: &mut Holed::new(&bytes, &[]),
+            source: &mut HoledSource::new(&bytes, &[]),
         },
-        &mut Full,
+        &mut FullSink,
         &Control::default(),
     );
     assert_eq!(stopped, Err(Stop::Output));
@@ -325,9 +325,9 @@ fn a_stop_ends_the_reading_at_once() {
 
 /// Looks at one line of each record, and leaves the rest.
 #[derive(Debug)]
-struct Glance;
+struct GlancePlan;
 
-impl Plan for Glance {
+impl Plan for GlancePlan {
     fn reduce(&self) -> Reduce {
         Reduce::Concatenate
     }
@@ -337,7 +337,7 @@ impl Plan for Glance {
     }
 }
 
-impl Job for Glance {
+impl Job for GlancePlan {
     fn reads(&self) -> Reads {
         Reads::Records
     }
@@ -358,10 +358,10 @@ impl Job for Glance {
 fn damage_is_reported_whatever_the_job_reads() {
     for (name, bytes) in files() {
         for damaged in 0..(bytes.len() as u64).div_ceil(GROUP) {
-            let mut source = Holed::new(&bytes, &[damaged]);
+            let mut source = HoledSource::new(&bytes, &[damaged]);
             let control = Control::default();
             let done = run_file(
-                &Glance,
+                &GlancePlan,
                 FileInput {
                     file: &file(name, &bytes),
                     source: &mut source,
