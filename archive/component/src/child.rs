@@ -102,7 +102,7 @@ impl Compiler {
             .stderr(Stdio::inherit())
             .spawn()
             .map_err(|error| untried(&error))?;
-        let mut child = Reaped(child);
+        let mut child = CompilerProcess(child);
         if let Some(mut input) = child.0.stdin.take() {
             // A process that ended before it has read all says below why.
             drop(input.write_all(bytes));
@@ -157,9 +157,9 @@ impl Compiler {
 }
 
 /// A process that is killed and reaped when this is dropped.
-struct Reaped(Child);
+struct CompilerProcess(Child);
 
-impl Drop for Reaped {
+impl Drop for CompilerProcess {
     fn drop(&mut self) {
         // The process may have ended by itself.
         drop(self.0.kill());

@@ -14,7 +14,7 @@ use wasmtime::{Engine, Store};
 
 use super::bounds;
 use super::host::{Halt, Host};
-use super::wit::{ArchiveRecord, Arguments, Ended, File};
+use super::wit::{ArchiveRecord, Arguments, CallResult, File};
 
 /// The beginning of all interfaces.
 const PACKAGE: &str = "holdfast:batch/";
@@ -33,7 +33,7 @@ type Spare = fn(&mut dyn FnMut()) -> bool;
 
 /// The part of a file that a component is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Shows {
+pub(super) enum JobInput {
     Records,
     Bytes,
 }
@@ -42,7 +42,7 @@ pub(super) enum Shows {
 pub(super) struct Program {
     code: InstancePre<Host>,
     spare: Spare,
-    shows: Shows,
+    shows: JobInput,
     describe: ComponentExportIndex,
     begin: ComponentExportIndex,
     /// `record` or `more`.
@@ -60,7 +60,7 @@ impl std::fmt::Debug for Program {
     }
 }
 
-type Function<P> = TypedFunc<P, (Ended,)>;
+type Function<P> = TypedFunc<P, (CallResult,)>;
 
 /// The functions of one instance, with their types.
 pub(super) struct Functions {
@@ -105,8 +105,8 @@ impl Program {
         let records = code.get_export_index(None, RECORDS);
         let bytes = code.get_export_index(None, BYTES);
         let (shows, name, next, instance) = match (records, bytes) {
-            (Some(records), None) => (Shows::Records, RECORDS, "record", records),
-            (None, Some(bytes)) => (Shows::Bytes, BYTES, "more", bytes),
+            (Some(records), None) => (JobInput::Records, RECORDS, "record", records),
+            (None, Some(bytes)) => (JobInput::Bytes, BYTES, "more", bytes),
             (Some(_), Some(_)) => {
                 return Err(refuse(format!(
                     "it exports both {RECORDS} and {BYTES}; a job is shown one of the two"
@@ -162,7 +162,7 @@ impl Program {
         self.code.engine()
     }
 
-    pub(super) fn shows(&self) -> Shows {
+    pub(super) fn shows(&self) -> JobInput {
         self.shows
     }
 
@@ -174,8 +174,8 @@ impl Program {
     pub(super) fn instantiate(&self, store: &mut Store<Host>) -> wasmtime::Result<Functions> {
         let instance = self.code.instantiate(&mut *store)?;
         let (record, more) = match self.shows {
-            Shows::Records => (Some(typed(store, &instance, &self.next, "record")?), None),
-            Shows::Bytes => (None, Some(typed(store, &instance, &self.next, "more")?)),
+            JobInput::Records => (Some(typed(store, &instance, &self.next, "record")?), None),
+            JobInput::Bytes => (None, Some(typed(store, &instance, &self.next, "more")?)),
         };
         let reduce = match &self.reduce {
             Some(index) => Some(typed(store, &instance, index, "reduce")?),

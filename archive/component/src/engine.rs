@@ -39,7 +39,7 @@ struct Inner {
     engine: Engine,
     linker: Linker<Host>,
     cache: Option<Cache>,
-    around: Surroundings,
+    around: ProcessHooks,
     /// The directory of the cache, if the caller named none.
     _scratch: Option<TempDir>,
     /// The components that are kept, the one used last at the end.
@@ -51,15 +51,15 @@ type Slot = Arc<OnceLock<Result<Arc<Component>, CompileError>>>;
 
 /// The functions that the process lends to the components that it runs.
 #[derive(Clone, Debug)]
-pub struct Surroundings {
+pub struct ProcessHooks {
     /// The process in which components are compiled; `None` for this process, which a component may then take down.
     pub compiler: Option<Compiler>,
     /// Runs a function, and returns whether it went to its end: if it panics, the process goes on.
     pub spare: fn(&mut dyn FnMut()) -> bool,
 }
 
-impl Default for Surroundings {
-    /// Returns surroundings without any help: for components of the person who runs the process.
+impl Default for ProcessHooks {
+    /// Returns hooks without any help: for components of the person who runs the process.
     fn default() -> Self {
         Self {
             compiler: None,
@@ -86,7 +86,7 @@ impl Components {
     ///
     /// [`InvalidJob`] if the engine or its cache cannot be made.
     pub fn new(cache: Option<&Path>) -> Result<Self, InvalidJob> {
-        Self::within(Surroundings::default(), cache)
+        Self::within(ProcessHooks::default(), cache)
     }
 
     /// Creates an engine as [`Components::new`] does, with the functions that the process lends to it.
@@ -94,7 +94,7 @@ impl Components {
     /// # Errors
     ///
     /// [`InvalidJob`] if the engine or its cache cannot be made.
-    pub fn within(around: Surroundings, cache: Option<&Path>) -> Result<Self, InvalidJob> {
+    pub fn within(around: ProcessHooks, cache: Option<&Path>) -> Result<Self, InvalidJob> {
         let failed = |error: wasmtime::Error| {
             InvalidJob::Component(format!("there is no engine for components here: {error:#}"))
         };
@@ -183,8 +183,9 @@ impl Components {
             file_time: DESCRIBE,
             ..JobLimits::default()
         };
-        let described = Guest::start(&program, limits, control)
-            .and_then(|mut guest| guest.call(Call::Describe, &mut Block::nothing(), &mut Nowhere));
+        let described = Guest::start(&program, limits, control).and_then(|mut guest| {
+            guest.call(Call::Describe, &mut Block::nothing(), &mut DescriptionSink)
+        });
         control.check()?;
         let text = described
             .map_err(|error| InvalidJob::Component(format!("asked for `describe`, {error}")))?;
@@ -240,9 +241,9 @@ impl Components {
 }
 
 /// A sink for a component that describes itself, which writes nothing.
-struct Nowhere;
+struct DescriptionSink;
 
-impl Sink for Nowhere {
+impl Sink for DescriptionSink {
     fn write(&mut self, _bytes: &[u8]) -> Result<(), Stop> {
         Err(Stop::Output)
     }

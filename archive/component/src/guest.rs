@@ -19,7 +19,7 @@ use super::block::Block;
 use super::compile::{Functions, Program};
 use super::host::{Ask, HANDED_OVER, Halt, Host, Reply};
 use super::reason;
-use super::wit::{ArchiveRecord, Arguments, Ended, File};
+use super::wit::{ArchiveRecord, Arguments, CallResult, File};
 
 /// The stack of the thread of a component: its own, and room for what the host does on top of it.
 const STACK: usize = super::config::STACK + (2 << 20);
@@ -67,7 +67,7 @@ impl Guest {
                 let mut host = Some(host);
                 program.spare(|| {
                     if let Some(host) = host.take() {
-                        Running::new(&program, host, limits, told.clone()).serve(&orders);
+                        ComponentInstance::new(&program, host, limits, told.clone()).serve(&orders);
                     }
                 });
             })
@@ -126,7 +126,7 @@ impl Drop for Guest {
 }
 
 /// An instance of a component, on its own thread.
-struct Running<'a> {
+struct ComponentInstance<'a> {
     program: &'a Program,
     store: Store<Host>,
     limits: JobLimits,
@@ -135,7 +135,7 @@ struct Running<'a> {
     broken: Option<String>,
 }
 
-impl<'a> Running<'a> {
+impl<'a> ComponentInstance<'a> {
     fn new(program: &'a Program, host: Host, limits: JobLimits, control: Control) -> Self {
         let mut store = Store::new(program.engine(), host);
         store.limiter(|host| host);
@@ -199,7 +199,7 @@ impl<'a> Running<'a> {
             return Err(Halt::Gone.into());
         };
         let store = &mut self.store;
-        let (ended,): (Ended,) = match call {
+        let (ended,): (CallResult,) = match call {
             Call::Describe => {
                 let (text,) = functions.describe.call(store, ())?;
                 return Ok(Ok(text));

@@ -9,7 +9,7 @@ use archive_model::JobLimits;
 
 use super::Component;
 use super::block::Block;
-use super::compile::Shows;
+use super::compile::JobInput;
 use super::guest::{Call, Guest};
 use super::wit::{self, Arguments};
 
@@ -51,7 +51,7 @@ impl Plan for Files {
 
 /// A component and one file.
 struct OneFile<'a> {
-    shows: Shows,
+    shows: JobInput,
     arguments: &'a Arguments,
     guest: Guest,
 }
@@ -67,8 +67,8 @@ impl OneFile<'_> {
 impl Job for OneFile<'_> {
     fn reads(&self) -> Reads {
         match self.shows {
-            Shows::Records => Reads::Records,
-            Shows::Bytes => Reads::Bytes,
+            JobInput::Records => Reads::Records,
+            JobInput::Bytes => Reads::Bytes,
         }
     }
 

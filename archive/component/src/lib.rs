@@ -7,7 +7,7 @@
 //!
 //! Only binaries are compiled: text is made one by the caller that hands it in ([`to_binary`]). Where a [`Compiler`] is
 //! named, a component is compiled in a process of its own, within limits of memory and time, before this process looks
-//! at it; and a panic beside a component ends one job where the process [can spare](Surroundings::spare) it.
+//! at it; and a panic beside a component ends one job where the process [can spare](ProcessHooks::spare) it.
 //!
 //! The rooms in reading order:
 //!
@@ -49,7 +49,7 @@ use archive_model::{JobLimits, Root};
 
 pub use child::{CompileError, Compiler, VERB, compile_child};
 pub use compile::to_binary;
-pub use engine::{Components, Surroundings};
+pub use engine::{Components, ProcessHooks};
 
 use self::block::Block;
 use self::compile::Program;
@@ -86,8 +86,8 @@ impl Component {
     /// Returns the part of a file that the component is shown: `records` or `bytes`.
     pub fn shown(&self) -> &'static str {
         match self.program.shows() {
-            compile::Shows::Records => "records",
-            compile::Shows::Bytes => "bytes",
+            compile::JobInput::Records => "records",
+            compile::JobInput::Bytes => "bytes",
         }
     }
 

@@ -12,7 +12,7 @@ pub(super) type Arguments = Vec<(String, String)>;
 /// `fields`.
 pub(super) type Fields = Vec<(String, String)>;
 /// `result<_, string>`.
-pub(super) type Ended = Result<(), String>;
+pub(super) type CallResult = Result<(), String>;
 
 /// `file`.
 #[derive(Clone, Debug, ComponentType, Lower)]

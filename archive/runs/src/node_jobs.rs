@@ -8,7 +8,7 @@ use std::thread;
 use archive_batch::InvalidJob;
 use archive_bitarchive::Node;
 use archive_bitarchive::settings::NodeBatchSettings;
-use archive_component::{Compiler, Components, Surroundings};
+use archive_component::{Compiler, Components, ProcessHooks};
 use archive_daemon::{Clock, Tasks};
 use archive_durable::{DiskError, directory};
 use archive_model::{JobLane, Program};
@@ -124,7 +124,7 @@ impl NodeJobs {
         } = parts;
         let cache = data.join("batch-cache");
         directory::make(&cache)?;
-        let around = Surroundings {
+        let around = ProcessHooks {
             compiler: executable.map(Compiler::new),
             spare: |work| archive_daemon::spare(work).is_ok(),
         };

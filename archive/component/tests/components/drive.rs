@@ -12,12 +12,12 @@ use archive_model::{FileName, JobLimits, Root};
 
 /// The result of one file.
 #[derive(Debug, Default)]
-pub(crate) struct Came {
+pub(crate) struct DriveResult {
     pub(crate) output: Vec<u8>,
     pub(crate) errors: Vec<JobError>,
 }
 
-impl Came {
+impl DriveResult {
     pub(crate) fn text(&self) -> String {
         String::from_utf8(self.output.clone()).unwrap()
     }
@@ -67,8 +67,8 @@ pub(crate) fn show(
     limits: JobLimits,
     name: &str,
     mut bytes: &[u8],
-) -> Came {
-    let mut came = Came::default();
+) -> DriveResult {
+    let mut came = DriveResult::default();
     let mut output = Vec::new();
     let known = file(name, bytes);
     let control = Control::default();

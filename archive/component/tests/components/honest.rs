@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
 use archive_batch::{Control, JobError, Reduce, Stop};
-use archive_component::{About, CompileError, Component, Components, Surroundings};
+use archive_component::{About, CompileError, Component, Components, ProcessHooks};
 use archive_formats::warc::Kind;
 
 use crate::drive::{binary, compile, file, limits, resources, show, show_to, warc};
@@ -114,9 +114,9 @@ fn component_is_compiled_once_for_all_callers() {
             work();
             true
         };
-        let around = Surroundings {
+        let around = ProcessHooks {
             spare,
-            ..Surroundings::default()
+            ..ProcessHooks::default()
         };
         let components = Components::within(around, None).unwrap();
         let before = STEPS.load(Ordering::SeqCst);

@@ -11,13 +11,13 @@ use archive_model::JobLimits;
 use crate::drive::{binary, compile, file, limits, resources, show, show_to};
 
 /// A sink that takes a number of bytes and no more, as the node's does.
-struct Limited {
+struct LimitedSink {
     left: usize,
     taken: usize,
     largest: usize,
 }
 
-impl Sink for Limited {
+impl Sink for LimitedSink {
     fn write(&mut self, bytes: &[u8]) -> Result<(), Stop> {
         self.largest = self.largest.max(bytes.len());
         self.left = self.left.checked_sub(bytes.len()).ok_or(Stop::Output)?;
@@ -95,7 +95,7 @@ fn hostile_component_is_stopped_with_its_reason() {
 fn endless_writer_is_stopped_at_limit_of_sink() {
     let components = Components::new(None).unwrap();
     let chatty = compile(&components, "tests/hostile/chatty.wat").unwrap();
-    let mut sink = Limited {
+    let mut sink = LimitedSink {
         left: 10 << 20,
         taken: 0,
         largest: 0,

@@ -7,16 +7,16 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use archive_batch::{Control, Stop};
-use archive_component::{CompileError, Compiler, Components, Surroundings, to_binary};
+use archive_component::{CompileError, Compiler, Components, ProcessHooks, to_binary};
 
 fn compiler() -> Compiler {
     Compiler::new(PathBuf::from(env!("CARGO_BIN_EXE_holdfast")))
 }
 
 fn components(compiler: Compiler, cache: &Path) -> Components {
-    let around = Surroundings {
+    let around = ProcessHooks {
         compiler: Some(compiler),
-        ..Surroundings::default()
+        ..ProcessHooks::default()
     };
     Components::within(around, Some(cache)).expect("an engine")
 }
