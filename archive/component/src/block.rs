@@ -55,7 +55,7 @@ impl<'a> Block<'a> {
     }
 
     /// Returns the block of a record.
-    pub(super) fn of<R: Read>(record: &'a mut Record<'_, R>) -> Self {
+    pub(super) fn from_record<R: Read>(record: &'a mut Record<'_, R>) -> Self {
         let holds_message = matches!(
             record.kind(),
             Kind::Response | Kind::Request | Kind::Revisit
@@ -169,7 +169,7 @@ impl<'a> Block<'a> {
     fn begin(&mut self, mut input: Input<'a>) -> State<'a> {
         match Head::read(&mut input, HEAD_LIMIT) {
             Ok(head) => {
-                self.message = HttpMessage::of(&head);
+                self.message = HttpMessage::from_head(&head);
                 if self.message.is_some() {
                     return State::Headed(head, input);
                 }

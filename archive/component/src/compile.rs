@@ -95,13 +95,17 @@ impl Program {
     ) -> Result<Self, InvalidJob> {
         looks_like_one(bytes)?;
         bounds::check(bytes).map_err(InvalidJob::Component)?;
-        let code = Code::from_binary(engine, bytes)
-            .map_err(|error| refuse(format!("it cannot be compiled: {}", said(&error))))?;
+        let code = Code::from_binary(engine, bytes).map_err(|error| {
+            refuse(format!(
+                "cannot compile the component: {}",
+                innermost_message(&error)
+            ))
+        })?;
         imports_nothing_else(engine, &code).map_err(InvalidJob::Component)?;
-        Self::of(linker, &code)
+        Self::link(linker, &code)
     }
 
-    fn of(linker: &Linker<Host>, code: &Code) -> Result<Self, InvalidJob> {
+    fn link(linker: &Linker<Host>, code: &Code) -> Result<Self, InvalidJob> {
         let records = code.get_export_index(None, RECORDS);
         let bytes = code.get_export_index(None, BYTES);
         let (shows, name, next, instance) = match (records, bytes) {
@@ -130,7 +134,7 @@ impl Program {
         let pre = linker.instantiate_pre(code).map_err(|error| {
             refuse(format!(
                 "what it imports is not what there is: {}",
-                said(&error)
+                innermost_message(&error)
             ))
         })?;
         Ok(Self {
@@ -211,7 +215,7 @@ where
     R: ComponentNamedList + Lift,
 {
     instance.get_typed_func(store, index).map_err(|error| {
-        let reason = said(&error);
+        let reason = innermost_message(&error);
         OtherType { name, reason }.into()
     })
 }
@@ -221,7 +225,7 @@ fn refuse(reason: String) -> InvalidJob {
 }
 
 /// Returns the innermost words of an error, on one line.
-fn said(error: &wasmtime::Error) -> String {
+fn innermost_message(error: &wasmtime::Error) -> String {
     let words = error.root_cause().to_string();
     words.lines().map(str::trim).collect::<Vec<_>>().join(" ")
 }

@@ -176,7 +176,7 @@ impl<'a> ComponentInstance<'a> {
         }
         let ended = self
             .invoke(call)
-            .map_err(|error| reason::of(&error, &self.limits));
+            .map_err(|error| reason::job_error(&error, &self.limits));
         if let Err(error) = &ended {
             self.broken = Some(error.to_string());
         }
@@ -186,7 +186,7 @@ impl<'a> ComponentInstance<'a> {
         // Output from before a trap stays written.
         let flushed = self.store.data_mut().flush();
         let ended = ended?;
-        flushed.map_err(|halt| reason::of(&halt.into(), &self.limits))?;
+        flushed.map_err(|halt| reason::job_error(&halt.into(), &self.limits))?;
         ended.map_err(reason::failed)
     }
 

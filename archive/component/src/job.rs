@@ -86,8 +86,11 @@ impl Job for OneFile<'_> {
         mut record: Record<'_, &mut dyn Read>,
         out: &mut dyn Sink,
     ) -> Result<End, JobError> {
-        let call = Call::Record(wit::ArchiveRecord::of(&record), record.header().clone());
-        let mut block = Block::of(&mut record);
+        let call = Call::Record(
+            wit::ArchiveRecord::from_record(&record),
+            record.header().clone(),
+        );
+        let mut block = Block::from_record(&mut record);
         let said = self.guest.call(call, &mut block, out);
         let damage = block.damage();
         match said {

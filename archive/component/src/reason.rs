@@ -12,7 +12,7 @@ use wasmtime::{Trap, WasmBacktrace};
 use super::host::{HANDED_OVER, Halt};
 
 /// Returns the meaning of an error that came out of a component.
-pub(super) fn of(error: &wasmtime::Error, limits: &JobLimits) -> JobError {
+pub(super) fn job_error(error: &wasmtime::Error, limits: &JobLimits) -> JobError {
     if let Some(halt) = error.downcast_ref::<Halt>() {
         return match *halt {
             Halt::Stopped(stop) => JobError::Stopped(stop),

@@ -58,7 +58,7 @@ impl From<&archive_batch::job::File> for File {
 }
 
 impl ArchiveRecord {
-    pub(super) fn of<R: Read>(record: &Record<'_, R>) -> Self {
+    pub(super) fn from_record<R: Read>(record: &Record<'_, R>) -> Self {
         let header = record.header();
         let text = |name| {
             let value = header.text_of(name)?;
@@ -80,7 +80,7 @@ impl ArchiveRecord {
 impl HttpMessage {
     /// Returns the message as a component is shown it, made of its head; `None` if the bytes do not begin with a line
     /// of HTTP.
-    pub(super) fn of(head: &Head) -> Option<Self> {
+    pub(super) fn from_head(head: &Head) -> Option<Self> {
         if *head.start() == Start::Missing {
             return None;
         }

@@ -26,7 +26,7 @@ fn with(kind: Kind, block: &[u8], test: impl FnOnce(&mut Block<'_>)) {
     let file = file(kind, block);
     let mut reader = Reader::new(file.as_slice());
     let mut record = reader.next_record().unwrap().unwrap();
-    let mut block = Block::of(&mut record);
+    let mut block = Block::from_record(&mut record);
     test(&mut block);
     block.damage().unwrap();
 }
@@ -118,7 +118,7 @@ fn damage_is_reported_after_good_bytes_and_remembered() {
         "bytes 16384–32768 are damaged",
     ));
     let mut record = reader.next_record().unwrap().unwrap();
-    let mut block = Block::of(&mut record);
+    let mut block = Block::from_record(&mut record);
     let good = block.read(0).unwrap();
     assert!(!good.is_empty() && good.iter().all(|byte| *byte == 7));
     for _ in 0..2 {

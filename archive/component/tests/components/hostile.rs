@@ -27,7 +27,7 @@ impl Sink for LimitedSink {
 }
 
 /// Counts records over and over while something else happens.
-fn beside<R>(components: &Components, happens: impl FnOnce() -> R) -> R {
+fn count_during<R>(components: &Components, happens: impl FnOnce() -> R) -> R {
     let count = compile(components, "examples/count.wat").unwrap();
     let bytes = resources(50);
     let over = AtomicBool::new(false);
@@ -73,7 +73,7 @@ fn hostile_component_is_stopped_with_its_reason() {
         ("failing", false, "these bytes are no music"),
     ] {
         let began = Instant::now();
-        let came = beside(&components, || {
+        let came = count_during(&components, || {
             let hostile = compile(&components, &format!("tests/hostile/{name}.wat")).unwrap();
             show(&hostile, &[], small, "a.bin", b"some bytes")
         });
@@ -101,7 +101,7 @@ fn endless_writer_is_stopped_at_limit_of_sink() {
         largest: 0,
     };
     let known = file("a.bin", b"some bytes");
-    let errors = beside(&components, || {
+    let errors = count_during(&components, || {
         let control = Control::default();
         show_to(
             &chatty,
@@ -180,7 +180,7 @@ fn foreign_component_is_refused_in_plain_words() {
             "it is a core module and no component",
         ),
         (&b"\0asm\x0d\0\x01\0"[..], "it exports neither"),
-        (&whole[..whole.len() / 2], "cannot be compiled"),
+        (&whole[..whole.len() / 2], "cannot compile"),
         (
             &nothing[..],
             "it exports neither holdfast:batch/records@1.0.0 nor holdfast:batch/bytes@1.0.0, but nothing",
