@@ -29,8 +29,8 @@ use tonic::transport::server::Connected;
 use crate::guard::Peer;
 use crate::identity::Identity;
 use crate::limits::Limits;
-use crate::refusal::Refused;
-use crate::tls::{Credentials, Loaded};
+use crate::refusal::RefusalKind;
+use crate::tls::{Credentials, LoadedCredentials};
 
 /// The way of a connection from TCP to a peer that is known.
 pub(crate) struct Acceptor {
@@ -51,7 +51,7 @@ impl Acceptor {
         let room = Arc::new(Semaphore::new(limits.connections));
         let mut handshakes = JoinSet::new();
         let mut under_way = VecDeque::new();
-        let mut live: Vec<Live> = Vec::new();
+        let mut live: Vec<WatchedConnection> = Vec::new();
         let mut exchanged = credentials.subscribe();
         let mut recheck = interval(limits.recheck.max(Duration::from_millis(1)));
         recheck.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -66,7 +66,7 @@ impl Acceptor {
                         let task = async move {
                             let shaken = shaking.await;
                             if shaken.is_err() {
-                                refusals.tell(Refused::Connection);
+                                refusals.report(RefusalKind::Connection);
                             }
                             shaken.ok().flatten()
                         };
@@ -91,7 +91,7 @@ impl Acceptor {
                             }
                             Err(TryAcquireError::NoPermits | TryAcquireError::Closed) => {
                                 tracing::warn!(address = %shaken.live.address, "turned away: too many connections");
-                                credentials.refusals().tell(Refused::Connection);
+                                credentials.refusals().report(RefusalKind::Connection);
                             }
                         }
                     }
@@ -113,29 +113,29 @@ pub(crate) struct Connection {
 }
 
 /// An open connection that is watched. The token is cancelled when the connection is closed, too.
-struct Live {
+struct WatchedConnection {
     address: SocketAddr,
     chain: Vec<CertificateDer<'static>>,
     cut: CancellationToken,
 }
 
-struct Shaken {
+struct Handshake {
     stream: TlsStream<TcpStream>,
-    live: Live,
-    loaded: Arc<Loaded>,
+    live: WatchedConnection,
+    loaded: Arc<LoadedCredentials>,
 }
 
 /// The error of a connection without a handshake, or without a valid certificate.
-struct TurnedAway;
+struct HandshakeError;
 
 /// Returns `None` if the client closed the connection during the handshake.
 async fn handshake(
     stream: TcpStream,
     address: SocketAddr,
-    loaded: Arc<Loaded>,
+    loaded: Arc<LoadedCredentials>,
     limit: Duration,
     cut: CancellationToken,
-) -> Result<Option<Shaken>, TurnedAway> {
+) -> Result<Option<Handshake>, HandshakeError> {
     let shaking = async {
         stream.set_nodelay(true)?;
         TlsAcceptor::from(loaded.server()).accept(stream).await
@@ -148,9 +148,9 @@ async fn handshake(
                 .peer_certificates()
                 .unwrap_or_default()
                 .to_vec();
-            Ok(Some(Shaken {
+            Ok(Some(Handshake {
                 stream,
-                live: Live {
+                live: WatchedConnection {
                     address,
                     chain,
                     cut,
@@ -164,11 +164,11 @@ async fn handshake(
         }
         Ok(Err(error)) => {
             tracing::info!(%address, %error, "turned away");
-            Err(TurnedAway)
+            Err(HandshakeError)
         }
         Err(_elapsed) => {
             tracing::info!(%address, "turned away: no handshake within {limit:?}");
-            Err(TurnedAway)
+            Err(HandshakeError)
         }
     }
 }
@@ -198,13 +198,13 @@ async fn pause_after(error: &io::Error) {
     }
 }
 
-fn cut_off(live: &mut Vec<Live>, current: &Loaded) {
+fn cut_off(live: &mut Vec<WatchedConnection>, current: &LoadedCredentials) {
     live.retain(|peer| !peer.cut.is_cancelled() && peer.is_good(current));
 }
 
-impl Live {
+impl WatchedConnection {
     /// Returns whether the certificate is still good; cuts the connection if not.
-    fn is_good(&self, current: &Loaded) -> bool {
+    fn is_good(&self, current: &LoadedCredentials) -> bool {
         let outcome = current.recheck(&self.chain);
         if let Err(error) = &outcome {
             tracing::info!(address = %self.address, %error, "cut off");
@@ -216,7 +216,7 @@ impl Live {
 
 impl Connection {
     fn new(
-        live: &Live,
+        live: &WatchedConnection,
         stream: TlsStream<TcpStream>,
         room: &Arc<Semaphore>,
     ) -> Result<Self, TryAcquireError> {

@@ -181,7 +181,7 @@ pub enum FeedError<E> {
 
 /// The end of [`feed`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Fed {
+enum FeedEnd {
     /// The work is done, and all its messages were taken.
     Whole,
     /// The receiver is gone.
@@ -216,9 +216,9 @@ where
     T: Send + 'static,
 {
     match feed_within(answers, UNREAD, move |outlet| work(outlet)).await {
-        Ok(Fed::Whole) => Ok(()),
-        Ok(Fed::Gone) => Err(gone()),
-        Ok(Fed::Unread) => Err(unread()),
+        Ok(FeedEnd::Whole) => Ok(()),
+        Ok(FeedEnd::Gone) => Err(gone()),
+        Ok(FeedEnd::Unread) => Err(unread()),
         Err(FeedError::Work(status)) => Err(status),
         Err(stopped @ FeedError::Stopped) => Err(Kind::Unavailable.status(stopped.to_string())),
     }
@@ -228,7 +228,7 @@ async fn feed_within<M, E>(
     to: &mpsc::Sender<M>,
     patience: Duration,
     mut work: impl FnMut(&mut Outlet<M>) -> Result<Progress, E> + Send + 'static,
-) -> Result<Fed, FeedError<E>>
+) -> Result<FeedEnd, FeedError<E>>
 where
     M: Send + 'static,
     E: Send + 'static,
@@ -254,13 +254,13 @@ where
         for message in parked {
             match to.send_timeout(message, patience).await {
                 Ok(()) => {}
-                Err(SendTimeoutError::Closed(_)) => return Ok(Fed::Gone),
-                Err(SendTimeoutError::Timeout(_)) => return Ok(Fed::Unread),
+                Err(SendTimeoutError::Closed(_)) => return Ok(FeedEnd::Gone),
+                Err(SendTimeoutError::Timeout(_)) => return Ok(FeedEnd::Unread),
             }
         }
         match progress.map_err(FeedError::Work)? {
-            Progress::Done => return Ok(Fed::Whole),
-            Progress::Paused if to.is_closed() => return Ok(Fed::Gone),
+            Progress::Done => return Ok(FeedEnd::Whole),
+            Progress::Paused if to.is_closed() => return Ok(FeedEnd::Gone),
             Progress::Paused => {}
         }
     }
@@ -397,7 +397,7 @@ mod tests {
         let late = timeout(PATIENCE, deliver(&answers, last, short)).await;
         assert_eq!(Kind::of(&late.unwrap().unwrap_err()), Kind::TimedOut);
         let fed = timeout(PATIENCE, feed_within(&answers, short, count_to(1))).await;
-        assert_eq!(fed.unwrap().unwrap(), Fed::Unread);
+        assert_eq!(fed.unwrap().unwrap(), FeedEnd::Unread);
     }
 
     /// Fails if a stream ends as if it were whole when its work failed.

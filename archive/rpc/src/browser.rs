@@ -246,7 +246,7 @@ impl BrowserAcceptor {
         let mut config = ServerConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()?
             .with_no_client_auth()
-            .with_cert_resolver(Arc::new(Chosen(None)));
+            .with_cert_resolver(Arc::new(ChosenCertificate(None)));
         config.alpn_protocols = vec![HTTP_1.to_vec()];
         if options.http2 {
             config.alpn_protocols.insert(0, HTTP_2.to_vec());
@@ -334,7 +334,7 @@ impl BrowserAcceptor {
             Err(error) => (None, Some(error)),
         };
         let mut config = self.config.clone();
-        config.cert_resolver = Arc::new(Chosen(certificate));
+        config.cert_resolver = Arc::new(ChosenCertificate(certificate));
         // Without a certificate the handshake fails, and the client gets an alert.
         let ended = begun.into_stream(Arc::new(config)).await;
         match (refusal, ended) {
@@ -356,9 +356,9 @@ impl Certificates {
 
 /// The certificate of one handshake; `None` refuses the client.
 #[derive(Debug)]
-struct Chosen(Option<Arc<CertifiedKey>>);
+struct ChosenCertificate(Option<Arc<CertifiedKey>>);
 
-impl ResolvesServerCert for Chosen {
+impl ResolvesServerCert for ChosenCertificate {
     fn resolve(&self, _hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
         self.0.clone()
     }

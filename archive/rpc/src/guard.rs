@@ -18,7 +18,7 @@ use tracing::Instrument;
 use crate::callers::{CallPlace, Callers};
 use crate::identity::{Identity, InvalidIdentity};
 use crate::kind::Kind;
-use crate::refusal::{Refusals, Refused};
+use crate::refusal::{RefusalKind, Refusals};
 use crate::rules::Rules;
 
 /// The identity at the other end of a connection.
@@ -121,7 +121,7 @@ where
             Err(status) => {
                 let address = request.extensions().get::<Peer>().map(|peer| peer.address);
                 tracing::info!(?address, reason = status.message(), "refused");
-                self.guard.refusals.tell(Refused::Call);
+                self.guard.refusals.report(RefusalKind::Call);
                 Box::pin(ready(Ok(status.into_http())))
             }
         }

@@ -15,7 +15,7 @@ use tonic::Status;
 use crate::kind::Kind;
 
 /// A stream that ends with `DEADLINE_EXCEEDED` when no message comes within the limit.
-pub struct Idle<S> {
+pub struct IdleTimeout<S> {
     /// The stream, dropped when it stalls, which resets it for the sender too.
     stream: Option<S>,
     limit: Duration,
@@ -23,7 +23,7 @@ pub struct Idle<S> {
     waiting: bool,
 }
 
-impl<S> Idle<S> {
+impl<S> IdleTimeout<S> {
     /// Wraps `stream` so that its silence is limited. Must be called within a runtime.
     pub fn new(stream: S, limit: Duration) -> Self {
         Self {
@@ -35,7 +35,7 @@ impl<S> Idle<S> {
     }
 }
 
-impl<S, T> Stream for Idle<S>
+impl<S, T> Stream for IdleTimeout<S>
 where
     S: Stream<Item = Result<T, Status>> + Unpin,
 {
@@ -68,9 +68,9 @@ where
     }
 }
 
-impl<S> fmt::Debug for Idle<S> {
+impl<S> fmt::Debug for IdleTimeout<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Idle")
+        f.debug_struct("IdleTimeout")
             .field("limit", &self.limit)
             .finish_non_exhaustive()
     }
@@ -88,7 +88,7 @@ mod tests {
     #[tokio::test]
     async fn a_silent_stream_stalls_once_and_is_dropped() {
         let (sender, receiver) = mpsc::channel(4);
-        let mut stream = Idle::new(ReceiverStream::new(receiver), Duration::from_millis(20));
+        let mut stream = IdleTimeout::new(ReceiverStream::new(receiver), Duration::from_millis(20));
         sender.send(Ok(1)).await.unwrap();
         assert_eq!(stream.next().await.unwrap().unwrap(), 1);
         let status = stream.next().await.unwrap().unwrap_err();
@@ -106,7 +106,7 @@ mod tests {
     async fn a_slow_reader_is_no_stall() {
         let (sender, receiver) = mpsc::channel(4);
         let limit = Duration::from_millis(20);
-        let mut stream = Idle::new(ReceiverStream::new(receiver), limit);
+        let mut stream = IdleTimeout::new(ReceiverStream::new(receiver), limit);
         for i in 0..3 {
             sender.send(Ok(i)).await.unwrap();
         }
@@ -123,7 +123,7 @@ mod tests {
     #[tokio::test]
     async fn errors_of_the_stream_pass() {
         let items = [Ok(1), Err(Kind::Damaged.status("x")), Ok(2)];
-        let mut stream = Idle::new(tokio_stream::iter(items), Duration::from_mins(1));
+        let mut stream = IdleTimeout::new(tokio_stream::iter(items), Duration::from_mins(1));
         assert_eq!(stream.next().await.unwrap().unwrap(), 1);
         assert_eq!(
             Kind::of(&stream.next().await.unwrap().unwrap_err()),

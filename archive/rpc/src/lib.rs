@@ -61,14 +61,14 @@ pub use browser::{BrowserAcceptor, BrowserError, BrowserOptions, BrowserStream, 
 pub use call_error::CallError;
 pub use connect::{ConnectError, connect, connect_lazy};
 pub use identity::{Identity, InvalidIdentity};
-pub use idle::Idle;
+pub use idle::IdleTimeout;
 pub use invalid::InvalidMessage;
 pub use kind::Kind;
 pub use limits::Limits;
 pub use patience::PatientWriter;
 pub use peer::Peer;
 pub use pki::{Authority, IssuedCertificate, PkiError, Serial, Validity};
-pub use refusal::Refused;
+pub use refusal::RefusalKind;
 pub use role::{Grant, InvalidGrant, InvalidRole, Role};
 pub use rules::{Rules, rpc_paths};
 pub use serve::{DrainOutcome, ServeError, Server, Services, bind};

@@ -5,14 +5,14 @@ use std::sync::{Arc, OnceLock};
 
 /// The kind of refusal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Refused {
+pub enum RefusalKind {
     /// A call that no rule allows, or of an unknown caller.
     Call,
     /// A connection without a handshake, or without a valid certificate.
     Connection,
 }
 
-impl Refused {
+impl RefusalKind {
     /// Returns the value of two that belongs to this kind, such as its counter.
     pub fn choose<T>(self, call: T, connection: T) -> T {
         match self {
@@ -22,7 +22,7 @@ impl Refused {
     }
 }
 
-type Hear = Box<dyn Fn(Refused) + Send + Sync>;
+type Hear = Box<dyn Fn(RefusalKind) + Send + Sync>;
 
 /// Reports refusals. Clones share one listener.
 #[derive(Clone, Default)]
@@ -30,13 +30,13 @@ pub(crate) struct Refusals(Arc<OnceLock<Hear>>);
 
 impl Refusals {
     /// Sets `hear` as the listener; only the first call of this has an effect.
-    pub(crate) fn told_to(&self, hear: impl Fn(Refused) + Send + Sync + 'static) {
+    pub(crate) fn set_listener(&self, hear: impl Fn(RefusalKind) + Send + Sync + 'static) {
         self.0.get_or_init(|| Box::new(hear));
     }
 
-    pub(crate) fn tell(&self, refused: Refused) {
+    pub(crate) fn report(&self, kind: RefusalKind) {
         if let Some(hear) = self.0.get() {
-            hear(refused);
+            hear(kind);
         }
     }
 }

@@ -14,11 +14,11 @@ use crate::role::{Role, shortened};
 /// The table of rules: the full path of an RPC (`/package.Service/Method`) → the roles that may call it.
 #[derive(Clone, Debug)]
 pub struct Rules {
-    admitted: BTreeMap<String, Admitted>,
+    admitted: BTreeMap<String, PermittedCallers>,
 }
 
 #[derive(Clone, Debug)]
-enum Admitted {
+enum PermittedCallers {
     Everybody,
     Roles(BTreeSet<Role>),
 }
@@ -59,7 +59,7 @@ impl Rules {
         Self {
             admitted: OPEN
                 .iter()
-                .map(|path| ((*path).to_owned(), Admitted::Everybody))
+                .map(|path| ((*path).to_owned(), PermittedCallers::Everybody))
                 .collect(),
         }
     }
@@ -70,8 +70,8 @@ impl Rules {
         let rule = self
             .admitted
             .entry(path.to_owned())
-            .or_insert_with(|| Admitted::Roles(BTreeSet::new()));
-        if let Admitted::Roles(admitted) = rule {
+            .or_insert_with(|| PermittedCallers::Roles(BTreeSet::new()));
+        if let PermittedCallers::Roles(admitted) = rule {
             admitted.extend(roles);
         }
         self
@@ -85,9 +85,11 @@ impl Rules {
     pub fn check(&self, path: &str, caller: &Identity) -> Result<(), Refusal> {
         match self.admitted.get(path) {
             None => Err(Refusal::NoRule(shortened(path))),
-            Some(Admitted::Everybody) => Ok(()),
-            Some(Admitted::Roles(roles)) if roles.iter().any(|role| caller.has(*role)) => Ok(()),
-            Some(Admitted::Roles(roles)) => Err(Refusal::Role {
+            Some(PermittedCallers::Everybody) => Ok(()),
+            Some(PermittedCallers::Roles(roles)) if roles.iter().any(|role| caller.has(*role)) => {
+                Ok(())
+            }
+            Some(PermittedCallers::Roles(roles)) => Err(Refusal::Role {
                 path: path.to_owned(),
                 roles: roles.iter().copied().collect(),
                 caller: caller.to_string(),

@@ -24,7 +24,7 @@ use tokio::sync::watch;
 
 use crate::identity::{Identity, InvalidIdentity};
 use crate::pem::{self, first, sections};
-use crate::refusal::{Refusals, Refused};
+use crate::refusal::{RefusalKind, Refusals};
 
 /// The files of the own certificate and the trusted authorities, read at start and at each reload.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -89,12 +89,12 @@ pub enum CredentialsError {
 #[derive(Clone)]
 pub struct Credentials {
     files: Option<CredentialFiles>,
-    current: Arc<watch::Sender<Arc<Loaded>>>,
+    current: Arc<watch::Sender<Arc<LoadedCredentials>>>,
     refusals: Refusals,
 }
 
 /// The credentials that were loaded last. Never changed, only exchanged.
-pub(crate) struct Loaded {
+pub(crate) struct LoadedCredentials {
     pub(crate) identity: Arc<Identity>,
     own: Arc<SingleCertAndKey>,
     verifier: Arc<dyn ClientCertVerifier>,
@@ -108,7 +108,7 @@ impl Credentials {
     ///
     /// [`CredentialsError`] if a file cannot be read, or the files do not fit together.
     pub fn from_files(files: CredentialFiles, now: SystemTime) -> Result<Self, CredentialsError> {
-        let loaded = Loaded::new(&files.read()?, now)?;
+        let loaded = LoadedCredentials::new(&files.read()?, now)?;
         Ok(Self {
             files: Some(files),
             current: Arc::new(watch::Sender::new(Arc::new(loaded))),
@@ -124,7 +124,9 @@ impl Credentials {
     pub fn from_pem(pem: &CredentialPem, now: SystemTime) -> Result<Self, CredentialsError> {
         Ok(Self {
             files: None,
-            current: Arc::new(watch::Sender::new(Arc::new(Loaded::new(pem, now)?))),
+            current: Arc::new(watch::Sender::new(Arc::new(LoadedCredentials::new(
+                pem, now,
+            )?))),
             refusals: Refusals::default(),
         })
     }
@@ -147,7 +149,7 @@ impl Credentials {
     ///
     /// [`CredentialsError`] if a text cannot be read, or the texts do not fit together.
     pub fn replace(&self, pem: &CredentialPem, now: SystemTime) -> Result<(), CredentialsError> {
-        let loaded = Loaded::new(pem, now)?;
+        let loaded = LoadedCredentials::new(pem, now)?;
         drop(self.current.send_replace(Arc::new(loaded)));
         Ok(())
     }
@@ -159,8 +161,8 @@ impl Credentials {
 
     /// Sets `hear` as the listener of every refusal by a server with these credentials; only the first call has an
     /// effect.
-    pub fn on_refusal(&self, hear: impl Fn(Refused) + Send + Sync + 'static) {
-        self.refusals.told_to(hear);
+    pub fn on_refusal(&self, hear: impl Fn(RefusalKind) + Send + Sync + 'static) {
+        self.refusals.set_listener(hear);
     }
 
     pub(crate) const fn refusals(&self) -> &Refusals {
@@ -168,11 +170,11 @@ impl Credentials {
     }
 
     /// Returns a receiver that is told when the credentials were exchanged.
-    pub(crate) fn subscribe(&self) -> watch::Receiver<Arc<Loaded>> {
+    pub(crate) fn subscribe(&self) -> watch::Receiver<Arc<LoadedCredentials>> {
         self.current.subscribe()
     }
 
-    pub(crate) fn current(&self) -> Arc<Loaded> {
+    pub(crate) fn current(&self) -> Arc<LoadedCredentials> {
         Arc::clone(&self.current.borrow())
     }
 }
@@ -188,7 +190,7 @@ impl CredentialFiles {
     }
 }
 
-impl Loaded {
+impl LoadedCredentials {
     fn new(pem: &CredentialPem, now: SystemTime) -> Result<Self, CredentialsError> {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let chain: Vec<CertificateDer<'static>> =
@@ -316,9 +318,9 @@ impl fmt::Debug for Credentials {
     }
 }
 
-impl fmt::Debug for Loaded {
+impl fmt::Debug for LoadedCredentials {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Loaded")
+        f.debug_struct("LoadedCredentials")
             .field("identity", &self.identity)
             .finish_non_exhaustive()
     }

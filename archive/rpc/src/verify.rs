@@ -16,7 +16,7 @@ use rustls::{
 
 use crate::identity::{Identity, InvalidIdentity};
 use crate::role::{Grant, Role};
-use crate::tls::{ALPN, Loaded};
+use crate::tls::{ALPN, LoadedCredentials};
 
 /// The server that a connection is meant for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -77,13 +77,13 @@ impl fmt::Display for ExpectedIdentity {
 /// The verifier of a server: chain, revocation and time as for any peer; then the environment; then role and name.
 #[derive(Debug)]
 struct ExpectedServer {
-    own: Arc<Loaded>,
+    own: Arc<LoadedCredentials>,
     expected: ExpectedIdentity,
 }
 
 /// Returns the configuration of a connection that goes out to `expected`.
 pub(crate) fn client_config(
-    own: Arc<Loaded>,
+    own: Arc<LoadedCredentials>,
     expected: &ExpectedIdentity,
 ) -> Result<Arc<ClientConfig>, Error> {
     let certificate = own.own();

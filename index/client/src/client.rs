@@ -9,7 +9,7 @@ use archive_formats::cdx::Capture;
 use archive_formats::cdx::query::CaptureQuery;
 use archive_model::FileName;
 use archive_rpc::limits::LARGEST_MESSAGE;
-use archive_rpc::{Idle, Kind, StepReader, StepStream};
+use archive_rpc::{IdleTimeout, Kind, StepReader, StepStream};
 use bytes::Bytes;
 use proto_index::export::ExportFormat;
 use proto_index::sets::{ImportOutcome, SetName};
@@ -58,7 +58,7 @@ pub struct IndexClient {
 
 /// The lines of an export as they come: whole lines in every piece. They end only when all of them came.
 #[derive(Debug)]
-pub struct ExportStream(StepStream<Idle<Streaming<wire::ExportResponse>>, ExportReader>);
+pub struct ExportStream(StepStream<IdleTimeout<Streaming<wire::ExportResponse>>, ExportReader>);
 
 impl IndexClient {
     /// Makes a client over a channel to an index.
@@ -153,7 +153,7 @@ impl IndexClient {
             set: set.map(ToString::to_string).unwrap_or_default(),
         };
         let stream = self.answer(client.export(request)).await?;
-        let stream = Idle::new(stream, self.limits.stall);
+        let stream = IdleTimeout::new(stream, self.limits.stall);
         Ok(ExportStream(StepStream::new(
             stream,
             ExportReader::default(),
@@ -173,7 +173,7 @@ impl IndexClient {
             .map_err(|error| IndexError::new(Kind::Invalid, error.to_string()))?;
         let mut client = self.client.clone();
         let stream = self.answer(client.query(query::write(query))).await?;
-        let stream = Idle::new(stream, self.limits.answer);
+        let stream = IdleTimeout::new(stream, self.limits.answer);
         let reader = CaptureReader::default();
         Ok(CaptureStream::new(StepStream::new(stream, reader)))
     }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use archive_daemon::Clock;
-use archive_rpc::{Idle, InvalidMessage, Kind};
+use archive_rpc::{IdleTimeout, InvalidMessage, Kind};
 use proto_archive::wire::mend_request::Step;
 use proto_archive::{convert as fields, wire};
 use tokio::runtime::Handle;
@@ -18,7 +18,7 @@ use crate::node::Node;
 
 /// The sender's messages, read on a thread that may block.
 pub(crate) struct MendSteps {
-    stream: Idle<Streaming<wire::MendRequest>>,
+    stream: IdleTimeout<Streaming<wire::MendRequest>>,
     runtime: Handle,
 }
 
@@ -26,7 +26,7 @@ impl MendSteps {
     /// Wraps the stream. Must be called within the runtime.
     pub(crate) fn new(stream: Streaming<wire::MendRequest>, idle: Duration) -> Self {
         Self {
-            stream: Idle::new(stream, idle),
+            stream: IdleTimeout::new(stream, idle),
             runtime: Handle::current(),
         }
     }

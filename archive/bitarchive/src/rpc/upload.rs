@@ -5,7 +5,7 @@ use std::time::Duration;
 use archive_daemon::Clock;
 use archive_model::{FileName, Root, UploadId};
 use archive_proof::Envelope;
-use archive_rpc::{Idle, InvalidMessage, Kind};
+use archive_rpc::{IdleTimeout, InvalidMessage, Kind};
 use bytes::Bytes;
 use jiff::Timestamp;
 use proto_archive::wire::upload_request::Step;
@@ -24,7 +24,7 @@ const MOST_POINTS: usize = 1024;
 
 /// The sender's messages, read on a thread that may block.
 pub(crate) struct UploadSteps {
-    stream: Idle<Streaming<wire::UploadRequest>>,
+    stream: IdleTimeout<Streaming<wire::UploadRequest>>,
     runtime: Handle,
 }
 
@@ -32,7 +32,7 @@ impl UploadSteps {
     /// Wraps the stream. Must be called within the runtime.
     pub(crate) fn new(stream: Streaming<wire::UploadRequest>, idle: Duration) -> Self {
         Self {
-            stream: Idle::new(stream, idle),
+            stream: IdleTimeout::new(stream, idle),
             runtime: Handle::current(),
         }
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use archive_model::{FeedPosition, FileName};
 use archive_proof::{Admission, Envelope, TrustFile};
 use archive_rpc::limits::LARGEST_MESSAGE;
-use archive_rpc::{Idle, StepStream};
+use archive_rpc::{IdleTimeout, StepStream};
 use proto_archive::wire::access_client::AccessClient;
 use proto_archive::wire::get_response::{Head, Step};
 use proto_archive::wire::{
@@ -55,7 +55,7 @@ struct BegunReading {
     admission: Admission,
     envelope: Envelope,
     range: Range<u64>,
-    pieces: StepStream<Idle<Streaming<GetResponse>>, ExpectedRange>,
+    pieces: StepStream<IdleTimeout<Streaming<GetResponse>>, ExpectedRange>,
 }
 
 impl Reader {
@@ -96,7 +96,7 @@ impl Reader {
         let request = request(wanted)?;
         let mut client = self.client.clone();
         let stream = self.answer(client.get(request)).await?;
-        let mut stream = Idle::new(stream, self.limits.answer());
+        let mut stream = IdleTimeout::new(stream, self.limits.answer());
         let untrusted = |reason: String| ClientError::Untrusted(format!("{name}: {reason}"));
         let head = match stream.next().await {
             Some(Ok(message)) => match message.step {
@@ -127,7 +127,7 @@ impl Reader {
         let request = request(wanted)?;
         let mut client = self.client.clone();
         let stream = self.answer(client.salvage(request)).await?;
-        let mut stream = Idle::new(stream, self.limits.answer());
+        let mut stream = IdleTimeout::new(stream, self.limits.answer());
         let head = salvage::head(&wanted.name, stream.next().await)?;
         let (admission, envelope, range) = self.believe(wanted, &head)?;
         let parts = StepStream::new(stream, Parts::new(&admission, range.clone()));
@@ -183,7 +183,7 @@ impl Reader {
         };
         let mut client = self.client.clone();
         let stream = self.answer(client.list(request)).await?;
-        let stream = Idle::new(stream, self.limits.answer());
+        let stream = IdleTimeout::new(stream, self.limits.answer());
         Ok(Listing::new(StepStream::new(
             stream,
             Entries::new(selection),
@@ -208,7 +208,7 @@ impl Reader {
         };
         let mut client = self.client.clone();
         let stream = self.answer(client.changes(request)).await?;
-        let stream = Idle::new(stream, self.limits.answer().max(feed::LONGEST_SILENCE));
+        let stream = IdleTimeout::new(stream, self.limits.answer().max(feed::LONGEST_SILENCE));
         Ok(Steps::new(StepStream::of_optional_call(
             stream,
             Feed::after(after),

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use archive_model::JobId;
 use archive_rpc::limits::LARGEST_MESSAGE;
-use archive_rpc::{Idle, StepReader, StepStream};
+use archive_rpc::{IdleTimeout, StepReader, StepStream};
 use bytes::Bytes;
 use proto_archive::wire::batch_client::BatchClient;
 use proto_archive::wire::batch_output_request::What;
@@ -66,7 +66,7 @@ impl Researcher {
         call: impl Future<Output = Result<Response<Streaming<T::Message>>, Status>>,
     ) -> Result<Steps<T::Item>, ClientError> {
         let limit = self.limits.answer();
-        let stream = Idle::new(self.answer(limit, call).await?, limit);
+        let stream = IdleTimeout::new(self.answer(limit, call).await?, limit);
         Ok(Steps::new(StepStream::of_optional_call(
             stream,
             reader,

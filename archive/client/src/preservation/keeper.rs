@@ -7,7 +7,7 @@ use archive_model::{
     ReplicaId, ScrubOrder,
 };
 use archive_rpc::limits::LARGEST_MESSAGE;
-use archive_rpc::{Idle, InvalidMessage, StepReader, StepStream};
+use archive_rpc::{IdleTimeout, InvalidMessage, StepReader, StepStream};
 use bytes::Bytes;
 use proto_archive::wire::preservation_client::PreservationClient;
 use proto_archive::{convert, wire};
@@ -111,7 +111,7 @@ impl Keeper {
         call: impl Future<Output = Result<Response<Streaming<T::Message>>, Status>>,
     ) -> Result<Steps<T::Item>, ClientError> {
         let limit = self.limits.verification(0);
-        let stream = Idle::new(self.answer(what, limit, call).await?, limit);
+        let stream = IdleTimeout::new(self.answer(what, limit, call).await?, limit);
         Ok(Steps::new(StepStream::of_optional_call(
             stream, reader, what,
         )))

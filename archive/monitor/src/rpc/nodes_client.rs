@@ -11,8 +11,8 @@ use std::time::Duration;
 
 use archive_model::{FileName, NodeId};
 use archive_rpc::{
-    ConnectError, Credentials, ExpectedIdentity, Grant, Idle, InvalidGrant, InvalidMessage, Limits,
-    Role, connect_lazy,
+    ConnectError, Credentials, ExpectedIdentity, Grant, IdleTimeout, InvalidGrant, InvalidMessage,
+    Limits, Role, connect_lazy,
 };
 use futures_util::{Stream, TryStreamExt, stream};
 use proto_archive::wire;
@@ -27,7 +27,7 @@ use crate::nodes::Address;
 
 /// The messages of a node's listing. A silence in it, also before its first message, ends it with an error.
 pub(super) type Messages =
-    Idle<Pin<Box<dyn Stream<Item = Result<wire::FilesResponse, Status>> + Send>>>;
+    IdleTimeout<Pin<Box<dyn Stream<Item = Result<wire::FilesResponse, Status>> + Send>>>;
 
 /// The most volumes that a node may name in one answer.
 const MOST_VOLUMES: usize = 256;
@@ -151,7 +151,7 @@ impl Nodes {
         let mut client = NodeClient::new(self.channel(at)?);
         let opening = async move { client.files(request).await.map(tonic::Response::into_inner) };
         let messages = stream::once(opening).try_flatten();
-        Ok(Idle::new(Box::pin(messages), idle))
+        Ok(IdleTimeout::new(Box::pin(messages), idle))
     }
 
     fn shared_channel(&self, at: &Address) -> Result<Channel, AskError> {

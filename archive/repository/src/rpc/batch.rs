@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use archive_batch::InvalidJob;
 use archive_jobs::{BatchError, JobRow, PendingSubmission, ReadError, Submission, SubmitError};
 use archive_model::JobId;
-use archive_rpc::{Identity, Idle, InvalidMessage, Kind, Role};
+use archive_rpc::{Identity, IdleTimeout, InvalidMessage, Kind, Role};
 use proto_archive::wire::batch_server::Batch;
 use proto_archive::wire::batch_submit_request::{Open, Step};
 use proto_archive::{convert as fields, wire};
@@ -53,7 +53,7 @@ impl Batch for Door {
     ) -> Result<Response<wire::BatchStatus>, Status> {
         let who = own_name(&*Identity::of(&request)?)?;
         let stall = self.settings.stall.duration();
-        let mut steps = Idle::new(request.into_inner(), stall);
+        let mut steps = IdleTimeout::new(request.into_inner(), stall);
         let first = steps.next().await.transpose()?;
         let Some(Step::Open(open)) = first.and_then(|first| first.step) else {
             return Err(InvalidMessage::missing("open").into());

@@ -4,7 +4,7 @@ use archive_decisions::store::Claim;
 use archive_ledger::admin::Admin;
 use archive_model::{ArchiveError, Digests, FileName};
 use archive_proof::{Admission, Envelope};
-use archive_rpc::{Identity, Idle, InvalidMessage, Kind, Role};
+use archive_rpc::{Identity, IdleTimeout, InvalidMessage, Kind, Role};
 use archive_stores::coordinator::Times;
 use archive_stores::depositor::{Chunk, Depositor, Reply, Source};
 use proto_archive::wire::ingest_server::Ingest;
@@ -25,7 +25,8 @@ impl Ingest for Door {
         request: Request<Streaming<wire::StoreRequest>>,
     ) -> Result<Response<AnswerStream<wire::StoreResponse>>, Status> {
         let who = depositor(&*Identity::of(&request)?)?;
-        let mut steps = Idle::new(request.into_inner(), self.settings.stall.duration()).fuse();
+        let mut steps =
+            IdleTimeout::new(request.into_inner(), self.settings.stall.duration()).fuse();
         let first = steps
             .next()
             .await
@@ -148,7 +149,7 @@ fn claim(open: &Open) -> Result<Claim, Status> {
 
 /// Returns the messages of the depositor after `open`.
 fn chunks(
-    steps: Fuse<Idle<Streaming<wire::StoreRequest>>>,
+    steps: Fuse<IdleTimeout<Streaming<wire::StoreRequest>>>,
 ) -> impl tokio_stream::Stream<Item = Result<Chunk, String>> {
     steps.map(|message| match message {
         Err(status) => Err(status.message().to_owned()),

@@ -71,8 +71,8 @@ impl TestEnvironment {
         Credentials::from_pem(&self.pem(&issued, None), now()).expect("credentials")
     }
 
-    pub(crate) async fn server(&self, limits: Limits) -> Running {
-        Running::start(self.credentials(&["repository/main"]), limits).await
+    pub(crate) async fn server(&self, limits: Limits) -> TestServer {
+        TestServer::start(self.credentials(&["repository/main"]), limits).await
     }
 }
 
@@ -86,14 +86,14 @@ pub(crate) fn rules() -> Rules {
 }
 
 /// A server on a port of its own.
-pub(crate) struct Running {
+pub(crate) struct TestServer {
     pub(crate) address: SocketAddr,
     pub(crate) echo: Echo,
     stop: Option<oneshot::Sender<()>>,
     ended: JoinSet<DrainOutcome>,
 }
 
-impl Running {
+impl TestServer {
     pub(crate) async fn start(credentials: Credentials, limits: Limits) -> Self {
         let (listener, _) = bind("127.0.0.1:0").await.expect("bind");
         Self::on(listener, credentials, limits)

@@ -10,7 +10,7 @@ use tokio::task::JoinSet;
 use tonic::transport::Channel;
 
 use crate::echo::{call, give};
-use crate::environment::{Running, SERVING, TestEnvironment, health};
+use crate::environment::{SERVING, TestEnvironment, TestServer, health};
 
 fn quick() -> Limits {
     Limits {
@@ -198,7 +198,7 @@ async fn lazy_channel_waits_for_server_and_reconnects() {
     assert!(error.message().contains(&address.to_string()), "{error}");
     for _ in 0..2 {
         let listener = TcpListener::bind(address).await.expect("bind");
-        let mut server = Running::on(
+        let mut server = TestServer::on(
             listener,
             world.credentials(&["repository/main"]),
             Limits::default(),
@@ -217,7 +217,7 @@ async fn lazy_channel_waits_for_server_and_reconnects() {
 }
 
 /// Starts a server, and connects a reader to it whose streams are independent of each other.
-async fn independent_streams() -> (Running, Channel) {
+async fn independent_streams() -> (TestServer, Channel) {
     let world = TestEnvironment::new("lab");
     let server = world.server(Limits::default()).await;
     let anna = world.credentials(&["reader/anna"]);

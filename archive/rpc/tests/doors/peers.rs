@@ -17,7 +17,7 @@ use tonic::Code;
 use tonic::service::Routes;
 
 use crate::echo::{call, take};
-use crate::environment::{Running, SERVING, TestEnvironment, health, now, refused, years};
+use crate::environment::{SERVING, TestEnvironment, TestServer, health, now, refused, years};
 
 /// Fails if a caller whose role may call is refused, or the handler sees only some of its grants.
 #[tokio::test]
@@ -124,7 +124,7 @@ async fn without_a_certificate_nobody_gets_in() {
 }
 
 /// Connects with these credentials and says how the server refused them.
-async fn alert(server: &Running, credentials: &Credentials) -> String {
+async fn alert(server: &TestServer, credentials: &Credentials) -> String {
     match server.channel(credentials).await {
         Err(error @ ConnectError::Refused { .. }) => {
             assert_eq!(error.kind(), Kind::Refused);
@@ -166,7 +166,7 @@ async fn only_the_revoked_certificate_is_refused() {
     let issued = world.issue(&["repository/main"], years(2000, 2200));
     let server =
         Credentials::from_pem(&world.pem(&issued, Some(list)), now()).expect("credentials");
-    let server = Running::start(server, Limits::default()).await;
+    let server = TestServer::start(server, Limits::default()).await;
     let anna = Credentials::from_pem(&world.pem(&anna, None), now()).expect("credentials");
     assert!(alert(&server, &anna).await.contains("CertificateRevoked"));
     let channel = server.channel(&ben).await.expect("connected");
@@ -211,7 +211,7 @@ async fn server_of_another_environment_is_refused_despite_trust() {
         pem.authorities.clone_from(&both);
         Credentials::from_pem(&pem, now()).expect("credentials")
     };
-    let server = Running::start(credentials(&lab, "repository/main"), Limits::default()).await;
+    let server = TestServer::start(credentials(&lab, "repository/main"), Limits::default()).await;
     match server.channel(&credentials(&field, "officer/anna")).await {
         Err(ConnectError::WrongServer { reason, .. }) => {
             assert_eq!(reason, "it is of environment \"lab\", not \"field\"");
@@ -224,7 +224,7 @@ async fn server_of_another_environment_is_refused_despite_trust() {
 #[tokio::test]
 async fn only_the_server_one_meant_will_do() {
     let world = TestEnvironment::new("lab");
-    let server = Running::start(world.credentials(&["node/kb-3"]), Limits::default()).await;
+    let server = TestServer::start(world.credentials(&["node/kb-3"]), Limits::default()).await;
     let anna = world.credentials(&["officer/anna"]);
     let named = |text: &str| ExpectedIdentity::named(&text.parse().expect("grant"));
     for right in [ExpectedIdentity::role(Role::Node), named("node/kb-3")] {

@@ -12,7 +12,7 @@ use tokio::task::JoinSet;
 use tokio_stream::StreamExt;
 
 use crate::echo::{call, give};
-use crate::environment::{Running, SERVING, TestEnvironment, health, now, years};
+use crate::environment::{SERVING, TestEnvironment, TestServer, health, now, years};
 
 struct Folder(tempfile::TempDir);
 
@@ -76,7 +76,7 @@ async fn a_certificate_is_exchanged_while_calls_go_on() {
     let folder = Folder::new();
     folder.write(&world.pem(&world.issue(&["node/old"], years(2000, 2200)), None));
     let credentials = Credentials::from_files(folder.files(false), now()).expect("credentials");
-    let server = Running::start(credentials.clone(), Limits::default()).await;
+    let server = TestServer::start(credentials.clone(), Limits::default()).await;
     let anna = world.credentials(&["reader/anna"]);
     let named = |text: &str| ExpectedIdentity::named(&text.parse::<Grant>().expect("grant"));
     let before = server
@@ -195,7 +195,7 @@ async fn bad_credentials_do_not_replace_good_ones() {
         Err(CredentialsError::Read { path, .. }) => assert!(path.ends_with("key.pem")),
         other => panic!("taken up: {other:?}"),
     }
-    let server = Running::start(credentials, Limits::default()).await;
+    let server = TestServer::start(credentials, Limits::default()).await;
     let named = ExpectedIdentity::named(&"node/a".parse().expect("grant"));
     let channel = server
         .channel_to(&world.credentials(&["reader/r"]), &named)
@@ -248,7 +248,7 @@ async fn revoked_caller_is_cut_off_within_calls() {
     let own = world.issue(&["repository/main"], years(2000, 2200));
     folder.write(&world.pem(&own, Some(none.clone())));
     let credentials = Credentials::from_files(folder.files(true), now()).expect("credentials");
-    let server = Running::start(credentials.clone(), Limits::default()).await;
+    let server = TestServer::start(credentials.clone(), Limits::default()).await;
     let anna = world.issue(&["reader/anna"], years(2000, 2200));
     let anna_credentials =
         Credentials::from_pem(&world.pem(&anna, None), now()).expect("credentials");

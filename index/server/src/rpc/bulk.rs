@@ -6,7 +6,7 @@ use std::path::Path;
 use super::panicked;
 use crate::health::Health;
 use archive_rpc::answers::{Answers, send_blocking};
-use archive_rpc::{Idle, InvalidMessage, Kind};
+use archive_rpc::{IdleTimeout, InvalidMessage, Kind};
 use bytes::{Buf, Bytes, BytesMut};
 use index_captures::{Captures, Export, ExportError, ExportParts, ExportScope, ImportError};
 use proto_index::export::ExportFormat;
@@ -44,7 +44,7 @@ pub(super) async fn import(
     steps: Streaming<wire::ImportRequest>,
     place: OwnedSemaphorePermit,
 ) -> Result<ImportOutcome, Status> {
-    let mut steps = Idle::new(steps, SILENCE);
+    let mut steps = IdleTimeout::new(steps, SILENCE);
     let set = match steps.next().await.transpose()?.and_then(|first| first.step) {
         Some(Step::Open(open)) => SetName::read("set", &open.set)?,
         Some(_) | None => return Err(InvalidMessage::missing("open").into()),
@@ -67,7 +67,7 @@ pub(super) async fn import(
 
 /// Sends the steps to the writing thread until the last one.
 async fn feed(
-    steps: &mut Idle<Streaming<wire::ImportRequest>>,
+    steps: &mut IdleTimeout<Streaming<wire::ImportRequest>>,
     sender: mpsc::Sender<InputStep>,
 ) -> Result<(), Status> {
     let mut is_begun = false;

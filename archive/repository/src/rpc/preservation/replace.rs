@@ -1,7 +1,7 @@
 //! The call `Replace`: receives the order, then the bytes of the new copy.
 
 use archive_model::Cause;
-use archive_rpc::{CallError, Idle, InvalidMessage};
+use archive_rpc::{CallError, IdleTimeout, InvalidMessage};
 use bytes::Bytes;
 use proto_archive::wire::replace_request::Step;
 use proto_archive::{convert as fields, wire};
@@ -17,7 +17,7 @@ pub(super) async fn replace(
     request: Request<Streaming<wire::ReplaceRequest>>,
 ) -> Result<wire::ReplaceResponse, Status> {
     let who = who(&request, OFFICER)?;
-    let mut steps = Idle::new(request.into_inner(), door.settings.stall.duration());
+    let mut steps = IdleTimeout::new(request.into_inner(), door.settings.stall.duration());
     let first = steps.next().await;
     let first = first.ok_or_else(|| InvalidMessage::missing("open"))??;
     let Some(Step::Open(open)) = first.step else {
@@ -45,7 +45,7 @@ pub(super) async fn replace(
 }
 
 /// The messages after `open`.
-struct ReplacementStream(Idle<Streaming<wire::ReplaceRequest>>);
+struct ReplacementStream(IdleTimeout<Streaming<wire::ReplaceRequest>>);
 
 impl AsyncNext for ReplacementStream {
     async fn next(&mut self) -> Result<Option<Bytes>, CallError> {
