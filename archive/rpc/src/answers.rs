@@ -5,8 +5,8 @@
 //!
 //! # Errors
 //!
-//! Every function fails if the caller has gone away or has read nothing for the limit; [`feed`] and [`answer_from`]
-//! also if their work does.
+//! Every function that sends fails if the caller has gone away or has read nothing for the limit; [`feed`] and
+//! [`answer_from`] also if their work does.
 
 use std::collections::VecDeque;
 use std::panic::resume_unwind;
@@ -99,6 +99,18 @@ pub async fn send_within<T>(
 /// answers go to unknown callers, use [`answer_from`].
 pub fn send_blocking<T>(answers: &Answers<T>, answer: T) -> Result<(), Status> {
     Handle::current().block_on(send(answers, answer))
+}
+
+/// Runs work that blocks, on a thread that may.
+///
+/// # Errors
+///
+/// `Internal` if the work panics, or the runtime ends.
+pub async fn run_blocking<T: Send + 'static>(
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, Status> {
+    let done = spawn_blocking(work).await;
+    done.map_err(|error| Kind::Internal.status(error.to_string()))
 }
 
 /// Sends the error that ends the answers. A caller that is gone, or does not read within [`UNREAD`], does not get it.

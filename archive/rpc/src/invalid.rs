@@ -26,6 +26,11 @@ impl InvalidMessage {
         let reason = reason.into();
         Self { field, reason }
     }
+
+    /// Makes the error of a step that may not come at this place of a stream; `expected` names the steps that may.
+    pub fn unexpected_step(expected: &str) -> Self {
+        Self::invalid("step", format!("is not {expected}"))
+    }
 }
 
 impl From<InvalidMessage> for CallError {
@@ -53,5 +58,7 @@ mod tests {
         assert_eq!(Kind::of(&status), Kind::Invalid);
         let status = Status::from(InvalidMessage::invalid("value", "3 bytes, not 32"));
         assert_eq!(status.message(), "field `value`: 3 bytes, not 32");
+        let status = Status::from(InvalidMessage::unexpected_step("open"));
+        assert_eq!(status.message(), "field `step`: is not open");
     }
 }

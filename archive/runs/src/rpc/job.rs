@@ -6,10 +6,10 @@ use std::time::Duration;
 use archive_batch::{Control, InvalidJob, Stop};
 use archive_component::{CompileError, Component};
 use archive_model::Root;
+use archive_rpc::answers::run_blocking;
 use archive_rpc::{Answers, InvalidMessage, Kind};
 use bytes::Bytes;
 use proto_archive::batch_run::JobRun;
-use tokio::task::spawn_blocking;
 use tokio_stream::{Stream, StreamExt};
 use tokio_util::sync::CancellationToken;
 use tonic::Status;
@@ -59,7 +59,7 @@ pub(super) fn check_replica(node_jobs: &NodeJobs, run: &JobRun) -> Result<(), In
 /// refused.
 pub(super) async fn note(node_jobs: &NodeJobs, run: &JobRun) -> Result<NotedRun, Status> {
     let (unclean, id) = (node_jobs.unclean.clone(), run.id.clone());
-    let noted = blocking(move || unclean.begin(&id)).await?;
+    let noted = run_blocking(move || unclean.begin(&id)).await?;
     noted.map_err(|error| match error {
         BeginError::Refused(..) => Kind::Unavailable.status(error.to_string()),
         BeginError::Disk(_) => Kind::Storage.status(error.to_string()),
@@ -145,7 +145,7 @@ pub(super) async fn compile(
     let permit = Arc::clone(&node_jobs.compiling).acquire_owned().await;
     let permit = permit.map_err(|error| Kind::Internal.status(error.to_string()))?;
     let components = node_jobs.components.clone();
-    let compiled = blocking(move || {
+    let compiled = run_blocking(move || {
         let _permit = permit;
         // Another job may have compiled the component meanwhile.
         match components.get(&digest) {
@@ -169,15 +169,4 @@ pub(super) fn refused(error: &InvalidJob) -> Status {
         }
         InvalidJob::Component(_) => Kind::Mismatch.status(error.to_string()),
     }
-}
-
-pub(super) async fn blocking<T: Send + 'static>(
-    work: impl FnOnce() -> T + Send + 'static,
-) -> Result<T, Status> {
-    let done = spawn_blocking(work).await;
-    done.map_err(|error| Kind::Internal.status(error.to_string()))
-}
-
-pub(super) fn unexpected(expected: &str) -> Status {
-    InvalidMessage::invalid("step", format!("is not {expected}")).into()
 }

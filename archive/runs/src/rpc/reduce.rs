@@ -12,7 +12,7 @@ use archive_batch::{Control, JobError, Sink, Stop};
 use archive_component::Component;
 use archive_model::Program;
 use archive_model::limits::LONGEST_REASON;
-use archive_rpc::answers::{ROOM, open};
+use archive_rpc::answers::{ROOM, open, run_blocking};
 use archive_rpc::{AnswerStream, Answers, InvalidMessage, Kind};
 use bytes::{Buf, Bytes};
 use proto_archive::batch_run::JobRun;
@@ -26,9 +26,7 @@ use tokio_stream::Stream;
 use tokio_util::sync::CancellationToken;
 use tonic::{Response, Status};
 
-use super::job::{
-    ComponentPieces, StopOnDrop, blocking, check_replica, compile, next, note, over, unexpected,
-};
+use super::job::{ComponentPieces, StopOnDrop, check_replica, compile, next, note, over};
 use crate::node_jobs::{NodeJobs, ReduceSlot};
 
 /// The most messages of the input that wait to be read: each has at most 1 MiB.
@@ -73,7 +71,7 @@ where
 {
     async fn serve(mut self) -> Result<(), Status> {
         let Request::Open(open) = self.input.next().await? else {
-            return Err(unexpected("open"));
+            return Err(InvalidMessage::unexpected_step("open").into());
         };
         let run = JobRun::read_reduce(open)?;
         check_replica(&self.node_jobs, &run)?;
@@ -124,14 +122,14 @@ where
             return Err(InvalidMessage::invalid("component", reason).into());
         };
         let components = self.node_jobs.components.clone();
-        if let Some(component) = blocking(move || components.get(&digest)).await? {
+        if let Some(component) = run_blocking(move || components.get(&digest)).await? {
             return Ok(component);
         }
         send(&self.answers, Answer::Want(Want {})).await?;
         let mut pieces = ComponentPieces::new(run.component_size);
         while pieces.are_missing() {
             let Request::Component(piece) = self.input.next().await? else {
-                return Err(unexpected("component"));
+                return Err(InvalidMessage::unexpected_step("component").into());
             };
             pieces.add(&piece)?;
         }
@@ -163,7 +161,7 @@ where
             runtime: Handle::current(),
         };
         let (arguments, limits) = (run.spec.arguments.clone(), run.spec.limits);
-        let computing = blocking(move || {
+        let computing = run_blocking(move || {
             let _slot = slot;
             let control = out.control.clone();
             let reducer = component.reducer(&arguments, limits)?;
@@ -247,7 +245,7 @@ where
                     return Err(InvalidMessage::invalid("data", reason).into());
                 }
                 Request::Open(_) | Request::Component(_) => {
-                    return Err(unexpected("data or end"));
+                    return Err(InvalidMessage::unexpected_step("data or end").into());
                 }
             }
         }

@@ -11,7 +11,7 @@ use std::time::Duration;
 use archive_batch::{Control, Plan, Stop};
 use archive_bitarchive::{Node, rpc};
 use archive_model::{FileName, Gap, JobLane, JobNode, Program, VolumeName};
-use archive_rpc::answers::open;
+use archive_rpc::answers::{open, run_blocking};
 use archive_rpc::{AnswerStream, Answers, InvalidMessage, Kind};
 use bytes::Bytes;
 use proto_archive::batch_run::{JobRun, write_done};
@@ -21,10 +21,7 @@ use tokio::sync::mpsc::error::TrySendError;
 use tokio_stream::{Stream, StreamExt};
 use tonic::{Response, Status};
 
-use super::job::{
-    ComponentPieces, StopOnDrop, blocking, check_replica, compile, next, note, over, refused,
-    unexpected,
-};
+use super::job::{ComponentPieces, StopOnDrop, check_replica, compile, next, note, over, refused};
 use crate::early_end::EarlyEnd;
 use crate::node_jobs::NodeJobs;
 use crate::running::{RunOrder, RunStep, RunningJob};
@@ -70,7 +67,7 @@ where
 {
     async fn serve(mut self) -> Result<(), Status> {
         let batch_run_request::Step::Open(open) = self.step().await? else {
-            return Err(unexpected("open"));
+            return Err(InvalidMessage::unexpected_step("open").into());
         };
         let run = JobRun::read(open)?;
         check_replica(&self.node_jobs, &run)?;
@@ -144,7 +141,7 @@ where
             Program::Component(digest) => *digest,
         };
         let components = self.node_jobs.components.clone();
-        let found = blocking(move || components.get(&digest)).await?;
+        let found = run_blocking(move || components.get(&digest)).await?;
         let component = if let Some(component) = found {
             component
         } else {
@@ -152,14 +149,14 @@ where
             let mut pieces = ComponentPieces::new(run.component_size);
             while pieces.are_missing() {
                 let batch_run_request::Step::Component(piece) = self.step().await? else {
-                    return Err(unexpected("component"));
+                    return Err(InvalidMessage::unexpected_step("component").into());
                 };
                 pieces.add(&piece)?;
             }
             compile(&self.node_jobs, digest, pieces, control.clone()).await?
         };
         let (arguments, limits) = (run.spec.arguments.clone(), run.spec.limits);
-        blocking(move || component.plan(&arguments, limits))
+        run_blocking(move || component.plan(&arguments, limits))
             .await?
             .map_err(|error| refused(&error))
     }
@@ -196,7 +193,7 @@ where
 {
     match steps.next().await {
         None | Some(Err(_)) => Status::cancelled("the stream ended: the job is cancelled"),
-        Some(Ok(_)) => unexpected("expected: the job runs"),
+        Some(Ok(_)) => InvalidMessage::unexpected_step("expected: the job runs").into(),
     }
 }
 
