@@ -117,7 +117,7 @@ impl Replica for Door {
         &self,
         request: Request<wire::HeartbeatRequest>,
     ) -> Answer<wire::HeartbeatResponse> {
-        let identity = Identity::of(&request)?;
+        let identity = Identity::from_request(&request)?;
         match self.believe(&identity, request.into_inner()) {
             Ok(()) => self.instruments.heartbeats.inc(),
             Err(status) => {

@@ -407,7 +407,10 @@ mod tests {
         let short = Duration::from_millis(20);
         let last = Err(Status::internal("the last word"));
         let late = timeout(PATIENCE, deliver(&answers, last, short)).await;
-        assert_eq!(Kind::of(&late.unwrap().unwrap_err()), Kind::TimedOut);
+        assert_eq!(
+            Kind::from_status(&late.unwrap().unwrap_err()),
+            Kind::TimedOut
+        );
         let fed = timeout(PATIENCE, feed_within(&answers, short, count_to(1))).await;
         assert_eq!(fed.unwrap().unwrap(), FeedEnd::Unread);
     }
@@ -425,7 +428,7 @@ mod tests {
             .unwrap();
         let answers = all
             .into_iter()
-            .map(|answer| answer.map_err(|status| Kind::of(&status)));
+            .map(|answer| answer.map_err(|status| Kind::from_status(&status)));
         assert!(answers.eq([Ok(1), Err(Kind::Storage)]));
     }
 

@@ -29,7 +29,7 @@ impl Kind {
 
 impl From<Status> for CallError {
     fn from(status: Status) -> Self {
-        let kind = Kind::of(&status);
+        let kind = Kind::from_status(&status);
         // Only the transport itself uses this code.
         if status.code() == Code::Unimplemented && kind == Kind::Invalid {
             return kind.error("it is of an older version, which cannot do this; upgrade it");

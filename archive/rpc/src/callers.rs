@@ -139,7 +139,7 @@ mod tests {
         let (anna, ben) = (identity(&["reader/anna"]), identity(&["reader/ben"]));
         let (one, _two) = (callers.enter(&anna).unwrap(), callers.enter(&anna).unwrap());
         let refused = callers.enter(&anna).unwrap_err();
-        assert_eq!(Kind::of(&refused), Kind::Unavailable);
+        assert_eq!(Kind::from_status(&refused), Kind::Unavailable);
         for said in ["reader/anna", "2 calls", "`rpc.calls_per_caller`"] {
             assert!(refused.message().contains(said), "{refused}");
         }

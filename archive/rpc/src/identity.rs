@@ -97,7 +97,7 @@ impl Identity {
     /// # Errors
     ///
     /// `Unauthenticated` if the server was made without the guard.
-    pub fn of<T>(request: &tonic::Request<T>) -> Result<Arc<Self>, Status> {
+    pub fn from_request<T>(request: &tonic::Request<T>) -> Result<Arc<Self>, Status> {
         request
             .extensions()
             .get::<Arc<Self>>()

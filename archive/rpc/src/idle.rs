@@ -93,7 +93,7 @@ mod tests {
         assert_eq!(stream.next().await.unwrap().unwrap(), 1);
         let status = stream.next().await.unwrap().unwrap_err();
         assert_eq!(
-            (status.code(), Kind::of(&status)),
+            (status.code(), Kind::from_status(&status)),
             (tonic::Code::DeadlineExceeded, Kind::TimedOut)
         );
         assert!(status.message().contains("stalled"), "{status}");
@@ -126,7 +126,7 @@ mod tests {
         let mut stream = IdleTimeout::new(tokio_stream::iter(items), Duration::from_mins(1));
         assert_eq!(stream.next().await.unwrap().unwrap(), 1);
         assert_eq!(
-            Kind::of(&stream.next().await.unwrap().unwrap_err()),
+            Kind::from_status(&stream.next().await.unwrap().unwrap_err()),
             Kind::Damaged
         );
         assert_eq!(stream.next().await.unwrap().unwrap(), 2);

@@ -55,7 +55,7 @@ mod tests {
         let status = Status::from(InvalidMessage::missing("root"));
         assert_eq!(status.code(), tonic::Code::InvalidArgument);
         assert_eq!(status.message(), "field `root`: missing");
-        assert_eq!(Kind::of(&status), Kind::Invalid);
+        assert_eq!(Kind::from_status(&status), Kind::Invalid);
         let status = Status::from(InvalidMessage::invalid("value", "3 bytes, not 32"));
         assert_eq!(status.message(), "field `value`: 3 bytes, not 32");
         let status = Status::from(InvalidMessage::unexpected_step("open"));

@@ -45,7 +45,7 @@ impl Peer {
             }
             None => plain(status.message()),
         };
-        Some(Kind::of(status).error(reason))
+        Some(Kind::from_status(status).error(reason))
     }
 
     /// Returns a reason, and behind it what to do about an error of this kind if the reason does not say that.

@@ -147,7 +147,7 @@ impl Server {
             credentials,
             limits,
         } = self;
-        let health = Health::of(&services)?;
+        let health = Health::new(&services)?;
         let mut reflection = tonic_reflection::server::Builder::configure()
             .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET);
         for descriptors in &services.descriptors {
@@ -232,7 +232,7 @@ struct Health {
 }
 
 impl Health {
-    fn of(services: &Services) -> Result<Self, ServeError> {
+    fn new(services: &Services) -> Result<Self, ServeError> {
         let mut names = BTreeSet::from([String::new()]);
         for descriptors in &services.descriptors {
             let paths = rpc_paths(descriptors)?;

@@ -27,7 +27,7 @@ impl Kind {
 
     /// Returns the kind of a status: the one in its metadata, else the one of our own connector's error, else the one
     /// that its code suggests.
-    pub fn of(status: &Status) -> Self {
+    pub fn from_status(status: &Status) -> Self {
         let said = status
             .metadata()
             .get(KEY)
@@ -72,7 +72,7 @@ mod tests {
     fn every_kind_survives_the_wire() {
         for kind in Kind::ALL {
             let received = sent(&kind.status("ä reason\nof two lines"));
-            assert_eq!(Kind::of(&received), kind);
+            assert_eq!(Kind::from_status(&received), kind);
             assert_eq!(received.code(), kind.code());
             assert_eq!(received.message(), "ä reason\nof two lines");
             assert_eq!(kind.to_string().parse(), Ok(kind));
@@ -91,7 +91,7 @@ mod tests {
                 .iter()
                 .find(|(fine, _)| *fine == kind)
                 .map_or(kind, |(_, coarse)| *coarse);
-            assert_eq!(Kind::of(&Status::new(kind.code(), "")), expected);
+            assert_eq!(Kind::from_status(&Status::new(kind.code(), "")), expected);
         }
         for (code, expected) in [
             (Code::Unauthenticated, Kind::Refused),
@@ -100,7 +100,11 @@ mod tests {
             (Code::Unknown, Kind::Internal),
             (Code::Ok, Kind::Internal),
         ] {
-            assert_eq!(Kind::of(&Status::new(code, "")), expected, "{code:?}");
+            assert_eq!(
+                Kind::from_status(&Status::new(code, "")),
+                expected,
+                "{code:?}"
+            );
         }
     }
 
@@ -110,7 +114,7 @@ mod tests {
         for text in ["on-fire", "", "Invalid"] {
             let mut status = Kind::NoSpace.status("");
             status.metadata_mut().insert(KEY, text.parse().unwrap());
-            assert_eq!(Kind::of(&sent(&status)), Kind::NoSpace, "{text:?}");
+            assert_eq!(Kind::from_status(&sent(&status)), Kind::NoSpace, "{text:?}");
         }
     }
 
@@ -120,6 +124,6 @@ mod tests {
         let broken = Status::from_error(Box::new(std::io::Error::from(
             std::io::ErrorKind::ConnectionReset,
         )));
-        assert_eq!(Kind::of(&broken), Kind::Unavailable);
+        assert_eq!(Kind::from_status(&broken), Kind::Unavailable);
     }
 }

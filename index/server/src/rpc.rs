@@ -368,7 +368,7 @@ mod tests {
         });
         assert_eq!(broken.next().await.unwrap().unwrap(), 1);
         let status = broken.next().await.unwrap().unwrap_err();
-        assert_eq!(Kind::of(&status), Kind::Internal, "{status}");
+        assert_eq!(Kind::from_status(&status), Kind::Internal, "{status}");
         assert!(broken.next().await.is_none());
         let mut whole = start_answer(&tasks, "query", |answers| send_blocking(answers, 2));
         assert_eq!(whole.next().await.unwrap().unwrap(), 2);

@@ -171,7 +171,7 @@ fn root(bytes: &[u8]) -> Root {
 }
 
 fn field(status: &Status) -> String {
-    assert_eq!(Kind::of(status), Kind::Invalid, "{status:?}");
+    assert_eq!(Kind::from_status(status), Kind::Invalid, "{status:?}");
     status.message().split('`').nth(1).unwrap().to_owned()
 }
 
@@ -224,9 +224,9 @@ async fn node_reports_the_state_of_its_volumes() {
     );
 
     let refused = test.order(Order::Drain, "v1", "").await.unwrap_err();
-    assert_eq!(Kind::of(&refused), Kind::Mismatch);
+    assert_eq!(Kind::from_status(&refused), Kind::Mismatch);
     let refused = test.order(Order::Drain, "v9", "").await.unwrap_err();
-    assert_eq!(Kind::of(&refused), Kind::NotFound);
+    assert_eq!(Kind::from_status(&refused), Kind::NotFound);
 }
 
 /// Fails if a node says how much room its best volume has, and leaves out the others that take files.
@@ -289,7 +289,7 @@ async fn refused_removal_does_not_reveal_the_checksum() {
         .put_aside(Request::new(TestDoor::removal(&volume, "a", b"two")))
         .await
         .unwrap_err();
-    assert_eq!(Kind::of(&refused), Kind::Mismatch);
+    assert_eq!(Kind::from_status(&refused), Kind::Mismatch);
     assert!(!refused.message().contains(&root(b"one").to_string()));
     let (items, _) = test.attic("").await;
     assert!(items.is_empty());
@@ -321,7 +321,7 @@ async fn young_item_is_restored_and_not_purged() {
         checksum: Vec::new().into(),
     };
     let refused = test.door.purge(Request::new(of.clone())).await.unwrap_err();
-    assert_eq!(Kind::of(&refused), Kind::Refused);
+    assert_eq!(Kind::from_status(&refused), Kind::Refused);
     let entry = test
         .door
         .restore_item(Request::new(of))

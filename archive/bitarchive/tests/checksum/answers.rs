@@ -150,10 +150,10 @@ async fn calls_for_bytes_or_disks_are_refused() {
         end: 0,
     };
     let error = node.read(read).await.unwrap_err();
-    assert_eq!(Kind::of(&error), Kind::NotFound);
+    assert_eq!(Kind::from_status(&error), Kind::NotFound);
     assert!(error.message().contains("checksums only"), "{error}");
     let error = node.set_volume(SetVolumeRequest::default()).await;
-    assert_eq!(Kind::of(&error.unwrap_err()), Kind::NotFound);
+    assert_eq!(Kind::from_status(&error.unwrap_err()), Kind::NotFound);
     let state = node.scrub(ScrubRequest::default()).await.unwrap();
     assert_eq!(state.into_inner().activity(), Activity::Idle);
     // An order, and the order of a newer archive, which is no question for the state.
@@ -180,7 +180,11 @@ async fn calls_for_bytes_or_disks_are_refused() {
             Err(error) => error,
             Ok(answers) => answers.into_inner().message().await.unwrap_err(),
         };
-        assert_eq!(Kind::of(&error), Kind::NotFound, "{name} {volume}: {error}");
+        assert_eq!(
+            Kind::from_status(&error),
+            Kind::NotFound,
+            "{name} {volume}: {error}"
+        );
     }
     running.stop().await;
 }
@@ -203,7 +207,7 @@ async fn removed_row_needs_checksum_and_leaves_line() {
     };
     let mut node = running.node.clone();
     let wrong = node.put_aside(request("a", b"other")).await.unwrap_err();
-    assert_eq!(Kind::of(&wrong), Kind::Mismatch);
+    assert_eq!(Kind::from_status(&wrong), Kind::Mismatch);
     let told = root(&bytes).to_string();
     assert!(!wrong.message().contains(&told), "{wrong}");
     let nameless = PutAsideRequest {
@@ -211,16 +215,16 @@ async fn removed_row_needs_checksum_and_leaves_line() {
         ..request("a", &bytes)
     };
     let error = node.put_aside(nameless).await.unwrap_err();
-    assert_eq!(Kind::of(&error), Kind::Invalid, "{error}");
+    assert_eq!(Kind::from_status(&error), Kind::Invalid, "{error}");
     assert_eq!(running.names().await, ["a", "b", "c"]);
 
     let item = node.put_aside(request("a", &bytes)).await.unwrap();
     assert_eq!(item.into_inner().who, "officer/anna");
     let again = node.put_aside(request("a", &bytes)).await.unwrap_err();
-    assert_eq!(Kind::of(&again), Kind::NotFound);
+    assert_eq!(Kind::from_status(&again), Kind::NotFound);
     node.put_aside(request("b", &bytes)).await.unwrap();
     let third = node.put_aside(request("c", &bytes)).await.unwrap_err();
-    assert_eq!(Kind::of(&third), Kind::Refused, "{third}");
+    assert_eq!(Kind::from_status(&third), Kind::Refused, "{third}");
     assert_eq!(running.names().await, ["c"]);
 
     let removed = std::fs::read_to_string(test.data().join("removed.jsonl")).unwrap();

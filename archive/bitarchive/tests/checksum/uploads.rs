@@ -69,14 +69,14 @@ async fn upload_unlike_its_admission_leaves_nothing() {
         let sending = running.open(&upload, "a", SIZE as u64).await.unwrap();
         let sending = sending.expect(why);
         let error = sending.send(sent, envelope).await.unwrap_err();
-        assert_eq!(Kind::of(&error), Kind::Mismatch, "{why}: {error}");
+        assert_eq!(Kind::from_status(&error), Kind::Mismatch, "{why}: {error}");
         assert!(running.names().await.is_empty(), "{why}");
     }
     for envelope in ["", "{}", "admitted"] {
         let sending = running.open(&upload, "a", SIZE as u64).await.unwrap();
         let sending = sending.expect("ready");
         let error = sending.send(&bytes, envelope.to_owned()).await.unwrap_err();
-        assert_eq!(Kind::of(&error), Kind::Invalid, "{error}");
+        assert_eq!(Kind::from_status(&error), Kind::Invalid, "{error}");
     }
     let sending = running.open(&upload, "a", SIZE as u64).await.unwrap();
     let entry = sending.expect("ready").send(&bytes, right).await;
@@ -94,7 +94,7 @@ async fn surplus_byte_ends_the_upload() {
     let sending = sending.expect("ready");
     say(&sending.steps, Step::Data(vec![0; 11].into())).await;
     let error = sending.refusal().await;
-    assert_eq!(Kind::of(&error), Kind::Mismatch, "{error}");
+    assert_eq!(Kind::from_status(&error), Kind::Mismatch, "{error}");
     running.stop().await;
 }
 
@@ -114,7 +114,7 @@ async fn cut_stream_releases_its_name() {
     .await;
 
     let busy = test.store(&running, "a", &bytes).await.unwrap_err();
-    assert_eq!(Kind::of(&busy), Kind::Busy, "{busy}");
+    assert_eq!(Kind::from_status(&busy), Kind::Busy, "{busy}");
     let find = FindRequest {
         name: "a".to_owned(),
         on_disk: false,
@@ -128,7 +128,7 @@ async fn cut_stream_releases_its_name() {
     let again = async {
         loop {
             match test.store(&running, "a", &bytes).await {
-                Err(busy) if Kind::of(&busy) == Kind::Busy => {}
+                Err(busy) if Kind::from_status(&busy) == Kind::Busy => {}
                 other => return other,
             }
         }
@@ -153,7 +153,7 @@ async fn cut_stream_resumes_from_hashed_bytes() {
         let opening = async {
             loop {
                 match running.open_at(&upload, "a", size, points.clone()).await {
-                    Err(busy) if Kind::of(&busy) == Kind::Busy => {}
+                    Err(busy) if Kind::from_status(&busy) == Kind::Busy => {}
                     other => return other.unwrap().expect("it is not stored yet"),
                 }
             }
@@ -214,7 +214,7 @@ async fn a_silent_sender_is_not_waited_for() {
     let running = test.start().await;
     let sending = running.open(&test.upload(), "a", 10).await.unwrap();
     let error = sending.expect("ready").refusal().await;
-    assert_eq!(Kind::of(&error), Kind::TimedOut, "{error}");
+    assert_eq!(Kind::from_status(&error), Kind::TimedOut, "{error}");
     running.stop().await;
 }
 

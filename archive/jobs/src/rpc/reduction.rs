@@ -139,7 +139,7 @@ async fn begin_on(
             Ok(Answer::Want(_) | Answer::Data(_) | Answer::End(_)) => {
                 return Err(reduction.lied("it did not say that it is ready"));
             }
-            Err(NodeFailure::Said(status)) if Kind::of(&status) == Kind::NotFound => {
+            Err(NodeFailure::Said(status)) if Kind::from_status(&status) == Kind::NotFound => {
                 return Ok(None);
             }
             Err(broken) => return Err(broke(broken)),

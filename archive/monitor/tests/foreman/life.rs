@@ -26,7 +26,7 @@ async fn a_certificate_speaks_only_for_its_own_node() {
         .heartbeat(status("b", "127.0.0.1:1", 5))
         .await
         .unwrap_err();
-    assert_eq!(Kind::of(&foreign), Kind::Refused);
+    assert_eq!(Kind::from_status(&foreign), Kind::Refused);
     assert!(
         foreign.message().contains("node b") && foreign.message().contains("node/a"),
         "{foreign}"
@@ -37,11 +37,11 @@ async fn a_certificate_speaks_only_for_its_own_node() {
             .heartbeat(status("a", "127.0.0.1:1", 5))
             .await
             .unwrap_err();
-        assert_eq!(Kind::of(&refused), Kind::Refused, "{other}");
+        assert_eq!(Kind::from_status(&refused), Kind::Refused, "{other}");
     }
     // And a node asks nothing.
     let refused = a.locate("f").await.unwrap_err();
-    assert_eq!(Kind::of(&refused), Kind::Refused);
+    assert_eq!(Kind::from_status(&refused), Kind::Refused);
 
     let nodes = world.repository(&monitor).await.state(&[]).await;
     assert_eq!(nodes.len(), 1, "b was not believed in: {nodes:?}");
@@ -68,13 +68,13 @@ async fn unreadable_heartbeat_names_its_field() {
     let mut a = world.caller("node/a", &monitor);
     let missing = a.empty_heartbeat().await.unwrap_err();
     assert!(
-        Kind::of(&missing) == Kind::Invalid && missing.message().contains("`status`"),
+        Kind::from_status(&missing) == Kind::Invalid && missing.message().contains("`status`"),
         "{missing}"
     );
     for endpoint in ["", "here", "h:0", "h:99999", "user@h:1"] {
         let error = a.heartbeat(status("a", endpoint, 5)).await.unwrap_err();
         assert!(
-            Kind::of(&error) == Kind::Invalid && error.message().contains("`endpoint`"),
+            Kind::from_status(&error) == Kind::Invalid && error.message().contains("`endpoint`"),
             "{error}"
         );
     }
@@ -83,7 +83,7 @@ async fn unreadable_heartbeat_names_its_field() {
         .await
         .unwrap_err();
     assert!(
-        Kind::of(&error) == Kind::Invalid && error.message().contains("`node`"),
+        Kind::from_status(&error) == Kind::Invalid && error.message().contains("`node`"),
         "{error}"
     );
     assert!(world.repository(&monitor).await.state(&[]).await.is_empty());
@@ -154,7 +154,7 @@ async fn two_processes_claiming_one_node_are_a_gap() {
         "{listed:?}"
     );
     assert_eq!(
-        Kind::of(&repository.place("h", "u", 1, &[]).await.unwrap_err()),
+        Kind::from_status(&repository.place("h", "u", 1, &[]).await.unwrap_err()),
         Kind::Unavailable
     );
     assert!(!repository.state(&[]).await[0].alive);
@@ -242,7 +242,7 @@ async fn a_stop_ends_listings_that_wait() {
     let reading = async { in_time(listing.message()).await.unwrap_err() };
     let (error, ()) = tokio::join!(reading, monitor.stop());
     assert!(
-        Kind::of(&error) == Kind::Unavailable && error.message().contains("stopping"),
+        Kind::from_status(&error) == Kind::Unavailable && error.message().contains("stopping"),
         "{error}"
     );
 }

@@ -60,7 +60,7 @@ async fn many_listings_are_one() {
     assert_eq!(listed.gaps(), ["b/: its listing is out of order at a"]);
     let error = repository.open_listing("../a").await.unwrap_err();
     assert!(
-        Kind::of(&error) == Kind::Invalid && error.message().contains("`after`"),
+        Kind::from_status(&error) == Kind::Invalid && error.message().contains("`after`"),
         "{error}"
     );
     monitor.stop().await;
@@ -303,7 +303,7 @@ async fn listings_at_once_are_limited() {
         open.push(repository.open_listing("").await.unwrap());
     }
     let error = repository.open_listing("").await.unwrap_err();
-    assert_eq!(Kind::of(&error), Kind::Busy);
+    assert_eq!(Kind::from_status(&error), Kind::Busy);
     assert!(
         repository.locate("f").await.unwrap().gaps.is_empty(),
         "questions are still answered"

@@ -61,7 +61,7 @@ async fn file_is_nowhere_only_if_all_say_so() {
     );
     let error = repository.locate("../f").await.unwrap_err();
     assert!(
-        Kind::of(&error) == Kind::Invalid && error.message().contains("`name`"),
+        Kind::from_status(&error) == Kind::Invalid && error.message().contains("`name`"),
         "{error}"
     );
     monitor.stop().await;
@@ -76,7 +76,7 @@ async fn uploads_go_where_room_is_and_stay_there() {
     let mut repository = world.repository(&monitor).await;
     let none = repository.place("f", "u", 5, &[]).await.unwrap_err();
     assert!(
-        Kind::of(&none) == Kind::Unavailable && none.message().contains("replica one"),
+        Kind::from_status(&none) == Kind::Unavailable && none.message().contains("replica one"),
         "{none}"
     );
 
@@ -104,10 +104,10 @@ async fn uploads_go_where_room_is_and_stay_there() {
         .place("f", "u1", 5, &["b", "a"])
         .await
         .unwrap_err();
-    assert_eq!(Kind::of(&tried), Kind::Unavailable);
+    assert_eq!(Kind::from_status(&tried), Kind::Unavailable);
     let full = repository.place("h", "u3", 81, &[]).await.unwrap_err();
     assert_eq!(
-        (Kind::of(&full), full.code()),
+        (Kind::from_status(&full), full.code()),
         (Kind::NoSpace, tonic::Code::ResourceExhausted)
     );
     world.beat(&monitor, "a", &a.address.to_string(), 81).await;
@@ -127,7 +127,7 @@ async fn uploads_go_where_room_is_and_stay_there() {
             .await
             .unwrap_err();
         assert!(
-            Kind::of(&error) == Kind::Invalid && error.message().contains(field),
+            Kind::from_status(&error) == Kind::Invalid && error.message().contains(field),
             "{error}"
         );
     }
@@ -168,7 +168,7 @@ async fn a_file_goes_where_it_is() {
         .place("f", "u3", 5, &["a", "b", "c"])
         .await
         .unwrap_err();
-    assert_eq!(Kind::of(&refused), Kind::Unavailable);
+    assert_eq!(Kind::from_status(&refused), Kind::Unavailable);
     monitor.stop().await;
 }
 
@@ -181,7 +181,7 @@ async fn a_node_that_cannot_answer_gets_no_file() {
     let mut repository = world.repository(&monitor).await;
     let _hangs = FakeNode::finding(&world, &monitor, "a", Find::Hangs, 900).await;
     let error = repository.place("f", "u", 5, &[]).await.unwrap_err();
-    assert_eq!(Kind::of(&error), Kind::Unavailable);
+    assert_eq!(Kind::from_status(&error), Kind::Unavailable);
     let _offline = FakeNode::finding(&world, &monitor, "b", Find::Offline, 10).await;
     assert_eq!(
         repository.place("f", "u", 5, &[]).await.unwrap().node,

@@ -51,7 +51,7 @@ impl Batch for Door {
         &self,
         request: Request<Streaming<wire::BatchSubmitRequest>>,
     ) -> Result<Response<wire::BatchStatus>, Status> {
-        let who = own_name(&*Identity::of(&request)?)?;
+        let who = own_name(&*Identity::from_request(&request)?)?;
         let stall = self.settings.stall.duration();
         let mut steps = IdleTimeout::new(request.into_inner(), stall);
         let first = steps.next().await.transpose()?;
@@ -71,7 +71,7 @@ impl Batch for Door {
         &self,
         request: Request<wire::BatchListRequest>,
     ) -> Result<Response<AnswerStream<wire::BatchStatus>>, Status> {
-        let identity = Identity::of(&request)?;
+        let identity = Identity::from_request(&request)?;
         let wanted = request.into_inner();
         let ids = self.batches.list(move |row| {
             (!wanted.own || is_own(&identity, row)) && (!wanted.open || row.is_open())
@@ -95,7 +95,7 @@ impl Batch for Door {
         &self,
         request: Request<wire::BatchRef>,
     ) -> Result<Response<wire::BatchStatus>, Status> {
-        let identity = Identity::of(&request)?;
+        let identity = Identity::from_request(&request)?;
         let row = self.job_row(&request.into_inner().id).await?;
         let who = if is_own(&identity, &row) {
             row.who.clone()
@@ -116,7 +116,7 @@ impl Batch for Door {
         &self,
         request: Request<wire::BatchOutputRequest>,
     ) -> Result<Response<AnswerStream<wire::BatchOutputResponse>>, Status> {
-        let identity = Identity::of(&request)?;
+        let identity = Identity::from_request(&request)?;
         let asked = request.into_inner();
         let output = fields::job_output("what", asked.what)?;
         let row = self.job_row(&asked.id).await?;

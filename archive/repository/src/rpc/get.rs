@@ -254,7 +254,7 @@ mod tests {
         let one = nowhere(&name, Some(&two), &group);
         let all = nowhere(&name, None, &group);
         for status in [&one, &all] {
-            assert_eq!(Kind::of(status), Kind::Damaged);
+            assert_eq!(Kind::from_status(status), Kind::Damaged);
             assert!(status.message().contains("bytes 491520-507903"), "{status}");
         }
         assert!(one.message().contains("damaged in replica two"), "{one}");

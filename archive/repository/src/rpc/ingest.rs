@@ -24,7 +24,7 @@ impl Ingest for Door {
         &self,
         request: Request<Streaming<wire::StoreRequest>>,
     ) -> Result<Response<AnswerStream<wire::StoreResponse>>, Status> {
-        let who = depositor(&*Identity::of(&request)?)?;
+        let who = depositor(&*Identity::from_request(&request)?)?;
         let mut steps =
             IdleTimeout::new(request.into_inner(), self.settings.stall.duration()).fuse();
         let first = steps
@@ -58,7 +58,7 @@ impl Ingest for Door {
         &self,
         request: Request<wire::StatRequest>,
     ) -> Result<Response<wire::StatResponse>, Status> {
-        let identity = Identity::of(&request)?;
+        let identity = Identity::from_request(&request)?;
         let asked = request.into_inner().name;
         let name = fields::file_name("name", &asked)?;
         let unknown = || fields::to_status(&ArchiveError::NotFound(asked.clone()));

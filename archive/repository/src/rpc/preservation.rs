@@ -191,7 +191,7 @@ impl Door {
 
 /// Returns the caller as `role/name`, under the role in which it acts.
 fn acting<T>(request: &Request<T>, role: Role) -> Result<Arc<str>, Status> {
-    let identity = Identity::of(request)?;
+    let identity = Identity::from_request(request)?;
     let grants = identity.grants();
     let exact = grants.iter().find(|grant| grant.role() == role);
     let grant = exact.or_else(|| grants.iter().find(|grant| grant.role().includes(role)));

@@ -15,7 +15,7 @@ impl Door {
         &self,
         request: &Request<wire::ReceiptRequest>,
     ) -> Result<wire::ReceiptResponse, Status> {
-        let identity = Identity::of(request)?;
+        let identity = Identity::from_request(request)?;
         let asked = &request.get_ref().name;
         let name = fields::file_name("name", asked)?;
         let row = self

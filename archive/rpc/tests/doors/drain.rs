@@ -87,7 +87,7 @@ async fn calls_that_do_not_end_are_cut() {
         .expect("a call")
         .expect("no panic");
     let status = answer.expect_err("cut");
-    assert_eq!(Kind::of(&status), Kind::Unavailable, "{status:?}");
+    assert_eq!(Kind::from_status(&status), Kind::Unavailable, "{status:?}");
     let dropped = async {
         while server.echo.dropped.load(Ordering::SeqCst) == 0 {
             tokio::task::yield_now().await;
@@ -145,7 +145,10 @@ async fn a_server_that_is_dropped_leaves_nothing_behind() {
         .await
         .expect("a call")
         .expect("no panic");
-    assert_eq!(Kind::of(&answer.expect_err("cut")), Kind::Unavailable);
+    assert_eq!(
+        Kind::from_status(&answer.expect_err("cut")),
+        Kind::Unavailable
+    );
     let closed = async { while TcpStream::connect(address).await.is_ok() {} };
     in_time(closed).await;
 }

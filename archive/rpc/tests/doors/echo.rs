@@ -117,7 +117,7 @@ impl UnaryService<String> for Whole {
                 echo.open.acquire().await.expect("never closed").forget();
                 guard.1 = true;
             }
-            let caller = Identity::of(&request)?;
+            let caller = Identity::from_request(&request)?;
             Ok(Response::new(caller.to_string()))
         })
     }

@@ -170,7 +170,7 @@ pub(crate) const SERVING: i32 = 1;
 pub(crate) fn refused<T: std::fmt::Debug>(outcome: Result<T, Status>, code: tonic::Code) -> String {
     let status = outcome.expect_err("refused");
     assert_eq!(
-        (status.code(), Kind::of(&status)),
+        (status.code(), Kind::from_status(&status)),
         (code, Kind::Refused),
         "{status:?}"
     );

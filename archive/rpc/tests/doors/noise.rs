@@ -194,7 +194,7 @@ async fn lazy_channel_waits_for_server_and_reconnects() {
     let text = format!("https://{address}/");
     let channel = connect_lazy(&text, &ben, &expected, &Limits::default()).expect("address");
     let error = call(&channel, "Who").await.expect_err("nobody there yet");
-    assert_eq!(Kind::of(&error), Kind::Unavailable, "{error:?}");
+    assert_eq!(Kind::from_status(&error), Kind::Unavailable, "{error:?}");
     assert!(error.message().contains(&address.to_string()), "{error}");
     for _ in 0..2 {
         let listener = TcpListener::bind(address).await.expect("bind");
@@ -266,7 +266,11 @@ async fn caller_with_too_many_calls_is_refused() {
         streams.push(give(channel).await.expect("given"));
     }
     let refused = call(&channels[0], "Who").await.expect_err("refused");
-    assert_eq!(Kind::of(&refused), Kind::Unavailable, "{refused:?}");
+    assert_eq!(
+        Kind::from_status(&refused),
+        Kind::Unavailable,
+        "{refused:?}"
+    );
     assert!(
         refused.message().contains("`rpc.calls_per_caller`"),
         "{refused}"

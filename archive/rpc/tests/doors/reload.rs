@@ -283,10 +283,10 @@ async fn revoked_caller_is_cut_off_within_calls() {
         }
     };
     let end = in_time(end).await.expect("an error").expect_err("an error");
-    assert_eq!(Kind::of(&end), Kind::Unavailable, "{end:?}");
+    assert_eq!(Kind::from_status(&end), Kind::Unavailable, "{end:?}");
     // The channel connects again by itself, and gets the reason why it cannot.
     let refused = call(&hers, "Who").await.expect_err("refused");
-    assert_eq!(Kind::of(&refused), Kind::Refused, "{refused:?}");
+    assert_eq!(Kind::from_status(&refused), Kind::Refused, "{refused:?}");
     assert!(
         refused.message().contains("CertificateRevoked"),
         "{refused}"

@@ -38,7 +38,7 @@ fn root(bytes: &[u8]) -> Root {
 }
 
 fn field(status: &Status) -> String {
-    assert_eq!(Kind::of(status), Kind::Invalid, "{status:?}");
+    assert_eq!(Kind::from_status(status), Kind::Invalid, "{status:?}");
     status.message().split('`').nth(1).unwrap().to_owned()
 }
 

@@ -37,7 +37,7 @@ async fn listing_on_disk_finds_damaged_admissions() {
         let answers: Vec<_> = in_time(answers.into_inner().collect()).await;
         let refused = answers.last().unwrap().as_ref().err();
         assert_eq!(
-            refused.map(Kind::of),
+            refused.map(Kind::from_status),
             on_disk.then_some(Kind::Storage),
             "{on_disk}"
         );

@@ -50,7 +50,7 @@ fn kind(status: &Status) -> Kind {
     {
         Kind::Unavailable
     } else {
-        Kind::of(status)
+        Kind::from_status(status)
     }
 }
 

@@ -292,7 +292,7 @@ async fn lost_row_is_an_error() {
             .unwrap()
             .unwrap()
             .unwrap_err();
-        assert_eq!(Kind::of(&ended), Kind::Storage, "{ended}");
+        assert_eq!(Kind::from_status(&ended), Kind::Storage, "{ended}");
         while let Ok(message) = following.messages.try_recv() {
             let step = message.unwrap().step;
             assert!(!matches!(step, Some(Step::CaughtUp(_))), "{step:?}");

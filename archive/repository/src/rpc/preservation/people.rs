@@ -31,7 +31,7 @@ fn person(identity: &Identity) -> Result<Person, Status> {
 
 /// Returns the caller, as `role/name`.
 pub(super) fn who<T>(request: &Request<T>, roles: &'static [Role]) -> Result<String, Status> {
-    let person = person(&*Identity::of(request)?)?;
+    let person = person(&*Identity::from_request(request)?)?;
     let refused = || not_allowed(NotAllowed::Nobody);
     Ok(person.acting(roles).ok_or_else(refused)?)
 }
@@ -46,7 +46,7 @@ pub(super) async fn ask(
     door: &Door,
     request: Request<wire::AskRequest>,
 ) -> Result<wire::RequestState, Status> {
-    let person = person(&*Identity::of(&request)?)?;
+    let person = person(&*Identity::from_request(&request)?)?;
     let request = request.into_inner();
     let act = fields::act(request.act)?;
     let asked = door.people.ask(act, request.reason, person).await?;
@@ -57,7 +57,7 @@ pub(super) async fn approve(
     door: &Door,
     request: Request<wire::RequestRef>,
 ) -> Result<wire::RequestState, Status> {
-    let person = person(&*Identity::of(&request)?)?;
+    let person = person(&*Identity::from_request(&request)?)?;
     let ended = door.people.approve(request.into_inner().id, person).await?;
     Ok(state(&ended))
 }
@@ -66,7 +66,7 @@ pub(super) async fn withdraw(
     door: &Door,
     request: Request<wire::RequestRef>,
 ) -> Result<wire::RequestState, Status> {
-    let person = person(&*Identity::of(&request)?)?;
+    let person = person(&*Identity::from_request(&request)?)?;
     let withdrawn = door
         .people
         .withdraw(request.into_inner().id, person)

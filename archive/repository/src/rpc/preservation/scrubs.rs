@@ -93,7 +93,7 @@ fn order(request: &Request<wire::ScrubsRequest>) -> Result<(ScrubOrder, Option<S
             format!("at most {} bytes a second", rate.unwrap_or_default())
         }
     };
-    let identity = Identity::of(request)?;
+    let identity = Identity::from_request(request)?;
     if !identity.has(Role::Officer) {
         let said = format!("{identity} may see scrubs, but not order them; an officer may");
         return Err(Kind::Refused.status(said));

@@ -399,12 +399,12 @@ async fn more_output_than_allowed_ends_the_job() {
     let mut limited = open();
     limited.spec.as_mut().unwrap().output = 8;
     let (heard, ended) = heard(&fixture, limited).await;
-    assert_eq!(Kind::of(&ended.unwrap_err()), Kind::NoSpace);
+    assert_eq!(Kind::from_status(&ended.unwrap_err()), Kind::NoSpace);
     assert_eq!(heard.names(), ["f0", "f1"]);
     let mut short = open();
     short.left_ms = 0;
     let (_, ended) = super::heard(&fixture, short).await;
-    assert_eq!(Kind::of(&ended.unwrap_err()), Kind::TimedOut);
+    assert_eq!(Kind::from_status(&ended.unwrap_err()), Kind::TimedOut);
 }
 
 /// Fails if a panic of a job ends the job, or the node.

@@ -60,7 +60,7 @@ async fn invalid_job_is_refused_by_its_field() {
         assert_eq!(field(&ends(&fixture, steps).await), named);
     }
     let unknown = ends(&fixture, spec(&|spec| spec.job = "mine-bitcoin".to_owned())).await;
-    assert_eq!(Kind::of(&unknown), Kind::NotFound, "{unknown}");
+    assert_eq!(Kind::from_status(&unknown), Kind::NotFound, "{unknown}");
     assert_eq!(fixture.counters.jobs.get(), 0);
 }
 
@@ -85,7 +85,7 @@ async fn component_is_exactly_what_was_announced() {
         (vec![open((64 << 20) + 1)], Kind::Invalid, "component_size"),
     ] {
         let status = ends(&fixture, steps).await;
-        assert_eq!(Kind::of(&status), kind, "{status}");
+        assert_eq!(Kind::from_status(&status), kind, "{status}");
         assert!(status.message().contains(says), "{status}");
     }
     // Bytes that are announced and come, and are no component.
@@ -97,7 +97,7 @@ async fn component_is_exactly_what_was_announced() {
         batch_run_request::Step::Component(bytes.to_vec().into()),
     ];
     let status = ends(&fixture, steps).await;
-    assert_eq!(Kind::of(&status), Kind::Mismatch, "{status}");
+    assert_eq!(Kind::from_status(&status), Kind::Mismatch, "{status}");
     assert!(status.message().contains("refused"), "{status}");
     assert_eq!(fixture.counters.jobs.get(), 0);
     assert_eq!(fixture.node_jobs.compiling.available_permits(), 1);
@@ -151,7 +151,7 @@ async fn places_of_jobs_are_limited_per_lane() {
     }
     assert_eq!(fixture.counters.jobs.get(), 4);
     let status = ends(&fixture, vec![batch_run_request::Step::Open(open())]).await;
-    assert_eq!(Kind::of(&status), Kind::Busy, "{status}");
+    assert_eq!(Kind::from_status(&status), Kind::Busy, "{status}");
     // The index has places of its own, and no more than those.
     let of_index = |open: batch_run_request::Open| batch_run_request::Open {
         of_index: true,
@@ -167,7 +167,7 @@ async fn places_of_jobs_are_limited_per_lane() {
     }
     let third = batch_run_request::Step::Open(of_index(open()));
     let status = ends(&fixture, vec![third]).await;
-    assert_eq!(Kind::of(&status), Kind::Busy, "{status}");
+    assert_eq!(Kind::from_status(&status), Kind::Busy, "{status}");
     assert!(status.message().contains("of the index"), "{status}");
     drop(waiting);
     eventually("no job is left", PATIENCE, async || {

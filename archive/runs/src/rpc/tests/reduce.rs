@@ -81,7 +81,7 @@ async fn what_is_no_component_is_refused() {
             reducer.say(step).await;
         }
         let status = reducer.next().await.unwrap_err();
-        assert_eq!(Kind::of(&status), kind, "{status}");
+        assert_eq!(Kind::from_status(&status), kind, "{status}");
         assert!(status.message().contains(says), "{status}");
     }
     let built_in = |spec: &mut wire::BatchSpec| {
@@ -119,7 +119,7 @@ async fn reduce_steps_have_two_places() {
     }
     let mut third = Reducer::begin(node_jobs, open_of(b"x")).await;
     let status = third.next().await.unwrap_err();
-    assert_eq!(Kind::of(&status), Kind::Busy, "{status}");
+    assert_eq!(Kind::from_status(&status), Kind::Busy, "{status}");
     assert!(status.message().contains("batch_node.reduces"), "{status}");
     assert!(heard(&fixture, super::open()).await.1.is_ok());
     drop(waiting);
