@@ -31,7 +31,7 @@ impl<'a, R: ReadAt + ?Sized> Pairs<'a, R> {
     }
 
     /// Returns the pair of `node`, which has children.
-    pub(crate) fn of(&mut self, node: Subtree) -> Pair {
+    pub(crate) fn pair(&mut self, node: Subtree) -> Pair {
         let pairs = node.pairs();
         let own = pairs.end.saturating_sub(PAIR_SIZE);
         if self.remembered(own).is_none() {

@@ -260,7 +260,7 @@ impl<'a, D: ReadAt + ?Sized, O: ReadAt + ?Sized> ProvenReader<'a, D, O> {
     fn pair(&mut self, node: Subtree, expected: Value) -> Option<Pair> {
         let (left, right) = node.children()?;
         let is_root = node == Subtree::whole(self.size);
-        let stored = self.pairs.of(node);
+        let stored = self.pairs.pair(node);
         if chaining::merge(&stored, is_root) == expected {
             return Some(stored);
         }
@@ -272,7 +272,7 @@ impl<'a, D: ReadAt + ?Sized, O: ReadAt + ?Sized> ProvenReader<'a, D, O> {
     /// Returns the candidates for the value of `child`: as its parent has it, as the pair below it says, as its data
     /// hash.
     fn candidates(&mut self, child: Subtree, stored: Value) -> Vec<Value> {
-        let below = child.children().map(|_| self.pairs.of(child));
+        let below = child.children().map(|_| self.pairs.pair(child));
         let below = below.map(|pair| chaining::merge(&pair, false));
         let found = [Some(stored), below, self.computed(child)];
         found.into_iter().flatten().collect()

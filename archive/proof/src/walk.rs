@@ -145,7 +145,7 @@ impl Walker<'_> {
             return;
         };
         let is_root = node == self.whole;
-        let stored = self.pairs.of(node);
+        let stored = self.pairs.pair(node);
         if chaining::merge(&stored, is_root) == expected {
             self.check(left, stored.0);
             self.check(right, stored.1);
@@ -181,7 +181,7 @@ impl Walker<'_> {
     /// Checks the pairs under `node`, whose data is good.
     fn check_pairs(&mut self, node: Subtree, expected: Value) {
         if let (Some((left, right)), OutboardState::Good) = (node.children(), self.walk.outboard) {
-            let pair = self.pairs.of(node);
+            let pair = self.pairs.pair(node);
             if chaining::merge(&pair, node == self.whole) == expected {
                 self.check_pairs(left, pair.0);
                 self.check_pairs(right, pair.1);
@@ -194,7 +194,7 @@ impl Walker<'_> {
     /// Returns the hash of the pair of `node`; it may be wrong.
     fn value_from_pairs(&mut self, node: Subtree) -> Option<Value> {
         node.children()?;
-        let pair = self.pairs.of(node);
+        let pair = self.pairs.pair(node);
         Some(chaining::merge(&pair, false))
     }
 

@@ -46,7 +46,7 @@ impl JobRun {
         Ok(Self {
             after,
             lane,
-            ..Self::of(&open.id, open.spec, open.left_ms)?
+            ..Self::from_parts(&open.id, open.spec, open.left_ms)?
         })
     }
 
@@ -55,10 +55,14 @@ impl JobRun {
     /// # Errors
     /// The first field that is missing or invalid, as for [`JobRun::read`].
     pub fn read_reduce(open: wire::batch_reduce_request::Open) -> Result<Self, InvalidMessage> {
-        Self::of(&open.id, open.spec, open.left_ms)
+        Self::from_parts(&open.id, open.spec, open.left_ms)
     }
 
-    fn of(id: &str, spec: Option<wire::BatchSpec>, left_ms: u64) -> Result<Self, InvalidMessage> {
+    fn from_parts(
+        id: &str,
+        spec: Option<wire::BatchSpec>,
+        left_ms: u64,
+    ) -> Result<Self, InvalidMessage> {
         let id = convert::job_id(id)?;
         let spec = spec.ok_or_else(|| InvalidMessage::missing("spec"))?;
         let component_size = spec.component_size;
