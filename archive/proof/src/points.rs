@@ -87,14 +87,14 @@ impl<T> Points<T> {
 
 /// The states of cut streams, by their upload. Bounded: the oldest are dropped first.
 #[derive(Debug)]
-pub struct Shelf<T> {
+pub struct ResumeStates<T> {
     most: usize,
     weight: usize,
     left: VecDeque<(UploadId, usize, T)>,
 }
 
-impl<T> Shelf<T> {
-    /// Makes a shelf for states whose weights add up to at most `most`.
+impl<T> ResumeStates<T> {
+    /// Makes an empty set, for states whose weights add up to at most `most`.
     pub const fn new(most: usize) -> Self {
         Self {
             most,
@@ -115,7 +115,7 @@ impl<T> Shelf<T> {
         }
     }
 
-    /// Takes the state of the stream of an upload off the shelf.
+    /// Removes and returns the state of the stream of an upload.
     pub fn take(&mut self, upload: &UploadId) -> Option<T> {
         let at = self.left.iter().position(|(other, _, _)| other == upload)?;
         let (_, weight, left) = self.left.remove(at)?;
@@ -200,23 +200,23 @@ mod tests {
         assert_eq!(split(7, b""), (b"".as_slice(), b"".as_slice()));
     }
 
-    /// Fails if a full shelf drops another state than the oldest, counts a replaced one twice, or keeps one above its
+    /// Fails if a full set drops another state than the oldest, counts a replaced one twice, or keeps one above its
     /// limit.
     #[test]
     fn full_shelf_drops_oldest_first() {
         let id = |name: &str| UploadId::new(name).unwrap();
-        let mut shelf = Shelf::new(10);
-        shelf.put(id("a"), 4, 'a');
-        shelf.put(id("b"), 4, 'b');
-        shelf.put(id("a"), 5, 'A');
-        shelf.put(id("c"), 5, 'c');
-        assert_eq!(shelf.take(&id("b")), None, "it was the oldest");
-        assert_eq!(shelf.take(&id("a")), Some('A'));
-        assert_eq!(shelf.take(&id("a")), None);
-        shelf.put(id("d"), 11, 'd');
-        assert_eq!(shelf.take(&id("c")), None);
-        assert_eq!(shelf.take(&id("d")), None, "heavier than the shelf bears");
-        shelf.put(id("e"), 10, 'e');
-        assert_eq!(shelf.take(&id("e")), Some('e'));
+        let mut states = ResumeStates::new(10);
+        states.put(id("a"), 4, 'a');
+        states.put(id("b"), 4, 'b');
+        states.put(id("a"), 5, 'A');
+        states.put(id("c"), 5, 'c');
+        assert_eq!(states.take(&id("b")), None, "it was the oldest");
+        assert_eq!(states.take(&id("a")), Some('A'));
+        assert_eq!(states.take(&id("a")), None);
+        states.put(id("d"), 11, 'd');
+        assert_eq!(states.take(&id("c")), None);
+        assert_eq!(states.take(&id("d")), None, "heavier than the limit");
+        states.put(id("e"), 10, 'e');
+        assert_eq!(states.take(&id("e")), Some('e'));
     }
 }

@@ -31,7 +31,7 @@ pub type Progress<'a> = &'a mut dyn FnMut(u64) -> ControlFlow<()>;
 
 /// The reason why bytes are not handed out.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Unproven {
+pub enum ProvenReadError {
     /// The bytes are not what the root says, or cannot be read. Those behind them may be good.
     #[error("bytes {} to {}: {reason}", .range.start, .range.end)]
     Damaged {
@@ -120,13 +120,13 @@ impl<'a, D: ReadAt + ?Sized, O: ReadAt + ?Sized> ProvenReader<'a, D, O> {
     ///
     /// # Errors
     ///
-    /// [`Unproven`] if the first byte is damaged or cannot be read, or `progress` stopped the reading.
+    /// [`ProvenReadError`] if the first byte is damaged or cannot be read, or `progress` stopped the reading.
     pub fn read_at(
         &mut self,
         offset: u64,
         buffer: &mut [u8],
         progress: Progress<'_>,
-    ) -> Result<usize, Unproven> {
+    ) -> Result<usize, ProvenReadError> {
         let mut filled = 0;
         while filled < buffer.len() && offset.saturating_add(filled as u64) < self.size {
             let at = offset + filled as u64;
@@ -146,13 +146,13 @@ impl<'a, D: ReadAt + ?Sized, O: ReadAt + ?Sized> ProvenReader<'a, D, O> {
     }
 
     /// Returns the proven bytes of the window from `at` on; at least one.
-    fn good_from(&mut self, at: u64, progress: Progress<'_>) -> Result<&[u8], Unproven> {
+    fn good_from(&mut self, at: u64, progress: Progress<'_>) -> Result<&[u8], ProvenReadError> {
         let group = at / GROUP as u64;
         if !self.window.contains(group) {
             self.load(at, progress)?;
         }
         let Some(node) = self.window.node else {
-            return Err(Unproven::Stopped);
+            return Err(ProvenReadError::Stopped);
         };
         let groups = group..node.groups().end;
         let until = |wanted: bool| {
@@ -162,7 +162,7 @@ impl<'a, D: ReadAt + ?Sized, O: ReadAt + ?Sized> ProvenReader<'a, D, O> {
         };
         if self.window.bad.contains(group) {
             let end = until(false);
-            return Err(Unproven::Damaged {
+            return Err(ProvenReadError::Damaged {
                 range: group * GROUP as u64..(end * GROUP as u64).min(self.size),
                 reason: self.window.reason(group),
             });
@@ -174,11 +174,11 @@ impl<'a, D: ReadAt + ?Sized, O: ReadAt + ?Sized> ProvenReader<'a, D, O> {
             .bytes
             .get(length(at - start)..length(end - start));
         good.filter(|good| !good.is_empty())
-            .ok_or(Unproven::Stopped)
+            .ok_or(ProvenReadError::Stopped)
     }
 
     /// Reads the window that `at` lies in, and proves as much of it as possible.
-    fn load(&mut self, at: u64, progress: Progress<'_>) -> Result<(), Unproven> {
+    fn load(&mut self, at: u64, progress: Progress<'_>) -> Result<(), ProvenReadError> {
         if self.hopeless.contains(&at) {
             return Err(hopeless(at - at % GROUP as u64..self.hopeless.end));
         }
@@ -191,7 +191,7 @@ impl<'a, D: ReadAt + ?Sized, O: ReadAt + ?Sized> ProvenReader<'a, D, O> {
         }
         if progress(read).is_break() {
             self.window.node = None;
-            return Err(Unproven::Stopped);
+            return Err(ProvenReadError::Stopped);
         }
         Ok(())
     }
@@ -201,7 +201,7 @@ impl<'a, D: ReadAt + ?Sized, O: ReadAt + ?Sized> ProvenReader<'a, D, O> {
         &mut self,
         group: u64,
         progress: Progress<'_>,
-    ) -> Result<(Subtree, Value), Unproven> {
+    ) -> Result<(Subtree, Value), ProvenReadError> {
         while self.path.len() > 1
             && !self
                 .path
@@ -211,7 +211,7 @@ impl<'a, D: ReadAt + ?Sized, O: ReadAt + ?Sized> ProvenReader<'a, D, O> {
             self.path.pop();
         }
         loop {
-            let &(node, expected) = self.path.last().ok_or(Unproven::Stopped)?;
+            let &(node, expected) = self.path.last().ok_or(ProvenReadError::Stopped)?;
             let Some((left, right)) = node.children().filter(|_| node.count() > WINDOW) else {
                 return Ok((node, expected));
             };
@@ -235,7 +235,7 @@ impl<'a, D: ReadAt + ?Sized, O: ReadAt + ?Sized> ProvenReader<'a, D, O> {
     }
 
     /// Reads the whole file to compute the value of each window.
-    fn survey(&mut self, progress: Progress<'_>) -> Result<(), Unproven> {
+    fn survey(&mut self, progress: Progress<'_>) -> Result<(), ProvenReadError> {
         let whole = Subtree::whole(self.size);
         let (mut values, mut windows) = (Vec::new(), vec![whole]);
         while let Some(node) = windows.pop() {
@@ -247,7 +247,7 @@ impl<'a, D: ReadAt + ?Sized, O: ReadAt + ?Sized> ProvenReader<'a, D, O> {
             values.push(self.computed(node));
             if progress(self.window.bytes.len() as u64).is_break() {
                 self.window.node = None;
-                return Err(Unproven::Stopped);
+                return Err(ProvenReadError::Stopped);
             }
         }
         self.window.node = None;
@@ -362,8 +362,8 @@ impl Window {
     }
 }
 
-fn hopeless(range: Range<u64>) -> Unproven {
-    Unproven::Damaged {
+fn hopeless(range: Range<u64>) -> ProvenReadError {
+    ProvenReadError::Damaged {
         range,
         reason: "they cannot be proven: some of them are not what was admitted, and the outboard is damaged too"
             .to_owned(),

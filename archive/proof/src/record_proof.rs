@@ -70,7 +70,7 @@ struct HeaderLine<'a> {
 
 /// The statement that a record proof proves.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Proven {
+pub struct ProvenRecord {
     /// The admission of the archived file; a trusted key signed it.
     pub admission: Admission,
     /// The range of the bytes in that file.
@@ -90,7 +90,7 @@ pub fn verify(
     mut input: impl BufRead,
     trust: &TrustFile,
     mut sink: impl FnMut(&[u8]) -> io::Result<()>,
-) -> Result<Proven, RecordProofError> {
+) -> Result<ProvenRecord, RecordProofError> {
     let mut line = Vec::new();
     (&mut input)
         .take(LONGEST_HEADER)
@@ -113,7 +113,7 @@ pub fn verify(
             Some(_) | None => Ok(()),
         }
     })?;
-    Ok(Proven { admission, range })
+    Ok(ProvenRecord { admission, range })
 }
 
 /// Returns the whole groups that hold `range`, in bytes.

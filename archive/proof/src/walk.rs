@@ -27,7 +27,7 @@ const BATCH: u64 = 64;
 
 /// The result of a walk.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Walk {
+pub struct WalkResult {
     /// Groups whose bytes are missing (a short file), wrong, or impossible to prove.
     pub damaged: Groups,
     /// Groups that could not be read. Disjoint from `damaged`.
@@ -40,7 +40,7 @@ pub struct Walk {
     pub stopped: bool,
 }
 
-impl Walk {
+impl WalkResult {
     /// Returns whether every byte of the file was read and proven. Does not tell about the outboard.
     pub fn is_intact(&self) -> bool {
         !self.stopped && self.damaged.is_empty() && self.unreadable.is_empty()
@@ -68,7 +68,7 @@ pub fn walk(
     copy: CopyBytes<'_>,
     content: FileContent,
     progress: &mut dyn FnMut(u64) -> ControlFlow<()>,
-) -> Walk {
+) -> WalkResult {
     let FileContent { root, size } = content;
     let whole = Subtree::whole(size);
     let state = match copy.outboard {
@@ -86,7 +86,7 @@ pub fn walk(
         buffer: Vec::new(),
         loaded: None,
         lost: Groups::none(),
-        walk: Walk {
+        walk: WalkResult {
             damaged: Groups::none(),
             unreadable: Groups::none(),
             read_error: None,
@@ -118,7 +118,7 @@ struct Walker<'a> {
     loaded: Option<Subtree>,
     /// The groups of `loaded` that could not be read into `buffer`.
     lost: Groups,
-    walk: Walk,
+    walk: WalkResult,
 }
 
 impl Walker<'_> {

@@ -9,7 +9,7 @@ use archive_bitarchive::{Entry, Layout};
 use archive_daemon::Counter;
 use archive_durable::{DiskError, UncachedFile};
 use archive_model::FileContent;
-use archive_proof::{ProvenReader, Unproven};
+use archive_proof::{ProvenReadError, ProvenReader};
 
 use crate::pick::PickedCopy;
 
@@ -114,11 +114,11 @@ impl Source for ProvenCopy<'_> {
         };
         match self.reader()?.read_at(offset, buffer, &mut progress) {
             Ok(count) => Ok(count),
-            Err(Unproven::Damaged { range, reason }) => {
+            Err(ProvenReadError::Damaged { range, reason }) => {
                 self.trouble = CopyProblem::Damaged;
                 Err(ReadError::Damaged { range, reason })
             }
-            Err(Unproven::Stopped) => Err(over(&"it was stopped")),
+            Err(ProvenReadError::Stopped) => Err(over(&"it was stopped")),
         }
     }
 }

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use archive_durable::{DiskError, Space};
 use archive_model::{FileName, InvalidId, NodeId, ReplicaId, UploadId, VolumeId};
-use archive_proof::{Points, Prefix, Shelf, TrustFile};
+use archive_proof::{Points, Prefix, ResumeStates, TrustFile};
 
 use super::record::{Record, RecordError, RecordedFile};
 use crate::brake::Brake;
@@ -71,7 +71,7 @@ pub struct ChecksumReplica {
     pub(super) receiving: Claims,
     pub(super) brake: Brake,
     /// The states of streams that were cut.
-    pub(super) left: Mutex<Shelf<KeptPoints>>,
+    pub(super) left: Mutex<ResumeStates<KeptPoints>>,
     pub(super) counters: ChecksumCounters,
 }
 
@@ -89,7 +89,7 @@ impl ChecksumReplica {
             volume,
             record,
             receiving: Arc::default(),
-            left: Mutex::new(Shelf::new(MOST_KEPT)),
+            left: Mutex::new(ResumeStates::new(MOST_KEPT)),
             counters: ChecksumCounters::default(),
         })
     }

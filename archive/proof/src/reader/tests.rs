@@ -39,13 +39,13 @@ fn read_all<D: ReadAt + ?Sized>(
                 assert_eq!(buffer[..count], original[start..start + count], "at {at}");
                 at += count as u64;
             }
-            Err(Unproven::Damaged { range, reason }) => {
+            Err(ProvenReadError::Damaged { range, reason }) => {
                 assert!(range.start <= at && at < range.end && range.end <= size);
                 assert!(!reason.is_empty());
                 bad.insert(at / GROUP as u64..range.end.div_ceil(GROUP as u64));
                 at = range.end;
             }
-            Err(Unproven::Stopped) => panic!("nobody stopped it"),
+            Err(ProvenReadError::Stopped) => panic!("nobody stopped it"),
         }
     }
     assert_eq!(reader.read_at(at, &mut buffer, &mut go), Ok(0));
@@ -185,7 +185,7 @@ fn backward_reads_work_and_stop_ends_them() {
     for outboard in [Some(outboard.as_slice()), None] {
         let mut reader = ProvenReader::new(original.as_slice(), outboard, content);
         let stopped = reader.read_at(0, &mut [0; 10], &mut |_| ControlFlow::Break(()));
-        assert_eq!(stopped, Err(Unproven::Stopped));
+        assert_eq!(stopped, Err(ProvenReadError::Stopped));
         assert_eq!(reader.read_at(0, &mut [0; 10], &mut go), Ok(10));
     }
 }

@@ -48,7 +48,7 @@ fn proof(data: &[u8], range: Range<u64>, step: u64) -> Vec<u8> {
     writer.finish().unwrap()
 }
 
-fn check(proof: &[u8]) -> (Vec<u8>, Result<Proven, RecordProofError>) {
+fn check(proof: &[u8]) -> (Vec<u8>, Result<ProvenRecord, RecordProofError>) {
     let mut bytes = Vec::new();
     let result = verify(proof, &trust(), |more| {
         assert!(!more.is_empty() && more.len() as u64 <= G);

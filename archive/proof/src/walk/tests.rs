@@ -47,7 +47,7 @@ impl Stored {
     }
 
     /// Walks `data` in place of what was stored.
-    fn walk(&self, data: &dyn ReadAt, outboard: Option<&[u8]>) -> Walk {
+    fn walk(&self, data: &dyn ReadAt, outboard: Option<&[u8]>) -> WalkResult {
         self.walk_beside(
             data,
             outboard.as_ref().map(|outboard| outboard as &dyn ReadAt),
@@ -55,7 +55,7 @@ impl Stored {
     }
 
     /// Walks `data` beside an outboard that may be on a bad disk.
-    fn walk_beside(&self, data: &dyn ReadAt, outboard: Option<&dyn ReadAt>) -> Walk {
+    fn walk_beside(&self, data: &dyn ReadAt, outboard: Option<&dyn ReadAt>) -> WalkResult {
         walk(CopyBytes { data, outboard }, self.content(), &mut go_on)
     }
 }

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use archive_decisions::store::{Agreement, Claim};
 use archive_model::UploadId;
-use archive_proof::{Points, Shelf};
+use archive_proof::{Points, ResumeStates};
 
 use super::hash::{Hash, State};
 use crate::depositor::Source;
@@ -18,11 +18,11 @@ type ResumePoint = (Claim, Points<State>);
 
 /// The points at which streams broke off, by their upload. Cheap to clone.
 #[derive(Clone, Debug)]
-pub struct ResumePoints(Arc<Mutex<Shelf<ResumePoint>>>);
+pub struct ResumePoints(Arc<Mutex<ResumeStates<ResumePoint>>>);
 
 impl Default for ResumePoints {
     fn default() -> Self {
-        Self(Arc::new(Mutex::new(Shelf::new(MOST))))
+        Self(Arc::new(Mutex::new(ResumeStates::new(MOST))))
     }
 }
 
@@ -30,7 +30,7 @@ impl ResumePoints {
     /// Takes the states from which this depositor's stream can go on. There are none unless the depositor announces, by
     /// a strong digest, the same content as the depositor that left them.
     pub(super) fn take(&self, upload: &UploadId, source: &Source, md5: bool) -> Points<State> {
-        let left = self.shelf().take(upload);
+        let left = self.states().take(upload);
         let is_same = |claim: &Claim| source.claim.compare(claim) == Agreement::Same;
         let has_md5 = |points: &Points<State>| points.iter().all(|(_, state)| state.has_md5());
         match left {
@@ -48,13 +48,13 @@ impl ResumePoints {
         let points = hash.into_points();
         if !points.is_empty() {
             let left = (source.claim.clone(), points);
-            self.shelf().put(upload.clone(), left.1.len(), left);
+            self.states().put(upload.clone(), left.1.len(), left);
         }
     }
 
     /// Forgets what the streams of an upload left.
     pub fn forget(&self, upload: &UploadId) {
-        drop(self.shelf().take(upload));
+        drop(self.states().take(upload));
     }
 
     /// Keeps the states of the first bytes of a stream, as if it had broken off.
@@ -75,10 +75,10 @@ impl ResumePoints {
     /// Takes what the streams of an upload left, and returns whether there was anything.
     #[cfg(test)]
     pub(crate) fn had(&self, upload: &UploadId) -> bool {
-        self.shelf().take(upload).is_some()
+        self.states().take(upload).is_some()
     }
 
-    fn shelf(&self) -> MutexGuard<'_, Shelf<ResumePoint>> {
+    fn states(&self) -> MutexGuard<'_, ResumeStates<ResumePoint>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

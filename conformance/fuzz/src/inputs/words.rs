@@ -10,7 +10,7 @@ use archive_daemon::telemetry::LogFilter;
 use archive_daemon::{ByteSize, Period};
 use archive_model::{AtticPlace, NodeId, ReplicaId, Root, UploadId, VolumeId};
 use archive_proof::points::{STRIDE, is_point, split};
-use archive_proof::{Points, Shelf};
+use archive_proof::{Points, ResumeStates};
 use archive_rpc::{Authority, Grant, Identity, Kind, Role, Serial, Validity};
 
 /// Reads a text and writes it, which must read back the same.
@@ -156,13 +156,13 @@ pub(super) fn points(input: &[u8]) {
         let end = u128::from(size) + piece.len() as u128;
         assert!(rest.is_empty() || end.is_multiple_of(u128::from(STRIDE)));
     }
-    shelf(input);
+    resume_states(input);
 }
 
-/// Each two bytes put something down or take it up.
-fn shelf(input: &[u8]) {
+/// Each two bytes put a state or take one.
+fn resume_states(input: &[u8]) {
     const MOST: usize = 300;
-    let mut shelf = Shelf::new(MOST);
+    let mut states = ResumeStates::new(MOST);
     let mut model: VecDeque<(u8, usize, usize)> = VecDeque::new();
     for (number, pair) in input.chunks_exact(2).take(500).enumerate() {
         let (id, weight) = (pair[0] % 8, usize::from(pair[1]));
@@ -170,13 +170,13 @@ fn shelf(input: &[u8]) {
         let place = model.iter().position(|(other, _, _)| *other == id);
         let old = place.and_then(|place| model.remove(place));
         if pair[0] < 128 {
-            shelf.put(upload, weight, number);
+            states.put(upload, weight, number);
             model.push_back((id, weight, number));
             while model.iter().map(|(_, weight, _)| weight).sum::<usize>() > MOST {
                 model.pop_front();
             }
         } else {
-            assert_eq!(shelf.take(&upload), old.map(|(_, _, number)| number));
+            assert_eq!(states.take(&upload), old.map(|(_, _, number)| number));
         }
     }
 }
