@@ -103,7 +103,8 @@ impl Clock {
     }
 }
 
-fn later(time: Timestamp, duration: Duration) -> Timestamp {
+/// Returns the moment that is `duration` behind another, or the last one that there is.
+pub fn later(time: Timestamp, duration: Duration) -> Timestamp {
     time.checked_add(duration).unwrap_or(Timestamp::MAX)
 }
 
@@ -196,7 +197,7 @@ impl Manual {
     async fn sleep(&self, duration: Duration) {
         let mut moved = self.moved.subscribe();
         let end = self.elapsed().saturating_add(duration);
-        let _asleep = Asleep::new(&self.sleepers);
+        let _asleep = SleeperGuard::new(&self.sleepers);
         loop {
             let rest = end.saturating_sub(self.elapsed());
             if rest.is_zero() {
@@ -212,16 +213,16 @@ impl Manual {
 }
 
 /// A guard that counts a sleep while it lasts, also when it is cancelled.
-struct Asleep<'a>(&'a watch::Sender<usize>);
+struct SleeperGuard<'a>(&'a watch::Sender<usize>);
 
-impl<'a> Asleep<'a> {
+impl<'a> SleeperGuard<'a> {
     fn new(sleepers: &'a watch::Sender<usize>) -> Self {
         sleepers.send_modify(|count| *count += 1);
         Self(sleepers)
     }
 }
 
-impl Drop for Asleep<'_> {
+impl Drop for SleeperGuard<'_> {
     fn drop(&mut self) {
         self.0.send_modify(|count| *count -= 1);
     }

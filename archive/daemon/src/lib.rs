@@ -57,7 +57,7 @@ pub mod worker;
 pub use clock::{Chance, Clock};
 pub use metrics::{Counter, Gauge, Histogram, Metrics};
 pub use notify::{Notifier, NotifySettings};
-pub use run::{Daemon, DaemonSettings, Panicked, RunError, run, spare};
+pub use run::{CaughtPanic, Daemon, DaemonSettings, RunError, run, spare};
 pub use settings::{ByteSize, Period};
 pub use tasks::{Outcome, TaskError, Tasks};
 pub use thread::OwnThread;

@@ -31,11 +31,11 @@ use tokio_util::sync::CancellationToken;
 use crate::clock::{Chance, Clock};
 use crate::metrics::MetricError;
 use crate::run::Daemon;
-use incident::{Incidents, Rhythm, Wrong};
-pub use memory::{Forgetful, Memory};
+use incident::{IncidentTiming, Incidents, Problem};
+pub use memory::{Memory, NoMemory};
 use message::Message;
 pub use outbox::SendOutcome;
-use outbox::{Outbox, Way};
+use outbox::{Channel, Outbox};
 pub use settings::{
     InvalidAddress, InvalidNotify, MailAddress, NotifySettings, SmtpSettings, SmtpTls,
 };
@@ -94,16 +94,16 @@ impl Notifier {
         memory: Arc<dyn Memory>,
     ) -> Result<Self, NotifyError> {
         let limit = settings.limit.duration();
-        let outbox = |way| Outbox::new(way, limit, &daemon.metrics).map(Arc::new);
+        let outbox = |channel| Outbox::new(channel, limit, &daemon.metrics).map(Arc::new);
         let command = Some(&settings.command).filter(|words| !words.is_empty());
-        let command = command.map(|words| outbox(Way::Command(words.clone())));
+        let command = command.map(|words| outbox(Channel::Command(words.clone())));
         let smtp = settings.smtp.clone().map(Box::new);
-        let smtp = smtp.map(|smtp| outbox(Way::Smtp(smtp)));
+        let smtp = smtp.map(|smtp| outbox(Channel::Smtp(smtp)));
         let (command, smtp) = (command.transpose()?, smtp.transpose()?);
         if command.is_none() && smtp.is_none() {
             return Ok(Self::silent());
         }
-        let rhythm = Rhythm {
+        let timing = IncidentTiming {
             delay: settings.delay.duration(),
             remind: settings.remind.duration().max(Duration::from_secs(1)),
         };
@@ -112,7 +112,7 @@ impl Notifier {
             source: source.to_owned(),
             clock: daemon.clock.clone(),
             chance: daemon.chance.clone(),
-            incidents: Mutex::new(Incidents::new(rhythm, kept)),
+            incidents: Mutex::new(Incidents::new(timing, kept)),
             memory,
             changed: Notify::new(),
             command: command.clone(),
@@ -121,7 +121,7 @@ impl Notifier {
         let (telling, stop) = (Arc::clone(&shared), daemon.tasks.stop());
         daemon.tasks.spawn("notify", async move {
             let send = async |outbox: Option<Arc<Outbox>>| {
-                let taken = |message: &Message| telling.taken(message);
+                let taken = |message: &Message| telling.note_taken(message);
                 if let Some(outbox) = outbox {
                     outbox.run(&telling.clock, &stop, taken).await;
                 }
@@ -136,7 +136,7 @@ impl Notifier {
     /// Reports that something is wrong. `key` names the incident for as long as it lasts, `text` says what it is and
     /// what to do.
     pub fn raise(&self, key: &str, text: impl AsRef<str>) {
-        self.change(|incidents, now| incidents.raise(key, &Wrong::now(text.as_ref()), now));
+        self.change(|incidents, now| incidents.raise(key, &Problem::now(text.as_ref()), now));
     }
 
     /// Reports that an incident is over. Does nothing if there is no such incident.
@@ -149,7 +149,7 @@ impl Notifier {
     pub fn declare(
         &self,
         scope: &str,
-        wrong: &BTreeMap<String, Wrong>,
+        wrong: &BTreeMap<String, Problem>,
         unclear: &BTreeSet<String>,
     ) {
         self.change(|incidents, now| incidents.declare(scope, wrong, unclear, now));
@@ -221,7 +221,7 @@ impl Shared {
         let kept = kept.unwrap_or_else(|bug| Err(bug.into()));
         if let Err(error) = &kept {
             tracing::warn!(%error, "what people are told is not remembered over a restart");
-            lock(&self.incidents).not_written(keys);
+            lock(&self.incidents).note_unwritten(keys);
         }
         kept.is_ok()
     }
@@ -233,15 +233,15 @@ impl Shared {
     }
 
     fn post(&self, message: &Arc<Message>) {
-        let ways = self.command.iter().chain(&self.smtp);
-        for message in ways.flat_map(|way| way.put(message)) {
-            tracing::warn!("a notification is given up: one way has not taken it for long");
-            self.taken(&message);
+        let channels = self.command.iter().chain(&self.smtp);
+        for message in channels.flat_map(|channel| channel.put(message)) {
+            tracing::warn!("a notification is given up: one channel has not taken it for long");
+            self.note_taken(&message);
         }
     }
 
-    fn taken(&self, message: &Message) {
-        lock(&self.incidents).taken(&message.news, message.at);
+    fn note_taken(&self, message: &Message) {
+        lock(&self.incidents).note_taken(&message.news, message.at);
         self.changed.notify_one();
     }
 

@@ -199,7 +199,7 @@ thread_local! {
 /// The error of spared work that panicked. The message is on standard error.
 #[derive(Debug, thiserror::Error)]
 #[error("it panicked; that is a bug, please report it")]
-pub struct Panicked;
+pub struct CaughtPanic;
 
 /// Runs work whose panic must not end the process: that of one job, beside which the archive goes on.
 ///
@@ -207,12 +207,12 @@ pub struct Panicked;
 ///
 /// # Errors
 ///
-/// [`Panicked`] if `work` panics.
-pub fn spare<T>(work: impl FnOnce() -> T) -> Result<T, Panicked> {
+/// [`CaughtPanic`] if `work` panics.
+pub fn spare<T>(work: impl FnOnce() -> T) -> Result<T, CaughtPanic> {
     let before = SPARED.replace(true);
     let done = catch_unwind(AssertUnwindSafe(work));
     SPARED.set(before);
-    done.map_err(|_said_by_the_hook| Panicked)
+    done.map_err(|_said_by_the_hook| CaughtPanic)
 }
 
 /// Makes a panic anywhere end the process by `abort`, after its place, task and reason were printed; only

@@ -134,13 +134,13 @@ impl Tasks {
     pub fn part(&self, part: &str) -> Self {
         Self {
             shared: Arc::clone(&self.shared),
-            part: Some(self.full_name(part)),
+            part: Some(full_name(self.part.as_deref(), part)),
         }
     }
 
     /// Starts a task that lives until the stop, and watches [`Tasks::stop`] itself. Inside a runtime only.
     pub fn spawn(&self, name: &str, future: impl Future<Output = impl Outcome> + Send + 'static) {
-        self.start(name, future, Lives::UntilStop);
+        self.start(name, future, TaskLife::UntilStop);
     }
 
     /// Starts a task that may end. An error of it still stops all tasks. Inside a runtime only.
@@ -149,7 +149,7 @@ impl Tasks {
         name: &str,
         future: impl Future<Output = impl Outcome> + Send + 'static,
     ) {
-        self.start(name, future, Lives::UntilDone);
+        self.start(name, future, TaskLife::UntilDone);
     }
 
     /// Ends all tasks with the error that `failure` returns, once it returns one. It is called every second.
@@ -179,10 +179,10 @@ impl Tasks {
         name: &str,
         work: impl FnOnce() -> O + Send + 'static,
     ) {
-        let name = self.full_name(name);
+        let name = full_name(self.part.as_deref(), name);
         let named = Arc::clone(&name);
         let handle = tokio::task::spawn_blocking(move || NAME.sync_scope(named, work));
-        self.supervise(name, handle, Lives::UntilDone);
+        self.supervise(name, handle, TaskLife::UntilDone);
     }
 
     /// Returns a token that is cancelled when the tasks have to stop. Cancelling it stops no other task.
@@ -221,20 +221,13 @@ impl Tasks {
         state.failure.take().map_or(Ok(()), Err)
     }
 
-    fn full_name(&self, name: &str) -> Arc<str> {
-        match &self.part {
-            Some(part) => format!("{part}/{name}").into(),
-            None => name.into(),
-        }
-    }
-
     fn start(
         &self,
         name: &str,
         future: impl Future<Output = impl Outcome> + Send + 'static,
-        lives: Lives,
+        lives: TaskLife,
     ) {
-        let name = self.full_name(name);
+        let name = full_name(self.part.as_deref(), name);
         #[expect(clippy::disallowed_methods, reason = "the one place where tasks start")]
         let handle = tokio::spawn(NAME.scope(Arc::clone(&name), future));
         self.supervise(name, handle, lives);
@@ -242,7 +235,7 @@ impl Tasks {
 
     /// Starts a second task that waits for the first, because only a join handle sees a panic. If it is dropped before, then
     /// by the runtime, which ends with all that it runs: the stop is for blocking code, which the runtime cannot drop.
-    fn supervise(&self, name: Arc<str>, handle: JoinHandle<impl Outcome>, lives: Lives) {
+    fn supervise(&self, name: Arc<str>, handle: JoinHandle<impl Outcome>, lives: TaskLife) {
         let shared = Arc::clone(&self.shared);
         let id = {
             let mut state = shared.state();
@@ -257,7 +250,7 @@ impl Tasks {
         drop(self.shared.tracker.spawn(async move {
             let outcome = handle.await;
             dropped.disarm();
-            let early = lives == Lives::UntilStop && !shared.stop.is_cancelled();
+            let early = lives == TaskLife::UntilStop && !shared.stop.is_cancelled();
             let failure = match outcome.map(Outcome::failure) {
                 Ok(None) if early => Some(TaskError::Ended { name }),
                 Ok(None) => None,
@@ -270,9 +263,17 @@ impl Tasks {
     }
 }
 
+/// Returns the name of a task or worker, behind that of its part where the process has several.
+pub(crate) fn full_name(part: Option<&str>, name: &str) -> Arc<str> {
+    match part {
+        Some(part) => format!("{part}/{name}").into(),
+        None => name.into(),
+    }
+}
+
 /// The expected life of a task.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Lives {
+enum TaskLife {
     UntilStop,
     UntilDone,
 }

@@ -18,7 +18,7 @@ use jiff::Timestamp;
 use tokio::sync::watch;
 
 use crate::clock::Clock;
-use crate::tasks::{AnyError, Tasks};
+use crate::tasks::{AnyError, Tasks, full_name};
 pub use reload::ReloadWorker;
 use runner::Runner;
 
@@ -143,7 +143,7 @@ impl Workers {
     /// Returns the same workers; those started through the result are named `part/…`.
     #[must_use]
     pub fn part(&self, part: &str) -> Self {
-        let name = self.full_name(part);
+        let name = full_name(self.part.as_deref(), part);
         Self {
             tasks: self.tasks.part(part),
             part: Some(name),
@@ -220,7 +220,7 @@ impl Workers {
     }
 
     fn start<W: Worker>(&self, worker: W, name: &str) -> Result<(), DuplicateWorker> {
-        let full_name = self.full_name(name);
+        let full_name = full_name(self.part.as_deref(), name);
         let controls = {
             let mut all = self.all();
             if all.contains_key(&full_name) {
@@ -239,13 +239,6 @@ impl Workers {
         };
         self.tasks.spawn(name, runner.run(worker));
         Ok(())
-    }
-
-    fn full_name(&self, name: &str) -> Arc<str> {
-        match &self.part {
-            Some(part) => format!("{part}/{name}").into(),
-            None => name.into(),
-        }
     }
 
     fn all(&self) -> MutexGuard<'_, BTreeMap<Arc<str>, Arc<Controls>>> {

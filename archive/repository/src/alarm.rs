@@ -8,7 +8,7 @@ mod watch;
 
 use std::collections::BTreeMap;
 
-use archive_daemon::notify::incident::Wrong;
+use archive_daemon::notify::incident::Problem;
 use archive_decisions::repair::policy::Hold;
 use archive_ledger::admin::Late;
 use archive_ledger::anomalies::AnomalyRow;
@@ -100,7 +100,7 @@ impl Tallies {
     }
 
     /// Returns the incidents, by their keys.
-    fn wrong(&self) -> BTreeMap<String, Wrong> {
+    fn wrong(&self) -> BTreeMap<String, Problem> {
         let wrong = self.0.iter().map(|((replica, trouble), tally)| {
             let key = format!("{FILED}/{replica}/{}", trouble.word());
             (key, tally.wrong(replica, *trouble))
@@ -110,7 +110,7 @@ impl Tallies {
 }
 
 impl TroubleTally {
-    fn wrong(&self, replica: &ReplicaId, trouble: Trouble) -> Wrong {
+    fn wrong(&self, replica: &ReplicaId, trouble: Trouble) -> Problem {
         let kinds = self
             .kinds
             .iter()
@@ -129,7 +129,7 @@ impl TroubleTally {
             Trouble::Lost => "find another copy, or accept the loss: `holdfast anomalies`",
             Trouble::Unclear => "`holdfast anomalies` shows what each waits for",
         };
-        Wrong {
+        Problem {
             text: format!("{what}\n{}\n{advice}", names(&self.first, self.files)),
             since: self.since,
         }
@@ -137,16 +137,16 @@ impl TroubleTally {
 }
 
 /// Returns the incidents of brakes that hold repairs.
-fn held(brakes: &[(ReplicaId, Hold)]) -> BTreeMap<String, Wrong> {
+fn held(brakes: &[(ReplicaId, Hold)]) -> BTreeMap<String, Problem> {
     let held = brakes.iter().map(|(replica, hold)| {
         let text = format!("automatic repairs of replica {replica} are stopped: {hold}");
-        (format!("{HELD}/{replica}"), Wrong::now(text))
+        (format!("{HELD}/{replica}"), Problem::now(text))
     });
     held.collect()
 }
 
 /// Returns the incident of files that are not in every required replica; `below` is their number now.
-fn late(late: Option<&Late>, below: u64) -> BTreeMap<String, Wrong> {
+fn late(late: Option<&Late>, below: u64) -> BTreeMap<String, Problem> {
     let Some(late) = late else {
         return BTreeMap::new();
     };
@@ -163,7 +163,7 @@ fn late(late: Option<&Late>, below: u64) -> BTreeMap<String, Wrong> {
         },
         names(&late.first, known),
     );
-    let wrong = Wrong {
+    let wrong = Problem {
         text,
         since: Some(late.since),
     };

@@ -8,7 +8,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use archive_daemon::notify::incident::Wrong;
+use archive_daemon::notify::incident::Problem;
 use archive_daemon::{Notifier, Step, Worker, WorkerError};
 use archive_model::{NodeState, ReplicaId};
 use archive_replicas::Silence;
@@ -26,7 +26,7 @@ const SOON: Duration = Duration::from_secs(1);
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct ReplicaIncidents {
     /// The incidents, by their keys.
-    wrong: BTreeMap<String, Wrong>,
+    wrong: BTreeMap<String, Problem>,
     /// The keys under which nothing is known now.
     unclear: BTreeSet<String>,
 }
@@ -50,7 +50,7 @@ fn known(
             return known;
         }
         Some(Err(Silence { reason, since })) => {
-            let wrong = Wrong {
+            let wrong = Problem {
                 text: format!("the monitor of replica {replica} does not answer: {reason}"),
                 since: Some(since),
             };
@@ -64,7 +64,7 @@ fn known(
         let (name, key) = (&node.node, format!("{scope}/node/{}", node.node));
         if let Some(problem) = &node.problem {
             let text = format!("node {name} of replica {replica}: {problem}");
-            known.wrong.insert(format!("{key}/id"), Wrong::now(text));
+            known.wrong.insert(format!("{key}/id"), Problem::now(text));
         }
         if !node.alive {
             let last = match node.seen {
@@ -74,7 +74,7 @@ fn known(
             let text = format!("node {name} of replica {replica} is silent: {last}");
             known.unclear.insert(format!("{key}/volume"));
             known.unclear.insert(format!("{key}/scrub"));
-            known.wrong.insert(key, Wrong::now(text));
+            known.wrong.insert(key, Problem::now(text));
             continue;
         }
         if let Some(until) = node.verify_by.filter(|until| *until < now) {
@@ -82,7 +82,9 @@ fn known(
                 "the scrub of node {name}, replica {replica}, does not keep its deadline: a copy was to be read again by \
                  {until}\n`holdfast scrub status` says whether it is paused, and how fast it reads"
             );
-            known.wrong.insert(format!("{key}/scrub"), Wrong::now(text));
+            known
+                .wrong
+                .insert(format!("{key}/scrub"), Problem::now(text));
         }
         let offline = node.volumes.iter();
         let offline = offline.filter_map(|volume| Some((volume.name(), volume.offline()?)));
@@ -91,7 +93,7 @@ fn known(
                 format!("volume {volume} of node {name}, replica {replica}, is offline: {why}");
             known
                 .wrong
-                .insert(format!("{key}/volume/{volume}"), Wrong::now(text));
+                .insert(format!("{key}/volume/{volume}"), Problem::now(text));
         }
     }
     known

@@ -14,6 +14,8 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
+use crate::clock::later;
+
 pub use row::IncidentRow;
 
 /// The most incidents at once. Further ones are told as one, under [`MORE`].
@@ -27,7 +29,7 @@ const LONGEST: usize = 2000;
 
 /// The times at which incidents are told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Rhythm {
+pub struct IncidentTiming {
     /// The time that a problem must last before it is told, and be over before its end is told.
     pub delay: Duration,
     /// The time between two reminders of an incident that lasts.
@@ -37,7 +39,7 @@ pub struct Rhythm {
 /// The open incidents.
 #[derive(Clone, Debug)]
 pub struct Incidents {
-    rhythm: Rhythm,
+    timing: IncidentTiming,
     open: BTreeMap<String, Incident>,
     /// The incidents that were told to be over, in messages that no channel has taken yet.
     leaving: BTreeMap<String, Incident>,
@@ -60,14 +62,14 @@ struct Incident {
 
 /// A problem, in the words of the part that found it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Wrong {
+pub struct Problem {
     /// The problem, and what to do.
     pub text: String,
     /// The time since which the problem exists, where that is known.
     pub since: Option<Timestamp>,
 }
 
-impl Wrong {
+impl Problem {
     /// Makes a problem that exists since it is reported.
     pub fn now(text: impl Into<String>) -> Self {
         Self {
@@ -90,7 +92,7 @@ pub enum IncidentStage {
 
 /// The news of an incident: a thing to tell.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct News {
+pub struct IncidentNews {
     /// The key of the incident.
     pub key: String,
     /// The stage that the incident has reached.
@@ -115,20 +117,23 @@ impl IncidentStage {
 }
 
 impl Incident {
-    fn due(&self, rhythm: Rhythm) -> Timestamp {
+    fn due(&self, timing: IncidentTiming) -> Timestamp {
         match (self.told, self.over) {
-            (None, _) => later(self.since, rhythm.delay),
-            (Some(told), None) => later(told, rhythm.remind),
-            (Some(_), Some(over)) => later(over, rhythm.delay),
+            (None, _) => later(self.since, timing.delay),
+            (Some(told), None) => later(told, timing.remind),
+            (Some(_), Some(over)) => later(over, timing.delay),
         }
     }
 }
 
 impl Incidents {
     /// Returns the incidents that were open when the last process ended; `kept` is empty if there was no such process.
-    pub fn new(rhythm: Rhythm, kept: impl IntoIterator<Item = (String, IncidentRow)>) -> Self {
+    pub fn new(
+        timing: IncidentTiming,
+        kept: impl IntoIterator<Item = (String, IncidentRow)>,
+    ) -> Self {
         let mut incidents = Self {
-            rhythm,
+            timing,
             open: BTreeMap::new(),
             leaving: BTreeMap::new(),
             changed: BTreeSet::new(),
@@ -145,7 +150,7 @@ impl Incidents {
     }
 
     /// Reports that a problem exists, or still exists.
-    pub fn raise(&mut self, key: &str, wrong: &Wrong, now: Timestamp) {
+    pub fn raise(&mut self, key: &str, wrong: &Problem, now: Timestamp) {
         let is_one_more = !self.open.contains_key(key) && self.open.len() >= MOST;
         let (key, text) = if is_one_more {
             (MORE, "more is wrong at once than is told one by one")
@@ -192,7 +197,7 @@ impl Incidents {
     pub fn declare(
         &mut self,
         scope: &str,
-        wrong: &BTreeMap<String, Wrong>,
+        wrong: &BTreeMap<String, Problem>,
         unclear: &BTreeSet<String>,
         now: Timestamp,
     ) {
@@ -219,18 +224,18 @@ impl Incidents {
     pub fn due(&self) -> Option<Timestamp> {
         self.open
             .values()
-            .map(|incident| incident.due(self.rhythm))
+            .map(|incident| incident.due(self.timing))
             .min()
     }
 
     /// Returns the news to tell now, and notes that they were told. Once a channel has taken them, call
-    /// [`Incidents::taken`].
-    pub fn take(&mut self, now: Timestamp) -> Vec<News> {
+    /// [`Incidents::note_taken`].
+    pub fn take(&mut self, now: Timestamp) -> Vec<IncidentNews> {
         let mut news = Vec::new();
-        let rhythm = self.rhythm;
+        let timing = self.timing;
         let mut leaving = BTreeMap::new();
         self.open.retain(|key, incident| {
-            if incident.due(rhythm) > now {
+            if incident.due(timing) > now {
                 return true;
             }
             let what = match (incident.told, incident.over) {
@@ -239,7 +244,7 @@ impl Incidents {
                 (Some(_), Some(_)) => IncidentStage::Over,
             };
             incident.told = Some(now);
-            news.push(News {
+            news.push(IncidentNews {
                 key: key.clone(),
                 what,
                 since: incident.since,
@@ -256,7 +261,7 @@ impl Incidents {
     }
 
     /// Notes that a channel has taken the message that was made of `news` at that time, or that it was given up.
-    pub fn taken(&mut self, news: &[News], at: Timestamp) {
+    pub fn note_taken(&mut self, news: &[IncidentNews], at: Timestamp) {
         for news in news {
             let is_it = |incident: &&mut Incident| incident.since == news.since;
             let open = self.open.get_mut(&news.key).filter(is_it);
@@ -282,7 +287,7 @@ impl Incidents {
     }
 
     /// Notes that the rows of these keys could not be written.
-    pub fn not_written(&mut self, keys: impl IntoIterator<Item = String>) {
+    pub fn note_unwritten(&mut self, keys: impl IntoIterator<Item = String>) {
         self.changed.extend(keys);
     }
 }
@@ -291,10 +296,6 @@ impl Incidents {
 fn is_within(key: &str, scope: &str) -> bool {
     key.strip_prefix(scope)
         .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-}
-
-fn later(time: Timestamp, pause: Duration) -> Timestamp {
-    time.checked_add(pause).unwrap_or(Timestamp::MAX)
 }
 
 #[cfg(test)]

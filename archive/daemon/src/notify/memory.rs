@@ -16,9 +16,9 @@ pub trait Memory: Send + Sync + fmt::Debug {
 
 /// A memory that keeps nothing: after a restart every problem that still exists is told anew.
 #[derive(Clone, Copy, Debug)]
-pub struct Forgetful;
+pub struct NoMemory;
 
-impl Memory for Forgetful {
+impl Memory for NoMemory {
     fn load(&self) -> Result<Vec<(String, IncidentRow)>, AnyError> {
         Ok(Vec::new())
     }

@@ -6,7 +6,7 @@
 use jiff::Timestamp;
 use serde::Serialize;
 
-use super::incident::{IncidentStage, News};
+use super::incident::{IncidentNews, IncidentStage};
 
 /// The version of a message.
 pub(super) const VERSION: &str = "holdfast-notification/1";
@@ -31,7 +31,7 @@ pub(super) struct Message {
     pub(super) subject: String,
     items: Vec<Item>,
     #[serde(skip)]
-    pub(super) news: Vec<News>,
+    pub(super) news: Vec<IncidentNews>,
 }
 
 #[derive(Clone, Debug, Serialize)]
@@ -46,7 +46,7 @@ struct Item {
 
 impl Message {
     /// Makes a message of news.
-    pub(super) fn digest(source: &str, id: String, at: Timestamp, news: Vec<News>) -> Self {
+    pub(super) fn digest(source: &str, id: String, at: Timestamp, news: Vec<IncidentNews>) -> Self {
         let subject = subject(&news);
         Self::new("digest", source, id, at, &subject, news)
     }
@@ -63,7 +63,7 @@ impl Message {
         id: String,
         at: Timestamp,
         subject: &str,
-        news: Vec<News>,
+        news: Vec<IncidentNews>,
     ) -> Self {
         let items = news.iter().map(|news| Item {
             key: news.key.clone(),
@@ -95,14 +95,14 @@ impl Message {
             return mail;
         }
         for (index, item) in self.items.iter().enumerate() {
-            let said = item.said();
-            if mail.len().saturating_add(said.len()) > LONGEST_MAIL {
+            let text = item.to_text();
+            if mail.len().saturating_add(text.len()) > LONGEST_MAIL {
                 let left = self.items.len().saturating_sub(index);
                 let more = format!("\nAnd {left} more; `holdfast status` tells all.\n");
                 mail.push_str(&more);
                 break;
             }
-            mail.push_str(&said);
+            mail.push_str(&text);
         }
         mail.push_str("\nLook further with `holdfast status` and `holdfast anomalies`.\n");
         mail
@@ -110,19 +110,20 @@ impl Message {
 }
 
 impl Item {
-    fn said(&self) -> String {
+    /// Returns the lines of a mail about the incident.
+    fn to_text(&self) -> String {
         let (key, since) = (plain(&self.key), second(self.since));
-        let mut said = match self.what {
+        let mut text = match self.what {
             "over" => format!("\n{key} is over; it was wrong since {since}\n"),
             "lasts" => format!("\n{key} lasts, since {since}\n"),
             _ => format!("\n{key} began, {since}\n"),
         };
         for line in self.text.lines() {
-            said.push_str("  ");
-            said.push_str(&plain(line));
-            said.push('\n');
+            text.push_str("  ");
+            text.push_str(&plain(line));
+            text.push('\n');
         }
-        said
+        text
     }
 }
 
@@ -143,7 +144,7 @@ fn second(time: Timestamp) -> Timestamp {
     Timestamp::from_second(time.as_second()).unwrap_or(time)
 }
 
-fn subject(news: &[News]) -> String {
+fn subject(news: &[IncidentNews]) -> String {
     let count = |what| news.iter().filter(|news| news.what == what).count();
     if let [one] = news {
         return format!("{} {}", one.key, one.what.word());
@@ -164,8 +165,8 @@ fn subject(news: &[News]) -> String {
 mod tests {
     use super::*;
 
-    fn news(key: &str, what: IncidentStage, text: &str) -> News {
-        News {
+    fn news(key: &str, what: IncidentStage, text: &str) -> IncidentNews {
+        IncidentNews {
             key: key.to_owned(),
             what,
             since: Timestamp::UNIX_EPOCH,
@@ -174,7 +175,7 @@ mod tests {
         }
     }
 
-    fn digest(news: Vec<News>) -> Message {
+    fn digest(news: Vec<IncidentNews>) -> Message {
         let at = "2026-01-02T03:04:05.678Z".parse().unwrap();
         Message::digest("repository kb", "id".to_owned(), at, news)
     }

@@ -31,7 +31,7 @@ const LAST: Duration = Duration::from_secs(2);
 
 /// The kind of channel.
 #[derive(Debug)]
-pub(super) enum Way {
+pub(super) enum Channel {
     /// A command.
     Command(Vec<String>),
     /// A mail server.
@@ -54,7 +54,7 @@ pub struct SendOutcome {
 /// A channel and its messages.
 #[derive(Debug)]
 pub(super) struct Outbox {
-    way: Way,
+    way: Channel,
     limit: Duration,
     waiting: Mutex<VecDeque<Arc<Message>>>,
     filled: Notify,
@@ -63,7 +63,7 @@ pub(super) struct Outbox {
     is_failing: Gauge,
 }
 
-impl Way {
+impl Channel {
     const fn word(&self) -> &'static str {
         match self {
             Self::Command(_) => "command",
@@ -88,7 +88,11 @@ impl Way {
 }
 
 impl Outbox {
-    pub(super) fn new(way: Way, limit: Duration, metrics: &Metrics) -> Result<Self, MetricError> {
+    pub(super) fn new(
+        way: Channel,
+        limit: Duration,
+        metrics: &Metrics,
+    ) -> Result<Self, MetricError> {
         let labels = [("way", way.word())];
         let messages = |outcome| {
             let labels = [("way", way.word()), ("outcome", outcome)];
@@ -162,7 +166,7 @@ impl Outbox {
     /// Sends one message now, and records the outcome.
     pub(super) async fn send(&self, message: &Message) -> SendOutcome {
         let (is_taken, failure) = match &self.way {
-            Way::Command(words) => match serde_json::to_vec(message) {
+            Channel::Command(words) => match serde_json::to_vec(message) {
                 Err(error) => (false, Some(error.to_string())),
                 Ok(mut text) => {
                     text.push(b'\n');
@@ -170,7 +174,7 @@ impl Outbox {
                     (ran.is_ok(), ran.err())
                 }
             },
-            Way::Smtp(settings) => smtp::send(settings, message, self.limit).await,
+            Channel::Smtp(settings) => smtp::send(settings, message, self.limit).await,
         };
         let outcome = SendOutcome {
             way: self.way.word(),

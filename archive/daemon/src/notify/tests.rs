@@ -20,7 +20,7 @@ fn started(settings: &NotifySettings) -> (Notifier, ManualClock, Daemon) {
     let hand = ManualClock::new("2026-01-01T00:00:00Z".parse().unwrap());
     let daemon = Daemon::new(hand.clock(), Chance::seeded(1));
     (
-        Notifier::start("repository kb", settings, &daemon, Arc::new(Forgetful)).unwrap(),
+        Notifier::start("repository kb", settings, &daemon, Arc::new(NoMemory)).unwrap(),
         hand,
         daemon,
     )
@@ -160,7 +160,9 @@ async fn a_restart_repeats_nothing_and_forgets_nothing() {
         (notifier, daemon)
     };
     let wrong = |keys: &[&str]| {
-        let wrong = keys.iter().map(|key| ((*key).to_owned(), Wrong::now("t")));
+        let wrong = keys
+            .iter()
+            .map(|key| ((*key).to_owned(), Problem::now("t")));
         wrong.collect::<BTreeMap<_, _>>()
     };
     let (notifier, daemon) = begin();

@@ -152,7 +152,7 @@ mod tests {
     }
 
     impl Bench {
-        fn tell(&self, outcome: Result<Step, WorkerError>) {
+        fn end_step(&self, outcome: Result<Step, WorkerError>) {
             self.tell.send(outcome).unwrap();
         }
 
@@ -185,7 +185,7 @@ mod tests {
     async fn errors_back_off_and_success_forgets_them() {
         let mut bench = bench();
         for (errors, second) in [(1, 1), (2, 3), (3, 7)] {
-            bench.tell(Err("no disk".into()));
+            bench.end_step(Err("no disk".into()));
             let status = bench.until(|status| status.errors == errors).await;
             assert_eq!(status.state, WorkerState::BackingOff(at(second)));
             assert_eq!(status.last_error.unwrap().1, "no disk");
@@ -195,9 +195,9 @@ mod tests {
                 .until(|status| status.state == WorkerState::Working)
                 .await;
         }
-        bench.tell(Ok(Step::Again));
+        bench.end_step(Ok(Step::Again));
         bench.until(|status| status.steps == 1).await;
-        bench.tell(Err("again".into()));
+        bench.end_step(Err("again".into()));
         let status = bench.until(|status| status.errors == 4).await;
         assert_eq!(status.state, WorkerState::BackingOff(at(8)));
         assert_eq!(
@@ -210,7 +210,7 @@ mod tests {
     #[tokio::test]
     async fn a_pause_ends_by_itself_after_a_day() {
         let mut bench = bench();
-        bench.tell(Ok(Step::Idle(SECOND)));
+        bench.end_step(Ok(Step::Idle(SECOND)));
         bench
             .until(|status| status.state == WorkerState::Resting(at(1)))
             .await;
@@ -222,7 +222,7 @@ mod tests {
             .await;
         bench.hand.sleepers(1).await;
         bench.hand.advance(MAX_PAUSE.saturating_sub(SECOND));
-        bench.tell(Ok(Step::Idle(SECOND)));
+        bench.end_step(Ok(Step::Idle(SECOND)));
         settle().await;
         assert_eq!(bench.workers.list()[0].steps, 1, "still paused");
         bench.hand.advance_sleepers(1, SECOND).await;
@@ -239,10 +239,10 @@ mod tests {
             .until(|status| matches!(status.state, WorkerState::Paused(_)))
             .await;
         bench.workers.resume("told").unwrap();
-        bench.tell(Ok(Step::Idle(SECOND)));
+        bench.end_step(Ok(Step::Idle(SECOND)));
         bench.until(|status| status.steps == 1).await;
         bench.workers.resume("told").unwrap();
-        bench.tell(Err("x".into()));
+        bench.end_step(Err("x".into()));
         bench.until(|status| status.errors == 1).await;
         bench.workers.resume("told").unwrap();
         bench
@@ -307,12 +307,12 @@ mod tests {
     async fn a_stop_lets_the_step_end() {
         let mut bench = bench();
         // One step is done, so the worker waits inside the next one.
-        bench.tell(Ok(Step::Again));
+        bench.end_step(Ok(Step::Again));
         bench
             .until(|status| status.steps == 1 && status.state == WorkerState::Working)
             .await;
         bench.tasks.stop_all();
-        bench.tell(Ok(Step::Idle(SOON)));
+        bench.end_step(Ok(Step::Idle(SOON)));
         joined(&bench.tasks).await.unwrap();
         let status = bench
             .until(|status| status.state == WorkerState::Stopped)
@@ -324,7 +324,7 @@ mod tests {
     #[tokio::test]
     async fn a_stop_ends_a_rest() {
         let mut bench = bench();
-        bench.tell(Ok(Step::Idle(SOON)));
+        bench.end_step(Ok(Step::Idle(SOON)));
         bench.until(|status| status.steps == 1).await;
         bench.hand.sleepers(1).await;
         bench.tasks.stop_all();
@@ -343,7 +343,7 @@ mod tests {
             }
         }
         let bench = bench();
-        bench.tell(Ok(Step::Idle(SOON)));
+        bench.end_step(Ok(Step::Idle(SOON)));
         bench.workers.part("node").spawn(Bad).unwrap();
         let error = joined(&bench.tasks).await.unwrap_err();
         assert_eq!(error.to_string(), "task `node/bad` panicked: a bug");

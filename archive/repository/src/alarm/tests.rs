@@ -50,7 +50,7 @@ fn row(file: &str, replica: &str, kind: AnomalyKind, minute: i64) -> AnomalyRow 
     }
 }
 
-fn tallies(rows: impl IntoIterator<Item = AnomalyRow>) -> BTreeMap<String, Wrong> {
+fn tallies(rows: impl IntoIterator<Item = AnomalyRow>) -> BTreeMap<String, Problem> {
     let mut tallies = Tallies::default();
     for row in rows {
         tallies.add(&row);

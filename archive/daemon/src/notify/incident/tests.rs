@@ -3,7 +3,7 @@
 use super::*;
 
 const MINUTE: Duration = Duration::from_mins(1);
-const RHYTHM: Rhythm = Rhythm {
+const TIMING: IncidentTiming = IncidentTiming {
     delay: Duration::from_mins(5),
     remind: Duration::from_hours(24),
 };
@@ -40,13 +40,13 @@ fn write(incidents: &mut Incidents, rows: &mut BTreeMap<String, IncidentRow>) {
 /// Plays `acts` as the task does: whatever is due while time passes is taken when it is due. After each act whose bit is
 /// set in `restarts` there is a restart, from nothing but the rows.
 fn play(acts: &[Act], restarts: u32) -> (ToldMessages, Truth) {
-    let (mut incidents, mut now) = (Incidents::new(RHYTHM, []), Timestamp::UNIX_EPOCH);
+    let (mut incidents, mut now) = (Incidents::new(TIMING, []), Timestamp::UNIX_EPOCH);
     let (mut told, mut truth) = (Vec::new(), vec![(now, false)]);
     let mut rows = BTreeMap::new();
     for (index, act) in acts.iter().enumerate() {
         match act {
             Act::Raise => {
-                incidents.raise("k", &Wrong::now("t"), now);
+                incidents.raise("k", &Problem::now("t"), now);
                 truth.push((now, true));
             }
             Act::Resolve => {
@@ -60,7 +60,7 @@ fn play(acts: &[Act], restarts: u32) -> (ToldMessages, Truth) {
                     let news = incidents.take(now);
                     assert_eq!(news.len(), 1, "what is due can be taken, once");
                     told.extend(news.iter().map(|news| (now, news.what)));
-                    incidents.taken(&news, now);
+                    incidents.note_taken(&news, now);
                     assert!(incidents.due().is_none_or(|due| due > now));
                 }
                 now = end;
@@ -69,7 +69,7 @@ fn play(acts: &[Act], restarts: u32) -> (ToldMessages, Truth) {
         write(&mut incidents, &mut rows);
         assert!(incidents.leaving.is_empty(), "all of it was taken");
         if restarts & (1 << index) != 0 {
-            incidents = Incidents::new(RHYTHM, rows.clone());
+            incidents = Incidents::new(TIMING, rows.clone());
         }
     }
     truth.push((now, truth.last().unwrap().1));
@@ -101,25 +101,25 @@ fn check(acts: &[Act]) {
                     before,
                     Some((_, IncidentStage::Began | IncidentStage::Lasts))
                 ));
-                assert!(was(&truth, true, *at - RHYTHM.delay, *at), "{acts:?}");
+                assert!(was(&truth, true, *at - TIMING.delay, *at), "{acts:?}");
             }
             IncidentStage::Lasts => {
                 let (last, _) = before.expect("told before");
-                assert!(*at - RHYTHM.remind >= last, "{acts:?}");
+                assert!(*at - TIMING.remind >= last, "{acts:?}");
             }
             IncidentStage::Over => {
                 assert!(matches!(
                     before,
                     Some((_, IncidentStage::Began | IncidentStage::Lasts))
                 ));
-                assert!(was(&truth, false, *at - RHYTHM.delay, *at), "{acts:?}");
+                assert!(was(&truth, false, *at - TIMING.delay, *at), "{acts:?}");
             }
         }
         before = Some((*at, *what));
     }
     // If nothing has changed for the delay, the last message tells the state.
     let (end, wrong) = *truth.last().unwrap();
-    let begin = end - RHYTHM.delay;
+    let begin = end - TIMING.delay;
     let then = truth.iter().rfind(|(at, _)| *at <= begin);
     let is_calm = truth
         .iter()
@@ -155,13 +155,13 @@ fn every_short_life_is_told_as_it_was() {
 /// in full.
 #[test]
 fn many_reports_of_one_incident_are_one_message() {
-    let mut incidents = Incidents::new(RHYTHM, []);
+    let mut incidents = Incidents::new(TIMING, []);
     let mut now = Timestamp::UNIX_EPOCH;
     for number in 0..10_000 {
-        incidents.raise("damaged", &Wrong::now(format!("{number} files")), now);
+        incidents.raise("damaged", &Problem::now(format!("{number} files")), now);
     }
-    incidents.raise("other", &Wrong::now("x".repeat(1_000_000)), now);
-    now += RHYTHM.delay;
+    incidents.raise("other", &Problem::now("x".repeat(1_000_000)), now);
+    now += TIMING.delay;
     let news = incidents.take(now);
     assert_eq!(news.len(), 2);
     assert_eq!(
@@ -175,59 +175,59 @@ fn many_reports_of_one_incident_are_one_message() {
 /// Fails if memory grows with the number of incidents, or the excess ones stay open after their end.
 #[test]
 fn excess_incidents_are_told_as_one() {
-    let mut incidents = Incidents::new(RHYTHM, []);
+    let mut incidents = Incidents::new(TIMING, []);
     let mut now = Timestamp::UNIX_EPOCH;
     for number in 0..10 * MOST {
-        incidents.raise(&number.to_string(), &Wrong::now("t"), now);
+        incidents.raise(&number.to_string(), &Problem::now("t"), now);
     }
     assert_eq!(incidents.open.len(), MOST + 1);
-    now += RHYTHM.delay;
+    now += TIMING.delay;
     assert_eq!(incidents.take(now).len(), MOST + 1);
     for number in 0..10 * MOST {
         incidents.resolve(&number.to_string(), now);
     }
-    now += RHYTHM.delay;
+    now += TIMING.delay;
     let news = incidents.take(now);
     assert_eq!(news.len(), MOST + 1);
     assert_eq!((incidents.open.len(), incidents.due()), (0, None));
-    incidents.taken(&news, now);
+    incidents.note_taken(&news, now);
     assert!(incidents.leaving.is_empty());
     assert!(incidents.changes().iter().all(|(_, row)| row.is_none()));
 }
 
-/// Fails if a message counts as told because it was made, or is told twice although one way has taken it.
+/// Fails if a message counts as told because it was made, or is told twice although one channel has taken it.
 #[test]
 fn only_unsent_messages_are_repeated_after_restart() {
     let mut now = Timestamp::UNIX_EPOCH;
     let mut rows = BTreeMap::new();
-    let mut incidents = Incidents::new(RHYTHM, []);
-    incidents.raise("lost", &Wrong::now("a"), now);
-    incidents.raise("told", &Wrong::now("b"), now);
+    let mut incidents = Incidents::new(TIMING, []);
+    incidents.raise("lost", &Problem::now("a"), now);
+    incidents.raise("told", &Problem::now("b"), now);
     write(&mut incidents, &mut rows);
-    now += RHYTHM.delay;
+    now += TIMING.delay;
     let news = incidents.take(now);
     assert_eq!(news.len(), 2);
-    let told: Vec<News> = news.into_iter().filter(|news| news.key == "told").collect();
-    incidents.taken(&told, now);
+    let told: Vec<IncidentNews> = news.into_iter().filter(|news| news.key == "told").collect();
+    incidents.note_taken(&told, now);
     write(&mut incidents, &mut rows);
-    let mut incidents = Incidents::new(RHYTHM, rows.clone());
+    let mut incidents = Incidents::new(TIMING, rows.clone());
     let news = incidents.take(now);
     assert_eq!((news.len(), news[0].key.as_str()), (1, "lost"));
     // The row of an incident that is over stays, too, until a channel has taken the message.
-    incidents.taken(&news, now);
+    incidents.note_taken(&news, now);
     for key in ["lost", "told"] {
         incidents.resolve(key, now);
     }
-    now += RHYTHM.delay;
+    now += TIMING.delay;
     let news = incidents.take(now);
     assert!(news.iter().all(|news| news.what == IncidentStage::Over) && news.len() == 2);
-    incidents.taken(&news[..1], now);
+    incidents.note_taken(&news[..1], now);
     write(&mut incidents, &mut rows);
     assert_eq!(rows.keys().collect::<Vec<_>>(), ["told"]);
-    let mut incidents = Incidents::new(RHYTHM, rows.clone());
+    let mut incidents = Incidents::new(TIMING, rows.clone());
     let news = incidents.take(now);
     assert_eq!((news.len(), news[0].what), (1, IncidentStage::Over));
-    incidents.taken(&news, now);
+    incidents.note_taken(&news, now);
     write(&mut incidents, &mut rows);
     assert!(rows.is_empty());
 }
@@ -236,20 +236,20 @@ fn only_unsent_messages_are_repeated_after_restart() {
 #[test]
 fn late_receipt_does_not_settle_next_incident() {
     let mut now = Timestamp::UNIX_EPOCH;
-    let mut incidents = Incidents::new(RHYTHM, []);
+    let mut incidents = Incidents::new(TIMING, []);
     let mut lives = Vec::new();
     for _ in 0..2 {
-        incidents.raise("k", &Wrong::now("t"), now);
-        now += RHYTHM.delay;
+        incidents.raise("k", &Problem::now("t"), now);
+        now += TIMING.delay;
         lives.push(incidents.take(now));
         incidents.resolve("k", now);
-        now += RHYTHM.delay;
+        now += TIMING.delay;
         lives.push(incidents.take(now));
     }
-    incidents.raise("k", &Wrong::now("t"), now);
+    incidents.raise("k", &Problem::now("t"), now);
     for news in &lives {
         assert_eq!(news.len(), 1);
-        incidents.taken(news, now);
+        incidents.note_taken(news, now);
     }
     let rows = incidents.changes();
     assert_eq!(rows.len(), 1);
@@ -267,7 +267,9 @@ fn late_receipt_does_not_settle_next_incident() {
 fn declaration_closes_all_unnamed_except_unseen() {
     let mut now = Timestamp::UNIX_EPOCH;
     let declare = |incidents: &mut Incidents, wrong: &[&str], unclear: &[&str], now| {
-        let wrong = wrong.iter().map(|key| ((*key).to_owned(), Wrong::now("t")));
+        let wrong = wrong
+            .iter()
+            .map(|key| ((*key).to_owned(), Problem::now("t")));
         let unclear = unclear.iter().map(|key| (*key).to_owned()).collect();
         incidents.declare("r/one", &wrong.collect(), &unclear, now);
     };
@@ -275,16 +277,16 @@ fn declaration_closes_all_unnamed_except_unseen() {
         let lasting = incidents.open.iter().filter(|(_, it)| it.over.is_none());
         lasting.map(|(key, _)| key.clone()).collect::<Vec<_>>()
     };
-    let mut incidents = Incidents::new(RHYTHM, []);
-    incidents.raise("r/other", &Wrong::now("t"), now);
-    incidents.raise("r/one-more", &Wrong::now("t"), now);
+    let mut incidents = Incidents::new(TIMING, []);
+    incidents.raise("r/other", &Problem::now("t"), now);
+    incidents.raise("r/one-more", &Problem::now("t"), now);
     declare(
         &mut incidents,
         &["r/one/n/a", "r/one/n/ab", "r/one"],
         &[],
         now,
     );
-    now += RHYTHM.delay;
+    now += TIMING.delay;
     assert_eq!(incidents.take(now).len(), 5);
     declare(&mut incidents, &[], &["r/one/n/a"], now);
     assert_eq!(lasting(&incidents), ["r/one-more", "r/one/n/a", "r/other"]);
@@ -294,7 +296,7 @@ fn declaration_closes_all_unnamed_except_unseen() {
         .into_iter()
         .filter_map(|(key, row)| Some((key, row?)))
         .collect();
-    let mut incidents = Incidents::new(RHYTHM, rows);
+    let mut incidents = Incidents::new(TIMING, rows);
     declare(&mut incidents, &[], &[], now);
     assert_eq!(lasting(&incidents), ["r/one-more", "r/other"]);
 }
@@ -304,14 +306,14 @@ fn declaration_closes_all_unnamed_except_unseen() {
 #[test]
 fn long_standing_incident_is_told_at_once() {
     let now = Timestamp::UNIX_EPOCH + Duration::from_hours(9);
-    let mut incidents = Incidents::new(RHYTHM, []);
-    let wrong = |since| Wrong {
+    let mut incidents = Incidents::new(TIMING, []);
+    let wrong = |since| Problem {
         since: Some(since),
-        ..Wrong::now("t")
+        ..Problem::now("t")
     };
     incidents.raise("old", &wrong(Timestamp::UNIX_EPOCH), now);
     incidents.raise("future", &wrong(Timestamp::MAX), now);
     let news = incidents.take(now);
     assert_eq!((news.len(), news[0].key.as_str()), (1, "old"));
-    assert_eq!(incidents.due(), Some(now + RHYTHM.delay));
+    assert_eq!(incidents.due(), Some(now + TIMING.delay));
 }

@@ -89,12 +89,12 @@ impl AsyncTokioStream for Lines {
 
 /// A connection that is encrypted from its first byte on.
 #[derive(Debug)]
-pub(super) struct Wrapped<S> {
+pub(super) struct EncryptedStream<S> {
     pub(super) inner: S,
     pub(super) peer: SocketAddr,
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Wrapped<S> {
+impl<S: AsyncRead + Unpin> AsyncRead for EncryptedStream<S> {
     fn poll_read(
         self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -104,7 +104,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Wrapped<S> {
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Wrapped<S> {
+impl<S: AsyncWrite + Unpin> AsyncWrite for EncryptedStream<S> {
     fn poll_write(
         self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -123,7 +123,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Wrapped<S> {
 }
 
 impl<S: AsyncRead + AsyncWrite + Send + Sync + Unpin + std::fmt::Debug> AsyncTokioStream
-    for Wrapped<S>
+    for EncryptedStream<S>
 {
     fn peer_addr(&self) -> io::Result<SocketAddr> {
         Ok(self.peer)

@@ -20,7 +20,7 @@ use tokio::task::spawn_blocking;
 use tokio_util::compat::FuturesAsyncReadCompatExt;
 
 use super::mail::OutgoingMail;
-use super::stream::{Lines, Wrapped};
+use super::stream::{EncryptedStream, Lines};
 use super::{lock, read};
 use crate::notify::settings::{SmtpSettings, SmtpTls};
 
@@ -95,7 +95,7 @@ async fn greet(
                 .map_err(at("the encryption"))?;
             *lock(step) = "its greeting";
             let inner = stream.compat();
-            let stream = Box::new(Wrapped { inner, peer });
+            let stream = Box::new(EncryptedStream { inner, peer });
             AsyncSmtpConnection::connect_with_transport(stream, hello).await
         }
         SmtpTls::Starttls => {

@@ -16,8 +16,8 @@ use tokio::io::AsyncWriteExt;
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 
-use self::server::{Manner, Server, certified};
-use super::super::incident::{IncidentStage, News};
+use self::server::{Server, ServerBehavior, certified};
+use super::super::incident::{IncidentNews, IncidentStage};
 use super::super::settings::{MailAddress, SmtpTls};
 use super::*;
 
@@ -41,7 +41,7 @@ fn settings(port: u16, tls: SmtpTls) -> SmtpSettings {
 }
 
 fn message(source: &str, text: &str) -> Message {
-    let news = News {
+    let news = IncidentNews {
         key: "export".to_owned(),
         what: IncidentStage::Began,
         since: Timestamp::UNIX_EPOCH,
@@ -123,7 +123,7 @@ fn quoted(text: &str) -> String {
 /// Fails if text beyond ASCII, lone dots or long lines arrive changed, or a header is missing, wrong or there twice.
 #[tokio::test]
 async fn mail_arrives_as_it_was_written() {
-    let server = Server::start(Manner::default()).await;
+    let server = Server::start(ServerBehavior::default()).await;
     let settings = settings(server.port, SmtpTls::None);
     let text = "Größe: 5 Dateien, 日本語\n.\n..dots\n".to_owned() + &"lang ".repeat(300);
     let sent = message("repository köb", &text);
@@ -164,7 +164,7 @@ async fn mail_arrives_as_it_was_written() {
 /// Fails if a line that begins with a dot ends the mail, or loses its dot.
 #[tokio::test]
 async fn leading_dot_of_line_is_doubled_on_wire() {
-    let server = Server::start(Manner::default()).await;
+    let server = Server::start(ServerBehavior::default()).await;
     let settings = settings(server.port, SmtpTls::None);
     let sent = message(".dot\n.\n", "plain");
     assert_eq!(send(&settings, &sent, SOON).await, (true, None));
@@ -187,11 +187,11 @@ async fn both_ways_of_encryption_with_a_login() {
     let password = file(directory.path(), "pass wörd\nnot this\n", 0o600);
     let login = STANDARD.encode("\0officer\0pass wörd");
     for (kind, wraps) in [(SmtpTls::Wrapper, true), (SmtpTls::Starttls, false)] {
-        let manner = Manner {
+        let manner = ServerBehavior {
             tls: Some(Arc::clone(&tls)),
             wraps,
             login: Some(login.clone()),
-            ..Manner::default()
+            ..ServerBehavior::default()
         };
         let server = Server::start(manner).await;
         let mut settings = SmtpSettings {
@@ -244,7 +244,7 @@ async fn both_ways_of_encryption_with_a_login() {
 #[tokio::test]
 async fn exposed_password_file_is_not_used() {
     let directory = tempfile::tempdir().unwrap();
-    let server = Server::start(Manner::default()).await;
+    let server = Server::start(ServerBehavior::default()).await;
     for (text, mode, says) in [
         ("open", 0o644, "its mode is 0644"),
         ("changed", 0o620, "run `chmod 600 /"),
@@ -275,9 +275,9 @@ async fn exposed_password_file_is_not_used() {
 /// taken.
 #[tokio::test]
 async fn refused_recipient_does_not_stop_the_others() {
-    let manner = Manner {
+    let manner = ServerBehavior {
         refuses: vec!["b@example.org"],
-        ..Manner::default()
+        ..ServerBehavior::default()
     };
     let server = Server::start(manner).await;
     let settings = settings(server.port, SmtpTls::None);
@@ -288,9 +288,9 @@ async fn refused_recipient_does_not_stop_the_others() {
         "{why}"
     );
     assert_eq!(server.mail()[0].to, ["RCPT TO:<a@example.org>"]);
-    let all = Manner {
+    let all = ServerBehavior {
         refuses: vec!["example.org"],
-        ..Manner::default()
+        ..ServerBehavior::default()
     };
     let server = Server::start(all).await;
     let settings = SmtpSettings {
@@ -319,9 +319,9 @@ async fn misbehaving_server_is_reported_and_nothing_counts_sent() {
             "354 what?\r\n",
             "\u{fffd}\0\r\n",
         ] {
-            let manner = Manner {
+            let manner = ServerBehavior {
                 instead: Some((command, answer)),
-                ..Manner::default()
+                ..ServerBehavior::default()
             };
             let server = Server::start(manner).await;
             let settings = settings(server.port, SmtpTls::None);
@@ -366,9 +366,9 @@ async fn silent_server_is_left_and_its_step_reported() {
         ("DATA", "the mail"),
         ("TEXT", "the mail"),
     ] {
-        let manner = Manner {
+        let manner = ServerBehavior {
             hangs: Some(command),
-            ..Manner::default()
+            ..ServerBehavior::default()
         };
         let server = Server::start(manner).await;
         conversations.spawn(async move {
@@ -403,9 +403,9 @@ async fn silent_server_is_left_and_its_step_reported() {
 /// Fails if a mail counts as not taken because the server does not say good-bye.
 #[tokio::test]
 async fn missing_goodbye_still_counts_as_taken() {
-    let manner = Manner {
+    let manner = ServerBehavior {
         instead: Some(("QUIT", "")),
-        ..Manner::default()
+        ..ServerBehavior::default()
     };
     let server = Server::start(manner).await;
     let settings = settings(server.port, SmtpTls::None);

@@ -41,17 +41,17 @@ async fn a_flood_ends() {
 #[tokio::test]
 async fn absent_or_injected_starttls_sends_nothing() {
     let directory = tempfile::tempdir().unwrap();
-    let plain = Server::start(Manner::default()).await;
+    let plain = Server::start(ServerBehavior::default()).await;
     let settings = settings(plain.port, SmtpTls::Starttls);
     let (is_taken, why) = send(&settings, &message("r", "t"), SOON).await;
     assert!(!is_taken && why.unwrap().contains("offers no STARTTLS"));
     // An attacker between us and the server adds an answer in the clear: it must not be taken for one behind the
     // encryption.
     let (authority, tls) = certified("localhost");
-    let manner = Manner {
+    let manner = ServerBehavior {
         tls: Some(tls),
         instead: Some(("STARTTLS", "220 go ahead\r\n250-evil\r\n250 AUTH PLAIN\r\n")),
-        ..Manner::default()
+        ..ServerBehavior::default()
     };
     let server = Server::start(manner).await;
     let settings = SmtpSettings {

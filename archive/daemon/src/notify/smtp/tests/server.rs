@@ -22,7 +22,7 @@ pub(super) struct Mail {
 
 /// The behaviour of a test's mail server.
 #[derive(Clone, Default)]
-pub(super) struct Manner {
+pub(super) struct ServerBehavior {
     pub(super) tls: Option<Arc<ServerConfig>>,
     /// Whether the server encrypts from the first byte on.
     pub(super) wraps: bool,
@@ -47,7 +47,7 @@ trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
 impl<S: AsyncRead + AsyncWrite + Unpin + Send> Stream for S {}
 
 impl Server {
-    pub(super) async fn start(manner: Manner) -> Self {
+    pub(super) async fn start(manner: ServerBehavior) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
         let mail: Arc<Mutex<Vec<Mail>>> = Arc::default();
@@ -87,7 +87,11 @@ pub(super) fn certified(name: &str) -> (String, Arc<ServerConfig>) {
     (signed.pem(), Arc::new(config))
 }
 
-async fn talk(stream: TcpStream, manner: &Manner, taken: &Mutex<Vec<Mail>>) -> std::io::Result<()> {
+async fn talk(
+    stream: TcpStream,
+    manner: &ServerBehavior,
+    taken: &Mutex<Vec<Mail>>,
+) -> std::io::Result<()> {
     let acceptor = manner.tls.clone().map(TlsAcceptor::from);
     let mut mail = Mail::default();
     let mut stream: BufReader<Box<dyn Stream>> = match (&acceptor, manner.wraps) {
