@@ -39,7 +39,7 @@ pub struct Outcome {
 
 impl Outcome {
     /// Holds an implementation to one promise: to what `promise`, a call of the function of that name, says of it.
-    pub async fn hear<F: Future<Output = Result<()>>>(&mut self, promise: F) {
+    pub async fn check_promise<F: Future<Output = Result<()>>>(&mut self, promise: F) {
         let late = |_elapsed| Err(anyhow!("not done after {PATIENCE:?}"));
         let said = tokio::time::timeout(PATIENCE, Box::pin(promise)).await;
         self.note(name_of::<F>(), said.unwrap_or_else(late));
@@ -58,7 +58,7 @@ impl Outcome {
     }
 
     /// Returns the number of promises that were kept.
-    pub const fn kept(&self) -> usize {
+    pub const fn kept_count(&self) -> usize {
         self.kept
     }
 }
@@ -100,11 +100,11 @@ async fn store(
     name: &FileName,
     bytes: &[u8],
 ) -> Result<StoredFile, ClientError> {
-    bring(archive, &deposit(name, bytes)).await
+    store_deposit(archive, &deposit(name, bytes)).await
 }
 
 /// Stores a deposit, and watches nothing.
-async fn bring(archive: &dyn Ingest, deposit: &Deposit) -> Result<StoredFile, ClientError> {
+async fn store_deposit(archive: &dyn Ingest, deposit: &Deposit) -> Result<StoredFile, ClientError> {
     let ignore = |_: StoreEvent<'_>| {};
     archive.store(deposit, &ignore).await
 }
@@ -133,9 +133,9 @@ mod tests {
     #[tokio::test]
     async fn a_broken_promise_names_itself() {
         let mut outcome = Outcome::default();
-        outcome.hear(a_promise_that_is_kept()).await;
-        outcome.hear(a_promise_that_is_broken()).await;
-        assert_eq!(outcome.kept(), 1);
+        outcome.check_promise(a_promise_that_is_kept()).await;
+        outcome.check_promise(a_promise_that_is_broken()).await;
+        assert_eq!(outcome.kept_count(), 1);
         assert_eq!(
             outcome.broken(),
             ["a_promise_that_is_broken: so it was seen"]

@@ -41,5 +41,5 @@ pub use rights::give_up_root;
 pub use skip::skipped;
 pub use streams::{FailingReader, FullDisk, PieceReader};
 pub use wait::{
-    Nothing, Observation, PATIENCE, eventually, eventually_blocking, in_time, in_time_blocking,
+    NoSeenState, Observation, PATIENCE, eventually, eventually_blocking, in_time, in_time_blocking,
 };

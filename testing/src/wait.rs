@@ -37,7 +37,7 @@ pub trait Observation {
 
 /// The state seen by a look that says only that the awaited one is not there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Nothing;
+pub struct NoSeenState;
 
 impl<T, S: Debug> Observation for Result<T, S> {
     type Awaited = T;
@@ -50,19 +50,19 @@ impl<T, S: Debug> Observation for Result<T, S> {
 
 impl<T> Observation for Option<T> {
     type Awaited = T;
-    type SeenState = Nothing;
+    type SeenState = NoSeenState;
 
-    fn into_result(self) -> Result<T, Nothing> {
-        self.ok_or(Nothing)
+    fn into_result(self) -> Result<T, NoSeenState> {
+        self.ok_or(NoSeenState)
     }
 }
 
 impl Observation for bool {
     type Awaited = ();
-    type SeenState = Nothing;
+    type SeenState = NoSeenState;
 
-    fn into_result(self) -> Result<(), Nothing> {
-        self.then_some(()).ok_or(Nothing)
+    fn into_result(self) -> Result<(), NoSeenState> {
+        self.then_some(()).ok_or(NoSeenState)
     }
 }
 

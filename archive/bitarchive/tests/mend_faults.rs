@@ -16,7 +16,7 @@ use std::sync::Mutex;
 
 use archive_bitarchive::testing::Machine;
 use archive_bitarchive::{Condition, Entry, MendReport, Node, NodeError};
-use archive_durable::fault::{self, Fault, Plan};
+use archive_durable::fault::{self, Fault, FaultPlan};
 use archive_model::{FileName, Groups, MendOrder, Root, VolumeId};
 use archive_proof::{CopyBytes, TreeBuilder, encode};
 use jiff::Timestamp;
@@ -158,7 +158,7 @@ fn at_every_call(reserve: u64) {
     verify(&node).expect("verified");
     fault::arm(None);
     mend(&node, &groups()).expect("nothing fails");
-    let calls = fault::seen();
+    let calls = fault::matched_calls();
     drop(node);
     let mut ends = [0, 0, 0];
     for at in 0..calls {
@@ -173,7 +173,7 @@ fn at_every_call(reserve: u64) {
             let node = start(&machine);
             damage(&machine);
             verify(&node).expect("verified");
-            fault::arm(Some(Plan {
+            fault::arm(Some(FaultPlan {
                 at,
                 operation: None,
                 fault,

@@ -74,7 +74,7 @@ pub(crate) fn logs(path: &Path) -> io::Result<Vec<PathBuf>> {
 /// Reads a log.
 pub(crate) fn read(path: &Path) -> io::Result<Log> {
     let mut file = File::open(path)?;
-    let mut reading = Reading::default();
+    let mut reading = LogScan::default();
     let mut block = Vec::with_capacity(BLOCK);
     let mut start = 0;
     let stop = loop {
@@ -120,14 +120,14 @@ enum Stop {
 
 /// The state of reading a log.
 #[derive(Default)]
-struct Reading {
+struct LogScan {
     whole: u64,
     sequence: Option<u64>,
     /// The first bytes of a write whose last part is still to come.
     begun: Option<Vec<u8>>,
 }
 
-impl Reading {
+impl LogScan {
     /// Reads the records of a block that begins at the offset `start`.
     fn block(&mut self, block: &[u8], start: u64) -> Option<Stop> {
         let mut rest = block;

@@ -29,7 +29,7 @@ pub enum Fault {
 
 /// A planned fault: the call that it hits, and its kind.
 #[derive(Clone, Debug)]
-pub struct Plan {
+pub struct FaultPlan {
     /// The number of the call to hit, counted from 0 among those that match.
     pub at: u64,
     /// The name of the calls that count; `None` for all.
@@ -40,7 +40,7 @@ pub struct Plan {
 
 #[derive(Debug)]
 struct State {
-    plan: Option<Plan>,
+    plan: Option<FaultPlan>,
     seen: u64,
 }
 
@@ -50,7 +50,7 @@ static STATE: Mutex<State> = Mutex::new(State {
 });
 
 /// Starts counting from 0, with or without a plan.
-pub fn arm(plan: Option<Plan>) {
+pub fn arm(plan: Option<FaultPlan>) {
     *STATE.lock().unwrap_or_else(PoisonError::into_inner) = State { plan, seen: 0 };
 }
 
@@ -98,7 +98,7 @@ pub(crate) fn read_point(path: &Path, offset: u64, length: usize) -> io::Result<
 }
 
 /// Returns the number of matching calls since [`arm`].
-pub fn seen() -> u64 {
+pub fn matched_calls() -> u64 {
     STATE.lock().unwrap_or_else(PoisonError::into_inner).seen
 }
 

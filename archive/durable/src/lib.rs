@@ -57,6 +57,6 @@ pub use space::Space;
 pub use stage::{
     PublishError, ReceivedFile, Reservation, SealedFile, Stage, Survey, Target, VerifiedFile,
 };
-pub use stamp::{Stamp, StampFile};
+pub use stamp::{StampFile, StampWriter};
 pub use verify::UncachedFile;
 pub use volume::{ExpectedVolume, VolumeIdentity, VolumeProblem};

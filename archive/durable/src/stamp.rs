@@ -32,7 +32,7 @@ pub const LONGEST: usize = SLOT - SUM - TURN;
 
 /// A stamp, open for writing.
 #[derive(Debug)]
-pub struct Stamp {
+pub struct StampWriter {
     file: File,
     path: PathBuf,
     /// The turn of the newest valid slot: the other slot is written next.
@@ -45,14 +45,14 @@ pub enum StampFile {
     /// The name is free.
     Absent,
     /// The file is a stamp, with these newest bytes.
-    Whole(Stamp, Vec<u8>),
+    Whole(StampWriter, Vec<u8>),
     /// The file has another length than a stamp: an older release has written it, or it was damaged. Its bytes.
     Foreign(Vec<u8>),
     /// The file has the length of a stamp, and neither slot is valid.
     Damaged,
 }
 
-impl Stamp {
+impl StampWriter {
     /// Reads the stamp under `path`.
     ///
     /// # Errors
@@ -147,7 +147,7 @@ mod tests {
     use super::*;
 
     fn newest(path: &Path) -> Option<String> {
-        match Stamp::open(path).unwrap() {
+        match StampWriter::open(path).unwrap() {
             StampFile::Whole(_, bytes) => Some(String::from_utf8(bytes).unwrap()),
             StampFile::Absent | StampFile::Foreign(_) | StampFile::Damaged => None,
         }
@@ -158,11 +158,11 @@ mod tests {
     fn torn_write_leaves_the_one_before() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("stamp");
-        let mut stamp = Stamp::begin(&path, b"0").unwrap();
+        let mut stamp = StampWriter::begin(&path, b"0").unwrap();
         for number in 1..7 {
             stamp.write(format!("{number}").as_bytes()).unwrap();
             if number % 3 == 0 {
-                let StampFile::Whole(again, bytes) = Stamp::open(&path).unwrap() else {
+                let StampFile::Whole(again, bytes) = StampWriter::open(&path).unwrap() else {
                     panic!()
                 };
                 assert_eq!(bytes, format!("{number}").into_bytes());
@@ -187,14 +187,20 @@ mod tests {
     fn other_files_are_told_from_a_stamp() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("stamp");
-        assert!(matches!(Stamp::open(&path).unwrap(), StampFile::Absent));
+        assert!(matches!(
+            StampWriter::open(&path).unwrap(),
+            StampFile::Absent
+        ));
         std::fs::write(&path, "660\n").unwrap();
-        let foreign = Stamp::open(&path).unwrap();
+        let foreign = StampWriter::open(&path).unwrap();
         assert!(matches!(&foreign, StampFile::Foreign(text) if text == b"660\n"));
         std::fs::write(&path, vec![0; 2 * SLOT]).unwrap();
-        assert!(matches!(Stamp::open(&path).unwrap(), StampFile::Damaged));
-        assert!(Stamp::begin(&path, &[1; LONGEST + 1]).is_err());
-        Stamp::begin(&path, &[1; LONGEST]).unwrap();
+        assert!(matches!(
+            StampWriter::open(&path).unwrap(),
+            StampFile::Damaged
+        ));
+        assert!(StampWriter::begin(&path, &[1; LONGEST + 1]).is_err());
+        StampWriter::begin(&path, &[1; LONGEST]).unwrap();
         assert_eq!(newest(&path).unwrap().len(), LONGEST);
     }
 }

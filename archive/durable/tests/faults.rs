@@ -13,7 +13,7 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
-use archive_durable::fault::{self, Fault, Plan};
+use archive_durable::fault::{self, Fault, FaultPlan};
 use archive_durable::{
     DiskError, Journal, JournalWriter, RepairedCopy, Replacement, Severity, Stage, Target,
     directory, exchange,
@@ -82,7 +82,7 @@ impl TestVolume {
         std::fs::read(&self.target.file).expect("the final name is never without a file")
     }
 
-    fn beside(&self) -> Result<(), DiskError> {
+    fn exchange(&self) -> Result<(), DiskError> {
         let mut stage = Stage::create(&self.path("incoming"), "f.mend")?;
         stage.reserve(SIZE as u64)?;
         stage.write_all(&good())?;
@@ -131,7 +131,7 @@ fn at_every_call(
     let place = TestVolume::new();
     fault::arm(None);
     repair(&place).expect("nothing fails");
-    let calls = fault::seen();
+    let calls = fault::matched_calls();
     assert!(calls > 10, "{calls} calls");
     assert_eq!(place.content(), good());
     let mut was_old = false;
@@ -142,7 +142,7 @@ fn at_every_call(
             Fault::TornFromHere(Errno::IO),
         ] {
             let place = TestVolume::new();
-            fault::arm(Some(Plan {
+            fault::arm(Some(FaultPlan {
                 at,
                 operation: None,
                 fault,
@@ -171,7 +171,7 @@ fn crash_of_exchange_leaves_old_or_repaired_copy() {
             std::fs::remove_file(entry.expect("an entry").path()).expect("removed");
         }
         if content == damaged() {
-            place.beside().expect("nothing fails");
+            place.exchange().expect("nothing fails");
             assert_eq!(place.content(), good(), "{what}");
         }
     });
@@ -271,13 +271,13 @@ fn an_outboard_is_rebuilt_from_good_data_only() {
     std::fs::write(&place.target.file, good()).expect("written");
     fault::arm(None);
     assert!(rebuild(&place).expect("rebuilt"));
-    let calls = fault::seen();
+    let calls = fault::matched_calls();
     let outboard = std::fs::read(&place.target.outboard).expect("read");
     assert_eq!(outboard.len(), 64 * 5);
     for at in 0..calls {
         std::fs::remove_file(&place.target.outboard).expect("removed");
         std::fs::write(&place.target.outboard, "rotten").expect("written");
-        fault::arm(Some(Plan {
+        fault::arm(Some(FaultPlan {
             at,
             operation: None,
             fault: Fault::TornFromHere(Errno::NOSPC),
@@ -308,7 +308,7 @@ fn bad_inode_of_a_name_blames_no_disk() {
             Vec::new()
         };
         fault::make_lost(lost);
-        fault::arm(Some(Plan {
+        fault::arm(Some(FaultPlan {
             at: 0,
             operation: None,
             fault: Fault::FailFromHere(Errno::IO),
@@ -352,13 +352,13 @@ fn bytes_flipped_before_writing_never_bear_a_name() {
         for old in [&place.target.file, &place.target.outboard] {
             std::fs::remove_file(old).expect("removed");
         }
-        fault::arm(Some(Plan {
+        fault::arm(Some(FaultPlan {
             at,
             operation: Some("write"),
             fault: Fault::Flip,
         }));
         let is_stored = store(&place);
-        let has_flipped = fault::seen() > at;
+        let has_flipped = fault::matched_calls() > at;
         fault::arm(None);
         if is_stored {
             // The flipped bit is in the outboard or sidecar, and not in the file.

@@ -9,10 +9,10 @@ use std::thread;
 
 use anyhow::Result;
 use archive_bitarchive::Node;
-use archive_durable::fault::{self, Fault, Plan};
+use archive_durable::fault::{self, Fault, FaultPlan};
 use archive_model::FileName;
 use clap::{Parser, ValueEnum};
-use conformance::machine::acts::{self, Say};
+use conformance::machine::acts::{self, ActOutput};
 use conformance::machine::{self, Machine};
 use rustix::io::Errno;
 
@@ -78,13 +78,13 @@ fn main() -> Result<()> {
     let arguments = Arguments::parse();
     let operation = arguments.operation.map(|name| &*name.leak());
     let plan = match (arguments.fault, arguments.at) {
-        (Some(kind), Some(at)) => Some(Plan {
+        (Some(kind), Some(at)) => Some(FaultPlan {
             at,
             operation,
             fault: kind.into(),
         }),
         // Only counts.
-        _ => operation.map(|_| Plan {
+        _ => operation.map(|_| FaultPlan {
             at: u64::MAX,
             operation,
             fault: Fault::Abort,
@@ -130,14 +130,14 @@ fn main() -> Result<()> {
     if let Some(why) = machine::poison(&node) {
         say(&format!("poisoned {why}"))?;
     }
-    say(&format!("calls {}", fault::seen()))
+    say(&format!("calls {}", fault::matched_calls()))
 }
 
 /// Standard output.
-struct Out;
+struct StandardOutput;
 
-impl Say for Out {
-    fn say(&self, line: &str) -> Result<()> {
+impl ActOutput for StandardOutput {
+    fn write_line(&self, line: &str) -> Result<()> {
         say(line)
     }
 }
@@ -146,9 +146,9 @@ impl Say for Out {
 fn act(machine: &Machine, node: &Node, prefix: &str, now: i64) -> Result<()> {
     let ends = thread::scope(|scope| {
         let all = [
-            scope.spawn(|| acts::mend_on(machine, node, now, &Out)),
-            scope.spawn(|| acts::move_on(node, now, &Out)),
-            scope.spawn(|| acts::adopt_on(machine, node, prefix, now, &Out)),
+            scope.spawn(|| acts::mend_on(machine, node, now, &StandardOutput)),
+            scope.spawn(|| acts::move_on(node, now, &StandardOutput)),
+            scope.spawn(|| acts::adopt_on(machine, node, prefix, now, &StandardOutput)),
         ];
         all.map(thread::ScopedJoinHandle::join)
     });

@@ -46,36 +46,48 @@ impl fmt::Debug for Doors<'_> {
 /// Holds one archive to every promise.
 pub async fn all(doors: Doors<'_>) -> Outcome {
     let mut outcome = Outcome::default();
-    outcome.hear(what_was_stored_comes_out(doors)).await;
-    outcome.hear(a_range_is_just_its_bytes(doors)).await;
     outcome
-        .hear(what_lies_past_the_end_is_left_out(doors))
-        .await;
-    outcome.hear(an_empty_range_is_refused(doors)).await;
-    outcome.hear(an_unknown_name_is_not_found(doors)).await;
-    outcome.hear(a_replica_is_read_alone(doors)).await;
-    outcome
-        .hear(slices_prove_themselves_to_a_stranger(doors))
+        .check_promise(what_was_stored_comes_out(doors))
         .await;
     outcome
-        .hear(a_record_comes_out_and_proves_itself(doors))
+        .check_promise(a_range_is_just_its_bytes(doors))
         .await;
     outcome
-        .hear(nothing_is_missing_from_an_intact_salvage(doors))
+        .check_promise(what_lies_past_the_end_is_left_out(doors))
         .await;
     outcome
-        .hear(listing::a_listing_is_sorted_counted_and_ended(doors))
+        .check_promise(an_empty_range_is_refused(doors))
         .await;
     outcome
-        .hear(listing::a_listing_goes_on_after_a_name(doors))
+        .check_promise(an_unknown_name_is_not_found(doors))
         .await;
-    outcome.hear(listing::names_match_as_a_whole(doors)).await;
+    outcome.check_promise(a_replica_is_read_alone(doors)).await;
     outcome
-        .hear(listing::a_replica_lists_what_it_has(doors))
+        .check_promise(slices_prove_themselves_to_a_stranger(doors))
+        .await;
+    outcome
+        .check_promise(a_record_comes_out_and_proves_itself(doors))
+        .await;
+    outcome
+        .check_promise(nothing_is_missing_from_an_intact_salvage(doors))
+        .await;
+    outcome
+        .check_promise(listing::a_listing_is_sorted_counted_and_ended(doors))
+        .await;
+    outcome
+        .check_promise(listing::a_listing_goes_on_after_a_name(doors))
+        .await;
+    outcome
+        .check_promise(listing::names_match_as_a_whole(doors))
+        .await;
+    outcome
+        .check_promise(listing::a_replica_lists_what_it_has(doors))
         .await;
     feed::all(doors, &mut outcome).await;
-    outcome.hear(a_receipt_is_given_again(doors)).await;
-    outcome.hear(the_status_counts_every_file_once(doors)).await;
+    outcome.check_promise(a_receipt_is_given_again(doors)).await;
+    outcome
+        .check_promise(the_status_counts_every_file_once(doors))
+        .await;
     outcome
 }
 
@@ -385,7 +397,7 @@ impl Doors<'_> {
         seed: u64,
     ) -> Result<(FileName, Vec<u8>, StoredFile)> {
         let (name, bytes) = (name(text)?, noise(usize::try_from(size)?, seed));
-        let stored = super::bring(self.depositor, &deposit(&name, &bytes)).await?;
+        let stored = super::store_deposit(self.depositor, &deposit(&name, &bytes)).await?;
         Ok((name, bytes, stored))
     }
 

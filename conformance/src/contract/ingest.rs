@@ -14,7 +14,7 @@ use archive_client::{AnnouncedDigests, ClientError, Deposit, Ingest, ReplicaProg
 use archive_model::{FileName, Root};
 use archive_proof::{Envelope, ReadAt, Receipt, TrustFile};
 
-use super::{Outcome, bring, deposit, name, noise, refusal, root, store};
+use super::{Outcome, deposit, name, noise, refusal, root, store, store_deposit};
 
 /// More than one piece of a stream, and no multiple of anything.
 const SIZE: usize = 600_007;
@@ -32,46 +32,58 @@ const MD5: [u8; 16] = [
 pub async fn all(archive: &dyn Ingest, another: &dyn Ingest, trust: &TrustFile) -> Outcome {
     let mut outcome = Outcome::default();
     outcome
-        .hear(a_receipt_proves_what_was_stored(archive, trust))
+        .check_promise(a_receipt_proves_what_was_stored(archive, trust))
         .await;
     outcome
-        .hear(same_content_again_is_a_success(archive, trust))
+        .check_promise(same_content_again_is_a_success(archive, trust))
         .await;
     outcome
-        .hear(same_name_other_bytes_is_refused(archive))
+        .check_promise(same_name_other_bytes_is_refused(archive))
         .await;
     outcome
-        .hear(digests::every_announced_digest_is_compared(archive))
+        .check_promise(digests::every_announced_digest_is_compared(archive))
         .await;
     outcome
-        .hear(digests::every_strong_digest_proves(archive))
+        .check_promise(digests::every_strong_digest_proves(archive))
         .await;
     outcome
-        .hear(digests::md5_or_nothing_proves_no_sameness(archive))
+        .check_promise(digests::md5_or_nothing_proves_no_sameness(archive))
         .await;
     outcome
-        .hear(digests::that_nothing_is_known_is_said(archive))
-        .await;
-    outcome.hear(a_short_source_stores_nothing(archive)).await;
-    outcome.hear(a_long_source_stores_nothing(archive)).await;
-    outcome
-        .hear(a_source_that_failed_may_come_again(archive))
-        .await;
-    outcome.hear(an_empty_file_is_a_file(archive)).await;
-    outcome.hear(stat_says_what_was_admitted(archive)).await;
-    outcome.hear(an_unknown_name_is_not_found(archive)).await;
-    outcome
-        .hear(stat_is_of_own_files_only(archive, another))
+        .check_promise(digests::that_nothing_is_known_is_said(archive))
         .await;
     outcome
-        .hear(names_that_differ_in_case_are_two(archive))
-        .await;
-    outcome.hear(progress_is_reported_to_the_end(archive)).await;
-    outcome
-        .hear(two_with_one_content_both_succeed(archive, another))
+        .check_promise(a_short_source_stores_nothing(archive))
         .await;
     outcome
-        .hear(two_with_other_contents_leave_one(archive, another))
+        .check_promise(a_long_source_stores_nothing(archive))
+        .await;
+    outcome
+        .check_promise(a_source_that_failed_may_come_again(archive))
+        .await;
+    outcome
+        .check_promise(an_empty_file_is_a_file(archive))
+        .await;
+    outcome
+        .check_promise(stat_says_what_was_admitted(archive))
+        .await;
+    outcome
+        .check_promise(an_unknown_name_is_not_found(archive))
+        .await;
+    outcome
+        .check_promise(stat_is_of_own_files_only(archive, another))
+        .await;
+    outcome
+        .check_promise(names_that_differ_in_case_are_two(archive))
+        .await;
+    outcome
+        .check_promise(progress_is_reported_to_the_end(archive))
+        .await;
+    outcome
+        .check_promise(two_with_one_content_both_succeed(archive, another))
+        .await;
+    outcome
+        .check_promise(two_with_other_contents_leave_one(archive, another))
         .await;
     outcome
 }
@@ -145,7 +157,7 @@ pub async fn same_name_other_bytes_is_refused(archive: &dyn Ingest) -> Result<()
         source: Arc::new(longer),
         ..deposit(&name, &bytes)
     };
-    let error = refusal(bring(archive, &odd).await)?;
+    let error = refusal(store_deposit(archive, &odd).await)?;
     ensure!(matches!(error, ClientError::Exists(_)), "odd: {error:?}");
     let again = store(archive, &name, &bytes).await?;
     ensure!(again.admission == first.admission, "{:?}", again.admission);
@@ -160,7 +172,7 @@ pub async fn a_short_source_stores_nothing(archive: &dyn Ingest) -> Result<()> {
             size,
             ..deposit(&name, ABC)
         };
-        let error = refusal(bring(archive, &short).await)?;
+        let error = refusal(store_deposit(archive, &short).await)?;
         ensure!(
             matches!(error, ClientError::Source { .. }),
             "{size}: {error:?}"
@@ -177,7 +189,7 @@ pub async fn a_long_source_stores_nothing(archive: &dyn Ingest) -> Result<()> {
         size: 2,
         ..deposit(&name, ABC)
     };
-    let error = refusal(bring(archive, &long).await)?;
+    let error = refusal(store_deposit(archive, &long).await)?;
     ensure!(matches!(error, ClientError::Mismatch(_)), "{error:?}");
     is_unknown(archive, &name).await?;
     let stored = store(archive, &name, ABC).await?;
@@ -194,10 +206,10 @@ pub async fn a_source_that_failed_may_come_again(archive: &dyn Ingest) -> Result
         source: Arc::new(CutSource(half.to_vec())),
         ..good.clone()
     };
-    let error = refusal(bring(archive, &bad).await)?;
+    let error = refusal(store_deposit(archive, &bad).await)?;
     ensure!(matches!(error, ClientError::Source { .. }), "{error:?}");
     is_unknown(archive, &name).await?;
-    let stored = bring(archive, &good).await?;
+    let stored = store_deposit(archive, &good).await?;
     ensure!(
         stored.admission.root == root(&bytes),
         "{:?}",
@@ -224,7 +236,7 @@ pub async fn an_empty_file_is_a_file(archive: &dyn Ingest) -> Result<()> {
 /// The status of a file is told as it was admitted, for every replica.
 pub async fn stat_says_what_was_admitted(archive: &dyn Ingest) -> Result<()> {
     let name = name("ingest-stat.warc")?;
-    let stored = bring(archive, &everything(&name)?).await?;
+    let stored = store_deposit(archive, &everything(&name)?).await?;
     let (status, admission) = (archive.stat(&name).await?, stored.admission);
     ensure!(
         (status.size, status.root, status.admitted)

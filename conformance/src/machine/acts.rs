@@ -34,10 +34,10 @@ const GROUP: usize = 16 * 1024;
 /// The groups that are damaged.
 const DAMAGED: [u64; 2] = [1, 5];
 
-/// A listener to acts.
-pub trait Say: Sync {
-    /// Says one line, out at once.
-    fn say(&self, line: &str) -> Result<()>;
+/// The output to which acts report their steps.
+pub trait ActOutput: Sync {
+    /// Writes one line, and flushes it.
+    fn write_line(&self, line: &str) -> Result<()>;
 }
 
 /// Returns the groups of [`MENDED`] that are damaged.
@@ -71,19 +71,19 @@ pub fn byte_ranges() -> impl Iterator<Item = Range<usize>> {
 }
 
 /// Damages the file and mends it, until something is refused.
-pub fn mend_on(machine: &Machine, node: &Node, now: i64, out: &dyn Say) -> Result<()> {
+pub fn mend_on(machine: &Machine, node: &Node, now: i64, out: &dyn ActOutput) -> Result<()> {
     loop {
-        out.say("doing damage")?;
+        out.write_line("doing damage")?;
         damage(machine)?;
-        out.say("did damage")?;
-        out.say("doing mend")?;
+        out.write_line("did damage")?;
+        out.write_line("doing mend")?;
         mend(node, now)?;
-        out.say("did mend")?;
+        out.write_line("did mend")?;
     }
 }
 
 /// Moves the file into the attic and back, until something is refused.
-pub fn move_on(node: &Node, now: i64, out: &dyn Say) -> Result<()> {
+pub fn move_on(node: &Node, now: i64, out: &dyn ActOutput) -> Result<()> {
     let name = FileName::new(MOVED)?;
     let expected = root(&content(&name)?);
     let cause = Cause::new("officer/o", "a test")?;
@@ -95,12 +95,12 @@ pub fn move_on(node: &Node, now: i64, out: &dyn Say) -> Result<()> {
         cause: cause.clone(),
     };
     loop {
-        out.say("doing aside")?;
+        out.write_line("doing aside")?;
         let item = node.put_aside(&removal, now)?;
-        out.say("did aside")?;
-        out.say("doing back")?;
+        out.write_line("did aside")?;
+        out.write_line("doing back")?;
         node.restore_item(&volume()?, &AtticId::new(&item.id)?, &cause, now)?;
-        out.say("did back")?;
+        out.write_line("did back")?;
     }
 }
 
@@ -110,14 +110,14 @@ pub fn adopt_on(
     node: &Node,
     prefix: &str,
     now: i64,
-    out: &dyn Say,
+    out: &dyn ActOutput,
 ) -> Result<()> {
     for (number, size) in [100, 70_000, 16_384].into_iter().cycle().enumerate() {
         let name = FileName::new(&format!("{prefix}-{number}-{size}"))?;
         stranger(machine, &name)?;
-        out.say(&format!("doing adopt {name}"))?;
+        out.write_line(&format!("doing adopt {name}"))?;
         adopt(node, &name, now)?;
-        out.say(&format!("did adopt {name}"))?;
+        out.write_line(&format!("did adopt {name}"))?;
     }
     Ok(())
 }

@@ -28,8 +28,11 @@ struct SuiteResults {
 
 impl SuiteResults {
     fn take(&mut self, of: &str, outcome: &Outcome) {
-        assert!(outcome.kept() > 0 || !outcome.broken().is_empty(), "{of}");
-        self.kept += outcome.kept();
+        assert!(
+            outcome.kept_count() > 0 || !outcome.broken().is_empty(),
+            "{of}"
+        );
+        self.kept += outcome.kept_count();
         let broken = outcome.broken().iter();
         self.broken
             .extend(broken.map(|promise| format!("{of}: {promise}")));

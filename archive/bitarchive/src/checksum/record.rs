@@ -18,7 +18,9 @@ use std::sync::{Mutex, PoisonError};
 use archive_db::{
     Batch, BrokenDatabase, Database, DbError, InvalidReach, Reach, Table, Text, Value,
 };
-use archive_durable::{AppendFile, DiskError, Stamp, StampFile, directory, read_state, replace};
+use archive_durable::{
+    AppendFile, DiskError, StampFile, StampWriter, directory, read_state, replace,
+};
 use archive_model::{FileName, NodeId, ReplicaId, Root};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -110,7 +112,7 @@ pub struct Record {
     files: Table<Text<FileName>, RecordedFile>,
     admissions: Table<Text<FileName>, String>,
     /// The stamp beside the table, and its content. Locked while it is written.
-    stamp: Mutex<(Stamp, Reach)>,
+    stamp: Mutex<(StampWriter, Reach)>,
 }
 
 impl Record {
@@ -347,18 +349,18 @@ fn stamp_path(data: &Path) -> PathBuf {
     data.join("table.stamp")
 }
 
-fn begin_stamp(data: &Path, reach: Reach) -> Result<(Stamp, Reach), RecordError> {
-    let stamp = Stamp::begin(&stamp_path(data), reach.to_string().as_bytes())?;
+fn begin_stamp(data: &Path, reach: Reach) -> Result<(StampWriter, Reach), RecordError> {
+    let stamp = StampWriter::begin(&stamp_path(data), reach.to_string().as_bytes())?;
     Ok((stamp, reach))
 }
 
-fn read_stamp(data: &Path) -> Result<(Stamp, Reach), RecordError> {
+fn read_stamp(data: &Path) -> Result<(StampWriter, Reach), RecordError> {
     let path = stamp_path(data);
     let wrong = |why: &str| RecordError::Label {
         path: path.clone(),
         why: format!("{why}, and without it nothing tells whether the table is all there"),
     };
-    match Stamp::open(&path)? {
+    match StampWriter::open(&path)? {
         StampFile::Whole(stamp, text) => {
             let reach = String::from_utf8_lossy(&text).parse();
             let reach = reach.map_err(|error: InvalidReach| wrong(&error.to_string()))?;

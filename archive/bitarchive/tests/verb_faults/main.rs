@@ -14,7 +14,7 @@ use archive_bitarchive::testing::{self, Machine};
 use archive_bitarchive::{AtticSettings, Condition, Node, NodeError};
 use archive_daemon::Period;
 use archive_durable::VolumeProblem;
-use archive_durable::fault::{self, Fault, Plan};
+use archive_durable::fault::{self, Fault, FaultPlan};
 use archive_model::{Cause, FileName, Root, UploadId, VolumeId};
 use archive_proof::Envelope;
 use jiff::Timestamp;
@@ -190,13 +190,13 @@ fn at_every_call(
             let machine = with_volume();
             prepare(&machine);
             let node = start(&machine);
-            fault::arm(Some(Plan {
+            fault::arm(Some(FaultPlan {
                 at,
                 operation: None,
                 fault,
             }));
             let result = act(&machine, &node);
-            let is_reached = fault::seen() > at;
+            let is_reached = fault::matched_calls() > at;
             fault::arm(None);
             drop(node);
             let what = format!("{verb}: {fault:?} at {at}: {result:?}");
@@ -333,7 +333,7 @@ fn flip_in_memory_is_refused_and_retried() {
     let node = start(&machine);
     let begun = node.begin(&upload(), &name(), SIZE as u64);
     let mut receiving = begun.expect("an upload");
-    fault::arm(Some(Plan {
+    fault::arm(Some(FaultPlan {
         at: 0,
         operation: Some("write"),
         fault: Fault::Flip,
@@ -367,13 +367,13 @@ fn unsynced_name_keeps_volume_offline() {
     let mut is_synced = false;
     for at in 0.. {
         std::fs::remove_dir_all(machine.path("data/catalog")).expect("no catalog");
-        fault::arm(Some(Plan {
+        fault::arm(Some(FaultPlan {
             at,
             operation: Some("fsync directory"),
             fault: Fault::Fail(Errno::IO),
         }));
         let opened = machine.open();
-        let is_reached = fault::seen() > at;
+        let is_reached = fault::matched_calls() > at;
         fault::arm(None);
         let file = machine.target(NAME).file;
         let directory = file.parent().expect("a directory").display().to_string();

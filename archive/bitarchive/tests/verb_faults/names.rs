@@ -22,7 +22,7 @@ fn unsynced_name_is_not_taken_over() {
     for (path, copy) in &copies {
         std::fs::rename(copy, path).expect("under its name again");
     }
-    fault::arm(Some(Plan {
+    fault::arm(Some(FaultPlan {
         at: 0,
         operation: Some("fsync directory"),
         fault: Fault::Fail(Errno::IO),

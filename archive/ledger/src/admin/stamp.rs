@@ -79,7 +79,7 @@ pub(super) struct StampOnDisk {
     /// The content of the stamp.
     pub(super) content: StampContent,
     /// The file; `None` if an older release has written it, which did so after people were told of a change.
-    pub(super) file: Option<archive_durable::Stamp>,
+    pub(super) file: Option<archive_durable::StampWriter>,
 }
 
 /// Reads the stamp of admin data. Returns `None` if there is no such file.
@@ -95,7 +95,7 @@ pub(super) fn find(path: &Path) -> Result<Option<StampOnDisk>, AdminError> {
         path: path.to_owned(),
         text: String::from_utf8_lossy(text.get(..100).unwrap_or(text)).into_owned(),
     };
-    Ok(match archive_durable::Stamp::open(path)? {
+    Ok(match archive_durable::StampWriter::open(path)? {
         StampFile::Absent => None,
         StampFile::Damaged => return Err(wrong(b"damaged")),
         StampFile::Foreign(text) => {
@@ -127,7 +127,7 @@ pub(super) struct Stamp {
 #[derive(Debug)]
 struct State {
     /// The file of the stamp; `None` if this release has not written it yet.
-    file: Option<archive_durable::Stamp>,
+    file: Option<archive_durable::StampWriter>,
     written: StampContent,
     /// The end of the audit log now.
     audit: Option<LogEnd>,
@@ -173,7 +173,7 @@ impl Stamp {
             .map_err(|error| DiskError::new("write", &self.path, error))?;
         match &mut state.file {
             Some(file) => file.write(&text)?,
-            none => *none = Some(archive_durable::Stamp::begin(&self.path, &text)?),
+            none => *none = Some(archive_durable::StampWriter::begin(&self.path, &text)?),
         }
         state.written = content;
         Ok(())

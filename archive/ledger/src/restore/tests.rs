@@ -178,7 +178,7 @@ fn log_shorter_than_its_stamp_is_refused() {
             audit: Some(audit),
         };
         let text = serde_json::to_vec(&content).unwrap();
-        archive_durable::Stamp::begin(&world.path(data).join(STAMP), &text).unwrap();
+        archive_durable::StampWriter::begin(&world.path(data).join(STAMP), &text).unwrap();
         let restored = world.restore(data, &world.export, true);
         if is_good {
             assert!(restored.unwrap().written, "{data}");

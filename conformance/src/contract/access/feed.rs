@@ -16,17 +16,21 @@ use crate::contract::{Outcome, name, root, store};
 /// Holds one archive to every promise.
 pub async fn all(doors: Doors<'_>, outcome: &mut Outcome) {
     outcome
-        .hear(a_feed_without_a_position_lists_every_file(doors))
+        .check_promise(a_feed_without_a_position_lists_every_file(doors))
         .await;
-    outcome.hear(a_stored_file_is_told_live(doors)).await;
-    outcome.hear(a_feed_goes_on_after_its_position(doors)).await;
     outcome
-        .hear(an_unknown_position_is_answered_by_a_listing(doors))
+        .check_promise(a_stored_file_is_told_live(doors))
+        .await;
+    outcome
+        .check_promise(a_feed_goes_on_after_its_position(doors))
+        .await;
+    outcome
+        .check_promise(an_unknown_position_is_answered_by_a_listing(doors))
         .await;
 }
 
 /// The feed, and what has come of it.
-struct Following {
+struct FollowedFeed {
     steps: Steps<FeedStep>,
     /// The last position that was handed out.
     position: Option<FeedPosition>,
@@ -35,7 +39,7 @@ struct Following {
     changes: Vec<FeedChange>,
 }
 
-impl Following {
+impl FollowedFeed {
     async fn begin(doors: Doors<'_>, after: Option<&FeedPosition>) -> Result<Self, ClientError> {
         Ok(Self {
             steps: doors.follower.changes(after).await?,
@@ -112,10 +116,10 @@ pub async fn a_feed_without_a_position_lists_every_file(doors: Doors<'_>) -> Res
         let (name, root) = put(doors, last).await?;
         stored.insert(name, root);
     }
-    let mut following = Following::begin(doors, None).await?;
-    following.catch_up().await?;
-    let listed = following.listed.context("no listing came")?;
-    ensure!(following.changes.is_empty(), "{:?}", following.changes);
+    let mut feed = FollowedFeed::begin(doors, None).await?;
+    feed.catch_up().await?;
+    let listed = feed.listed.context("no listing came")?;
+    ensure!(feed.changes.is_empty(), "{:?}", feed.changes);
     for (name, root) in stored {
         let file = listed.iter().find(|file| file.name == name);
         let file = file.with_context(|| format!("{name} is not listed"))?;
@@ -127,11 +131,11 @@ pub async fn a_feed_without_a_position_lists_every_file(doors: Doors<'_>) -> Res
 
 /// A reader that has caught up is told of a file as soon as its depositor is, and once.
 pub async fn a_stored_file_is_told_live(doors: Doors<'_>) -> Result<()> {
-    let mut following = Following::begin(doors, None).await?;
-    following.catch_up().await?;
+    let mut feed = FollowedFeed::begin(doors, None).await?;
+    feed.catch_up().await?;
     for last in ["live-1", "live-2"] {
         let (name, root) = put(doors, last).await?;
-        let told = following.until(&[&name], 1).await?;
+        let told = feed.until(&[&name], 1).await?;
         let [change] = told.as_slice() else {
             bail!("told {told:?}")
         };
@@ -140,8 +144,8 @@ pub async fn a_stored_file_is_told_live(doors: Doors<'_>) -> Result<()> {
         store(doors.depositor, &name, last.as_bytes()).await?;
     }
     let (last, _) = put(doors, "live-3").await?;
-    following.until(&[&last], 1).await?;
-    let again = following.changes.iter();
+    feed.until(&[&last], 1).await?;
+    let again = feed.changes.iter();
     let again = again.filter(|change| change.file.name.as_str() == "access-feed-live-1");
     ensure!(again.count() == 1, "what is stored again is no change");
     Ok(())
@@ -149,18 +153,18 @@ pub async fn a_stored_file_is_told_live(doors: Doors<'_>) -> Result<()> {
 
 /// A reader that comes back with a position is told every change after it, and nothing else.
 pub async fn a_feed_goes_on_after_its_position(doors: Doors<'_>) -> Result<()> {
-    let mut following = Following::begin(doors, None).await?;
-    let begin = following.catch_up().await?;
+    let mut feed = FollowedFeed::begin(doors, None).await?;
+    let begin = feed.catch_up().await?;
     let mut names = Vec::new();
     for last in ["on-1", "on-2", "on-3"] {
         names.push(put(doors, last).await?.0);
     }
     let names: Vec<_> = names.iter().collect();
-    following.until(&names, 3).await?;
-    let all = following.changes;
+    feed.until(&names, 3).await?;
+    let all = feed.changes;
     let positions = all.iter().map(|change| change.position);
     for (rest, position) in [begin].into_iter().chain(positions).enumerate() {
-        let mut again = Following::begin(doors, Some(&position)).await?;
+        let mut again = FollowedFeed::begin(doors, Some(&position)).await?;
         again.catch_up().await?;
         ensure!(again.listed.is_none(), "after {position} a listing came");
         let expected = all.get(rest..).unwrap_or_default();
@@ -177,7 +181,7 @@ pub async fn a_feed_goes_on_after_its_position(doors: Doors<'_>) -> Result<()> {
 /// A position of the future, or of another archive, is answered by a listing, and by no error.
 pub async fn an_unknown_position_is_answered_by_a_listing(doors: Doors<'_>) -> Result<()> {
     let (name, _) = put(doors, "unknown").await?;
-    let end = Following::begin(doors, None).await?.catch_up().await?;
+    let end = FollowedFeed::begin(doors, None).await?.catch_up().await?;
     let unknown = [
         FeedPosition {
             number: end.number + 1000,
@@ -197,9 +201,9 @@ pub async fn an_unknown_position_is_answered_by_a_listing(doors: Doors<'_>) -> R
         },
     ];
     for position in unknown {
-        let mut following = Following::begin(doors, Some(&position)).await?;
-        following.catch_up().await?;
-        let listed = following.listed.unwrap_or_default();
+        let mut feed = FollowedFeed::begin(doors, Some(&position)).await?;
+        feed.catch_up().await?;
+        let listed = feed.listed.unwrap_or_default();
         let is_listed = listed.iter().any(|file| file.name == name);
         ensure!(is_listed, "{position}: {listed:?}");
     }

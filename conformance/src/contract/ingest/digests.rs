@@ -10,7 +10,7 @@ use anyhow::{Result, ensure};
 use archive_client::{AnnouncedDigests, ClientError, Deposit, Ingest};
 
 use super::{ABC, CutSource, MD5, everything, is_unknown};
-use crate::contract::{bring, deposit, name, refusal, root};
+use crate::contract::{deposit, name, refusal, root, store_deposit};
 
 /// A function that makes an announcement wrong.
 type Spoil = fn(&mut AnnouncedDigests);
@@ -27,16 +27,16 @@ pub async fn every_announced_digest_is_compared(archive: &dyn Ingest) -> Result<
         let good = everything(&name)?;
         let mut bad = good.clone();
         spoil(&mut bad.announced);
-        let error = refusal(bring(archive, &bad).await)?;
+        let error = refusal(store_deposit(archive, &bad).await)?;
         ensure!(
             matches!(error, ClientError::Mismatch(_)),
             "{which}: {error:?}"
         );
         is_unknown(archive, &name).await?;
-        let stored = bring(archive, &good).await?;
+        let stored = store_deposit(archive, &good).await?;
         ensure!(stored.admission.root == root(ABC), "{which}: {stored:?}");
         // Now that the name has bytes, a wrong digest is one of other bytes.
-        let error = refusal(bring(archive, &bad).await)?;
+        let error = refusal(store_deposit(archive, &bad).await)?;
         ensure!(
             matches!(error, ClientError::Exists(_)),
             "{which}: {error:?}"
@@ -49,7 +49,7 @@ pub async fn every_announced_digest_is_compared(archive: &dyn Ingest) -> Result<
 pub async fn every_strong_digest_proves(archive: &dyn Ingest) -> Result<()> {
     let name = name("ingest-strong.warc")?;
     let whole = everything(&name)?;
-    bring(archive, &whole).await?;
+    store_deposit(archive, &whole).await?;
     let AnnouncedDigests { blake3, sha256, .. } = whole.announced;
     let none = AnnouncedDigests::default();
     for announced in [
@@ -62,7 +62,7 @@ pub async fn every_strong_digest_proves(archive: &dyn Ingest) -> Result<()> {
             source: Arc::new(CutSource(Vec::new())),
             ..whole.clone()
         };
-        let stored = bring(archive, &one).await?;
+        let stored = store_deposit(archive, &one).await?;
         ensure!(stored.already, "{announced:?}");
     }
     Ok(())
@@ -72,7 +72,7 @@ pub async fn every_strong_digest_proves(archive: &dyn Ingest) -> Result<()> {
 pub async fn md5_or_nothing_proves_no_sameness(archive: &dyn Ingest) -> Result<()> {
     let name = name("ingest-weak.warc")?;
     let whole = everything(&name)?;
-    bring(archive, &whole).await?;
+    store_deposit(archive, &whole).await?;
     let none = AnnouncedDigests::default();
     let md5 = AnnouncedDigests {
         md5: Some(MD5),
@@ -84,7 +84,7 @@ pub async fn md5_or_nothing_proves_no_sameness(archive: &dyn Ingest) -> Result<(
             no_digest: true,
             ..whole.clone()
         };
-        let stored = bring(archive, &weak).await?;
+        let stored = store_deposit(archive, &weak).await?;
         ensure!(stored.already, "{announced:?}");
     }
     let other = Deposit {
@@ -93,7 +93,7 @@ pub async fn md5_or_nothing_proves_no_sameness(archive: &dyn Ingest) -> Result<(
         source: Arc::new(b"abd".to_vec()),
         ..whole
     };
-    let error = refusal(bring(archive, &other).await)?;
+    let error = refusal(store_deposit(archive, &other).await)?;
     ensure!(matches!(error, ClientError::Exists(_)), "{error:?}");
     Ok(())
 }
@@ -105,14 +105,14 @@ pub async fn that_nothing_is_known_is_said(archive: &dyn Ingest) -> Result<()> {
         announced: AnnouncedDigests::default(),
         ..deposit(&name, ABC)
     };
-    let error = refusal(bring(archive, &silent).await)?;
+    let error = refusal(store_deposit(archive, &silent).await)?;
     ensure!(matches!(error, ClientError::Invalid(_)), "{error:?}");
     is_unknown(archive, &name).await?;
     let said = Deposit {
         no_digest: true,
         ..silent
     };
-    let stored = bring(archive, &said).await?;
+    let stored = store_deposit(archive, &said).await?;
     ensure!(stored.admission.root == root(ABC), "{:?}", stored.admission);
     Ok(())
 }

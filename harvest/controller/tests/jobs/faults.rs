@@ -3,7 +3,7 @@
 use std::fs;
 use std::sync::Arc;
 
-use archive_durable::fault::{Fault, Plan, arm, seen};
+use archive_durable::fault::{Fault, FaultPlan, arm, matched_calls};
 use rustix::io::Errno;
 
 use crate::prelude::*;
@@ -30,7 +30,7 @@ async fn job_goes_on_after_disk_was_full() {
     let unreliable = Arc::new(UnreliableArchive::new(&whole));
     arm(None);
     let report = run(&whole, &parts_with(&unreliable)).await;
-    let total = seen();
+    let total = matched_calls();
     assert_eq!(report.status, JobStatus::Done);
     let expected = unreliable.responses();
     assert_eq!(expected.len(), 6);
@@ -45,7 +45,7 @@ async fn job_goes_on_after_disk_was_full() {
         } else {
             Fault::TornFromHere(Errno::NOSPC)
         };
-        arm(Some(Plan {
+        arm(Some(FaultPlan {
             at,
             operation: None,
             fault,

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use archive_db::{DbError, Reach};
 use archive_durable::stamp::StampFile;
-use archive_durable::{DiskError, Stamp};
+use archive_durable::{DiskError, StampWriter};
 
 /// The name of the stamp in the directory of the frontier.
 const FILE_NAME: &str = "stamp";
@@ -16,7 +16,7 @@ const FILE_NAME: &str = "stamp";
 #[derive(Debug)]
 pub(super) struct FrontierStamp {
     path: PathBuf,
-    stamp: Option<Stamp>,
+    stamp: Option<StampWriter>,
 }
 
 impl FrontierStamp {
@@ -27,7 +27,7 @@ impl FrontierStamp {
             path: path.clone(),
             what: what.to_owned(),
         };
-        match Stamp::open(&path).map_err(|error| stamp_error(&error))? {
+        match StampWriter::open(&path).map_err(|error| stamp_error(&error))? {
             StampFile::Absent => Ok((Self { path, stamp: None }, None)),
             StampFile::Whole(stamp, bytes) => {
                 let reach = String::from_utf8_lossy(&bytes).parse();
@@ -46,7 +46,7 @@ impl FrontierStamp {
         let text = reach.to_string();
         let written = match &mut self.stamp {
             Some(stamp) => stamp.write(text.as_bytes()),
-            None => Stamp::begin(&self.path, text.as_bytes()).map(|stamp| {
+            None => StampWriter::begin(&self.path, text.as_bytes()).map(|stamp| {
                 self.stamp = Some(stamp);
             }),
         };

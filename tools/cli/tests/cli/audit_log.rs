@@ -157,7 +157,7 @@ fn removed_last_lines_are_noticed_by_the_stamp() {
         r#"{{"sequence":7,"audit":{{"lines":9,"head":"{}"}}}}"#,
         hashes[8]
     );
-    archive_durable::Stamp::begin(&stamp, end.as_bytes()).unwrap();
+    archive_durable::StampWriter::begin(&stamp, end.as_bytes()).unwrap();
     let ran = verify(&[], &[&at]).expect(0);
     assert!(
         ran.out.contains("all 9 lines that") && ran.err.is_empty(),

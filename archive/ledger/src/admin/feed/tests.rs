@@ -281,7 +281,7 @@ fn older_admin_data_have_an_empty_feed() {
     let key = archive_db::Text(old.record.name.clone());
     batch.put(&files, &key, &old).unwrap();
     batch.commit().unwrap();
-    archive_durable::Stamp::begin(
+    archive_durable::StampWriter::begin(
         &directory.path().join(STAMP),
         format!(
             r#"{{"sequence":{},"database":"{}"}}"#,

@@ -179,7 +179,7 @@ fn old_stamp_is_read_and_replaced() {
         assert_eq!(opened.is_ok(), is_good, "{text}: {opened:?}");
     }
     assert!(matches!(
-        archive_durable::Stamp::open(&stamp).unwrap(),
+        archive_durable::StampWriter::open(&stamp).unwrap(),
         StampFile::Whole(..)
     ));
     assert!(read(&stamp).unwrap().unwrap().sequence >= reached);
@@ -211,7 +211,7 @@ fn first_version_without_a_stamp_opens() {
 fn beginning_that_was_cut_off_goes_on() {
     let directory = tempfile::tempdir().unwrap();
     let text = serde_json::to_vec(&StampContent::default()).unwrap();
-    archive_durable::Stamp::begin(&directory.path().join(STAMP), &text).unwrap();
+    archive_durable::StampWriter::begin(&directory.path().join(STAMP), &text).unwrap();
     let opened = Admin::open(directory.path());
     assert!(matches!(opened, Err(AdminError::Absent(_))), "{opened:?}");
     store(&Admin::init(directory.path()).unwrap(), "a");
