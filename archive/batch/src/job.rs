@@ -39,7 +39,7 @@ pub enum ReadError {
 }
 
 /// The bytes of one file, each proven to be what was admitted before it is handed out.
-pub trait Source: Send {
+pub trait FileSource: Send {
     /// Fills `buffer` from `offset`, except where the file ends before that, and returns the number of bytes read.
     ///
     /// Fails if the first byte cannot be handed out. If a later one cannot, returns the bytes before it.

@@ -3,7 +3,7 @@
 //! Owns what a job is ([`Job`], [`Plan`]), which jobs are built in ([`built_in`]), and the way of one file through a
 //! job ([`run_file`]). Jobs that users bring as WebAssembly components are [`Plan`]s of `archive-component`, which has
 //! the engine for them. Knows no network, no node and no clock of its own: the caller brings the bytes, proven while
-//! they are read ([`Source`]), takes the output ([`Sink`]), and says when the job has to end ([`Control`]).
+//! they are read ([`FileSource`]), takes the output ([`Sink`]), and says when the job has to end ([`Control`]).
 //!
 //! Each file has a job of its own, which is gone after it. So what a job writes about a file depends on that file
 //! alone; one file cannot spoil another; and a job that was interrupted goes on after any file. Work over several files
@@ -19,13 +19,13 @@
 //! - [`run`] (one file through one job), [`mod@reduce`] (the outputs of all files become one result).
 //!
 //! ```
-//! use archive_batch::{Control, File, FileInput, ReadError, Reducer, Source, plan, run_file};
+//! use archive_batch::{Control, File, FileInput, ReadError, Reducer, FileSource, plan, run_file};
 //! use archive_model::{FileName, Root};
 //!
 //! /// A file in memory. A node has one that proves what it reads.
 //! struct Memory(&'static [u8]);
 //!
-//! impl Source for Memory {
+//! impl FileSource for Memory {
 //!     fn read_at(&mut self, offset: u64, buffer: &mut [u8]) -> Result<usize, ReadError> {
 //!         let from = usize::try_from(offset).unwrap_or(usize::MAX).min(self.0.len());
 //!         let count = buffer.len().min(self.0.len() - from);
@@ -61,7 +61,7 @@ pub mod reduce;
 pub mod run;
 
 pub use control::{Control, Stop};
-pub use job::{File, Job, JobError, ReadError, Reads, Sink, Source};
+pub use job::{File, FileSource, Job, JobError, ReadError, Reads, Sink};
 pub use plan::{Argument, InvalidJob, JobInfo, Plan, Reduce, built_in, plan};
 pub use reduce::Reducer;
 pub use run::{FileInput, FileResult, run_file};

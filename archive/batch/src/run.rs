@@ -10,7 +10,7 @@ use archive_model::limits::LONGEST_REASON;
 use archive_model::{FailureKind, FileFailure};
 
 use crate::control::{Control, Stop};
-use crate::job::{File, Job, JobError, ReadError, Reads, Sink, Source};
+use crate::job::{File, FileSource, Job, JobError, ReadError, Reads, Sink};
 use crate::plan::Plan;
 
 mod input;
@@ -38,7 +38,7 @@ pub struct FileInput<'a> {
     /// The file, as the job is told of it.
     pub file: &'a File,
     /// The bytes of the file.
-    pub source: &'a mut dyn Source,
+    pub source: &'a mut dyn FileSource,
 }
 
 impl fmt::Debug for FileInput<'_> {

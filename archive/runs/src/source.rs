@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use archive_batch::{Control, ReadError, Source};
+use archive_batch::{Control, FileSource, ReadError};
 use archive_bitarchive::{Entry, Layout};
 use archive_daemon::Counter;
 use archive_durable::{DiskError, UncachedFile};
@@ -99,7 +99,7 @@ impl<'a> ProvenCopy<'a> {
     }
 }
 
-impl Source for ProvenCopy<'_> {
+impl FileSource for ProvenCopy<'_> {
     fn read_at(&mut self, offset: u64, buffer: &mut [u8]) -> Result<usize, ReadError> {
         let (control, (bytes, counter)) = (self.control.clone(), self.counted);
         let over = |why: &dyn std::fmt::Display| ReadError::Gone(format!("the job ends: {why}"));

@@ -5,7 +5,7 @@ use archive_model::{FailureKind, FileFailure, FileName, Root};
 use testing::Random;
 
 use super::*;
-use crate::job::{File, ReadError, Source};
+use crate::job::{File, FileSource, ReadError};
 use crate::reduce::Reducer;
 use crate::run::{FileInput, FileResult, run_file};
 
@@ -18,7 +18,7 @@ const DATE: &str = "2026-11-21T19:14:09Z";
 /// A file in memory.
 struct Memory<'a>(&'a [u8]);
 
-impl Source for Memory<'_> {
+impl FileSource for Memory<'_> {
     fn read_at(&mut self, offset: u64, buffer: &mut [u8]) -> Result<usize, ReadError> {
         let rest = &self.0[usize::try_from(offset).unwrap().min(self.0.len())..];
         let count = rest.len().min(buffer.len());

@@ -9,7 +9,7 @@ use std::ops::Range;
 
 use super::FileInput;
 use crate::control::Control;
-use crate::job::{ReadError, Source};
+use crate::job::{FileSource, ReadError};
 
 /// The reason why reading cannot go on.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,7 +46,7 @@ pub(super) fn early(at: u64, size: u64) -> String {
 
 /// A file from an offset on. Once reading meets a barrier, or the job has to end, every further read fails with that.
 pub(super) struct Input<'a> {
-    source: &'a mut dyn Source,
+    source: &'a mut dyn FileSource,
     control: &'a Control,
     barrier: &'a RefCell<Option<Barrier>>,
     at: u64,

@@ -14,7 +14,7 @@ use archive_model::FailureKind;
 use super::input::{self, Barrier, Input};
 use super::{FileInput, FileResult, FileRun};
 use crate::control::{Control, Stop};
-use crate::job::{self, File, JobError, Source};
+use crate::job::{self, File, FileSource, JobError};
 
 impl FileRun<'_> {
     /// Shows the records; whether the job can be told that the file is over.
@@ -237,7 +237,7 @@ fn defects(defects: &[Defect], done: &mut FileResult) {
 /// Widens a damaged range by the damage that follows at once.
 fn widen(
     mut range: Range<u64>,
-    source: &mut dyn Source,
+    source: &mut dyn FileSource,
     control: &Control,
 ) -> Result<Range<u64>, Stop> {
     loop {

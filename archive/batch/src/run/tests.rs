@@ -33,7 +33,7 @@ impl<'a> HoledSource<'a> {
     }
 }
 
-impl Source for HoledSource<'_> {
+impl FileSource for HoledSource<'_> {
     fn read_at(&mut self, offset: u64, buffer: &mut [u8]) -> Result<usize, ReadError> {
         self.reads += 1;
         let size = self.bytes.len() as u64;
@@ -357,7 +357,7 @@ fn damage_ends_single_member_file_with_failure() {
 /// Each byte of a source may be the last that can be read at once.
 struct SlowSource<'a>(HoledSource<'a>);
 
-impl Source for SlowSource<'_> {
+impl FileSource for SlowSource<'_> {
     fn read_at(&mut self, offset: u64, buffer: &mut [u8]) -> Result<usize, ReadError> {
         let room = buffer.len().min(97);
         self.0.read_at(offset, &mut buffer[..room])

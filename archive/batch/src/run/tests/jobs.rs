@@ -187,7 +187,7 @@ fn damage_ends_a_job_for_bytes() {
 #[test]
 fn shortened_or_absent_file_is_reported() {
     struct OfflineSource;
-    impl Source for OfflineSource {
+    impl FileSource for OfflineSource {
         fn read_at(&mut self, _: u64, _: &mut [u8]) -> Result<usize, ReadError> {
             Err(ReadError::Gone("the volume is offline".into()))
         }
@@ -237,7 +237,7 @@ struct StoppingSource<'a> {
     after: u64,
 }
 
-impl Source for StoppingSource<'_> {
+impl FileSource for StoppingSource<'_> {
     fn read_at(&mut self, offset: u64, buffer: &mut [u8]) -> Result<usize, ReadError> {
         if self.inner.reads == self.after {
             self.control.stop(Stop::Cancelled);
