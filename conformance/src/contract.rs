@@ -39,7 +39,7 @@ pub struct Outcome {
 
 impl Outcome {
     /// Holds an implementation to one promise: to what `promise`, a call of the function of that name, says of it.
-    pub async fn check_promise<F: Future<Output = Result<()>>>(&mut self, promise: F) {
+    pub async fn check<F: Future<Output = Result<()>>>(&mut self, promise: F) {
         let late = |_elapsed| Err(anyhow!("not done after {PATIENCE:?}"));
         let said = tokio::time::timeout(PATIENCE, Box::pin(promise)).await;
         self.note(name_of::<F>(), said.unwrap_or_else(late));
@@ -133,8 +133,8 @@ mod tests {
     #[tokio::test]
     async fn a_broken_promise_names_itself() {
         let mut outcome = Outcome::default();
-        outcome.check_promise(a_promise_that_is_kept()).await;
-        outcome.check_promise(a_promise_that_is_broken()).await;
+        outcome.check(a_promise_that_is_kept()).await;
+        outcome.check(a_promise_that_is_broken()).await;
         assert_eq!(outcome.kept_count(), 1);
         assert_eq!(
             outcome.broken(),

@@ -46,47 +46,37 @@ impl fmt::Debug for Doors<'_> {
 /// Holds one archive to every promise.
 pub async fn all(doors: Doors<'_>) -> Outcome {
     let mut outcome = Outcome::default();
+    outcome.check(what_was_stored_comes_out(doors)).await;
+    outcome.check(a_range_is_just_its_bytes(doors)).await;
     outcome
-        .check_promise(what_was_stored_comes_out(doors))
+        .check(what_lies_past_the_end_is_left_out(doors))
+        .await;
+    outcome.check(an_empty_range_is_refused(doors)).await;
+    outcome.check(an_unknown_name_is_not_found(doors)).await;
+    outcome.check(a_replica_is_read_alone(doors)).await;
+    outcome
+        .check(slices_prove_themselves_to_a_stranger(doors))
         .await;
     outcome
-        .check_promise(a_range_is_just_its_bytes(doors))
+        .check(a_record_comes_out_and_proves_itself(doors))
         .await;
     outcome
-        .check_promise(what_lies_past_the_end_is_left_out(doors))
+        .check(nothing_is_missing_from_an_intact_salvage(doors))
         .await;
     outcome
-        .check_promise(an_empty_range_is_refused(doors))
+        .check(listing::a_listing_is_sorted_counted_and_ended(doors))
         .await;
     outcome
-        .check_promise(an_unknown_name_is_not_found(doors))
+        .check(listing::a_listing_goes_on_after_a_name(doors))
         .await;
-    outcome.check_promise(a_replica_is_read_alone(doors)).await;
+    outcome.check(listing::names_match_as_a_whole(doors)).await;
     outcome
-        .check_promise(slices_prove_themselves_to_a_stranger(doors))
-        .await;
-    outcome
-        .check_promise(a_record_comes_out_and_proves_itself(doors))
-        .await;
-    outcome
-        .check_promise(nothing_is_missing_from_an_intact_salvage(doors))
-        .await;
-    outcome
-        .check_promise(listing::a_listing_is_sorted_counted_and_ended(doors))
-        .await;
-    outcome
-        .check_promise(listing::a_listing_goes_on_after_a_name(doors))
-        .await;
-    outcome
-        .check_promise(listing::names_match_as_a_whole(doors))
-        .await;
-    outcome
-        .check_promise(listing::a_replica_lists_what_it_has(doors))
+        .check(listing::a_replica_lists_what_it_has(doors))
         .await;
     feed::all(doors, &mut outcome).await;
-    outcome.check_promise(a_receipt_is_given_again(doors)).await;
+    outcome.check(a_receipt_is_given_again(doors)).await;
     outcome
-        .check_promise(the_status_counts_every_file_once(doors))
+        .check(the_status_counts_every_file_once(doors))
         .await;
     outcome
 }

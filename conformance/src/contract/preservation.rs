@@ -39,17 +39,15 @@ impl fmt::Debug for People<'_> {
 pub async fn all(people: People<'_>) -> Outcome {
     let mut outcome = Outcome::default();
     outcome
-        .check_promise(a_check_of_intact_copies_finds_nothing(people))
+        .check(a_check_of_intact_copies_finds_nothing(people))
         .await;
     outcome
-        .check_promise(an_act_that_destroys_is_only_asked_for(people))
+        .check(an_act_that_destroys_is_only_asked_for(people))
         .await;
     outcome
-        .check_promise(a_request_that_is_none_is_not_found(people))
+        .check(a_request_that_is_none_is_not_found(people))
         .await;
-    outcome
-        .check_promise(the_trail_says_who_stored_what(people))
-        .await;
+    outcome.check(the_trail_says_who_stored_what(people)).await;
     outcome
 }
 

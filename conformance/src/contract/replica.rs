@@ -38,38 +38,26 @@ pub struct Foreman<'a> {
 /// Holds one implementation to every promise.
 pub async fn all(foreman: &Foreman<'_>) -> Outcome {
     let mut outcome = Outcome::default();
+    outcome.check(the_state_names_its_nodes(foreman)).await;
+    outcome.check(a_node_speaks_for_itself_only(foreman)).await;
+    outcome.check(a_file_is_placed_where_it_is(foreman)).await;
     outcome
-        .check_promise(the_state_names_its_nodes(foreman))
+        .check(an_upload_goes_on_where_it_began(foreman))
+        .await;
+    outcome.check(a_file_is_located_where_it_is(foreman)).await;
+    outcome.check(an_unknown_file_is_nowhere(foreman)).await;
+    outcome
+        .check(a_listing_is_sorted_counted_and_ended(foreman))
+        .await;
+    outcome.check(a_listing_goes_on_after_a_name(foreman)).await;
+    outcome
+        .check(where_nothing_is_wrong_nothing_is_found(foreman))
         .await;
     outcome
-        .check_promise(a_node_speaks_for_itself_only(foreman))
+        .check(a_field_that_cannot_be_is_named(foreman))
         .await;
     outcome
-        .check_promise(a_file_is_placed_where_it_is(foreman))
-        .await;
-    outcome
-        .check_promise(an_upload_goes_on_where_it_began(foreman))
-        .await;
-    outcome
-        .check_promise(a_file_is_located_where_it_is(foreman))
-        .await;
-    outcome
-        .check_promise(an_unknown_file_is_nowhere(foreman))
-        .await;
-    outcome
-        .check_promise(a_listing_is_sorted_counted_and_ended(foreman))
-        .await;
-    outcome
-        .check_promise(a_listing_goes_on_after_a_name(foreman))
-        .await;
-    outcome
-        .check_promise(where_nothing_is_wrong_nothing_is_found(foreman))
-        .await;
-    outcome
-        .check_promise(a_field_that_cannot_be_is_named(foreman))
-        .await;
-    outcome
-        .check_promise(a_known_node_that_was_never_heard_is_silent(foreman))
+        .check(a_known_node_that_was_never_heard_is_silent(foreman))
         .await;
     outcome
 }

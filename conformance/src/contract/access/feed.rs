@@ -16,16 +16,14 @@ use crate::contract::{Outcome, name, root, store};
 /// Holds one archive to every promise.
 pub async fn all(doors: Doors<'_>, outcome: &mut Outcome) {
     outcome
-        .check_promise(a_feed_without_a_position_lists_every_file(doors))
+        .check(a_feed_without_a_position_lists_every_file(doors))
+        .await;
+    outcome.check(a_stored_file_is_told_live(doors)).await;
+    outcome
+        .check(a_feed_goes_on_after_its_position(doors))
         .await;
     outcome
-        .check_promise(a_stored_file_is_told_live(doors))
-        .await;
-    outcome
-        .check_promise(a_feed_goes_on_after_its_position(doors))
-        .await;
-    outcome
-        .check_promise(an_unknown_position_is_answered_by_a_listing(doors))
+        .check(an_unknown_position_is_answered_by_a_listing(doors))
         .await;
 }
 
