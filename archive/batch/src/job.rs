@@ -4,7 +4,7 @@ use std::fmt;
 use std::io::Read;
 use std::ops::Range;
 
-use archive_formats::warc::{End, Record};
+use archive_formats::warc::{Record, RecordSummary};
 use archive_model::{FileName, Root};
 
 use crate::control::Stop;
@@ -133,7 +133,7 @@ pub trait Job {
         &mut self,
         record: Record<'_, &mut dyn Read>,
         out: &mut dyn Sink,
-    ) -> Result<End, JobError> {
+    ) -> Result<RecordSummary, JobError> {
         let _ = out;
         Ok(record.end()?)
     }

@@ -4,7 +4,7 @@ use std::io::Read;
 use std::sync::Arc;
 
 use archive_batch::{Control, File, Job, JobError, Plan, Reads, Reduce, Sink};
-use archive_formats::warc::{End, Record};
+use archive_formats::warc::{Record, RecordSummary};
 use archive_model::JobLimits;
 
 use super::Component;
@@ -85,7 +85,7 @@ impl Job for OneFile<'_> {
         &mut self,
         mut record: Record<'_, &mut dyn Read>,
         out: &mut dyn Sink,
-    ) -> Result<End, JobError> {
+    ) -> Result<RecordSummary, JobError> {
         let call = Call::Record(
             wit::ArchiveRecord::from_record(&record),
             record.header().clone(),

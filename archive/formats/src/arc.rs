@@ -11,13 +11,13 @@ pub(crate) const LONGEST_LINE: usize = 16 * 1024;
 /// The line before a record of an ARC file.
 ///
 /// ```
-/// use archive_formats::arc::Line;
+/// use archive_formats::arc::ArcLine;
 ///
-/// let line = Line::parse(b"http://example.org/a b 192.0.2.1 20080430204825 text/html 120").unwrap();
+/// let line = ArcLine::parse(b"http://example.org/a b 192.0.2.1 20080430204825 text/html 120").unwrap();
 /// assert_eq!((line.url.as_slice(), line.length), (&b"http://example.org/a b"[..], Some(120)));
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Line {
+pub struct ArcLine {
     /// The address that was fetched, spaces included; `filedesc:` before the version block.
     pub url: Vec<u8>,
     /// The IP address of the server.
@@ -56,7 +56,7 @@ pub(crate) enum Rigour {
     Anywhere,
 }
 
-impl Line {
+impl ArcLine {
     /// Reads a line, without its end. Returns `None` if it is no line before a record.
     pub fn parse(line: &[u8]) -> Option<Self> {
         Self::parse_as(line, Rigour::Expected)
@@ -287,7 +287,7 @@ mod tests {
                 Some(0),
             ),
         ] {
-            let parsed = Line::parse_as(line.as_bytes(), Rigour::Anywhere).unwrap();
+            let parsed = ArcLine::parse_as(line.as_bytes(), Rigour::Anywhere).unwrap();
             assert_eq!(parsed.url, url.as_bytes(), "{line}");
             assert_eq!(parsed.content_type, kind.as_bytes(), "{line}");
             assert_eq!(parsed.length, length, "{line}");
@@ -299,7 +299,7 @@ mod tests {
     #[test]
     fn version_two_has_ten_fields() {
         let line = b"http://a/x y 1.2.3.4 20080430204825 text/html 200 ABC - 77 f.arc 12";
-        let line = Line::parse(line).unwrap();
+        let line = ArcLine::parse(line).unwrap();
         let two = line.two.as_ref().unwrap();
         assert_eq!(line.url, b"http://a/x y");
         assert_eq!(line.content_type, b"text/html");
@@ -315,7 +315,7 @@ mod tests {
     /// length.
     #[test]
     fn lines_with_too_few_fields() {
-        let line = Line::parse(b"http://a/ 20080430204825 12").unwrap();
+        let line = ArcLine::parse(b"http://a/ 20080430204825 12").unwrap();
         assert!(!line.is_complete());
         assert_eq!(line.date, b"20080430204825");
         assert_eq!(line.length, Some(12));
@@ -327,14 +327,14 @@ mod tests {
             b"<p>a: b</p>",
             b"a b: c d e f",
         ] {
-            assert_eq!(Line::parse(none), None, "{none:?}");
+            assert_eq!(ArcLine::parse(none), None, "{none:?}");
         }
         for anywhere in [
             &b"http://a/ b c"[..],
             b"Content-Type: text/html; a=b",
             b"Date: Sun, 16 Feb 2014 05:02:20 GMT",
         ] {
-            assert_eq!(Line::parse_as(anywhere, Rigour::Anywhere), None);
+            assert_eq!(ArcLine::parse_as(anywhere, Rigour::Anywhere), None);
         }
     }
 
@@ -342,7 +342,7 @@ mod tests {
     /// that of the record.
     #[test]
     fn seen_as_a_header() {
-        let line = Line::parse(b"http://a/ 1.2.3.4 20080430204825 text/html 12").unwrap();
+        let line = ArcLine::parse(b"http://a/ 1.2.3.4 20080430204825 text/html 12").unwrap();
         let view = String::from_utf8(line.view()).unwrap();
         assert!(
             view.contains("WARC-Date: 2008-04-30T20:48:25Z\r\n"),

@@ -16,7 +16,7 @@ mod sort;
 mod writer;
 
 pub use exchange::Exchanges;
-pub use extract::{Extracted, extract, extract_with_digest};
+pub use extract::{ExtractedCapture, extract, extract_with_digest};
 pub use legend::{Field, InvalidLegend, Legend};
 pub use reader::{BadLine, ReadError, Reader};
 pub use sort::{SortError, Sorter};
@@ -45,7 +45,8 @@ pub struct Capture {
     pub redirect: Option<String>,
     /// Robot flags: `A` no archive, `F` no follow, `I` no index, …
     pub robots: Option<String>,
-    /// The number of bytes of the record that a reader cuts out: [`End::index_length`](crate::warc::End::index_length).
+    /// The number of bytes of the record that a reader cuts out:
+    /// [`RecordSummary::index_length`](crate::warc::RecordSummary::index_length).
     pub length: Option<u64>,
     /// The offset of the record in its file.
     pub offset: Option<u64>,

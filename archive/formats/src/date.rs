@@ -32,7 +32,7 @@ pub enum InvalidDate {
     #[error("{part} {value} does not exist")]
     Range {
         /// The part of the date.
-        part: Part,
+        part: DatePart,
         /// The value of the part.
         value: u16,
     },
@@ -49,7 +49,7 @@ pub enum InvalidDate {
 
 /// A part of a date.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Part {
+pub enum DatePart {
     /// The year, 0 to 9999.
     Year,
     /// The month, 1 to 12.
@@ -66,7 +66,7 @@ pub enum Part {
     Offset,
 }
 
-impl fmt::Display for Part {
+impl fmt::Display for DatePart {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Year => "year",
@@ -99,7 +99,7 @@ pub enum Precision {
 
 /// The forms that are read beside the standard's own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reading {
+pub enum DateReading {
     /// W3CDTF in UTC, as ISO 28500 says: date parts, or date and time with `Z`.
     Strict,
     /// Also the forms found in files: offsets, a missing or small `Z`, small `t`, a blank for it, 12, 14 or 17 digits.
@@ -130,16 +130,16 @@ impl WarcDate {
     /// # Errors
     ///
     /// Fails if the text is not a date in one of the forms that are read.
-    pub fn read(text: &str, reading: Reading) -> Result<Self, InvalidDate> {
+    pub fn read(text: &str, reading: DateReading) -> Result<Self, InvalidDate> {
         let trimmed = match reading {
-            Reading::Strict => text,
-            Reading::Lenient => text.trim(),
+            DateReading::Strict => text,
+            DateReading::Lenient => text.trim(),
         };
         if trimmed.is_empty() {
             return Err(InvalidDate::Empty);
         }
         let digits = trimmed.bytes().all(|b| b.is_ascii_digit());
-        let (time, precision) = if reading == Reading::Lenient && digits && trimmed.len() != 4 {
+        let (time, precision) = if reading == DateReading::Lenient && digits && trimmed.len() != 4 {
             let stamp = Stamp::from_arc(trimmed)?;
             let precision = match trimmed.len() {
                 12 => Precision::Minute,
@@ -177,7 +177,7 @@ impl WarcDate {
             }
         };
         // The text reads back, except for years that W3CDTF cannot express: those keep their time.
-        match Self::read(&text, Reading::Strict) {
+        match Self::read(&text, DateReading::Strict) {
             Ok(date) => date,
             Err(_) => Self {
                 text: text.into(),
@@ -214,7 +214,7 @@ impl FromStr for WarcDate {
     type Err = InvalidDate;
 
     fn from_str(text: &str) -> Result<Self, InvalidDate> {
-        Self::read(text, Reading::Strict)
+        Self::read(text, DateReading::Strict)
     }
 }
 
@@ -264,12 +264,12 @@ impl Civil {
             }
             i8::try_from(value).or(Err(range(part, value)))
         };
-        let year = i16::try_from(self.year).or(Err(range(Part::Year, self.year)))?;
-        let month = small(Part::Month, self.month, 1, 12)?;
-        let day = small(Part::Day, self.day, 1, days_in(self.year, self.month))?;
-        let hour = small(Part::Hour, self.hour, 0, 23)?;
-        let minute = small(Part::Minute, self.minute, 0, 59)?;
-        let second = small(Part::Second, self.second, 0, 59)?;
+        let year = i16::try_from(self.year).or(Err(range(DatePart::Year, self.year)))?;
+        let month = small(DatePart::Month, self.month, 1, 12)?;
+        let day = small(DatePart::Day, self.day, 1, days_in(self.year, self.month))?;
+        let hour = small(DatePart::Hour, self.hour, 0, 23)?;
+        let minute = small(DatePart::Minute, self.minute, 0, 59)?;
+        let second = small(DatePart::Second, self.second, 0, 59)?;
         DateTime::new(year, month, day, hour, minute, second, self.nanos)
             .or(Err(InvalidDate::Outside))
     }
@@ -343,8 +343,8 @@ impl Cursor<'_> {
     }
 }
 
-fn w3cdtf(bytes: &[u8], reading: Reading) -> Result<(DateTime, Precision), InvalidDate> {
-    let lenient = reading == Reading::Lenient;
+fn w3cdtf(bytes: &[u8], reading: DateReading) -> Result<(DateTime, Precision), InvalidDate> {
+    let lenient = reading == DateReading::Lenient;
     let mut c = Cursor { bytes, at: 0 };
     let mut civil = Civil {
         year: c.number(4)?,
@@ -433,7 +433,7 @@ fn offset(c: &mut Cursor<'_>, local: DateTime) -> Result<DateTime, InvalidDate> 
     if hours > 23 || minutes > 59 {
         let value = if hours > 23 { hours } else { minutes };
         return Err(InvalidDate::Range {
-            part: Part::Offset,
+            part: DatePart::Offset,
             value,
         });
     }

@@ -17,14 +17,14 @@ mod undo;
 mod zstd;
 
 pub use body::Body;
-pub use chunked::Chunked;
+pub use chunked::ChunkedReader;
 pub use coding::{Coding, Limits};
-pub use framer::{Ending, Part, ResponseFramer};
+pub use framer::{Ending, ResponseFramer, ResponsePart};
 pub use head::{Head, HeadError, HeadNote, HeaderField, Start};
 pub use media::MediaType;
 pub use notes::Note;
 pub(crate) use payload::Tee;
-pub use payload::{Reading, Unchecked, Verdict, check_payload};
+pub use payload::{PayloadCheck, PayloadReading, UncheckedReason, check_payload};
 
 use std::io;
 

@@ -21,16 +21,16 @@ pub struct Line<'a> {
 /// A reader of lines of up to a number of bytes, which skips the bytes of longer ones.
 ///
 /// ```
-/// use archive_formats::lines::Lines;
+/// use archive_formats::lines::BoundedLines;
 ///
-/// let mut lines = Lines::new(&b"one\r\na line that is too long\n"[..], 8);
+/// let mut lines = BoundedLines::new(&b"one\r\na line that is too long\n"[..], 8);
 /// assert_eq!(lines.next_line()?.and_then(|line| line.bytes), Some(&b"one"[..]));
 /// assert_eq!(lines.next_line()?.map(|line| (line.offset, line.bytes)), Some((5, None)));
 /// assert_eq!(lines.next_line()?, None);
 /// # Ok::<(), std::io::Error>(())
 /// ```
 #[derive(Debug)]
-pub struct Lines<R> {
+pub struct BoundedLines<R> {
     input: R,
     limit: usize,
     number: u64,
@@ -38,7 +38,7 @@ pub struct Lines<R> {
     line: Vec<u8>,
 }
 
-impl<R: BufRead> Lines<R> {
+impl<R: BufRead> BoundedLines<R> {
     /// Reads lines of up to `limit` bytes without their ends.
     pub fn new(input: R, limit: usize) -> Self {
         Self {
@@ -131,7 +131,7 @@ mod tests {
     #[test]
     fn long_line_is_passed_over() {
         let input = [b"ab\r\n".as_slice(), &[b'x'; 5000], b"\nabcd\nabcd"].concat();
-        let mut lines = Lines::new(input.as_slice(), 4);
+        let mut lines = BoundedLines::new(input.as_slice(), 4);
         let mut read = Vec::new();
         while let Some(line) = lines.next_line().unwrap() {
             let bytes = line.bytes.map(<[u8]>::to_vec);

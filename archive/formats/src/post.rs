@@ -35,7 +35,7 @@ pub const MAX_BODY: usize = 1 << 20;
 /// assert!(append("http://a.dk/search", "GET", None, b"").is_none());
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Appended {
+pub struct PostUrl {
     /// The URL to make a key of.
     pub url: String,
     /// The body as a query: `requestBody` in CDXJ. Empty if the body adds nothing.
@@ -48,7 +48,7 @@ pub fn append(
     method: &str,
     content_type: Option<&[u8]>,
     body: &[u8],
-) -> Option<Appended> {
+) -> Option<PostUrl> {
     let method = method.trim();
     if method.eq_ignore_ascii_case("GET") || method.is_empty() {
         return None;
@@ -78,7 +78,7 @@ pub fn append(
         appended.push_str(&query);
     }
     appended.push_str(fragment);
-    Some(Appended {
+    Some(PostUrl {
         url: appended,
         body: query,
     })

@@ -3,7 +3,7 @@
 use std::io::Read;
 
 use archive_formats::defect::{Action, Class, Defect, Policy};
-use archive_formats::warc::{Builder, End, Kind, Options, Reader, Writer};
+use archive_formats::warc::{Builder, Kind, Options, Reader, RecordSummary, Writer};
 use testing::Random;
 
 pub(crate) const DATE: &str = "2026-11-21T19:14:09.123456Z";
@@ -15,7 +15,7 @@ pub(crate) struct ReadRecord {
     pub(crate) id: String,
     pub(crate) header: Vec<u8>,
     pub(crate) block: Vec<u8>,
-    pub(crate) end: End,
+    pub(crate) end: RecordSummary,
 }
 
 /// All records of a file, and the defects behind the last.

@@ -2,14 +2,14 @@
 
 use std::io::Read;
 
-use archive_formats::warc::{Compression, End, KnownFormat, Options, Reader};
+use archive_formats::warc::{Compression, KnownFormat, Options, Reader, RecordSummary};
 use testing::FailingReader;
 
 use crate::damage::files;
 use crate::files::read;
 
 /// The header, the block and the end of a record.
-type WholeRecord = (Vec<u8>, Vec<u8>, End);
+type WholeRecord = (Vec<u8>, Vec<u8>, RecordSummary);
 
 /// Returns the records that can be read to their end, and whether an error ended that.
 fn whole(mut reader: Reader<impl Read>) -> (Vec<WholeRecord>, bool) {

@@ -17,11 +17,13 @@ use std::fs::File;
 use std::io::{self, Read, Seek as _, Write as _};
 use std::path::{Path, PathBuf};
 
-use archive_formats::cdx::{Capture, Extracted, Format, SortError, Sorter, extract_with_digest};
+use archive_formats::cdx::{
+    Capture, ExtractedCapture, Format, SortError, Sorter, extract_with_digest,
+};
 use archive_formats::defect::Defect;
 use archive_formats::digest::Algorithm;
 use archive_formats::http::Head;
-use archive_formats::warc::{End, Header, Kind, ReadError, Reader};
+use archive_formats::warc::{Header, Kind, ReadError, Reader, RecordSummary};
 use thiserror::Error;
 
 /// The memory for the lines of each list, in bytes, before they go to disk.
@@ -138,7 +140,7 @@ impl IndexBuilder<'_> {
         &mut self,
         is_response: bool,
         header: &Header,
-        extracted: Extracted,
+        extracted: ExtractedCapture,
     ) -> Result<(), IndexError> {
         let (end, head) = (extracted.end, extracted.head);
         self.note_end(&end);
@@ -174,7 +176,7 @@ impl IndexBuilder<'_> {
         Ok(())
     }
 
-    fn note_end(&mut self, end: &End) {
+    fn note_end(&mut self, end: &RecordSummary) {
         for defect in &end.defects {
             self.note_defect(end.offset, defect);
         }

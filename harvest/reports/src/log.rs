@@ -7,7 +7,7 @@ use std::fmt;
 use std::io::{self, BufRead};
 
 use archive_formats::crawl_log::CrawlLogLine;
-use archive_formats::lines::{Line, Lines};
+use archive_formats::lines::{BoundedLines, Line};
 
 /// The most bytes of a line that are read.
 const LONGEST_LINE: usize = 1 << 20;
@@ -48,7 +48,7 @@ impl fmt::Display for UnreadableLine {
 /// A reader of the entries of a crawl log. It ends after the first I/O error, and continues after a line that cannot be read.
 #[derive(Debug)]
 pub struct CrawlLogReader<R> {
-    lines: Lines<R>,
+    lines: BoundedLines<R>,
     has_failed: bool,
 }
 
@@ -56,7 +56,7 @@ impl<R: BufRead> CrawlLogReader<R> {
     /// Reads from the first byte of a log.
     pub fn new(log: R) -> Self {
         Self {
-            lines: Lines::new(log, LONGEST_LINE),
+            lines: BoundedLines::new(log, LONGEST_LINE),
             has_failed: false,
         }
     }

@@ -7,7 +7,7 @@ use std::fmt;
 use std::io::{self, BufRead};
 
 use archive_formats::date::{Precision, WarcDate};
-use archive_formats::lines::Lines;
+use archive_formats::lines::BoundedLines;
 use jiff::Timestamp;
 
 use crate::text::Hundredths;
@@ -223,7 +223,7 @@ impl fmt::Display for StateNote {
 ///
 /// Fails if the log cannot be read.
 pub fn last_line(log: impl BufRead) -> io::Result<Option<String>> {
-    let mut lines = Lines::new(log, LONGEST_LINE);
+    let mut lines = BoundedLines::new(log, LONGEST_LINE);
     let mut last = None;
     while let Some(line) = lines.next_line()? {
         if line

@@ -3,7 +3,7 @@
 //! Owns the errors of arguments: unknown, there twice, missing, or no value of their kind. Does not know what a job
 //! does with an argument.
 
-use archive_formats::date::{Fill, InvalidDate, Precision, Reading, Stamp, WarcDate};
+use archive_formats::date::{DateReading, Fill, InvalidDate, Precision, Stamp, WarcDate};
 use archive_model::NamePattern;
 
 use super::{InvalidJob, JobInfo};
@@ -99,7 +99,7 @@ impl Arguments {
     /// Returns the argument as a moment, from a date as WARC writes it, or from 14 digits.
     pub(super) fn moment(&self, name: &str) -> Result<WarcDate, InvalidJob> {
         let given = self.text(name).trim();
-        WarcDate::read(given, Reading::Lenient).map_err(|error| no_date(name, given, error))
+        WarcDate::read(given, DateReading::Lenient).map_err(|error| no_date(name, given, error))
     }
 
     /// Returns one end of a span of time, to the second, from 1 to 14 digits, filled up to that end, or from a date as
@@ -109,7 +109,7 @@ impl Arguments {
         if given.is_empty() {
             return Ok(None);
         }
-        let date = WarcDate::read(given, Reading::Lenient);
+        let date = WarcDate::read(given, DateReading::Lenient);
         let digits: String = given.chars().filter(|c| *c != '-').collect();
         let stamp = match date {
             // A day, a month or a year are spans themselves.

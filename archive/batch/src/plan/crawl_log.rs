@@ -5,7 +5,7 @@
 
 use std::io::{BufRead as _, Read};
 
-use archive_formats::warc::{End, Record};
+use archive_formats::warc::{Record, RecordSummary};
 use url::{Host, Url};
 
 use super::arguments::{Arguments, WholeMatch, wrong};
@@ -101,7 +101,7 @@ impl Job for CrawlLogJob<'_> {
         &mut self,
         mut record: Record<'_, &mut dyn Read>,
         out: &mut dyn Sink,
-    ) -> Result<End, JobError> {
+    ) -> Result<RecordSummary, JobError> {
         if is_crawl_log(&record) {
             each_line(&mut record, |line| {
                 if self.0.wants(line) {

@@ -7,9 +7,9 @@
 use std::io::Read;
 
 use archive_formats::cdx::{Capture, Format};
-use archive_formats::date::{Reading, Stamp, WarcDate};
+use archive_formats::date::{DateReading, Stamp, WarcDate};
 use archive_formats::surt::UrlKey;
-use archive_formats::warc::{End, Record};
+use archive_formats::warc::{Record, RecordSummary};
 
 use super::arguments::{Arguments, wrong};
 use super::crawl_log::{each_line, is_crawl_log};
@@ -97,7 +97,7 @@ impl Job for DedupCdxJob<'_> {
         &mut self,
         mut record: Record<'_, &mut dyn Read>,
         out: &mut dyn Sink,
-    ) -> Result<End, JobError> {
+    ) -> Result<RecordSummary, JobError> {
         if !is_crawl_log(&record) {
             return Ok(record.end()?);
         }
@@ -146,7 +146,13 @@ fn capture(line: &str) -> Result<Option<Capture>, String> {
     let column = |number: usize| columns.get(number).copied().unwrap_or("-");
     let value = |number: usize| Some(column(number)).filter(|value| *value != "-");
     let began = column(8).get(..14).and_then(|digits| digits.parse().ok());
-    let logged = || Some(WarcDate::read(column(0), Reading::Lenient).ok()?.stamp());
+    let logged = || {
+        Some(
+            WarcDate::read(column(0), DateReading::Lenient)
+                .ok()?
+                .stamp(),
+        )
+    };
     let time: Stamp = began
         .or_else(logged)
         .ok_or_else(|| format!("no time in {:?}", shown()))?;

@@ -8,8 +8,8 @@
 use std::io::{self, Read, Seek as _};
 use std::net::IpAddr;
 
-use archive_formats::date::{Fill, Reading, Stamp, WarcDate};
-use archive_formats::warc::{Builder, End, Kind, Record, WriteError, Writer};
+use archive_formats::date::{DateReading, Fill, Stamp, WarcDate};
+use archive_formats::warc::{Builder, Kind, Record, RecordSummary, WriteError, Writer};
 use archive_model::{FileName, Root};
 
 use super::arguments::{Arguments, WholeMatch};
@@ -123,7 +123,7 @@ impl Job for ExportJob<'_> {
         &mut self,
         mut record: Record<'_, &mut dyn Read>,
         out: &mut dyn Sink,
-    ) -> Result<End, JobError> {
+    ) -> Result<RecordSummary, JobError> {
         if !self.plan.wants(&record) {
             return Ok(record.end()?);
         }
@@ -288,7 +288,7 @@ fn w3c(time: Stamp) -> String {
         part(10, 12),
         part(12, 14)
     );
-    WarcDate::read(&text, Reading::Strict).map_or(text, |date| date.to_string())
+    WarcDate::read(&text, DateReading::Strict).map_or(text, |date| date.to_string())
 }
 
 /// A block that remembers whether reading it has failed.

@@ -7,7 +7,7 @@ use std::io::Read;
 
 use archive_formats::cdx::{Capture, Exchanges, Format, extract, extract_with_digest};
 use archive_formats::digest::Algorithm;
-use archive_formats::warc::{End, Kind, Record};
+use archive_formats::warc::{Kind, Record, RecordSummary};
 
 use super::arguments::{Arguments, wrong};
 use super::view::LONGEST_LINE;
@@ -171,7 +171,7 @@ impl Job for ExtractCdxJob<'_> {
         &mut self,
         record: Record<'_, &mut dyn Read>,
         out: &mut dyn Sink,
-    ) -> Result<End, JobError> {
+    ) -> Result<RecordSummary, JobError> {
         let extracted = match self.form.kind {
             FormKind::Usual => match &mut self.exchanges {
                 Some(exchanges) => exchanges.read(record)?,

@@ -6,7 +6,7 @@
 use std::borrow::Cow;
 use std::io::Read;
 
-use archive_formats::warc::{End, Record};
+use archive_formats::warc::{Record, RecordSummary};
 use encoding_rs::Encoding;
 use url::Url;
 
@@ -83,7 +83,7 @@ impl Job for ExtractLinksJob {
         &mut self,
         mut record: Record<'_, &mut dyn Read>,
         out: &mut dyn Sink,
-    ) -> Result<End, JobError> {
+    ) -> Result<RecordSummary, JobError> {
         let Some(page) = view::page(&mut record, html::is_html)? else {
             return Ok(record.end()?);
         };

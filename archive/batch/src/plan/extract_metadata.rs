@@ -2,7 +2,7 @@
 
 use std::io::Read;
 
-use archive_formats::warc::{End, Record};
+use archive_formats::warc::{Record, RecordSummary};
 
 use super::arguments::{Arguments, WholeMatch};
 use super::{Argument, InvalidJob, JobInfo, Plan, Reduce, view};
@@ -66,7 +66,7 @@ impl Job for ExtractMetadataJob<'_> {
         &mut self,
         mut record: Record<'_, &mut dyn Read>,
         out: &mut dyn Sink,
-    ) -> Result<End, JobError> {
+    ) -> Result<RecordSummary, JobError> {
         let mime = view::media(&record).map(|media| media.essence);
         let is_wanted = view::is_document(&record)
             && self.0.url.is_match(view::url(&record))

@@ -5,7 +5,7 @@
 use std::io::Read;
 
 use archive_formats::http::MediaType;
-use archive_formats::warc::{End, Record};
+use archive_formats::warc::{Record, RecordSummary};
 use serde::Serialize;
 
 use super::html::{self, Piece};
@@ -120,7 +120,7 @@ impl Job for ExtractTextJob {
         &mut self,
         mut record: Record<'_, &mut dyn Read>,
         out: &mut dyn Sink,
-    ) -> Result<End, JobError> {
+    ) -> Result<RecordSummary, JobError> {
         let is_wanted = |media: &MediaType| html::is_html(media) || media.essence == "text/plain";
         let Some(page) = view::page(&mut record, is_wanted)? else {
             return Ok(record.end()?);

@@ -1,6 +1,6 @@
 //! The names of the files: all, or those that were stored after a moment.
 
-use archive_formats::date::{Reading, WarcDate};
+use archive_formats::date::{DateReading, WarcDate};
 
 use super::arguments::Arguments;
 use super::{Argument, InvalidJob, JobInfo, Plan, Reduce};
@@ -71,7 +71,7 @@ impl Job for FileListJob {
 
     fn begin(&mut self, file: &File, out: &mut dyn Sink) -> Result<(), JobError> {
         if let Some(since) = &self.since {
-            let stored = WarcDate::read(&file.stored, Reading::Lenient).map_err(|error| {
+            let stored = WarcDate::read(&file.stored, DateReading::Lenient).map_err(|error| {
                 JobError::Failed(format!(
                     "nobody knows when it was stored: {:?}: {error}",
                     file.stored

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::io::Read;
 
-use archive_formats::warc::{End, Kind, Record};
+use archive_formats::warc::{Kind, Record, RecordSummary};
 
 use super::{JobInfo, Plan, Reduce, view};
 use crate::control::Control;
@@ -60,7 +60,7 @@ impl Job for MimeStatisticsJob {
         &mut self,
         mut record: Record<'_, &mut dyn Read>,
         out: &mut dyn Sink,
-    ) -> Result<End, JobError> {
+    ) -> Result<RecordSummary, JobError> {
         if !matches!(record.kind(), Kind::Response | Kind::Resource) {
             return Ok(record.end()?);
         }

@@ -3,7 +3,7 @@
 use std::io::Read;
 
 use archive_formats::cdx::{Format, extract};
-use archive_formats::warc::{End, Record};
+use archive_formats::warc::{Record, RecordSummary};
 
 use super::arguments::{Arguments, WholeMatch, wrong};
 use super::{Argument, InvalidJob, JobInfo, Plan, Reduce, view};
@@ -71,7 +71,7 @@ impl Job for UrlSearchJob<'_> {
         &mut self,
         record: Record<'_, &mut dyn Read>,
         out: &mut dyn Sink,
-    ) -> Result<End, JobError> {
+    ) -> Result<RecordSummary, JobError> {
         if !self.plan.url.is_match(view::url(&record)) {
             return Ok(record.end()?);
         }

@@ -4,7 +4,7 @@
 
 use std::io::Read;
 
-use archive_formats::date::{Reading, Stamp, WarcDate};
+use archive_formats::date::{DateReading, Stamp, WarcDate};
 use archive_formats::http::{Body, BodyError, Head, HeadError, Limits, MediaType, Note};
 use archive_formats::warc::{Kind, Record};
 
@@ -28,7 +28,7 @@ pub(super) fn url<R: Read>(record: &Record<'_, R>) -> String {
 /// Returns the time when the record was made, if it says so.
 pub(super) fn time<R: Read>(record: &Record<'_, R>) -> Option<Stamp> {
     let date = record.header().text_of("WARC-Date")?;
-    let date = WarcDate::read(date.trim(), Reading::Lenient).ok()?;
+    let date = WarcDate::read(date.trim(), DateReading::Lenient).ok()?;
     Some(date.stamp())
 }
 

@@ -3,7 +3,7 @@
 use std::io::Read;
 use std::ops::Range;
 
-use archive_formats::warc::{Builder, End, Kind, Reader, Record, Writer};
+use archive_formats::warc::{Builder, Kind, Reader, Record, RecordSummary, Writer};
 use archive_model::{FailureKind, FileName, Root};
 
 use super::*;
@@ -108,7 +108,7 @@ impl Job for HashJob {
         &mut self,
         mut record: Record<'_, &mut dyn Read>,
         out: &mut dyn Sink,
-    ) -> Result<End, JobError> {
+    ) -> Result<RecordSummary, JobError> {
         let line = line(&mut record).map_err(|error| JobError::Read(error.into()))?;
         let end = record.end()?;
         out.write(line.as_bytes())?;

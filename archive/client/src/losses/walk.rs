@@ -9,7 +9,7 @@ use std::io;
 use std::ops::Range;
 
 use archive_formats::defect::Class;
-use archive_formats::warc::{Compression, End, Header, Kind, Options, Reader};
+use archive_formats::warc::{Compression, Header, Kind, Options, Reader, RecordSummary};
 use archive_model::{FileName, GROUP_SIZE};
 
 use super::stretches::{PIECE, Stretches};
@@ -204,7 +204,7 @@ impl Walk {
     }
 
     /// Takes a record that was read to its end.
-    fn record(&mut self, mut record: LostRecord, start: u64, at: u64, end: &End) {
+    fn record(&mut self, mut record: LostRecord, start: u64, at: u64, end: &RecordSummary) {
         self.gap(start);
         let is_shared = end.shared || end.in_member > 0;
         match end.length {
@@ -302,13 +302,13 @@ impl Walk {
 }
 
 /// Returns where the block of a record ends, by its header.
-fn block_end(end: &End) -> Option<u64> {
+fn block_end(end: &RecordSummary) -> Option<u64> {
     (end.offset + end.header_length).checked_add(end.announced?)
 }
 
 /// Returns how the record ends at a hole at `at`; `None` if it ends before. `block` is the end of its block in the
 /// file.
-fn cut(end: &End, at: u64, block: Option<u64>, line_ends: u64) -> Option<Cut> {
+fn cut(end: &RecordSummary, at: u64, block: Option<u64>, line_ends: u64) -> Option<Cut> {
     if let Some(block) = block {
         let prescribed = block.saturating_add(line_ends);
         let reaches = end.length.is_none_or(|length| end.offset + length == at);

@@ -8,9 +8,9 @@
 
 use std::io::Read;
 
-use super::{Capture, Extracted, extract};
+use super::{Capture, ExtractedCapture, extract};
 use crate::http::{Body, BodyError, Head, HeadError, Limits, Start};
-use crate::post::{self, Appended};
+use crate::post::{self, PostUrl};
 use crate::surt::UrlKey;
 use crate::warc::{Header, Kind, ReadError, Record};
 
@@ -39,16 +39,16 @@ struct Half {
 
 #[derive(Debug)]
 enum Side {
-    Request(Option<Posted>),
+    Request(Option<PostedRequest>),
     Response,
     Neither,
 }
 
 /// The query that a POST or PUT makes.
 #[derive(Debug)]
-struct Posted {
+struct PostedRequest {
     method: String,
-    appended: Appended,
+    appended: PostUrl,
 }
 
 impl Exchanges {
@@ -66,12 +66,12 @@ impl Exchanges {
     /// # Errors
     ///
     /// Fails if the file cannot be read, or if its policy refuses a defect.
-    pub fn read<R: Read>(&mut self, record: Record<'_, R>) -> Result<Extracted, ReadError> {
+    pub fn read<R: Read>(&mut self, record: Record<'_, R>) -> Result<ExtractedCapture, ReadError> {
         let mut half = Half::of(record.header(), record.kind());
         let mut extracted = if record.kind() == Kind::Request {
             let (posted, end) = posted(record, &half.url)?;
             half.side = Side::Request(posted);
-            Extracted {
+            ExtractedCapture {
                 capture: None,
                 omitted: None,
                 head: None,
@@ -168,7 +168,7 @@ fn join(one: Half, other: Half) -> Option<Capture> {
 fn posted<R: Read>(
     mut record: Record<'_, R>,
     url: &str,
-) -> Result<(Option<Posted>, crate::warc::End), ReadError> {
+) -> Result<(Option<PostedRequest>, crate::warc::RecordSummary), ReadError> {
     let head = match Head::read(&mut record, HEAD_LIMIT) {
         Ok(head) => Some(head),
         Err(HeadError::TooLarge { .. }) => None,
@@ -183,7 +183,7 @@ fn posted<R: Read>(
     {
         let body = body(&head, &mut record)?;
         let appended = post::append(url, method, head.get("Content-Type"), &body);
-        posted = appended.map(|appended| Posted {
+        posted = appended.map(|appended| PostedRequest {
             method: (*method).to_owned(),
             appended,
         });

@@ -11,18 +11,18 @@
 use std::io::{self, BufRead, Read};
 
 use super::{Capture, redirect};
-use crate::date::{Reading, WarcDate};
+use crate::date::{DateReading, WarcDate};
 use crate::digest::{Algorithm, Hashers};
 use crate::http::{Head, HeadError, MediaType};
 use crate::surt::UrlKey;
-use crate::warc::{End, Header, Kind, ReadError, Record};
+use crate::warc::{Header, Kind, ReadError, Record, RecordSummary};
 
 /// The longest head of an HTTP message that is read. Nothing is taken from a longer one.
 const HEAD_LIMIT: usize = 1 << 20;
 
 /// The result of reading a record.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Extracted {
+pub struct ExtractedCapture {
     /// The capture; `None` if the record has no place in an index.
     pub capture: Option<Capture>,
     /// The reason why a capture has no place in an index, though it should have one.
@@ -30,7 +30,7 @@ pub struct Extracted {
     /// The head of the HTTP message of a capture.
     pub head: Option<Head>,
     /// The end of the record, as reading it has shown.
-    pub end: End,
+    pub end: RecordSummary,
 }
 
 /// Reads a record of the file of this name to its end.
@@ -38,7 +38,7 @@ pub struct Extracted {
 /// # Errors
 ///
 /// Fails if the file cannot be read, or if its policy refuses a defect.
-pub fn extract<R: Read>(record: Record<'_, R>, file: &str) -> Result<Extracted, ReadError> {
+pub fn extract<R: Read>(record: Record<'_, R>, file: &str) -> Result<ExtractedCapture, ReadError> {
     read(record, file, None)
 }
 
@@ -51,7 +51,7 @@ pub fn extract_with_digest<R: Read>(
     record: Record<'_, R>,
     file: &str,
     algorithm: Algorithm,
-) -> Result<Extracted, ReadError> {
+) -> Result<ExtractedCapture, ReadError> {
     read(record, file, Some(algorithm))
 }
 
@@ -59,7 +59,7 @@ fn read<R: Read>(
     mut record: Record<'_, R>,
     file: &str,
     algorithm: Option<Algorithm>,
-) -> Result<Extracted, ReadError> {
+) -> Result<ExtractedCapture, ReadError> {
     let (mut capture, omitted) = match begin(&record) {
         Ok(capture) => (capture, None),
         Err(why) => (None, Some(why)),
@@ -80,7 +80,7 @@ fn read<R: Read>(
             capture.digest = capture.digest.take().or(computed);
         }
     }
-    Ok(Extracted {
+    Ok(ExtractedCapture {
         capture,
         omitted,
         head,
@@ -117,7 +117,7 @@ fn begin<R: Read>(record: &Record<'_, R>) -> Result<Option<Capture>, String> {
         };
     };
     let date = header.text_of("WARC-Date").unwrap_or_default();
-    let date = WarcDate::read(date.trim(), Reading::Lenient)
+    let date = WarcDate::read(date.trim(), DateReading::Lenient)
         .map_err(|error| format!("WARC-Date {date:?}: {error}"))?;
     let mut capture = Capture::new(UrlKey::of(&url).as_str(), date.stamp());
     capture.original = Some(url);

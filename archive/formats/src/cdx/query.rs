@@ -1,8 +1,8 @@
 //! A query of an index of captures: which captures, in which order, and how thinned out.
 //!
 //! Owns the terms of such a query, shared by the index that answers it and the servers that are asked for it:
-//! [`CaptureQuery`], and the pure adapters that filter ([`CaptureQuery::accepts`]) and thin out ([`Thinned`]) any
-//! sequence of captures. Does not know how an index is laid out, and knows no dialect of a CDX server.
+//! [`CaptureQuery`], and the pure adapters that filter ([`CaptureQuery::accepts`]) and thin out ([`ThinnedCaptures`])
+//! any sequence of captures. Does not know how an index is laid out, and knows no dialect of a CDX server.
 //!
 //! An index orders captures by key (bytewise), then time, then by its own order of files, then offset. A capture that
 //! is stored with milliseconds belongs to its second: a bound of 14 digits includes the whole second.
@@ -22,7 +22,7 @@ pub use field::CaptureField;
 pub use filter::{Anchoring, Filter, FilterTest, InvalidPattern, MAX_PATTERN, Pattern};
 pub use key_match::{KeyMatch, KeyRange, MatchKind, NoHost, UnknownMatchKind};
 pub use span::TimeSpan;
-pub use thin::{Collapse, CollapsedRun, Keep, Thinned, Thinner};
+pub use thin::{Collapse, CollapsedRun, Keep, ThinnedCaptures, Thinner};
 
 use std::cmp::Ordering;
 
@@ -174,11 +174,11 @@ impl CaptureQuery {
     /// # Errors
     ///
     /// The iterator passes on each error of `captures`.
-    pub fn thin<I, E>(&self, captures: I) -> Thinned<I::IntoIter>
+    pub fn thin<I, E>(&self, captures: I) -> ThinnedCaptures<I::IntoIter>
     where
         I: IntoIterator<Item = Result<Capture, E>>,
     {
-        Thinned::new(captures.into_iter(), self.thinner())
+        ThinnedCaptures::new(captures.into_iter(), self.thinner())
     }
 }
 

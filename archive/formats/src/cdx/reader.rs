@@ -5,7 +5,7 @@ use std::io::{self, BufRead};
 use thiserror::Error;
 
 use super::{Capture, Format, InvalidLine};
-use crate::lines::Lines;
+use crate::lines::BoundedLines;
 
 /// A line that could not be read, with its place.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -44,7 +44,7 @@ pub enum ReadError {
 /// ```
 #[derive(Debug)]
 pub struct Reader<R> {
-    lines: Lines<R>,
+    lines: BoundedLines<R>,
     format: Option<Format>,
     ended: bool,
 }
@@ -53,7 +53,7 @@ impl<R: BufRead> Reader<R> {
     /// Reads lines of up to `limit` bytes. The first line tells the form.
     pub fn new(input: R, limit: usize) -> Self {
         Self {
-            lines: Lines::new(input, limit),
+            lines: BoundedLines::new(input, limit),
             format: None,
             ended: false,
         }

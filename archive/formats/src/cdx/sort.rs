@@ -138,7 +138,7 @@ impl Sorter {
     pub fn finish(mut self, output: &mut impl Write) -> Result<u64, SortError> {
         if self.levels.is_empty() {
             self.sort();
-            let mut out = Lines::new(output, self.unique, self.check.as_ref());
+            let mut out = LineOutput::new(output, self.unique, self.check.as_ref());
             for line in self.sorted() {
                 out.write(line).map_err(SortError::Output)?;
             }
@@ -173,7 +173,7 @@ impl Sorter {
         let ends = self.text.len().saturating_add(self.lines.len());
         let mut file = self.temporary(u64::try_from(ends).unwrap_or(u64::MAX))?;
         let mut buffered = BufWriter::with_capacity(BUFFER, &mut file);
-        let mut out = Lines::new(&mut buffered, self.unique, self.check.as_ref());
+        let mut out = LineOutput::new(&mut buffered, self.unique, self.check.as_ref());
         for line in self.sorted() {
             out.write(line).map_err(|source| self.failed(source))?;
         }
@@ -244,7 +244,7 @@ fn size(runs: &[File]) -> io::Result<u64> {
 }
 
 /// Writes lines, and leaves out repeated ones where asked to.
-struct Lines<'a, W> {
+struct LineOutput<'a, W> {
     output: &'a mut W,
     last: Option<Vec<u8>>,
     unique: bool,
@@ -256,7 +256,7 @@ struct Lines<'a, W> {
 /// The number of lines that are taken before the check whether to go on.
 const CHECKED: u64 = 4096;
 
-impl<'a, W: Write> Lines<'a, W> {
+impl<'a, W: Write> LineOutput<'a, W> {
     fn new(output: &'a mut W, unique: bool, check: Option<&'a Check>) -> Self {
         Self {
             output,
@@ -325,7 +325,7 @@ fn merge(
         }
         inputs.push(input);
     }
-    let mut out = Lines::new(output, unique, check);
+    let mut out = LineOutput::new(output, unique, check);
     while let Some(Reverse((mut line, n))) = heads.pop() {
         out.write(&line).map_err(MergeError::Output)?;
         if let Some(input) = inputs.get_mut(n)

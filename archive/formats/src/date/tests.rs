@@ -3,11 +3,11 @@
 use super::*;
 
 fn strict(text: &str) -> Result<String, InvalidDate> {
-    WarcDate::read(text, Reading::Strict).map(|d| format!("{} {:?}", d.time(), d.precision()))
+    WarcDate::read(text, DateReading::Strict).map(|d| format!("{} {:?}", d.time(), d.precision()))
 }
 
 fn lenient(text: &str) -> Result<String, InvalidDate> {
-    WarcDate::read(text, Reading::Lenient).map(|d| d.time().to_string())
+    WarcDate::read(text, DateReading::Lenient).map(|d| d.time().to_string())
 }
 
 /// Fails if a date of the standard is refused, or its precision is not remembered.
@@ -40,14 +40,14 @@ fn every_precision_is_read() {
 fn what_is_no_date_says_why() {
     let range = |part, value| Err(InvalidDate::Range { part, value });
     assert_eq!(strict(""), Err(InvalidDate::Empty));
-    assert_eq!(strict("2016-13-01"), range(Part::Month, 13));
-    assert_eq!(strict("2016-00"), range(Part::Month, 0));
-    assert_eq!(strict("2015-02-29"), range(Part::Day, 29));
-    assert_eq!(strict("1900-02-29"), range(Part::Day, 29));
-    assert_eq!(strict("2016-02-31T00:00:00Z"), range(Part::Day, 31));
-    assert_eq!(strict("2016-02-01T24:00:00Z"), range(Part::Hour, 24));
-    assert_eq!(strict("2016-02-01T23:60Z"), range(Part::Minute, 60));
-    assert_eq!(strict("2016-02-01T23:59:60Z"), range(Part::Second, 60));
+    assert_eq!(strict("2016-13-01"), range(DatePart::Month, 13));
+    assert_eq!(strict("2016-00"), range(DatePart::Month, 0));
+    assert_eq!(strict("2015-02-29"), range(DatePart::Day, 29));
+    assert_eq!(strict("1900-02-29"), range(DatePart::Day, 29));
+    assert_eq!(strict("2016-02-31T00:00:00Z"), range(DatePart::Day, 31));
+    assert_eq!(strict("2016-02-01T24:00:00Z"), range(DatePart::Hour, 24));
+    assert_eq!(strict("2016-02-01T23:60Z"), range(DatePart::Minute, 60));
+    assert_eq!(strict("2016-02-01T23:59:60Z"), range(DatePart::Second, 60));
     assert_eq!(
         strict("2016-02-01T23:59:59.0123456789Z"),
         Err(InvalidDate::Fraction(10))
@@ -83,7 +83,7 @@ fn the_lenient_reading_takes_what_files_have() {
     assert_eq!(lenient("0000-01-01T00:00+01:00"), Err(InvalidDate::Outside));
     assert_eq!(lenient("9999-12-31T23:59-01:00"), Err(InvalidDate::Outside));
     let offset = Err(InvalidDate::Range {
-        part: Part::Offset,
+        part: DatePart::Offset,
         value: 24,
     });
     assert_eq!(lenient("2016-01-01T00:00+24:00"), offset);
@@ -93,7 +93,7 @@ fn the_lenient_reading_takes_what_files_have() {
 /// Fails if reading a date changes its text, or dates are ordered by their text instead of their time.
 #[test]
 fn the_text_is_kept_and_time_orders() {
-    let read = |text| WarcDate::read(text, Reading::Lenient).unwrap();
+    let read = |text| WarcDate::read(text, DateReading::Lenient).unwrap();
     assert_eq!(
         read("2016-01-11T23:24:25+01:00").as_str(),
         "2016-01-11T23:24:25+01:00"
@@ -227,7 +227,7 @@ fn no_prefix_and_no_changed_byte_panics() {
                 let mut bytes = good[..cut].to_vec();
                 bytes[at] = byte;
                 let text = String::from_utf8(bytes).unwrap();
-                for reading in [Reading::Strict, Reading::Lenient] {
+                for reading in [DateReading::Strict, DateReading::Lenient] {
                     if let Ok(date) = WarcDate::read(&text, reading) {
                         assert_eq!(date.as_str(), text);
                     }

@@ -5,7 +5,7 @@ use std::io::{self, BufRead, BufReader, Cursor, Read};
 
 use super::coding::{Coding, Limits};
 use super::notes::{Note, Notes};
-use super::{Chunked, Head, undo};
+use super::{ChunkedReader, Head, undo};
 
 /// Reads a body: chunks are undone, and content encodings where they are known.
 ///
@@ -85,9 +85,9 @@ fn transferred<'a>(head: &Head, input: impl BufRead + 'a) -> (Box<dyn Read + 'a>
     let notes = Notes::default();
     let input = Cursor::new(head.unread().to_vec()).chain(input);
     let input: Box<dyn Read + 'a> = if head.is_chunked() {
-        Box::new(Chunked::with_notes(input, notes.clone()))
+        Box::new(ChunkedReader::with_notes(input, notes.clone()))
     } else {
-        Box::new(Counted {
+        Box::new(LengthCheckReader {
             input,
             expected: head.content_length(),
             found: 0,
@@ -98,14 +98,14 @@ fn transferred<'a>(head: &Head, input: impl BufRead + 'a) -> (Box<dyn Read + 'a>
 }
 
 /// A reader that compares the length of the body with that in the header.
-struct Counted<R> {
+struct LengthCheckReader<R> {
     input: R,
     expected: Option<u64>,
     found: u64,
     notes: Notes,
 }
 
-impl<R: Read> Read for Counted<R> {
+impl<R: Read> Read for LengthCheckReader<R> {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
         let read = self.input.read(out)?;
         self.found = self

@@ -13,7 +13,7 @@ pub(super) use self::scanner::{ChunkEnd, ChunkPart, ChunkScanner};
 /// A body that does not begin with a chunk is not chunked, whatever its header says: it is handed out as it is, and
 /// noted.
 #[derive(Debug)]
-pub struct Chunked<R> {
+pub struct ChunkedReader<R> {
     input: R,
     scanner: ChunkScanner,
     /// A first line that was no size, to be handed out as body.
@@ -22,7 +22,7 @@ pub struct Chunked<R> {
     notes: Notes,
 }
 
-impl<R: BufRead> Chunked<R> {
+impl<R: BufRead> ChunkedReader<R> {
     /// Makes a reader of the bytes behind the head.
     pub fn new(input: R) -> Self {
         Self::with_notes(input, Notes::default())
@@ -112,7 +112,7 @@ impl<R: BufRead> Chunked<R> {
     }
 }
 
-impl<R: BufRead> Read for Chunked<R> {
+impl<R: BufRead> Read for ChunkedReader<R> {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
         if out.is_empty() {
             return Ok(0);

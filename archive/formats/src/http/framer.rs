@@ -6,13 +6,13 @@
 //! the socket limits time and the length of the body. Bytes that follow the end are not taken.
 //!
 //! ```
-//! use archive_formats::http::{Ending, Part, ResponseFramer};
+//! use archive_formats::http::{Ending, ResponsePart, ResponseFramer};
 //!
 //! let wire = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\nHTTP/1.1";
 //! let (mut framer, mut at, mut payload) = (ResponseFramer::new(false, 1 << 16), 0, Vec::new());
 //! while !framer.is_done() {
 //!     let (count, part) = framer.push(&wire[at..]);
-//!     if part == Part::Payload {
+//!     if part == ResponsePart::Payload {
 //!         payload.extend_from_slice(&wire[at..at + count]);
 //!     }
 //!     at += count;
@@ -29,7 +29,7 @@ const MOST_INTERIM: usize = 16;
 
 /// The role of bytes in a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Part {
+pub enum ResponsePart {
     /// Bytes of a head, which the framer keeps: [`ResponseFramer::head`], [`ResponseFramer::interim`].
     Head,
     /// Bytes of the body without its transfer coding.
@@ -133,7 +133,7 @@ impl ResponseFramer {
 
     /// Takes a prefix of the next bytes of the connection; returns their number and their role. Takes none of no bytes,
     /// and none once the response [is done](Self::is_done).
-    pub fn push(&mut self, bytes: &[u8]) -> (usize, Part) {
+    pub fn push(&mut self, bytes: &[u8]) -> (usize, ResponsePart) {
         let (count, part) = match &mut self.state {
             State::Head => return self.push_head(bytes),
             State::Length(left) => {
@@ -144,20 +144,20 @@ impl ResponseFramer {
                 if *left == 0 {
                     self.state = State::Done;
                 }
-                (count, Part::Payload)
+                (count, ResponsePart::Payload)
             }
-            State::UntilClose => (bytes.len(), Part::Payload),
+            State::UntilClose => (bytes.len(), ResponsePart::Payload),
             State::Chunks(scanner) => match scanner.scan(bytes) {
-                Ok((count, ChunkPart::Framing)) => (count, Part::Framing),
-                Ok((count, ChunkPart::Payload)) => (count, Part::Payload),
-                Ok((count, ChunkPart::Unchunked)) => (count, Part::Unframed),
+                Ok((count, ChunkPart::Framing)) => (count, ResponsePart::Framing),
+                Ok((count, ChunkPart::Payload)) => (count, ResponsePart::Payload),
+                Ok((count, ChunkPart::Unchunked)) => (count, ResponsePart::Unframed),
                 Err(_) => {
                     self.state = State::Damaged;
-                    (bytes.len(), Part::Damaged)
+                    (bytes.len(), ResponsePart::Damaged)
                 }
             },
-            State::Damaged => (bytes.len(), Part::Damaged),
-            State::Done | State::HeadTooLong => (0, Part::Framing),
+            State::Damaged => (bytes.len(), ResponsePart::Damaged),
+            State::Done | State::HeadTooLong => (0, ResponsePart::Framing),
         };
         if matches!(&self.state, State::Chunks(scanner) if scanner.is_done()) {
             self.state = State::Done;
@@ -165,18 +165,18 @@ impl ResponseFramer {
         (count, part)
     }
 
-    fn push_head(&mut self, bytes: &[u8]) -> (usize, Part) {
+    fn push_head(&mut self, bytes: &[u8]) -> (usize, ResponsePart) {
         if !self.has_status_line {
             match begins_with_status_line(&self.raw, bytes) {
                 Some(true) => self.has_status_line = true,
                 Some(false) => {
                     self.raw.extend_from_slice(bytes);
                     self.state = State::UntilClose;
-                    return (bytes.len(), Part::Unframed);
+                    return (bytes.len(), ResponsePart::Unframed);
                 }
                 None => {
                     self.raw.extend_from_slice(bytes);
-                    return (bytes.len(), Part::Head);
+                    return (bytes.len(), ResponsePart::Head);
                 }
             }
         }
@@ -193,7 +193,7 @@ impl ResponseFramer {
             let line = self.raw.get(self.line..).unwrap_or_default();
             if matches!(line, b"\n" | b"\r\n") && self.line > 0 {
                 self.end_head();
-                return (taken, Part::Head);
+                return (taken, ResponsePart::Head);
             }
             self.line = self.raw.len();
         }
@@ -204,7 +204,7 @@ impl ResponseFramer {
         if kept.len() < rest.len() {
             self.state = State::HeadTooLong;
         }
-        (taken + kept.len(), Part::Head)
+        (taken + kept.len(), ResponsePart::Head)
     }
 
     fn end_head(&mut self) {
@@ -253,8 +253,8 @@ impl ResponseFramer {
         self.head.as_ref()
     }
 
-    /// Returns the bytes of the head as far as they have come: exactly those that were [`Part::Head`], without the
-    /// interim ones.
+    /// Returns the bytes of the head as far as they have come: exactly those that were [`ResponsePart::Head`], without
+    /// the interim ones.
     pub fn raw_head(&self) -> &[u8] {
         if self.is_headless() { &[] } else { &self.raw }
     }
@@ -269,7 +269,8 @@ impl ResponseFramer {
         &self.interim
     }
 
-    /// Returns all bytes of the body up to the one where [`Part::Unframed`] or [`Ending::Unframed`] was returned.
+    /// Returns all bytes of the body up to the one where [`ResponsePart::Unframed`] or [`Ending::Unframed`] was
+    /// returned.
     pub fn unframed(&self) -> &[u8] {
         if self.is_headless() {
             return &self.raw;

@@ -5,12 +5,12 @@
 
 use std::io::{self, BufRead, Read};
 
-use super::{BodyError, Chunked, Head, HeadError};
+use super::{BodyError, ChunkedReader, Head, HeadError};
 use crate::digest::{Algorithm, Digest, Hashers, Value};
 
 /// The reading in which a digest is right.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reading {
+pub enum PayloadReading {
     /// Both: the stored body is the entity body.
     Only,
     /// The digest is of all bytes after the head, with the framing of chunks.
@@ -21,7 +21,7 @@ pub enum Reading {
 
 /// The reason why a digest cannot be checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Unchecked {
+pub enum UncheckedReason {
     /// The algorithm is not known.
     Algorithm,
     /// The head is longer than allowed.
@@ -32,18 +32,18 @@ pub enum Unchecked {
 ///
 /// ```
 /// use archive_formats::digest::{Algorithm, digest};
-/// use archive_formats::http::{Reading, Verdict, check_payload};
+/// use archive_formats::http::{PayloadReading, PayloadCheck, check_payload};
 ///
 /// let block = b"HTTP/1.1 200 OK\r\n\r\nhello";
 /// let right = digest(Algorithm::Sha1, b"hello").into();
 /// let verdict = check_payload(&mut &block[..], &right, 1 << 20)?;
-/// assert_eq!(verdict, Verdict::Matches(Reading::Only));
+/// assert_eq!(verdict, PayloadCheck::Matches(PayloadReading::Only));
 /// # Ok::<(), std::io::Error>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum PayloadCheck {
     /// The digest is right.
-    Matches(Reading),
+    Matches(PayloadReading),
     /// The digest is wrong in every reading.
     Differs {
         /// The digest of the bytes after the head.
@@ -52,7 +52,7 @@ pub enum Verdict {
         entity: Option<Value>,
     },
     /// The digest cannot be checked.
-    CannotCheck(Unchecked),
+    CannotCheck(UncheckedReason),
 }
 
 /// Checks the digest of the payload of an HTTP record. Reads the block to its end, unless nothing can be checked.
@@ -64,25 +64,27 @@ pub fn check_payload(
     block: &mut impl BufRead,
     digest: &Digest,
     head_limit: usize,
-) -> io::Result<Verdict> {
+) -> io::Result<PayloadCheck> {
     let Some(expected) = digest.value() else {
-        return Ok(Verdict::CannotCheck(Unchecked::Algorithm));
+        return Ok(PayloadCheck::CannotCheck(UncheckedReason::Algorithm));
     };
     let head = match Head::read(block, head_limit) {
         Ok(head) => head,
-        Err(HeadError::TooLarge { .. }) => return Ok(Verdict::CannotCheck(Unchecked::Head)),
+        Err(HeadError::TooLarge { .. }) => {
+            return Ok(PayloadCheck::CannotCheck(UncheckedReason::Head));
+        }
         Err(HeadError::Io(error)) => return Err(error),
     };
     let (stored, entity) = payload_digests(&head, block, expected.algorithm())?;
     Ok(match (&stored, &entity) {
-        (stored, None) if stored == expected => Verdict::Matches(Reading::Only),
+        (stored, None) if stored == expected => PayloadCheck::Matches(PayloadReading::Only),
         // The header says that the body is chunked and it is not, or the digests are of nothing.
         (stored, Some(entity)) if stored == expected && stored == entity => {
-            Verdict::Matches(Reading::Only)
+            PayloadCheck::Matches(PayloadReading::Only)
         }
-        (_, Some(entity)) if entity == expected => Verdict::Matches(Reading::Entity),
-        (stored, _) if stored == expected => Verdict::Matches(Reading::Stored),
-        _ => Verdict::Differs { stored, entity },
+        (_, Some(entity)) if entity == expected => PayloadCheck::Matches(PayloadReading::Entity),
+        (stored, _) if stored == expected => PayloadCheck::Matches(PayloadReading::Stored),
+        _ => PayloadCheck::Differs { stored, entity },
     })
 }
 
@@ -96,7 +98,7 @@ fn payload_digests(
         hashers: Hashers::new([algorithm]),
     };
     let entity = if head.is_chunked() {
-        let mut chunked = Chunked::new(&mut tee);
+        let mut chunked = ChunkedReader::new(&mut tee);
         let mut hashers = Hashers::new([algorithm]);
         let complete = match io::copy(&mut chunked, &mut hashers) {
             Ok(_) => true,

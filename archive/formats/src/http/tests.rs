@@ -188,7 +188,7 @@ fn media_types_as_servers_write_them() {
     );
 }
 
-fn verdict(block: &[u8], digest: &str) -> Verdict {
+fn verdict(block: &[u8], digest: &str) -> PayloadCheck {
     check_payload(
         &mut Cursor::new(block),
         &digest.parse::<Digest>().unwrap(),
@@ -207,44 +207,59 @@ fn payload_digests_in_both_readings() {
         let entity = digest(algorithm, b"abc").to_string();
         let stored = digest(algorithm, b"3\r\nabc\r\n0\r\n\r\n").to_string();
         let wrong = digest(algorithm, b"abd").to_string();
-        assert_eq!(verdict(plain, &entity), Verdict::Matches(Reading::Only));
-        assert_eq!(verdict(chunked, &entity), Verdict::Matches(Reading::Entity));
-        assert_eq!(verdict(chunked, &stored), Verdict::Matches(Reading::Stored));
+        assert_eq!(
+            verdict(plain, &entity),
+            PayloadCheck::Matches(PayloadReading::Only)
+        );
+        assert_eq!(
+            verdict(chunked, &entity),
+            PayloadCheck::Matches(PayloadReading::Entity)
+        );
+        assert_eq!(
+            verdict(chunked, &stored),
+            PayloadCheck::Matches(PayloadReading::Stored)
+        );
         assert!(matches!(
             verdict(chunked, &wrong),
-            Verdict::Differs {
+            PayloadCheck::Differs {
                 entity: Some(_),
                 ..
             }
         ));
         assert!(matches!(
             verdict(plain, &wrong),
-            Verdict::Differs { entity: None, .. }
+            PayloadCheck::Differs { entity: None, .. }
         ));
         // A body with cut chunks has one reading left.
         let cut = &chunked[..chunked.len() - 6];
         let stored = digest(algorithm, b"3\r\nabc\r").to_string();
-        assert_eq!(verdict(cut, &stored), Verdict::Matches(Reading::Only));
+        assert_eq!(
+            verdict(cut, &stored),
+            PayloadCheck::Matches(PayloadReading::Only)
+        );
         assert!(matches!(
             verdict(cut, &entity),
-            Verdict::Differs { entity: None, .. }
+            PayloadCheck::Differs { entity: None, .. }
         ));
     }
     let unchunked = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n<html>";
     let html = digest(Algorithm::Sha1, b"<html>").to_string();
-    assert_eq!(verdict(unchunked, &html), Verdict::Matches(Reading::Only));
+    assert_eq!(
+        verdict(unchunked, &html),
+        PayloadCheck::Matches(PayloadReading::Only)
+    );
     assert_eq!(
         verdict(plain, "crc:1"),
-        Verdict::CannotCheck(Unchecked::Algorithm)
+        PayloadCheck::CannotCheck(UncheckedReason::Algorithm)
     );
     let sha1: Digest = digest(Algorithm::Sha1, b"abc").into();
     assert_eq!(
         check_payload(&mut Cursor::new(plain), &sha1, 5).unwrap(),
-        Verdict::CannotCheck(Unchecked::Head)
+        PayloadCheck::CannotCheck(UncheckedReason::Head)
     );
     let headless = digest(Algorithm::Sha1, b"<html>\n\n").to_string();
     assert_eq!(
         verdict(b"<html>\n\n", &headless),
-        Verdict::Matches(Reading::Only)
+        PayloadCheck::Matches(PayloadReading::Only)
     );
 }

@@ -19,7 +19,7 @@ pub(super) fn undo<'a>(
     limits: Limits,
     notes: Notes,
 ) -> impl Read + 'a {
-    Undone {
+    DecodedReader {
         coding,
         limits,
         notes,
@@ -32,16 +32,16 @@ pub(super) fn undo<'a>(
 
 enum State<'a> {
     Before(Box<dyn BufRead + 'a>),
-    Gzip(flate2::bufread::GzDecoder<Source<'a>>),
-    Zlib(flate2::bufread::ZlibDecoder<Source<'a>>),
-    Raw(flate2::bufread::DeflateDecoder<Source<'a>>),
-    Brotli(Box<brotli_decompressor::Decompressor<Source<'a>>>),
-    Zstd(Frames<Source<'a>>),
-    Plain(Source<'a>),
+    Gzip(flate2::bufread::GzDecoder<EncodedInput<'a>>),
+    Zlib(flate2::bufread::ZlibDecoder<EncodedInput<'a>>),
+    Raw(flate2::bufread::DeflateDecoder<EncodedInput<'a>>),
+    Brotli(Box<brotli_decompressor::Decompressor<EncodedInput<'a>>>),
+    Zstd(Frames<EncodedInput<'a>>),
+    Plain(EncodedInput<'a>),
     Done,
 }
 
-struct Undone<'a> {
+struct DecodedReader<'a> {
     coding: Coding,
     limits: Limits,
     notes: Notes,
@@ -72,12 +72,12 @@ impl SourceState {
 }
 
 /// A reader of the encoded bytes, which counts them, and begins with those that were looked at.
-struct Source<'a> {
+struct EncodedInput<'a> {
     input: io::Chain<Cursor<Vec<u8>>, Box<dyn BufRead + 'a>>,
     seen: Arc<SourceState>,
 }
 
-impl Read for Source<'_> {
+impl Read for EncodedInput<'_> {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
         let read = self.input.read(out).map_err(|e| self.seen.fail(e))?;
         self.seen.add(read);
@@ -85,7 +85,7 @@ impl Read for Source<'_> {
     }
 }
 
-impl BufRead for Source<'_> {
+impl BufRead for EncodedInput<'_> {
     fn fill_buf(&mut self) -> io::Result<&[u8]> {
         self.input.fill_buf().map_err(|e| self.seen.fail(e))
     }
@@ -96,7 +96,7 @@ impl BufRead for Source<'_> {
     }
 }
 
-impl<'a> Undone<'a> {
+impl<'a> DecodedReader<'a> {
     /// Chooses the decoder by the first bytes.
     fn begin(&self, mut input: Box<dyn BufRead + 'a>) -> io::Result<State<'a>> {
         let mut start = Vec::new();
@@ -113,7 +113,7 @@ impl<'a> Undone<'a> {
         };
         let zlib = matches!(start.as_slice(), [a, b, ..] if a & 0x0f == 8 && ((u16::from(*a) << 8) | u16::from(*b)) % 31 == 0);
         let empty = start.is_empty();
-        let source = Source {
+        let source = EncodedInput {
             input: Cursor::new(start).chain(input),
             seen: Arc::clone(&self.source),
         };
@@ -211,7 +211,7 @@ impl<'a> Undone<'a> {
     }
 }
 
-impl Read for Undone<'_> {
+impl Read for DecodedReader<'_> {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
         if let Some(error) = self.failed {
             return Err(error.into());

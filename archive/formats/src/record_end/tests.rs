@@ -222,7 +222,7 @@ fn longest_arc_line_is_the_readers() {
     };
     for (length, is_read) in [(arc::LONGEST_LINE, true), (arc::LONGEST_LINE + 1, false)] {
         let line = line_of(length);
-        assert_eq!(arc::Line::parse(line.as_bytes()).is_some(), is_read);
+        assert_eq!(arc::ArcLine::parse(line.as_bytes()).is_some(), is_read);
         for line_end in ["\n", "\r\n"] {
             let record = format!("{line}{line_end}ab\n");
             assert_eq!(found(record.as_bytes()).is_ok(), is_read, "{length}");

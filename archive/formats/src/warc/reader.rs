@@ -11,7 +11,7 @@ use crate::arc;
 use crate::defect::{Action, Class, Defect, Policy};
 use crate::stream::{Compression, Next, Stream};
 use crate::warc::header::Header;
-use crate::warc::record::{End, Kind, Version};
+use crate::warc::record::{Kind, RecordSummary, Version};
 use crate::warc::resync::{self, Answer, Beginning, Dialect};
 
 mod again;
@@ -97,7 +97,7 @@ pub struct Reader<R> {
     options: Options,
     dialect: Dialect,
     header: Header,
-    arc: Option<arc::Line>,
+    arc: Option<arc::ArcLine>,
     current: Option<Current>,
     /// The number of records begun so far.
     found: u64,
@@ -123,7 +123,7 @@ pub struct Reader<R> {
 struct Current {
     kind: Kind,
     version: Version,
-    end: End,
+    end: RecordSummary,
     /// The rest of the block; `None` if its length is not known.
     remaining: Option<u64>,
     /// In a block of unknown length: the number of bytes that are known to be of it, and whether a line begins behind

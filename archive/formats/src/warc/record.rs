@@ -147,7 +147,7 @@ impl Trailer {
 
 /// The facts that reading a record to its end has shown.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct End {
+pub struct RecordSummary {
     /// The offset in the file of the record, or of its member in a compressed file.
     pub offset: u64,
     /// The number of bytes that the record takes in the file, with the line ends behind it. `None` if it shares its
@@ -179,7 +179,7 @@ pub struct End {
     pub defects: Vec<Defect>,
 }
 
-impl End {
+impl RecordSummary {
     /// Returns the length of the decompressed record: header, block and the line ends behind it.
     pub fn uncompressed(&self) -> u64 {
         self.header_length + self.block_length + self.trailer.length()

@@ -96,7 +96,7 @@ pub(crate) fn begins(bytes: &[u8], dialect: Dialect) -> Answer {
         return Answer::No;
     }
     match line(bytes, arc::LONGEST_LINE) {
-        Ok(line) if arc::Line::parse_as(line, Rigour::Anywhere).is_some() => Answer::Yes,
+        Ok(line) if arc::ArcLine::parse_as(line, Rigour::Anywhere).is_some() => Answer::Yes,
         Ok(_) => Answer::No,
         Err(answer) => answer,
     }

@@ -259,13 +259,13 @@ impl<L: Clone> Segments<L> {
 
 /// A reader of the blocks of several segments, one after the other.
 #[derive(Debug)]
-pub struct Joined<L, O, B> {
+pub struct JoinedBlocks<L, O, B> {
     places: std::vec::IntoIter<L>,
     open: O,
     block: Option<B>,
 }
 
-impl<L, O, B> Joined<L, O, B>
+impl<L, O, B> JoinedBlocks<L, O, B>
 where
     O: FnMut(L) -> io::Result<B>,
     B: Read,
@@ -280,7 +280,7 @@ where
     }
 }
 
-impl<L, O, B> Read for Joined<L, O, B>
+impl<L, O, B> Read for JoinedBlocks<L, O, B>
 where
     O: FnMut(L) -> io::Result<B>,
     B: Read,
@@ -339,7 +339,7 @@ mod tests {
         let places = segments.places("urn:a").unwrap();
         assert_eq!(places, [1, 2, 3]);
         let mut text = String::new();
-        Joined::new(places, |place| Ok(io::Cursor::new(format!("<{place}>"))))
+        JoinedBlocks::new(places, |place| Ok(io::Cursor::new(format!("<{place}>"))))
             .read_to_string(&mut text)
             .unwrap();
         assert_eq!(text, "<1><2><3>");

@@ -13,7 +13,7 @@ pub use file::Validator;
 
 use crate::defect::{Class, Defect};
 use crate::warc::header::Header;
-use crate::warc::record::{End, Kind, Version};
+use crate::warc::record::{Kind, RecordSummary, Version};
 use fields::{Edition, FIELDS, Rules};
 
 /// The kind of rule that is broken.
@@ -136,12 +136,17 @@ struct Check<'a> {
     author: Author,
     kind: Kind,
     header: &'a Header,
-    end: &'a End,
+    end: &'a RecordSummary,
     found: Vec<Violation>,
 }
 
 /// Returns the violations of a record: of its type, version and header, and those that its end has shown.
-pub fn validate(kind: Kind, version: Version, header: &Header, end: &End) -> Vec<Violation> {
+pub fn validate(
+    kind: Kind,
+    version: Version,
+    header: &Header,
+    end: &RecordSummary,
+) -> Vec<Violation> {
     let Some(edition) = Edition::of(version) else {
         return end.defects.iter().filter_map(of_arc).collect();
     };

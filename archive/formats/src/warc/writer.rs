@@ -9,7 +9,7 @@ use flate2::{Compress, Compression as Level, Crc, FlushCompress, Status};
 use thiserror::Error;
 
 use crate::warc::reader::{ReadError, Record};
-use crate::warc::record::End;
+use crate::warc::record::RecordSummary;
 
 /// The number of bytes that are copied at once.
 const PIECE: usize = 64 * 1024;
@@ -55,7 +55,7 @@ pub enum WriteError {
 
 /// The place of a record in the file that was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Written {
+pub struct RecordPlace {
     /// The offset of the record, or of its member.
     pub offset: u64,
     /// The number of bytes that the record takes.
@@ -154,7 +154,7 @@ impl<W: Write> Writer<W> {
         head: &[u8],
         length: u64,
         block: &mut dyn Read,
-    ) -> Result<Written, WriteError> {
+    ) -> Result<RecordPlace, WriteError> {
         let said = crate::warc::Header::parse(head)
             .content_length()
             .ok()
@@ -199,8 +199,8 @@ impl<W: Write> Writer<W> {
     pub fn copy<R: Read>(
         &mut self,
         mut record: Record<'_, R>,
-    ) -> Result<(Written, End), WriteError> {
-        let mut end = End::default();
+    ) -> Result<(RecordPlace, RecordSummary), WriteError> {
+        let mut end = RecordSummary::default();
         let written = self.whole(|writer| {
             writer.put(record.header().raw())?;
             while writer.pass(&mut record, u64::MAX)? > 0 {}
@@ -223,7 +223,7 @@ impl<W: Write> Writer<W> {
     fn whole(
         &mut self,
         record: impl FnOnce(&mut Self) -> Result<(), WriteError>,
-    ) -> Result<Written, WriteError> {
+    ) -> Result<RecordPlace, WriteError> {
         if self.poisoned {
             return Err(WriteError::Poisoned);
         }
@@ -233,7 +233,7 @@ impl<W: Write> Writer<W> {
         record(self)?;
         self.close()?;
         self.poisoned = false;
-        Ok(Written {
+        Ok(RecordPlace {
             offset,
             length: self.position - offset,
         })

@@ -1,7 +1,7 @@
 //! Lines of indexes, and what stands in them: keys, dates, digests, bodies of requests.
 
 use archive_formats::cdx::{Format, Reader};
-use archive_formats::date::{Fill, Reading, Stamp, WarcDate};
+use archive_formats::date::{DateReading, Fill, Stamp, WarcDate};
 use archive_formats::digest::{Algorithm, Digest};
 use archive_formats::post;
 use archive_formats::surt::UrlKey;
@@ -108,8 +108,8 @@ pub(super) fn date_seeds() -> Vec<Vec<u8>> {
 
 pub(super) fn date(input: &[u8]) {
     let text = String::from_utf8_lossy(input);
-    let strict = WarcDate::read(&text, Reading::Strict);
-    let lenient = WarcDate::read(&text, Reading::Lenient);
+    let strict = WarcDate::read(&text, DateReading::Strict);
+    let lenient = WarcDate::read(&text, DateReading::Lenient);
     if let Ok(date) = &strict {
         assert_eq!(date.as_str(), text, "kept as it is");
         assert_eq!(

@@ -5,8 +5,8 @@ use std::io::{Cursor, Read as _};
 use archive_formats::arc;
 use archive_formats::cdx::{Exchanges, extract};
 use archive_formats::defect::{Action, Policy};
-use archive_formats::http::{Body, BodyError, Chunked, Head, Limits};
-use archive_formats::warc::{Builder, End, Kind, Options, Reader, Writer, validate};
+use archive_formats::http::{Body, BodyError, ChunkedReader, Head, Limits};
+use archive_formats::warc::{Builder, Kind, Options, Reader, RecordSummary, Writer, validate};
 
 const DATE: &str = "2026-11-21T19:14:09Z";
 const RESPONSE: &[u8] =
@@ -123,14 +123,14 @@ pub(super) fn warc(input: &[u8]) {
 }
 
 /// An index is made of anything; and what a whole record says it is can be cut out, and read alone.
-fn indexed(input: &[u8], ends_of_all: &[End]) {
+fn indexed(input: &[u8], ends_of_all: &[RecordSummary]) {
     let mut exchanges = Exchanges::new("a.warc.gz");
     let mut reader = Reader::new(input);
     while let Some(record) = reader.next_record().unwrap() {
         exchanges.read(record).unwrap();
     }
     exchanges.finish();
-    let whole = |end: &&End| end.complete && end.defects.is_empty();
+    let whole = |end: &&RecordSummary| end.complete && end.defects.is_empty();
     if let Some(end) = ends_of_all.iter().find(whole)
         && let Some(index) = end.index_length
     {
@@ -146,7 +146,7 @@ fn indexed(input: &[u8], ends_of_all: &[End]) {
     }
 }
 
-fn ends(input: &[u8], policy: Policy) -> Vec<End> {
+fn ends(input: &[u8], policy: Policy) -> Vec<RecordSummary> {
     let options = Options {
         policy,
         header_limit: 4096,
@@ -234,7 +234,7 @@ pub(super) fn arc(input: &[u8]) {
         .split(|byte| *byte == b'\n')
         .next()
         .unwrap_or_default();
-    if let Some(read) = arc::Line::parse(line) {
+    if let Some(read) = arc::ArcLine::parse(line) {
         assert!(!read.url.is_empty() && !read.url.contains(&b'\n'));
         assert!(line.starts_with(&read.url), "the URL is the beginning");
     }
@@ -312,7 +312,7 @@ pub(super) fn http(input: &[u8]) {
             decoded.len()
         );
     }
-    let mut chunked = Chunked::new(Cursor::new(input));
+    let mut chunked = ChunkedReader::new(Cursor::new(input));
     let mut out = Vec::new();
     match chunked.read_to_end(&mut out) {
         Ok(_) => {}

@@ -2,7 +2,7 @@
 
 use std::io::Read as _;
 
-use archive_formats::http::{Body, Ending, Head, Part, ResponseFramer};
+use archive_formats::http::{Body, Ending, Head, ResponseFramer, ResponsePart};
 
 const HEAD_LIMIT: usize = 1 << 12;
 
@@ -67,10 +67,10 @@ fn framed(input: &[u8], size: usize) -> Framed {
             let (bytes, behind) = rest.split_at(count);
             assert!(count > 0 || framer.is_done(), "no progress");
             match part {
-                Part::Payload => payload.extend_from_slice(bytes),
-                Part::Unframed => payload = framer.unframed().to_vec(),
-                Part::Damaged => damaged += count,
-                Part::Head | Part::Framing => {}
+                ResponsePart::Payload => payload.extend_from_slice(bytes),
+                ResponsePart::Unframed => payload = framer.unframed().to_vec(),
+                ResponsePart::Damaged => damaged += count,
+                ResponsePart::Head | ResponsePart::Framing => {}
             }
             taken += count;
             rest = behind;

@@ -7,7 +7,7 @@ use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::PathBuf;
 
 use archive_formats::digest::{Algorithm, Hashers, Value};
-use archive_formats::http::{Ending, Head, Part, ResponseFramer};
+use archive_formats::http::{Ending, Head, ResponseFramer, ResponsePart};
 use tempfile::SpooledTempFile;
 
 /// A larger block leaves memory.
@@ -147,13 +147,13 @@ impl ResponseReceiver {
             let stretch = rest.get(..count).unwrap_or_default();
             taken += count;
             match part {
-                Part::Head => self.write_head()?,
-                Part::Payload => {
+                ResponsePart::Head => self.write_head()?,
+                ResponsePart::Payload => {
                     self.payload_digest.update(stretch);
                     self.write_body(stretch)?;
                 }
-                Part::Framing => self.write_body(stretch)?,
-                Part::Unframed => {
+                ResponsePart::Framing => self.write_body(stretch)?,
+                ResponsePart::Unframed => {
                     let unframed = self.framer.unframed().to_vec();
                     self.payload_digest.update(&unframed);
                     // Without a status line none of these bytes was written yet; else only the last ones were not.
@@ -164,7 +164,7 @@ impl ResponseReceiver {
                     };
                     self.write_body(unwritten)?;
                 }
-                Part::Damaged => {
+                ResponsePart::Damaged => {
                     self.is_damaged = true;
                     self.write_body(stretch)?;
                 }

@@ -9,7 +9,7 @@ use std::vec;
 use archive_db::DbError;
 use archive_formats::cdx::Capture;
 use archive_formats::cdx::query::{
-    CaptureQuery, Cursor, Filter, LINE_FIELD, Limit, Order, SET_FIELD, Thinned,
+    CaptureQuery, Cursor, Filter, LINE_FIELD, Limit, Order, SET_FIELD, ThinnedCaptures,
 };
 
 use super::QueryError;
@@ -42,7 +42,7 @@ pub struct Matches<'a>(Answer<'a>);
 #[derive(Debug)]
 enum Answer<'a> {
     /// The captures, which are read as they are asked for.
-    Read(Box<Thinned<MatchingRows<'a>>>),
+    Read(Box<ThinnedCaptures<MatchingRows<'a>>>),
     /// The last captures, which were read from the end.
     Last(vec::IntoIter<Capture>),
 }

@@ -11,7 +11,7 @@ use std::io::{self, Read};
 use archive_formats::cdx::{Capture, SortError, Sorter};
 use archive_formats::defect::{Class, Defect};
 use archive_formats::digest::{Digest, Hashers, Value};
-use archive_formats::warc::{Compression, End, ReadError, Reader, Record};
+use archive_formats::warc::{Compression, ReadError, Reader, Record, RecordSummary};
 
 use super::fact::{self, Fact, FactKind, NoCapture};
 use super::line::{BlockLine, LineReader};
@@ -229,7 +229,7 @@ impl Collector {
         source: &MetadataRecord,
         mut record: Record<'_, R>,
         report: &mut BuildReport,
-    ) -> Result<End, ReadStop> {
+    ) -> Result<RecordSummary, ReadStop> {
         self.records += 1;
         self.all_jobs.extend(source.numbered_job.clone());
         self.trusted.changed.insert(self.records);
@@ -330,7 +330,7 @@ impl Collector {
 }
 
 /// Returns whether a record lacks its end, and nothing else is wrong with it.
-fn is_cut(end: &End) -> bool {
+fn is_cut(end: &RecordSummary) -> bool {
     let mut costly = end
         .defects
         .iter()

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use archive_formats::date::{Reading, Stamp, WarcDate};
+use archive_formats::date::{DateReading, Stamp, WarcDate};
 use archive_formats::http::Head;
 use archive_formats::warc::{Header, Kind};
 
@@ -62,7 +62,7 @@ impl RevisitFacts {
     pub fn read(header: &Header) -> Self {
         let profile = header.uri("WARC-Profile").unwrap_or_default();
         let date = header.text_of("WARC-Refers-To-Date");
-        let date = date.and_then(|date| WarcDate::read(date.trim(), Reading::Lenient).ok());
+        let date = date.and_then(|date| WarcDate::read(date.trim(), DateReading::Lenient).ok());
         Self {
             profile: RevisitProfile::read(&profile),
             target_uri: header

@@ -6,7 +6,9 @@
 use std::io::{self, BufRead, Chain, Cursor, Read};
 
 use archive_formats::digest::{Digest, Hashers, Value};
-use archive_formats::http::{BodyError, Chunked, Head, Reading, Unchecked, Verdict};
+use archive_formats::http::{
+    BodyError, ChunkedReader, Head, PayloadCheck, PayloadReading, UncheckedReason,
+};
 
 use super::StoredMessage;
 
@@ -14,7 +16,7 @@ use super::StoredMessage;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PayloadAudit {
     /// The worth of the digest; `None` if the record has none.
-    pub verdict: Option<Verdict>,
+    pub verdict: Option<PayloadCheck>,
     /// The reason why the entity ends before its end, if it does.
     pub damage: Option<BodyError>,
 }
@@ -34,7 +36,7 @@ type StoredBytes<R> = HashingReader<Chain<Cursor<Vec<u8>>, R>>;
 #[derive(Debug)]
 enum Entity<R> {
     Plain(Box<StoredBytes<R>>),
-    Chunked(Box<Chunked<StoredBytes<R>>>),
+    Chunked(Box<ChunkedReader<StoredBytes<R>>>),
 }
 
 impl<R: BufRead> AuditedBody<R> {
@@ -54,7 +56,7 @@ impl<R: BufRead> AuditedBody<R> {
         Self {
             hashers: if is_chunked { hashers() } else { None },
             entity: if is_chunked {
-                Entity::Chunked(Box::new(Chunked::new(stored)))
+                Entity::Chunked(Box::new(ChunkedReader::new(stored)))
             } else {
                 Entity::Plain(Box::new(stored))
             },
@@ -92,7 +94,7 @@ impl<R: BufRead> AuditedBody<R> {
             self.digest.map(
                 |digest| match (digest.value(), stored.hashers.and_then(only)) {
                     (Some(expected), Some(stored)) => verdict(expected, stored, entity),
-                    _ => Verdict::CannotCheck(Unchecked::Algorithm),
+                    _ => PayloadCheck::CannotCheck(UncheckedReason::Algorithm),
                 },
             );
         Ok(PayloadAudit { verdict, damage })
@@ -103,15 +105,15 @@ fn only(hashers: Hashers) -> Option<Value> {
     hashers.finish().pop()
 }
 
-fn verdict(expected: &Value, stored: Value, entity: Option<Value>) -> Verdict {
+fn verdict(expected: &Value, stored: Value, entity: Option<Value>) -> PayloadCheck {
     let is_stored = stored == *expected;
     let is_entity = entity.as_ref() == Some(expected);
     match (is_stored, is_entity) {
-        (true, true) => Verdict::Matches(Reading::Only),
-        (true, false) if entity.is_none() => Verdict::Matches(Reading::Only),
-        (true, false) => Verdict::Matches(Reading::Stored),
-        (false, true) => Verdict::Matches(Reading::Entity),
-        (false, false) => Verdict::Differs { stored, entity },
+        (true, true) => PayloadCheck::Matches(PayloadReading::Only),
+        (true, false) if entity.is_none() => PayloadCheck::Matches(PayloadReading::Only),
+        (true, false) => PayloadCheck::Matches(PayloadReading::Stored),
+        (false, true) => PayloadCheck::Matches(PayloadReading::Entity),
+        (false, false) => PayloadCheck::Differs { stored, entity },
     }
 }
 

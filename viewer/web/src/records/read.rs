@@ -7,7 +7,7 @@ use std::ops::Range;
 
 use archive_client::ClientError;
 use archive_formats::digest::Digest;
-use archive_formats::http::{HeadError, Verdict};
+use archive_formats::http::{HeadError, PayloadCheck};
 use archive_formats::warc::{Header, Kind, Reader, Record};
 use bytes::{Buf, Bytes};
 use tokio::sync::{mpsc, oneshot};
@@ -199,9 +199,9 @@ fn body<R: Read>(
 
 fn verdict(audit: &PayloadAudit) -> PayloadVerdict {
     match &audit.verdict {
-        Some(Verdict::Matches(_)) => PayloadVerdict::Matches,
-        Some(Verdict::Differs { .. }) => PayloadVerdict::Differs,
-        Some(Verdict::CannotCheck(_)) | None => PayloadVerdict::Unchecked,
+        Some(PayloadCheck::Matches(_)) => PayloadVerdict::Matches,
+        Some(PayloadCheck::Differs { .. }) => PayloadVerdict::Differs,
+        Some(PayloadCheck::CannotCheck(_)) | None => PayloadVerdict::Unchecked,
     }
 }
 

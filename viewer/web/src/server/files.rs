@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use archive_client::{Access, ClientError, FileRange, ListItem, Reading, Selection};
 use archive_formats::cdx::Capture;
-use archive_formats::date::{Reading as DateReading, WarcDate};
+use archive_formats::date::{DateReading, WarcDate};
 use archive_formats::surt::UrlKey;
 use archive_formats::warc::Header;
 use archive_model::FileName;

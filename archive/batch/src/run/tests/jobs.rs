@@ -57,7 +57,7 @@ impl Job for FailingJob<'_> {
         &mut self,
         record: Record<'_, &mut dyn Read>,
         out: &mut dyn Sink,
-    ) -> Result<End, JobError> {
+    ) -> Result<RecordSummary, JobError> {
         out.write(b"r")?;
         self.0.fail("record")?;
         Ok(record.end()?)
@@ -346,7 +346,7 @@ impl Job for GlancePlan {
         &mut self,
         mut record: Record<'_, &mut dyn Read>,
         _out: &mut dyn Sink,
-    ) -> Result<End, JobError> {
+    ) -> Result<RecordSummary, JobError> {
         // The job does not care for a line that it could not read.
         let _line = record.read_until(b'\n', &mut Vec::new());
         Err(JobError::Failed("it does not like it".into()))

@@ -317,11 +317,13 @@ fn thinning_agrees_with_its_model() {
                     let expected = model(&captures, collapse, keep, limit);
                     let items = || captures.iter().cloned().map(Ok::<_, ()>);
                     let thinner = || Thinner::new(collapse.clone(), keep, limit);
-                    let whole: Vec<CollapsedRun> = Thinned::new(items(), thinner().whole_runs())
-                        .map(Result::unwrap)
-                        .collect();
+                    let whole: Vec<CollapsedRun> =
+                        ThinnedCaptures::new(items(), thinner().whole_runs())
+                            .map(Result::unwrap)
+                            .collect();
                     assert_eq!(whole, expected, "{seed} {collapse:?} {keep:?} {limit:?}");
-                    let fast = Thinned::new(items(), thinner()).map(|run| run.unwrap().capture);
+                    let fast =
+                        ThinnedCaptures::new(items(), thinner()).map(|run| run.unwrap().capture);
                     assert!(fast.eq(expected.into_iter().map(|run| run.capture)));
                 }
             }
@@ -343,7 +345,7 @@ fn resumed_answers_join_without_gap() {
                     let limit = Some(Limit::First(limit));
                     let thinner = Thinner::new(collapse.clone(), Keep::First, limit);
                     let items = rest.iter().cloned().map(Ok::<_, ()>);
-                    let mut answer = Thinned::new(items, thinner.whole_runs());
+                    let mut answer = ThinnedCaptures::new(items, thinner.whole_runs());
                     joined.extend(answer.by_ref().map(Result::unwrap));
                     let Some(place) = answer.resume() else { break };
                     let at = rest.iter().position(|c| Cursor::of(c) == *place).unwrap();
@@ -373,7 +375,7 @@ fn filtered_captures_count_as_skipped() {
     let thinner = Thinner::new(vec![], Keep::First, Some(Limit::First(1)));
     let thinner = thinner.whole_runs().filtering(vec![filter]);
     let items = captures.iter().cloned().map(Ok::<_, ()>);
-    let mut answer = Thinned::new(items, thinner);
+    let mut answer = ThinnedCaptures::new(items, thinner);
     let run = answer.next().unwrap().unwrap();
     assert_eq!((run.capture.offset, run.skipped), (Some(0), 2));
     assert_eq!(run.last_skipped, Some(captures[2].timestamp));
@@ -389,7 +391,7 @@ fn errors_end_thinning() {
         items.push(Err("broken"));
         items.extend(sequence(4, 4).into_iter().map(Ok));
         let thinner = Thinner::new(vec![by("digest", None)], Keep::Last, limit);
-        let all: Vec<_> = Thinned::new(items.into_iter(), thinner).collect();
+        let all: Vec<_> = ThinnedCaptures::new(items.into_iter(), thinner).collect();
         assert_eq!(all.last(), Some(&Err("broken")), "{limit:?}");
         assert_eq!(all.iter().filter(|item| item.is_err()).count(), 1);
     }

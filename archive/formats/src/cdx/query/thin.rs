@@ -1,7 +1,7 @@
 //! Thins out captures: neighbours that are alike become one, and a limit ends the answer.
 //!
-//! [`Thinner`] takes captures one by one, for those who receive them in batches; [`Thinned`] does the same over an
-//! iterator. Memory is constant except for [`Limit::Last`], which holds as many as it asks for. An error of the
+//! [`Thinner`] takes captures one by one, for those who receive them in batches; [`ThinnedCaptures`] does the same over
+//! an iterator. Memory is constant except for [`Limit::Last`], which holds as many as it asks for. An error of the
 //! iterator comes through and ends it, so that it is never taken for the end of the captures.
 
 use std::borrow::Cow;
@@ -275,13 +275,13 @@ impl OpenRun {
 
 /// Collapsed and limited captures of an iterator.
 #[derive(Debug)]
-pub struct Thinned<I> {
+pub struct ThinnedCaptures<I> {
     captures: I,
     thinner: Thinner,
     rest: Option<vec_deque::IntoIter<CollapsedRun>>,
 }
 
-impl<I> Thinned<I> {
+impl<I> ThinnedCaptures<I> {
     /// Thins out captures that are in the order of the answer.
     pub fn new(captures: I, thinner: Thinner) -> Self {
         Self {
@@ -297,7 +297,7 @@ impl<I> Thinned<I> {
     }
 }
 
-impl<I, E> Iterator for Thinned<I>
+impl<I, E> Iterator for ThinnedCaptures<I>
 where
     I: Iterator<Item = Result<Capture, E>>,
 {

@@ -7,7 +7,7 @@ use crate::http::{Body, Head};
 
 /// A response as the framer reads it.
 #[derive(Debug, PartialEq, Eq)]
-struct Reading {
+struct FramedResponse {
     head: Vec<u8>,
     interim: usize,
     /// The bytes of the response behind the head, framing included.
@@ -21,7 +21,7 @@ struct Reading {
 }
 
 /// Reads a response whose bytes come in the given pieces.
-fn read<'a>(answers_head: bool, pieces: impl Iterator<Item = &'a [u8]>) -> Reading {
+fn read<'a>(answers_head: bool, pieces: impl Iterator<Item = &'a [u8]>) -> FramedResponse {
     let mut framer = ResponseFramer::new(answers_head, 200);
     let (mut body, mut payload, mut damaged, mut left) = (Vec::new(), Vec::new(), false, 0);
     for piece in pieces {
@@ -30,18 +30,18 @@ fn read<'a>(answers_head: bool, pieces: impl Iterator<Item = &'a [u8]>) -> Readi
             let (count, part) = framer.push(rest);
             let (bytes, behind) = rest.split_at(count);
             assert!(count > 0 || framer.is_done(), "no progress on {rest:?}");
-            if part == Part::Unframed && framer.head().is_none() {
+            if part == ResponsePart::Unframed && framer.head().is_none() {
                 // The bytes before were returned as a head.
                 body.clear();
                 body.extend_from_slice(framer.unframed());
-            } else if part != Part::Head {
+            } else if part != ResponsePart::Head {
                 body.extend_from_slice(bytes);
             }
             match part {
-                Part::Payload => payload.extend_from_slice(bytes),
-                Part::Unframed => payload = framer.unframed().to_vec(),
-                Part::Damaged => damaged = true,
-                Part::Head | Part::Framing => {}
+                ResponsePart::Payload => payload.extend_from_slice(bytes),
+                ResponsePart::Unframed => payload = framer.unframed().to_vec(),
+                ResponsePart::Damaged => damaged = true,
+                ResponsePart::Head | ResponsePart::Framing => {}
             }
             rest = behind;
         }
@@ -50,7 +50,7 @@ fn read<'a>(answers_head: bool, pieces: impl Iterator<Item = &'a [u8]>) -> Readi
     if framer.ending() == Ending::Unframed {
         payload = framer.unframed().to_vec();
     }
-    Reading {
+    FramedResponse {
         head: framer.raw_head().to_vec(),
         interim: framer.interim().len(),
         body,
@@ -62,7 +62,7 @@ fn read<'a>(answers_head: bool, pieces: impl Iterator<Item = &'a [u8]>) -> Readi
 }
 
 /// Reads it whole, byte by byte and cut in two at each place: the result is one.
-fn read_all_ways(answers_head: bool, wire: &[u8]) -> Reading {
+fn read_all_ways(answers_head: bool, wire: &[u8]) -> FramedResponse {
     let whole = read(answers_head, [wire].into_iter());
     assert_eq!(read(answers_head, wire.chunks(1)), whole, "byte by byte");
     for cut in 0..wire.len() {

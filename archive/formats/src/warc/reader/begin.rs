@@ -9,7 +9,7 @@ use crate::arc;
 use crate::defect::Class;
 use crate::stream::{Compression, Next};
 use crate::warc::header::{self, Extent};
-use crate::warc::record::{End, Kind, Version};
+use crate::warc::record::{Kind, RecordSummary, Version};
 use crate::warc::resync::{self, Beginning, Dialect};
 
 /// The place of a beginning.
@@ -23,7 +23,7 @@ struct Place {
 /// The beginning that stands where a record should begin.
 enum Start {
     Warc,
-    Arc(Box<arc::Line>, usize),
+    Arc(Box<arc::ArcLine>, usize),
     Other,
 }
 
@@ -153,7 +153,7 @@ impl<R: Read> Reader<R> {
                 if self.resumed && self.stream.position() == 0 && !arc::has_usual_scheme(line) {
                     return Ok(Start::Other);
                 }
-                return Ok(match arc::Line::parse_as(line, rigour) {
+                return Ok(match arc::ArcLine::parse_as(line, rigour) {
                     Some(line) => Start::Arc(Box::new(line), length + 1),
                     None => Start::Other,
                 });
@@ -366,7 +366,7 @@ impl<R: Read> Reader<R> {
         Ok(())
     }
 
-    fn arc(&mut self, place: Place, line: arc::Line, length: usize) -> Result<(), ReadError> {
+    fn arc(&mut self, place: Place, line: arc::ArcLine, length: usize) -> Result<(), ReadError> {
         // A line that was found by searching may be content, and tells nothing of the file.
         if self.sure {
             self.dialect = Dialect::Arc;
@@ -419,7 +419,7 @@ impl<R: Read> Reader<R> {
         self.current = Some(Current {
             kind,
             version,
-            end: End {
+            end: RecordSummary {
                 offset: place.offset,
                 position: place.position,
                 in_member: place.in_member,
@@ -427,7 +427,7 @@ impl<R: Read> Reader<R> {
                 announced,
                 members: 1,
                 shared: place.in_member > 0,
-                ..End::default()
+                ..RecordSummary::default()
             },
             remaining: announced,
             safe: 0,

@@ -8,11 +8,11 @@ use std::io::{self, Read};
 use super::{ReadError, Reader};
 use crate::defect::Class;
 use crate::stream::{Compression, Next};
-use crate::warc::record::{End, Trailer};
+use crate::warc::record::{RecordSummary, Trailer};
 
 impl<R: Read> Reader<R> {
     /// Skips the rest of the record that is being read, if any, and returns the facts about it.
-    pub(super) fn finish(&mut self) -> Result<Option<End>, ReadError> {
+    pub(super) fn finish(&mut self) -> Result<Option<RecordSummary>, ReadError> {
         loop {
             let count = self.fill_block()?;
             if count == 0 {
@@ -98,7 +98,7 @@ impl<R: Read> Reader<R> {
     }
 
     /// Closes the record, and returns the facts about it.
-    fn close(&mut self, complete: bool) -> Option<End> {
+    fn close(&mut self, complete: bool) -> Option<RecordSummary> {
         let mut current = self.current.take()?;
         let end = &mut current.end;
         end.complete = complete && end.announced.is_some();

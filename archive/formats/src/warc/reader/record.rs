@@ -8,7 +8,7 @@ use super::{Current, ReadError, Reader};
 use crate::arc;
 use crate::defect::Defect;
 use crate::warc::header::Header;
-use crate::warc::record::{End, Kind, Version};
+use crate::warc::record::{Kind, RecordSummary, Version};
 
 /// A record, whose block can be read.
 ///
@@ -41,7 +41,7 @@ impl<R: Read> Record<'_, R> {
     }
 
     /// Returns the line of an ARC record.
-    pub fn arc(&self) -> Option<&arc::Line> {
+    pub fn arc(&self) -> Option<&arc::ArcLine> {
         self.reader.arc.as_ref()
     }
 
@@ -70,7 +70,7 @@ impl<R: Read> Record<'_, R> {
     /// # Errors
     ///
     /// Fails if the file cannot be read, or if the policy refuses a defect.
-    pub fn end(self) -> Result<End, ReadError> {
+    pub fn end(self) -> Result<RecordSummary, ReadError> {
         let mut end = self.reader.finish()?.unwrap_or_default();
         end.defects = self.reader.take_defects();
         Ok(end)

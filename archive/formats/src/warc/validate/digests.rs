@@ -8,7 +8,7 @@ use std::io::{self, Read};
 
 use super::{Author, Rule, Severity, Violation};
 use crate::digest::{Digest, Hashers, InvalidDigest, Value};
-use crate::http::{MediaType, Tee, Verdict, check_payload};
+use crate::http::{MediaType, PayloadCheck, Tee, check_payload};
 use crate::warc::header::Header;
 use crate::warc::reader::Record;
 use crate::warc::record::Kind;
@@ -68,7 +68,8 @@ pub(super) fn read<R: Read>(record: &mut Record<'_, R>, header: &Header) -> io::
         hashers: Hashers::new(algorithms),
     };
     if let Some(digest) = &body
-        && let Verdict::Differs { stored, entity } = check_payload(&mut block, digest, HEAD_LIMIT)?
+        && let PayloadCheck::Differs { stored, entity } =
+            check_payload(&mut block, digest, HEAD_LIMIT)?
     {
         let found = match entity {
             Some(entity) if entity != stored => format!("{entity}, or with its chunks {stored}"),

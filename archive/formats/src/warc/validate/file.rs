@@ -12,7 +12,7 @@ use super::{Author, Rule, Severity, Violation, digests, of_defect, shown, valida
 use crate::digest::{Algorithm, digest};
 use crate::warc::header::Header;
 use crate::warc::reader::{ReadError, Record};
-use crate::warc::record::{End, Kind};
+use crate::warc::record::{Kind, RecordSummary};
 use crate::warc::segments::{Fault, SegmentError, Segments};
 
 /// The number of identifiers that are kept: 16 bytes of the hash of each.
@@ -116,7 +116,7 @@ impl Validator {
         &mut self,
         kind: Kind,
         header: &Header,
-        end: &End,
+        end: &RecordSummary,
         author: &Author,
     ) -> Option<Violation> {
         header.get("WARC-Segment-Number")?;

@@ -8,7 +8,7 @@ use std::net::{TcpStream, ToSocketAddrs};
 use std::time::Duration;
 
 use archive_formats::cdx::{Capture, Format};
-use archive_formats::http::{Chunked, Head};
+use archive_formats::http::{ChunkedReader, Head};
 use tools_terminal::exit::{Exit, Failure};
 use url::Url;
 
@@ -48,7 +48,7 @@ impl Question<'_> {
         let mut input = BufReader::new(stream);
         let head = Head::read(&mut input, LARGEST_HEAD).map_err(|error| unreachable(&error))?;
         let mut body: Box<dyn BufRead> = match head.content_length() {
-            _ if head.is_chunked() => Box::new(BufReader::new(Chunked::new(input))),
+            _ if head.is_chunked() => Box::new(BufReader::new(ChunkedReader::new(input))),
             Some(length) => Box::new(Whole {
                 input,
                 left: length,

@@ -91,7 +91,7 @@ fn samples_answer_with_their_digests() {
                 path.display()
             );
             checked += 1;
-            right += usize::from(matches!(expected, Verdict::Matches(_)));
+            right += usize::from(matches!(expected, PayloadCheck::Matches(_)));
         }
     }
     eprintln!("{records} responses, {checked} with a digest, {right} of them right");
