@@ -200,7 +200,7 @@ impl<'a> Block<'a> {
     /// the content is broken.
     fn fail(&mut self, error: io::Error) -> State<'a> {
         let words = error.to_string();
-        if BodyError::of(&error).is_none() {
+        if BodyError::within(&error).is_none() {
             self.damage.get_or_insert(error);
         }
         State::Failed(words)

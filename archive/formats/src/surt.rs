@@ -37,7 +37,7 @@ use std::fmt;
 /// ```
 /// use archive_formats::surt::UrlKey;
 ///
-/// let key = UrlKey::of("https://www.Example.org:443/a//b?z=1&y=2#top");
+/// let key = UrlKey::parse("https://www.Example.org:443/a//b?z=1&y=2#top");
 /// assert_eq!(key.as_str(), "org,example)/a/b?y=2&z=1");
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -49,7 +49,7 @@ impl UrlKey {
     pub const VERSION: u16 = 1;
 
     /// Makes the key of a URL, given as text or as the raw bytes of a record.
-    pub fn of(url: impl AsRef<[u8]>) -> Self {
+    pub fn parse(url: impl AsRef<[u8]>) -> Self {
         let url = url.as_ref();
         Self(plain::key(url).unwrap_or_else(|| key(url)))
     }

@@ -50,7 +50,7 @@ fn index(cluster: &Cluster, grant: &str) -> IndexClient {
 
 /// Returns the files in which the index has captures of one page, one for each capture.
 async fn captures(cluster: &Cluster, url: &str) -> Result<Vec<String>, IndexError> {
-    let keys = KeyMatch::of(MatchKind::Exact, url).unwrap();
+    let keys = KeyMatch::for_url(MatchKind::Exact, url).unwrap();
     let query = CaptureQuery::new(keys);
     let reader = index(cluster, "reader/anna");
     let mut found = reader.query(&query).await?;

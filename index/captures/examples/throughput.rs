@@ -125,7 +125,7 @@ fn capture(count: u64, number: u64, nth: u64) -> Result<Capture, Failure> {
     )
     .parse()?;
     let file = (mix >> 13) % (count / ROUND / 1400 + 1);
-    let mut capture = Capture::new(UrlKey::of(&url).as_str(), stamp);
+    let mut capture = Capture::new(UrlKey::parse(&url).as_str(), stamp);
     capture.original = Some(url);
     capture.mime = Some(pick(&MEDIA, number).to_owned());
     capture.status = Some(if mix.is_multiple_of(11) { 404 } else { 200 });
@@ -249,7 +249,7 @@ fn look_up(
         Ok(found)
     };
     let exact =
-        |number| -> CaptureQuery { CaptureQuery::new(KeyMatch::Exact(UrlKey::of(url(number)))) };
+        |number| -> CaptureQuery { CaptureQuery::new(KeyMatch::Exact(UrlKey::parse(url(number)))) };
     for what in ["cold", "exact"] {
         timed(out, what, scattered(count, lookups), |number| {
             ask(&exact(number))
@@ -265,7 +265,10 @@ fn look_up(
     timed(out, "prefix", scattered(count, lookups / 10), |number| {
         let url = url(number);
         let host = url.split('/').nth(2).unwrap_or_default();
-        ask(&CaptureQuery::new(KeyMatch::of(MatchKind::Prefix, host)?))
+        ask(&CaptureQuery::new(KeyMatch::for_url(
+            MatchKind::Prefix,
+            host,
+        )?))
     })?;
     writeln!(out, "memory {}", most_memory()?)?;
     Ok(())
@@ -286,7 +289,7 @@ fn search(path: &str, count: u64, lookups: u64, out: &mut impl Write) -> Result<
     let mut buffer = vec![0; 4096];
     for what in ["cold", "exact"] {
         timed(out, what, scattered(count, lookups), |number| {
-            let wanted = format!("{} ", UrlKey::of(url(number)));
+            let wanted = format!("{} ", UrlKey::parse(url(number)));
             let (mut low, mut high) = (0, length);
             while high - low > 2048 {
                 let middle = low.midpoint(high);

@@ -71,7 +71,7 @@ mod tests {
 
     const RULES: KeyRules = KeyRules {
         version: 1,
-        key: |url| UrlKey::of(url).to_string(),
+        key: |url| UrlKey::parse(url).to_string(),
     };
 
     fn capture(key: &str, url: Option<&str>) -> Capture {
@@ -103,7 +103,7 @@ mod tests {
                 let mut posted = capture("", Some(url));
                 posted.extra.push(("requestBody".into(), asked.body));
                 posted.extra.push(("method".into(), "POST".into()));
-                let expected = UrlKey::of(&asked.url).to_string();
+                let expected = UrlKey::parse(&asked.url).to_string();
                 assert_eq!(RULES.key_of(&posted), expected);
             }
         }

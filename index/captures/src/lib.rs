@@ -36,7 +36,7 @@
 //! writer.push(&capture)?;
 //! writer.complete(None)?;
 //!
-//! let mut query = CaptureQuery::new(KeyMatch::of(MatchKind::Host, "example.org")?);
+//! let mut query = CaptureQuery::new(KeyMatch::for_url(MatchKind::Host, "example.org")?);
 //! query.span = TimeSpan::parse("2026", "")?;
 //! for found in captures.query(&query)? {
 //!     let found = found?;

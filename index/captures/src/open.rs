@@ -44,7 +44,7 @@ impl Default for OpenOptions {
             at_least: 0,
             rules: KeyRules {
                 version: UrlKey::VERSION,
-                key: |url| UrlKey::of(url).into(),
+                key: |url| UrlKey::parse(url).into(),
             },
         }
     }

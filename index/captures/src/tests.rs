@@ -27,7 +27,7 @@ pub(crate) fn open(memory: &Memory) -> Captures {
 
 /// Returns a capture of a URL.
 pub(crate) fn capture(url: &str, time: &str, offset: u64) -> Capture {
-    let mut capture = Capture::new(UrlKey::of(url).as_str(), time.parse().unwrap());
+    let mut capture = Capture::new(UrlKey::parse(url).as_str(), time.parse().unwrap());
     capture.original = Some(url.to_owned());
     capture.mime = Some("text/html".to_owned());
     capture.status = Some(200);
@@ -61,7 +61,7 @@ pub(crate) fn add(captures: &Captures, name: &str, all: &[Capture]) {
 
 /// Asks for the captures of a URL.
 pub(crate) fn of_url(url: &str) -> CaptureQuery {
-    CaptureQuery::new(KeyMatch::Exact(UrlKey::of(url)))
+    CaptureQuery::new(KeyMatch::Exact(UrlKey::parse(url)))
 }
 
 /// Returns the query for all captures.

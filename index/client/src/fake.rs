@@ -10,7 +10,7 @@
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let capture = Capture::new("org,example)/", "20260102030405".parse()?);
 //! let index = FakeIndex::new(vec![capture.clone()]);
-//! let query = CaptureQuery::new(KeyMatch::of(MatchKind::Host, "example.org")?);
+//! let query = CaptureQuery::new(KeyMatch::for_url(MatchKind::Host, "example.org")?);
 //! let mut captures = index.query(&query).await?;
 //! assert_eq!(captures.next().await?, Some(capture));
 //! assert_eq!(captures.next().await?, None);
@@ -57,7 +57,7 @@ impl FakeIndex {
         if let Some(cursor) = &query.cursor {
             let place = found
                 .iter()
-                .position(|capture| Cursor::of(capture) == *cursor);
+                .position(|capture| Cursor::from_capture(capture) == *cursor);
             found.drain(..place.map_or(0, |at| at + 1));
         }
         found.retain(|capture| query.accepts(capture));

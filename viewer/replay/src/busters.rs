@@ -84,8 +84,8 @@ impl BustedUrl {
         let (path, query) = split(url)?;
         let left: Vec<&str> = query.split('&').filter(|own| !is_buster(own)).collect();
         let left = if is_moment(query) { Vec::new() } else { left };
-        let whole = UrlKey::of(url);
-        let key = UrlKey::of(join(path, &left));
+        let whole = UrlKey::parse(url);
+        let key = UrlKey::parse(join(path, &left));
         if key == whole {
             return None;
         }
@@ -111,7 +111,7 @@ impl BustedUrl {
     pub fn is_same(&self, url: &str) -> bool {
         let key = match Self::read(url) {
             Some(other) => other.key,
-            None => UrlKey::of(url),
+            None => UrlKey::parse(url),
         };
         key == self.key
     }
@@ -235,7 +235,10 @@ mod tests {
         ] {
             assert_eq!(busted.is_same(url), expected, "{url}");
             if expected {
-                assert!(range.contains(UrlKey::of(url).as_str()), "{url}: {range:?}");
+                assert!(
+                    range.contains(UrlKey::parse(url).as_str()),
+                    "{url}: {range:?}"
+                );
             }
         }
         assert!(busted.is_same("http://a.dk/x?a=1&z=2"));

@@ -157,7 +157,7 @@ fn capture(line: &str) -> Result<Option<Capture>, String> {
         .or_else(logged)
         .ok_or_else(|| format!("no time in {:?}", shown()))?;
     let url = column(3);
-    let mut capture = Capture::new(UrlKey::of(url).as_str(), time);
+    let mut capture = Capture::new(UrlKey::parse(url).as_str(), time);
     capture.original = Some(url.to_owned());
     capture.mime = value(6).map(str::to_owned);
     capture.status = value(1).and_then(|status| status.parse().ok());

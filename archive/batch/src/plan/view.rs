@@ -124,7 +124,7 @@ pub(super) fn page<R: Read>(
     let read = body.by_ref().take(LARGEST_PAGE + 1).read_to_end(&mut bytes);
     let mut flaw = None;
     if let Err(error) = read {
-        match BodyError::of(&error) {
+        match BodyError::within(&error) {
             Some(error) => flaw = Some(error.to_string()),
             None => return Err(JobError::Read(error.into())),
         }

@@ -67,7 +67,7 @@ impl Exchanges {
     ///
     /// Fails if the file cannot be read, or if its policy refuses a defect.
     pub fn read<R: Read>(&mut self, record: Record<'_, R>) -> Result<ExtractedCapture, ReadError> {
-        let mut half = Half::of(record.header(), record.kind());
+        let mut half = Half::new(record.header(), record.kind());
         let mut extracted = if record.kind() == Kind::Request {
             let (posted, end) = posted(record, &half.url)?;
             half.side = Side::Request(posted);
@@ -98,7 +98,7 @@ impl Exchanges {
 }
 
 impl Half {
-    fn of(header: &Header, kind: Kind) -> Self {
+    fn new(header: &Header, kind: Kind) -> Self {
         let side = match kind {
             Kind::Response | Kind::Revisit => Side::Response,
             Kind::Request => Side::Request(None),
@@ -153,7 +153,7 @@ fn join(one: Half, other: Half) -> Option<Capture> {
     };
     let mut capture = capture?;
     if let Some(posted) = posted {
-        capture.key = UrlKey::of(&posted.appended.url).to_string();
+        capture.key = UrlKey::parse(&posted.appended.url).to_string();
         capture
             .extra
             .push(("requestBody".to_owned(), posted.appended.body));
@@ -204,7 +204,7 @@ fn body<R: Read>(head: &Head, record: &mut Record<'_, R>) -> Result<Vec<u8>, Rea
     let decoded = Body::decoded(head, record, limits);
     match decoded.take(limit).read_to_end(&mut body) {
         Ok(_) => {}
-        Err(error) if BodyError::of(&error).is_some() => {}
+        Err(error) if BodyError::within(&error).is_some() => {}
         Err(error) => return Err(error.into()),
     }
     Ok(body)

@@ -119,7 +119,7 @@ fn begin<R: Read>(record: &Record<'_, R>) -> Result<Option<Capture>, String> {
     let date = header.text_of("WARC-Date").unwrap_or_default();
     let date = WarcDate::read(date.trim(), DateReading::Lenient)
         .map_err(|error| format!("WARC-Date {date:?}: {error}"))?;
-    let mut capture = Capture::new(UrlKey::of(&url).as_str(), date.stamp());
+    let mut capture = Capture::new(UrlKey::parse(&url).as_str(), date.stamp());
     capture.original = Some(url);
     capture.mime = if kind == Kind::Revisit {
         Some("warc/revisit".to_owned())

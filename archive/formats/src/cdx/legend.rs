@@ -232,7 +232,7 @@ impl Legend {
             .map_err(InvalidLine::Timestamp)?;
         capture.key = match (key, &capture.original) {
             (Some(key), _) => key,
-            (None, Some(url)) => UrlKey::of(url).to_string(),
+            (None, Some(url)) => UrlKey::parse(url).to_string(),
             (None, None) => return Err(InvalidLine::NoKey),
         };
         Ok(capture)

@@ -102,7 +102,7 @@ fn payload_digests(
         let mut hashers = Hashers::new([algorithm]);
         let complete = match io::copy(&mut chunked, &mut hashers) {
             Ok(_) => true,
-            Err(error) if BodyError::of(&error).is_some() => false,
+            Err(error) if BodyError::within(&error).is_some() => false,
             Err(error) => return Err(error),
         };
         io::copy(chunked.inner(), &mut io::sink())?;

@@ -227,7 +227,7 @@ impl Read for DecodedReader<'_> {
             Ok(read)
         });
         if let Err(error) = &result
-            && let Some(why) = BodyError::of(error)
+            && let Some(why) = BodyError::within(error)
         {
             self.failed = Some(why);
             self.state = State::Done;

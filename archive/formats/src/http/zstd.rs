@@ -19,7 +19,7 @@ impl<R: BufRead> Frames<R> {
         let mut context = DCtx::try_create().ok_or(io::ErrorKind::OutOfMemory)?;
         context
             .set_parameter(DParameter::WindowLogMax(WINDOW))
-            .map_err(said)?;
+            .map_err(zstd_error)?;
         Ok(Self {
             context,
             input,
@@ -43,7 +43,7 @@ impl<R: BufRead> Read for Frames<R> {
             let mut to = OutBuffer::around(&mut *out);
             let left = self.context.decompress_stream(&mut to, &mut from);
             let (taken, made) = (from.pos, to.pos());
-            self.is_within = left.map_err(said)? != 0;
+            self.is_within = left.map_err(zstd_error)? != 0;
             self.input.consume(taken);
             if made > 0 {
                 return Ok(made);
@@ -55,6 +55,6 @@ impl<R: BufRead> Read for Frames<R> {
     }
 }
 
-fn said(code: usize) -> io::Error {
+fn zstd_error(code: usize) -> io::Error {
     io::Error::other(get_error_name(code))
 }

@@ -55,7 +55,7 @@ fn post_query_is_appended_where_key_reads_it() {
         Some("http://a.b/c?__wb_method=HEAD")
     );
     assert_eq!(url("http://a.b/c", "GET"), None);
-    let key = crate::surt::UrlKey::of(url("http://httpbin.org/post", "POST").unwrap());
+    let key = crate::surt::UrlKey::parse(url("http://httpbin.org/post", "POST").unwrap());
     assert_eq!(key.as_str(), "org,httpbin)/post?__wb_method=post&a=1");
 }
 

@@ -56,8 +56,8 @@ pub(super) fn judged() -> Vec<(String, &'static str)> {
 fn keys_are_those_of_the_field() {
     let wrong: Vec<String> = judged()
         .into_iter()
-        .filter(|(url, key)| UrlKey::of(url).as_str() != *key)
-        .map(|(url, key)| format!("{url:?}: {} and not {key}", UrlKey::of(&url)))
+        .filter(|(url, key)| UrlKey::parse(url).as_str() != *key)
+        .map(|(url, key)| format!("{url:?}: {} and not {key}", UrlKey::parse(&url)))
         .collect();
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     assert!(judged().len() > 350);
@@ -67,7 +67,7 @@ fn keys_are_those_of_the_field() {
 #[test]
 fn differences_are_what_they_are_said_to_be() {
     for (url, key) in DIFFERENT {
-        assert_eq!(UrlKey::of(url).as_str(), *key, "{url}");
+        assert_eq!(UrlKey::parse(url).as_str(), *key, "{url}");
     }
 }
 
@@ -85,7 +85,7 @@ fn any_bytes_give_key_of_one_line() {
                 alphabet[usize::try_from(seed % 1000).unwrap() % alphabet.len()]
             })
             .collect();
-        let key = UrlKey::of(&url);
+        let key = UrlKey::parse(&url);
         let fits = key.as_str().bytes().all(|b| b > 0x20 && b < 0x7f);
         assert!(
             fits && !key.as_str().is_empty(),
@@ -101,11 +101,11 @@ fn every_prefix_and_changed_byte_gives_key() {
     for (url, _) in judged() {
         let url = url.as_bytes();
         for at in 0..url.len() {
-            assert!(!UrlKey::of(&url[..at]).as_str().is_empty());
+            assert!(!UrlKey::parse(&url[..at]).as_str().is_empty());
             let mut changed = url.to_vec();
             for byte in [0, b' ', b'%', b':', b'/', b'?', 0xff] {
                 changed[at] = byte;
-                assert!(!UrlKey::of(&changed).as_str().is_empty());
+                assert!(!UrlKey::parse(&changed).as_str().is_empty());
             }
         }
     }
@@ -140,7 +140,7 @@ fn long_urls_get_keys_in_proportion() {
                 format!("http://{long}/x.aspx"),
                 format!("http://a.b/{long}x.aspx"),
             ]
-            .map(UrlKey::of)
+            .map(UrlKey::parse)
         });
         assert!(keys.iter().all(|key| !key.as_str().is_empty()), "{part}");
     }
@@ -149,8 +149,11 @@ fn long_urls_get_keys_in_proportion() {
 /// Fails if the host of a key loses its port, or a key without a host has one.
 #[test]
 fn keys_have_hosts() {
-    assert_eq!(UrlKey::of("http://www.a.b:8080/c").host(), Some("b,a:8080"));
-    assert_eq!(UrlKey::of("dns:a.b").host(), None);
+    assert_eq!(
+        UrlKey::parse("http://www.a.b:8080/c").host(),
+        Some("b,a:8080")
+    );
+    assert_eq!(UrlKey::parse("dns:a.b").host(), None);
 }
 
 /// Fails if an address with fewer than four numbers is not filled with zeros, or a number above 255 passes for a part

@@ -147,7 +147,7 @@ pub fn validate(
     header: &Header,
     end: &RecordSummary,
 ) -> Vec<Violation> {
-    let Some(edition) = Edition::of(version) else {
+    let Some(edition) = Edition::from_version(version) else {
         return end.defects.iter().filter_map(of_arc).collect();
     };
     let mut check = Check {

@@ -9,7 +9,7 @@ use viewer_replay::cdx_server::{
 };
 
 pub(super) fn seeds() -> Vec<Vec<u8>> {
-    let cursor = Cursor::of(&captures()[0]);
+    let cursor = Cursor::from_capture(&captures()[0]);
     let resumed = format!("url=example.org&limit=1&showResumeKey=true&resumeKey={cursor}");
     [
         "url=http%3A%2F%2Fexample.org%2F%3Fa%3D1%26b&matchType=exact&from=2014&to=20151231235959",

@@ -78,15 +78,15 @@ pub(super) fn surt_seeds() -> Vec<Vec<u8>> {
 
 /// Any bytes give a key that stands in a line; spelling that does not matter does not matter.
 pub(super) fn surt(input: &[u8]) {
-    let key = UrlKey::of(input);
+    let key = UrlKey::parse(input);
     assert!(!key.as_str().is_empty());
     assert!(
         key.as_str().bytes().all(|byte| byte.is_ascii_graphic()),
         "{key}"
     );
-    assert_eq!(UrlKey::of(input), key, "repeatable");
+    assert_eq!(UrlKey::parse(input), key, "repeatable");
     let around = [b" \t", input, b"\r\n"].concat();
-    assert_eq!(UrlKey::of(around), key, "blanks around do not count");
+    assert_eq!(UrlKey::parse(around), key, "blanks around do not count");
 }
 
 pub(super) fn date_seeds() -> Vec<Vec<u8>> {
@@ -202,7 +202,7 @@ pub(super) fn post(input: &[u8]) {
     assert!(appended.body.chars().count() <= post::MAX_QUERY);
     assert!(appended.url.starts_with("http://a.b/c?d&__wb_method=POST"));
     assert!(appended.url.ends_with("#e"));
-    let key = UrlKey::of(&appended.url);
+    let key = UrlKey::parse(&appended.url);
     assert!(key.as_str().contains("__wb_method=post"), "{key}");
     let text = String::from_utf8_lossy(body);
     for method in ["GET", "", "PUT", "HEAD", &text] {

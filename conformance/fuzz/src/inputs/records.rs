@@ -316,7 +316,7 @@ pub(super) fn http(input: &[u8]) {
     let mut out = Vec::new();
     match chunked.read_to_end(&mut out) {
         Ok(_) => {}
-        Err(error) => assert!(BodyError::of(&error).is_some(), "{error}"),
+        Err(error) => assert!(BodyError::within(&error).is_some(), "{error}"),
     }
     assert!(
         out.len() <= input.len(),
@@ -328,7 +328,7 @@ fn read(body: Body<'_>, limit: u64) -> Vec<u8> {
     let mut out = Vec::new();
     match body.take(limit).read_to_end(&mut out) {
         Ok(_) => {}
-        Err(error) => assert!(BodyError::of(&error).is_some(), "{error}"),
+        Err(error) => assert!(BodyError::within(&error).is_some(), "{error}"),
     }
     out
 }

@@ -31,7 +31,7 @@ fn check(capture: &Capture) -> usize {
 }
 
 fn capture(url: &str) -> Capture {
-    let key = UrlKey::of(url).to_string();
+    let key = UrlKey::parse(url).to_string();
     let mut capture = Capture::new(key, "20200101000000".parse().unwrap());
     capture.original = Some(url.to_owned());
     capture

@@ -321,7 +321,7 @@ impl SharedState {
                 continue;
             };
             name_source(&mut capture, place.position, &source);
-            if Cursor::of(&capture) == *cursor {
+            if Cursor::from_capture(&capture) == *cursor {
                 return Ok(place);
             }
         }

@@ -18,7 +18,7 @@ fn resume_key_is_stable_under_changes() {
     let mut seen = Vec::new();
     for round in 0..5_u64 {
         let page = answer(&captures, &query);
-        query.cursor = page.last().map(Cursor::of);
+        query.cursor = page.last().map(Cursor::from_capture);
         seen.extend(page.iter().map(|found| found.offset.unwrap()));
         // Before the place, where it was seen; its own row goes, too.
         add(&captures, &format!("odd {round}"), &[at(round * 2 + 1)]);
@@ -51,7 +51,7 @@ fn resume_key_leads_through_one_second() {
         query.limit = Some(Limit::First(1));
         let mut seen = Vec::new();
         while let Some(found) = answer(&captures, &query).pop() {
-            query.cursor = Some(Cursor::of(&found));
+            query.cursor = Some(Cursor::from_capture(&found));
             seen.push(found.offset.unwrap());
             assert!(seen.len() <= 9, "{seen:?}");
         }
@@ -59,7 +59,7 @@ fn resume_key_leads_through_one_second() {
         assert_eq!(seen, (0..9).collect::<Vec<_>>());
 
         // A cursor of a capture that is gone by then: its second is read again.
-        let mut gone = Cursor::of(&whole[5]);
+        let mut gone = Cursor::from_capture(&whole[5]);
         gone.file = "gone".to_owned();
         query.cursor = Some(gone);
         query.limit = None;
@@ -109,7 +109,7 @@ fn resume_key_leads_through_equal_captures() {
             loop {
                 let page = answer_with_sources(&captures, &query);
                 let Some(last) = page.last() else { break };
-                query.cursor = Some(Cursor::of(last).to_string().parse().unwrap());
+                query.cursor = Some(Cursor::from_capture(last).to_string().parse().unwrap());
                 seen.extend(page);
                 assert!(seen.len() <= whole.len(), "it never ends: {seen:?}");
             }

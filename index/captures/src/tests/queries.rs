@@ -31,10 +31,10 @@ const TIMES: [&str; 8] = [
 type Case = (KeyMatch, fn(&str) -> bool);
 
 fn cases() -> Vec<Case> {
-    let of = |kind, url| KeyMatch::of(kind, url).unwrap();
+    let of = |kind, url| KeyMatch::for_url(kind, url).unwrap();
     let between = KeyRange {
-        start: UrlKey::of("a.dk/x").to_string(),
-        end: Some(UrlKey::of("aa.dk/").to_string()),
+        start: UrlKey::parse("a.dk/x").to_string(),
+        end: Some(UrlKey::parse("aa.dk/").to_string()),
     };
     vec![
         (of(MatchKind::Exact, "http://a.dk/x"), |key| {
@@ -174,7 +174,7 @@ fn paged(captures: &Captures, query: &CaptureQuery) -> Vec<Capture> {
         let Some(last) = page.last() else {
             return all;
         };
-        query.cursor = Some(Cursor::of(last).to_string().parse().unwrap());
+        query.cursor = Some(Cursor::from_capture(last).to_string().parse().unwrap());
         all.extend(page);
     }
 }
@@ -285,7 +285,7 @@ fn many_times_are_passed_over() {
     }
     all.sort_by_key(|c| (c.key.clone(), c.timestamp));
     add(&captures, "a", &all);
-    let keys = KeyMatch::of(MatchKind::Prefix, "a.dk/").unwrap();
+    let keys = KeyMatch::for_url(MatchKind::Prefix, "a.dk/").unwrap();
     let mut query = CaptureQuery::new(keys);
     query.span = TimeSpan::parse("2020010103", "2020010103").unwrap();
     let mut offsets: Vec<_> = all

@@ -12,7 +12,7 @@ use index_client::FakeIndex;
 use super::*;
 
 fn capture(url: &str, time: &str, file: &str, offset: u64) -> Capture {
-    let key = UrlKey::of(url).to_string();
+    let key = UrlKey::parse(url).to_string();
     let mut capture = Capture::new(key, time.parse().unwrap());
     capture.original = Some(url.to_owned());
     capture.status = Some(if offset.is_multiple_of(3) { 404 } else { 200 });
@@ -72,7 +72,7 @@ fn answer_of(captures: &Captures, query: &CaptureQuery) -> Vec<Capture> {
 }
 
 fn keys() -> Vec<KeyMatch> {
-    let of = |kind, url| KeyMatch::of(kind, url).unwrap();
+    let of = |kind, url| KeyMatch::for_url(kind, url).unwrap();
     vec![
         of(MatchKind::Exact, "http://a.example/b"),
         of(MatchKind::Prefix, "http://a.example/"),
@@ -147,7 +147,7 @@ fn imported_captures_name_their_set() {
     let line = "example,a)/ 20010101000000 {\"url\": \"http://a.example/\", \"filename\": \"o.arc\", \"offset\": \"7\", \"set\": \"other\"}\n";
     set.read("old.cdxj", line.as_bytes()).unwrap();
     set.complete().unwrap();
-    let keys = KeyMatch::of(MatchKind::Exact, "http://a.example/").unwrap();
+    let keys = KeyMatch::for_url(MatchKind::Exact, "http://a.example/").unwrap();
     let mut query = CaptureQuery::new(keys);
     let sets = |query: &CaptureQuery| {
         let mut sets = Vec::new();
@@ -206,7 +206,7 @@ fn resumed_answers_go_on_behind_their_cursor() {
         let whole = answer_of(&index, &query);
         for (at, capture) in whole.iter().enumerate() {
             let query = CaptureQuery {
-                cursor: Some(Cursor::of(capture)),
+                cursor: Some(Cursor::from_capture(capture)),
                 ..query.clone()
             };
             assert_eq!(answer_of(&index, &query), whole[at + 1..], "{query:?}");
@@ -219,14 +219,14 @@ fn resumed_answers_go_on_behind_their_cursor() {
 fn cursor_of_lost_capture_repeats_its_second() {
     let all = all();
     let index = index(&all);
-    let keys = KeyMatch::of(MatchKind::Exact, "http://a.example/b").unwrap();
+    let keys = KeyMatch::for_url(MatchKind::Exact, "http://a.example/b").unwrap();
     for order in [Order::Ascending, Order::Descending] {
         let query = CaptureQuery {
             order,
             ..CaptureQuery::new(keys.clone())
         };
         let whole = answer_of(&index, &query);
-        let mut cursor = Cursor::of(&whole[4]);
+        let mut cursor = Cursor::from_capture(&whole[4]);
         cursor.file = "gone.warc".to_owned();
         let query = CaptureQuery {
             cursor: Some(cursor),

@@ -15,7 +15,7 @@ fn fields() -> Vec<CaptureField> {
 }
 
 fn exact() -> CaptureQuery {
-    CaptureQuery::new(KeyMatch::Exact(UrlKey::of("http://www.example.org/a")))
+    CaptureQuery::new(KeyMatch::Exact(UrlKey::parse("http://www.example.org/a")))
 }
 
 /// A query in which everything is said.

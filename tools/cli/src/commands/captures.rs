@@ -126,7 +126,7 @@ impl Captures {
             .matching
             .parse()
             .map_err(|error| Failure::usage(format!("--match: {error}")))?;
-        let keys = KeyMatch::of(kind, &self.url).map_err(|error| {
+        let keys = KeyMatch::for_url(kind, &self.url).map_err(|error| {
             Failure::usage(format!(
                 "{}: {error}; use --match exact or prefix",
                 self.url

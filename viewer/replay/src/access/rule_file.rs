@@ -208,7 +208,7 @@ fn read_key(text: &str) -> Result<(RuleReach, &str), RuleFault> {
     if scheme.is_some_and(|scheme| scheme.bytes().all(|byte| byte.is_ascii_alphanumeric())) {
         return Err(RuleFault::Url {
             url: text.to_owned(),
-            key: UrlKey::of(text).to_string(),
+            key: UrlKey::parse(text).to_string(),
         });
     }
     if text == EVERY_URL {

@@ -211,7 +211,7 @@ impl<W: Write> AnswerWriter<W> {
             || self.page.until.as_ref().is_some_and(|until| {
                 capture.offset.unwrap_or_default() == until.offset
                     && capture.timestamp == until.timestamp
-                    && *until == Cursor::of(capture)
+                    && *until == Cursor::from_capture(capture)
             });
         self.is_page_over |= is_last;
     }

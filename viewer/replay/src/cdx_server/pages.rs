@@ -207,7 +207,7 @@ impl PageMarks {
     /// Records a capture of the walk that is not part of the answer, so that the walk does not begin before it again.
     pub fn pass_over(&mut self, capture: &Capture) {
         if !self.is_whole && !self.is_full() {
-            self.last = Some(Cursor::of(capture));
+            self.last = Some(Cursor::from_capture(capture));
         }
     }
 
@@ -217,7 +217,7 @@ impl PageMarks {
             return;
         }
         self.behind += 1;
-        let place = Cursor::of(capture);
+        let place = Cursor::from_capture(capture);
         if self.behind == self.block {
             self.behind = 0;
             self.marks.push(place.clone());

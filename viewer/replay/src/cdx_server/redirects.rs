@@ -19,8 +19,8 @@ pub(super) fn is_self_redirect(capture: &Capture) -> bool {
         .and_then(|url| Url::parse(url).ok());
     let resolved = base.and_then(|base| base.join(target).ok());
     let key = match &resolved {
-        Some(url) => UrlKey::of(url.as_str()),
-        None => UrlKey::of(target),
+        Some(url) => UrlKey::parse(url.as_str()),
+        None => UrlKey::parse(target),
     };
     key.as_str() == capture.key
 }
@@ -34,7 +34,7 @@ mod tests {
     fn self_redirects_lead_to_their_key() {
         let check = |original: &str, status: u16, redirect: Option<&str>, expected: bool| {
             let stamp = "20170819040336".parse().unwrap();
-            let mut capture = Capture::new(UrlKey::of(original).as_str(), stamp);
+            let mut capture = Capture::new(UrlKey::parse(original).as_str(), stamp);
             capture.original = Some(original.to_owned());
             capture.status = Some(status);
             capture.redirect = redirect.map(str::to_owned);

@@ -34,7 +34,7 @@ impl Target {
                 return Ok(Self {
                     url: key.as_bytes().to_vec(),
                     kind,
-                    keys: KeyMatch::of_url_key(kind, UrlKey::from_index(key))?,
+                    keys: KeyMatch::for_url_key(kind, UrlKey::from_index(key))?,
                 });
             }
             (Some(url), None) => url,
@@ -49,7 +49,7 @@ impl Target {
             append_request(&mut asked, parameters)?;
         }
         Ok(Self {
-            keys: KeyMatch::of(kind, &asked)?,
+            keys: KeyMatch::for_url(kind, &asked)?,
             url: bare.to_vec(),
             kind,
         })
@@ -154,7 +154,10 @@ mod tests {
     #[test]
     fn literal_star_is_part_of_key() {
         let target = read(Dialect::Pywb, "url=a.org/x*&matchType=exact").unwrap();
-        assert_eq!(target.keys, KeyMatch::Exact(UrlKey::of("http://a.org/x*")));
+        assert_eq!(
+            target.keys,
+            KeyMatch::Exact(UrlKey::parse("http://a.org/x*"))
+        );
     }
 
     /// Fails if only one server's match types, or their capitals, are known everywhere.
@@ -189,10 +192,10 @@ mod tests {
         );
         assert_eq!(
             target.keys,
-            KeyMatch::Exact(UrlKey::of(appended.unwrap().url))
+            KeyMatch::Exact(UrlKey::parse(appended.unwrap().url))
         );
         let get = read(Dialect::OutbackCdx, "url=http://a.org/x&method=GET").unwrap();
-        assert_eq!(get.keys, KeyMatch::Exact(UrlKey::of("http://a.org/x")));
+        assert_eq!(get.keys, KeyMatch::Exact(UrlKey::parse("http://a.org/x")));
         assert!(read(Dialect::OutbackCdx, "url=a.org&method=PO%20ST").is_err());
     }
 
@@ -219,7 +222,7 @@ mod tests {
         let target = read(Dialect::Pywb, "url=http://a.org/%E6%F8").unwrap();
         assert_eq!(
             target.keys,
-            KeyMatch::Exact(UrlKey::of(b"http://a.org/\xe6\xf8"))
+            KeyMatch::Exact(UrlKey::parse(b"http://a.org/\xe6\xf8"))
         );
     }
 }

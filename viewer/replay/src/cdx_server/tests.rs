@@ -64,7 +64,9 @@ fn answer_of_index(captures: &[Capture], query: &CaptureQuery) -> Vec<Capture> {
         Order::Closest(_) => found.sort_by(|a, b| query.order.compare(a, b)),
     }
     if let Some(cursor) = &query.cursor {
-        let at = found.iter().position(|c| Cursor::of(c) == *cursor);
+        let at = found
+            .iter()
+            .position(|c| Cursor::from_capture(c) == *cursor);
         found.drain(..=at.expect("the place is one of the answer"));
     }
     found

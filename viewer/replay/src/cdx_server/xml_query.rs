@@ -63,7 +63,7 @@ impl XmlQuery {
         let target = Target {
             url: url.to_vec(),
             kind: match_kind,
-            keys: KeyMatch::of(match_kind, url)?,
+            keys: KeyMatch::for_url(match_kind, url)?,
         };
         let span = TimeSpan {
             from: words.bound("startdate", Fill::First)?,

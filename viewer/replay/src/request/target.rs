@@ -61,7 +61,7 @@ impl Target {
             return Err(InvalidTarget::TooLong);
         }
         let url = with_scheme(unescaped)?;
-        let key = UrlKey::of(&url);
+        let key = UrlKey::parse(&url);
         Ok(Self { url, key })
     }
 
@@ -86,7 +86,7 @@ impl Target {
     pub fn with_request(self, method: &str, content_type: Option<&[u8]>, body: &[u8]) -> Self {
         match post::append(&self.url, method, content_type, body) {
             Some(appended) => Self {
-                key: UrlKey::of(&appended.url),
+                key: UrlKey::parse(&appended.url),
                 url: self.url,
             },
             None => self,
@@ -95,7 +95,7 @@ impl Target {
 
     /// Returns whether the key is that of a GET: nothing of a request is in it.
     pub fn is_of_get(&self) -> bool {
-        self.key == UrlKey::of(&self.url)
+        self.key == UrlKey::parse(&self.url)
     }
 
     /// Returns the URL, with its scheme. It may have characters beyond ASCII.

@@ -300,7 +300,7 @@ fn urls_are_mended_and_otherwise_kept() {
 
 /// Returns the key of a URL, for a table of texts.
 fn key_of(url: &str) -> String {
-    archive_formats::surt::UrlKey::of(url).to_string()
+    archive_formats::surt::UrlKey::parse(url).to_string()
 }
 
 /// Fails if nonsense is taken for a request, has the wrong status, or words that do not name it.
@@ -431,7 +431,7 @@ fn addresses_read_back() {
             } else {
                 panic!("{address}: {request:?}");
             };
-            let expected = archive_formats::surt::UrlKey::of(url.split('#').next().unwrap());
+            let expected = archive_formats::surt::UrlKey::parse(url.split('#').next().unwrap());
             if !url.contains('#') {
                 assert_eq!(target.key(), &expected, "{address}");
             }

@@ -117,8 +117,8 @@ pub(super) fn leads_to_itself(
         return false;
     }
     let key = match Url::parse(own).and_then(|own| own.join(location)) {
-        Ok(url) => UrlKey::of(url.as_str()),
-        Err(_) => UrlKey::of(location),
+        Ok(url) => UrlKey::parse(url.as_str()),
+        Err(_) => UrlKey::parse(location),
     };
     key.as_str() == capture.key
 }

@@ -146,7 +146,7 @@ impl OriginalSearch {
         let key = if url.is_empty() {
             UrlKey::from_index(&capture.key)
         } else {
-            UrlKey::of(&url)
+            UrlKey::parse(&url)
         };
         if let Some(direct) = direct(capture, &key, &url, &wanted) {
             self.candidates.push_front(direct);

@@ -76,7 +76,7 @@ impl<R: BufRead> AuditedBody<R> {
                 Ok(0) => break,
                 Ok(_) => {}
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) if BodyError::of(&error).is_some() => break,
+                Err(error) if BodyError::within(&error).is_some() => break,
                 Err(error) => return Err(error),
             }
         }
@@ -132,7 +132,7 @@ impl<R: BufRead> Read for AuditedBody<R> {
                     hashers.update(out.get(..*count).unwrap_or_default());
                 }
             }
-            Err(error) => self.damage = BodyError::of(error),
+            Err(error) => self.damage = BodyError::within(error),
         }
         read
     }

@@ -160,7 +160,7 @@ pub fn measure(entity: &mut impl Read) -> io::Result<EntityMeasure> {
             }
             Ok(read) => length = length.saturating_add(u64::try_from(read).unwrap_or(u64::MAX)),
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => match BodyError::of(&error) {
+            Err(error) => match BodyError::within(&error) {
                 Some(damage) => {
                     return Ok(EntityMeasure {
                         length,

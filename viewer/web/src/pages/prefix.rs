@@ -83,7 +83,7 @@ impl PageHost {
             TargetMatch::Domain => MatchKind::Domain,
             TargetMatch::Exact | TargetMatch::Prefix => MatchKind::Prefix,
         };
-        let keys = KeyMatch::of(kind, target.url()).map_err(|_no_host| PageProblem::NoUrl)?;
+        let keys = KeyMatch::for_url(kind, target.url()).map_err(|_no_host| PageProblem::NoUrl)?;
         let KeyMatch::Within(range) = keys else {
             return Err(PageProblem::NotUnderstood);
         };
@@ -268,7 +268,8 @@ mod tests {
     /// Fails if the next page repeats a URL, leaves one out, or leaves the range.
     #[test]
     fn next_page_begins_behind_the_last_key() {
-        let KeyMatch::Within(range) = KeyMatch::of(MatchKind::Prefix, "http://a.dk/b").unwrap()
+        let KeyMatch::Within(range) =
+            KeyMatch::for_url(MatchKind::Prefix, "http://a.dk/b").unwrap()
         else {
             panic!("a prefix is a range");
         };

@@ -48,7 +48,7 @@ pub(crate) fn fill(
 ) -> Result<Option<String>, RecordError> {
     match body.take(most as u64).read_to_end(out) {
         Ok(_) => Ok(None),
-        Err(error) => match BodyError::of(&error) {
+        Err(error) => match BodyError::within(&error) {
             Some(fault) => Ok(Some(fault.to_string())),
             None => Err(error.into()),
         },

@@ -267,7 +267,7 @@ fn capture(header: &Header, file: &str) -> Option<Capture> {
         .filter(|url| !url.is_empty())?;
     let date = header.text_of("WARC-Date")?;
     let date = WarcDate::read(date.trim(), DateReading::Lenient).ok()?;
-    let mut capture = Capture::new(UrlKey::of(url.as_bytes()).as_str(), date.stamp());
+    let mut capture = Capture::new(UrlKey::parse(url.as_bytes()).as_str(), date.stamp());
     capture.file = Some(file.to_owned());
     Some(capture)
 }

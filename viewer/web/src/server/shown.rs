@@ -128,7 +128,7 @@ impl Server {
             .captures
             .first()
             .and_then(|capture| capture.original.as_deref());
-        let Some(keys) = url.and_then(|url| KeyMatch::of(MatchKind::Host, url).ok()) else {
+        let Some(keys) = url.and_then(|url| KeyMatch::for_url(MatchKind::Host, url).ok()) else {
             return Ok(Some(Vec::new()));
         };
         let mut query = CaptureQuery::new(keys);

@@ -52,7 +52,7 @@ pub struct InvalidCursor;
 
 impl Cursor {
     /// Makes the cursor of the place of a capture.
-    pub fn of(capture: &Capture) -> Self {
+    pub fn from_capture(capture: &Capture) -> Self {
         let extra = |name| capture.extra(name).unwrap_or_default().to_owned();
         Self {
             key: capture.key.clone(),

@@ -12,7 +12,7 @@ use crate::surt::UrlKey;
 /// ```
 /// use archive_formats::cdx::query::{KeyMatch, MatchKind};
 ///
-/// let domain = KeyMatch::of(MatchKind::Domain, "example.org")?;
+/// let domain = KeyMatch::for_url(MatchKind::Domain, "example.org")?;
 /// assert!(domain.matches("org,example)/") && domain.matches("org,example,www)/a"));
 /// assert!(!domain.matches("org,examples)/"));
 /// # Ok::<(), archive_formats::cdx::query::NoHost>(())
@@ -104,12 +104,12 @@ impl KeyMatch {
     /// # Errors
     ///
     /// Fails for a host or domain match of a URL without a host.
-    pub fn of(kind: MatchKind, url: impl AsRef<[u8]>) -> Result<Self, NoHost> {
+    pub fn for_url(kind: MatchKind, url: impl AsRef<[u8]>) -> Result<Self, NoHost> {
         let url = url.as_ref();
-        let key = UrlKey::of(url);
+        let key = UrlKey::parse(url);
         let ends_with_slash = url.trim_ascii_end().ends_with(b"/") && !key.as_str().ends_with('/');
         let slash = if ends_with_slash { "/" } else { "" };
-        Self::of_key(kind, key, slash)
+        Self::for_key(kind, key, slash)
     }
 
     /// Returns the keys that a key selects in this way.
@@ -117,11 +117,11 @@ impl KeyMatch {
     /// # Errors
     ///
     /// Fails for a host or domain match of a key without a host.
-    pub fn of_url_key(kind: MatchKind, key: UrlKey) -> Result<Self, NoHost> {
-        Self::of_key(kind, key, "")
+    pub fn for_url_key(kind: MatchKind, key: UrlKey) -> Result<Self, NoHost> {
+        Self::for_key(kind, key, "")
     }
 
-    fn of_key(kind: MatchKind, key: UrlKey, slash: &str) -> Result<Self, NoHost> {
+    fn for_key(kind: MatchKind, key: UrlKey, slash: &str) -> Result<Self, NoHost> {
         let range = match kind {
             MatchKind::Exact => return Ok(Self::Exact(key)),
             MatchKind::Prefix => KeyRange::of_prefix(format!("{key}{slash}")),

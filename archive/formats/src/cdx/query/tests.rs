@@ -20,7 +20,7 @@ fn match_kinds_select_their_keys() {
         "org,example)/",
     ];
     let check = |kind: MatchKind, url: &str, expected: &[&str]| {
-        let keys_of_url = KeyMatch::of(kind, url).unwrap();
+        let keys_of_url = KeyMatch::for_url(kind, url).unwrap();
         let found: Vec<&str> = keys
             .into_iter()
             .filter(|k| keys_of_url.matches(k))
@@ -64,9 +64,9 @@ fn prefix_ranges_end_behind_last_key() {
 fn host_match_needs_a_host() {
     for url in ["urn:isbn:1", "dns:example.com", ""] {
         for kind in [MatchKind::Host, MatchKind::Domain] {
-            assert_eq!(KeyMatch::of(kind, url), Err(NoHost), "{kind} {url:?}");
+            assert_eq!(KeyMatch::for_url(kind, url), Err(NoHost), "{kind} {url:?}");
         }
-        assert!(KeyMatch::of(MatchKind::Exact, url).is_ok());
+        assert!(KeyMatch::for_url(MatchKind::Exact, url).is_ok());
     }
 }
 
@@ -123,20 +123,20 @@ fn capture(key: &str, stamp: &str, digest: &str, offset: u64) -> Capture {
 /// Fails if a cursor changes on its way through a URL, or another text passes for one.
 #[test]
 fn cursors_read_back_and_others_do_not() {
-    let cursor = Cursor::of(&capture("org,a)/x?y=%20", "20140102030405678", "d", 77));
+    let cursor = Cursor::from_capture(&capture("org,a)/x?y=%20", "20140102030405678", "d", 77));
     let text = cursor.to_string();
     assert!(
         text.bytes()
             .all(|b| b.is_ascii_alphanumeric() || b"-_".contains(&b))
     );
     assert_eq!(text.parse(), Ok(cursor));
-    let bare = Cursor::of(&Capture::new("k", "20140102030405".parse().unwrap()));
+    let bare = Cursor::from_capture(&Capture::new("k", "20140102030405".parse().unwrap()));
     assert_eq!(bare.to_string().parse(), Ok(bare));
     let mut told_of = capture("k", "20140102030405", "d", 7);
     for (name, value) in [(SET_FIELD, "a set é"), (LINE_FIELD, "m 1.warc:17")] {
         told_of.extra.push((name.to_owned(), value.to_owned()));
     }
-    let cursor = Cursor::of(&told_of);
+    let cursor = Cursor::from_capture(&told_of);
     let source = cursor.source.as_deref().unwrap();
     assert_eq!(
         (source.set.as_str(), source.line.as_str()),
@@ -348,7 +348,10 @@ fn resumed_answers_join_without_gap() {
                     let mut answer = ThinnedCaptures::new(items, thinner.whole_runs());
                     joined.extend(answer.by_ref().map(Result::unwrap));
                     let Some(place) = answer.resume() else { break };
-                    let at = rest.iter().position(|c| Cursor::of(c) == *place).unwrap();
+                    let at = rest
+                        .iter()
+                        .position(|c| Cursor::from_capture(c) == *place)
+                        .unwrap();
                     rest.drain(..=at);
                 }
                 assert_eq!(joined, expected, "{seed} {collapse:?} {limit}");
@@ -380,7 +383,7 @@ fn filtered_captures_count_as_skipped() {
     assert_eq!((run.capture.offset, run.skipped), (Some(0), 2));
     assert_eq!(run.last_skipped, Some(captures[2].timestamp));
     assert!(answer.next().is_none());
-    assert_eq!(answer.resume(), Some(&Cursor::of(&captures[2])));
+    assert_eq!(answer.resume(), Some(&Cursor::from_capture(&captures[2])));
 }
 
 /// Fails if an error passes for the end of the captures, or a run comes out behind it.
@@ -400,15 +403,20 @@ fn errors_end_thinning() {
 /// Fails if the limits of a query, or closeness of many keys, are not refused.
 #[test]
 fn impossible_queries_are_refused() {
-    let exact = || CaptureQuery::new(KeyMatch::of(MatchKind::Exact, "a.org").unwrap());
+    let exact = || CaptureQuery::new(KeyMatch::for_url(MatchKind::Exact, "a.org").unwrap());
     assert_eq!(exact().validate(), Ok(()));
     let at = "20140101000000".parse().unwrap();
     let mut query = exact();
     query.order = Order::Closest(at);
     assert_eq!(query.validate(), Ok(()));
-    query.cursor = Some(Cursor::of(&capture("k", "20140102030405", "d", 1)));
+    query.cursor = Some(Cursor::from_capture(&capture(
+        "k",
+        "20140102030405",
+        "d",
+        1,
+    )));
     assert_eq!(query.validate(), Err(InvalidQuery::ClosestCursor));
-    query.keys = KeyMatch::of(MatchKind::Host, "a.org").unwrap();
+    query.keys = KeyMatch::for_url(MatchKind::Host, "a.org").unwrap();
     assert_eq!(query.validate(), Err(InvalidQuery::ClosestOfMany));
     let mut query = exact();
     query.limit = Some(Limit::Last(MAX_LAST + 1));

@@ -148,7 +148,7 @@ impl Thinner {
             if let Some(open) = &mut self.open {
                 open.skipped += 1;
                 open.last_skipped = Some(capture.timestamp);
-                open.behind = Some(Cursor::of(&capture));
+                open.behind = Some(Cursor::from_capture(&capture));
             }
             return None;
         }
@@ -258,7 +258,7 @@ impl OpenRun {
     fn close(self, keep: Keep, with_place: bool) -> (CollapsedRun, Option<Cursor>) {
         let place = with_place.then(|| match self.behind {
             Some(place) => place,
-            None => Cursor::of(self.last.as_ref().unwrap_or(&self.first)),
+            None => Cursor::from_capture(self.last.as_ref().unwrap_or(&self.first)),
         });
         let capture = match (keep, self.last) {
             (Keep::Last, Some(last)) => last,

@@ -25,7 +25,7 @@ pub(super) fn limited(
     let error = body
         .read_to_end(&mut out)
         .err()
-        .map(|e| BodyError::of(&e).unwrap());
+        .map(|e| BodyError::within(&e).unwrap());
     (out, error, body.notes())
 }
 

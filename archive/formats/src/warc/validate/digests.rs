@@ -21,12 +21,12 @@ const BLOCK: (&str, &str) = ("WARC-Block-Digest", "5.8");
 const PAYLOAD: (&str, &str) = ("WARC-Payload-Digest", "5.9");
 
 /// A wrong digest.
-pub(super) struct Wrong {
+pub(super) struct DigestFault {
     clause: &'static str,
     words: String,
 }
 
-impl Wrong {
+impl DigestFault {
     fn new((name, clause): (&str, &'static str), words: &str) -> Self {
         Self {
             clause,
@@ -49,11 +49,14 @@ enum Payload {
 }
 
 /// Reads the block to its end if a digest can be checked, and returns the wrong digests.
-pub(super) fn read<R: Read>(record: &mut Record<'_, R>, header: &Header) -> io::Result<Vec<Wrong>> {
+pub(super) fn read<R: Read>(
+    record: &mut Record<'_, R>,
+    header: &Header,
+) -> io::Result<Vec<DigestFault>> {
     let mut wrong = Vec::new();
-    let block = said(header, BLOCK, &mut wrong);
+    let block = declared_digest(header, BLOCK, &mut wrong);
     let payload = payload(record.kind(), header)
-        .and_then(|payload| Some((payload, said(header, PAYLOAD, &mut wrong)?)));
+        .and_then(|payload| Some((payload, declared_digest(header, PAYLOAD, &mut wrong)?)));
     let (body, whole) = match payload {
         Some((Payload::Body, digest)) => (Some(digest), None),
         Some((Payload::Block, digest)) => (None, Some(digest)),
@@ -62,7 +65,7 @@ pub(super) fn read<R: Read>(record: &mut Record<'_, R>, header: &Header) -> io::
     let of_block = [(BLOCK, block), (PAYLOAD, whole)];
     let algorithms = of_block
         .iter()
-        .filter_map(|(_, said)| said.as_ref()?.algorithm());
+        .filter_map(|(_, declared)| declared.as_ref()?.algorithm());
     let mut block = Tee {
         input: record,
         hashers: Hashers::new(algorithms),
@@ -79,31 +82,36 @@ pub(super) fn read<R: Read>(record: &mut Record<'_, R>, header: &Header) -> io::
     }
     io::copy(&mut block, &mut io::sink())?;
     let found = block.hashers.finish();
-    for (field, said) in of_block {
-        let is =
-            |value: &&Value| said.as_ref().and_then(Digest::algorithm) == Some(value.algorithm());
-        if let (Some(said), Some(found)) = (&said, found.iter().find(is))
-            && said.value() != Some(found)
+    for (field, declared) in of_block {
+        let is = |value: &&Value| {
+            declared.as_ref().and_then(Digest::algorithm) == Some(value.algorithm())
+        };
+        if let (Some(declared), Some(found)) = (&declared, found.iter().find(is))
+            && declared.value() != Some(found)
         {
-            wrong.push(differs(field, said, &found.to_string()));
+            wrong.push(differs(field, declared, &found.to_string()));
         }
     }
     Ok(wrong)
 }
 
-fn differs(field: (&str, &'static str), said: &Digest, found: &str) -> Wrong {
-    let said = said.value().map(Value::to_string).unwrap_or_default();
-    let words = format!("the header says {said}, the bytes have {found}");
-    Wrong::new(field, &words)
+fn differs(field: (&str, &'static str), declared: &Digest, found: &str) -> DigestFault {
+    let declared = declared.value().map(Value::to_string).unwrap_or_default();
+    let words = format!("the header says {declared}, the bytes have {found}");
+    DigestFault::new(field, &words)
 }
 
 /// Returns the digest of a field, if it can be checked.
-fn said(header: &Header, field: (&str, &'static str), wrong: &mut Vec<Wrong>) -> Option<Digest> {
+fn declared_digest(
+    header: &Header,
+    field: (&str, &'static str),
+    wrong: &mut Vec<DigestFault>,
+) -> Option<Digest> {
     match header.text_of(field.0)?.parse::<Digest>() {
         Ok(digest) => digest.value().is_some().then_some(digest),
         // No digest of this algorithm is written so.
         Err(error @ InvalidDigest::Value(_)) => {
-            wrong.push(Wrong::new(field, &error.to_string()));
+            wrong.push(DigestFault::new(field, &error.to_string()));
             None
         }
         Err(InvalidDigest::NoAlgorithm | InvalidDigest::NoValue) => None,

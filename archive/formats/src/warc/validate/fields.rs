@@ -16,7 +16,7 @@ pub(super) enum Edition {
 
 impl Edition {
     /// Returns the edition that a record is checked against; `None` for ARC.
-    pub(super) fn of(version: Version) -> Option<Self> {
+    pub(super) fn from_version(version: Version) -> Option<Self> {
         match version {
             Version::Arc1 | Version::Arc2 => None,
             Version::Warc0_17 | Version::Warc0_18 | Version::Warc1_0 => Some(Self::First),

@@ -56,7 +56,7 @@ impl Validator {
     ) -> Result<Vec<Violation>, ReadError> {
         let (kind, version) = (record.kind(), record.version());
         let header = record.header().clone();
-        let edition = Edition::of(version);
+        let edition = Edition::from_version(version);
         let digests = match edition {
             Some(_) => digests::read(&mut record, &header)?,
             None => Vec::new(),

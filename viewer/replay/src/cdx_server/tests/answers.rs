@@ -91,7 +91,7 @@ fn wayback_forms_are_written() {
 /// Fails if a resume key is missing, comes without need, or stands in the wrong place.
 #[test]
 fn resume_key_follows_cut_answer() {
-    let key = Cursor::of(&captures()[0]);
+    let key = Cursor::from_capture(&captures()[0]);
     check(
         Dialect::Wayback,
         "url=example.org&fl=timestamp&limit=1&showResumeKey=true",

@@ -29,7 +29,10 @@ fn request(dialect: Dialect, query: &str) -> CdxRequest {
 /// Returns the captures behind a place.
 fn behind<'a>(all: &'a [Capture], place: Option<&Cursor>) -> &'a [Capture] {
     let at = place.map_or(0, |place| {
-        1 + all.iter().position(|c| Cursor::of(c) == *place).unwrap()
+        1 + all
+            .iter()
+            .position(|c| Cursor::from_capture(c) == *place)
+            .unwrap()
     });
     &all[at..]
 }
@@ -163,7 +166,7 @@ fn page_without_its_end_still_ends() {
         panic!("the first page has an end")
     };
     let mut left = all.clone();
-    left.retain(|c| Cursor::of(c) != end);
+    left.retain(|c| Cursor::from_capture(c) != end);
     let page = read_page(&left, &mut marks, 0, 1).unwrap();
     let same_second = all.iter().filter(|c| c.timestamp == end.timestamp).count();
     assert!(page.len() <= 2 + same_second, "{page:?}");
@@ -183,7 +186,7 @@ fn unfinished_walk_has_no_page_count() {
     let mut hidden = all[9].clone();
     hidden.offset = Some(12_345);
     marks.pass_over(&hidden);
-    assert_eq!(marks.walked_to(), Some(&Cursor::of(&hidden)));
+    assert_eq!(marks.walked_to(), Some(&Cursor::from_capture(&hidden)));
     marks.finish();
     assert_eq!(marks.count(1).unwrap().pages, 4);
     marks.reopen();

@@ -21,7 +21,7 @@ fn read(folder: &Path, name: &str) -> Vec<Capture> {
             let mut capture = capture.unwrap();
             // The files have keys of other rules, or none.
             if let Some(url) = &capture.original {
-                capture.key = UrlKey::of(url).to_string();
+                capture.key = UrlKey::parse(url).to_string();
             }
             capture
         })

@@ -70,7 +70,7 @@ impl TestArchive {
         let header = Header::parse(format!("{header}\r\n").as_bytes());
         let head = (!head.is_empty())
             .then(|| Head::read(&mut format!("{head}\r\n\r\n").as_bytes(), 1000).unwrap());
-        let mut capture = Capture::new(UrlKey::of(url).as_str(), stamp(time));
+        let mut capture = Capture::new(UrlKey::parse(url).as_str(), stamp(time));
         capture.original = Some(url.to_owned());
         capture.status = head.as_ref().and_then(Head::status);
         capture.digest = header.text_of("WARC-Payload-Digest").map(String::from);
@@ -178,7 +178,7 @@ impl TestArchive {
     pub(super) fn resolve(&self, url: &str, time: &str) -> Outcome {
         let access = |capture: &Capture| self.access(capture);
         let mut resolver = Resolver::new();
-        let captures = self.nearest(UrlKey::of(url).as_str(), stamp(time));
+        let captures = self.nearest(UrlKey::parse(url).as_str(), stamp(time));
         let mut step = resolver.answer(StepAnswer::Captures(captures), &access);
         for _ in 0..100 {
             if let ResolveStep::Finished(outcome) = step {

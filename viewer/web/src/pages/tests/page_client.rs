@@ -23,7 +23,7 @@ use crate::settings::WebSettings;
 
 /// Returns a plain capture of a URL at a time.
 pub(super) fn capture(url: &str, stamp: &str) -> Capture {
-    let mut capture = Capture::new(UrlKey::of(url).as_str(), stamp.parse().unwrap());
+    let mut capture = Capture::new(UrlKey::parse(url).as_str(), stamp.parse().unwrap());
     capture.original = Some(url.to_owned());
     capture.mime = Some("text/html".to_owned());
     capture.status = Some(200);
