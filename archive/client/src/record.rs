@@ -169,7 +169,7 @@ impl<A: Access + ?Sized> Record<'_, A> {
             return Ok(());
         }
         self.asked = self.asked.saturating_mul(2).min(MOST);
-        let more = self.end.left().unwrap_or(self.asked);
+        let more = self.end.remaining().unwrap_or(self.asked);
         let wanted = FileRange {
             name: name.clone(),
             start: self.at,

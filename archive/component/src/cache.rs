@@ -142,7 +142,7 @@ mod tests {
     use super::*;
 
     /// Returns the files that a compiler finds in the cache.
-    fn seen(cache: &Cache) -> Vec<String> {
+    fn cached_names(cache: &Cache) -> Vec<String> {
         let seen = cache.with(|| files(&cache.code).unwrap()).unwrap();
         let mut names: Vec<_> = seen.into_iter().map(|(name, _)| name).collect();
         names.sort();
@@ -161,7 +161,7 @@ mod tests {
     fn only_what_was_written_is_found_again() {
         let root = tempfile::tempdir().unwrap();
         let cache = Cache::new(root.path());
-        assert!(seen(&cache).is_empty());
+        assert!(cached_names(&cache).is_empty());
         cache
             .with(|| {
                 put(&cache, "one", b"code");
@@ -171,16 +171,20 @@ mod tests {
             })
             .unwrap();
         let both = ["modules/wasmtime/one", "modules/wasmtime/two"];
-        assert_eq!(seen(&cache), both);
-        assert_eq!(seen(&Cache::new(root.path())), both, "after a restart");
+        assert_eq!(cached_names(&cache), both);
+        assert_eq!(
+            cached_names(&Cache::new(root.path())),
+            both,
+            "after a restart"
+        );
         // A bit that flips, and a file that nobody noted: cut off by a crash, or put there by another.
         put(&cache, "two", b"other codf");
         put(&cache, "three", b"more");
         put(&cache, "one.stats", b"used twice");
-        assert_eq!(seen(&cache), both[..1]);
-        assert_eq!(seen(&cache), both[..1]);
+        assert_eq!(cached_names(&cache), both[..1]);
+        assert_eq!(cached_names(&cache), both[..1]);
         // Sums that cannot be read say nothing of any file.
         fs::write(&cache.sums, b"\xff\n  \n00  modules/wasmtime/one\n").unwrap();
-        assert!(seen(&cache).is_empty());
+        assert!(cached_names(&cache).is_empty());
     }
 }

@@ -24,7 +24,7 @@
 //! let components = Components::new(None)?;
 //! let text = include_bytes!("../examples/count.wat");
 //! let count = components.compile(&to_binary(text)?, &Control::default())?;
-//! assert_eq!(count.shown(), "records");
+//! assert_eq!(count.job_input(), "records");
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
@@ -84,7 +84,7 @@ impl Component {
     }
 
     /// Returns the part of a file that the component is shown: `records` or `bytes`.
-    pub fn shown(&self) -> &'static str {
+    pub fn job_input(&self) -> &'static str {
         match self.program.shows() {
             compile::JobInput::Records => "records",
             compile::JobInput::Bytes => "bytes",

@@ -258,7 +258,7 @@ impl Tasks {
                 // Only `join` cancels tasks, and reports that itself.
                 Err(error) => reason(error).map(|reason| TaskError::Panicked { name, reason }),
             };
-            shared.ended(id, failure);
+            shared.note_end(id, failure);
         }));
     }
 }
@@ -284,7 +284,7 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn ended(&self, id: u64, failure: Option<TaskError>) {
+    fn note_end(&self, id: u64, failure: Option<TaskError>) {
         let mut state = self.state();
         state.running.remove(&id);
         if let Some(failure) = failure {

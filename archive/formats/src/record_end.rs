@@ -138,7 +138,7 @@ impl RecordEnd {
     }
 
     /// Returns the most bytes that are still to come, where the record tells it.
-    pub fn left(&self) -> Option<u64> {
+    pub fn remaining(&self) -> Option<u64> {
         match &self.state {
             State::Header(_) | State::Member(_) => None,
             State::Block(_, left) => Some(left.saturating_add(4)),
@@ -205,7 +205,7 @@ impl RecordEnd {
                 RecordKind::Warc,
                 "the file ends within its header".to_owned(),
             ),
-            State::Header(header) => return Err(NoRecord::Nothing(shown(header))),
+            State::Header(header) => return Err(NoRecord::Nothing(excerpt(header))),
             State::Member(_) => (
                 RecordKind::Gzip,
                 "the file ends before the member does".to_owned(),
@@ -254,12 +254,12 @@ fn begin(bytes: &[u8], before: usize) -> Result<Option<(State, usize)>, NoRecord
     let is_text = |byte: &u8| *byte == b'\t' || *byte == b'\r' || *byte >= b' ';
     let is_too_long = line.strip_suffix(b"\r").unwrap_or(line).len() > arc::LONGEST_LINE;
     if is_too_long || !line.iter().skip(from).all(is_text) {
-        return Err(NoRecord::Nothing(shown(bytes)));
+        return Err(NoRecord::Nothing(excerpt(bytes)));
     }
     let Some(length) = end else {
         return Ok(None);
     };
-    let left = arc_length(line).ok_or_else(|| NoRecord::Nothing(shown(bytes)))?;
+    let left = arc_length(line).ok_or_else(|| NoRecord::Nothing(excerpt(bytes)))?;
     Ok(Some((block(RecordKind::Arc, left), length + 1)))
 }
 
@@ -285,7 +285,7 @@ fn endless(header: &[u8]) -> NoRecord {
         let what = format!("its header does not end within {LONGEST_HEADER} bytes");
         return broken(RecordKind::Warc, what);
     }
-    NoRecord::Nothing(shown(header))
+    NoRecord::Nothing(excerpt(header))
 }
 
 /// Returns the length of a header that an empty line ends. The first `before` bytes do not have one.
@@ -305,7 +305,7 @@ fn warc_length(header: &[u8]) -> Result<u64, NoRecord> {
     let mut found = None;
     for field in header.fields().filter(|field| field.is("Content-Length")) {
         let length = number(field.raw).ok_or_else(|| {
-            let what = format!("its Content-Length is {}", shown(field.raw));
+            let what = format!("its Content-Length is {}", excerpt(field.raw));
             broken(RecordKind::Warc, what)
         })?;
         if found.is_some_and(|other| other != length) {
@@ -333,7 +333,7 @@ fn arc_length(line: &[u8]) -> Option<u64> {
 }
 
 /// Returns the first bytes, fit for a terminal.
-fn shown(bytes: &[u8]) -> String {
+fn excerpt(bytes: &[u8]) -> String {
     const MOST: usize = 24;
     if bytes.is_empty() {
         return "nothing".to_owned();
@@ -373,7 +373,7 @@ impl LineEnds {
                     return Ok(RecordProgress::Ends(at));
                 }
                 _ => {
-                    let there = shown(bytes.get(at..).unwrap_or_default());
+                    let there = excerpt(bytes.get(at..).unwrap_or_default());
                     let what = format!(
                         "{there} follows its block where a line has to end: its length is wrong"
                     );

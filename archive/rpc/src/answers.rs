@@ -90,7 +90,7 @@ pub async fn send_within<T>(
 ) -> Result<Option<T>, Status> {
     match answers.send_timeout(Ok(answer), patience).await {
         Ok(()) => Ok(None),
-        Err(SendTimeoutError::Closed(_)) => Err(gone()),
+        Err(SendTimeoutError::Closed(_)) => Err(caller_gone()),
         Err(SendTimeoutError::Timeout(unsent)) => unsent.map(Some),
     }
 }
@@ -125,16 +125,16 @@ async fn deliver<T>(
 ) -> Result<(), Status> {
     match answers.send_timeout(answer, patience).await {
         Ok(()) => Ok(()),
-        Err(SendTimeoutError::Closed(_)) => Err(gone()),
-        Err(SendTimeoutError::Timeout(_)) => Err(unread()),
+        Err(SendTimeoutError::Closed(_)) => Err(caller_gone()),
+        Err(SendTimeoutError::Timeout(_)) => Err(unread_answer()),
     }
 }
 
-fn gone() -> Status {
+fn caller_gone() -> Status {
     Status::cancelled("the caller is gone")
 }
 
-fn unread() -> Status {
+fn unread_answer() -> Status {
     Kind::TimedOut.status("the caller does not read; ask again, and read what comes")
 }
 
@@ -229,8 +229,8 @@ where
 {
     match feed_within(answers, UNREAD, move |outlet| work(outlet)).await {
         Ok(FeedEnd::Whole) => Ok(()),
-        Ok(FeedEnd::Gone) => Err(gone()),
-        Ok(FeedEnd::Unread) => Err(unread()),
+        Ok(FeedEnd::Gone) => Err(caller_gone()),
+        Ok(FeedEnd::Unread) => Err(unread_answer()),
         Err(FeedError::Work(status)) => Err(status),
         Err(stopped @ FeedError::Stopped) => Err(Kind::Unavailable.status(stopped.to_string())),
     }

@@ -104,7 +104,7 @@ struct Link {
 
 fn write(page: &Page, out: &mut dyn Sink) -> Result<(), JobError> {
     let own = Url::parse(&page.url).map_err(|error| {
-        JobError::Failed(format!("its own URL {:?}: {error}", shown(&page.url)))
+        JobError::Failed(format!("its own URL {:?}: {error}", excerpt(&page.url)))
     })?;
     if page.url.len() > LONGEST {
         return Err(JobError::Failed(format!(
@@ -160,7 +160,7 @@ fn encode_as(encoding: &'static Encoding) -> impl Fn(&str) -> Cow<'_, [u8]> {
     move |query| encoding.encode(query).0
 }
 
-fn shown(url: &str) -> String {
+fn excerpt(url: &str) -> String {
     url.chars().take(200).collect()
 }
 

@@ -213,7 +213,7 @@ impl Sorter {
     }
 
     /// Returns the bytes of all temporary files.
-    fn held(&self) -> io::Result<u64> {
+    fn temporary_bytes(&self) -> io::Result<u64> {
         let mut levels = self.levels.iter();
         levels.try_fold(0_u64, |sum, runs| Ok(sum.saturating_add(size(runs)?)))
     }
@@ -221,7 +221,9 @@ impl Sorter {
     /// Makes a temporary file for at most `bytes` more bytes.
     fn temporary(&self, bytes: u64) -> Result<File, SortError> {
         if let Some(room) = &self.room {
-            let held = self.held().map_err(|source| self.failed(source))?;
+            let held = self
+                .temporary_bytes()
+                .map_err(|source| self.failed(source))?;
             (room.0)(held.saturating_add(bytes)).map_err(|source| self.failed(source))?;
         }
         tempfile::tempfile_in(&self.directory).map_err(|source| self.failed(source))

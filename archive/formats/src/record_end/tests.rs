@@ -316,14 +316,14 @@ fn cut_or_flipped_member_never_passes() {
 #[test]
 fn left_length_is_known_after_header() {
     let mut search = RecordEnd::new();
-    assert_eq!(search.left(), None);
+    assert_eq!(search.remaining(), None);
     let header = WARC.len() - 9;
     search.push(&WARC[..header]).unwrap();
-    assert_eq!(search.left(), Some(9));
+    assert_eq!(search.remaining(), Some(9));
     search.push(&WARC[header..header + 2]).unwrap();
-    assert_eq!(search.left(), Some(7));
+    assert_eq!(search.remaining(), Some(7));
     search.push(&WARC[header + 2..header + 5]).unwrap();
-    assert_eq!(search.left(), Some(4));
+    assert_eq!(search.remaining(), Some(4));
     assert_eq!(
         search.push(&WARC[header + 5..]),
         Ok(RecordProgress::Ends(4))

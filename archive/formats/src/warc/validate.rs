@@ -110,7 +110,7 @@ impl Author {
         Self {
             edition,
             offset,
-            record: header.text_of("WARC-Record-ID").map(|id| shown(&id)),
+            record: header.text_of("WARC-Record-ID").map(|id| excerpt(&id)),
         }
     }
 
@@ -127,7 +127,7 @@ impl Author {
 }
 
 /// Returns the first 200 characters of a text.
-fn shown(text: &str) -> String {
+fn excerpt(text: &str) -> String {
     text.chars().take(200).collect()
 }
 
@@ -233,7 +233,7 @@ impl Check<'_> {
 
     fn version(&mut self, version: Version) {
         let line = self.header.first_line();
-        let text = shown(&String::from_utf8_lossy(line));
+        let text = excerpt(&String::from_utf8_lossy(line));
         if version == Version::Unknown {
             self.error(Rule::Syntax, "4", format!("unknown version {text:?}"));
         } else if line.trim_ascii_end() != line {
@@ -257,7 +257,7 @@ impl Check<'_> {
             .fields()
             .filter(|field| !syntax::is_token(field.name) || !syntax::is_text(&field.value()));
         if let Some(first) = wrong.next() {
-            let name = shown(&String::from_utf8_lossy(first.name));
+            let name = excerpt(&String::from_utf8_lossy(first.name));
             let words = format!(
                 "{name:?} is no name of a field, or its value is no UTF-8 text{}",
                 more(wrong.count())
@@ -299,7 +299,7 @@ impl Check<'_> {
             .iter()
             .filter_map(|value| Some((value, rules.form.check(value, is_second).err()?)));
         if let Some((value, words)) = wrong.next() {
-            let value = shown(&String::from_utf8_lossy(value));
+            let value = excerpt(&String::from_utf8_lossy(value));
             let words = format!("{name}: {words}: {value:?}{}", more(wrong.count()));
             self.error(Rule::Syntax, clause, words);
         }

@@ -44,17 +44,17 @@ impl MadeCertificates {
     }
 
     pub(super) fn forget(&self) {
-        *self.kept() = CertificateCache::default();
+        *self.cache() = CertificateCache::default();
     }
 
-    fn kept(&self) -> MutexGuard<'_, CertificateCache> {
+    fn cache(&self) -> MutexGuard<'_, CertificateCache> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns the certificate for a host in lower case.
     pub(super) async fn choose(&self, host: String) -> Result<Arc<CertifiedKey>, BrowserError> {
         let now = Instant::now();
-        if let Some(key) = self.kept().find(&host, now) {
+        if let Some(key) = self.cache().find(&host, now) {
             return Ok(key);
         }
         let (maker, wanted) = (Arc::clone(&self.maker), host.clone());
@@ -63,7 +63,7 @@ impl MadeCertificates {
         match made {
             Ok(key) => {
                 let key = Arc::new(key);
-                self.kept().keep(host, &key, now);
+                self.cache().keep(host, &key, now);
                 Ok(key)
             }
             Err(reason) => Err(BrowserError::NotMade { host, reason }),

@@ -67,7 +67,7 @@ pub(super) async fn note(node_jobs: &NodeJobs, run: &JobRun) -> Result<NotedRun,
 }
 
 /// Waits until the job has to end early, and returns why.
-pub(super) async fn over<T>(
+pub(super) async fn wait_for_early_end<T>(
     node_jobs: &NodeJobs,
     answers: &Answers<T>,
     left: Duration,

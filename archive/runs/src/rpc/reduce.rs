@@ -26,7 +26,9 @@ use tokio_stream::Stream;
 use tokio_util::sync::CancellationToken;
 use tonic::{Response, Status};
 
-use super::job::{ComponentPieces, StopOnDrop, check_replica, compile, next, note, over};
+use super::job::{
+    ComponentPieces, StopOnDrop, check_replica, compile, next, note, wait_for_early_end,
+};
 use crate::node_jobs::{NodeJobs, ReduceSlot};
 
 /// The most messages of the input that wait to be read: each has at most 1 MiB.
@@ -87,7 +89,7 @@ where
         let (node_jobs, answers) = (Arc::clone(&self.node_jobs), self.answers.clone());
         let ended = tokio::select! {
             biased;
-            status = over(&node_jobs, &answers, run.left, &ending.control) => Err(status),
+            status = wait_for_early_end(&node_jobs, &answers, run.left, &ending.control) => Err(status),
             ended = self.work(&run, slot, &ending) => ended,
         };
         let why = ended.as_ref().err().map(Status::message);

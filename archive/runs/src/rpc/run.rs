@@ -21,7 +21,9 @@ use tokio::sync::mpsc::error::TrySendError;
 use tokio_stream::{Stream, StreamExt};
 use tonic::{Response, Status};
 
-use super::job::{ComponentPieces, StopOnDrop, check_replica, compile, next, note, over, refused};
+use super::job::{
+    ComponentPieces, StopOnDrop, check_replica, compile, next, note, refused, wait_for_early_end,
+};
 use crate::early_end::EarlyEnd;
 use crate::node_jobs::NodeJobs;
 use crate::running::{RunOrder, RunStep, RunningJob};
@@ -91,7 +93,7 @@ where
         let ending = StopOnDrop::default();
         tracing::info!(job = %run.id, program = ?run.spec.program, after = ?run.after, "a batch job begins");
         let (node_jobs, answers) = (Arc::clone(&self.node_jobs), self.answers.clone());
-        let over = over(&node_jobs, &answers, run.left, &ending.control);
+        let over = wait_for_early_end(&node_jobs, &answers, run.left, &ending.control);
         tokio::pin!(over);
         let plan = tokio::select! {
             biased;
@@ -115,7 +117,7 @@ where
         let ended = tokio::select! {
             biased;
             status = &mut over => Err(status),
-            status = gone(&mut self.steps) => Err(status),
+            status = wait_for_cancel(&mut self.steps) => Err(status),
             ended = forward(&mut running, &node_jobs.node, &answers) => ended,
         };
         let JobNode { files, bytes, .. } = running.progress();
@@ -187,7 +189,7 @@ async fn pulse(node_jobs: &NodeJobs, answers: &Answers<wire::BatchRunResponse>) 
 }
 
 /// Waits until the caller ends the job, or sends a step that is not allowed.
-async fn gone<S>(steps: &mut S) -> Status
+async fn wait_for_cancel<S>(steps: &mut S) -> Status
 where
     S: Stream<Item = Result<wire::BatchRunRequest, Status>> + Unpin,
 {

@@ -160,7 +160,7 @@ fn open() -> batch_run_request::Open {
     }
 }
 
-async fn heard(
+async fn run_to_end(
     fixture: &TestNode,
     open: batch_run_request::Open,
 ) -> (JobAnswers, Result<(), Status>) {
@@ -187,7 +187,7 @@ async fn files_come_in_order_with_gaps_and_losses() {
         fixture.store(&format!("f{number:02}"), &[7; 100]);
     }
     fixture.store("other", b"x");
-    let (all, ended) = heard(&fixture, open()).await;
+    let (all, ended) = run_to_end(&fixture, open()).await;
     ended.unwrap();
     let names: Vec<String> = (0..40).map(|number| format!("f{number:02}")).collect();
     let mut expected: Vec<&str> = names.iter().map(String::as_str).collect();
@@ -204,7 +204,7 @@ async fn files_come_in_order_with_gaps_and_losses() {
     let mut some = open();
     some.after = "f05".to_owned();
     some.spec.as_mut().unwrap().files = "f.[5-6]|f39".to_owned();
-    let (some, ended) = heard(&fixture, some).await;
+    let (some, ended) = run_to_end(&fixture, some).await;
     ended.unwrap();
     assert_eq!(
         some.names(),
@@ -215,7 +215,7 @@ async fn files_come_in_order_with_gaps_and_losses() {
     listed.after = "f05".to_owned();
     let list = ["a", "f05", "f06", "f07x", "f39", "other", "zzz"];
     listed.spec.as_mut().unwrap().names = list.map(str::to_owned).to_vec();
-    let (listed, ended) = heard(&fixture, listed).await;
+    let (listed, ended) = run_to_end(&fixture, listed).await;
     ended.unwrap();
     assert_eq!(listed.names(), ["f06", "f39", "other"]);
     assert!(listed.gaps().is_empty());
@@ -223,7 +223,7 @@ async fn files_come_in_order_with_gaps_and_losses() {
         after: "z".to_owned(),
         ..open()
     };
-    let (none, ended) = heard(&fixture, none).await;
+    let (none, ended) = run_to_end(&fixture, none).await;
     ended.unwrap();
     assert!(none.names().is_empty());
 
@@ -244,7 +244,7 @@ async fn files_come_in_order_with_gaps_and_losses() {
         only.spec.as_mut().unwrap().files = "f..".to_owned();
         only
     };
-    let (half, ended) = heard(&fixture, only_f()).await;
+    let (half, ended) = run_to_end(&fixture, only_f()).await;
     ended.unwrap();
     assert_eq!(
         half.names(),
@@ -258,7 +258,7 @@ async fn files_come_in_order_with_gaps_and_losses() {
 
     // Out of service for good: they are missing, and said to be.
     fixture.retire("v2");
-    let (all, ended) = heard(&fixture, only_f()).await;
+    let (all, ended) = run_to_end(&fixture, only_f()).await;
     ended.unwrap();
     assert_eq!(all.names(), expected[..40]);
     let missing: Vec<&str> = all.failures().iter().map(|(name, _, _)| *name).collect();

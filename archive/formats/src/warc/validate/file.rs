@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::io::Read;
 
 use super::fields::Edition;
-use super::{Author, Rule, Severity, Violation, digests, of_defect, shown, validate};
+use super::{Author, Rule, Severity, Violation, digests, excerpt, of_defect, validate};
 use crate::digest::{Algorithm, digest};
 use crate::warc::header::Header;
 use crate::warc::reader::{ReadError, Record};
@@ -84,7 +84,7 @@ impl Validator {
                 let author = Author {
                     edition,
                     offset,
-                    record: Some(shown(origin)),
+                    record: Some(excerpt(origin)),
                 };
                 of_fault(&author, fault)
             })

@@ -398,12 +398,12 @@ async fn more_output_than_allowed_ends_the_job() {
     assert!(matches!(ended, EarlyEnd::Stopped(Stop::Output)), "{ended}");
     let mut limited = open();
     limited.spec.as_mut().unwrap().output = 8;
-    let (heard, ended) = heard(&fixture, limited).await;
+    let (heard, ended) = run_to_end(&fixture, limited).await;
     assert_eq!(Kind::from_status(&ended.unwrap_err()), Kind::NoSpace);
     assert_eq!(heard.names(), ["f0", "f1"]);
     let mut short = open();
     short.left_ms = 0;
-    let (_, ended) = super::heard(&fixture, short).await;
+    let (_, ended) = super::run_to_end(&fixture, short).await;
     assert_eq!(Kind::from_status(&ended.unwrap_err()), Kind::TimedOut);
 }
 

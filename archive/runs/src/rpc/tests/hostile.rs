@@ -157,7 +157,7 @@ async fn places_of_jobs_are_limited_per_lane() {
         of_index: true,
         ..open
     };
-    assert!(heard(&fixture, of_index(open())).await.1.is_ok());
+    assert!(run_to_end(&fixture, of_index(open())).await.1.is_ok());
     for _ in 0..2 {
         let mut caller = Caller::new(&fixture.node_jobs);
         let open = of_index(component(9));
@@ -177,5 +177,5 @@ async fn places_of_jobs_are_limited_per_lane() {
         }
     })
     .await;
-    assert!(heard(&fixture, open()).await.1.is_ok());
+    assert!(run_to_end(&fixture, open()).await.1.is_ok());
 }

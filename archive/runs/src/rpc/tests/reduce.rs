@@ -121,7 +121,7 @@ async fn reduce_steps_have_two_places() {
     let status = third.next().await.unwrap_err();
     assert_eq!(Kind::from_status(&status), Kind::Busy, "{status}");
     assert!(status.message().contains("batch_node.reduces"), "{status}");
-    assert!(heard(&fixture, super::open()).await.1.is_ok());
+    assert!(run_to_end(&fixture, super::open()).await.1.is_ok());
     drop(waiting);
     eventually("a place is free", PATIENCE, async || {
         let mut reducer = Reducer::begin(node_jobs, open_of(b"x")).await;

@@ -47,7 +47,7 @@ impl Check {
             file,
             blake3: component.digest().to_string(),
             size: bytes.len(),
-            shown: component.shown(),
+            shown: component.job_input(),
             reduces: about.reduces,
             about: &about.text,
         };
