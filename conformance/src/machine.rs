@@ -209,7 +209,7 @@ pub fn root(bytes: &[u8]) -> Root {
     Root::from_bytes(*blake3::hash(bytes).as_bytes())
 }
 
-/// Always the same for one name, as for a depositor who goes on with an upload.
+/// Always the same for one name, as for a depositor who continues with an upload.
 fn upload(name: &FileName) -> Result<UploadId> {
     let id: String = format!("u-{name}").chars().take(64).collect();
     Ok(UploadId::new(id.trim_end_matches('-'))?)

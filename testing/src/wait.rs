@@ -71,7 +71,7 @@ impl Observation for bool {
 /// # Panics
 ///
 /// Panics when the state has not changed for `limit`, or the awaited value is not there after three times as long: as
-/// long as work goes on, a slow machine is no fault.
+/// long as work continues, a slow machine is no fault.
 #[track_caller]
 pub fn eventually<O: Observation>(
     what: &str,
@@ -270,7 +270,7 @@ mod tests {
         assert!(message.contains("did not end: \"silence\""), "{message}");
     }
 
-    /// Fails if a wait ends although its state goes on changing, or never ends with it.
+    /// Fails if a wait ends although its state keeps changing, or never ends with it.
     #[test]
     fn changing_state_extends_wait() {
         let (began, mut left) = (Instant::now(), 1_000_000);
@@ -298,7 +298,7 @@ mod tests {
         assert_eq!(in_time_blocking(|| 5), 5);
     }
 
-    /// Fails if a wait goes on after a look that succeeded, or returns something else than that look saw.
+    /// Fails if a wait continues after a look that succeeded, or returns something else than that look saw.
     #[test]
     fn awaited_value_is_returned() {
         let mut looks = 0;

@@ -45,7 +45,7 @@ impl Control {
             .compare_exchange(0, code, Ordering::Relaxed, Ordering::Relaxed);
     }
 
-    /// Returns the reason why it has to end; `None` if it goes on.
+    /// Returns the reason why it has to end; `None` if it may continue.
     pub fn why(&self) -> Option<Stop> {
         match self.0.load(Ordering::Relaxed) {
             0 => None,

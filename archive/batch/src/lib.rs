@@ -5,9 +5,9 @@
 //! the engine for them. Knows no network, no node and no clock of its own: the caller brings the bytes, proven while
 //! they are read ([`FileSource`]), takes the output ([`Sink`]), and says when the job has to end ([`Control`]).
 //!
-//! Each file has a job of its own, which is gone after it. So what a job writes about a file depends on that file
-//! alone; one file cannot spoil another; and a job that was interrupted goes on after any file. Work over several files
-//! is that of the reduce step, which sees all the output in the order of the names.
+//! Each file has a job of its own, which is dropped behind it. So what a job writes about a file depends on that file
+//! alone; one file cannot spoil another; and a job that was interrupted continues after any file. Work over several
+//! files is that of the reduce step, which sees all the output in the order of the names.
 //!
 //! Everything of a file that is not in the output is reported with its place: damaged bytes, defects of the file,
 //! failures of the job itself. Memory is bounded for a file, a record, a page and a line of any size.

@@ -86,7 +86,7 @@ pub trait Plan: Send + Sync + fmt::Debug {
     /// Returns the way in which the outputs of all files become one.
     fn reduce(&self) -> Reduce;
 
-    /// Starts a job for one file. The job ends soon after `control` says so.
+    /// Starts a job for one file. The job ends soon after `control` is stopped.
     fn start(&self, control: &Control) -> Result<Box<dyn Job + '_>, JobError>;
 }
 

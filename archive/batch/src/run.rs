@@ -35,7 +35,7 @@ pub struct FileResult {
 
 /// A file on its way into a job: what is known of it, and where its bytes come from.
 pub struct FileInput<'a> {
-    /// The file, as the job is told of it.
+    /// The description of the file that the job gets.
     pub file: &'a File,
     /// The bytes of the file.
     pub source: &'a mut dyn FileSource,

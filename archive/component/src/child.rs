@@ -82,7 +82,7 @@ fn untried(error: &io::Error) -> CompileError {
 }
 
 impl Compiler {
-    /// Compiles into the cache in another process, and waits until that has ended or `control` says so.
+    /// Compiles into the cache in another process, and waits until that has ended or `control` stops it.
     pub(super) fn compile(
         &self,
         cache: &Path,
@@ -150,7 +150,7 @@ impl Compiler {
         }
         let most = self.memory >> 20;
         format!(
-            "the compiler ended at it ({status}): it takes more than {most} MiB of memory, or meets a bug; the log of the \
+            "the compiler ended ({status}): it takes more than {most} MiB of memory, or meets a bug; the log of the \
              node says what the compiler said last"
         )
     }

@@ -1,6 +1,6 @@
 //! The engine that runs components, and the components that it has compiled.
 //!
-//! Owns the clock of the engine: every few milliseconds whatever computes looks whether it may go on.
+//! Owns the clock of the engine: every few milliseconds whatever computes looks whether it may continue.
 
 use std::fmt;
 use std::path::Path;
@@ -23,7 +23,7 @@ use super::guest::{Call, Guest};
 use super::host::{self, Host};
 use super::{About, Component, reason};
 
-/// The time between two looks of computing code whether it may go on.
+/// The time between two looks of computing code whether it may continue.
 const TICK: Duration = Duration::from_millis(10);
 /// The number of compiled components that are kept: one of Python takes about 60 MB.
 const KEPT: usize = 4;
@@ -54,7 +54,7 @@ type Slot = Arc<OnceLock<Result<Arc<Component>, CompileError>>>;
 pub struct ProcessHooks {
     /// The process in which components are compiled; `None` for this process, which a component may then take down.
     pub compiler: Option<Compiler>,
-    /// Runs a function, and returns whether it went to its end: if it panics, the process goes on.
+    /// Runs a function, and returns whether it went to its end: if it panics, the process continues.
     pub spare: fn(&mut dyn FnMut()) -> bool,
 }
 
@@ -131,7 +131,7 @@ impl Components {
     }
 
     /// Compiles a component, or takes it from the cache. This takes seconds for tens of megabytes, or ends when
-    /// `control` says so.
+    /// `control` is stopped.
     ///
     /// The same component is compiled once, however many ask at the same time.
     ///
@@ -211,7 +211,7 @@ impl Components {
         match compiled.filter(|_| ended) {
             Some(program) => Ok(Arc::new(program?)),
             None => Err(InvalidJob::Component(
-                "the compiler panicked at it; that is a bug, please report it".to_owned(),
+                "the compiler panicked; that is a bug, please report it".to_owned(),
             )
             .into()),
         }

@@ -116,7 +116,7 @@ pub struct ManualClock(Arc<Manual>);
 struct Manual {
     start: Timestamp,
     origin: Instant,
-    /// Whether the clock also goes on with the time of the machine.
+    /// Whether the clock also advances with the time of the machine.
     runs: bool,
     /// The time by which a test has moved the clock.
     moved: watch::Sender<Duration>,
@@ -129,7 +129,7 @@ impl ManualClock {
         Self::with(start, false)
     }
 
-    /// Makes a clock that goes on from `start` with the time of the machine, and skips the time by which it is moved:
+    /// Makes a clock that advances from `start` with the time of the machine, and skips the time by which it is moved:
     /// for parts that talk to each other in real time and pause for minutes in between.
     pub fn running(start: Timestamp) -> Self {
         Self::with(start, true)
@@ -205,7 +205,7 @@ impl Manual {
             }
             tokio::select! {
                 () = tokio::time::sleep(rest), if self.runs => {}
-                // An error means that the sender is gone, and `self` holds it.
+                // An error means that the sender was dropped, and `self` holds it.
                 changed = moved.changed() => drop(changed),
             }
         }
@@ -297,7 +297,7 @@ mod tests {
 
     const HOUR: Duration = Duration::from_hours(1);
 
-    /// Fails if a manual clock goes on by itself, wakes a sleeper at another time than its own, or counts a sleeper
+    /// Fails if a manual clock advances by itself, wakes a sleeper at another time than its own, or counts a sleeper
     /// that has woken.
     #[tokio::test]
     async fn a_manual_clock_moves_only_by_hand() {
@@ -336,7 +336,7 @@ mod tests {
         assert!(clock.now() >= before + 2 * HOUR && clock.now() < before + 3 * HOUR);
     }
 
-    /// Fails if a timeout passes over an outcome that is there, or work that is late is waited for or goes on.
+    /// Fails if a timeout passes over an outcome that is there, or work that is late is waited for or continues.
     #[tokio::test]
     async fn a_timeout_drops_what_is_late() {
         let hand = ManualClock::new(Timestamp::UNIX_EPOCH);

@@ -201,7 +201,7 @@ thread_local! {
 #[error("it panicked; that is a bug, please report it")]
 pub struct CaughtPanic;
 
-/// Runs work whose panic must not end the process: that of one job, beside which the archive goes on.
+/// Runs work whose panic must not end the process: that of one job, beside which the archive continues.
 ///
 /// State that the work shares with others must not be used again after a panic.
 ///

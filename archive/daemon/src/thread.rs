@@ -63,7 +63,7 @@ impl OwnThread {
         }
     }
 
-    /// Runs `work` on the thread, unless it is busy. Work that was begun goes on to its end, also when the caller no
+    /// Runs `work` on the thread, unless it is busy. Work that was begun continues to its end, also when the caller no
     /// longer waits.
     pub async fn run<T: Send + 'static>(
         &self,

@@ -195,7 +195,7 @@ impl Workers {
         Ok(self.clock.after(duration))
     }
 
-    /// Lets a worker go on at once, from a pause, a rest or a back-off.
+    /// Lets a worker continue at once, from a pause, a rest or a back-off.
     ///
     /// # Errors
     ///

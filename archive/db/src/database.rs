@@ -13,7 +13,7 @@ use crate::torn::TornTail;
 use crate::value::Value;
 
 /// An open database. Clones share it; it is closed, and may be opened again, when the last of them and of its
-/// tables is gone.
+/// tables is dropped.
 ///
 /// ```
 /// use archive_db::{Memory, Options};

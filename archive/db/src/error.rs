@@ -165,8 +165,8 @@ impl DbError {
         }
     }
 
-    /// Returns whether no write can succeed after this error. A full disk is not such an error: RocksDB goes on by itself
-    /// once there is room again.
+    /// Returns whether no write can succeed after this error. A full disk is not such an error: RocksDB continues by
+    /// itself once there is room again.
     pub(crate) fn breaks_writing(&self) -> bool {
         match self {
             Self::Damaged { .. } => true,

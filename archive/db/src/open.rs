@@ -40,7 +40,7 @@ impl Database {
             Err(DbError::Damaged { .. }) => {}
             other => return other,
         }
-        // No other handle has it open, and only one of several simultaneous callers goes on.
+        // No other handle has it open, and only one of several simultaneous callers continues.
         let lock =
             fs::File::open(path.join("LOCK")).map_err(|error| DbError::from_io(path, &error))?;
         lock.try_lock().or(Err(DbError::Busy {

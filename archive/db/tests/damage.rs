@@ -197,7 +197,7 @@ fn no_flip_in_a_table_shortens_a_listing() {
     assert!(noticed > 10, "only {noticed} flips were noticed");
 }
 
-/// Fails if a database whose files are gone, cut or flipped is begun anew, at the first attempt or a later one.
+/// Fails if a database whose files were removed, cut or flipped is begun anew, at the first attempt or a later one.
 #[test]
 fn damaged_files_are_never_a_new_database() {
     type Deed = fn(&Path);

@@ -24,7 +24,7 @@ pub enum Severity {
     NoSpace,
     /// The disk fails, or a layer beneath it: nothing more may be written to it until a human has looked.
     Disk,
-    /// The request cannot be done (the name is taken, the file is gone or cannot be read, a limit was reached).
+    /// The request cannot be done (the name is taken, the file is missing or cannot be read, a limit was reached).
     Request,
 }
 

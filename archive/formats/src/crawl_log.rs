@@ -90,7 +90,7 @@ impl CrawlLogLine {
         annotations.find_map(|text| text.strip_prefix("content-size:")?.parse().ok())
     }
 
-    /// Returns the capture of which this one is a duplicate, where an annotation says so:
+    /// Returns the capture of which this one is a duplicate, where an annotation names it:
     /// `duplicate:"file,offset,time"`, or the same without quotation marks as old crawlers wrote it.
     pub fn duplicate_origin(&self) -> Option<DuplicateOrigin> {
         let begins =

@@ -24,7 +24,7 @@ pub enum Class {
     Crc,
     /// The length at the end of a gzip member does not match its data.
     Isize,
-    /// A record that goes on in the next gzip member.
+    /// A record that continues in the next gzip member.
     Spans,
     /// A gzip member with more than one record: records cannot be reached by offset.
     Shared,

@@ -101,7 +101,7 @@ pub(crate) struct Step {
 /// The state of a member after a step.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Then {
-    /// The member goes on; without progress, more input is needed.
+    /// The member continues; without progress, more input is needed.
     Continue,
     /// The member is complete.
     End,

@@ -225,7 +225,7 @@ impl RecordEnd {
     }
 }
 
-/// Returns the state behind the header in `bytes`, and the length of the header; `None` if the header goes on. The
+/// Returns the state behind the header in `bytes`, and the length of the header; `None` if the header continues. The
 /// first `before` bytes were searched before.
 fn begin(bytes: &[u8], before: usize) -> Result<Option<(State, usize)>, NoRecord> {
     if bytes.starts_with(GZIP) {

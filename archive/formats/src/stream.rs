@@ -69,7 +69,7 @@ enum State {
     Done,
 }
 
-/// The way in which the stream goes on at the end of a member.
+/// The way in which the stream continues at the end of a member.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Next {
     /// The next member began.

@@ -138,7 +138,7 @@ fn skippable_frame_of_wrong_length_hides_no_record() {
 /// Fails if a dictionary behind the first frame is decompressed: a few hundred bytes each would cost megabytes of work.
 #[test]
 fn only_first_frame_gives_dictionary() {
-    // A dictionary that cannot be decompressed: a reader that tries says so.
+    // A dictionary that cannot be decompressed: a reader that tries reports it.
     let mut stored = zstd(&[7; 1000]);
     let checksum = stored.len() - 1;
     stored[checksum] ^= 1;
@@ -163,7 +163,7 @@ fn members_in_each_other_are_not_all_inflated() {
     const HEAD: &[u8] = b"\x1f\x8b\x08\0\0\0\0\0\0\xff";
     let zeros = vec![0; 40_000_000];
     let bomb = member(&zeros);
-    // The bomb lacks its end, and goes on with a block of a kind that does not exist.
+    // The bomb lacks its end, and continues with a block of a kind that does not exist.
     let bomb = [&bomb[10..bomb.len() - 2000], &[0xff; 2000]].concat();
     let mut nest = Vec::new();
     for _ in 0..600 {

@@ -78,7 +78,7 @@ fn one_member_for_the_whole_file() {
     assert!(positions.is_sorted() && positions[1] > 0);
 }
 
-/// Fails if the end of a member ends the record that goes on in the next member.
+/// Fails if the end of a member ends the record that continues in the next member.
 #[test]
 fn records_over_several_members() {
     let file = plain(&crawl());

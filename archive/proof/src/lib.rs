@@ -21,7 +21,7 @@
 //!   built), [`rebuild`] (how it is made again), [`read_at`] (how this crate sees a file);
 //! - [`mod@walk`] (which groups of a copy are good), [`reader`] (any bytes of a copy, proven before they are handed out);
 //! - [`ranges`], `join` (bytes with their proof, for someone else; slices that become one), [`record_proof`] (the same as one
-//!   file, offline), [`points`] (where a stream that was cut goes on);
+//!   file, offline), [`points`] (where a stream that was cut continues);
 //! - [`key`], [`envelope`], [`trust`] (who signs, and whose signatures count), [`admission`], [`receipt`] (what is signed),
 //!   [`version`] (how each document begins).
 //!

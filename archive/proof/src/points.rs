@@ -1,4 +1,4 @@
-//! States that are kept while bytes pass, so that a cut stream goes on near where it was.
+//! States that are kept while bytes pass, so that a cut stream continues near where it was.
 //!
 //! Owns which states are kept: every one of the last few mebibytes, and fewer the further back, so that their number
 //! grows with the logarithm of the size. Two ends that keep points of one stream keep the same ones: the end that is

@@ -115,7 +115,7 @@ impl<W: Write> TreeBuilder<W> {
         root_of(self.last_value(), &self.stack)
     }
 
-    /// Returns the state that is needed to go on after the bytes so far.
+    /// Returns the state that is needed to continue after the bytes so far.
     pub fn prefix(&self) -> Prefix {
         Prefix {
             size: self.size,
@@ -163,7 +163,7 @@ impl<W: Write> TreeBuilder<W> {
     }
 }
 
-/// The state after the first bytes of a file: enough to go on hashing after them. At most a group and a half large.
+/// The state after the first bytes of a file: enough to continue hashing after them. At most a group and a half large.
 #[derive(Clone, Debug)]
 pub struct Prefix {
     size: u64,
@@ -184,7 +184,7 @@ impl Prefix {
 }
 
 impl TreeBuilder<io::Sink> {
-    /// Makes a builder that goes on after `prefix`, without a sink: the pairs of its bytes are not written again.
+    /// Makes a builder that continues after `prefix`, without a sink: the pairs of its bytes are not written again.
     pub fn after(prefix: Prefix) -> Self {
         Self {
             size: prefix.size,
@@ -297,7 +297,8 @@ mod tests {
         );
     }
 
-    /// Fails if a tree that goes on from a kept prefix forgets bytes of the prefix, or counts bytes that came after it.
+    /// Fails if a tree that continues from a kept prefix forgets bytes of the prefix, or counts bytes that came after
+    /// it.
     #[test]
     fn a_tree_goes_on_after_any_prefix() {
         let data = noise(16384 * 9 + 5, 6);

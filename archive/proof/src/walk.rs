@@ -63,7 +63,7 @@ pub enum OutboardState {
 /// `progress` is told how many bytes of data were just read (at most 1 MiB; parts of a damaged file are read twice, so
 /// the sum may exceed `size`) and may wait, to throttle, or stop the walk.
 ///
-/// Errors are findings: an unreadable group is reported, and the walk goes on with the next one.
+/// Errors are findings: an unreadable group is reported, and the walk continues with the next one.
 pub fn walk(
     copy: CopyBytes<'_>,
     content: FileContent,

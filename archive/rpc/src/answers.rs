@@ -29,7 +29,7 @@ pub const UNREAD: Duration = Duration::from_mins(2);
 /// The time that blocking work keeps its thread while its answers are not taken.
 const LAG: Duration = Duration::from_millis(20);
 
-/// The sender of answers. When the caller is gone, sending fails and the work ends.
+/// The sender of answers. When the caller has gone away, sending fails and the work ends.
 pub type Answers<T> = mpsc::Sender<Result<T, Status>>;
 
 /// The receiving end of [`Answers`], as tonic needs it.
@@ -77,7 +77,7 @@ fn channel<T: Send + 'static>(room: usize) -> (Answers<T>, AnswerStream<T>) {
     (answers, Box::pin(ReceiverStream::new(stream)))
 }
 
-/// Sends one answer. Fails if the caller is gone, or leaves it unread for [`UNREAD`].
+/// Sends one answer. Fails if the caller has gone away, or leaves it unread for [`UNREAD`].
 pub async fn send<T>(answers: &Answers<T>, answer: T) -> Result<(), Status> {
     deliver(answers, Ok(answer), UNREAD).await
 }
@@ -113,7 +113,7 @@ pub async fn run_blocking<T: Send + 'static>(
     done.map_err(|error| Kind::Internal.status(error.to_string()))
 }
 
-/// Sends the error that ends the answers. A caller that is gone, or does not read within [`UNREAD`], does not get it.
+/// Sends the error that ends the answers. A caller that has gone away, or does not read within [`UNREAD`], does not get it.
 async fn fail<T>(answers: &Answers<T>, error: Status) {
     drop(deliver(answers, Err(error), UNREAD).await);
 }
@@ -196,14 +196,14 @@ pub enum FeedError<E> {
 enum FeedEnd {
     /// The work is done, and all its messages were taken.
     Whole,
-    /// The receiver is gone.
+    /// The receiver was dropped.
     Gone,
     /// A message was not taken within the limit.
     Unread,
 }
 
 /// Runs `work` on threads that may block, while its messages are taken, and until it is done. While they are not, no
-/// thread waits. A receiver that is gone is no error: the work is then not called again.
+/// thread waits. A dropped receiver is no error: the work is then not called again.
 ///
 /// # Errors
 ///
@@ -432,7 +432,7 @@ mod tests {
         assert!(answers.eq([Ok(1), Err(Kind::Storage)]));
     }
 
-    /// Fails if work goes on for a caller that is gone.
+    /// Fails if work continues for a caller that has gone away.
     #[tokio::test]
     async fn caller_that_is_gone_ends_the_work() {
         let (answers, stream) = mpsc::channel::<Result<u32, Status>>(1);

@@ -131,7 +131,7 @@ impl Server {
         self
     }
 
-    /// Serves until `shutdown` is ready. Then no connection is accepted any more, calls under way go on to their end, and
+    /// Serves until `shutdown` is ready. Then no connection is accepted any more, calls under way run to their end, and
     /// after [`Limits::drain`] are cut. Dropping the future cuts at once.
     ///
     /// # Errors

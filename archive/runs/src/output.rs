@@ -31,7 +31,7 @@ pub(crate) enum FileEvent {
     Gone,
     /// The file may be on these volumes, which are offline.
     Offline(Vec<(archive_model::VolumeId, String)>),
-    /// The job cannot go on.
+    /// The job cannot continue.
     Failed(EarlyEnd),
 }
 

@@ -276,7 +276,7 @@ pub async fn slices_prove_themselves_to_a_stranger(doors: Doors<'_>) -> Result<(
     Ok(())
 }
 
-/// A record comes out by its offset alone, however small the file, and its proof needs nobody's word.
+/// A record is read by its offset alone, however small the file, and its proof is verified offline.
 pub async fn a_record_comes_out_and_proves_itself(doors: Doors<'_>) -> Result<()> {
     let warc = |block: &[u8]| {
         let head = format!("WARC/1.1\r\nContent-Length: {}\r\n\r\n", block.len());

@@ -165,7 +165,7 @@ pub async fn a_listing_is_sorted_counted_and_ended(foreman: &Foreman<'_>) -> Res
     Ok(())
 }
 
-/// A listing goes on after a name with the rest, whether the name is known or not.
+/// A listing continues after a name with the rest, whether the name is known or not.
 pub async fn a_listing_goes_on_after_a_name(foreman: &Foreman<'_>) -> Result<()> {
     let (all, _) = foreman.list("", false).await?;
     for file in foreman.files {

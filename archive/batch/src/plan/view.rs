@@ -25,7 +25,7 @@ pub(super) fn url<R: Read>(record: &Record<'_, R>) -> String {
     url.unwrap_or_default().into_owned()
 }
 
-/// Returns the time when the record was made, if it says so.
+/// Returns the time when the record was made, if its header has it.
 pub(super) fn time<R: Read>(record: &Record<'_, R>) -> Option<Stamp> {
     let date = record.header().text_of("WARC-Date")?;
     let date = WarcDate::read(date.trim(), DateReading::Lenient).ok()?;

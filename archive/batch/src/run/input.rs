@@ -11,12 +11,12 @@ use super::FileInput;
 use crate::control::Control;
 use crate::job::{FileSource, ReadError};
 
-/// The reason why reading cannot go on.
+/// The reason why reading cannot continue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Barrier {
     /// A range of bytes is damaged; bytes behind the range may be good.
     Damaged { range: Range<u64>, reason: String },
-    /// All bytes from `at` on are gone.
+    /// No byte from `at` on can be read.
     Gone { at: u64, reason: String },
 }
 
@@ -111,7 +111,7 @@ impl Read for Input<'_> {
                 Ok(count)
             }
             Err(ReadError::Damaged { range, reason }) => {
-                // Whatever a source says: it goes on behind the byte that it was asked for.
+                // Whatever a source says: reading continues behind the byte that it was asked for.
                 let range = range.start.min(self.at)..range.end.max(self.at + 1);
                 Err(self.stand(Barrier::Damaged { range, reason }))
             }

@@ -1,4 +1,4 @@
-//! The records of a file, one after the other, and how it goes on behind damage.
+//! The records of a file, one after the other, and how reading continues behind damage.
 //!
 //! A record is shown only as far as its bytes are proven: where they are not, reading it ends with an error, and nothing
 //! of it is put together with what lies behind. There, a new reader looks for the next beginning of a record.
@@ -207,7 +207,7 @@ enum StretchEnd {
     Whole,
     /// The job is broken.
     JobBroken,
-    /// Reading cannot go on, for this reason; `record` is the offset of the record that was being read.
+    /// Reading cannot continue, for this reason; `record` is the offset of the record that was being read.
     Unreadable { words: String, record: Option<u64> },
 }
 
@@ -215,7 +215,7 @@ enum StretchEnd {
 fn defects(defects: &[Defect], done: &mut FileResult) {
     for defect in defects.iter().filter(|defect| defect.class.costs_content()) {
         if matches!(defect.class, Class::Empty | Class::NoRecord) {
-            // All earlier failures are about bytes that are no records: one failure says so.
+            // All earlier failures are about bytes that are no records: one failure reports it.
             let first = done.failures.first().map(|first| first.reason.clone());
             *done = FileResult::default();
             let why = first.map_or_else(String::new, |first| format!(" ({first})"));

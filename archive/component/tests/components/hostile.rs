@@ -1,4 +1,4 @@
-//! Components that break the rules: each is stopped, with the right reason, while another job goes on undisturbed.
+//! Components that break the rules: each is stopped, with the right reason, while another job continues undisturbed.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;

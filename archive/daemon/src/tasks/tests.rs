@@ -60,7 +60,7 @@ async fn an_error_stops_all_and_is_named() {
     assert_eq!(chain(&error), "task `upload` failed: disk on fire");
 }
 
-/// Fails if a part goes on after what it cannot do without has failed.
+/// Fails if a part continues after what it cannot do without has failed.
 #[tokio::test]
 async fn watched_failure_stops_all_and_is_named() {
     let hand = ManualClock::new(jiff::Timestamp::UNIX_EPOCH);

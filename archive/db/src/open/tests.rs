@@ -1,4 +1,4 @@
-//! Logs of a database that were cut, or are gone.
+//! Logs of a database that were cut or removed.
 
 use std::fs::OpenOptions;
 use std::path::PathBuf;

@@ -30,7 +30,7 @@ pub enum ReadError {
     Io(#[from] io::Error),
 }
 
-/// A reader of the captures of a file. Ends after an I/O error, goes on after a bad line.
+/// A reader of the captures of a file. Ends after an I/O error, continues after a bad line.
 ///
 /// ```
 /// use archive_formats::cdx::{ReadError, Reader};

@@ -43,7 +43,7 @@ pub enum SortError {
     Output(io::Error),
 }
 
-/// A check whether sorting goes on, made now and then.
+/// A check whether sorting may continue, made now and then.
 struct Check(Box<dyn Fn() -> io::Result<()> + Send>);
 
 impl fmt::Debug for Check {
@@ -255,7 +255,7 @@ struct LineOutput<'a, W> {
     count: u64,
 }
 
-/// The number of lines that are taken before the check whether to go on.
+/// The number of lines that are taken before the next check whether to continue.
 const CHECKED: u64 = 4096;
 
 impl<'a, W: Write> LineOutput<'a, W> {

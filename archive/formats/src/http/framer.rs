@@ -76,7 +76,7 @@ enum State {
     Head,
     /// In the body, of which this number of bytes follow.
     Length(u64),
-    /// In a body that goes on until the connection ends.
+    /// In a body that continues until the connection ends.
     UntilClose,
     /// In a chunked body.
     Chunks(ChunkScanner),

@@ -48,7 +48,7 @@ pub enum HeadNote {
         /// The offset of the first such line.
         at: usize,
     },
-    /// A field goes on in the next line.
+    /// A field continues in the next line.
     Folded {
         /// The offset of the first such continuation.
         at: usize,

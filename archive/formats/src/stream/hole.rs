@@ -1,6 +1,6 @@
 //! Going on behind bytes that are missing.
 //!
-//! Owns the state behind a hole: compressed data goes on at the next member that begins a record. Does not know how
+//! Owns the state behind a hole: compressed data continues at the next member that begins a record. Does not know how
 //! long the hole is in the decompressed bytes.
 
 use std::io::Read;

@@ -89,7 +89,7 @@ impl<R: Read> Stream<R> {
     }
 
     /// Passes over bytes of a file that was taken for a plain one and has shown no record yet. Returns `true` if the
-    /// file is compressed after all, its beginning damaged: then reading goes on with the first member that begins a
+    /// file is compressed after all, its beginning damaged: then reading continues with the first member that begins a
     /// record.
     pub(crate) fn pass_over(
         &mut self,
@@ -152,7 +152,7 @@ impl<R: Read> Stream<R> {
         };
         (self.start, self.end) = (0, 0);
         if let Some(began) = began {
-            // Gzip knows behind the last byte of a member that it is damaged, and goes on there; zstd does not.
+            // Gzip knows behind the last byte of a member that it is damaged, and continues there; zstd does not.
             let at = self.input.position();
             let is_sum = matches!(found.class, Class::Crc | Class::Isize);
             if is_sum && at > began && self.is_member_next() {

@@ -318,7 +318,7 @@ pub(crate) enum Extent {
     Complete(usize),
     /// The header is cut: after this number of bytes another record begins, without an empty line before it.
     Cut(usize),
-    /// The header goes on behind the bytes.
+    /// The header continues behind the bytes.
     Partial,
 }
 

@@ -1,4 +1,4 @@
-//! Reads archive files record by record, and goes on after damage.
+//! Reads archive files record by record, and continues after damage.
 //!
 //! Owns the order of steps: where a record begins, its header, its block, its end, and what to do when one of them is
 //! missing. Memory is bounded: two buffers, and a header within its limit. Does not look into blocks.
@@ -134,7 +134,7 @@ struct Current {
     broken: bool,
     /// The end of the member in which the record ends, once the next member was begun to find that out.
     ended: Option<u64>,
-    /// The offset in the file at which reading goes on after damage in compressed data, or at which the file ends.
+    /// The offset in the file at which reading continues after damage in compressed data, or at which the file ends.
     goes_on: Option<u64>,
 }
 
@@ -246,7 +246,7 @@ impl<R: Read> Reader<R> {
         self.defect(class, offset, position, words)
     }
 
-    /// Finds the place to go on after damage in the compressed data, and reports both.
+    /// Finds the place to continue after damage in the compressed data, and reports both.
     fn recover(&mut self) -> Result<(), ReadError> {
         let dialect = self.dialect;
         let position = self.stream.position();
@@ -290,7 +290,7 @@ impl<R: Read> Reader<R> {
         }
     }
 
-    /// Goes to the next member within a block; returns whether the block goes on there.
+    /// Goes to the next member within a block; returns whether the block continues there.
     fn cross(&mut self, remaining: u64) -> Result<bool, ReadError> {
         match self.stream.next_member()? {
             Next::Member => {
@@ -338,7 +338,7 @@ impl<R: Read> Reader<R> {
         self.sure = false;
     }
 
-    /// Notes that the record goes on in another member.
+    /// Notes that the record continues in another member.
     fn span(&mut self) -> Result<(), ReadError> {
         let Some(current) = &mut self.current else {
             return Ok(());

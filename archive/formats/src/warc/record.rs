@@ -155,7 +155,7 @@ pub struct RecordSummary {
     pub length: Option<u64>,
     /// The number of bytes that a reader cuts out to have the record, as indexes count them: those of its members; of
     /// an uncompressed record header and block, without the line ends. Of a damaged record, the bytes up to where
-    /// reading goes on. `None` if the record cannot be cut out, because it shares its member or its end is not known.
+    /// reading continues. `None` if the record cannot be cut out, because it shares its member or its end is not known.
     pub index_length: Option<u64>,
     /// The offset of the record in the decompressed bytes, counted from where reading began.
     pub position: u64,

@@ -107,7 +107,7 @@ async fn put(doors: Doors<'_>, last: &str) -> Result<(FileName, Root)> {
     Ok((name, root(last.as_bytes())))
 }
 
-/// Without a position the feed begins with a listing of every file, and says where it goes on.
+/// Without a position the feed begins with a listing of every file, and says where it continues.
 pub async fn a_feed_without_a_position_lists_every_file(doors: Doors<'_>) -> Result<()> {
     let mut stored = BTreeMap::new();
     for last in ["new-b", "new-a", "new-ø"] {
@@ -127,7 +127,7 @@ pub async fn a_feed_without_a_position_lists_every_file(doors: Doors<'_>) -> Res
     Ok(())
 }
 
-/// A reader that has caught up is told of a file as soon as its depositor is, and once.
+/// A reader that has caught up gets each file once, as soon as its depositor has the receipt.
 pub async fn a_stored_file_is_told_live(doors: Doors<'_>) -> Result<()> {
     let mut feed = FollowedFeed::begin(doors, None).await?;
     feed.catch_up().await?;

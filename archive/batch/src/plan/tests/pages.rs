@@ -238,7 +238,7 @@ fn bodies_are_decoded_or_failure_is_reported() {
         text("extract-links", &[], &[("a", &whole)]),
         "http://example.org/\thttp://example.org/x\ta@href\n"
     );
-    // Cut: what could be had is there, and the failure says so.
+    // Cut: what could be had is there, and the failure reports the rest.
     let cut = coded("Content-Encoding: gzip\r\n", &zipped[..zipped.len() - 8]);
     let (result, failures) = run("extract-text", &[], &[("a", &cut)]);
     assert!(String::from_utf8(result).unwrap().contains("\"y\""));

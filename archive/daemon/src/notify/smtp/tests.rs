@@ -333,7 +333,7 @@ async fn misbehaving_server_is_reported_and_nothing_counts_sent() {
                 PATIENCE
             };
             let (is_taken, why) = send(&settings, &message("r", "t"), limit).await;
-            // Before the mail itself, any answer that is no refusal means to go on.
+            // Before the mail itself, any answer that is no refusal means to continue.
             if answer.starts_with("354") && !["DATA", "TEXT"].contains(&command) {
                 assert_eq!((is_taken, why), (true, None), "{command}");
                 assert_eq!(server.mail().len(), 1, "{command}");

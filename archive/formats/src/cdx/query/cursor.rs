@@ -1,4 +1,4 @@
-//! A place in the order of an index, behind which an answer goes on.
+//! A place in the order of an index, behind which an answer continues.
 
 use std::fmt;
 use std::str::FromStr;

@@ -139,7 +139,7 @@ impl KeyMatch {
             }
             MatchKind::Domain => {
                 let host = key.host().filter(|host| !host.is_empty()).ok_or(NoHost)?;
-                // A host ends with `)` or goes on with `,`; `-` is the byte behind `,`.
+                // A host ends with `)` or continues with `,`; `-` is the byte behind `,`.
                 let first = if host.contains(',') { ")/" } else { "," };
                 KeyRange {
                     start: format!("{host}{first}"),

@@ -49,9 +49,9 @@ pub struct Thinner {
     keep: Keep,
     limit: Option<Limit>,
     whole_runs: bool,
-    /// The run that goes on, where its capture is returned at its end.
+    /// The run that continues, where its capture is returned at its end.
     open: Option<OpenRun>,
-    /// The values of the run that goes on, where its capture was returned at its beginning.
+    /// The values of the run that continues, where its capture was returned at its beginning.
     values: Option<Vec<String>>,
     /// The last runs, for [`Limit::Last`].
     last: VecDeque<CollapsedRun>,
@@ -202,7 +202,7 @@ impl Thinner {
         })
     }
 
-    /// Takes a capture that belongs to the run that goes on, or ends it and begins the next.
+    /// Takes a capture that belongs to the run that continues, or ends it and begins the next.
     fn extend_or_close(&mut self, capture: Capture) -> Option<CollapsedRun> {
         let Some(mut open) = self.open.take() else {
             self.open = Some(OpenRun::new(self.values_of(&capture), capture));

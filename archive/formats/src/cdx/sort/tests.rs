@@ -95,7 +95,7 @@ fn a_directory_that_is_not_there_is_named() {
     assert!(error.to_string().contains("/nowhere/at/all"), "{error}");
 }
 
-/// Fails if a sort that its caller wants to end goes on, in memory or on disk.
+/// Fails if a sort that its caller wants to end continues, in memory or on disk.
 #[test]
 fn failing_check_ends_sorting() {
     let directory = tempfile::tempdir().unwrap();

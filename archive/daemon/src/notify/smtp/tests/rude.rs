@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// Fails if memory grows with what a server says, or a line may go on without end.
+/// Fails if memory grows with what a server says, or a line may continue without end.
 #[tokio::test]
 async fn a_flood_ends() {
     for flood in [
