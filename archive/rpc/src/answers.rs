@@ -113,7 +113,8 @@ pub async fn run_blocking<T: Send + 'static>(
     done.map_err(|error| Kind::Internal.status(error.to_string()))
 }
 
-/// Sends the error that ends the answers. A caller that has gone away, or does not read within [`UNREAD`], does not get it.
+/// Sends the error that ends the answers. A caller that has gone away, or does not read within [`UNREAD`], does not get
+/// it.
 async fn fail<T>(answers: &Answers<T>, error: Status) {
     drop(deliver(answers, Err(error), UNREAD).await);
 }
