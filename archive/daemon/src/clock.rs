@@ -322,7 +322,7 @@ mod tests {
 
     /// Fails if a running clock stands still between moves, or does not wake whose sleep a move has ended.
     #[tokio::test]
-    async fn running_clock_goes_on_and_is_moved() {
+    async fn running_clock_advances_and_can_be_moved() {
         let hand = ManualClock::running(Timestamp::UNIX_EPOCH);
         let clock = hand.clock();
         in_time(clock.sleep(Duration::from_millis(5))).await;
@@ -368,7 +368,7 @@ mod tests {
 
     /// Fails if the system clock stands still, or its sleep ends too early.
     #[tokio::test]
-    async fn the_system_clock_goes_on() {
+    async fn system_clock_advances() {
         let clock = Clock::system();
         let (begin, now) = (clock.instant(), clock.now());
         clock.sleep(Duration::from_millis(5)).await;

@@ -292,7 +292,7 @@ mod tests {
 
     /// Fails if two workers may have one name, or an order to a worker that does not exist is accepted.
     #[tokio::test]
-    async fn names_are_told_apart() {
+    async fn duplicate_worker_names_are_refused() {
         let workers = Workers::new(Clock::system(), Tasks::new());
         let node = workers.part("node");
         workers.spawn(Idle).unwrap();

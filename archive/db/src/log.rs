@@ -291,7 +291,7 @@ mod tests {
 
     /// Fails if a write in parts, a cut, zeros or a flipped bit is taken for something else.
     #[test]
-    fn tails_are_told_apart() {
+    fn cut_and_damaged_tails_are_distinguished() {
         let one = record(1, &write(7, 100));
         let parts = write(9, 70_000);
         let room = BLOCK - one.len() - HEAD;

@@ -11,7 +11,7 @@ use crate::files::{
 
 /// Fails if a crash at the beginning of a creation leaves a directory that can never be opened.
 #[test]
-fn a_creation_that_was_cut_off_goes_on() {
+fn interrupted_creation_is_completed() {
     let (_directory, path, database, _) = committed(0);
     drop(database);
     let image = crash_image(&path, "image");

@@ -184,7 +184,7 @@ mod tests {
 
     /// Fails if a damaged, foreign or absent file is taken for a stamp.
     #[test]
-    fn other_files_are_told_from_a_stamp() {
+    fn other_files_are_distinguished_from_a_stamp() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("stamp");
         assert!(matches!(

@@ -275,7 +275,7 @@ mod tests {
 
     /// Fails if an older, foreign or swapped disk, or one with a damaged label, is taken for the expected one.
     #[test]
-    fn every_other_disk_is_told_apart() {
+    fn every_other_disk_is_distinguished() {
         use VolumeProblem as P;
         let disk = tempfile::tempdir().unwrap();
         let path = disk.path();

@@ -245,7 +245,7 @@ fn what_is_no_archive_file_says_so() {
 
 /// Fails if an oddity of one record costs a neighbour, or is passed over without its defect.
 #[test]
-fn odd_records_are_read_and_told() {
+fn odd_records_are_read_and_reported() {
     let with = |head: &str, block: &str| {
         format!(
             "{head}\r\nWARC-Type: resource\r\nContent-Length: {}\r\n\r\n{block}\r\n\r\n",

@@ -285,7 +285,7 @@ fn padded_digests_are_compared() {
 
 /// Fails if a digest is called wrong where its bytes are not all there: in a segment, a truncated record or a revisit.
 #[test]
-fn digests_that_nobody_can_judge_are_not_judged() {
+fn unverifiable_digests_are_not_judged() {
     let http = "Content-Type: application/http; msgtype=response\r\n";
     let none = "sha1:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA";
     let answer = "HTTP/1.1 200 OK\r\n\r\nhello";

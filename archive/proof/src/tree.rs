@@ -300,7 +300,7 @@ mod tests {
     /// Fails if a tree that continues from a kept prefix forgets bytes of the prefix, or counts bytes that came after
     /// it.
     #[test]
-    fn a_tree_goes_on_after_any_prefix() {
+    fn tree_continues_after_any_prefix() {
         let data = noise(16384 * 9 + 5, 6);
         for cut in [
             0,

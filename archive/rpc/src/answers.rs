@@ -435,7 +435,7 @@ mod tests {
 
     /// Fails if work continues for a caller that has gone away.
     #[tokio::test]
-    async fn caller_that_is_gone_ends_the_work() {
+    async fn absent_caller_ends_the_work() {
         let (answers, stream) = mpsc::channel::<Result<u32, Status>>(1);
         drop(stream);
         let endless = answer_from(&answers, count_to(u32::MAX));

@@ -61,7 +61,7 @@ mod tests {
     /// Fails if a call that an older server does not know is reported without that reason, or a wrong request is blamed
     /// on the version.
     #[test]
-    fn unknown_call_is_told_from_a_wrong_request() {
+    fn unknown_call_is_distinguished_from_wrong_request() {
         let unknown = CallError::from(Status::unimplemented(""));
         assert_eq!(unknown.kind, Kind::Invalid);
         assert!(unknown.reason.contains("older version"), "{unknown}");

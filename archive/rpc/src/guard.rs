@@ -189,7 +189,7 @@ mod tests {
 
     /// Fails if a caller of another environment is admitted, or the refusal does not name both environments.
     #[tokio::test]
-    async fn another_environment_is_told_so() {
+    async fn refusal_names_both_environments() {
         let stranger = crate::pki::tests::identity_in("field", &["officer/anna"]);
         let (code, reason) = called(Some(Ok(stranger))).await;
         assert_eq!(code, Code::Unauthenticated);

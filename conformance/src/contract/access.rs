@@ -67,7 +67,7 @@ pub async fn all(doors: Doors<'_>) -> Outcome {
         .check(listing::a_listing_is_sorted_counted_and_ended(doors))
         .await;
     outcome
-        .check(listing::a_listing_goes_on_after_a_name(doors))
+        .check(listing::listing_continues_after_a_name(doors))
         .await;
     outcome.check(listing::names_match_as_a_whole(doors)).await;
     outcome

@@ -42,14 +42,14 @@ pub async fn all(foreman: &Foreman<'_>) -> Outcome {
     outcome.check(a_node_speaks_for_itself_only(foreman)).await;
     outcome.check(a_file_is_placed_where_it_is(foreman)).await;
     outcome
-        .check(an_upload_goes_on_where_it_began(foreman))
+        .check(upload_continues_on_the_same_node(foreman))
         .await;
     outcome.check(a_file_is_located_where_it_is(foreman)).await;
     outcome.check(an_unknown_file_is_nowhere(foreman)).await;
     outcome
         .check(a_listing_is_sorted_counted_and_ended(foreman))
         .await;
-    outcome.check(a_listing_goes_on_after_a_name(foreman)).await;
+    outcome.check(listing_continues_after_a_name(foreman)).await;
     outcome
         .check(where_nothing_is_wrong_nothing_is_found(foreman))
         .await;
@@ -110,7 +110,7 @@ pub async fn a_file_is_placed_where_it_is(foreman: &Foreman<'_>) -> Result<()> {
 }
 
 /// An upload that is placed again goes to the node where it began: a living one, at the place where it takes calls.
-pub async fn an_upload_goes_on_where_it_began(foreman: &Foreman<'_>) -> Result<()> {
+pub async fn upload_continues_on_the_same_node(foreman: &Foreman<'_>) -> Result<()> {
     let (file, upload) = ("replica-to-come.warc", "contract-comes");
     let first = foreman.place(file, upload).await?;
     let again = foreman.place(file, upload).await?;
@@ -166,7 +166,7 @@ pub async fn a_listing_is_sorted_counted_and_ended(foreman: &Foreman<'_>) -> Res
 }
 
 /// A listing continues after a name with the rest, whether the name is known or not.
-pub async fn a_listing_goes_on_after_a_name(foreman: &Foreman<'_>) -> Result<()> {
+pub async fn listing_continues_after_a_name(foreman: &Foreman<'_>) -> Result<()> {
     let (all, _) = foreman.list("", false).await?;
     for file in foreman.files {
         let name = file.name.as_str();

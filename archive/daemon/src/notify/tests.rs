@@ -42,7 +42,7 @@ async fn lines(path: &Path, count: usize) -> Vec<serde_json::Value> {
 /// Fails if an incident that passes within the delay is told, one that lasts is told more than once, or its end is not
 /// told.
 #[tokio::test]
-async fn lasting_incident_and_its_end_are_told() {
+async fn lasting_incident_and_its_end_are_reported() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("said");
     let (notifier, hand, daemon) = started(&settings(&format!("cat >> {}", path.display())));

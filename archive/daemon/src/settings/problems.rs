@@ -320,7 +320,7 @@ mod tests {
 
     /// Fails if only the first problem of the settings is reported, or one is reported twice or with a wrong line.
     #[test]
-    fn every_problem_is_told_with_its_line() {
+    fn every_problem_is_reported_with_its_line() {
         let text = "nmae = 'a'\ncount = 300\n[rpc]\nlisten = 'here'\nidle = '3 q'\nlimit = 1\n\
                     [[replica]]\nid = 1\nrequired = true\nsize = 3\n[[replica]]\nrequired = 'yes'\n[other]\n";
         let found = problems(text);

@@ -182,7 +182,7 @@ mod tests {
 
     /// Fails if the pause does not grow with each error in a row, or errors before a success still count.
     #[tokio::test]
-    async fn errors_back_off_and_success_forgets_them() {
+    async fn success_resets_backoff() {
         let mut bench = bench();
         for (errors, second) in [(1, 1), (2, 3), (3, 7)] {
             bench.end_step(Err("no disk".into()));

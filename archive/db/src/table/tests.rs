@@ -81,7 +81,7 @@ fn ranges_are_those_of_a_sorted_map() {
 
 /// Fails if a skip leaves out a row that it should not, leaves the range, or goes back.
 #[test]
-fn skip_goes_on_at_the_key_or_behind() {
+fn skip_continues_at_the_key_or_behind() {
     let (_database, names) = filled();
     let all = keys(names.scan());
     let range = all[2].clone()..all[15].clone();

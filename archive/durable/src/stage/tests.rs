@@ -83,7 +83,7 @@ fn a_taken_name_is_never_replaced() {
 
 /// Fails if a resumed upload keeps a part of a group that may be torn, or its hash misses the bytes that it has.
 #[test]
-fn cut_upload_goes_on_at_a_whole_group() {
+fn cut_upload_resumes_at_a_whole_group() {
     let place = TestVolume::new();
     let bytes: Vec<u8> = (0..100_000u32).map(|n| n.to_le_bytes()[0]).collect();
     let mut stage = Stage::create(&place.path("incoming"), "u1").unwrap();

@@ -50,7 +50,7 @@ fn what_is_read_is_written_as_it_was() {
 
 /// Fails if one form of index is taken for another, or the delimiter that the header names is ignored.
 #[test]
-fn the_form_is_told_by_the_first_line() {
+fn first_line_decides_the_form() {
     for (format, line) in forms() {
         let sniffed = match format.header() {
             Some(header) => Format::sniff(&header).unwrap(),

@@ -65,7 +65,7 @@ fn keys_are_those_of_the_field() {
 
 /// Fails if a documented difference from `surt` 0.3.1 is lost, for example that `..` never climbs above the host.
 #[test]
-fn differences_are_what_they_are_said_to_be() {
+fn documented_surt_differences_are_kept() {
     for (url, key) in DIFFERENT {
         assert_eq!(UrlKey::parse(url).as_str(), *key, "{url}");
     }

@@ -277,7 +277,7 @@ async fn protocol_is_one_of_both_ends() {
 
 /// Fails if a client that says nothing, or no TLS, is waited for, or keeps others out.
 #[tokio::test]
-async fn silent_and_noisy_clients_are_turned_away() {
+async fn silent_and_noisy_clients_are_refused() {
     let folder = Folder::new();
     let options = BrowserOptions {
         handshake: SHORT,

@@ -98,7 +98,7 @@ async fn calls_that_do_not_end_are_cut() {
 
 /// Fails if a watcher of the health is not told that the server stops, or holds up its drain.
 #[tokio::test]
-async fn health_watcher_is_told_without_delaying_drain() {
+async fn health_watcher_is_notified_without_delaying_drain() {
     let world = TestEnvironment::new("lab");
     let mut server = world.server(Limits::default()).await;
     let channel = server

@@ -21,7 +21,7 @@ fn quick() -> Limits {
 
 /// Fails if connections without a handshake take all places for handshakes, so that no other caller gets in.
 #[tokio::test]
-async fn silent_clients_block_nobody_and_are_turned_away() {
+async fn idle_handshakes_block_no_other_caller() {
     let world = TestEnvironment::new("lab");
     let server = world
         .server(Limits {

@@ -71,7 +71,7 @@ fn exposed_private_key_is_not_loaded() {
 
 /// Fails if new connections get the old certificate after a reload, or the reload cuts a call that is under way.
 #[tokio::test]
-async fn a_certificate_is_exchanged_while_calls_go_on() {
+async fn certificate_is_exchanged_during_calls() {
     let world = TestEnvironment::new("lab");
     let folder = Folder::new();
     folder.write(&world.pem(&world.issue(&["node/old"], years(2000, 2200)), None));

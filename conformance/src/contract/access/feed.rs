@@ -18,9 +18,9 @@ pub async fn all(doors: Doors<'_>, outcome: &mut Outcome) {
     outcome
         .check(a_feed_without_a_position_lists_every_file(doors))
         .await;
-    outcome.check(a_stored_file_is_told_live(doors)).await;
+    outcome.check(stored_file_is_reported_live(doors)).await;
     outcome
-        .check(a_feed_goes_on_after_its_position(doors))
+        .check(feed_continues_after_its_position(doors))
         .await;
     outcome
         .check(an_unknown_position_is_answered_by_a_listing(doors))
@@ -128,7 +128,7 @@ pub async fn a_feed_without_a_position_lists_every_file(doors: Doors<'_>) -> Res
 }
 
 /// A reader that has caught up gets each file once, as soon as its depositor has the receipt.
-pub async fn a_stored_file_is_told_live(doors: Doors<'_>) -> Result<()> {
+pub async fn stored_file_is_reported_live(doors: Doors<'_>) -> Result<()> {
     let mut feed = FollowedFeed::begin(doors, None).await?;
     feed.catch_up().await?;
     for last in ["live-1", "live-2"] {
@@ -150,7 +150,7 @@ pub async fn a_stored_file_is_told_live(doors: Doors<'_>) -> Result<()> {
 }
 
 /// A reader that comes back with a position is told every change after it, and nothing else.
-pub async fn a_feed_goes_on_after_its_position(doors: Doors<'_>) -> Result<()> {
+pub async fn feed_continues_after_its_position(doors: Doors<'_>) -> Result<()> {
     let mut feed = FollowedFeed::begin(doors, None).await?;
     let begin = feed.catch_up().await?;
     let mut names = Vec::new();

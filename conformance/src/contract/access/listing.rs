@@ -39,7 +39,7 @@ pub async fn a_listing_is_sorted_counted_and_ended(doors: Doors<'_>) -> Result<(
 }
 
 /// A listing continues after a name, known or not, with the rest; after the last with nothing.
-pub async fn a_listing_goes_on_after_a_name(doors: Doors<'_>) -> Result<()> {
+pub async fn listing_continues_after_a_name(doors: Doors<'_>) -> Result<()> {
     let mut names = Vec::new();
     for last in ["1", "2", "3"] {
         let name = name(&format!("access-page-{last}"))?;

@@ -99,7 +99,7 @@ pub async fn md5_or_nothing_proves_no_sameness(archive: &dyn Ingest) -> Result<(
 }
 
 /// Without a digest a file is taken only where that is said.
-pub async fn that_nothing_is_known_is_said(archive: &dyn Ingest) -> Result<()> {
+pub async fn lack_of_digests_must_be_stated(archive: &dyn Ingest) -> Result<()> {
     let name = name("ingest-no-digest.warc")?;
     let silent = Deposit {
         announced: AnnouncedDigests::default(),

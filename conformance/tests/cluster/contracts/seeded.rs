@@ -156,7 +156,7 @@ async fn a_broken_promise_is_found_and_named() {
         (Bug::Strict, "what_lies_past_the_end_is_left_out"),
         (Bug::AnyReplica, "a_replica_is_read_alone"),
         (Bug::Short, "a_listing_is_sorted_counted_and_ended"),
-        (Bug::Forgets, "a_feed_goes_on_after_its_position"),
+        (Bug::Forgets, "feed_continues_after_its_position"),
         (Bug::Flips, "what_was_stored_comes_out"),
     ] {
         let archive = FakeArchive::new();

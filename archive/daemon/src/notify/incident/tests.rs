@@ -135,7 +135,7 @@ fn check(acts: &[Act]) {
 
 /// Fails if some order of reports and pauses is told too early, twice or not at all, or a restart changes what is told.
 #[test]
-fn every_short_life_is_told_as_it_was() {
+fn every_short_history_is_reported_exactly() {
     for length in 0..=7_u32 {
         for number in 0..5_usize.pow(length) {
             let mut rest = number;
@@ -174,7 +174,7 @@ fn many_reports_of_one_incident_are_one_message() {
 
 /// Fails if memory grows with the number of incidents, or the excess ones stay open after their end.
 #[test]
-fn excess_incidents_are_told_as_one() {
+fn excess_incidents_are_reported_as_one() {
     let mut incidents = Incidents::new(TIMING, []);
     let mut now = Timestamp::UNIX_EPOCH;
     for number in 0..10 * MOST {
@@ -304,7 +304,7 @@ fn declaration_closes_all_unnamed_except_unseen() {
 /// Fails if an incident that began long ago has to wait for the delay again, or one that began in the future is told at
 /// once.
 #[test]
-fn long_standing_incident_is_told_at_once() {
+fn long_standing_incident_is_reported_at_once() {
     let now = Timestamp::UNIX_EPOCH + Duration::from_hours(9);
     let mut incidents = Incidents::new(TIMING, []);
     let wrong = |since| Problem {

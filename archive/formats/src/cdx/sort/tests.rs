@@ -113,7 +113,7 @@ fn failing_check_ends_sorting() {
 
 /// Fails if an error of the output is swallowed, or the temporary directory is blamed for it.
 #[test]
-fn a_full_output_is_told() {
+fn full_output_is_reported() {
     for memory in [0, 1000] {
         let directory = tempfile::tempdir().unwrap();
         let mut sorter = Sorter::new(directory.path(), memory);

@@ -212,7 +212,7 @@ fn head_requests_have_no_body() {
 
 /// Fails if a cut connection is taken for the end of the response.
 #[test]
-fn cut_responses_are_told_from_complete_ones() {
+fn cut_response_is_distinguished_from_complete_one() {
     let check = |wire: &[u8], ending| assert_eq!(read_all_ways(false, wire).ending, ending);
     let chunked = |body| wire("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked", body);
     check(b"", Ending::Nothing);

@@ -210,7 +210,7 @@ fn encodings_lie_under_chunks() {
 
 /// Fails if a body with an unknown or untrue `Content-Encoding` is an error, or is left encoded without a note.
 #[test]
-fn what_is_not_known_is_left_and_said() {
+fn unknown_coding_is_left_and_noted() {
     let text = b"hello".to_vec();
     let left = |names: &str| vec![Note::LeftCoded(names.into())];
     assert_eq!(

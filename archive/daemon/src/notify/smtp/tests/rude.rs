@@ -69,7 +69,7 @@ async fn absent_or_injected_starttls_sends_nothing() {
 
 /// Fails if a mail server that refuses the connection, or has no address, is reported without that reason.
 #[tokio::test]
-async fn nobody_at_home_is_told() {
+async fn unreachable_server_is_reported() {
     let free = TcpListener::bind("127.0.0.1:0")
         .await
         .unwrap()
