@@ -73,7 +73,7 @@ pub enum Reads {
 /// The reason why a job could not do its work.
 #[derive(Debug)]
 pub enum JobError {
-    /// The job has to end, as it was told.
+    /// The job was stopped.
     Stopped(Stop),
     /// The bytes cannot be read, or are broken, here.
     Read(archive_formats::warc::ReadError),

@@ -1,7 +1,7 @@
 //! The input of a component: the block of a record, or the output of all files.
 //!
 //! Owns the order of asking: the head first, then either the bytes as they are stored or what they carry. Bounded memory.
-//! Keeps the first error of the input itself, so that damage is told whatever the component makes of it.
+//! Keeps the first error of the input itself, so that damage is reported whatever the component does with it.
 
 use std::io::{self, BufRead, Cursor, Read};
 
@@ -13,7 +13,7 @@ use super::wit::HttpMessage;
 
 /// The longest head of an HTTP message that is read.
 const HEAD_LIMIT: usize = 1 << 20;
-/// The most bytes that are handed over at once, and how many when nobody says.
+/// The most bytes that are handed over at once, and how many by default.
 const MOST: u32 = 1 << 20;
 const USUAL: u32 = 64 << 10;
 

@@ -40,7 +40,7 @@ pub(super) enum Call {
 /// An instance of a component, as the thread sees it that holds the file.
 #[derive(Debug)]
 pub(super) struct Guest {
-    /// The channels to the thread; `None` once the thread was told to end.
+    /// The channels to the thread; `None` once the thread has to end.
     calls: Option<(Sender<Call>, SyncSender<Reply>)>,
     asks: Receiver<Ask>,
     thread: Option<JoinHandle<()>>,

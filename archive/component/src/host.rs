@@ -82,7 +82,7 @@ impl Host {
         }
     }
 
-    /// Reports that the call is over. Returns `false` if nobody listens.
+    /// Reports that the call is over. Returns `false` if the other thread has ended.
     pub(super) fn over(&self, outcome: Result<String, JobError>) -> bool {
         self.asks.send(Ask::Over(outcome)).is_ok()
     }

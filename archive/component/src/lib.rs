@@ -2,8 +2,8 @@
 //!
 //! Owns the rules for components, and the end of one that breaks them. `wit/` says what a component is shown and what
 //! it can ask for; it imports that and nothing else. Each file has an instance of its own on a thread of its own, so
-//! that memory, stack and computing time of one file are told from those of another. Does not limit the size of the
-//! output: the [`Sink`] does that.
+//! that memory, stack and computing time of one file are separated from those of another. Does not limit the size of
+//! the output: the [`Sink`] does that.
 //!
 //! Only binaries are compiled: text is made one by the caller that hands it in ([`to_binary`]). Where a [`Compiler`] is
 //! named, a component is compiled in a process of its own, within limits of memory and time, before this process looks

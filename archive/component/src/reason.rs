@@ -1,6 +1,6 @@
 //! The reason why a component ended, in words.
 //!
-//! Owns the order of blame: what it was told, which limit it went over, else what it did.
+//! Owns the order of blame: a stop, then a limit that the component exceeded, then its own error.
 
 use std::time::Duration;
 

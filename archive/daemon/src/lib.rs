@@ -13,7 +13,7 @@
 //!
 //! - [`mod@run`] (the life of a process), [`settings`] (where its settings come from), [`telemetry`] (its log);
 //! - [`tasks`] (all that runs), [`worker`] (background jobs), [`thread`] (blocking work of its own), [`shutdown`] (signals);
-//! - [`clock`] (the time and randomness), [`metrics`] (what is counted), [`notify`] (whom it tells).
+//! - [`clock`] (the time and randomness), [`metrics`] (what is counted), [`notify`] (who is notified).
 //!
 //! ```no_run
 //! use archive_daemon::settings::{self, Sources};

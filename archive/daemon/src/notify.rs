@@ -72,7 +72,7 @@ pub enum NotifyError {
 }
 
 impl Notifier {
-    /// Returns a notifier that tells nobody.
+    /// Returns a notifier that sends nothing.
     pub const fn silent() -> Self {
         Self(None)
     }
@@ -207,7 +207,7 @@ impl Shared {
         }
     }
 
-    /// Writes the changed rows; returns whether that worked. People are told also where it fails.
+    /// Writes the changed rows; returns whether that worked. Messages are sent also where it fails.
     async fn write(&self) -> bool {
         let rows = lock(&self.incidents).changes();
         if rows.is_empty() {
@@ -220,7 +220,7 @@ impl Shared {
         let kept = spawn_blocking(move || memory.keep(&rows)).await;
         let kept = kept.unwrap_or_else(|bug| Err(bug.into()));
         if let Err(error) = &kept {
-            tracing::warn!(%error, "what people are told is not remembered over a restart");
+            tracing::warn!(%error, "sent notifications are not remembered over a restart");
             lock(&self.incidents).note_unwritten(keys);
         }
         kept.is_ok()

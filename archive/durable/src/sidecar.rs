@@ -1,8 +1,8 @@
 //! The sidecar: the facts about a file, in a file beside it, as `holdfast-sidecar/1`.
 //!
 //! Plain JSON, written once. The admission is kept verbatim, because its signature covers its exact bytes; fields that
-//! this build does not know are kept. The checksum over the body tells a rotten sidecar from a good one; it proves
-//! nothing about the file: only the signed admission does.
+//! this build does not know are kept. The checksum over the body distinguishes a rotten sidecar from a good one; it
+//! proves nothing about the file: only the signed admission does.
 //!
 //! ```json
 //! {"format":"holdfast-sidecar/1","checksum":"<BLAKE3 of the exact text of body>","body":{"admission":{…},…}}

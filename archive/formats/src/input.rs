@@ -105,8 +105,8 @@ impl<R: Read> Input<R> {
         Ok(true)
     }
 
-    /// Reads until `count` bytes are in the buffer, if the file has them and they can be read. An error is returned again
-    /// by the read that needs these bytes.
+    /// Reads until `count` bytes are in the buffer, if the file has them and they can be read. An error is returned
+    /// again by the read that needs these bytes.
     pub(crate) fn peek(&mut self, count: usize) {
         let _is_there = self.want(count).unwrap_or(false);
     }

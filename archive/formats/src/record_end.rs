@@ -137,7 +137,7 @@ impl RecordEnd {
         }
     }
 
-    /// Returns the most bytes that are still to come, where the record tells it.
+    /// Returns the most bytes that are still to come, where the record has its length.
     pub fn remaining(&self) -> Option<u64> {
         match &self.state {
             State::Header(_) | State::Member(_) => None,

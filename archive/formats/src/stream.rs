@@ -1,7 +1,7 @@
 //! The decompressed bytes of an archive file, and the members they come in.
 //!
 //! Owns which compression a file has, where each member begins and ends, and how to find the next member after damage.
-//! A plain file is one member. Does not know records: a function of the caller tells whether bytes begin one.
+//! A plain file is one member. Does not know records: a function of the caller decides whether bytes begin one.
 
 use std::io::{self, Read};
 

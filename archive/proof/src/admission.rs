@@ -36,7 +36,7 @@ pub struct Admission {
     pub depositor: String,
     /// When the file was admitted.
     pub admitted: Timestamp,
-    /// The upload that brought the bytes.
+    /// The upload that sent the bytes.
     pub upload: UploadId,
 }
 

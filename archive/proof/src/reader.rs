@@ -26,7 +26,8 @@ use crate::walk::matching;
 /// The number of groups that are proven at once: 1 MiB.
 const WINDOW: u64 = 64;
 
-/// A callback that is told how many bytes of data were just read (at most 1 MiB); it may wait, and stop the reading.
+/// A callback that gets the number of bytes of data that were just read (at most 1 MiB); it may wait, and stop the
+/// reading.
 pub type Progress<'a> = &'a mut dyn FnMut(u64) -> ControlFlow<()>;
 
 /// The reason why bytes are not handed out.

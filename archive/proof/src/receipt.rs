@@ -3,7 +3,7 @@
 //! Owns `holdfast-receipt/1`. A receipt carries the signed admission verbatim, so that one file, a trust file and the
 //! bytes are enough to prove, offline, what was deposited, when, and where it was durable.
 //!
-//! Not promised: that the copies are still there. A receipt tells what was true when it was issued.
+//! Not promised: that the copies are still there. A receipt states what was true when it was issued.
 
 use archive_model::{NodeId, ReplicaId, ReplicaKind, VolumeId};
 use jiff::Timestamp;

@@ -60,8 +60,8 @@ pub enum OutboardState {
 
 /// Reads all bytes of `copy` that `content` has and proves each group against its root, with the help of the outboard.
 ///
-/// `progress` is told how many bytes of data were just read (at most 1 MiB; parts of a damaged file are read twice, so
-/// the sum may exceed `size`) and may wait, to throttle, or stop the walk.
+/// `progress` gets the number of bytes of data that were just read (at most 1 MiB; parts of a damaged file are read
+/// twice, so the sum may exceed `size`) and may wait, to throttle, or stop the walk.
 ///
 /// Errors are findings: an unreadable group is reported, and the walk continues with the next one.
 pub fn walk(

@@ -1,7 +1,8 @@
 //! The guard of every RPC: no handler sees a call unless the caller is known and allowed.
 //!
 //! The guard decides by the path, the certificate and the calls that the caller has under way, before any argument is
-//! read, so that a refusal tells nothing about what exists. A handler finds the caller with [`Identity::from_request`].
+//! read, so that a refusal reveals nothing about what exists. A handler finds the caller with
+//! [`Identity::from_request`].
 
 use std::future::ready;
 use std::net::SocketAddr;

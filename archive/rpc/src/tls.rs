@@ -169,7 +169,7 @@ impl Credentials {
         &self.refusals
     }
 
-    /// Returns a receiver that is told when the credentials were exchanged.
+    /// Returns a receiver that changes when the credentials were exchanged.
     pub(crate) fn subscribe(&self) -> watch::Receiver<Arc<LoadedCredentials>> {
         self.current.subscribe()
     }

@@ -187,7 +187,7 @@ mod tests {
         shell(loud, b"x", SOON).await.unwrap();
     }
 
-    /// Fails if a hook that does not exist counts as told, or one that ends without reading the message counts as
+    /// Fails if a hook that does not exist counts as announced, or one that ends without reading the message counts as
     /// failed.
     #[tokio::test]
     async fn missing_hook_fails_and_unreading_hook_succeeds() {

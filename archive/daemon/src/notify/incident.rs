@@ -1,9 +1,9 @@
 //! Incidents and the messages about them: one when it lasts, one when it is over, a reminder now and then.
 //!
-//! Pure: times are arguments. A problem that comes and goes within the delay is never told, and one that comes back
-//! within it was never over. Each incident has a row ([`IncidentRow`]) that survives a restart: it says that the
-//! incident began, that it was told once a channel has taken the message, that it is over. A restart therefore changes
-//! nothing; a message that was lost with the process is told again.
+//! Pure: times are arguments. A problem that comes and goes within the delay is never announced, and one that comes
+//! back within it was never over. Each incident has a row ([`IncidentRow`]) that survives a restart: it says that the
+//! incident began, that it was announced once a channel has taken the message, that it is over. A restart therefore
+//! changes nothing; a message that was lost with the process is announced again.
 //!
 //! Not promised: that the text and the count of a row are the newest; the next report updates them.
 
@@ -18,19 +18,19 @@ use crate::clock::later;
 
 pub use row::IncidentRow;
 
-/// The most incidents at once. Further ones are told as one, under [`MORE`].
+/// The most incidents at once. Further ones are announced as one, under [`MORE`].
 pub const MOST: usize = 1000;
 
-/// The key under which all incidents beyond [`MOST`] are told.
+/// The key under which all incidents beyond [`MOST`] are announced.
 pub const MORE: &str = "more";
 
 /// The longest text of an incident that is kept, in characters.
 const LONGEST: usize = 2000;
 
-/// The times at which incidents are told.
+/// The times at which incidents are announced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IncidentTiming {
-    /// The time that a problem must last before it is told, and be over before its end is told.
+    /// The time that a problem must last before it is announced, and be over before its end is announced.
     pub delay: Duration,
     /// The time between two reminders of an incident that lasts.
     pub remind: Duration,
@@ -41,7 +41,7 @@ pub struct IncidentTiming {
 pub struct Incidents {
     timing: IncidentTiming,
     open: BTreeMap<String, Incident>,
-    /// The incidents that were told to be over, in messages that no channel has taken yet.
+    /// The incidents that were announced to be over, in messages that no channel has taken yet.
     leaving: BTreeMap<String, Incident>,
     /// The keys whose rows have to be written.
     changed: BTreeSet<String>,
@@ -52,11 +52,11 @@ struct Incident {
     since: Timestamp,
     count: u64,
     text: String,
-    /// When the incident was last told; `None`: never.
+    /// When the incident was last announced; `None`: never.
     told: Option<Timestamp>,
     /// When a message about the incident was last taken; `None`: never.
     taken: Option<Timestamp>,
-    /// The time at which the incident ended; `None`: it lasts. Only set for incidents that were told.
+    /// The time at which the incident ended; `None`: it lasts. Only set for incidents that were announced.
     over: Option<Timestamp>,
 }
 
@@ -79,7 +79,7 @@ impl Problem {
     }
 }
 
-/// The stage of an incident that is told.
+/// The stage of an incident that is announced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IncidentStage {
     /// The problem exists, and has for the delay.
@@ -139,7 +139,7 @@ impl Incidents {
             changed: BTreeSet::new(),
         };
         for (key, kept) in kept {
-            // The incident is over, and was never told.
+            // The incident is over, and was never announced.
             if kept.told.is_none() && kept.over.is_some() {
                 incidents.changed.insert(key);
             } else {
@@ -175,7 +175,7 @@ impl Incidents {
         }
     }
 
-    /// Reports that a problem is over. An incident that was never told is forgotten.
+    /// Reports that a problem is over. An incident that was never announced is forgotten.
     pub fn resolve(&mut self, key: &str, now: Timestamp) {
         if let Some(incident) = self.open.get_mut(key)
             && incident.over.is_none()
@@ -228,7 +228,7 @@ impl Incidents {
             .min()
     }
 
-    /// Returns the news to tell now, and notes that they were told. Once a channel has taken them, call
+    /// Returns the news to announce now, and notes that they were announced. Once a channel has taken them, call
     /// [`Incidents::note_taken`].
     pub fn take(&mut self, now: Timestamp) -> Vec<IncidentNews> {
         let mut news = Vec::new();

@@ -14,7 +14,7 @@ pub trait Memory: Send + Sync + fmt::Debug {
     fn keep(&self, rows: &[(String, Option<IncidentRow>)]) -> Result<(), AnyError>;
 }
 
-/// A memory that keeps nothing: after a restart every problem that still exists is told anew.
+/// A memory that keeps nothing: after a restart every problem that still exists is announced anew.
 #[derive(Clone, Copy, Debug)]
 pub struct NoMemory;
 

@@ -20,7 +20,7 @@ pub struct NotifySettings {
     /// The command that is run for each message: its words, without a shell. It reads the message, a JSON document, on
     /// its standard input. If the list is empty, no command is run.
     pub command: Vec<String>,
-    /// The time that something must be wrong before it is told, and right before it is told to be over.
+    /// The time that something must be wrong before it is announced, and right before it is announced to be over.
     pub delay: Period,
     /// The time between two reminders while it lasts.
     pub remind: Period,

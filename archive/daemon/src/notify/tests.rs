@@ -39,8 +39,8 @@ async fn lines(path: &Path, count: usize) -> Vec<serde_json::Value> {
         .collect()
 }
 
-/// Fails if an incident that passes within the delay is told, one that lasts is told more than once, or its end is not
-/// told.
+/// Fails if an incident that passes within the delay is announced, one that lasts is announced more than once, or its
+/// end is not announced.
 #[tokio::test]
 async fn lasting_incident_and_its_end_are_reported() {
     let directory = tempfile::tempdir().unwrap();
@@ -201,7 +201,7 @@ async fn a_restart_repeats_nothing_and_forgets_nothing() {
     daemon.tasks.join(SOON).await.unwrap();
 }
 
-/// Fails if an incident is not told because its row cannot be written.
+/// Fails if an incident is not announced because its row cannot be written.
 #[tokio::test]
 async fn messages_are_sent_even_if_rows_fail() {
     let directory = tempfile::tempdir().unwrap();

@@ -50,7 +50,7 @@ pub struct Reader<R> {
 }
 
 impl<R: BufRead> Reader<R> {
-    /// Reads lines of up to `limit` bytes. The first line tells the form.
+    /// Reads lines of up to `limit` bytes. The first line decides the form.
     pub fn new(input: R, limit: usize) -> Self {
         Self {
             lines: BoundedLines::new(input, limit),
@@ -67,7 +67,7 @@ impl<R: BufRead> Reader<R> {
         }
     }
 
-    /// Returns the form, once a line has told it.
+    /// Returns the form, once a line has decided it.
     pub fn format(&self) -> Option<&Format> {
         self.format.as_ref()
     }

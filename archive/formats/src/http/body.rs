@@ -10,7 +10,7 @@ use super::{ChunkedReader, Head, undo};
 /// Reads a body: chunks are undone, and content encodings where they are known.
 ///
 /// Ends with an error where the body is cut, damaged or too large: what came before it are good bytes.
-/// [`BodyError::within`](super::BodyError::within) tells what it is.
+/// [`BodyError::within`](super::BodyError::within) returns it.
 pub struct Body<'a> {
     layers: Box<dyn Read + 'a>,
     notes: Notes,

@@ -1,7 +1,7 @@
 //! The beginning of a record that does not begin where it should.
 //!
-//! Owns how a beginning is told from content. Reads nothing itself: it takes bytes, and returns how many of them are no
-//! beginning.
+//! Owns how a beginning is distinguished from content. Reads nothing itself: it takes bytes, and returns how many of
+//! them are no beginning.
 
 use crate::arc::{self, Rigour};
 use crate::warc::header::{is_version_line, may_begin};

@@ -149,7 +149,7 @@ pub async fn stored_file_is_reported_live(doors: Doors<'_>) -> Result<()> {
     Ok(())
 }
 
-/// A reader that comes back with a position is told every change after it, and nothing else.
+/// A reader that returns with a position gets every change after it, and nothing else.
 pub async fn feed_continues_after_its_position(doors: Doors<'_>) -> Result<()> {
     let mut feed = FollowedFeed::begin(doors, None).await?;
     let begin = feed.catch_up().await?;

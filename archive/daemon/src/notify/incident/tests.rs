@@ -23,7 +23,7 @@ const ACTS: [Act; 5] = [
     Act::Wait(24 * 60),
 ];
 
-/// The messages that were told, each with its time.
+/// The messages that were announced, each with its time.
 type ToldMessages = Vec<(Timestamp, IncidentStage)>;
 type Truth = Vec<(Timestamp, bool)>;
 
@@ -133,7 +133,8 @@ fn check(acts: &[Act]) {
     }
 }
 
-/// Fails if some order of reports and pauses is told too early, twice or not at all, or a restart changes what is told.
+/// Fails if some order of reports and pauses is announced too early, twice or not at all, or a restart changes what is
+/// announced.
 #[test]
 fn every_short_history_is_reported_exactly() {
     for length in 0..=7_u32 {
@@ -151,8 +152,8 @@ fn every_short_history_is_reported_exactly() {
     }
 }
 
-/// Fails if an incident that is reported often makes several messages or keeps its first text, or a huge text is told
-/// in full.
+/// Fails if an incident that is reported often makes several messages or keeps its first text, or a huge text is
+/// announced in full.
 #[test]
 fn many_reports_of_one_incident_are_one_message() {
     let mut incidents = Incidents::new(TIMING, []);
@@ -195,7 +196,7 @@ fn excess_incidents_are_reported_as_one() {
     assert!(incidents.changes().iter().all(|(_, row)| row.is_none()));
 }
 
-/// Fails if a message counts as told because it was made, or is told twice although one channel has taken it.
+/// Fails if a message counts as announced because it was made, or is announced twice although one channel has taken it.
 #[test]
 fn only_unsent_messages_are_repeated_after_restart() {
     let mut now = Timestamp::UNIX_EPOCH;
@@ -301,8 +302,8 @@ fn declaration_closes_all_unnamed_except_unseen() {
     assert_eq!(lasting(&incidents), ["r/one-more", "r/other"]);
 }
 
-/// Fails if an incident that began long ago has to wait for the delay again, or one that began in the future is told at
-/// once.
+/// Fails if an incident that began long ago has to wait for the delay again, or one that began in the future is
+/// announced at once.
 #[test]
 fn long_standing_incident_is_reported_at_once() {
     let now = Timestamp::UNIX_EPOCH + Duration::from_hours(9);

@@ -32,16 +32,16 @@ pub struct Cursor {
     pub file: String,
     /// The offset of the record; 0 for a capture without one.
     pub offset: u64,
-    /// The source that tells of the capture; absent for one of a file of the archive, whose record has a place.
+    /// The source that lists the capture; absent for one of a file of the archive, whose record has a place.
     pub source: Option<Box<CursorSource>>,
 }
 
-/// The part of a cursor that tells apart captures of one record.
+/// The part of a cursor that distinguishes captures of one record.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CursorSource {
     /// The set that the capture was imported with ([`SET_FIELD`]); empty for a capture of a file of the archive.
     pub set: String,
-    /// The line that tells of the capture ([`LINE_FIELD`]); empty for a capture whose record has a place.
+    /// The line that lists the capture ([`LINE_FIELD`]); empty for a capture whose record has a place.
     pub line: String,
 }
 

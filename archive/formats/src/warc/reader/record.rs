@@ -13,7 +13,7 @@ use crate::warc::record::{Kind, RecordSummary, Version};
 /// A record, whose block can be read.
 ///
 /// A block that is shorter than announced ends early if the policy reports that, and with an error if the policy
-/// refuses it: [`Record::end`] tells whether it was complete.
+/// refuses it: [`Record::end`] returns whether it was complete.
 #[derive(Debug)]
 pub struct Record<'a, R> {
     pub(super) reader: &'a mut Reader<R>,
