@@ -1,7 +1,7 @@
 //! Batch jobs: one program over many files, where their bytes are.
 //!
 //! Owns what a job is ([`Job`], [`Plan`]), which jobs are built in ([`built_in`]), and the way of one file through a
-//! job ([`run_file`]). Jobs of users, which are WebAssembly components are [`Plan`]s of `archive-component`, which has
+//! job ([`run_file`]). Jobs of users, which are WebAssembly components, are [`Plan`]s of `archive-component`, which has
 //! the engine for them. Knows no network, no node and no clock of its own: the caller brings the bytes, proven while
 //! they are read ([`FileSource`]), takes the output ([`Sink`]), and says when the job has to end ([`Control`]).
 //!

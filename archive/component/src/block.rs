@@ -19,14 +19,14 @@ const USUAL: u32 = 64 << 10;
 
 /// Bytes to read, and how far they are understood.
 pub(super) struct Block<'a> {
-    state: State<'a>,
+    state: BlockState<'a>,
     message: Option<HttpMessage>,
     damage: Option<io::Error>,
 }
 
 type Input<'a> = Box<dyn BufRead + 'a>;
 
-enum State<'a> {
+enum BlockState<'a> {
     /// May begin with the head of an HTTP message.
     Fresh(Input<'a>),
     /// The head was read; the input is behind it.
@@ -46,12 +46,12 @@ enum State<'a> {
 impl<'a> Block<'a> {
     /// Returns a block without bytes.
     pub(super) fn nothing() -> Self {
-        Self::with(State::Nothing)
+        Self::with(BlockState::Nothing)
     }
 
     /// Returns the block of bytes that are no message.
     pub(super) fn whole(input: &'a mut dyn BufRead) -> Self {
-        Self::with(State::Whole(Box::new(input)))
+        Self::with(BlockState::Whole(Box::new(input)))
     }
 
     /// Returns the block of a record.
@@ -62,13 +62,13 @@ impl<'a> Block<'a> {
         );
         let input: Input<'a> = Box::new(record);
         Self::with(if holds_message {
-            State::Fresh(input)
+            BlockState::Fresh(input)
         } else {
-            State::Whole(input)
+            BlockState::Whole(input)
         })
     }
 
-    fn with(state: State<'a>) -> Self {
+    fn with(state: BlockState<'a>) -> Self {
         Self {
             state,
             message: None,
@@ -84,100 +84,100 @@ impl<'a> Block<'a> {
 
     /// Answers `host.http`: returns the head of the HTTP message, if the block holds one.
     pub(super) fn http(&mut self) -> Result<Option<HttpMessage>, String> {
-        let asked_late = matches!(self.state, State::Stored(_)) && self.message.is_none();
+        let asked_late = matches!(self.state, BlockState::Stored(_)) && self.message.is_none();
         if asked_late {
             return Err("the block was read already: ask for `http` before `read`".to_owned());
         }
         self.state = match self.take() {
-            State::Fresh(input) => self.begin(input),
-            other @ (State::Headed(..)
-            | State::Whole(_)
-            | State::Stored(_)
-            | State::Content(_)
-            | State::Failed(_)
-            | State::Nothing) => other,
+            BlockState::Fresh(input) => self.begin(input),
+            other @ (BlockState::Headed(..)
+            | BlockState::Whole(_)
+            | BlockState::Stored(_)
+            | BlockState::Content(_)
+            | BlockState::Failed(_)
+            | BlockState::Nothing) => other,
         };
         match &self.state {
-            State::Failed(words) if self.message.is_none() => Err(words.clone()),
-            State::Fresh(_)
-            | State::Headed(..)
-            | State::Whole(_)
-            | State::Stored(_)
-            | State::Content(_)
-            | State::Failed(_)
-            | State::Nothing => Ok(self.message.clone()),
+            BlockState::Failed(words) if self.message.is_none() => Err(words.clone()),
+            BlockState::Fresh(_)
+            | BlockState::Headed(..)
+            | BlockState::Whole(_)
+            | BlockState::Stored(_)
+            | BlockState::Content(_)
+            | BlockState::Failed(_)
+            | BlockState::Nothing => Ok(self.message.clone()),
         }
     }
 
     /// Answers `host.read`: returns up to `most` further bytes as they are stored.
     pub(super) fn read(&mut self, most: u32) -> Result<Vec<u8>, String> {
         self.state = match self.take() {
-            State::Fresh(input) | State::Headed(_, input) => State::Stored(input),
-            other @ (State::Whole(_)
-            | State::Stored(_)
-            | State::Content(_)
-            | State::Failed(_)
-            | State::Nothing) => other,
+            BlockState::Fresh(input) | BlockState::Headed(_, input) => BlockState::Stored(input),
+            other @ (BlockState::Whole(_)
+            | BlockState::Stored(_)
+            | BlockState::Content(_)
+            | BlockState::Failed(_)
+            | BlockState::Nothing) => other,
         };
         match &mut self.state {
-            State::Whole(input) | State::Stored(input) => {
+            BlockState::Whole(input) | BlockState::Stored(input) => {
                 let read = up_to(input, most);
                 self.hand_out(read)
             }
-            State::Content(_) => Err("this record is read by `payload` already".to_owned()),
-            State::Failed(words) => Err(words.clone()),
-            State::Fresh(_) | State::Headed(..) | State::Nothing => Ok(Vec::new()),
+            BlockState::Content(_) => Err("this record is read by `payload` already".to_owned()),
+            BlockState::Failed(words) => Err(words.clone()),
+            BlockState::Fresh(_) | BlockState::Headed(..) | BlockState::Nothing => Ok(Vec::new()),
         }
     }
 
     /// Answers `host.payload`: returns up to `most` further bytes of the content that the message carries.
     pub(super) fn payload(&mut self, most: u32) -> Result<Vec<u8>, String> {
-        if matches!(self.state, State::Fresh(_)) {
+        if matches!(self.state, BlockState::Fresh(_)) {
             self.http()?;
         }
         self.state = match self.take() {
-            State::Headed(head, input) => {
-                State::Content(Body::decoded(&head, input, Limits::default()))
+            BlockState::Headed(head, input) => {
+                BlockState::Content(Body::decoded(&head, input, Limits::default()))
             }
-            other @ (State::Fresh(_)
-            | State::Whole(_)
-            | State::Stored(_)
-            | State::Content(_)
-            | State::Failed(_)
-            | State::Nothing) => other,
+            other @ (BlockState::Fresh(_)
+            | BlockState::Whole(_)
+            | BlockState::Stored(_)
+            | BlockState::Content(_)
+            | BlockState::Failed(_)
+            | BlockState::Nothing) => other,
         };
         match &mut self.state {
-            State::Content(body) => {
+            BlockState::Content(body) => {
                 let read = up_to(body, most);
                 self.hand_out(read)
             }
-            State::Whole(input) => {
+            BlockState::Whole(input) => {
                 let read = up_to(input, most);
                 self.hand_out(read)
             }
-            State::Stored(_) => Err("this record is read by `read` already".to_owned()),
-            State::Failed(words) => Err(words.clone()),
-            State::Fresh(_) | State::Headed(..) | State::Nothing => Ok(Vec::new()),
+            BlockState::Stored(_) => Err("this record is read by `read` already".to_owned()),
+            BlockState::Failed(words) => Err(words.clone()),
+            BlockState::Fresh(_) | BlockState::Headed(..) | BlockState::Nothing => Ok(Vec::new()),
         }
     }
 
-    fn take(&mut self) -> State<'a> {
-        std::mem::replace(&mut self.state, State::Nothing)
+    fn take(&mut self) -> BlockState<'a> {
+        std::mem::replace(&mut self.state, BlockState::Nothing)
     }
 
     /// Reads the head of the HTTP message, if the block begins with one.
-    fn begin(&mut self, mut input: Input<'a>) -> State<'a> {
+    fn begin(&mut self, mut input: Input<'a>) -> BlockState<'a> {
         match Head::read(&mut input, HEAD_LIMIT) {
             Ok(head) => {
                 self.message = HttpMessage::from_head(&head);
                 if self.message.is_some() {
-                    return State::Headed(head, input);
+                    return BlockState::Headed(head, input);
                 }
                 let unread = Cursor::new(head.unread().to_vec());
-                State::Whole(Box::new(unread.chain(input)))
+                BlockState::Whole(Box::new(unread.chain(input)))
             }
             Err(HeadError::Io(error)) => self.fail(error),
-            Err(error @ HeadError::TooLarge { .. }) => State::Failed(error.to_string()),
+            Err(error @ HeadError::TooLarge { .. }) => BlockState::Failed(error.to_string()),
         }
     }
 
@@ -198,12 +198,12 @@ impl<'a> Block<'a> {
 
     /// Fails the block with an error. Remembers the error as damage if the input itself cannot be read, and not if only
     /// the content is broken.
-    fn fail(&mut self, error: io::Error) -> State<'a> {
+    fn fail(&mut self, error: io::Error) -> BlockState<'a> {
         let words = error.to_string();
         if BodyError::within(&error).is_none() {
             self.damage.get_or_insert(error);
         }
-        State::Failed(words)
+        BlockState::Failed(words)
     }
 }
 

@@ -69,11 +69,11 @@ pub struct Tasks {
 struct Shared {
     stop: CancellationToken,
     tracker: TaskTracker,
-    state: Mutex<State>,
+    state: Mutex<TasksState>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct TasksState {
     started: u64,
     running: BTreeMap<u64, (Arc<str>, AbortHandle)>,
     failure: Option<TaskError>,
@@ -279,7 +279,7 @@ enum TaskLife {
 }
 
 impl Shared {
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, TasksState> {
         // The holder of the lock never panics, so that its content is valid even when poisoned.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -161,19 +161,19 @@ fn write_with(
     let failed = |error| DiskError::new(operation, path, error);
     #[cfg(feature = "faults")]
     {
-        use crate::fault::Verdict;
+        use crate::fault::CallVerdict;
         let half = bytes.get(..bytes.len() / 2).unwrap_or_default();
         match crate::fault::point(operation, path).map_err(failed)? {
-            Verdict::Go => {}
-            Verdict::GoHalfThenDie => {
+            CallVerdict::Go => {}
+            CallVerdict::GoHalfThenDie => {
                 write(half).map_err(failed)?;
                 std::process::abort();
             }
-            Verdict::GoHalfThenFail(errno) => {
+            CallVerdict::GoHalfThenFail(errno) => {
                 write(half).map_err(failed)?;
                 return Err(failed(errno.into()));
             }
-            Verdict::GoFlipped => {
+            CallVerdict::GoFlipped => {
                 let mut flipped = bytes.to_vec();
                 if let Some(byte) = flipped.get_mut(bytes.len() / 2) {
                     *byte ^= 1;

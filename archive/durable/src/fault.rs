@@ -39,19 +39,19 @@ pub struct FaultPlan {
 }
 
 #[derive(Debug)]
-struct State {
+struct FaultState {
     plan: Option<FaultPlan>,
     seen: u64,
 }
 
-static STATE: Mutex<State> = Mutex::new(State {
+static STATE: Mutex<FaultState> = Mutex::new(FaultState {
     plan: None,
     seen: 0,
 });
 
 /// Starts counting from 0, with or without a plan.
 pub fn arm(plan: Option<FaultPlan>) {
-    *STATE.lock().unwrap_or_else(PoisonError::into_inner) = State { plan, seen: 0 };
+    *STATE.lock().unwrap_or_else(PoisonError::into_inner) = FaultState { plan, seen: 0 };
 }
 
 /// The bytes that cannot be read, like bad sectors, whatever else is armed.
@@ -103,31 +103,31 @@ pub fn matched_calls() -> u64 {
 }
 
 /// The verdict on a call, before it is made.
-pub(crate) enum Verdict {
+pub(crate) enum CallVerdict {
     Go,
     GoHalfThenDie,
     GoHalfThenFail(Errno),
     GoFlipped,
 }
 
-pub(crate) fn point(operation: &'static str, _path: &Path) -> io::Result<Verdict> {
+pub(crate) fn point(operation: &'static str, _path: &Path) -> io::Result<CallVerdict> {
     let mut state = STATE.lock().unwrap_or_else(PoisonError::into_inner);
     let Some(plan) = state.plan.clone() else {
         state.seen += 1;
-        return Ok(Verdict::Go);
+        return Ok(CallVerdict::Go);
     };
     if plan.operation.is_some_and(|only| only != operation) {
-        return Ok(Verdict::Go);
+        return Ok(CallVerdict::Go);
     }
     let now = state.seen;
     state.seen += 1;
     let is_write = matches!(operation, "write" | "pwrite");
     match plan.fault {
-        Fault::Torn if now == plan.at && is_write => Ok(Verdict::GoHalfThenDie),
+        Fault::Torn if now == plan.at && is_write => Ok(CallVerdict::GoHalfThenDie),
         Fault::TornFromHere(errno) if now == plan.at && is_write => {
-            Ok(Verdict::GoHalfThenFail(errno))
+            Ok(CallVerdict::GoHalfThenFail(errno))
         }
-        Fault::Flip if now == plan.at && is_write => Ok(Verdict::GoFlipped),
+        Fault::Flip if now == plan.at && is_write => Ok(CallVerdict::GoFlipped),
         Fault::Abort | Fault::Torn if now == plan.at => std::process::abort(),
         Fault::Fail(errno) if now == plan.at => Err(errno.into()),
         Fault::FailFromHere(errno) | Fault::TornFromHere(errno) if now >= plan.at => {
@@ -138,6 +138,6 @@ pub(crate) fn point(operation: &'static str, _path: &Path) -> io::Result<Verdict
         | Fault::Fail(_)
         | Fault::FailFromHere(_)
         | Fault::TornFromHere(_)
-        | Fault::Flip => Ok(Verdict::Go),
+        | Fault::Flip => Ok(CallVerdict::Go),
     }
 }

@@ -88,11 +88,11 @@ pub enum RecordProgress {
 /// ```
 #[derive(Debug)]
 pub struct RecordEnd {
-    state: State,
+    state: RecordEndState,
 }
 
 #[derive(Debug)]
-enum State {
+enum RecordEndState {
     /// In the header of a plain record: its bytes so far.
     Header(Vec<u8>),
     Member(Box<Member>),
@@ -123,26 +123,26 @@ impl RecordEnd {
     /// Begins a search at the first byte of a record.
     pub const fn new() -> Self {
         Self {
-            state: State::Header(Vec::new()),
+            state: RecordEndState::Header(Vec::new()),
         }
     }
 
     /// Returns the kind of the record, once its first bytes were pushed.
     pub fn kind(&self) -> Option<RecordKind> {
         match &self.state {
-            State::Header(header) => is_warc(header).then_some(RecordKind::Warc),
-            State::Member(_) => Some(RecordKind::Gzip),
-            State::Block(kind, _) => Some(*kind),
-            State::LineEnds(line_ends) => Some(line_ends.kind),
+            RecordEndState::Header(header) => is_warc(header).then_some(RecordKind::Warc),
+            RecordEndState::Member(_) => Some(RecordKind::Gzip),
+            RecordEndState::Block(kind, _) => Some(*kind),
+            RecordEndState::LineEnds(line_ends) => Some(line_ends.kind),
         }
     }
 
     /// Returns the most bytes that are still to come, where the record has its length.
     pub fn remaining(&self) -> Option<u64> {
         match &self.state {
-            State::Header(_) | State::Member(_) => None,
-            State::Block(_, left) => Some(left.saturating_add(4)),
-            State::LineEnds(_) => Some(4),
+            RecordEndState::Header(_) | RecordEndState::Member(_) => None,
+            RecordEndState::Block(_, left) => Some(left.saturating_add(4)),
+            RecordEndState::LineEnds(_) => Some(4),
         }
     }
 
@@ -155,7 +155,7 @@ impl RecordEnd {
         let mut rest = bytes;
         while !rest.is_empty() {
             let progress = match &mut self.state {
-                State::Header(header) => {
+                RecordEndState::Header(header) => {
                     let before = header.len();
                     let room = LONGEST_HEADER.saturating_sub(before).min(rest.len());
                     header.extend_from_slice(rest.get(..room).unwrap_or_default());
@@ -170,21 +170,21 @@ impl RecordEnd {
                     rest = rest.get(used..).unwrap_or_default();
                     continue;
                 }
-                State::Block(kind, left) => {
+                RecordEndState::Block(kind, left) => {
                     let used = usize::try_from(*left).unwrap_or(usize::MAX).min(rest.len());
                     *left -= used as u64;
                     if *left == 0 {
                         let last = rest.get(used.saturating_sub(1));
                         let line_ends = LineEnds::after(*kind, last == Some(&b'\n'));
-                        self.state = State::LineEnds(line_ends);
+                        self.state = RecordEndState::LineEnds(line_ends);
                     }
                     rest = rest.get(used..).unwrap_or_default();
                     continue;
                 }
-                State::Member(member) => member
+                RecordEndState::Member(member) => member
                     .push(rest)
                     .map_err(|what| broken(RecordKind::Gzip, what))?,
-                State::LineEnds(line_ends) => line_ends.push(rest)?,
+                RecordEndState::LineEnds(line_ends) => line_ends.push(rest)?,
             };
             return Ok(match progress {
                 RecordProgress::Continues => RecordProgress::Continues,
@@ -201,25 +201,25 @@ impl RecordEnd {
     /// Fails if the record cannot end here.
     pub fn end_of_file(&self) -> Result<(), NoRecord> {
         let (kind, what) = match &self.state {
-            State::Header(header) if is_warc(header) => (
+            RecordEndState::Header(header) if is_warc(header) => (
                 RecordKind::Warc,
                 "the file ends within its header".to_owned(),
             ),
-            State::Header(header) => return Err(NoRecord::Nothing(excerpt(header))),
-            State::Member(_) => (
+            RecordEndState::Header(header) => return Err(NoRecord::Nothing(excerpt(header))),
+            RecordEndState::Member(_) => (
                 RecordKind::Gzip,
                 "the file ends before the member does".to_owned(),
             ),
-            State::Block(kind, left) => (
+            RecordEndState::Block(kind, left) => (
                 *kind,
                 format!("the file ends {left} bytes before the record does"),
             ),
-            State::LineEnds(LineEnds {
+            RecordEndState::LineEnds(LineEnds {
                 is_after_cr: true,
                 kind,
                 ..
             }) => (*kind, "the file ends between CR and LF".to_owned()),
-            State::LineEnds(_) => return Ok(()),
+            RecordEndState::LineEnds(_) => return Ok(()),
         };
         Err(broken(kind, what))
     }
@@ -227,13 +227,13 @@ impl RecordEnd {
 
 /// Returns the state behind the header in `bytes`, and the length of the header; `None` if the header continues. The
 /// first `before` bytes were searched before.
-fn begin(bytes: &[u8], before: usize) -> Result<Option<(State, usize)>, NoRecord> {
+fn begin(bytes: &[u8], before: usize) -> Result<Option<(RecordEndState, usize)>, NoRecord> {
     if bytes.starts_with(GZIP) {
         let mut member = Box::new(Member::new());
         member
             .push(bytes.get(..before).unwrap_or_default())
             .map_err(|what| broken(RecordKind::Gzip, what))?;
-        return Ok(Some((State::Member(member), 0)));
+        return Ok(Some((RecordEndState::Member(member), 0)));
     }
     if may_begin(bytes) {
         let Some(length) = header_length(bytes, before) else {
@@ -263,11 +263,11 @@ fn begin(bytes: &[u8], before: usize) -> Result<Option<(State, usize)>, NoRecord
     Ok(Some((block(RecordKind::Arc, left), length + 1)))
 }
 
-fn block(kind: RecordKind, left: u64) -> State {
+fn block(kind: RecordKind, left: u64) -> RecordEndState {
     if left == 0 {
-        State::LineEnds(LineEnds::after(kind, false))
+        RecordEndState::LineEnds(LineEnds::after(kind, false))
     } else {
-        State::Block(kind, left)
+        RecordEndState::Block(kind, left)
     }
 }
 

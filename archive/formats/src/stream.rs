@@ -58,7 +58,7 @@ pub(crate) struct Break {
 }
 
 #[derive(Debug)]
-enum State {
+enum StreamState {
     Unknown,
     Between,
     Inside,
@@ -90,7 +90,7 @@ pub(crate) struct Stream<R> {
     end: usize,
     consumed: u64,
     member: Member,
-    state: State,
+    state: StreamState,
     padding: u64,
     /// Whether the file is taken for gzip where its first bytes do not tell.
     assumed: bool,
@@ -107,7 +107,7 @@ impl<R: Read> Stream<R> {
             end: 0,
             consumed: 0,
             member: Member::default(),
-            state: State::Unknown,
+            state: StreamState::Unknown,
             padding: 0,
             assumed: false,
             search: resync::Search::default(),
@@ -122,15 +122,15 @@ impl<R: Read> Stream<R> {
     /// Finds out how the file is compressed: not at all, if its first bytes do not tell. Returns `false` for a file
     /// without a byte.
     pub(crate) fn open(&mut self, starts: &dyn Fn(&[u8]) -> bool) -> io::Result<bool> {
-        if !matches!(self.state, State::Unknown) {
+        if !matches!(self.state, StreamState::Unknown) {
             return Ok(true);
         }
         self.input.want(8)?;
-        self.state = State::Between;
+        self.state = StreamState::Between;
         self.member.offset = self.input.position();
         let bytes = self.input.bytes();
         if bytes.is_empty() {
-            self.state = State::Done;
+            self.state = StreamState::Done;
             return Ok(false);
         }
         if gzip::head(bytes) != gzip::Head::No {
@@ -143,14 +143,14 @@ impl<R: Read> Stream<R> {
             self.codec = Codec::Gzip(Box::new(Gunzip::new()));
         } else {
             self.codec = Codec::Plain;
-            self.state = State::Inside;
+            self.state = StreamState::Inside;
         }
         Ok(true)
     }
 
     /// Returns whether the compression of the file is known.
     pub(crate) fn is_open(&self) -> bool {
-        !matches!(self.state, State::Unknown)
+        !matches!(self.state, StreamState::Unknown)
     }
 
     pub(crate) fn compression(&self) -> Compression {
@@ -190,10 +190,13 @@ impl<R: Read> Stream<R> {
         match self.codec {
             Codec::Plain => self.input.position(),
             Codec::Gzip(_) | Codec::Zstd(_) => match self.state {
-                State::Inside | State::Ended | State::Broken(_) => self.member.offset,
-                State::Unknown | State::Between | State::Hole(_) | State::Done => {
-                    self.input.position()
+                StreamState::Inside | StreamState::Ended | StreamState::Broken(_) => {
+                    self.member.offset
                 }
+                StreamState::Unknown
+                | StreamState::Between
+                | StreamState::Hole(_)
+                | StreamState::Done => self.input.position(),
             },
         }
     }
@@ -212,7 +215,10 @@ impl<R: Read> Stream<R> {
 
     /// Returns whether the member has ended as it should, with nothing left to consume.
     pub(crate) fn at_end_of_member(&self) -> bool {
-        matches!(self.state, State::Ended | State::Between | State::Done) && self.bytes().is_empty()
+        matches!(
+            self.state,
+            StreamState::Ended | StreamState::Between | StreamState::Done
+        ) && self.bytes().is_empty()
     }
 
     /// Returns the number of zero bytes that were skipped between members since the last call.
@@ -229,7 +235,7 @@ impl<R: Read> Stream<R> {
     pub(crate) fn more(&mut self) -> io::Result<bool> {
         let before = self.bytes().len();
         while self.bytes().len() == before {
-            if !matches!(self.state, State::Inside) {
+            if !matches!(self.state, StreamState::Inside) {
                 return Ok(false);
             }
             self.step()?;
@@ -240,7 +246,7 @@ impl<R: Read> Stream<R> {
     fn step(&mut self) -> io::Result<()> {
         if matches!(self.codec, Codec::Plain) {
             if !self.input.more()? {
-                self.state = State::Ended;
+                self.state = StreamState::Ended;
                 self.member.end = self.input.position() + self.input.bytes().len() as u64;
             }
             return Ok(());
@@ -257,7 +263,7 @@ impl<R: Read> Stream<R> {
                 }
             }
             Then::End => {
-                self.state = State::Ended;
+                self.state = StreamState::Ended;
                 self.member.end = self.input.position();
             }
             Then::Broken(class, words) => self.break_off(class, words),
@@ -266,7 +272,7 @@ impl<R: Read> Stream<R> {
     }
 
     fn break_off(&mut self, class: Class, words: String) {
-        self.state = State::Broken(Break {
+        self.state = StreamState::Broken(Break {
             class,
             offset: self.input.position(),
             words,
@@ -292,14 +298,14 @@ impl<R: Read> Stream<R> {
     /// Goes on with the next member. Bytes that were not consumed stay before it.
     pub(crate) fn next_member(&mut self) -> io::Result<Next> {
         match self.state {
-            State::Inside => return Ok(Next::Member),
-            State::Broken(_) | State::Hole(_) => return Ok(Next::Broken),
-            State::Done => return Ok(Next::End),
-            State::Unknown | State::Between | State::Ended => {}
+            StreamState::Inside => return Ok(Next::Member),
+            StreamState::Broken(_) | StreamState::Hole(_) => return Ok(Next::Broken),
+            StreamState::Done => return Ok(Next::End),
+            StreamState::Unknown | StreamState::Between | StreamState::Ended => {}
         }
         let begun = match self.codec {
             Codec::Plain => {
-                self.state = State::Done;
+                self.state = StreamState::Done;
                 return Ok(Next::End);
             }
             Codec::Gzip(_) => self.begin_gzip()?,
@@ -308,9 +314,9 @@ impl<R: Read> Stream<R> {
         match begun {
             Next::Member => {
                 self.member.number += 1;
-                self.state = State::Inside;
+                self.state = StreamState::Inside;
             }
-            Next::End => self.state = State::Done,
+            Next::End => self.state = StreamState::Done,
             Next::Broken => {}
         }
         Ok(begun)

@@ -18,7 +18,7 @@ use crate::ranges::{CHUNK, DecodeError, GROUPS, at_end, chunks};
 
 /// The file and the range of a slice.
 #[derive(Clone, Debug)]
-pub(crate) struct Part {
+pub(crate) struct JoinPart {
     pub(crate) content: FileContent,
     /// The range of the slice: whole groups, or up to the end of the file.
     pub(crate) range: Range<u64>,
@@ -27,11 +27,11 @@ pub(crate) struct Part {
 /// Checks the slice of `part` and appends it to `out`, which has the slices of everything from `first` up to it.
 pub(crate) fn join(
     mut encoded: impl Read,
-    part: &Part,
+    part: &JoinPart,
     first: u64,
     out: &mut impl Write,
 ) -> Result<(), DecodeError> {
-    let Part { content, range } = part;
+    let JoinPart { content, range } = part;
     let FileContent { root, size } = *content;
     let chunks = chunks(std::slice::from_ref(range), size);
     let items = DecodeResponseIter::new(
@@ -101,7 +101,7 @@ mod tests {
                 let (mut at, end, mut joined) = (first, end.min(size), Vec::new());
                 while at < end {
                     let next = (at + (1 + dice.below(5)) * GROUP_SIZE).min(end);
-                    let part = Part {
+                    let part = JoinPart {
                         content: tree.content(),
                         range: at..next,
                     };

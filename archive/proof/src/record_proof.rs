@@ -43,7 +43,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::admission::{Admission, AdmissionError};
 use crate::envelope::Envelope;
-use crate::join::{Part, join};
+use crate::join::{JoinPart, join};
 use crate::ranges::{DecodeError, decode};
 use crate::trust::TrustFile;
 use crate::version::{self, UnknownVersion};
@@ -193,7 +193,7 @@ impl<W: Write> ProofWriter<W> {
                 last,
             });
         }
-        let part = Part {
+        let part = JoinPart {
             content: self.content,
             range,
         };

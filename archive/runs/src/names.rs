@@ -11,7 +11,7 @@ const LOOKUPS: usize = 1000;
 
 /// A page of names, in order.
 #[derive(Debug, Default)]
-pub(crate) struct Page {
+pub(crate) struct NamePage {
     pub(crate) names: Vec<FileName>,
     /// The name after which the next page begins; `None` if this was the last page.
     pub(crate) next: Option<FileName>,
@@ -23,7 +23,7 @@ pub(crate) fn page(
     node: &Node,
     selection: &FileSelection,
     after: Option<&FileName>,
-) -> Result<Page, NodeError> {
+) -> Result<NamePage, NodeError> {
     match selection {
         FileSelection::Pattern(pattern) => page_of(node.list(after)?, pattern, ROWS),
         FileSelection::Names(names) => {
@@ -42,10 +42,10 @@ fn page_of_list(
     after: Option<&FileName>,
     most: usize,
     is_here: impl Fn(&FileName) -> Result<bool, NodeError>,
-) -> Result<Page, NodeError> {
+) -> Result<NamePage, NodeError> {
     let left = list.after(after);
     let (now, later) = left.split_at_checked(most).unwrap_or((left, &[]));
-    let mut page = Page::default();
+    let mut page = NamePage::default();
     for name in now {
         if is_here(name)? {
             page.names.push(name.clone());
@@ -61,8 +61,8 @@ fn page_of(
     rows: impl Iterator<Item = Result<Entry, NodeError>>,
     pattern: &NamePattern,
     most: usize,
-) -> Result<Page, NodeError> {
-    let mut page = Page::default();
+) -> Result<NamePage, NodeError> {
+    let mut page = NamePage::default();
     // All rows of one name are looked at in one page.
     let mut last: Option<FileName> = None;
     let mut is_taken = false;

@@ -71,7 +71,7 @@ pub enum Ending {
 }
 
 #[derive(Debug)]
-enum State {
+enum FramerState {
     /// In the head of an interim or of the final response.
     Head,
     /// In the body, of which this number of bytes follow.
@@ -91,7 +91,7 @@ enum State {
 /// Finds head, payload and end of one response in the bytes of a connection.
 #[derive(Debug)]
 pub struct ResponseFramer {
-    state: State,
+    state: FramerState,
     answers_head: bool,
     head_limit: usize,
     /// The bytes of the head that is being read, or of the final one.
@@ -109,7 +109,7 @@ impl ResponseFramer {
     /// whatever the head says. `head_limit`: the most bytes of one head.
     pub fn new(answers_head: bool, head_limit: usize) -> Self {
         Self {
-            state: State::Head,
+            state: FramerState::Head,
             answers_head,
             head_limit,
             raw: Vec::new(),
@@ -124,7 +124,7 @@ impl ResponseFramer {
     /// stream ends.
     pub fn behind_head(head: Head) -> Self {
         Self {
-            state: State::UntilClose,
+            state: FramerState::UntilClose,
             raw: head.raw().to_vec(),
             head: Some(head),
             ..Self::new(false, 0)
@@ -135,32 +135,32 @@ impl ResponseFramer {
     /// and none once the response [is done](Self::is_done).
     pub fn push(&mut self, bytes: &[u8]) -> (usize, ResponsePart) {
         let (count, part) = match &mut self.state {
-            State::Head => return self.push_head(bytes),
-            State::Length(left) => {
+            FramerState::Head => return self.push_head(bytes),
+            FramerState::Length(left) => {
                 let count = usize::try_from(*left)
                     .unwrap_or(usize::MAX)
                     .min(bytes.len());
                 *left = left.saturating_sub(u64::try_from(count).unwrap_or(u64::MAX));
                 if *left == 0 {
-                    self.state = State::Done;
+                    self.state = FramerState::Done;
                 }
                 (count, ResponsePart::Payload)
             }
-            State::UntilClose => (bytes.len(), ResponsePart::Payload),
-            State::Chunks(scanner) => match scanner.scan(bytes) {
+            FramerState::UntilClose => (bytes.len(), ResponsePart::Payload),
+            FramerState::Chunks(scanner) => match scanner.scan(bytes) {
                 Ok((count, ChunkPart::Framing)) => (count, ResponsePart::Framing),
                 Ok((count, ChunkPart::Payload)) => (count, ResponsePart::Payload),
                 Ok((count, ChunkPart::Unchunked)) => (count, ResponsePart::Unframed),
                 Err(_) => {
-                    self.state = State::Damaged;
+                    self.state = FramerState::Damaged;
                     (bytes.len(), ResponsePart::Damaged)
                 }
             },
-            State::Damaged => (bytes.len(), ResponsePart::Damaged),
-            State::Done | State::HeadTooLong => (0, ResponsePart::Framing),
+            FramerState::Damaged => (bytes.len(), ResponsePart::Damaged),
+            FramerState::Done | FramerState::HeadTooLong => (0, ResponsePart::Framing),
         };
-        if matches!(&self.state, State::Chunks(scanner) if scanner.is_done()) {
-            self.state = State::Done;
+        if matches!(&self.state, FramerState::Chunks(scanner) if scanner.is_done()) {
+            self.state = FramerState::Done;
         }
         (count, part)
     }
@@ -171,7 +171,7 @@ impl ResponseFramer {
                 Some(true) => self.has_status_line = true,
                 Some(false) => {
                     self.raw.extend_from_slice(bytes);
-                    self.state = State::UntilClose;
+                    self.state = FramerState::UntilClose;
                     return (bytes.len(), ResponsePart::Unframed);
                 }
                 None => {
@@ -202,7 +202,7 @@ impl ResponseFramer {
         let kept = rest.get(..room).unwrap_or(rest);
         self.raw.extend_from_slice(kept);
         if kept.len() < rest.len() {
-            self.state = State::HeadTooLong;
+            self.state = FramerState::HeadTooLong;
         }
         (taken + kept.len(), ResponsePart::Head)
     }
@@ -214,7 +214,7 @@ impl ResponseFramer {
             Ok(head) => head,
             // Neither error happens: the limit was kept, and memory does not fail.
             Err(HeadError::TooLarge { .. } | HeadError::Io(_)) => {
-                self.state = State::HeadTooLong;
+                self.state = FramerState::HeadTooLong;
                 return;
             }
         };
@@ -222,21 +222,21 @@ impl ResponseFramer {
         if status.is_some_and(|code| (100..200).contains(&code) && code != 101) {
             self.interim.push(std::mem::take(&mut self.raw));
             if self.interim.len() > MOST_INTERIM {
-                self.state = State::HeadTooLong;
+                self.state = FramerState::HeadTooLong;
             }
             return;
         }
         self.state = if self.answers_head || matches!(status, Some(204 | 304)) {
-            State::Done
+            FramerState::Done
         } else if head.is_chunked() {
-            State::Chunks(ChunkScanner::new())
+            FramerState::Chunks(ChunkScanner::new())
         } else if has_unknown_coding(&head) {
-            State::UntilClose
+            FramerState::UntilClose
         } else {
             match agreed_length(&head) {
-                Some(0) => State::Done,
-                Some(length) => State::Length(length),
-                None => State::UntilClose,
+                Some(0) => FramerState::Done,
+                Some(length) => FramerState::Length(length),
+                None => FramerState::UntilClose,
             }
         };
         self.head = Some(head);
@@ -244,7 +244,7 @@ impl ResponseFramer {
 
     /// Returns whether nothing more belongs to the response, or nothing more is taken.
     pub fn is_done(&self) -> bool {
-        matches!(self.state, State::Done | State::HeadTooLong)
+        matches!(self.state, FramerState::Done | FramerState::HeadTooLong)
     }
 
     /// Returns the head of the final response, once its empty line has come. `None` permanently if the connection
@@ -261,7 +261,7 @@ impl ResponseFramer {
 
     /// Returns whether the response is known to have no status line.
     fn is_headless(&self) -> bool {
-        matches!(self.state, State::UntilClose) && self.head.is_none()
+        matches!(self.state, FramerState::UntilClose) && self.head.is_none()
     }
 
     /// Returns the heads of interim responses (`103 Early Hints`), each as it came.
@@ -275,7 +275,7 @@ impl ResponseFramer {
         if self.is_headless() {
             return &self.raw;
         }
-        if let State::Chunks(scanner) = &self.state {
+        if let FramerState::Chunks(scanner) = &self.state {
             return scanner.line();
         }
         &[]
@@ -284,13 +284,13 @@ impl ResponseFramer {
     /// Returns how the response ends if no byte follows.
     pub fn ending(&self) -> Ending {
         match &self.state {
-            State::Head if self.raw.is_empty() && self.interim.is_empty() => Ending::Nothing,
-            State::Head => Ending::CutHead,
-            State::HeadTooLong => Ending::HeadTooLong,
-            State::Length(missing) => Ending::CutBody { missing: *missing },
-            State::UntilClose | State::Done => Ending::Complete,
-            State::Damaged => Ending::BadChunk,
-            State::Chunks(scanner) => match scanner.end() {
+            FramerState::Head if self.raw.is_empty() && self.interim.is_empty() => Ending::Nothing,
+            FramerState::Head => Ending::CutHead,
+            FramerState::HeadTooLong => Ending::HeadTooLong,
+            FramerState::Length(missing) => Ending::CutBody { missing: *missing },
+            FramerState::UntilClose | FramerState::Done => Ending::Complete,
+            FramerState::Damaged => Ending::BadChunk,
+            FramerState::Chunks(scanner) => match scanner.end() {
                 Ok(ChunkEnd::Unchunked) if scanner.is_unchunked() => Ending::Complete,
                 Ok(ChunkEnd::Unchunked) if scanner.line().is_empty() => Ending::CutChunks,
                 Ok(ChunkEnd::Unchunked) => Ending::Unframed,
@@ -305,7 +305,7 @@ impl ResponseFramer {
     /// Returns whether the connection may carry another request: the response has ended before the connection did, and
     /// neither its version nor its `Connection` field says that the server closes.
     pub fn is_reusable(&self) -> bool {
-        let (State::Done, Some(head)) = (&self.state, &self.head) else {
+        let (FramerState::Done, Some(head)) = (&self.state, &self.head) else {
             return false;
         };
         let Start::Status { version, .. } = head.start() else {

@@ -25,12 +25,12 @@ pub(super) fn undo<'a>(
         notes,
         source: Arc::default(),
         out: 0,
-        state: State::Before(input),
+        state: DecoderState::Before(input),
         failed: None,
     }
 }
 
-enum State<'a> {
+enum DecoderState<'a> {
     Before(Box<dyn BufRead + 'a>),
     Gzip(flate2::bufread::GzDecoder<EncodedInput<'a>>),
     Zlib(flate2::bufread::ZlibDecoder<EncodedInput<'a>>),
@@ -47,7 +47,7 @@ struct DecodedReader<'a> {
     notes: Notes,
     source: Arc<SourceState>,
     out: u64,
-    state: State<'a>,
+    state: DecoderState<'a>,
     failed: Option<BodyError>,
 }
 
@@ -98,7 +98,7 @@ impl BufRead for EncodedInput<'_> {
 
 impl<'a> DecodedReader<'a> {
     /// Chooses the decoder by the first bytes.
-    fn begin(&self, mut input: Box<dyn BufRead + 'a>) -> io::Result<State<'a>> {
+    fn begin(&self, mut input: Box<dyn BufRead + 'a>) -> io::Result<DecoderState<'a>> {
         let mut start = Vec::new();
         input.by_ref().take(4).read_to_end(&mut start)?;
         let looks_right = match self.coding {
@@ -119,43 +119,44 @@ impl<'a> DecodedReader<'a> {
         };
         if empty {
             // An empty body of a HEAD request or a 304 has no encoding, whatever its header says.
-            return Ok(State::Done);
+            return Ok(DecoderState::Done);
         }
         if !looks_right {
             self.notes.add(Note::NotCoded(self.coding));
-            return Ok(State::Plain(source));
+            return Ok(DecoderState::Plain(source));
         }
         Ok(match self.coding {
-            Coding::Gzip => State::Gzip(flate2::bufread::GzDecoder::new(source)),
-            Coding::Deflate if zlib => State::Zlib(flate2::bufread::ZlibDecoder::new(source)),
-            Coding::Deflate => State::Raw(flate2::bufread::DeflateDecoder::new(source)),
-            Coding::Brotli => State::Brotli(Box::new(brotli_decompressor::Decompressor::new(
-                source,
-                8 * 1024,
-            ))),
-            Coding::Zstd => State::Zstd(Frames::new(source)?),
+            Coding::Gzip => DecoderState::Gzip(flate2::bufread::GzDecoder::new(source)),
+            Coding::Deflate if zlib => {
+                DecoderState::Zlib(flate2::bufread::ZlibDecoder::new(source))
+            }
+            Coding::Deflate => DecoderState::Raw(flate2::bufread::DeflateDecoder::new(source)),
+            Coding::Brotli => DecoderState::Brotli(Box::new(
+                brotli_decompressor::Decompressor::new(source, 8 * 1024),
+            )),
+            Coding::Zstd => DecoderState::Zstd(Frames::new(source)?),
         })
     }
 
     /// Begins the next gzip member, or ends the stream. Streams of other encodings have no members.
     fn end(&mut self) -> io::Result<()> {
-        let state = std::mem::replace(&mut self.state, State::Done);
+        let state = std::mem::replace(&mut self.state, DecoderState::Done);
         let mut source = match state {
-            State::Gzip(decoder) => decoder.into_inner(),
-            State::Zlib(decoder) => decoder.into_inner(),
-            State::Raw(decoder) => decoder.into_inner(),
-            State::Brotli(_)
-            | State::Zstd(_)
-            | State::Plain(_)
-            | State::Before(_)
-            | State::Done => return Ok(()),
+            DecoderState::Gzip(decoder) => decoder.into_inner(),
+            DecoderState::Zlib(decoder) => decoder.into_inner(),
+            DecoderState::Raw(decoder) => decoder.into_inner(),
+            DecoderState::Brotli(_)
+            | DecoderState::Zstd(_)
+            | DecoderState::Plain(_)
+            | DecoderState::Before(_)
+            | DecoderState::Done => return Ok(()),
         };
         let next = source.fill_buf()?;
         if next.is_empty() {
             return Ok(());
         }
         if self.coding == Coding::Gzip && next.first() == Some(&0x1f) {
-            self.state = State::Gzip(flate2::bufread::GzDecoder::new(source));
+            self.state = DecoderState::Gzip(flate2::bufread::GzDecoder::new(source));
         } else {
             self.notes.add(Note::Behind(self.coding));
         }
@@ -164,20 +165,22 @@ impl<'a> DecodedReader<'a> {
 
     fn read_some(&mut self, out: &mut [u8]) -> io::Result<usize> {
         loop {
-            if let State::Before(_) = self.state {
-                let State::Before(input) = std::mem::replace(&mut self.state, State::Done) else {
+            if let DecoderState::Before(_) = self.state {
+                let DecoderState::Before(input) =
+                    std::mem::replace(&mut self.state, DecoderState::Done)
+                else {
                     return Ok(0);
                 };
                 self.state = self.begin(input)?;
             }
             let read = match &mut self.state {
-                State::Gzip(decoder) => decoder.read(out),
-                State::Zlib(decoder) => decoder.read(out),
-                State::Raw(decoder) => decoder.read(out),
-                State::Brotli(decoder) => decoder.read(out),
-                State::Zstd(decoder) => decoder.read(out),
-                State::Plain(source) => return source.read(out),
-                State::Before(_) | State::Done => return Ok(0),
+                DecoderState::Gzip(decoder) => decoder.read(out),
+                DecoderState::Zlib(decoder) => decoder.read(out),
+                DecoderState::Raw(decoder) => decoder.read(out),
+                DecoderState::Brotli(decoder) => decoder.read(out),
+                DecoderState::Zstd(decoder) => decoder.read(out),
+                DecoderState::Plain(source) => return source.read(out),
+                DecoderState::Before(_) | DecoderState::Done => return Ok(0),
             };
             match read {
                 Ok(0) => self.end()?,
@@ -204,7 +207,7 @@ impl<'a> DecodedReader<'a> {
         let stored = self.source.bytes.load(Ordering::Relaxed);
         let by_ratio = stored.saturating_mul(self.limits.ratio).max(RATIO_FROM);
         let limit = self.limits.output.min(by_ratio);
-        if self.out > limit && !matches!(self.state, State::Plain(_)) {
+        if self.out > limit && !matches!(self.state, DecoderState::Plain(_)) {
             return Err(BodyError::TooLarge { limit, stored });
         }
         Ok(())
@@ -230,7 +233,7 @@ impl Read for DecodedReader<'_> {
             && let Some(why) = BodyError::within(error)
         {
             self.failed = Some(why);
-            self.state = State::Done;
+            self.state = DecoderState::Done;
         }
         result
     }

@@ -5,7 +5,7 @@
 
 use std::io::Read;
 
-use super::{Break, Codec, State, Stream};
+use super::{Break, Codec, Stream, StreamState};
 use crate::defect::Class;
 
 impl<R: Read> Stream<R> {
@@ -26,12 +26,12 @@ impl<R: Read> Stream<R> {
     pub(crate) fn skip_to(&mut self, offset: u64) {
         self.input.restart(offset);
         (self.start, self.end) = (0, 0);
-        if matches!(self.state, State::Unknown) {
+        if matches!(self.state, StreamState::Unknown) {
             return;
         }
         self.state = match self.codec {
-            Codec::Plain => State::Inside,
-            Codec::Gzip(_) | Codec::Zstd(_) => State::Hole(Break {
+            Codec::Plain => StreamState::Inside,
+            Codec::Gzip(_) | Codec::Zstd(_) => StreamState::Hole(Break {
                 class: Class::Cut,
                 offset,
                 words: "the bytes before this are not there".into(),

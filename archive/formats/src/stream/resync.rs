@@ -7,7 +7,7 @@ use std::io::{self, Read};
 
 use memchr::memmem;
 
-use super::{Break, Codec, Compression, SIZE, State, Stream, advance};
+use super::{Break, Codec, Compression, SIZE, Stream, StreamState, advance};
 use crate::defect::Class;
 use crate::gzip::{self, Gunzip, Then};
 use crate::input::Input;
@@ -66,13 +66,13 @@ impl<R: Read> Stream<R> {
         self.member.offset = offset;
         self.codec = match (compression, unzstd) {
             (Compression::Plain, _) | (Compression::Zstd, None) => {
-                self.state = State::Inside;
+                self.state = StreamState::Inside;
                 return;
             }
             (Compression::Gzip, _) => Codec::Gzip(Box::new(Gunzip::new())),
             (Compression::Zstd, Some(unzstd)) => Codec::Zstd(Box::new(unzstd)),
         };
-        self.state = State::Hole(Break {
+        self.state = StreamState::Hole(Break {
             class: Class::Garbage,
             offset,
             words: "what lies before cannot be read".into(),
@@ -130,7 +130,7 @@ impl<R: Read> Stream<R> {
         self.consumed = self.consumed + self.input.position() - before;
         if let Some(at) = found {
             self.codec = guesses.swap_remove(at);
-            self.state = State::Between;
+            self.state = StreamState::Between;
         } else {
             self.search.guesses = guesses;
         }
@@ -143,10 +143,14 @@ impl<R: Read> Stream<R> {
         &mut self,
         starts: &dyn Fn(&[u8]) -> bool,
     ) -> io::Result<Option<(Break, Option<u64>)>> {
-        let (found, began) = match std::mem::replace(&mut self.state, State::Between) {
-            State::Broken(found) => (found, Some(self.member.offset)),
-            State::Hole(found) => (found, None),
-            State::Unknown | State::Between | State::Inside | State::Ended | State::Done => {
+        let (found, began) = match std::mem::replace(&mut self.state, StreamState::Between) {
+            StreamState::Broken(found) => (found, Some(self.member.offset)),
+            StreamState::Hole(found) => (found, None),
+            StreamState::Unknown
+            | StreamState::Between
+            | StreamState::Inside
+            | StreamState::Ended
+            | StreamState::Done => {
                 return Ok(None);
             }
         };
@@ -187,7 +191,7 @@ impl<R: Read> Stream<R> {
             let rest = bytes.len().saturating_sub(magic.len() - 1);
             self.input.consume(rest);
             if !self.input.more()? {
-                self.state = State::Done;
+                self.state = StreamState::Done;
                 return Ok(Some((found, None)));
             }
         }
@@ -217,7 +221,7 @@ impl<R: Read> Stream<R> {
             let before = self.input.position();
             self.input.rewind(offset);
             self.consumed -= before - self.input.position();
-            self.state = State::Inside;
+            self.state = StreamState::Inside;
         }
     }
 }

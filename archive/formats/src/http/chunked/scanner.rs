@@ -21,7 +21,7 @@ pub(in crate::http) enum ChunkPart {
 
 /// The place of the next byte in the framing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+enum ScannerState {
     /// In the line with the size of a chunk; the first one may show that there are no chunks.
     Size { first: bool },
     /// In a chunk, of which this number of bytes follow.
@@ -52,7 +52,7 @@ pub(in crate::http) enum ChunkEnd {
 /// Finds the framing of a chunked body in its bytes.
 #[derive(Debug)]
 pub(in crate::http) struct ChunkScanner {
-    state: State,
+    state: ScannerState,
     at: u64,
     /// The line that is being read, or the first one if it turned out to be no size.
     line: Vec<u8>,
@@ -63,7 +63,7 @@ pub(in crate::http) struct ChunkScanner {
 impl ChunkScanner {
     pub(in crate::http) fn new() -> Self {
         Self {
-            state: State::Size { first: true },
+            state: ScannerState::Size { first: true },
             at: 0,
             line: Vec::new(),
             line_at: 0,
@@ -83,12 +83,12 @@ impl ChunkScanner {
 
     /// Returns whether nothing more belongs to the body.
     pub(in crate::http) fn is_done(&self) -> bool {
-        self.state == State::Done
+        self.state == ScannerState::Done
     }
 
     /// Returns whether the body has no chunks.
     pub(in crate::http) fn is_unchunked(&self) -> bool {
-        self.state == State::Unchunked
+        self.state == ScannerState::Unchunked
     }
 
     /// Takes a prefix of the next bytes; returns their number and meaning. Takes none of no bytes, and none behind the
@@ -102,26 +102,33 @@ impl ChunkScanner {
         loop {
             let rest = bytes.get(taken..).unwrap_or_default();
             let step = match self.state {
-                State::Failed(error) if taken == 0 => return Err(error),
-                State::Unchunked | State::Data(_) | State::Done | State::Failed(_) if taken > 0 => {
+                ScannerState::Failed(error) if taken == 0 => return Err(error),
+                ScannerState::Unchunked
+                | ScannerState::Data(_)
+                | ScannerState::Done
+                | ScannerState::Failed(_)
+                    if taken > 0 =>
+                {
                     return Ok((taken, ChunkPart::Framing));
                 }
-                State::Unchunked => return Ok((self.advance(rest.len()), ChunkPart::Payload)),
-                State::Data(left) => {
+                ScannerState::Unchunked => {
+                    return Ok((self.advance(rest.len()), ChunkPart::Payload));
+                }
+                ScannerState::Data(left) => {
                     let room = usize::try_from(left).unwrap_or(usize::MAX).min(rest.len());
                     let left = left.saturating_sub(u64::try_from(room).unwrap_or(u64::MAX));
                     self.state = if left == 0 {
-                        State::DataEnd { after_cr: false }
+                        ScannerState::DataEnd { after_cr: false }
                     } else {
-                        State::Data(left)
+                        ScannerState::Data(left)
                     };
                     return Ok((self.advance(room), ChunkPart::Payload));
                 }
-                State::Done | State::Failed(_) => return Ok((0, ChunkPart::Framing)),
+                ScannerState::Done | ScannerState::Failed(_) => return Ok((0, ChunkPart::Framing)),
                 _ if rest.is_empty() => return Ok((taken, ChunkPart::Framing)),
-                State::DataEnd { after_cr } => self.data_end(rest, after_cr),
-                State::Trailers => self.trailer(rest),
-                State::Size { first } => {
+                ScannerState::DataEnd { after_cr } => self.data_end(rest, after_cr),
+                ScannerState::Trailers => self.trailer(rest),
+                ScannerState::Size { first } => {
                     let step = self.size_line(rest, first);
                     if self.is_unchunked() {
                         return Ok((taken + step, ChunkPart::Unchunked));
@@ -140,16 +147,18 @@ impl ChunkScanner {
     /// [`BodyError::CutChunks`] if a chunk or the last of them is missing, [`BodyError::BadChunk`] if the framing is damaged.
     pub(in crate::http) fn end(&self) -> Result<ChunkEnd, BodyError> {
         match self.state {
-            State::Done => Ok(ChunkEnd::Complete),
-            State::Unchunked | State::Size { first: true } => Ok(ChunkEnd::Unchunked),
-            State::Trailers => Ok(ChunkEnd::NoEndOfTrailers),
-            State::Failed(error) => Err(error),
-            State::Size { first: false } => match size(&self.line) {
+            ScannerState::Done => Ok(ChunkEnd::Complete),
+            ScannerState::Unchunked | ScannerState::Size { first: true } => Ok(ChunkEnd::Unchunked),
+            ScannerState::Trailers => Ok(ChunkEnd::NoEndOfTrailers),
+            ScannerState::Failed(error) => Err(error),
+            ScannerState::Size { first: false } => match size(&self.line) {
                 Some(0) => Ok(ChunkEnd::NoEndOfTrailers),
                 None if !self.line.is_empty() => Err(BodyError::BadChunk { at: self.line_at }),
                 _ => Err(BodyError::CutChunks { at: self.at }),
             },
-            State::Data(_) | State::DataEnd { .. } => Err(BodyError::CutChunks { at: self.at }),
+            ScannerState::Data(_) | ScannerState::DataEnd { .. } => {
+                Err(BodyError::CutChunks { at: self.at })
+            }
         }
     }
 
@@ -184,12 +193,12 @@ impl ChunkScanner {
             return count;
         }
         self.state = match size(&self.line).filter(|_| whole) {
-            Some(0) => State::Trailers,
-            Some(size) => State::Data(size),
-            None if first => State::Unchunked,
-            None => State::Failed(BodyError::BadChunk { at: self.line_at }),
+            Some(0) => ScannerState::Trailers,
+            Some(size) => ScannerState::Data(size),
+            None if first => ScannerState::Unchunked,
+            None => ScannerState::Failed(BodyError::BadChunk { at: self.line_at }),
         };
-        if self.state != State::Unchunked {
+        if self.state != ScannerState::Unchunked {
             self.line.clear();
         }
         count
@@ -197,11 +206,11 @@ impl ChunkScanner {
 
     fn data_end(&mut self, rest: &[u8], after_cr: bool) -> usize {
         self.state = match rest.first() {
-            Some(b'\r') if !after_cr => State::DataEnd { after_cr: true },
+            Some(b'\r') if !after_cr => ScannerState::DataEnd { after_cr: true },
             // LF alone is accepted.
-            Some(b'\n') => State::Size { first: false },
+            Some(b'\n') => ScannerState::Size { first: false },
             _ => {
-                self.state = State::Failed(BodyError::BadChunk { at: self.at });
+                self.state = ScannerState::Failed(BodyError::BadChunk { at: self.at });
                 return 0;
             }
         };
@@ -213,7 +222,7 @@ impl ChunkScanner {
         let taken = rest.get(..count).unwrap_or_default();
         if taken.ends_with(b"\n") {
             if self.line.trim_ascii().is_empty() {
-                self.state = State::Done;
+                self.state = ScannerState::Done;
             } else if self.trailers.len() < MAX_LINE {
                 self.trailers.extend_from_slice(&self.line);
             }
