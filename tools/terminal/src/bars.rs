@@ -14,14 +14,14 @@ pub struct Bars {
 
 /// The unit that a bar counts.
 #[derive(Clone, Copy, Debug)]
-pub enum Counted {
+pub enum ProgressUnit {
     /// Files, as a number.
     Files,
     /// Bytes, with their rate.
     Bytes,
 }
 
-impl Counted {
+impl ProgressUnit {
     const fn known(self) -> &'static str {
         match self {
             Self::Files => "{prefix}  {wide_bar} {human_pos}/{human_len} files  {eta}",
@@ -52,25 +52,25 @@ impl Bars {
         }
     }
 
-    /// Shows how far `of` is, out of `total` where that is known.
-    pub fn step(&mut self, of: &str, counted: Counted, done: u64, total: Option<u64>) {
+    /// Shows that `done` units of the work `name` are done, out of `total` where that is known.
+    pub fn step(&mut self, name: &str, unit: ProgressUnit, done: u64, total: Option<u64>) {
         let all = &self.all;
-        let bar = self.bars.entry(of.to_owned()).or_insert_with(|| {
-            let bar = all.add(ProgressBar::new_spinner().with_prefix(of.to_owned()));
-            bar.set_style(style(counted.unknown()));
+        let bar = self.bars.entry(name.to_owned()).or_insert_with(|| {
+            let bar = all.add(ProgressBar::new_spinner().with_prefix(name.to_owned()));
+            bar.set_style(style(unit.unknown()));
             bar.enable_steady_tick(Duration::from_millis(250));
             bar
         });
         if total.is_some() && bar.length() != total {
-            bar.set_style(style(counted.known()));
+            bar.set_style(style(unit.known()));
             bar.set_length(total.unwrap_or(done));
         }
         bar.set_position(done);
     }
 
     /// Takes one bar away.
-    pub fn end(&mut self, of: &str) {
-        if let Some(bar) = self.bars.remove(of) {
+    pub fn end(&mut self, name: &str) {
+        if let Some(bar) = self.bars.remove(name) {
             bar.finish_and_clear();
         }
     }
@@ -100,8 +100,8 @@ mod tests {
     /// Fails if the template of a progress bar does not parse: the bar would then silently look like any other.
     #[test]
     fn every_template_is_one() {
-        for counted in [Counted::Files, Counted::Bytes] {
-            for template in [counted.known(), counted.unknown()] {
+        for unit in [ProgressUnit::Files, ProgressUnit::Bytes] {
+            for template in [unit.known(), unit.unknown()] {
                 assert!(ProgressStyle::with_template(template).is_ok(), "{template}");
             }
         }
@@ -111,14 +111,14 @@ mod tests {
     #[test]
     fn total_of_bar_follows_progress() {
         let mut bars = Bars::new(false);
-        bars.step("one", Counted::Bytes, 1, None);
+        bars.step("one", ProgressUnit::Bytes, 1, None);
         assert_eq!(bars.bars["one"].length(), None);
-        bars.step("one", Counted::Bytes, 2, Some(10));
+        bars.step("one", ProgressUnit::Bytes, 2, Some(10));
         assert_eq!(
             (bars.bars["one"].length(), bars.bars["one"].position()),
             (Some(10), 2)
         );
-        bars.step("two", Counted::Files, 2, Some(10));
+        bars.step("two", ProgressUnit::Files, 2, Some(10));
         bars.end("one");
         assert_eq!(bars.bars.len(), 1);
         bars.finish();

@@ -26,12 +26,12 @@ const LONGEST: u64 = 1 << 30;
 /// Checksums by file name: the last part of the path in the list.
 #[derive(Debug, Default)]
 pub struct Checksums {
-    by_name: BTreeMap<String, Listed>,
+    by_name: BTreeMap<String, ListedChecksum>,
 }
 
 /// A checksum of a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Listed {
+pub enum ListedChecksum {
     /// MD5.
     Md5([u8; 16]),
     /// BLAKE3 or SHA-256.
@@ -80,14 +80,14 @@ impl Checksums {
     }
 
     /// Returns the checksum of a file.
-    pub fn of(&self, name: &str) -> Option<Listed> {
+    pub fn find(&self, name: &str) -> Option<ListedChecksum> {
         self.by_name.get(name).copied()
     }
 }
 
 /// Reads a line: `CHECKSUM  FILE`, `CHECKSUM *FILE`, and with a leading `\` the same with `\\` and `\n` in the file's
 /// name.
-fn entry(line: &str) -> Option<(Listed, String)> {
+fn entry(line: &str) -> Option<(ListedChecksum, String)> {
     let (escaped, line) = match line.strip_prefix('\\') {
         Some(rest) => (true, rest),
         None => (false, line),
@@ -99,8 +99,8 @@ fn entry(line: &str) -> Option<(Listed, String)> {
     }
     let bytes = hex::decode(digits).ok()?;
     let listed = match bytes.len() {
-        16 => Listed::Md5(bytes.try_into().ok()?),
-        32 => Listed::Long(bytes.try_into().ok()?),
+        16 => ListedChecksum::Md5(bytes.try_into().ok()?),
+        32 => ListedChecksum::Long(bytes.try_into().ok()?),
         _ => return None,
     };
     let path = if escaped {
@@ -129,10 +129,13 @@ fn unescape(text: &str) -> Option<String> {
 }
 
 /// Reads a file once and computes its BLAKE3, and what is needed to compare it with the list.
-pub fn digest(mut source: impl Read, listed: Option<Listed>) -> io::Result<AnnouncedDigests> {
+pub fn digest(
+    mut source: impl Read,
+    listed: Option<ListedChecksum>,
+) -> io::Result<AnnouncedDigests> {
     let mut blake3 = blake3::Hasher::new();
-    let mut sha256 = matches!(listed, Some(Listed::Long(_))).then(Sha256::new);
-    let mut md5 = matches!(listed, Some(Listed::Md5(_))).then(Md5::new);
+    let mut sha256 = matches!(listed, Some(ListedChecksum::Long(_))).then(Sha256::new);
+    let mut md5 = matches!(listed, Some(ListedChecksum::Md5(_))).then(Md5::new);
     let mut buffer = vec![0; 256 * 1024];
     loop {
         let count = match source.read(&mut buffer) {
@@ -158,14 +161,18 @@ pub fn digest(mut source: impl Read, listed: Option<Listed>) -> io::Result<Annou
 }
 
 /// Compares the digests of a file with what the list says of it.
-pub fn compare(name: &str, found: &AnnouncedDigests, listed: Listed) -> Result<(), Failure> {
+pub fn compare(
+    name: &str,
+    found: &AnnouncedDigests,
+    listed: ListedChecksum,
+) -> Result<(), Failure> {
     let (same, said, has) = match listed {
-        Listed::Md5(bytes) => (
+        ListedChecksum::Md5(bytes) => (
             found.md5 == Some(bytes),
             hex::encode(bytes),
             found.md5.map(hex::encode),
         ),
-        Listed::Long(bytes) => (
+        ListedChecksum::Long(bytes) => (
             found.sha256 == Some(bytes) || found.blake3 == Some(Root::from_bytes(bytes)),
             hex::encode(bytes),
             found.blake3.map(|root| root.to_string()),
@@ -200,11 +207,17 @@ mod tests {
             "# a comment\n{a}  dir/a.warc\n{b} *b b.warc\r\n\n{c}  ./c.warc\n\\{a}  x/back\\\\slash\\n\n{a}  other/a.warc\n"
         );
         let list = Checksums::parse(&text).unwrap();
-        assert_eq!(list.of("a.warc"), Some(Listed::Long([0x0a; 32])));
-        assert_eq!(list.of("b b.warc"), Some(Listed::Long([0x0b; 32])));
-        assert_eq!(list.of("c.warc"), Some(Listed::Md5([0x0c; 16])));
-        assert_eq!(list.of("back\\slash\n"), Some(Listed::Long([0x0a; 32])));
-        assert_eq!(list.of("dir/a.warc"), None);
+        assert_eq!(list.find("a.warc"), Some(ListedChecksum::Long([0x0a; 32])));
+        assert_eq!(
+            list.find("b b.warc"),
+            Some(ListedChecksum::Long([0x0b; 32]))
+        );
+        assert_eq!(list.find("c.warc"), Some(ListedChecksum::Md5([0x0c; 16])));
+        assert_eq!(
+            list.find("back\\slash\n"),
+            Some(ListedChecksum::Long([0x0a; 32]))
+        );
+        assert_eq!(list.find("dir/a.warc"), None);
     }
 
     /// Fails if a line without a checksum is passed over, so that its file is stored unchecked, or if one name may have

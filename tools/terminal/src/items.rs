@@ -83,7 +83,7 @@ impl<W: Write> Items<W> {
         writeln!(self.out, "{line}").map_err(|error| Failure::output(&error))
     }
 
-    /// Ends the document: `tail` goes on in the object. Says what went wrong, if it did.
+    /// Ends the document with the fields of `tail`. Reports the failure, if there is one.
     ///
     /// `complete`: nothing is lacking in what came. The exit is that of the failure, where there is one.
     pub fn end(
@@ -101,7 +101,7 @@ impl<W: Write> Items<W> {
             };
             let text =
                 serde_json::to_string(&end).map_err(|error| Failure::output(&error.into()))?;
-            // The fields go on in the object that was begun.
+            // The fields belong to the object that was begun.
             let fields = text.strip_prefix('{').unwrap_or(&text);
             writeln!(self.out, "\n],{fields}").map_err(|error| Failure::output(&error))?;
         }

@@ -10,7 +10,7 @@
 //! - [`context`] (the options that every command takes), [`session`] (the connection to an archive that they name);
 //! - [`exit`] (the end of a command: its exit code, and its words when it fails);
 //! - [`output`] (a table, or one JSON document), [`items`] (a long answer, written while it comes), [`shown_path`] (paths in
-//!   documents), [`said`] (the words for damage, gaps and times);
+//!   documents), [`describe`] (the words for damage, gaps and times);
 //! - [`progress`] and [`bars`]: progress on stderr;
 //! - arguments: [`range`] (bytes of a file), [`reason`] (why somebody acts), [`list`] (names, and files of them), [`checksums`] (lists of checksums);
 //! - [`save`] (a file that is fetched), [`losses`] (the records in damaged bytes).
@@ -18,6 +18,7 @@
 pub mod bars;
 pub mod checksums;
 pub mod context;
+pub mod describe;
 pub mod exit;
 pub mod items;
 pub mod list;
@@ -26,7 +27,6 @@ pub mod output;
 pub mod progress;
 pub mod range;
 pub mod reason;
-pub mod said;
 pub mod save;
 pub mod session;
 pub mod shown_path;

@@ -1,4 +1,4 @@
-//! The records in damaged bytes, for the verbs that tell of damage.
+//! The records in damaged bytes, for the verbs that report damage.
 //!
 //! Owns how much is read for that, and how it is said. What is read comes through the same door as every read: proven,
 //! and from any replica that has it.
@@ -25,22 +25,22 @@ pub const MOST_WAITING: usize = 10_000;
 /// The most answers that are kept: the copies of a file are often damaged in the same bytes.
 const MOST_KEPT: usize = 16;
 
-/// Looks for records, and remembers a little.
+/// A finder of the records in damaged bytes, which remembers its last answers.
 #[derive(Debug)]
-pub struct Looking<'a> {
+pub struct RecordFinder<'a> {
     session: &'a Session,
     /// The number of bytes that may still be read; `None` is any number.
     left: Option<u64>,
     kept: VecDeque<(FileName, Vec<Range<u64>>, Losses)>,
 }
 
-/// An item, and the records in the bytes that it tells of.
+/// An item, and the records in the bytes that it names.
 #[derive(Debug, Serialize)]
 pub struct WithRecords<'a, T> {
     #[serde(flatten)]
     item: &'a T,
     #[serde(flatten)]
-    told: &'a RecordLosses,
+    records: &'a RecordLosses,
 }
 
 /// The records that damage touches, as far as they could be named.
@@ -60,8 +60,11 @@ impl RecordLosses {
     }
 
     /// Returns an item with these records in it.
-    pub const fn of<'a, T>(&'a self, item: &'a T) -> WithRecords<'a, T> {
-        WithRecords { item, told: self }
+    pub const fn attach_to<'a, T>(&'a self, item: &'a T) -> WithRecords<'a, T> {
+        WithRecords {
+            item,
+            records: self,
+        }
     }
 
     /// Returns a line, and under it a line for each record.
@@ -95,7 +98,7 @@ pub fn lines_of(losses: &Losses) -> Vec<String> {
         lines.push(if *not_an_archive_file {
             format!("    not an archive file: {bytes}")
         } else {
-            format!("    unknown {bytes}: nobody can say which records begin there")
+            format!("    unknown {bytes}: it is not known which records begin there")
         });
     }
     lines
@@ -111,8 +114,8 @@ pub fn damaged(anomaly: &FiledAnomaly) -> Vec<Range<u64>> {
     lost.map(|(start, end)| *start..*end).collect()
 }
 
-impl<'a> Looking<'a> {
-    /// Begins to look. `is_named`: a person has named the files, so that as much is read as it takes.
+impl<'a> RecordFinder<'a> {
+    /// Makes a finder. `is_named`: a person has named the files, so that as much is read as it takes.
     pub fn new(session: &'a Session, is_named: bool) -> Self {
         Self {
             session,
@@ -121,7 +124,7 @@ impl<'a> Looking<'a> {
         }
     }
 
-    /// Looks for the records in the bytes that an anomaly tells of.
+    /// Finds the records in the bytes that an anomaly names.
     pub async fn look(&mut self, anomaly: &FiledAnomaly) -> RecordLosses {
         let ranges = damaged(anomaly);
         let Some(last) = ranges.iter().map(|range| range.end).max() else {
@@ -189,7 +192,7 @@ mod tests {
     /// Fails if a URL in a damaged record can steer the terminal, or if records that were left out and bytes of unknown
     /// records are not mentioned.
     #[test]
-    fn what_is_damaged_is_said_in_records() {
+    fn damaged_records_are_listed_below_their_anomaly() {
         let record = LostRecord {
             offset: 12,
             length: Some(9),
@@ -206,17 +209,17 @@ mod tests {
             omitted: 3,
             not_an_archive_file: false,
         };
-        let told = RecordLosses {
+        let records = RecordLosses {
             losses: Some(losses.clone()),
             error: None,
         };
         assert_eq!(
-            told.below("17  lost".into()),
+            records.below("17  lost".into()),
             "17  lost\n    wholly  offset 12  response  2026-01-02T03:04:05Z  http://a/ [2J\n    \
-             and 3 more records\n    unknown bytes 20-29: nobody can say which records begin there"
+             and 3 more records\n    unknown bytes 20-29: it is not known which records begin there"
         );
         let anomaly = filed_anomaly(AnomalyClass::Lost, AnomalyState::Open);
-        let json = serde_json::to_value(told.of(&anomaly)).unwrap();
+        let json = serde_json::to_value(records.attach_to(&anomaly)).unwrap();
         assert_eq!((&json["id"], &json["kind"]), (&"17".into(), &"lost".into()));
         assert_eq!(json["records"][0]["url"], "http://a/\u{1b}[2J", "as it is");
         assert_eq!(
@@ -230,7 +233,7 @@ mod tests {
             ..losses
         };
         assert_eq!(lines_of(&none), ["    not an archive file: bytes 20-29"]);
-        let nothing = serde_json::to_value(RecordLosses::default().of(&anomaly)).unwrap();
+        let nothing = serde_json::to_value(RecordLosses::default().attach_to(&anomaly)).unwrap();
         assert!(nothing.get("records").is_none(), "{nothing}");
     }
 

@@ -26,7 +26,7 @@ impl Progress {
         Self { bar }
     }
 
-    /// Returns a line for work whose end nobody knows.
+    /// Returns a line for work whose end is not known.
     pub fn counting() -> Self {
         let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
         let style = ProgressStyle::with_template("{spinner} {elapsed_precise}  {msg}");

@@ -2,7 +2,7 @@
 //!
 //! # Errors
 //!
-//! Every function fails when the disk does, with the path and the reason; `to_stdout` also where JSON is asked for, and
+//! Every function fails when the disk does, with the path and the reason; `is_stdout` also where JSON is asked for, and
 //! `create` where the name is taken.
 
 use std::fs::{File, OpenOptions};
@@ -14,12 +14,12 @@ use archive_durable::{DiskError, directory};
 use crate::exit::{Exit, Failure};
 use crate::output::Output;
 
-/// Returns whether `path` is stdout, which only one thing can have.
-pub fn to_stdout(path: &Path, output: &Output) -> Result<bool, Failure> {
+/// Returns whether `path` stands for stdout, which only one output can have.
+pub fn is_stdout(path: &Path, output: &Output) -> Result<bool, Failure> {
     let is_stdout = path == Path::new("-");
     if is_stdout && output.is_json() {
         return Err(Failure::usage(
-            "--json and -o - both want stdout; leave one of them out",
+            "--json and -o - both need stdout; leave one of them out",
         ));
     }
     Ok(is_stdout)

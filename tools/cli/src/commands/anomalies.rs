@@ -6,12 +6,12 @@ use archive_model::{Act, AnomalyState, FiledAnomaly};
 use clap::{Args, Subcommand};
 use serde::Serialize;
 use tools_terminal::context::Context;
+use tools_terminal::describe;
 use tools_terminal::exit::{Exit, Failure};
 use tools_terminal::items::Items;
 use tools_terminal::list::file_name;
-use tools_terminal::losses::{Looking, MOST_WAITING};
+use tools_terminal::losses::{MOST_WAITING, RecordFinder};
 use tools_terminal::reason::Reason;
-use tools_terminal::said;
 use tools_terminal::session::Session;
 
 use super::requests::ask;
@@ -88,7 +88,7 @@ impl Anomalies {
         }
         let file = self.file.as_deref().map(file_name).transpose()?;
         let session = Session::open(&context.global)?;
-        let mut looking = (self.records).then(|| Looking::new(&session, file.is_some()));
+        let mut finder = (self.records).then(|| RecordFinder::new(&session, file.is_some()));
         let mut waiting = Vec::new();
         let keeper = session.keeper();
         let selection = AnomalySelection {
@@ -104,7 +104,7 @@ impl Anomalies {
                 Ok(Some(_)) if waiting.len() == MOST_WAITING => break Err(too_many()),
                 Ok(Some(anomaly)) => {
                     open += u64::from(anomaly.state == AnomalyState::Open);
-                    if looking.is_some() {
+                    if finder.is_some() {
                         waiting.push(anomaly);
                     } else {
                         items.item(&anomaly, || line(&anomaly))?;
@@ -115,11 +115,11 @@ impl Anomalies {
             }
         };
         let mut exit = if open == 0 { Exit::Done } else { Exit::Failed };
-        if let Some(looking) = &mut looking {
+        if let Some(finder) = &mut finder {
             for anomaly in &waiting {
-                let told = looking.look(anomaly).await;
-                items.item(&told.of(anomaly), || told.below(line(anomaly)))?;
-                if told.is_failed() {
+                let records = finder.look(anomaly).await;
+                items.item(&records.attach_to(anomaly), || records.below(line(anomaly)))?;
+                if records.is_failed() {
                     exit = Exit::Failed;
                 }
             }
@@ -145,8 +145,8 @@ fn line(anomaly: &FiledAnomaly) -> String {
     } = anomaly;
     let line = format!(
         "{id}  {}  {found_by}  {}",
-        said::time(*since),
-        said::anomaly(anomaly)
+        describe::time(*since),
+        describe::anomaly(anomaly)
     );
     if *state == AnomalyState::Open {
         return line;
@@ -157,7 +157,7 @@ fn line(anomaly: &FiledAnomaly) -> String {
         .map_or_else(String::new, |why| format!(": {why}"));
     format!(
         "{line} [{state} {}{why}]",
-        said::time_or_dash(anomaly.ended)
+        describe::time_or_dash(anomaly.ended)
     )
 }
 

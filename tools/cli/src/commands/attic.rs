@@ -6,12 +6,12 @@ use archive_model::{Act, AtticItem, AtticPlace, Gap, ReplicaId, Root};
 use clap::{Args, Subcommand};
 use serde::Serialize;
 use tools_terminal::context::Context;
+use tools_terminal::describe;
 use tools_terminal::exit::{Exit, Failure};
 use tools_terminal::items::Items;
 use tools_terminal::list::file_name;
 use tools_terminal::output::{or_dash, size, tell};
 use tools_terminal::reason::Reason;
-use tools_terminal::said;
 use tools_terminal::session::Session;
 
 use super::adopt::told;
@@ -141,7 +141,7 @@ impl List {
         for gap in &gaps {
             tell(&format!(
                 "not listed: {}; see `holdfast status`",
-                said::gap(gap)
+                describe::gap(gap)
             ));
         }
         let complete = gaps.is_empty();
@@ -173,7 +173,7 @@ fn line(item: &AtticItem) -> String {
         bytes,
         ..
     } = item;
-    let (size, at) = (size(*bytes), said::time_or_dash(*at));
+    let (size, at) = (size(*bytes), describe::time_or_dash(*at));
     let name = or_dash(name.as_ref());
     format!("{place}  {kind:<8}  {size:>9}  {at}  {name}  {who}: {why}")
 }

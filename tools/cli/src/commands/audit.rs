@@ -8,10 +8,10 @@ use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use serde::Serialize;
 use tools_terminal::context::Context;
+use tools_terminal::describe;
 use tools_terminal::exit::{Exit, Failure};
 use tools_terminal::items::Items;
 use tools_terminal::list::file_name;
-use tools_terminal::said;
 use tools_terminal::session::Session;
 
 /// Show the audit trail: who did what to which file, and why
@@ -90,7 +90,7 @@ fn line(line: &AuditLine) -> String {
         ..
     } = line;
     let file = line.file.as_ref().map_or("-", |file| file.as_str());
-    format!("{number}  {}  {who}  {file}  {what}", said::time(*at))
+    format!("{number}  {}  {who}  {file}  {what}", describe::time(*at))
 }
 
 #[cfg(test)]

@@ -1,11 +1,11 @@
 //! `holdfast batch`: programs over the files of a replica, where the bytes are.
 
 mod check;
+mod describe;
 mod jobs;
 mod list;
 mod output;
 mod run;
-mod said;
 mod status;
 mod watch;
 

@@ -14,7 +14,7 @@ use serde::Serialize;
 use tools_terminal::context::Context;
 use tools_terminal::exit::{Exit, Failure};
 use tools_terminal::output::tell;
-use tools_terminal::save::{Partial, to_stdout};
+use tools_terminal::save::{Partial, is_stdout};
 
 use super::warc::{FileReport, open, read};
 
@@ -105,7 +105,7 @@ impl Cdx {
         let temporary = self.temporary.clone().unwrap_or_else(std::env::temp_dir);
         let memory = usize::try_from(self.memory.bytes()).unwrap_or(usize::MAX);
         // Before anything is read: a name that is taken is said at once.
-        let file = if to_stdout(&self.output, &context.output)? {
+        let file = if is_stdout(&self.output, &context.output)? {
             None
         } else {
             Some(Partial::create(&self.output, self.force)?)

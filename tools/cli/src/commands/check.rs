@@ -10,13 +10,13 @@ use archive_model::{
 };
 use clap::{Args, Subcommand};
 use serde::Serialize;
-use tools_terminal::bars::{Bars, Counted};
+use tools_terminal::bars::{Bars, ProgressUnit};
 use tools_terminal::context::Context;
+use tools_terminal::describe;
 use tools_terminal::exit::{Exit, Failure};
 use tools_terminal::items::Items;
 use tools_terminal::list::{file_name, read_names};
 use tools_terminal::output::tell;
-use tools_terminal::said;
 use tools_terminal::session::Session;
 
 /// Compare the replicas with what was admitted
@@ -76,18 +76,18 @@ pub(crate) struct Selection {
 #[derive(Debug, Default, Serialize)]
 struct CheckSummary {
     replicas: Vec<ReplicaReport>,
-    /// Anomalies that were told of and that nobody has accepted.
+    /// Anomalies that were shown and that nobody has accepted.
     open: u64,
-    /// Anomalies that were told of, of each replica.
+    /// Anomalies that were shown, of each replica.
     #[serde(skip)]
-    told: BTreeMap<ReplicaId, u64>,
+    shown: BTreeMap<ReplicaId, u64>,
 }
 
 impl Check {
     pub(crate) async fn run(self, context: &Context) -> Result<Exit, Failure> {
-        let (kind, counted, selection) = match self {
-            Self::Files(selection) => (CheckKind::Files, Counted::Files, selection),
-            Self::Checksums(selection) => (CheckKind::Checksums, Counted::Bytes, selection),
+        let (kind, unit, selection) = match self {
+            Self::Files(selection) => (CheckKind::Files, ProgressUnit::Files, selection),
+            Self::Checksums(selection) => (CheckKind::Checksums, ProgressUnit::Bytes, selection),
         };
         let order = selection.order(kind)?;
         let session = Session::open(&context.global)?;
@@ -95,11 +95,9 @@ impl Check {
         let steps = keeper.check(&order).await;
         let mut steps = steps.map_err(|error| session.failure(error))?;
         let mut items = Items::begin(&context.output, "anomalies")?;
-        let mut found = CheckSummary::default();
+        let mut summary = CheckSummary::default();
         let mut bars = Bars::new(!context.output.is_json());
-        let ended = found
-            .follow(&mut steps, &mut items, &mut bars, counted)
-            .await;
+        let ended = found.follow(&mut steps, &mut items, &mut bars, unit).await;
         bars.finish();
         let ended = ended?;
         found.summarise(&mut items)?;
@@ -136,11 +134,11 @@ impl CheckSummary {
         steps: &mut Steps<CheckStep>,
         items: &mut Items,
         bars: &mut Bars,
-        counted: Counted,
+        unit: ProgressUnit,
     ) -> Result<Result<(), Failure>, Failure> {
         loop {
             match steps.next().await {
-                Ok(Some(CheckStep::Progress(progress))) => show(bars, counted, &progress),
+                Ok(Some(CheckStep::Progress(progress))) => show(bars, unit, &progress),
                 Ok(Some(CheckStep::Anomaly(anomaly))) => {
                     self.note(&anomaly);
                     bars.suspend(|| items.item(&anomaly, || line(&anomaly)))?;
@@ -159,21 +157,21 @@ impl CheckSummary {
         if anomaly.state == AnomalyState::Open {
             self.open += 1;
         }
-        *self.told.entry(anomaly.replica.clone()).or_default() += 1;
+        *self.shown.entry(anomaly.replica.clone()).or_default() += 1;
     }
 
-    /// Returns the replicas whose report counts more anomalies than were told of, and how many more.
-    fn untold(&self) -> impl Iterator<Item = (&ReplicaReport, u64)> {
+    /// Returns the replicas whose report counts more anomalies than were shown, and how many more.
+    fn unshown(&self) -> impl Iterator<Item = (&ReplicaReport, u64)> {
         self.replicas.iter().filter_map(|report| {
             let counted = report
                 .anomalies
                 .values()
                 .fold(0, |sum: u64, n| sum.saturating_add(*n));
-            let told = self.told.get(&report.replica).copied().unwrap_or_default();
+            let shown = self.shown.get(&report.replica).copied().unwrap_or_default();
             counted
-                .checked_sub(told)
-                .filter(|untold| *untold > 0)
-                .map(|untold| (report, untold))
+                .checked_sub(shown)
+                .filter(|unshown| *unshown > 0)
+                .map(|unshown| (report, unshown))
         })
     }
 
@@ -182,7 +180,7 @@ impl CheckSummary {
     }
 
     fn exit(&self) -> Exit {
-        if self.open == 0 && self.is_complete() && self.untold().next().is_none() {
+        if self.open == 0 && self.is_complete() && self.unshown().next().is_none() {
             Exit::Done
         } else {
             Exit::Failed
@@ -196,29 +194,29 @@ impl CheckSummary {
         for gap in self.replicas.iter().flat_map(|report| &report.gaps) {
             tell(&format!(
                 "not checked: {}; see `holdfast status`",
-                said::gap(gap)
+                describe::gap(gap)
             ));
         }
-        for (report, untold) in self.untold() {
+        for (report, unshown) in self.unshown() {
             let replica = &report.replica;
             tell(&format!(
-                "replica {replica} has {untold} anomalies more than were told of; see `holdfast anomalies --all`"
+                "replica {replica} has {unshown} further anomalies that were not shown; see `holdfast anomalies --all`"
             ));
         }
         Ok(())
     }
 }
 
-fn show(bars: &mut Bars, counted: Counted, progress: &CheckProgress) {
-    let (done, total) = match counted {
-        Counted::Files => (progress.files, progress.files_total),
-        Counted::Bytes => (progress.bytes, progress.bytes_total),
+fn show(bars: &mut Bars, unit: ProgressUnit, progress: &CheckProgress) {
+    let (done, total) = match unit {
+        ProgressUnit::Files => (progress.files, progress.files_total),
+        ProgressUnit::Bytes => (progress.bytes, progress.bytes_total),
     };
-    bars.step(progress.replica.as_str(), counted, done, total);
+    bars.step(progress.replica.as_str(), unit, done, total);
 }
 
 fn line(anomaly: &FiledAnomaly) -> String {
-    let line = said::anomaly(anomaly);
+    let line = describe::anomaly(anomaly);
     match anomaly.state {
         AnomalyState::Open => line,
         AnomalyState::Accepted | AnomalyState::Closed => format!("{line} [{}]", anomaly.state),
@@ -271,13 +269,13 @@ mod tests {
         }
     }
 
-    fn found(told: &[AnomalyState], reports: Vec<ReplicaReport>) -> CheckSummary {
-        let mut found = CheckSummary::default();
-        for state in told {
-            found.note(&filed_anomaly(AnomalyClass::Missing, *state));
+    fn check_summary(shown: &[AnomalyState], reports: Vec<ReplicaReport>) -> CheckSummary {
+        let mut summary = CheckSummary::default();
+        for state in shown {
+            summary.note(&filed_anomaly(AnomalyClass::Missing, *state));
         }
-        found.replicas = reports;
-        found
+        summary.replicas = reports;
+        summary
     }
 
     /// Fails if a check exits with 0 although a replica has a gap, or although its report counts more anomalies than
@@ -291,7 +289,7 @@ mod tests {
             reason: "silent".into(),
         };
         let one = [(AnomalyClass::Missing, 1)];
-        for (told, report, exit) in [
+        for (shown, report, exit) in [
             (&[] as &[_], report(&[], vec![]), Exit::Done),
             (&[AnomalyState::Accepted], report(&one, vec![]), Exit::Done),
             (&[AnomalyState::Open], report(&one, vec![]), Exit::Failed),
@@ -299,9 +297,9 @@ mod tests {
             (&[], report(&[], vec![gap()]), Exit::Failed),
         ] {
             assert_eq!(
-                found(told, vec![report.clone()]).exit(),
+                check_summary(shown, vec![report.clone()]).exit(),
                 exit,
-                "{told:?} {report:?}"
+                "{shown:?} {report:?}"
             );
         }
     }

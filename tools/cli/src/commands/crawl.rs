@@ -393,7 +393,7 @@ fn broken_off(error: &JobError, directory: &JobDirectory) -> Failure {
         | JobError::Dedup(_)
         | JobError::Document(_)
         | JobError::Task { .. } => Failure::failed(format!(
-            "{error}; go on with `holdfast crawl --resume {path}`"
+            "{error}; continue with `holdfast crawl --resume {path}`"
         )),
     }
 }

@@ -15,7 +15,7 @@ use tools_terminal::list::file_name;
 use tools_terminal::output::{Output, size};
 use tools_terminal::progress::Progress;
 use tools_terminal::range::ByteRange;
-use tools_terminal::save::{Partial, to_stdout};
+use tools_terminal::save::{Partial, is_stdout};
 use tools_terminal::session::Session;
 
 /// Read a file, or a range of it, and verify every byte
@@ -108,7 +108,7 @@ impl Get {
     pub(crate) async fn run(self, context: &Context) -> Result<Exit, Failure> {
         let name = file_name(&self.name)?;
         let path = self.path(&name);
-        let is_stdout = to_stdout(&path, &context.output)?;
+        let is_stdout = is_stdout(&path, &context.output)?;
         let wanted = FileRange {
             start: self.range.map_or(0, |range| range.start),
             end: self.range.and_then(|range| range.end),

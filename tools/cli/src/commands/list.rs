@@ -9,9 +9,9 @@ use archive_model::{NamePattern, ReplicaId};
 use clap::Args;
 use serde::Serialize;
 use tools_terminal::context::Context;
+use tools_terminal::describe;
 use tools_terminal::exit::{Exit, Failure};
 use tools_terminal::output::{or_dash, tell};
-use tools_terminal::said;
 use tools_terminal::session::Session;
 
 /// List the files of the archive, or those of one replica
@@ -89,7 +89,7 @@ impl List {
                 for gap in &end.gaps {
                     tell(&format!(
                         "not listed: {}; see `holdfast status`",
-                        said::gap(gap)
+                        describe::gap(gap)
                     ));
                 }
                 Ok(if wrong || !end.gaps.is_empty() {

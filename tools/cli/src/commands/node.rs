@@ -4,10 +4,10 @@ use archive_client::{Access, ArchiveStatus, Preservation};
 use archive_model::{Act, Mode, NodeId, NodeSelector, NodeState, ReplicaId};
 use clap::{Args, Subcommand};
 use tools_terminal::context::Context;
+use tools_terminal::describe;
 use tools_terminal::exit::{Exit, Failure};
 use tools_terminal::output::{Column, Output, Table, or_dash, size};
 use tools_terminal::reason::Reason;
-use tools_terminal::said;
 use tools_terminal::session::Session;
 
 use super::requests::ask;
@@ -192,7 +192,7 @@ fn show(output: &Output, status: &ArchiveStatus) -> Result<(), Failure> {
         } else if node.alive {
             "alive".to_owned()
         } else {
-            format!("silent since {}", said::time_or_dash(node.seen))
+            format!("silent since {}", describe::time_or_dash(node.seen))
         };
         table.push([
             replica.to_owned(),
@@ -202,13 +202,13 @@ fn show(output: &Output, status: &ArchiveStatus) -> Result<(), Failure> {
             node.volumes.len().to_string(),
             size(node.usable),
             node.findings.to_string(),
-            said::time_or_dash(node.oldest_verification),
+            describe::time_or_dash(node.oldest_verification),
             node.endpoint.clone(),
         ]);
     }
     output.table(&table)?;
     for drain in &status.drains {
-        output.line(&said::drain(drain))?;
+        output.line(&describe::drain(drain))?;
     }
     Ok(())
 }

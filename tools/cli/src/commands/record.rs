@@ -13,7 +13,7 @@ use tools_terminal::context::Context;
 use tools_terminal::exit::{Exit, Failure};
 use tools_terminal::list::file_name;
 use tools_terminal::output::size;
-use tools_terminal::save::{Partial, to_stdout};
+use tools_terminal::save::{Partial, is_stdout};
 use tools_terminal::session::Session;
 
 use super::get::Destination;
@@ -68,7 +68,7 @@ impl Record {
     pub(crate) async fn run(self, context: &Context) -> Result<Exit, Failure> {
         let name = file_name(&self.name)?;
         let path = self.path(&name);
-        let is_stdout = to_stdout(&path, &context.output)?;
+        let is_stdout = is_stdout(&path, &context.output)?;
         let session = Session::open(&context.global)?;
         let reader = session.reader();
         let mut record = record(&reader, &name, self.offset, self.replica.clone()).await?;

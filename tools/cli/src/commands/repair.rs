@@ -8,15 +8,15 @@ use archive_client::{ClientError, Preservation};
 use archive_model::{FileName, RepairOutcome};
 use clap::Args;
 use serde::Serialize;
-use tools_terminal::bars::{Bars, Counted};
+use tools_terminal::bars::{Bars, ProgressUnit};
 use tools_terminal::context::Context;
+use tools_terminal::describe;
 use tools_terminal::exit::{Exit, Failure};
 use tools_terminal::items::Items;
 use tools_terminal::list::file_name;
-use tools_terminal::losses::{Looking, MOST_WAITING, RecordLosses, damaged};
+use tools_terminal::losses::{MOST_WAITING, RecordFinder, RecordLosses, damaged};
 use tools_terminal::output::size;
 use tools_terminal::reason::Reason;
-use tools_terminal::said;
 use tools_terminal::session::Session;
 
 /// Repair the anomalies that are filed
@@ -101,7 +101,12 @@ impl Repair {
         let ended = loop {
             let Some(step) = next else { break Ok(()) };
             if step.outcome == RepairOutcome::Progress {
-                bars.step(&subject(&step), Counted::Bytes, step.bytes_verified, None);
+                bars.step(
+                    &subject(&step),
+                    ProgressUnit::Bytes,
+                    step.bytes_verified,
+                    None,
+                );
             } else {
                 bars.end(&subject(&step));
                 outcomes.note(&step);
@@ -123,7 +128,7 @@ impl Repair {
         items.line(&outcomes.summary())?;
         let mut exit = outcomes.exit();
         if let Some(damage) = damage
-            && !damage.tell(&mut items, context.output.is_json()).await?
+            && !damage.report(&mut items, context.output.is_json()).await?
         {
             exit = Exit::Failed;
         }
@@ -161,17 +166,17 @@ fn quoted(name: &FileName) -> String {
     format!("'{}'", text.replace('\'', r"'\''"))
 }
 
-/// The repairs and failures, and the records that they concern. They are told once the archive has done all of them:
-/// reading takes long, and nobody shall wait for it.
+/// The repairs and failures, and the records that they concern. They are reported once the archive has done all of them:
+/// reading the records takes long, and must not hold up the repairs.
 struct Damage<'a> {
-    looking: Looking<'a>,
+    finder: RecordFinder<'a>,
     steps: Vec<Step>,
 }
 
 impl<'a> Damage<'a> {
     fn new(session: &'a Session, is_named: bool) -> Self {
         Self {
-            looking: Looking::new(session, is_named),
+            finder: RecordFinder::new(session, is_named),
             steps: Vec::new(),
         }
     }
@@ -179,7 +184,7 @@ impl<'a> Damage<'a> {
     fn add(&mut self, step: Step) -> Result<(), Failure> {
         if self.steps.len() == MOST_WAITING {
             let message = format!(
-                "{MOST_WAITING} anomalies were gone through, and there are more: go on with `holdfast repair --all`, \
+                "{MOST_WAITING} anomalies were gone through, and there are more: continue with `holdfast repair --all`, \
                  without --records"
             );
             return Err(Failure::failed(message));
@@ -188,24 +193,24 @@ impl<'a> Damage<'a> {
         Ok(())
     }
 
-    /// Tells all steps with their records. Returns whether all records could be named.
-    async fn tell(mut self, items: &mut Items, is_json: bool) -> Result<bool, Failure> {
-        let mut is_told = true;
+    /// Reports all steps with their records. Returns whether all records could be named.
+    async fn report(mut self, items: &mut Items, is_json: bool) -> Result<bool, Failure> {
+        let mut all_named = true;
         for step in &self.steps {
-            let told = match &step.anomaly {
-                Some(anomaly) => self.looking.look(anomaly).await,
+            let records = match &step.anomaly {
+                Some(anomaly) => self.finder.look(anomaly).await,
                 None => RecordLosses::default(),
             };
-            is_told &= !told.is_failed();
+            all_named &= !records.is_failed();
             if is_json {
-                items.item(&told.of(step), String::new)?;
+                items.item(&records.attach_to(step), String::new)?;
             } else if let Some(anomaly) = &step.anomaly
                 && !damaged(anomaly).is_empty()
             {
-                items.line(&told.below(said::anomaly(anomaly)))?;
+                items.line(&records.below(describe::anomaly(anomaly)))?;
             }
         }
-        Ok(is_told)
+        Ok(all_named)
     }
 }
 
@@ -270,8 +275,8 @@ fn line(step: &Step) -> String {
     let outcome = step.outcome.as_str();
     let mut line = format!("{outcome:<8}");
     match (&step.anomaly, step.what.as_str()) {
-        (Some(anomaly), "") => line = format!("{line}  {}", said::anomaly(anomaly)),
-        (Some(anomaly), what) => line = format!("{line}  {} -> {what}", said::anomaly(anomaly)),
+        (Some(anomaly), "") => line = format!("{line}  {}", describe::anomaly(anomaly)),
+        (Some(anomaly), what) => line = format!("{line}  {} -> {what}", describe::anomaly(anomaly)),
         (None, what) => line = format!("{line}  {what}"),
     }
     if step.bytes_moved > 0 {

@@ -5,10 +5,10 @@ use archive_client::preservation::Request;
 use archive_model::{Act, RequestState, Role};
 use clap::Args;
 use tools_terminal::context::Context;
+use tools_terminal::describe;
 use tools_terminal::exit::{Exit, Failure};
 use tools_terminal::output::{Output, tell};
 use tools_terminal::reason::Reason;
-use tools_terminal::said;
 use tools_terminal::session::Session;
 
 /// List the requests that wait for a second person
@@ -140,12 +140,15 @@ fn text(request: &Request) -> Vec<String> {
     } = request;
     let mut lines = vec![
         format!("request {id} ({state}): {what}"),
-        format!("  asked by {asked_by}, {}: {reason}", said::time(*asked)),
+        format!(
+            "  asked by {asked_by}, {}: {reason}",
+            describe::time(*asked)
+        ),
     ];
     if let Some(by) = &request.ended_by {
         lines.push(format!(
             "  {state} by {by}, {}",
-            said::time_or_dash(request.ended)
+            describe::time_or_dash(request.ended)
         ));
     }
     if let Some(outcome) = &request.outcome {
@@ -161,7 +164,7 @@ fn text(request: &Request) -> Vec<String> {
         };
         lines.push(format!(
             "  not done yet: until {} another person who is {roles} can type",
-            said::time(*expires)
+            describe::time(*expires)
         ));
         lines.push(format!("    holdfast approve {id} --as {role}/NAME"));
         lines.push(format!("  take it back with `holdfast withdraw {id}`"));

@@ -6,9 +6,9 @@ use archive_daemon::{ByteSize, Period};
 use archive_model::{NodeId, NodeScrub, ReplicaId, ScrubActivity, ScrubOrder};
 use clap::{Args, Subcommand};
 use tools_terminal::context::Context;
+use tools_terminal::describe;
 use tools_terminal::exit::{Exit, Failure};
 use tools_terminal::output::{Column, Output, Table, size, tell};
-use tools_terminal::said;
 use tools_terminal::session::Session;
 
 /// Show, pause, resume or slow down scrubbing
@@ -139,7 +139,7 @@ impl Scrub {
         for gap in &scrubs.gaps {
             tell(&format!(
                 "not asked: {}; see `holdfast status`",
-                said::gap(gap)
+                describe::gap(gap)
             ));
         }
         if scrubs.scrubs.is_empty() && scrubs.gaps.is_empty() {
@@ -177,8 +177,8 @@ fn show(output: &Output, scrubs: &Scrubs) -> Result<(), Failure> {
                 .bytes_per_second
                 .map_or_else(|| "-".to_owned(), |rate| format!("{}/s", size(rate))),
             scrub.due.to_string(),
-            said::time_or_dash(scrub.next),
-            said::time_or_dash(scrub.oldest),
+            describe::time_or_dash(scrub.next),
+            describe::time_or_dash(scrub.oldest),
             scrub.unknown.to_string(),
             scrub.files.to_string(),
             size(scrub.bytes),
@@ -190,7 +190,7 @@ fn show(output: &Output, scrubs: &Scrubs) -> Result<(), Failure> {
 
 fn state(scrub: &NodeScrub) -> String {
     match (scrub.state, scrub.paused_until) {
-        (ScrubActivity::Paused, Some(until)) => format!("paused until {}", said::time(until)),
+        (ScrubActivity::Paused, Some(until)) => format!("paused until {}", describe::time(until)),
         (state, _) => state.to_string(),
     }
 }

@@ -7,10 +7,10 @@ use archive_model::{CopyDoubt, CopyStanding};
 use clap::Args;
 use serde::Serialize;
 use tools_terminal::context::Context;
+use tools_terminal::describe;
 use tools_terminal::exit::{Exit, Failure};
 use tools_terminal::list::file_name;
 use tools_terminal::output::{Column, Output, Table, or_dash, size, tell};
-use tools_terminal::said;
 use tools_terminal::session::Session;
 
 use self::history::{Moment, history, line};
@@ -129,7 +129,7 @@ fn show(output: &Output, status: &FileStatus) -> Result<(), Failure> {
     if let Some(md5) = &digests.md5 {
         output.line(&format!("  md5 {}", hex::encode(md5)))?;
     }
-    let admitted = said::time(*admitted);
+    let admitted = describe::time(*admitted);
     output.line(&format!("  admitted {admitted} from {depositor}"))?;
     let mut table = Table::new(&[
         Column::Left("  REPLICA"),
@@ -145,7 +145,7 @@ fn show(output: &Output, status: &FileStatus) -> Result<(), Failure> {
             format!("  {}", replica.replica),
             replica.progress.words().to_owned(),
             condition(replica),
-            said::time_or_dash(replica.completed),
+            describe::time_or_dash(replica.completed),
             or_dash(replica.node.as_ref()),
             or_dash(replica.volume.as_ref()),
             replica.reason.clone().unwrap_or_default(),

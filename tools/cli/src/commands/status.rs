@@ -6,9 +6,9 @@ use archive_client::{Access, ArchiveStatus, Drain, ReplicaOverview};
 use archive_model::ReplicaKind;
 use clap::Args;
 use tools_terminal::context::Context;
+use tools_terminal::describe;
 use tools_terminal::exit::{Exit, Failure};
 use tools_terminal::output::{Column, Output, Table, or_dash, size, tell};
-use tools_terminal::said;
 use tools_terminal::session::Session;
 
 /// Show replicas, nodes, volumes, space and what is wrong
@@ -144,7 +144,7 @@ fn show(output: &Output, status: &ArchiveStatus) -> Result<(), Failure> {
     output.line("")?;
     output.table(&nodes)?;
     for drain in &status.drains {
-        output.line(&said::drain(drain))?;
+        output.line(&describe::drain(drain))?;
     }
     Ok(())
 }
@@ -227,7 +227,7 @@ fn problems(status: &ArchiveStatus) -> Vec<String> {
         }
     }
     let is_waiting = |drain: &&Drain| drain.drained.is_none() && drain.held.is_some();
-    problems.extend(status.drains.iter().filter(is_waiting).map(said::drain));
+    problems.extend(status.drains.iter().filter(is_waiting).map(describe::drain));
     problems
 }
 

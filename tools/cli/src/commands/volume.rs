@@ -8,10 +8,10 @@ use archive_model::{
 };
 use clap::{Args, Subcommand};
 use tools_terminal::context::Context;
+use tools_terminal::describe;
 use tools_terminal::exit::{Exit, Failure};
 use tools_terminal::output::{Column, Output, Table, or_dash, size};
 use tools_terminal::reason::Reason;
-use tools_terminal::said;
 use tools_terminal::session::Session;
 
 use super::requests::ask;
@@ -345,7 +345,7 @@ fn show(output: &Output, status: &ArchiveStatus) -> Result<(), Failure> {
     }
     output.table(&table)?;
     for drain in &status.drains {
-        output.line(&said::drain(drain))?;
+        output.line(&describe::drain(drain))?;
     }
     Ok(())
 }

@@ -150,7 +150,7 @@ async fn a_check_that_is_not_whole_says_so() {
     let more = vec![report("two", &[(AnomalyKind::Missing, 2)], vec![])];
     let ran = check(&place, more, &["files"]).expect(1);
     assert!(
-        ran.err.contains("2 anomalies more than were told of"),
+        ran.err.contains("2 further anomalies that were not shown"),
         "{ran:?}"
     );
     let accepted = AnomalyState {

@@ -9,7 +9,7 @@ use tools_terminal::exit::{Exit, Failure};
 use tools_terminal::items::Items;
 use tools_terminal::session::Session;
 
-use super::said;
+use super::describe;
 
 /// List the jobs that wait, run, or have output
 ///
@@ -57,7 +57,7 @@ fn line(job: &JobStatus) -> String {
         files,
         ..
     } = job;
-    let submitted = tools_terminal::said::time(*submitted);
-    let what = said::what(&job.spec);
+    let submitted = tools_terminal::describe::time(*submitted);
+    let what = describe::what(&job.spec);
     format!("{id}  {state:<9}  {submitted}  {who}  {files} file(s)  {what}")
 }

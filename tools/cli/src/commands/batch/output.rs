@@ -9,7 +9,7 @@ use archive_model::JobId;
 use clap::Args;
 use tools_terminal::context::Context;
 use tools_terminal::exit::{Exit, Failure};
-use tools_terminal::save::{Partial, to_stdout};
+use tools_terminal::save::{Partial, is_stdout};
 use tools_terminal::session::Session;
 
 use super::Which;
@@ -77,7 +77,7 @@ impl Places {
         let given: Vec<&Path> = wanted.into_iter().flatten().map(PathBuf::as_path).collect();
         let mut on_stdout = 0;
         for path in &given {
-            if to_stdout(path, &context.output)? {
+            if is_stdout(path, &context.output)? {
                 on_stdout += 1;
             } else if given.iter().filter(|other| other == &path).count() > 1 {
                 let path = path.display();
@@ -127,7 +127,7 @@ impl Places {
                 .output(id, left, 0)
                 .await
                 .map_err(|error| session.failure(error))?;
-            if to_stdout(path, &context.output)? {
+            if is_stdout(path, &context.output)? {
                 let mut out = context.output.writer();
                 while let Some(bytes) =
                     steps.next().await.map_err(|error| session.failure(error))?

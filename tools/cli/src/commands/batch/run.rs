@@ -24,7 +24,7 @@ const MOST_GAPS: usize = 20;
 /// Run a job, wait for it, and fetch its result
 ///
 /// A job is a built-in one (`holdfast batch jobs`) or a WebAssembly component of your own (--wasm). It is on the disk of the
-/// archive before anything runs, so that Ctrl-C, or a cut connection, ends only the waiting: go on with `holdfast batch
+/// archive before anything runs, so that Ctrl-C, or a cut connection, ends only the waiting: continue with `holdfast batch
 /// status`, `cancel` and `output`. Needs the role researcher.
 ///
 /// The exit code is 0 if every file was read and none failed, and 1 if files failed or were not read, or if the job failed
@@ -170,7 +170,7 @@ impl Run {
             | JobState::Partial => {}
         }
         for gap in job.gaps.iter().take(MOST_GAPS) {
-            tell(&format!("not read: {}", tools_terminal::said::gap(gap)));
+            tell(&format!("not read: {}", tools_terminal::describe::gap(gap)));
         }
         if job.is_whole() {
             tell(&format!("job {id}: {files} file(s) read, none failed"));

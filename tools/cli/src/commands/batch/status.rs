@@ -8,7 +8,7 @@ use tools_terminal::exit::{Exit, Failure};
 use tools_terminal::session::Session;
 
 use super::watch::watch;
-use super::{Which, said};
+use super::{Which, describe};
 
 /// Show the state of a job
 ///
@@ -76,7 +76,7 @@ pub(super) fn show(context: &Context, job: &JobStatus) -> Result<(), Failure> {
     if context.output.is_json() {
         return context.output.document(job);
     }
-    said::job(job)
+    describe::job(job)
         .iter()
         .try_for_each(|line| context.output.line(line))
 }

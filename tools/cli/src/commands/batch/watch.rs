@@ -5,7 +5,7 @@ use std::time::Duration;
 use archive_client::batch::{self, JobStatus, WatchPace};
 use archive_client::{ClientLimits, Researcher};
 use archive_model::Backoff;
-use tools_terminal::bars::{Bars, Counted};
+use tools_terminal::bars::{Bars, ProgressUnit};
 use tools_terminal::context::Context;
 use tools_terminal::exit::Failure;
 use tools_terminal::output::tell;
@@ -60,7 +60,7 @@ fn show(open: &JobStatus, bars: &mut Bars, waits: &mut String) {
     for node in &open.nodes {
         bars.step(
             node.node.as_str(),
-            Counted::Files,
+            ProgressUnit::Files,
             node.files,
             node.files_total,
         );

@@ -166,7 +166,7 @@ pub(super) fn report(context: &Context, report: &JobReport) -> Result<Exit, Fail
             let unstored = report.files.iter().filter(|file| !file.stored).count();
             if unstored > 0 {
                 tell(&format!(
-                    "{unstored} files are not stored; go on with `holdfast crawl --resume {}`",
+                    "{unstored} files are not stored; continue with `holdfast crawl --resume {}`",
                     report.directory
                 ));
             } else {
@@ -176,7 +176,7 @@ pub(super) fn report(context: &Context, report: &JobReport) -> Result<Exit, Fail
         }
         JobStatus::Suspended => {
             tell(&format!(
-                "go on with `holdfast crawl --resume {}`",
+                "continue with `holdfast crawl --resume {}`",
                 report.directory
             ));
             Exit::Interrupted

@@ -13,7 +13,7 @@ use tools_terminal::context::Context;
 use tools_terminal::exit::{Exit, Failure};
 use tools_terminal::output::tell;
 use tools_terminal::progress::Progress;
-use tools_terminal::save::{Partial, to_stdout};
+use tools_terminal::save::{Partial, is_stdout};
 
 use crate::commands::warc::open;
 
@@ -73,7 +73,7 @@ impl Dedup {
             memory: usize::try_from(self.memory.bytes()).unwrap_or(usize::MAX),
         };
         // A name that is taken is refused before anything is read.
-        let file = if to_stdout(&self.output, &context.output)? {
+        let file = if is_stdout(&self.output, &context.output)? {
             None
         } else {
             Some(Partial::create(&self.output, self.force)?)

@@ -11,7 +11,7 @@ use index_client::ExportFormat;
 use serde::Serialize;
 use tools_terminal::context::Context;
 use tools_terminal::exit::{Exit, Failure};
-use tools_terminal::save::{Partial, to_stdout};
+use tools_terminal::save::{Partial, is_stdout};
 use tools_terminal::session::Session;
 
 use super::{named_set, without_settings};
@@ -52,7 +52,7 @@ struct ExportDocument {
 
 impl Export {
     pub(super) async fn run(self, context: &Context) -> Result<Exit, Failure> {
-        let is_stdout = to_stdout(&self.output, &context.output)?;
+        let is_stdout = is_stdout(&self.output, &context.output)?;
         if is_stdout && self.max_size.is_some() {
             return Err(Failure::usage(
                 "--max-size makes several files; name them with -o PATH",

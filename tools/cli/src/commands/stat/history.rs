@@ -5,7 +5,7 @@ use archive_client::{ClientError, Keeper, Preservation};
 use archive_model::{AnomalyState, FileName, FiledAnomaly};
 use jiff::Timestamp;
 use serde::Serialize;
-use tools_terminal::said;
+use tools_terminal::describe;
 
 /// A moment in the life of a file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -58,7 +58,7 @@ fn of(anomaly: &FiledAnomaly) -> Vec<Moment> {
         what,
         anomaly: Some(anomaly.id.clone()),
     };
-    let found = said::anomaly(anomaly);
+    let found = describe::anomaly(anomaly);
     let mut moments = vec![moment(
         anomaly.since,
         "found",
@@ -89,7 +89,7 @@ pub(super) fn line(moment: &Moment) -> String {
         ..
     } = moment;
     let about = about.unwrap_or_default();
-    format!("  {}  {kind:<5}  {who}  {what}{about}", said::time(*at))
+    format!("  {}  {kind:<5}  {who}  {what}{about}", describe::time(*at))
 }
 
 #[cfg(test)]

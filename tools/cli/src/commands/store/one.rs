@@ -126,7 +126,7 @@ impl One {
         }
         let listed = match &self.checksums {
             None => None,
-            Some(list) => Some(list.of(name.as_str()).ok_or_else(|| {
+            Some(list) => Some(list.find(name.as_str()).ok_or_else(|| {
                 Failure::usage(format!(
                     "{name}: is not in the list of checksums; add it, or store it without the list"
                 ))

@@ -14,7 +14,7 @@ use serde::Serialize;
 use tools_terminal::context::Context;
 use tools_terminal::exit::{Exit, Failure};
 use tools_terminal::output::{Output, size, tell};
-use tools_terminal::save::to_stdout;
+use tools_terminal::save::is_stdout;
 use tools_terminal::session::client_file;
 
 use super::Refused;
@@ -77,7 +77,7 @@ impl VerifyProof {
             ));
         }
         let shows = match &self.output {
-            Some(path) => !to_stdout(path, &context.output)?,
+            Some(path) => !is_stdout(path, &context.output)?,
             None => true,
         };
         let trust = match &self.trust {

@@ -7,7 +7,7 @@ use archive_formats::warc::{Reader, Writer};
 use clap::Args;
 use tools_terminal::context::Context;
 use tools_terminal::exit::{Exit, Failure};
-use tools_terminal::save::{Partial, to_stdout};
+use tools_terminal::save::{Partial, is_stdout};
 
 use super::{FileReport, open, read};
 
@@ -39,7 +39,7 @@ pub(crate) struct Recompress {
 
 impl Recompress {
     pub(super) fn run(self, context: &Context) -> Result<Exit, Failure> {
-        if to_stdout(&self.output, &context.output)? {
+        if is_stdout(&self.output, &context.output)? {
             let mut out = context.output.writer();
             self.copy(&mut out)?;
             out.flush().map_err(|error| Failure::output(&error))?;

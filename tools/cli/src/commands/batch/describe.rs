@@ -2,8 +2,8 @@
 
 use archive_client::batch::{JobNode, JobStatus};
 use archive_model::{JobSpec, Program};
+use tools_terminal::describe::{gap, time, time_or_dash};
 use tools_terminal::output::size;
-use tools_terminal::said::{gap, time, time_or_dash};
 
 /// Names the program and its input.
 pub(super) fn what(spec: &JobSpec) -> String {
