@@ -1,12 +1,14 @@
-//! A file that is fetched: beside its name until it is whole, never over another one unless that is asked for.
+//! A file that is fetched, or the same bytes on stdout.
+//!
+//! Owns how a file gets its name: when it is whole, and never over another one unless that is asked for.
 //!
 //! # Errors
 //!
-//! Every function fails when the disk does, with the path and the reason; `is_stdout` also where JSON is asked for, and
-//! `create` where the name is taken.
+//! Every function fails when the disk does, with the path and the reason; `is_stdout` also where JSON is asked for,
+//! `create` and `open` where the name is taken.
 
 use std::fs::{File, OpenOptions};
-use std::io::{self, Write};
+use std::io::{self, BufWriter, Stdout, Write};
 use std::path::{Path, PathBuf};
 
 use archive_durable::{DiskError, directory};
@@ -23,6 +25,43 @@ pub fn is_stdout(path: &Path, output: &Output) -> Result<bool, Failure> {
         ));
     }
     Ok(is_stdout)
+}
+
+/// The destination of bytes: stdout, or a file that gets its name when it is whole.
+#[derive(Debug)]
+pub enum Destination {
+    /// Stdout.
+    Stdout(BufWriter<Stdout>),
+    /// A file.
+    File(Partial),
+}
+
+impl Destination {
+    /// Opens the destination; `-` is stdout. `replace`: a file of this name is replaced.
+    pub fn open(path: &Path, replace: bool, output: &Output) -> Result<Self, Failure> {
+        if path == Path::new("-") {
+            return Ok(Self::Stdout(output.writer()));
+        }
+        Ok(Self::File(Partial::create(path, replace)?))
+    }
+
+    /// Writes the next bytes.
+    pub fn write(&mut self, bytes: &[u8]) -> Result<(), Failure> {
+        match self {
+            Self::Stdout(out) => out
+                .write_all(bytes)
+                .map_err(|error| Failure::output(&error)),
+            Self::File(partial) => partial.write(bytes),
+        }
+    }
+
+    /// Ends the output, once all bytes have been written.
+    pub fn finish(self) -> Result<(), Failure> {
+        match self {
+            Self::Stdout(mut out) => out.flush().map_err(|error| Failure::output(&error)),
+            Self::File(partial) => partial.keep(),
+        }
+    }
 }
 
 /// A file that is being written. Dropped before it is kept, it leaves nothing behind.
@@ -74,7 +113,7 @@ impl Partial {
         })
     }
 
-    /// Takes the next bytes.
+    /// Writes the next bytes.
     pub fn write(&mut self, bytes: &[u8]) -> Result<(), Failure> {
         let written = self.file.write_all(bytes);
         written.map_err(|error| {

@@ -2,7 +2,6 @@
 
 mod salvage;
 
-use std::io::{BufWriter, Stdout, Write};
 use std::path::{Path, PathBuf};
 
 use archive_client::{Access, FileRange, Reading};
@@ -15,7 +14,7 @@ use tools_terminal::list::file_name;
 use tools_terminal::output::{Output, size};
 use tools_terminal::progress::Progress;
 use tools_terminal::range::ByteRange;
-use tools_terminal::save::{Partial, is_stdout};
+use tools_terminal::save::{Destination, is_stdout};
 use tools_terminal::session::Session;
 
 /// Read a file, or a range of it, and verify every byte
@@ -68,40 +67,6 @@ struct Report<'a> {
     end: u64,
     #[serde(serialize_with = "tools_terminal::shown_path::one")]
     path: &'a Path,
-}
-
-/// The destination of the bytes.
-#[derive(Debug)]
-pub(super) enum Destination {
-    Stdout(BufWriter<Stdout>),
-    File(Partial),
-}
-
-impl Destination {
-    /// Opens the destination; `-` is stdout.
-    pub(super) fn open(path: &Path, force: bool, output: &Output) -> Result<Self, Failure> {
-        if path == Path::new("-") {
-            return Ok(Self::Stdout(output.writer()));
-        }
-        Ok(Self::File(Partial::create(path, force)?))
-    }
-
-    pub(super) fn write(&mut self, bytes: &[u8]) -> Result<(), Failure> {
-        match self {
-            Self::Stdout(out) => out
-                .write_all(bytes)
-                .map_err(|error| Failure::output(&error)),
-            Self::File(partial) => partial.write(bytes),
-        }
-    }
-
-    /// Ends the output, once all bytes have come.
-    pub(super) fn finish(self) -> Result<(), Failure> {
-        match self {
-            Self::Stdout(mut out) => out.flush().map_err(|error| Failure::output(&error)),
-            Self::File(partial) => partial.keep(),
-        }
-    }
 }
 
 impl Get {

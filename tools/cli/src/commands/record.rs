@@ -13,10 +13,8 @@ use tools_terminal::context::Context;
 use tools_terminal::exit::{Exit, Failure};
 use tools_terminal::list::file_name;
 use tools_terminal::output::size;
-use tools_terminal::save::{Partial, is_stdout};
+use tools_terminal::save::{Destination, Partial, is_stdout};
 use tools_terminal::session::Session;
-
-use super::get::Destination;
 
 /// Read one record: a gzip member, or a plain WARC or ARC record
 ///

@@ -1,6 +1,5 @@
 //! `holdfast admin export`: admin data and audit trail as lines of JSON.
 
-use std::io::{BufWriter, Stdout, Write};
 use std::path::{Path, PathBuf};
 
 use archive_client::Preservation;
@@ -9,7 +8,7 @@ use clap::Args;
 use tools_terminal::context::Context;
 use tools_terminal::exit::{Exit, Failure};
 use tools_terminal::output::size;
-use tools_terminal::save::Partial;
+use tools_terminal::save::Destination;
 use tools_terminal::session::Session;
 
 /// Export admin data and audit trail as lines of JSON
@@ -28,30 +27,6 @@ pub(crate) struct Export {
     /// Replace the output file if it exists
     #[arg(long)]
     force: bool,
-}
-
-/// Where the lines go.
-enum Destination {
-    Stdout(BufWriter<Stdout>),
-    File(Partial),
-}
-
-impl Destination {
-    fn write(&mut self, bytes: &[u8]) -> Result<(), Failure> {
-        match self {
-            Self::Stdout(out) => out
-                .write_all(bytes)
-                .map_err(|error| Failure::output(&error)),
-            Self::File(partial) => partial.write(bytes),
-        }
-    }
-
-    fn keep(self) -> Result<(), Failure> {
-        match self {
-            Self::Stdout(mut out) => out.flush().map_err(|error| Failure::output(&error)),
-            Self::File(partial) => partial.keep(),
-        }
-    }
 }
 
 impl Export {
@@ -75,12 +50,10 @@ impl Export {
         let keeper = session.keeper();
         let steps = keeper.export().await;
         let mut steps = steps.map_err(|error| session.failure(error))?;
-        let mut destination = match &path {
-            Some(path) => Destination::File(Partial::create(path, self.force)?),
-            None => Destination::Stdout(context.output.writer()),
-        };
+        let place = path.as_deref().unwrap_or(Path::new("-"));
+        let mut destination = Destination::open(place, self.force, &context.output)?;
         let (lines, bytes) = receive(&mut steps, &mut destination).await?;
-        destination.keep()?;
+        destination.finish()?;
         let Some(path) = path else {
             return Ok(Exit::Done);
         };

@@ -1,6 +1,5 @@
 //! `holdfast batch output`: what a job left, on this machine.
 
-use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use archive_client::batch::JobOutput;
@@ -9,7 +8,7 @@ use archive_model::JobId;
 use clap::Args;
 use tools_terminal::context::Context;
 use tools_terminal::exit::{Exit, Failure};
-use tools_terminal::save::{Partial, is_stdout};
+use tools_terminal::save::{Destination, is_stdout};
 use tools_terminal::session::Session;
 
 use super::Which;
@@ -127,22 +126,11 @@ impl Places {
                 .output(id, left, 0)
                 .await
                 .map_err(|error| session.failure(error))?;
-            if is_stdout(path, &context.output)? {
-                let mut out = context.output.writer();
-                while let Some(bytes) =
-                    steps.next().await.map_err(|error| session.failure(error))?
-                {
-                    out.write_all(&bytes)
-                        .map_err(|error| Failure::output(&error))?;
-                }
-                out.flush().map_err(|error| Failure::output(&error))?;
-                continue;
-            }
-            let mut file = Partial::create(path, self.force)?;
+            let mut destination = Destination::open(path, self.force, &context.output)?;
             while let Some(bytes) = steps.next().await.map_err(|error| session.failure(error))? {
-                file.write(&bytes)?;
+                destination.write(&bytes)?;
             }
-            file.keep()?;
+            destination.finish()?;
         }
         Ok(())
     }

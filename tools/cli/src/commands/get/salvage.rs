@@ -17,10 +17,8 @@ use tools_terminal::exit::{Exit, Failure};
 use tools_terminal::losses::lines_of;
 use tools_terminal::output::{size, tell};
 use tools_terminal::progress::Progress;
-use tools_terminal::save::Partial;
+use tools_terminal::save::{Destination, Partial};
 use tools_terminal::session::Session;
-
-use super::Destination;
 
 /// The number of zeros written at a time.
 const ZEROS: usize = 64 * 1024;

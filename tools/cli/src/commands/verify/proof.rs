@@ -14,11 +14,10 @@ use serde::Serialize;
 use tools_terminal::context::Context;
 use tools_terminal::exit::{Exit, Failure};
 use tools_terminal::output::{Output, size, tell};
-use tools_terminal::save::is_stdout;
+use tools_terminal::save::{Destination, is_stdout};
 use tools_terminal::session::client_file;
 
 use super::Refused;
-use crate::commands::get::Destination;
 
 /// Verify record proofs: which bytes they prove, of which archive file
 ///
