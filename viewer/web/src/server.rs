@@ -190,11 +190,7 @@ impl Server {
             .uri
             .path_and_query()
             .map_or("", |target| target.as_str());
-        let longest = usize::try_from(self.settings.longest_url.bytes()).unwrap_or(usize::MAX);
-        if target.len() > longest {
-            let words = format!("The address has more than {longest} characters.");
-            return Err(Notice::new(StatusCode::URI_TOO_LONG, "Too long", words));
-        }
+        self.check_length(target)?;
         let headers = &head.headers;
         if self.is_on_page_host(headers) {
             return self.at_page_host(StatusCode::PERMANENT_REDIRECT, target);
@@ -208,19 +204,33 @@ impl Server {
             return worker;
         }
         let mut request = Request::parse(target).map_err(|error| invalid(&error))?;
-        let mut body = body;
-        if !is_read {
-            let is_query = head.method == Method::POST && matches!(request, Request::Lookup { .. });
-            // Pages of the archive send forms and more, whose captures have keys of their own.
-            if let Request::Memento { target, .. } | Request::TimeGate { target, .. } = &mut request
-                && is_of_worker
-            {
-                let body = std::mem::take(&mut body);
-                *target = delivered::posted_target(target.clone(), head, body).await?;
-            } else if !is_query {
-                return Err(not_allowed("GET, HEAD"));
-            }
+        let body = if is_read {
+            body
+        } else {
+            prepare_body(&mut request, head, body, is_of_worker).await?
+        };
+        self.dispatch(peer, head, target, request, body).await
+    }
+
+    fn check_length(&self, target: &str) -> Result<(), Notice> {
+        let longest = usize::try_from(self.settings.longest_url.bytes()).unwrap_or(usize::MAX);
+        if target.len() > longest {
+            let words = format!("The address has more than {longest} characters.");
+            return Err(Notice::new(StatusCode::URI_TOO_LONG, "Too long", words));
         }
+        Ok(())
+    }
+
+    /// Gives a request to the route that answers it.
+    async fn dispatch(
+        &self,
+        peer: SocketAddr,
+        head: &axum::http::request::Parts,
+        target: &str,
+        request: Request,
+        body: Body,
+    ) -> Result<Response<Body>, Notice> {
+        let headers = &head.headers;
         let visit = |collection: &str| self.visit(peer, head, collection);
         match request {
             Request::Home => Ok(self.home(headers)),
@@ -232,18 +242,10 @@ impl Server {
                 dialect,
                 query,
             } => {
-                let name = match &collection {
-                    Some(name) => name.as_str(),
-                    None => self.sole_collection()?,
-                };
+                let name = self.named_or_sole(collection.as_deref())?;
                 let form = self.form(head, body).await?;
-                let dialect = match dialect {
-                    LookupDialect::Pywb => Dialect::Pywb,
-                    LookupDialect::InternetArchive => Dialect::Wayback,
-                    LookupDialect::Outback => Dialect::OutbackCdx,
-                };
-                self.look_up(&visit(name)?, dialect, &query, form.as_deref())
-                    .await
+                let (visit, dialect) = (visit(name)?, cdx_dialect(dialect));
+                self.look_up(&visit, dialect, &query, form.as_deref()).await
             }
             Request::TimeMap {
                 collection,
@@ -260,11 +262,7 @@ impl Server {
                 target,
             } => {
                 let visit = visit(&collection)?;
-                let request = MementoRequest {
-                    modifier,
-                    target: &target,
-                    headers,
-                };
+                let request = MementoRequest::new(modifier, &target, headers);
                 Box::pin(self.time_gate(&visit, request)).await
             }
             Request::Memento {
@@ -274,11 +272,7 @@ impl Server {
                 target,
             } => {
                 let visit = visit(&collection)?;
-                let request = MementoRequest {
-                    modifier,
-                    target: &target,
-                    headers,
-                };
+                let request = MementoRequest::new(modifier, &target, headers);
                 Box::pin(self.memento(&visit, &time, request)).await
             }
             Request::Mismatches { collection } => Ok(self.mismatch_list(&visit(&collection)?)),
@@ -303,7 +297,11 @@ impl Server {
         }
     }
 
-    fn sole_collection(&self) -> Result<&str, Notice> {
+    /// Returns the named collection, or the only one where none is named.
+    fn named_or_sole<'a>(&'a self, name: Option<&'a str>) -> Result<&'a str, Notice> {
+        if let Some(name) = name {
+            return Ok(name);
+        }
         let unnamed = self.parts.collections.sole_collection();
         unnamed.map(|collection| collection.name()).ok_or_else(|| {
             let words = "There are several collections; ask /<collection>/cdx for one of them.";
@@ -367,6 +365,37 @@ impl Server {
             Some(host) => format!("{scheme}://{host}"),
             None => format!("{scheme}://{}", self.address),
         }
+    }
+}
+
+/// Returns the body for the route of a request that is no GET. The body of a request for an archived page is read here: with
+/// the method it is part of the key of the capture.
+async fn prepare_body(
+    request: &mut Request,
+    head: &axum::http::request::Parts,
+    body: Body,
+    is_of_worker: bool,
+) -> Result<Body, Notice> {
+    // Pages of the archive send forms and more, whose captures have keys of their own.
+    if let Request::Memento { target, .. } | Request::TimeGate { target, .. } = request
+        && is_of_worker
+    {
+        *target = delivered::posted_target(target.clone(), head, body).await?;
+        return Ok(Body::empty());
+    }
+    let is_query = head.method == Method::POST && matches!(request, Request::Lookup { .. });
+    if is_query {
+        Ok(body)
+    } else {
+        Err(not_allowed("GET, HEAD"))
+    }
+}
+
+const fn cdx_dialect(dialect: LookupDialect) -> Dialect {
+    match dialect {
+        LookupDialect::Pywb => Dialect::Pywb,
+        LookupDialect::InternetArchive => Dialect::Wayback,
+        LookupDialect::Outback => Dialect::OutbackCdx,
     }
 }
 

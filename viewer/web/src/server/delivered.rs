@@ -173,84 +173,39 @@ impl Server {
         } = answer;
         let content_type = content_type(&shown);
         let is_framed = matches!(form, DocumentForm::Framed);
-        let is_sheet = matches!(form, DocumentForm::Sheet);
-        let CaptureContent {
-            capture,
-            message,
-            payload,
-        } = shown;
-        let addresses = Addresses::new("", visit.collection.name());
-        let time = capture.capture.timestamp;
-        let options = ReplyOptions {
-            url: base.as_str(),
-            time,
-            media: content_type.as_deref(),
-            redirects: if is_framed {
-                Redirects::ToWorker
-            } else {
-                Redirects::InArchive {
-                    addresses: &visit.addresses,
-                    modifier: asked.modifier,
-                }
-            },
-            is_decoded: true,
-        };
-        let mut reply = Reply::new(message.head(), &options);
-        let mut problems = Vec::new();
-        if let RecordBody::Whole(whole) = &payload.body {
-            add_verdict(&mut reply, whole);
-            if whole.verdict == PayloadVerdict::Differs {
-                problems.push(CaptureFault::Digest);
-            }
-            problems.extend(whole.fault.clone().map(CaptureFault::Cut));
-        }
-        if capture.is_self_redirect && !is_framed {
-            problems.push(CaptureFault::SelfRedirect);
-        }
-        if let Some(value) = message.head().and_then(|head| head.get("refresh")) {
-            let modifier = is_framed.then_some(Modifier::Main);
-            let value = String::from_utf8_lossy(value);
-            let refresh = refresh_value(&value, &addresses, modifier, time, &base);
-            if let Some(refresh) = refresh.filter(|_| !is_sheet) {
-                reply.add("Refresh", refresh);
-            }
-        }
+        let media = content_type.as_deref();
+        let mut reply = document_reply(visit, asked, &shown, media, &form, &base);
         for (name, value) in fields {
             reply.add(name, value);
         }
         let (mut reply, extent) = reply.with_extent(visit.method, &[], None);
+        let CaptureContent {
+            capture,
+            message: _,
+            payload,
+        } = shown;
         let plan = DocumentPlan {
             form,
             head: payload.message.head().cloned(),
             content_type: content_type.clone(),
-            addresses,
-            time,
+            addresses: Addresses::new("", visit.collection.name()),
+            time: capture.capture.timestamp,
             url: base,
-            problems,
+            problems: known_faults(&payload.body, capture.is_self_redirect && !is_framed),
         };
         let watched = self.watch(visit, &capture.capture);
         let unread = self.settings.unread_time.duration();
         let begun = document::begin(plan, payload.body.all(), unread).await;
         let (start, body) = begun.map_err(|error| record_failed(&error))?;
-        let DocumentStart { kind, charset } = start;
-        let is_page = kind == ContentKind::Page;
-        let media = match (kind, charset) {
-            (ContentKind::Page, Some(charset)) => format!("text/html; charset={charset}"),
-            (ContentKind::StyleSheet, Some(charset)) => format!("text/css; charset={charset}"),
-            (kind, _) => document_type(kind, content_type.as_deref()),
-        };
+        let media = document_media(start, content_type.as_deref());
         reply.set("Content-Type", media);
         let body = match extent.take {
             Some(0) => Body::empty(),
             _ => Body::from_stream(watched.document(body)),
         };
         let mut response = response(&reply, body);
-        let around = self.surroundings();
-        let policy = match (is_page, is_framed) {
-            (true, true) => around.framed_page(),
-            (true, false) => around.no_script(),
-            (false, _) => around.framed_resource(),
-        };
+        let is_page = start.kind == ContentKind::Page;
+        let policy = self.document_policy(is_page, is_framed);
         let headers = response.headers_mut();
         set(headers, CONTENT_SECURITY_POLICY, &policy);
         if is_framed || is_page {
@@ -261,6 +216,16 @@ impl Server {
             headers.remove(CONTENT_DISPOSITION);
         }
         Ok(response)
+    }
+
+    /// Returns the policy of a rewritten document.
+    fn document_policy(&self, is_page: bool, is_framed: bool) -> String {
+        let around = self.surroundings();
+        match (is_page, is_framed) {
+            (true, true) => around.framed_page(),
+            (true, false) => around.no_script(),
+            (false, _) => around.framed_resource(),
+        }
     }
 
     /// Returns a page around a drawing: in it, nothing of the drawing acts.
@@ -310,6 +275,73 @@ impl Server {
             Some(host) => format!("{host}/{collection}/*/{url}"),
             None => format!("/{collection}/timemap/link/{url}"),
         }
+    }
+}
+
+/// Returns the head of a rewritten document, without the type that its bytes decide.
+fn document_reply(
+    visit: &Visit,
+    asked: &CaptureRequest<'_>,
+    shown: &CaptureContent,
+    media: Option<&[u8]>,
+    form: &DocumentForm,
+    base: &Url,
+) -> Reply {
+    let is_framed = matches!(form, DocumentForm::Framed);
+    let is_sheet = matches!(form, DocumentForm::Sheet);
+    let time = shown.capture.capture.timestamp;
+    let options = ReplyOptions {
+        url: base.as_str(),
+        time,
+        media,
+        redirects: if is_framed {
+            Redirects::ToWorker
+        } else {
+            Redirects::InArchive {
+                addresses: &visit.addresses,
+                modifier: asked.modifier,
+            }
+        },
+        is_decoded: true,
+    };
+    let head = shown.message.head();
+    let mut reply = Reply::new(head, &options);
+    if let RecordBody::Whole(whole) = &shown.payload.body {
+        add_verdict(&mut reply, whole);
+    }
+    if let Some(value) = head.and_then(|head| head.get("refresh")) {
+        let addresses = Addresses::new("", visit.collection.name());
+        let modifier = is_framed.then_some(Modifier::Main);
+        let value = String::from_utf8_lossy(value);
+        let refresh = refresh_value(&value, &addresses, modifier, time, base);
+        if let Some(refresh) = refresh.filter(|_| !is_sheet) {
+            reply.add("Refresh", refresh);
+        }
+    }
+    reply
+}
+
+/// Returns the faults of a capture that are known before its body is read.
+fn known_faults(body: &RecordBody, is_self_redirect: bool) -> Vec<CaptureFault> {
+    let mut faults = Vec::new();
+    if let RecordBody::Whole(whole) = body {
+        if whole.verdict == PayloadVerdict::Differs {
+            faults.push(CaptureFault::Digest);
+        }
+        faults.extend(whole.fault.clone().map(CaptureFault::Cut));
+    }
+    if is_self_redirect {
+        faults.push(CaptureFault::SelfRedirect);
+    }
+    faults
+}
+
+/// Returns the `Content-Type` of a rewritten document.
+fn document_media(start: DocumentStart, content_type: Option<&[u8]>) -> String {
+    match (start.kind, start.charset) {
+        (ContentKind::Page, Some(charset)) => format!("text/html; charset={charset}"),
+        (ContentKind::StyleSheet, Some(charset)) => format!("text/css; charset={charset}"),
+        (kind, _) => document_type(kind, content_type),
     }
 }
 

@@ -23,6 +23,20 @@ pub(super) struct MementoRequest<'a> {
     pub(super) headers: &'a HeaderMap,
 }
 
+impl<'a> MementoRequest<'a> {
+    pub(super) const fn new(
+        modifier: Option<Modifier>,
+        target: &'a Target,
+        headers: &'a HeaderMap,
+    ) -> Self {
+        Self {
+            modifier,
+            target,
+            headers,
+        }
+    }
+}
+
 impl Server {
     /// Answers a `TimeGate`: the capture nearest to `Accept-Datetime`, or the latest one.
     pub(super) async fn time_gate(
