@@ -16,7 +16,7 @@ use archive_daemon::worker::DuplicateWorker;
 use archive_daemon::{Daemon, TaskError, Tasks, Workers};
 use archive_db::DbError;
 use archive_rpc::{Credentials, Limits};
-use index_captures::{CheckPoint, OpenError};
+use index_captures::{Captures, CheckPoint, OpenError};
 use tokio::net::TcpListener;
 use tokio::sync::{Notify, Semaphore};
 use tokio::task::spawn_blocking;
@@ -66,6 +66,19 @@ pub(crate) struct Generations {
     pub(crate) drain: Duration,
 }
 
+/// The parts of a generation that its workers, its tasks and its service share.
+struct GenerationParts {
+    tasks: Tasks,
+    extractor: Extractor,
+    follower: Arc<Follower>,
+    board: Arc<StatusBoard>,
+    health: Health,
+    /// Woken when files may wait.
+    wake: Arc<Notify>,
+    /// Woken when everything was forgotten.
+    forgotten: Arc<Notify>,
+}
+
 /// A generation that runs.
 pub(crate) struct Generation {
     tasks: Tasks,
@@ -102,61 +115,89 @@ impl Generations {
             health,
             rebuilt,
         } = opened;
-        let clock = &self.daemon.clock;
-        let tasks = Tasks::new().part(PART);
-        let workers = Workers::new(clock.clone(), tasks.clone());
-        let stop = tasks.stop();
         let follower = Arc::new(Follower::new(
             captures.clone(),
             self.settings.limits(),
-            clock.clone(),
+            self.daemon.clock.clone(),
         ));
         self.instruments.show(&follower.counts());
-        let board = Arc::new(StatusBoard::new(rebuilt));
-        let (wake, forgotten) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
-        let extractor = Extractor {
+        let parts = GenerationParts {
+            tasks: Tasks::new().part(PART),
+            extractor: self.extractor(&follower),
+            follower,
+            board: Arc::new(StatusBoard::new(rebuilt)),
+            health: health.clone(),
+            wake: Arc::new(Notify::new()),
+            forgotten: Arc::new(Notify::new()),
+        };
+        self.spawn_workers(&parts, captures)?;
+        self.spawn_tasks(&parts);
+        self.spawn_server(&parts, listener);
+        Ok(Generation {
+            tasks: parts.tasks,
+            health,
+        })
+    }
+
+    fn extractor(&self, follower: &Arc<Follower>) -> Extractor {
+        Extractor {
             jobs: Jobs {
                 batch: Arc::clone(&self.batch),
                 limits: self.client_limits,
                 chance: self.daemon.chance.clone(),
-                clock: clock.clone(),
+                clock: self.daemon.clock.clone(),
                 instruments: self.instruments.clone(),
                 slow: SlowReplicas::default(),
             },
-            follower: Arc::clone(&follower),
+            follower: Arc::clone(follower),
             instruments: self.instruments.clone(),
-        };
+        }
+    }
 
+    /// Starts the jobs that take turns: tidying, checking and comparing.
+    fn spawn_workers(
+        &self,
+        parts: &GenerationParts,
+        captures: Captures,
+    ) -> Result<(), DuplicateWorker> {
+        let clock = &self.daemon.clock;
+        let workers = Workers::new(clock.clone(), parts.tasks.clone());
         workers.spawn(TidyWorker {
             captures: captures.clone(),
-            health: health.clone(),
+            health: parts.health.clone(),
         })?;
         workers.spawn(CheckWorker {
             captures,
-            health: health.clone(),
+            health: parts.health.clone(),
             point: CheckPoint::default(),
         })?;
         workers.spawn(CompareWorker {
-            extractor: extractor.clone(),
-            follower: Arc::clone(&follower),
-            board: Arc::clone(&board),
+            extractor: parts.extractor.clone(),
+            follower: Arc::clone(&parts.follower),
+            board: Arc::clone(&parts.board),
             instruments: self.instruments.clone(),
             chance: self.daemon.chance.clone(),
             clock: clock.clone(),
-            wake: Arc::clone(&wake),
+            wake: Arc::clone(&parts.wake),
             pause: self.settings.compare.duration(),
             has_waited: false,
-        })?;
+        })
+    }
+
+    /// Starts the tasks that run until the stop: the watch on the database, the feed, and the dispatch of files.
+    fn spawn_tasks(&self, parts: &GenerationParts) {
+        let GenerationParts { tasks, health, .. } = parts;
+        let stop = tasks.stop();
         tasks.spawn("health", health.clone().watch(stop.clone()));
         let feed = FeedTask {
             access: Arc::clone(&self.access),
-            follower: Arc::clone(&follower),
-            board: Arc::clone(&board),
+            follower: Arc::clone(&parts.follower),
+            board: Arc::clone(&parts.board),
             instruments: self.instruments.clone(),
-            clock: clock.clone(),
+            clock: self.daemon.clock.clone(),
             stop: stop.clone(),
-            wake: Arc::clone(&wake),
-            forgotten: Arc::clone(&forgotten),
+            wake: Arc::clone(&parts.wake),
+            forgotten: Arc::clone(&parts.forgotten),
         };
         let watched = health.clone();
         tasks.spawn("feed", async move {
@@ -164,26 +205,30 @@ impl Generations {
             ended.inspect_err(|error| error.report_to(&watched))
         });
         let dispatch = DispatchTask {
-            extractor,
-            follower: Arc::clone(&follower),
-            board: Arc::clone(&board),
-            clock: clock.clone(),
-            stop: stop.clone(),
-            wake: Arc::clone(&wake),
+            extractor: parts.extractor.clone(),
+            follower: Arc::clone(&parts.follower),
+            board: Arc::clone(&parts.board),
+            clock: self.daemon.clock.clone(),
+            stop,
+            wake: Arc::clone(&parts.wake),
         };
         let watched = health.clone();
         tasks.spawn("dispatch", async move {
             let ended = dispatch.run().await;
             ended.inspect_err(|error| error.report_to(&watched))
         });
+    }
 
+    /// Starts the service.
+    fn spawn_server(&self, parts: &GenerationParts, listener: TcpListener) {
+        let tasks = &parts.tasks;
         let door = rpc::Door {
-            follower,
-            board,
-            health: health.clone(),
+            follower: Arc::clone(&parts.follower),
+            board: Arc::clone(&parts.board),
+            health: parts.health.clone(),
             instruments: self.instruments.clone(),
-            wake,
-            forgotten,
+            wake: Arc::clone(&parts.wake),
+            forgotten: Arc::clone(&parts.forgotten),
             queries: Arc::new(Semaphore::new(self.settings.queries.get())),
             bulk: rpc::Door::bulk_places(),
             temporary: self.settings.data.clone(),
@@ -191,11 +236,9 @@ impl Generations {
         };
         let services = rpc::services(door);
         let (credentials, limits) = (self.credentials.clone(), self.limits);
-        let stopped = stop.cancelled_owned();
+        let stopped = tasks.stop().cancelled_owned();
         let server = archive_rpc::Server::new(services, credentials).within(limits);
-        let serving = server.serve_and_log(listener, stopped);
-        tasks.spawn("rpc", serving);
-        Ok(Generation { tasks, health })
+        tasks.spawn("rpc", server.serve_and_log(listener, stopped));
     }
 
     /// Runs one generation after the other until the stop.
