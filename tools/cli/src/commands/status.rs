@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use archive_client::{Access, ArchiveStatus, Drain, ReplicaOverview};
-use archive_model::ReplicaKind;
+use archive_model::{NodeState, ReplicaKind, VolumeState};
 use clap::Args;
 use tools_terminal::context::Context;
 use tools_terminal::describe;
@@ -59,14 +59,42 @@ fn show(output: &Output, status: &ArchiveStatus) -> Result<(), Failure> {
             "nothing is repaired automatically: {held}; see `holdfast repair --all --dry-run`"
         ))?;
     }
-    let mut replicas = Table::new(&[
+    output.line("")?;
+    output.table(&replica_table(&status.replicas))?;
+    output.line("")?;
+    output.table(&volume_table(&status.replicas))?;
+    for drain in &status.drains {
+        output.line(&describe::drain(drain))?;
+    }
+    Ok(())
+}
+
+fn replica_table(replicas: &[ReplicaOverview]) -> Table {
+    let mut table = Table::new(&[
         Column::Left("REPLICA"),
         Column::Left("KIND"),
         Column::Left("REQUIRED"),
         Column::Right("NODES"),
         Column::Left("STATE"),
     ]);
-    let mut nodes = Table::new(&[
+    for replica in replicas {
+        let in_service = || replica.nodes.iter().filter(|node| !node.is_retired());
+        let alive = in_service().filter(|node| node.alive).count();
+        let problem = replica.problem.clone();
+        table.push([
+            replica.replica.to_string(),
+            replica.kind.to_string(),
+            if replica.required { "yes" } else { "no" }.to_owned(),
+            format!("{alive}/{}", in_service().count()),
+            problem.unwrap_or_else(|| "answers".to_owned()),
+        ]);
+    }
+    table
+}
+
+/// Returns the table of volumes. A node without volumes has a row too.
+fn volume_table(replicas: &[ReplicaOverview]) -> Table {
+    let mut table = Table::new(&[
         Column::Left("REPLICA"),
         Column::Left("NODE"),
         Column::Left("ENDPOINT"),
@@ -77,46 +105,22 @@ fn show(output: &Output, status: &ArchiveStatus) -> Result<(), Failure> {
         Column::Right("TOTAL"),
         Column::Left("PATH"),
     ]);
-    for replica in &status.replicas {
-        let in_service = || replica.nodes.iter().filter(|node| !node.is_retired());
-        let alive = in_service().filter(|node| node.alive).count();
-        replicas.push([
-            replica.replica.to_string(),
-            replica.kind.to_string(),
-            if replica.required { "yes" } else { "no" }.to_owned(),
-            format!("{alive}/{}", in_service().count()),
-            replica
-                .problem
-                .clone()
-                .unwrap_or_else(|| "answers".to_owned()),
-        ]);
-        for node in &replica.nodes {
-            let place = [
-                replica.replica.to_string(),
+    for overview in replicas {
+        for node in &overview.nodes {
+            let [replica, id, endpoint, seen] = [
+                overview.replica.to_string(),
                 node.node.to_string(),
                 node.endpoint.clone(),
+                seen(node),
             ];
-            let [replica_id, node_id, endpoint] = &place;
-            let seen = if node.is_retired() {
-                "retired".to_owned()
-            } else if node.alive {
-                "now".to_owned()
-            } else {
-                or_dash(node.seen.as_ref())
-            };
             for volume in &node.volumes {
-                let state = match (&volume.problem, volume.retired) {
-                    (_, true) => "retired",
-                    (Some(_), false) => "offline",
-                    (None, false) => volume.mode.as_str(),
-                };
-                nodes.push([
-                    replica_id.clone(),
-                    node_id.clone(),
+                table.push([
+                    replica.clone(),
+                    id.clone(),
                     endpoint.clone(),
                     seen.clone(),
                     or_dash(volume.volume.as_ref()),
-                    state.to_owned(),
+                    mode(volume).to_owned(),
                     size(volume.free),
                     size(volume.total),
                     volume.path.clone(),
@@ -124,10 +128,9 @@ fn show(output: &Output, status: &ArchiveStatus) -> Result<(), Failure> {
             }
             if node.volumes.is_empty() {
                 let dash = || "-".to_owned();
-                let [replica, node, endpoint] = place;
-                nodes.push([
+                let row = [
                     replica,
-                    node,
+                    id,
                     endpoint,
                     seen,
                     dash(),
@@ -135,18 +138,31 @@ fn show(output: &Output, status: &ArchiveStatus) -> Result<(), Failure> {
                     dash(),
                     dash(),
                     dash(),
-                ]);
+                ];
+                table.push(row);
             }
         }
     }
-    output.line("")?;
-    output.table(&replicas)?;
-    output.line("")?;
-    output.table(&nodes)?;
-    for drain in &status.drains {
-        output.line(&describe::drain(drain))?;
+    table
+}
+
+/// Returns when a node was last heard, as a word where it is in touch or in no service.
+fn seen(node: &NodeState) -> String {
+    if node.is_retired() {
+        "retired".to_owned()
+    } else if node.alive {
+        "now".to_owned()
+    } else {
+        or_dash(node.seen.as_ref())
     }
-    Ok(())
+}
+
+fn mode(volume: &VolumeState) -> &'static str {
+    match (&volume.problem, volume.retired) {
+        (_, true) => "retired",
+        (Some(_), false) => "offline",
+        (None, false) => volume.mode.as_str(),
+    }
 }
 
 /// Returns the warning where all required replicas that keep bytes stand at one site; nothing where the site of one is
@@ -233,7 +249,7 @@ fn problems(status: &ArchiveStatus) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use archive_model::{Mode, NodeState, VolumeState};
+    use archive_model::Mode;
 
     use super::*;
 
