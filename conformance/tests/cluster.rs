@@ -31,7 +31,7 @@ use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
 
 use archive_client::{
-    Class, ClientError, Deposit, FileRange, FileStatus, Ingest, ReplicaProgress, StoreEvent,
+    ClientError, Deposit, ErrorClass, FileRange, FileStatus, Ingest, ReplicaProgress, StoreEvent,
 };
 use archive_durable::directory;
 use archive_model::{FileName, GROUP_SIZE, NodeId};
@@ -113,7 +113,7 @@ fn stored_file_is_everywhere_and_never_replaced() {
 
         let other = store(cluster, &name, &noise(SIZE, 2)).await.unwrap_err();
         assert!(matches!(other, ClientError::Exists(_)), "{other}");
-        assert_eq!(other.class(), Class::Refused);
+        assert_eq!(other.class(), ErrorClass::Refused);
         let (read, _) = get(cluster, &FileRange::whole(name)).await;
         assert!(read == bytes);
     });
@@ -222,7 +222,7 @@ fn flipped_bits_are_harmless_unless_in_both_copies() {
         let (read, end) = get(cluster, &whole).await;
         let error = end.unwrap_err();
         assert!(matches!(error, ClientError::Damaged(_)), "{error}");
-        assert_eq!(error.class(), Class::Failed);
+        assert_eq!(error.class(), ErrorClass::Failed);
         let exact = format!("bytes {here}-{} ", here + GROUP_SIZE - 1);
         assert!(error.to_string().contains(&exact), "{error}");
         let (from, to) = (

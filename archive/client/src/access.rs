@@ -37,7 +37,7 @@ use crate::steps::Steps;
 /// An archive that hands out files.
 pub trait Access: Send + Sync {
     /// Begins to read a file, or a range of it. Every byte that is handed out was proven.
-    fn get<'a>(&'a self, wanted: &'a FileRange) -> Answer<'a, Reading>;
+    fn get<'a>(&'a self, wanted: &'a FileRange) -> Answer<'a, FileStream>;
 
     /// Begins to read a file, or a range of it, with the proof of its bytes for others, who do not trust this end.
     fn slices<'a>(&'a self, wanted: &'a FileRange) -> Answer<'a, Slices>;
@@ -123,7 +123,7 @@ impl FileRange {
 /// A file that is being read: its admission, and its bytes as a stream that ends where the range ends, or with an error.
 ///
 /// After an error nothing comes any more; what came before is proven all the same.
-pub struct Reading {
+pub struct FileStream {
     /// The admission of the file; a trusted key signed it.
     pub admission: Admission,
     /// The admission in its signed form, verbatim.
@@ -136,8 +136,8 @@ pub struct Reading {
 /// Proven bytes.
 type Proven = Pin<Box<dyn Stream<Item = Result<Bytes, ClientError>> + Send>>;
 
-impl Reading {
-    /// Makes a reading of `bytes` that are proven, in order, and end with the range or with an error.
+impl FileStream {
+    /// Makes the stream of `bytes` that are proven, in order, and end with the range or with an error.
     pub fn new(
         admission: Admission,
         envelope: Envelope,
@@ -162,7 +162,7 @@ impl Reading {
     }
 }
 
-impl Stream for Reading {
+impl Stream for FileStream {
     type Item = Result<Bytes, ClientError>;
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
@@ -170,9 +170,9 @@ impl Stream for Reading {
     }
 }
 
-impl fmt::Debug for Reading {
+impl fmt::Debug for FileStream {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Reading")
+        f.debug_struct("FileStream")
             .field("admission", &self.admission)
             .field("range", &self.range)
             .finish_non_exhaustive()

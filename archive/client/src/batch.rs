@@ -9,7 +9,7 @@ use archive_model::JobId;
 pub use archive_model::{JobNode, JobOutput, JobState, JobStatus};
 use bytes::Bytes;
 
-pub use follow::{JobFailure, Lines, WatchPace, lines, run, wait, wait_while, watch};
+pub use follow::{JobFailure, JobLines, WatchPace, lines, run, wait, wait_while, watch};
 pub use job::{JobArgument, JobDescription};
 pub use researcher::Researcher;
 pub use submission::{Code, Submission};

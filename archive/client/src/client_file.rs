@@ -28,8 +28,8 @@
 //! A function fails if the identity, file or address that it is to use is missing or cannot be used, and names it.
 
 mod endpoints;
+mod identity_name;
 mod trust;
-mod who;
 
 use std::fmt;
 use std::io;
@@ -46,8 +46,8 @@ use serde::{Deserialize, Serialize};
 use tonic::transport::Channel;
 
 pub use endpoints::Endpoints;
+pub use identity_name::IdentityName;
 pub use trust::read_trust_file;
-pub use who::Who;
 
 use crate::limits::ClientLimits;
 
@@ -101,7 +101,7 @@ pub enum ClientFileError {
     )]
     NoIdentity {
         /// The identity that was asked for.
-        who: Who,
+        who: IdentityName,
         /// The identities that the client file has.
         known: String,
     },
@@ -109,7 +109,7 @@ pub enum ClientFileError {
     #[error("the client file has several identities {who}: {known}; name one of them")]
     Ambiguous {
         /// The identity that was asked for.
-        who: Who,
+        who: IdentityName,
         /// The identities that fit.
         known: String,
     },
@@ -171,7 +171,7 @@ impl ClientFile {
     /// certificate is still valid.
     pub fn credentials(
         &self,
-        who: Option<&Who>,
+        who: Option<&IdentityName>,
         now: SystemTime,
     ) -> Result<Credentials, ClientFileError> {
         let Some(who) = who else {

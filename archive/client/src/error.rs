@@ -83,7 +83,7 @@ pub enum ClientError {
 /// assert_eq!(class(ClientError::Busy), Class::Unreachable);
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Class {
+pub enum ErrorClass {
     /// Something is damaged, missing, partial or failed.
     Failed,
     /// The request was wrong.
@@ -122,9 +122,9 @@ impl ClientError {
     }
 
     /// Returns the meaning of the error for the caller.
-    pub const fn class(&self) -> Class {
+    pub const fn class(&self) -> ErrorClass {
         match self {
-            Self::Invalid(_) => Class::Usage,
+            Self::Invalid(_) => ErrorClass::Usage,
             Self::NotFound(_)
             | Self::NotEnoughReplicas(_)
             | Self::Damaged(_)
@@ -132,12 +132,12 @@ impl ClientError {
             | Self::NotOffered(_)
             | Self::Storage(_)
             | Self::Untrusted(_)
-            | Self::Source { .. } => Class::Failed,
-            Self::Busy(_) | Self::Unavailable(_) | Self::TimedOut(_) => Class::Unreachable,
+            | Self::Source { .. } => ErrorClass::Failed,
+            Self::Busy(_) | Self::Unavailable(_) | Self::TimedOut(_) => ErrorClass::Unreachable,
             Self::Exists(_) | Self::Mismatch(_) | Self::Refused(_) | Self::Precondition(_) => {
-                Class::Refused
+                ErrorClass::Refused
             }
-            Self::Bug(_) => Class::Bug,
+            Self::Bug(_) => ErrorClass::Bug,
         }
     }
 
@@ -203,7 +203,7 @@ mod tests {
     #[test]
     fn call_of_newer_archive_is_not_offered() {
         let error = failed("repairs", &Status::unimplemented("Not yet implemented"));
-        assert_eq!(error.class(), Class::Failed);
+        assert_eq!(error.class(), ErrorClass::Failed);
         let text = error.to_string();
         assert!(
             text.contains("does not offer repairs") && text.contains("older"),
@@ -219,7 +219,7 @@ mod tests {
             "repairs",
             &Kind::Mismatch.status("31 files are too many\u{1b}"),
         );
-        assert_eq!(error.class(), Class::Refused);
+        assert_eq!(error.class(), ErrorClass::Refused);
         assert_eq!(error.to_string(), "31 files are too many ");
         let refused = failed("repairs", &Kind::Refused.status("for officer"));
         assert!(matches!(refused, ClientError::Refused(_)));
@@ -232,15 +232,15 @@ mod tests {
         for kind in Kind::ALL {
             let error = ClientError::from_status(&kind.status("a.warc: said why"));
             let expected = match kind {
-                Kind::Invalid => Class::Usage,
+                Kind::Invalid => ErrorClass::Usage,
                 Kind::NotFound
                 | Kind::NotEnoughReplicas
                 | Kind::Damaged
                 | Kind::NoSpace
-                | Kind::Storage => Class::Failed,
-                Kind::Busy | Kind::Unavailable | Kind::TimedOut => Class::Unreachable,
-                Kind::Exists | Kind::Mismatch | Kind::Refused => Class::Refused,
-                Kind::Internal => Class::Bug,
+                | Kind::Storage => ErrorClass::Failed,
+                Kind::Busy | Kind::Unavailable | Kind::TimedOut => ErrorClass::Unreachable,
+                Kind::Exists | Kind::Mismatch | Kind::Refused => ErrorClass::Refused,
+                Kind::Internal => ErrorClass::Bug,
             };
             assert_eq!(error.class(), expected, "{kind}");
             assert!(
@@ -249,7 +249,7 @@ mod tests {
             );
             assert_eq!(
                 error.is_passing(),
-                expected == Class::Unreachable,
+                expected == ErrorClass::Unreachable,
                 "{kind}: what is unreachable now may be reachable soon, and nothing else"
             );
         }

@@ -33,7 +33,7 @@ use crate::Answer;
 use crate::access::HeldReceipt;
 use crate::error::ClientError;
 use crate::file_status::FileStatus;
-use crate::ingest::{CHUNK, Compared, Deposit, Ingest, StoreEvent, StoredFile};
+use crate::ingest::{CHUNK, Deposit, DigestComparison, Ingest, StoreEvent, StoredFile};
 
 /// The archive in whose name the fake signs.
 const ARCHIVE: &str = "fake";
@@ -100,7 +100,7 @@ struct KeptFile {
 }
 
 /// A file that arrived whole, and what was computed while its bytes passed.
-struct Received {
+struct ReceivedFile {
     admission: Admission,
     bytes: Bytes,
     outboard: Vec<u8>,
@@ -170,7 +170,7 @@ impl FakeArchive {
         &self,
         deposit: &Deposit,
         watch: &(dyn Fn(StoreEvent<'_>) + Send + Sync),
-    ) -> Result<Received, ClientError> {
+    ) -> Result<ReceivedFile, ClientError> {
         let Deposit {
             name,
             size,
@@ -202,12 +202,12 @@ impl FakeArchive {
             admitted,
             upload: id::<UploadId>(&format!("upload-{}", admitted.as_second())),
         };
-        if let Compared::Differs(which) = announced.compare(&admission) {
+        if let DigestComparison::Differs(which) = announced.compare(&admission) {
             return Err(ClientError::Mismatch(format!(
                 "{name}: the {which} of what was received is not what was announced"
             )));
         }
-        Ok(Received {
+        Ok(ReceivedFile {
             admission,
             bytes: bytes.into(),
             outboard: tree.sink,
@@ -215,7 +215,7 @@ impl FakeArchive {
     }
 
     /// Binds the name to these bytes, unless it is bound to others. Returns whether it was bound to them before.
-    fn bind(&self, received: Received) -> Result<(Arc<KeptFile>, bool), ClientError> {
+    fn bind(&self, received: ReceivedFile) -> Result<(Arc<KeptFile>, bool), ClientError> {
         let mut state = self.state();
         if let Some(kept) = state.files.get(&received.admission.name) {
             if kept.admission.root != received.admission.root {
@@ -287,7 +287,7 @@ impl FakeArchive {
     }
 }
 
-impl Received {
+impl ReceivedFile {
     /// Signs the admission and returns the file as it is kept.
     fn keep(self, key: &SigningKey, completed: Timestamp) -> Result<Arc<KeptFile>, ClientError> {
         let envelope = self.admission.sign(key);
@@ -322,12 +322,14 @@ impl KeptFile {
     fn is_the_content_of(&self, deposit: &Deposit) -> Result<bool, ClientError> {
         let announced = &deposit.announced;
         match announced.compare(&self.admission) {
-            Compared::Differs(_) => Err(self.exists()),
-            Compared::Same | Compared::Unknown if deposit.size != self.admission.size => {
+            DigestComparison::Differs(_) => Err(self.exists()),
+            DigestComparison::Same | DigestComparison::Unknown
+                if deposit.size != self.admission.size =>
+            {
                 Err(self.exists())
             }
-            Compared::Same => Ok(announced.blake3.is_some() || announced.sha256.is_some()),
-            Compared::Unknown => Ok(false),
+            DigestComparison::Same => Ok(announced.blake3.is_some() || announced.sha256.is_some()),
+            DigestComparison::Unknown => Ok(false),
         }
     }
 

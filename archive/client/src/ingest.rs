@@ -120,7 +120,7 @@ pub enum StoreEvent<'a> {
 
 /// The result of comparing announced digests with those of an admission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Compared {
+pub(crate) enum DigestComparison {
     /// At least one digest is known to both sides, and none differs.
     Same,
     /// A digest differs: its name.
@@ -136,7 +136,7 @@ impl AnnouncedDigests {
     }
 
     /// Compares the known digests with those of the admission.
-    pub(crate) fn compare(&self, admission: &Admission) -> Compared {
+    pub(crate) fn compare(&self, admission: &Admission) -> DigestComparison {
         let digests = &admission.digests;
         let pairs = [
             ("blake3", self.blake3.map(|own| own == admission.root)),
@@ -147,12 +147,12 @@ impl AnnouncedDigests {
             ("md5", self.md5.zip(digests.md5).map(|(a, b)| a == b)),
         ];
         if let Some((which, _)) = pairs.iter().find(|(_, same)| *same == Some(false)) {
-            return Compared::Differs(which);
+            return DigestComparison::Differs(which);
         }
         if pairs.iter().any(|(_, same)| *same == Some(true)) {
-            Compared::Same
+            DigestComparison::Same
         } else {
-            Compared::Unknown
+            DigestComparison::Unknown
         }
     }
 }
@@ -227,25 +227,25 @@ mod tests {
         let (sha256, md5) = (|byte| Some([byte; 32]), |byte| Some([byte; 16]));
         let (with, without) = (admission(md5(3)), admission(None));
         for (admission, announced, expected) in [
-            (&with, (None, None, None), Compared::Unknown),
-            (&without, (None, None, md5(3)), Compared::Unknown),
-            (&without, (root(1), None, None), Compared::Same),
-            (&without, (None, sha256(2), md5(3)), Compared::Same),
-            (&with, (None, None, md5(3)), Compared::Same),
+            (&with, (None, None, None), DigestComparison::Unknown),
+            (&without, (None, None, md5(3)), DigestComparison::Unknown),
+            (&without, (root(1), None, None), DigestComparison::Same),
+            (&without, (None, sha256(2), md5(3)), DigestComparison::Same),
+            (&with, (None, None, md5(3)), DigestComparison::Same),
             (
                 &with,
                 (root(9), sha256(2), None),
-                Compared::Differs("blake3"),
+                DigestComparison::Differs("blake3"),
             ),
             (
                 &with,
                 (root(1), sha256(9), md5(3)),
-                Compared::Differs("sha256"),
+                DigestComparison::Differs("sha256"),
             ),
             (
                 &with,
                 (root(1), sha256(2), md5(9)),
-                Compared::Differs("md5"),
+                DigestComparison::Differs("md5"),
             ),
         ] {
             let (blake3, sha256, md5) = announced;

@@ -56,13 +56,13 @@ mod retry;
 pub mod steps;
 
 pub use access::{
-    Access, Completeness, FeedStep, FileRange, HeldReceipt, Hole, ListEntry, ListItem, Listing,
-    Reader, Reading, Salvage, SalvagedPart, Selection, Slice, Slices,
+    Access, Completeness, FeedStep, FileRange, FileStream, HeldReceipt, Hole, ListEntry, ListItem,
+    Listing, Reader, Salvage, SalvagedPart, Selection, Slice, Slices,
 };
 pub use archive_status::{ArchiveStatus, Drain, FilesToLeave, ReplicaOverview};
 pub use batch::{Batch, Researcher};
-pub use client_file::{ClientFile, ClientFileError, ClientIdentity, Endpoints, Who};
-pub use error::{Class, ClientError};
+pub use client_file::{ClientFile, ClientFileError, ClientIdentity, Endpoints, IdentityName};
+pub use error::{ClientError, ErrorClass};
 #[cfg(feature = "fake")]
 pub use fake::FakeArchive;
 pub use file_status::{FileStatus, ReplicaProgress, ReplicaStatus};
@@ -70,7 +70,7 @@ pub use ingest::{AnnouncedDigests, Deposit, Depositor, Ingest, StoreEvent, Store
 pub use limits::ClientLimits;
 pub use losses::{Losses, LostRecord, Span, losses};
 pub use preservation::{Keeper, Preservation};
-pub use record::{Record, prove, record, record_of_length};
+pub use record::{RecordStream, prove, record, record_of_length};
 pub use steps::Steps;
 
 use std::pin::Pin;

@@ -22,7 +22,7 @@ use tokio::task::spawn_blocking;
 use crate::access::{Access, FileRange, SalvagedPart};
 use crate::error::{ClientError, plain};
 
-pub use walk::{Whereabouts, records_in};
+pub use walk::{DamageMap, records_in};
 
 /// The number of parts of a file that may wait to be read.
 const WAITING: usize = 2;
@@ -116,9 +116,9 @@ impl fmt::Display for LostRecord {
 }
 
 /// The parts of a file as they come from the archive.
-struct Received(mpsc::Receiver<Option<SalvagedPart>>);
+struct PartReceiver(mpsc::Receiver<Option<SalvagedPart>>);
 
-impl Iterator for Received {
+impl Iterator for PartReceiver {
     type Item = io::Result<SalvagedPart>;
 
     fn next(&mut self) -> Option<Self::Item> {
@@ -148,9 +148,9 @@ pub async fn losses<A: Access + ?Sized>(
         return Ok(Losses::default());
     }
     let mut salvage = access.salvage(&FileRange::whole(name.clone())).await?;
-    let whereabouts = Whereabouts::of(name, salvage.range.clone(), ranges);
+    let map = DamageMap::new(name, salvage.range.clone(), ranges);
     let (parts, received) = mpsc::channel(WAITING);
-    let looked = spawn_blocking(move || records_in(Received(received), &whereabouts));
+    let looked = spawn_blocking(move || records_in(PartReceiver(received), &map));
     let mut at = salvage.range.start;
     let ended = loop {
         let part = match salvage.next().await {

@@ -16,7 +16,7 @@ use archive_proof::ranges::DecodeError;
 use archive_proof::{Admission, Envelope, ProofWriter, RecordProofError};
 use bytes::Bytes;
 
-use crate::access::{Access, FileRange, Reading};
+use crate::access::{Access, FileRange, FileStream};
 use crate::error::ClientError;
 
 /// The number of bytes of the first range: most records are smaller.
@@ -45,9 +45,9 @@ const MOST_FIRST: u64 = 1024 * 1024;
 /// }
 /// ```
 #[derive(Debug)]
-pub struct Record<'a, A: ?Sized> {
+pub struct RecordStream<'a, A: ?Sized> {
     access: &'a A,
-    reading: Reading,
+    reading: FileStream,
     replica: Option<ReplicaId>,
     start: u64,
     /// The offset behind the last byte that was handed out.
@@ -67,7 +67,7 @@ pub async fn record<'a, A: Access + ?Sized>(
     name: &FileName,
     offset: u64,
     replica: Option<ReplicaId>,
-) -> Result<Record<'a, A>, ClientError> {
+) -> Result<RecordStream<'a, A>, ClientError> {
     begin(access, name, offset, FIRST, replica).await
 }
 
@@ -82,7 +82,7 @@ pub async fn record_of_length<'a, A: Access + ?Sized>(
     name: &FileName,
     offset: u64,
     length: u64,
-) -> Result<Record<'a, A>, ClientError> {
+) -> Result<RecordStream<'a, A>, ClientError> {
     let first = length.clamp(1, MOST_FIRST);
     begin(access, name, offset, first, None).await
 }
@@ -93,14 +93,14 @@ async fn begin<'a, A: Access + ?Sized>(
     offset: u64,
     first: u64,
     replica: Option<ReplicaId>,
-) -> Result<Record<'a, A>, ClientError> {
+) -> Result<RecordStream<'a, A>, ClientError> {
     let wanted = FileRange {
         name: name.clone(),
         start: offset,
         end: upto(offset, first),
         replica: replica.clone(),
     };
-    Ok(Record {
+    Ok(RecordStream {
         reading: access.get(&wanted).await?,
         access,
         replica,
@@ -112,7 +112,7 @@ async fn begin<'a, A: Access + ?Sized>(
     })
 }
 
-impl<A: Access + ?Sized> Record<'_, A> {
+impl<A: Access + ?Sized> RecordStream<'_, A> {
     /// Returns the next bytes; `None` once the record is complete.
     ///
     /// # Errors

@@ -1,6 +1,6 @@
 //! The checksum replica of a running archive: a store waits for it, it is made good unasked, and it gives no bytes.
 
-use archive_client::{Access, Class, ClientError, FileRange, Ingest, ReplicaProgress};
+use archive_client::{Access, ClientError, ErrorClass, FileRange, Ingest, ReplicaProgress};
 use archive_model::ReplicaKind;
 use archive_rpc::{ExpectedIdentity, Limits, Role, connect_lazy};
 use proto_archive::wire::node_client::NodeClient;
@@ -75,7 +75,7 @@ fn absent_checksum_replica_is_reported_and_later_completed() {
         );
         let reader = cluster.reader();
         let error = list(&reader, Some("three")).await.unwrap_err();
-        assert_eq!(error.class(), Class::Unreachable, "{error}");
+        assert_eq!(error.class(), ErrorClass::Unreachable, "{error}");
         let (read, end) = get(cluster, &FileRange::whole(name.clone())).await;
         end.unwrap();
         assert!(read == bytes, "the bytes are in two places");

@@ -1,6 +1,6 @@
 //! The pages of metrics as operators see them: what was stored, what was turned away, how the disks are.
 
-use archive_client::{Access, Class, FileRange, Ingest, StoreEvent};
+use archive_client::{Access, ErrorClass, FileRange, Ingest, StoreEvent};
 use archive_durable::directory;
 use tokio::net::TcpStream;
 
@@ -71,7 +71,7 @@ fn what_happens_is_counted() {
         assert_eq!(value(cluster, REPOSITORY, calls), Some(0));
         let (reader, ignore) = (cluster.depositor_as("reader/anna"), |_: StoreEvent<'_>| {});
         let refused = reader.store(&deposit(&file, &bytes), &ignore).await;
-        assert_eq!(refused.unwrap_err().class(), Class::Refused);
+        assert_eq!(refused.unwrap_err().class(), ErrorClass::Refused);
         assert_eq!(value(cluster, REPOSITORY, calls), Some(1));
         assert_eq!(value(cluster, REPOSITORY, connections), Some(0));
         let stranger = TcpStream::connect(cluster.address(REPOSITORY))

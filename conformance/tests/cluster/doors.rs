@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use archive_client::{Access, Class, ClientError, Ingest, Selection, StoreEvent};
+use archive_client::{Access, ClientError, ErrorClass, Ingest, Selection, StoreEvent};
 use archive_rpc::testing::TestAuthority;
 use archive_rpc::{
     ConnectError, CredentialPem, Credentials, ExpectedIdentity, Limits, Role, connect, rpc_paths,
@@ -149,7 +149,7 @@ fn a_harvester_puts_in_and_takes_nothing_out() {
 
         for grant in ["node/one-1", "reader/anna", "operator/anna", "monitor/one"] {
             let error = cluster.depositor_as(grant).store(&deposit, &ignore).await;
-            assert_eq!(error.unwrap_err().class(), Class::Refused, "{grant}");
+            assert_eq!(error.unwrap_err().class(), ErrorClass::Refused, "{grant}");
         }
         let reader = cluster.reader();
         assert!(reader.list(&Selection::default()).await.is_ok());

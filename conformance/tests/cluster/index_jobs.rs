@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use archive_client::batch::{JobFailure, JobOutput, JobState, Lines, Submission, lines, run};
+use archive_client::batch::{JobFailure, JobLines, JobOutput, JobState, Submission, lines, run};
 use archive_client::{Batch, ClientError, Researcher};
 use archive_model::{FileName, JobId, NameList};
 use tokio::time::{Instant, timeout};
@@ -23,7 +23,7 @@ fn cdx(id: &str, names: &[&FileName]) -> Submission {
     }
 }
 
-async fn all(mut lines: Lines) -> Vec<String> {
+async fn all(mut lines: JobLines) -> Vec<String> {
     let mut all = Vec::new();
     while let Some(line) = lines.next().await.unwrap() {
         all.push(String::from_utf8(line.to_vec()).unwrap());

@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use archive_client::ClientError;
-use archive_client::batch::{self, JobFailure, JobOutput, JobState, JobStatus, Lines};
+use archive_client::batch::{self, JobFailure, JobLines, JobOutput, JobState, JobStatus};
 use archive_formats::cdx::{Capture, Format, OriginalRecord};
 use archive_model::{FileName, ReplicaId, Root};
 use serde::Deserialize;
@@ -143,7 +143,7 @@ impl Extractor {
         Ok(())
     }
 
-    async fn result(&self, job: &JobStatus) -> Result<Lines, ClientError> {
+    async fn result(&self, job: &JobStatus) -> Result<JobLines, ClientError> {
         batch::lines(self.jobs.batch.as_ref(), &job.id, JobOutput::Result).await
     }
 
@@ -232,7 +232,10 @@ impl Extractor {
 }
 
 /// Sends the lines of a result.
-async fn send_lines(mut lines: Lines, sender: &mpsc::Sender<LineStep>) -> Result<(), ClientError> {
+async fn send_lines(
+    mut lines: JobLines,
+    sender: &mpsc::Sender<LineStep>,
+) -> Result<(), ClientError> {
     let mut together = Vec::new();
     while let Some(line) = lines.next().await? {
         together.push(line);

@@ -5,7 +5,7 @@
 
 use std::path::PathBuf;
 
-use archive_client::Who;
+use archive_client::IdentityName;
 use clap::Args;
 
 use crate::output::Output;
@@ -29,7 +29,7 @@ pub struct Global {
     pub client: Option<PathBuf>,
     /// Act in this role, with an identity of the client file [default: the default identity of that file]
     #[arg(long = "as", global = true, value_name = "ROLE[/NAME]")]
-    pub who: Option<Who>,
+    pub who: Option<IdentityName>,
     /// Override a setting of the file that the command reads; may be given several times
     #[arg(long, global = true, value_name = "KEY=VALUE")]
     pub set: Vec<String>,

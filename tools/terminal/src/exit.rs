@@ -4,7 +4,7 @@ use std::fmt;
 use std::io;
 use std::process::ExitCode;
 
-use archive_client::{Class, ClientError, ClientFileError};
+use archive_client::{ClientError, ClientFileError, ErrorClass};
 use archive_daemon::settings::SettingsError;
 use archive_rpc::Kind;
 use index_client::IndexError;
@@ -73,15 +73,15 @@ impl From<Exit> for ExitCode {
     }
 }
 
-impl From<Class> for Exit {
-    fn from(class: Class) -> Self {
+impl From<ErrorClass> for Exit {
+    fn from(class: ErrorClass) -> Self {
         match class {
-            Class::Failed => Self::Failed,
-            Class::Usage => Self::Usage,
-            Class::Settings => Self::Settings,
-            Class::Unreachable => Self::Unreachable,
-            Class::Refused => Self::Refused,
-            Class::Bug => Self::Bug,
+            ErrorClass::Failed => Self::Failed,
+            ErrorClass::Usage => Self::Usage,
+            ErrorClass::Settings => Self::Settings,
+            ErrorClass::Unreachable => Self::Unreachable,
+            ErrorClass::Refused => Self::Refused,
+            ErrorClass::Bug => Self::Bug,
         }
     }
 }
@@ -214,12 +214,12 @@ mod tests {
     #[test]
     fn client_error_classes_match_documented_codes() {
         let codes = [
-            (Class::Failed, 1),
-            (Class::Usage, 2),
-            (Class::Settings, 3),
-            (Class::Unreachable, 4),
-            (Class::Refused, 5),
-            (Class::Bug, 70),
+            (ErrorClass::Failed, 1),
+            (ErrorClass::Usage, 2),
+            (ErrorClass::Settings, 3),
+            (ErrorClass::Unreachable, 4),
+            (ErrorClass::Refused, 5),
+            (ErrorClass::Bug, 70),
         ];
         for (class, code) in codes {
             assert_eq!(Exit::from(class).code(), code);

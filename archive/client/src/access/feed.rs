@@ -34,11 +34,11 @@ pub enum FeedStep {
 
 /// Checks that the steps of the feed keep its rules.
 pub(super) struct Feed {
-    at: At,
+    phase: FeedPhase,
 }
 
 /// The position up to which the feed has come.
-enum At {
+enum FeedPhase {
     /// At the beginning: no step has come. Holds the position to begin behind.
     Begin(Option<FeedPosition>),
     /// Within the listing: the last name, and the number of names so far.
@@ -54,16 +54,18 @@ impl Feed {
             None => None,
         };
         Self {
-            at: At::Begin(position),
+            phase: FeedPhase::Begin(position),
         }
     }
 
     /// Returns the position that changes have to follow.
     fn position(&self) -> Result<FeedPosition, ClientError> {
-        match &self.at {
-            At::Begin(Some(position)) | At::Behind(position) => Ok(*position),
-            At::Begin(None) => Err(untrusted("the feed does not begin with a listing")),
-            At::Listing(..) => Err(untrusted("the feed goes on before its listing has ended")),
+        match &self.phase {
+            FeedPhase::Begin(Some(position)) | FeedPhase::Behind(position) => Ok(*position),
+            FeedPhase::Begin(None) => Err(untrusted("the feed does not begin with a listing")),
+            FeedPhase::Listing(..) => {
+                Err(untrusted("the feed goes on before its listing has ended"))
+            }
         }
     }
 
@@ -73,13 +75,13 @@ impl Feed {
         files: Vec<wire::FeedFile>,
         out: &mut VecDeque<FeedStep>,
     ) -> Result<(), ClientError> {
-        let (mut last, mut count) = match &mut self.at {
-            At::Begin(_) => {
+        let (mut last, mut count) = match &mut self.phase {
+            FeedPhase::Begin(_) => {
                 out.push_back(FeedStep::Listing);
                 (None, 0)
             }
-            At::Listing(last, count) => (last.take(), *count),
-            At::Behind(_) => return Err(untrusted("the feed lists files after changes")),
+            FeedPhase::Listing(last, count) => (last.take(), *count),
+            FeedPhase::Behind(_) => return Err(untrusted("the feed lists files after changes")),
         };
         for file in files {
             let file = FeedFile::try_from(file)?;
@@ -91,7 +93,7 @@ impl Feed {
             count += 1;
             out.push_back(FeedStep::File(file));
         }
-        self.at = At::Listing(last, count);
+        self.phase = FeedPhase::Listing(last, count);
         Ok(())
     }
 }
@@ -112,7 +114,7 @@ impl StepReader for Feed {
                 self.list(Vec::new(), out)?;
                 let position = end.position;
                 let position = position.ok_or_else(|| InvalidMessage::missing("position"))?;
-                if let At::Listing(_, count) = self.at
+                if let FeedPhase::Listing(_, count) = self.phase
                     && count != end.count
                 {
                     let said = end.count;
@@ -121,7 +123,7 @@ impl StepReader for Feed {
                     )));
                 }
                 let position = FeedPosition::from(position);
-                self.at = At::Behind(position);
+                self.phase = FeedPhase::Behind(position);
                 out.push_back(FeedStep::Listed(position));
                 Ok(())
             }
@@ -139,7 +141,7 @@ impl StepReader for Feed {
                     position = change.position;
                     out.push_back(FeedStep::Change(change));
                 }
-                self.at = At::Behind(position);
+                self.phase = FeedPhase::Behind(position);
                 Ok(())
             }
             Some(Step::CaughtUp(said)) => {
@@ -149,7 +151,7 @@ impl StepReader for Feed {
                         "the feed is at {said}, and has told of changes up to {position}"
                     )));
                 }
-                self.at = At::Behind(position);
+                self.phase = FeedPhase::Behind(position);
                 out.push_back(FeedStep::CaughtUp(position));
                 Ok(())
             }

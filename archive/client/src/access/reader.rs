@@ -21,7 +21,7 @@ use super::listing::Entries;
 use super::salvage::{self, Parts, Salvage};
 use super::segments::ExpectedRange;
 use super::slices::{Slice, Slices};
-use super::{Access, FileRange, HeldReceipt, Listing, Reading, Selection};
+use super::{Access, FileRange, FileStream, HeldReceipt, Listing, Selection};
 use crate::Answer;
 use crate::archive_status::ArchiveStatus;
 use crate::error::{ARCHIVE, ClientError};
@@ -69,10 +69,10 @@ impl Reader {
         }
     }
 
-    async fn begin_reading(&self, wanted: &FileRange) -> Result<Reading, ClientError> {
+    async fn begin_reading(&self, wanted: &FileRange) -> Result<FileStream, ClientError> {
         let begun = self.begin(wanted).await?;
         let bytes = begun.pieces.map(|piece| piece.map(|piece| piece.bytes));
-        Ok(Reading::new(
+        Ok(FileStream::new(
             begun.admission,
             begun.envelope,
             begun.range,
@@ -256,7 +256,7 @@ fn request(wanted: &FileRange) -> Result<GetRequest, ClientError> {
 }
 
 impl Access for Reader {
-    fn get<'a>(&'a self, wanted: &'a FileRange) -> Answer<'a, Reading> {
+    fn get<'a>(&'a self, wanted: &'a FileRange) -> Answer<'a, FileStream> {
         Box::pin(self.begin_reading(wanted))
     }
 

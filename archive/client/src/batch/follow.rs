@@ -126,13 +126,17 @@ pub async fn watch(
 ///
 /// # Errors
 /// The archive has no such job, the job has not ended, or it is another caller's.
-pub async fn lines(batch: &dyn Batch, id: &JobId, left: JobOutput) -> Result<Lines, ClientError> {
-    batch.output(id, left, 0).await.map(Lines::new)
+pub async fn lines(
+    batch: &dyn Batch,
+    id: &JobId,
+    left: JobOutput,
+) -> Result<JobLines, ClientError> {
+    batch.output(id, left, 0).await.map(JobLines::new)
 }
 
 /// The lines of an output, without their ends. They end only when the archive has sent all of them.
 #[derive(Debug)]
-pub struct Lines {
+pub struct JobLines {
     pieces: Steps<Bytes>,
     /// The rest of the last piece that came.
     piece: Bytes,
@@ -140,7 +144,7 @@ pub struct Lines {
     begun: BytesMut,
 }
 
-impl Lines {
+impl JobLines {
     fn new(pieces: Steps<Bytes>) -> Self {
         Self {
             pieces,
@@ -354,7 +358,7 @@ mod tests {
             .iter()
             .map(|piece| Ok(Bytes::from_static(piece)))
             .collect();
-        let mut lines = Lines::new(Steps::new(tokio_stream::iter(pieces)));
+        let mut lines = JobLines::new(Steps::new(tokio_stream::iter(pieces)));
         let mut all = Vec::new();
         loop {
             match lines.next().await {

@@ -25,12 +25,12 @@ use crate::steps::Steps;
 /// A researcher, who runs jobs, at the door of the repository. Cheap to clone; clones share the connection.
 ///
 /// ```
-/// use archive_client::batch::{JobOutput, Lines, lines};
+/// use archive_client::batch::{JobOutput, JobLines, lines};
 /// use archive_client::{ClientError, Researcher};
 /// use archive_model::JobId;
 ///
 /// /// Reads which files a job could not read.
-/// async fn failures(archive: &Researcher, id: &JobId) -> Result<Lines, ClientError> {
+/// async fn failures(archive: &Researcher, id: &JobId) -> Result<JobLines, ClientError> {
 ///     lines(archive, id, JobOutput::Errors).await
 /// }
 /// ```

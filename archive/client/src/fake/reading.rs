@@ -12,8 +12,8 @@ use super::replica::Replica;
 use super::{FakeArchive, KeptFile, bug, unknown};
 use crate::Answer;
 use crate::access::{
-    Access, Completeness, FeedStep, FileRange, HeldReceipt, ListEntry, ListItem, Listing, Reading,
-    Salvage, SalvagedPart, Selection, Slice, Slices,
+    Access, Completeness, FeedStep, FileRange, FileStream, HeldReceipt, ListEntry, ListItem,
+    Listing, Salvage, SalvagedPart, Selection, Slice, Slices,
 };
 use crate::archive_status::ArchiveStatus;
 use crate::error::ClientError;
@@ -51,11 +51,11 @@ impl FakeArchive {
         Ok((kept, range))
     }
 
-    fn begin_reading(&self, wanted: &FileRange) -> Result<Reading, ClientError> {
+    fn begin_reading(&self, wanted: &FileRange) -> Result<FileStream, ClientError> {
         let (kept, range) = self.open(wanted)?;
         let of = Arc::clone(&kept);
         let bytes = pieces(range.clone(), CHUNK).map(move |piece| of.part(&piece));
-        Ok(Reading::new(
+        Ok(FileStream::new(
             kept.admission.clone(),
             kept.envelope.clone(),
             range,
@@ -183,7 +183,7 @@ impl KeptFile {
 }
 
 impl Access for FakeArchive {
-    fn get<'a>(&'a self, wanted: &'a FileRange) -> Answer<'a, Reading> {
+    fn get<'a>(&'a self, wanted: &'a FileRange) -> Answer<'a, FileStream> {
         Box::pin(async move { self.begin_reading(wanted) })
     }
 

@@ -15,7 +15,7 @@ use tokio_stream::wrappers::ReceiverStream;
 use tonic::Streaming;
 use tonic::transport::Channel;
 
-use super::{AnnouncedDigests, CHUNK, Compared, Deposit, Ingest, StoreEvent, StoredFile};
+use super::{AnnouncedDigests, CHUNK, Deposit, DigestComparison, Ingest, StoreEvent, StoredFile};
 use crate::Answer;
 use crate::error::ClientError;
 use crate::file_status::{FileStatus, replicas, text};
@@ -333,15 +333,15 @@ impl Attempt<'_> {
             )));
         }
         match announced.compare(&admission) {
-            Compared::Same => {}
-            Compared::Differs(which) => {
+            DigestComparison::Same => {}
+            DigestComparison::Differs(which) => {
                 return Err(untrusted(format!(
                     "the receipt is for other content ({which} differs)"
                 )));
             }
             // The archive compared the announced digests with the bytes, if it got them all.
-            Compared::Unknown if self.closed => {}
-            Compared::Unknown => {
+            DigestComparison::Unknown if self.closed => {}
+            DigestComparison::Unknown => {
                 return Err(untrusted(
                     "nothing in the receipt says that it is for this content".to_owned(),
                 ));

@@ -338,7 +338,7 @@ fn empty_file_has_no_losses() {
 #[test]
 fn no_more_is_read_than_it_takes() {
     let made = &files(&[30_000; 20])[0];
-    let whereabouts = Whereabouts {
+    let map = DamageMap {
         bytes: 0..made.bytes.len() as u64,
         damaged: vec![70_000..70_001],
         is_gzip: true,
@@ -348,7 +348,7 @@ fn no_more_is_read_than_it_takes() {
         read += piece.len();
         Ok(SalvagedPart::Bytes(Bytes::copy_from_slice(piece)))
     });
-    let losses = records_in(pieces, &whereabouts).unwrap();
+    let losses = records_in(pieces, &map).unwrap();
     assert_eq!(losses.records.len(), 1);
     assert!(read < 130_000, "{read}");
     let broken = [
@@ -358,7 +358,7 @@ fn no_more_is_read_than_it_takes() {
         Err(io::ErrorKind::UnexpectedEof.into()),
     ];
     assert!(
-        records_in(broken.into_iter(), &whereabouts).is_err(),
+        records_in(broken.into_iter(), &map).is_err(),
         "a cut answer is no answer"
     );
 }

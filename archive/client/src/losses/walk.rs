@@ -25,9 +25,9 @@ const MOST_TEXT: usize = 16 << 20;
 /// The distance before the bytes that were read within which a record in a member may begin: a few pieces.
 const BEHIND: u64 = 4 * PIECE as u64;
 
-/// The bytes of a file to look at, and the damage to look for.
+/// The bytes of a file that are searched for records, and the damage among them.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Whereabouts {
+pub struct DamageMap {
     /// The range of the file that the parts cover.
     pub bytes: Range<u64>,
     /// The ranges that are damaged.
@@ -36,9 +36,9 @@ pub struct Whereabouts {
     pub is_gzip: bool,
 }
 
-impl Whereabouts {
-    /// Makes the whereabouts of a file: its name tells whether it is compressed, where its beginning is lost.
-    pub fn of(name: &FileName, bytes: Range<u64>, damaged: Vec<Range<u64>>) -> Self {
+impl DamageMap {
+    /// Makes the map of a file. Where the beginning of the file is lost, its name tells whether it is compressed.
+    pub fn new(name: &FileName, bytes: Range<u64>, damaged: Vec<Range<u64>>) -> Self {
         let is_gzip = name.as_str().to_ascii_lowercase().ends_with(".gz");
         Self {
             bytes,
@@ -58,13 +58,13 @@ impl Whereabouts {
 /// Fails if a part cannot be read.
 pub fn records_in(
     parts: impl Iterator<Item = io::Result<SalvagedPart>>,
-    whereabouts: &Whereabouts,
+    map: &DamageMap,
 ) -> io::Result<Losses> {
-    let Whereabouts {
+    let DamageMap {
         bytes,
         damaged,
         is_gzip,
-    } = whereabouts;
+    } = map;
     let damaged = merged(damaged, bytes);
     let mut walk = Walk {
         size: bytes.end,

@@ -20,7 +20,7 @@ use super::anomaly::Anomalies;
 use super::attic::{Attics, attic_item};
 use super::check::Checks;
 use super::repair::Repairs;
-use super::trail::{Export, Lines};
+use super::trail::{AuditLines, Export};
 use super::{
     AnomalySelection, AtticEntry, AtticSelection, AuditLine, AuditSelection, Bootstrap, CheckOrder,
     NotifyOutcome, Preservation, Repair, RepairOrder, ReplacedCopy, Replacement, Request,
@@ -369,7 +369,7 @@ impl Preservation for Keeper {
         Box::pin(async move {
             let mut client = self.client.clone();
             let call = client.audit(wire::AuditRequest::from(selection));
-            self.steps("its audit trail", Lines::new(selection), call)
+            self.steps("its audit trail", AuditLines::new(selection), call)
                 .await
         })
     }

@@ -74,12 +74,12 @@ impl TryFrom<wire::AuditLineState> for AuditLine {
 }
 
 /// Reads lines of the trail: ascending, and without holes where all files are asked for.
-pub(super) struct Lines {
+pub(super) struct AuditLines {
     selection: AuditSelection,
     last: Option<u64>,
 }
 
-impl Lines {
+impl AuditLines {
     pub(super) fn new(selection: &AuditSelection) -> Self {
         Self {
             selection: selection.clone(),
@@ -88,7 +88,7 @@ impl Lines {
     }
 }
 
-impl StepReader for Lines {
+impl StepReader for AuditLines {
     type Message = wire::AuditResponse;
     type Item = AuditLine;
     type Error = ClientError;
@@ -181,7 +181,7 @@ mod tests {
             since: None,
         };
         let messages = vec![Ok(wire::AuditResponse { lines })];
-        read_steps(Lines::new(&selection), messages).await.1
+        read_steps(AuditLines::new(&selection), messages).await.1
     }
 
     /// Fails if an audit trail that lacks a line, repeats one or has one of another file is accepted, or the numbers

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use archive_client::{Access, Class, ClientError, FileRange, Reader};
+use archive_client::{Access, ClientError, ErrorClass, FileRange, Reader};
 use archive_model::FileName;
 use archive_proof::testing::admission;
 use archive_rpc::Kind;
@@ -103,7 +103,7 @@ async fn range_beyond_file_is_callers_mistake() {
     ] {
         let (_, outcome) = read(&world.reader(), &wanted(start, end)).await;
         let error = outcome.unwrap_err();
-        assert_eq!(error.class(), Class::Usage, "{start} {end:?}: {error}");
+        assert_eq!(error.class(), ErrorClass::Usage, "{start} {end:?}: {error}");
     }
     let absent = FileRange::whole(FileName::new("absent").unwrap());
     let (_, outcome) = read(&world.reader(), &absent).await;
@@ -173,7 +173,7 @@ fn flip(index: usize, place: impl Fn(usize) -> usize + Send + Sync + 'static) ->
 }
 
 /// Runs every change, and looks at what came: a prefix of the truth, and an error.
-async fn check(changes: Vec<(String, Change)>, class: Class) {
+async fn check(changes: Vec<(String, Change)>, class: ErrorClass) {
     let world = ServedArchive::new().await;
     let bytes = noise(SIZE, 4);
     world.archive.put(NAME, &bytes);
@@ -207,7 +207,7 @@ async fn a_stream_that_ends_early_anywhere_is_cut() {
             Box::new(move |messages| messages.truncate(keep)),
         )
     };
-    check((0..5).map(cut).collect(), Class::Unreachable).await;
+    check((0..5).map(cut).collect(), ErrorClass::Unreachable).await;
 }
 
 /// Fails if bytes of a segment with a flipped bit are handed out before they are proven.
@@ -225,7 +225,7 @@ async fn a_flipped_bit_anywhere_is_found() {
             flip(index, |length| length - 1),
         ));
     }
-    check(changes, Class::Failed).await;
+    check(changes, ErrorClass::Failed).await;
 }
 
 /// Fails if a segment that is missing, repeated, late or empty is accepted, or a second head between segments.
@@ -274,7 +274,7 @@ async fn missing_repeated_or_reordered_segments_are_found() {
             }),
         ));
     }
-    check(changes, Class::Failed).await;
+    check(changes, ErrorClass::Failed).await;
 }
 
 /// Fails if the offset or length that a segment states is believed, or bytes behind its end are ignored.
@@ -301,7 +301,7 @@ async fn segments_that_lie_about_their_place_are_found() {
         }),
         change("no bytes", |s| s.encoded = bytes::Bytes::new()),
     ];
-    check(changes, Class::Failed).await;
+    check(changes, ErrorClass::Failed).await;
 }
 
 /// Fails if a file is read with an admission of another key, file or size, or under a head that states another range
@@ -346,7 +346,7 @@ async fn admission_of_other_file_is_untrusted() {
     ));
     changes.push(("other end".into(), Box::new(|m| head(&mut m[0]).end -= 1)));
     changes.push(("no head".into(), Box::new(|m| drop(m.remove(0)))));
-    check(changes, Class::Failed).await;
+    check(changes, ErrorClass::Failed).await;
 }
 
 /// Fails if segments that prove themselves are accepted although their root is not the one in the admission.
@@ -360,7 +360,7 @@ async fn other_file_in_its_place_is_untrusted() {
     });
     check(
         vec![("other bytes under a good admission".to_owned(), swap)],
-        Class::Failed,
+        ErrorClass::Failed,
     )
     .await;
 }
@@ -373,8 +373,8 @@ async fn an_error_after_good_bytes_keeps_its_kind() {
     let bytes = noise(SIZE, 6);
     world.archive.put(NAME, &bytes);
     for (kind, class) in [
-        (Kind::Damaged, Class::Failed),
-        (Kind::Unavailable, Class::Unreachable),
+        (Kind::Damaged, ErrorClass::Failed),
+        (Kind::Unavailable, ErrorClass::Unreachable),
     ] {
         let fault: GetFault = Arc::new(move |messages| {
             let good = messages.into_iter().take(3).map(Ok);
@@ -406,5 +406,5 @@ async fn read_from_closed_port_is_unreachable() {
     world.archive.put(NAME, &noise(SIZE, 7));
     world.kill().await;
     let (_, outcome) = read(&world.reader(), &wanted(0, None)).await;
-    assert_eq!(outcome.unwrap_err().class(), Class::Unreachable);
+    assert_eq!(outcome.unwrap_err().class(), ErrorClass::Unreachable);
 }

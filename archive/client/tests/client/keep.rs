@@ -1,7 +1,7 @@
 //! Checks, anomalies and repairs, against an archive that lies, breaks off, or is older.
 
 use archive_client::preservation::{AnomalySelection, CheckKind, CheckOrder, RepairOrder};
-use archive_client::{Answer, Class, ClientError, ClientLimits, Keeper, Preservation, Steps};
+use archive_client::{Answer, ClientError, ClientLimits, ErrorClass, Keeper, Preservation, Steps};
 use archive_model::{CheckStep, FileName, Mode, NodeSelector};
 use proto_archive::wire::anomaly_state::{Finder, State};
 use proto_archive::wire::check_response::{Progress, Report, Step};
@@ -141,7 +141,7 @@ async fn cut_check_counts_as_unreachable() {
     let (steps, end) = check(&keeper).await;
     assert_eq!(steps.len(), 2);
     let error = end.unwrap_err();
-    assert_eq!(error.class(), Class::Unreachable, "{error}");
+    assert_eq!(error.class(), ErrorClass::Unreachable, "{error}");
 }
 
 /// Fails if an archive that falls silent during a check holds the caller without end, or an answer of any size is read.
@@ -221,7 +221,7 @@ async fn every_act_is_for_its_roles() {
             };
             keeper.node(&node, Mode::ReadOnly).await.unwrap_err()
         };
-        assert_eq!(error.class(), Class::Refused, "{error}");
+        assert_eq!(error.class(), ErrorClass::Refused, "{error}");
         assert!(
             error.to_string().contains(&format!("is for {roles}")),
             "{error}"

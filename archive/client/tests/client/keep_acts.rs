@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use archive_client::preservation::{
     AtticEntry, AtticSelection, AuditSelection, Replacement, ScrubSelection, VolumeOrder,
 };
-use archive_client::{Access, Class, ClientError, Preservation};
+use archive_client::{Access, ClientError, ErrorClass, Preservation};
 use archive_model::{Act, DiskOrder, Mode, NodeSelector, Root, ScrubOrder};
 use archive_proof::testing::admission;
 use archive_rpc::Kind;
@@ -293,7 +293,7 @@ async fn lists_end_well_or_with_an_error() {
     let mut steps = officer.attics(&selection).await.unwrap();
     assert!(steps.next().await.unwrap().is_some());
     assert!(steps.next().await.unwrap().is_some());
-    assert_eq!(steps.next().await.unwrap_err().class(), Class::Bug);
+    assert_eq!(steps.next().await.unwrap_err().class(), ErrorClass::Bug);
 
     let export = ExportResponse {
         lines: b"{}\n".as_slice().into(),
@@ -339,7 +339,7 @@ async fn dying_server_cuts_calls() {
     let error = steps.next().await.unwrap_err();
     assert_eq!(
         error.class(),
-        Class::Unreachable,
+        ErrorClass::Unreachable,
         "all reports came, and no end: {error}"
     );
 }

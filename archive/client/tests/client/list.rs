@@ -1,6 +1,6 @@
 //! Listings, statuses and stats over the wire.
 
-use archive_client::{Access, Class, ClientError, Completeness, Ingest, ListItem, Selection};
+use archive_client::{Access, ClientError, Completeness, ErrorClass, Ingest, ListItem, Selection};
 use archive_model::FileName;
 use proto_archive::wire::list_response::End;
 use proto_archive::wire::{Gap, ListEntry, ListResponse, StatResponse};
@@ -85,7 +85,7 @@ async fn cut_listing_counts_as_unreachable() {
     let (names, end) = read(&world, &Selection::default()).await;
     assert_eq!(names, ["a"]);
     let error = end.unwrap_err();
-    assert_eq!(error.class(), Class::Unreachable, "{error}");
+    assert_eq!(error.class(), ErrorClass::Unreachable, "{error}");
 }
 
 /// Fails if the status of another file passes for that of the file that was asked for.
@@ -121,6 +121,6 @@ async fn the_status_is_for_those_who_may_ask() {
     );
     assert_eq!(
         harvester.status().await.unwrap_err().class(),
-        Class::Refused
+        ErrorClass::Refused
     );
 }

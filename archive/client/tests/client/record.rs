@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use archive_client::{Class, ClientError, prove, record, record_of_length};
+use archive_client::{ClientError, ErrorClass, prove, record, record_of_length};
 use archive_formats::record_end::RecordKind;
 use archive_model::FileName;
 use flate2::Compression;
@@ -141,10 +141,10 @@ async fn offset_without_record_is_refused_with_bytes_shown() {
     let file = [one.as_slice(), &two[..two.len() - 9]].concat();
     world.archive.put(NAME, &file);
     for (offset, class, says) in [
-        (3, Class::Usage, "there is \"\\x00"),
-        (file.len() as u64, Class::Usage, "there is no byte"),
-        (u64::MAX, Class::Usage, "there is no byte"),
-        (one.len() as u64, Class::Failed, "the file ends before"),
+        (3, ErrorClass::Usage, "there is \"\\x00"),
+        (file.len() as u64, ErrorClass::Usage, "there is no byte"),
+        (u64::MAX, ErrorClass::Usage, "there is no byte"),
+        (one.len() as u64, ErrorClass::Failed, "the file ends before"),
     ] {
         let (_, outcome) = read(&world, offset).await;
         let error = outcome.unwrap_err();

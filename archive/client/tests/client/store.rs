@@ -3,8 +3,8 @@
 use std::sync::{Arc, Mutex};
 
 use archive_client::{
-    AnnouncedDigests, Class, ClientError, ClientLimits, Deposit, Depositor, Ingest, StoreEvent,
-    StoredFile,
+    AnnouncedDigests, ClientError, ClientLimits, Deposit, Depositor, ErrorClass, Ingest,
+    StoreEvent, StoredFile,
 };
 use archive_model::{FileName, Root};
 use archive_rpc::Kind;
@@ -159,12 +159,12 @@ async fn what_will_not_pass_is_not_tried_again() {
     let world = ServedArchive::new().await;
     let bytes = noise(SIZE, 5);
     for (kind, class) in [
-        (Kind::Exists, Class::Refused),
-        (Kind::Mismatch, Class::Refused),
-        (Kind::NotEnoughReplicas, Class::Failed),
-        (Kind::NoSpace, Class::Failed),
-        (Kind::Invalid, Class::Usage),
-        (Kind::Internal, Class::Bug),
+        (Kind::Exists, ErrorClass::Refused),
+        (Kind::Mismatch, ErrorClass::Refused),
+        (Kind::NotEnoughReplicas, ErrorClass::Failed),
+        (Kind::NoSpace, ErrorClass::Failed),
+        (Kind::Invalid, ErrorClass::Usage),
+        (Kind::Internal, ErrorClass::Bug),
     ] {
         for after in [1, 3, MESSAGES] {
             world.archive.state().files.clear();
@@ -208,7 +208,7 @@ async fn a_receipt_that_is_wrong_is_no_success() {
             matches!(error, ClientError::Untrusted(_)),
             "{wrong:?}: {error}"
         );
-        assert_eq!(error.class(), Class::Failed);
+        assert_eq!(error.class(), ErrorClass::Failed);
         assert_eq!(
             world.archive.state().seen.len(),
             1,
@@ -325,11 +325,11 @@ async fn wrong_role_or_peer_is_refused_at_once() {
     };
     let reader = Depositor::new(world.channel("reader/anna"), trust(), limits());
     let error = reader.store(&deposit, &watch).await.unwrap_err();
-    assert_eq!(error.class(), Class::Refused, "{error}");
+    assert_eq!(error.class(), ErrorClass::Refused, "{error}");
     world.kill().await;
     world.start("monitor/one").await;
     let error = world.depositor().store(&deposit, &watch).await.unwrap_err();
-    assert_eq!(error.class(), Class::Refused, "{error}");
+    assert_eq!(error.class(), ErrorClass::Refused, "{error}");
     assert!(error.to_string().contains("monitor/one"), "{error}");
 }
 
@@ -340,7 +340,7 @@ async fn nobody_there_is_unreachable_and_names_the_address() {
     let mut world = ServedArchive::new().await;
     world.kill().await;
     let error = store(&world.depositor(), &deposit(b"x")).await.unwrap_err();
-    assert_eq!(error.class(), Class::Unreachable, "{error}");
+    assert_eq!(error.class(), ErrorClass::Unreachable, "{error}");
     assert!(
         error.to_string().contains(&world.address.to_string()),
         "{error}"

@@ -5,7 +5,7 @@ use std::fmt::{Debug, Display};
 use std::str::FromStr;
 use std::time::{Duration, SystemTime};
 
-use archive_client::Who;
+use archive_client::IdentityName;
 use archive_daemon::telemetry::LogFilter;
 use archive_daemon::{ByteSize, Period};
 use archive_model::{AtticPlace, NodeId, ReplicaId, Root, UploadId, VolumeId};
@@ -38,7 +38,7 @@ const WORDS: [Word; 14] = [
     (same::<Role>, "custodian"),
     (same::<Grant>, "officer/anna"),
     (same::<Serial>, "0f01"),
-    (same::<Who>, "officer/anna"),
+    (same::<IdentityName>, "officer/anna"),
     (same::<AtticPlace>, "one/n-1/v1/20260101T000000Z-a"),
     (same::<ByteSize>, "1.5 GiB"),
     (same::<Period>, "15 min"),

@@ -6,7 +6,7 @@ mod replica;
 
 use archive_client::{
     Access, AnnouncedDigests, Answer, ArchiveStatus, ClientError, Deposit, FakeArchive, FeedStep,
-    FileRange, FileStatus, HeldReceipt, Ingest, Listing, Reading, Salvage, Selection, Slices,
+    FileRange, FileStatus, FileStream, HeldReceipt, Ingest, Listing, Salvage, Selection, Slices,
     Steps, StoreEvent, StoredFile,
 };
 use archive_model::{FeedPosition, FileName};
@@ -77,7 +77,7 @@ impl Ingest for Seeded {
 }
 
 impl Access for Seeded {
-    fn get<'a>(&'a self, wanted: &'a FileRange) -> Answer<'a, Reading> {
+    fn get<'a>(&'a self, wanted: &'a FileRange) -> Answer<'a, FileStream> {
         Box::pin(async move {
             let mut wanted = wanted.clone();
             if self.bug == Bug::AnyReplica {
@@ -92,7 +92,7 @@ impl Access for Seeded {
                 let (admission, envelope) = (reading.admission.clone(), reading.envelope.clone());
                 let range = reading.range.clone();
                 let flipped = reading.map(|part| part.map(|part| flip(&part).into()));
-                return Ok(Reading::new(admission, envelope, range, flipped));
+                return Ok(FileStream::new(admission, envelope, range, flipped));
             }
             Ok(reading)
         })

@@ -4,7 +4,7 @@ mod salvage;
 
 use std::path::{Path, PathBuf};
 
-use archive_client::{Access, FileRange, Reading};
+use archive_client::{Access, FileRange, FileStream};
 use archive_model::{FileName, ReplicaId, Root};
 use clap::Args;
 use serde::Serialize;
@@ -108,7 +108,7 @@ impl Get {
     }
 }
 
-async fn receive(reading: &mut Reading, mut destination: Destination) -> Result<(), Failure> {
+async fn receive(reading: &mut FileStream, mut destination: Destination) -> Result<(), Failure> {
     let progress = Progress::bytes(reading.range.end - reading.range.start);
     let mut received = 0;
     while let Some(bytes) = reading.next().await? {
@@ -121,8 +121,8 @@ async fn receive(reading: &mut Reading, mut destination: Destination) -> Result<
     destination.finish()
 }
 
-fn report(output: &Output, reading: &Reading, path: &Path) -> Result<(), Failure> {
-    let Reading {
+fn report(output: &Output, reading: &FileStream, path: &Path) -> Result<(), Failure> {
+    let FileStream {
         admission, range, ..
     } = reading;
     if output.is_json() {

@@ -6,7 +6,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use archive_client::{Access, ClientError, FileRange, ListItem, Reading, Selection};
+use archive_client::{Access, ClientError, FileRange, FileStream, ListItem, Selection};
 use archive_formats::cdx::Capture;
 use archive_formats::date::{DateReading, WarcDate};
 use archive_formats::surt::UrlKey;
@@ -210,7 +210,7 @@ impl Server {
 /// Files that are sent one after the other.
 struct FilesInTurn {
     archive: Arc<dyn Access>,
-    current: Option<Reading>,
+    current: Option<FileStream>,
     names: VecDeque<FileName>,
     _turn: OwnedSemaphorePermit,
 }

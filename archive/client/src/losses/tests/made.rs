@@ -9,7 +9,7 @@ use bytes::Bytes;
 use testing::noise;
 
 use crate::access::{Hole, SalvagedPart};
-use crate::losses::{Losses, Whereabouts, records_in};
+use crate::losses::{DamageMap, Losses, records_in};
 
 /// A file, the extents of its records, and whether offsets tell them apart.
 pub(super) struct Made {
@@ -120,6 +120,6 @@ pub(super) fn parts(made: &Made, holes: &[Range<u64>]) -> Vec<io::Result<Salvage
 
 pub(super) fn found(made: &Made, holes: &[Range<u64>], damaged: &[Range<u64>]) -> Losses {
     let name = FileName::new(made.name).unwrap();
-    let whereabouts = Whereabouts::of(&name, 0..made.bytes.len() as u64, damaged.to_vec());
-    records_in(parts(made, holes).into_iter(), &whereabouts).unwrap()
+    let map = DamageMap::new(&name, 0..made.bytes.len() as u64, damaged.to_vec());
+    records_in(parts(made, holes).into_iter(), &map).unwrap()
 }

@@ -5,7 +5,7 @@ use std::io::{self, Read};
 use std::ops::Range;
 use std::path::Path;
 
-use archive_client::losses::{Whereabouts, records_in};
+use archive_client::losses::{DamageMap, records_in};
 use archive_client::{Hole, Losses, SalvagedPart};
 use archive_model::FileName;
 use tokio::task::spawn_blocking;
@@ -80,7 +80,7 @@ pub(super) async fn of(
     }
     let mut holes = map.kept.clone().into_iter();
     let damaged = map.kept.iter().map(|hole| hole.start..hole.end);
-    let whereabouts = Whereabouts::of(name, range.clone(), damaged.collect());
+    let map = DamageMap::new(name, range.clone(), damaged.collect());
     let parts = Parts {
         file: File::open(path).map_err(|error| Failure::unreadable(path, &error))?,
         at: range.start,
@@ -88,7 +88,7 @@ pub(super) async fn of(
         next: holes.next(),
         holes,
     };
-    let looked = spawn_blocking(move || records_in(parts, &whereabouts)).await;
+    let looked = spawn_blocking(move || records_in(parts, &map)).await;
     let failed = |error: &dyn std::fmt::Display| {
         Failure::failed(format!(
             "{}: the records in the holes are not known: {error}; the file is complete",

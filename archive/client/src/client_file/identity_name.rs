@@ -7,19 +7,19 @@ use archive_rpc::{Grant, InvalidGrant, Role};
 
 /// An identity as a person names it: `custodian`, or `custodian/custodian-1`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Who {
+pub struct IdentityName {
     role: Role,
     name: Option<String>,
 }
 
-impl Who {
+impl IdentityName {
     /// Returns whether the identity `name` in `role` fits.
     pub(super) fn fits(&self, role: Role, name: &str) -> bool {
         self.role == role && self.name.as_deref().is_none_or(|own| own == name)
     }
 }
 
-impl FromStr for Who {
+impl FromStr for IdentityName {
     type Err = InvalidGrant;
 
     fn from_str(text: &str) -> Result<Self, InvalidGrant> {
@@ -35,7 +35,7 @@ impl FromStr for Who {
     }
 }
 
-impl fmt::Display for Who {
+impl fmt::Display for IdentityName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.name {
             Some(name) => write!(f, "{}/{name}", self.role),
@@ -52,7 +52,7 @@ mod tests {
     #[test]
     fn a_role_means_any_name_in_it() {
         for (text, anna, ben) in [("officer", true, true), ("officer/anna", true, false)] {
-            let who: Who = text.parse().unwrap();
+            let who: IdentityName = text.parse().unwrap();
             assert_eq!(who.to_string(), text);
             assert_eq!(who.fits(Role::Officer, "anna"), anna);
             assert_eq!(who.fits(Role::Officer, "ben"), ben);
@@ -67,7 +67,7 @@ mod tests {
             "officer/a/b",
             "Officer",
         ] {
-            assert!(bad.parse::<Who>().is_err(), "{bad:?}");
+            assert!(bad.parse::<IdentityName>().is_err(), "{bad:?}");
         }
     }
 }
