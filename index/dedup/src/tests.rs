@@ -121,11 +121,11 @@ struct BuiltIndex {
 }
 
 impl BuiltIndex {
-    fn of(inputs: &[(String, Vec<u8>)]) -> Self {
-        Self::within(inputs, 1 << 20)
+    fn new(inputs: &[(String, Vec<u8>)]) -> Self {
+        Self::with_memory(inputs, 1 << 20)
     }
 
-    fn within(inputs: &[(String, Vec<u8>)], memory: usize) -> Self {
+    fn with_memory(inputs: &[(String, Vec<u8>)], memory: usize) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let mut file = NamedTempFile::new_in(&directory).unwrap();
         let inputs = inputs.iter();

@@ -24,7 +24,7 @@ fn duplicates_over_three_jobs_lead_to_first() {
         let url = if has_record { third_url } else { second_url };
         let third = Metadata::job(3).log(&[log_line(url, 3, "one", &duplicate("2.warc", 22, 2))]);
         // The order of the files is not that of the jobs.
-        let built = BuiltIndex::of(&[third.gzip(), first().plain(), second.plain()]);
+        let built = BuiltIndex::new(&[third.gzip(), first().plain(), second.plain()]);
         built.assert_no_problem();
         assert_eq!(built.report.duplicates, 2);
         let captures = if has_record { 3 } else { 2 };
@@ -49,7 +49,7 @@ fn validators_stay_with_their_url() {
     let first = Metadata::job(1).captures(&[captured]);
     let other = "http://a.dk/2";
     let second = Metadata::job(2).log(&[log_line(other, 2, "one", &duplicate("1.warc", 11, 1))]);
-    let built = BuiltIndex::of(&[first.plain(), second.plain()]);
+    let built = BuiltIndex::new(&[first.plain(), second.plain()]);
     let index = built.index();
     let validators = |url: &str| index.latest_by_url(url).unwrap().unwrap().etag;
     assert_eq!(validators(URL).as_deref(), Some("7"));
@@ -63,7 +63,7 @@ fn validators_stay_with_their_url() {
 fn origin_without_log_gets_digest_of_duplicate() {
     let first = Metadata::job(1).cdx(&[cdx_line(URL, 1, "1.warc", 11)]);
     let second = Metadata::job(2).log(&[log_line(URL, 2, "one", &duplicate("1.warc", 11, 1))]);
-    let built = BuiltIndex::of(&[first.plain(), second.plain()]);
+    let built = BuiltIndex::new(&[first.plain(), second.plain()]);
     assert_eq!(built.place(URL, "one"), Some(("1.warc".to_owned(), 11)));
     assert_eq!(built.report.captures, 1);
 }
@@ -72,7 +72,7 @@ fn origin_without_log_gets_digest_of_duplicate() {
 #[test]
 fn dangling_duplicate_is_named_and_left_out() {
     let second = Metadata::job(2).log(&[log_line(URL, 2, "one", &duplicate("0.warc", 5, 1))]);
-    let built = BuiltIndex::of(&[second.plain()]);
+    let built = BuiltIndex::new(&[second.plain()]);
     assert_eq!(built.report.captures, 0);
     let [problem] = built.problems().try_into().unwrap();
     let origin = "no metadata file has its origin 0.warc, offset 5, 20260102030001000";
@@ -86,7 +86,7 @@ fn duplicate_of_unknown_revisit_is_named() {
         .log(&[log_line(URL, 2, "one", "duplicate:digest")])
         .cdx(&[cdx_line(URL, 2, "2.warc", 22)]);
     let third = Metadata::job(3).log(&[log_line(URL, 3, "one", &duplicate("2.warc", 22, 2))]);
-    let built = BuiltIndex::of(&[second.plain(), third.plain()]);
+    let built = BuiltIndex::new(&[second.plain(), third.plain()]);
     assert_eq!(built.report.captures, 0);
     let [problem] = built.problems().try_into().unwrap();
     assert!(
@@ -105,7 +105,7 @@ fn loops_are_named_and_left_out() {
             log_line(two, 2, "one", &duplicate("f", 1, 1)),
         ])
         .cdx(&[cdx_line(URL, 1, "f", 1), cdx_line(two, 2, "f", 2)]);
-    let built = BuiltIndex::of(&[looping.plain()]);
+    let built = BuiltIndex::new(&[looping.plain()]);
     assert_eq!(built.report.captures, 0);
     let problems = built.problems();
     assert_eq!(problems.len(), 2);
@@ -130,7 +130,7 @@ fn chains_have_sixteen_steps_at_most() {
     let metadata = Metadata::job(1)
         .log(&logged.collect::<Vec<_>>())
         .cdx(&indexed.collect::<Vec<_>>());
-    let built = BuiltIndex::of(&[metadata.plain()]);
+    let built = BuiltIndex::new(&[metadata.plain()]);
     assert_eq!(built.place(&url(17), "one"), Some(("f".to_owned(), 0)));
     assert_eq!(built.place(&url(18), "one"), None);
     assert_eq!(built.report.problem_count, 1);
@@ -140,7 +140,7 @@ fn chains_have_sixteen_steps_at_most() {
 #[test]
 fn origin_with_other_digest_is_contradiction() {
     let second = Metadata::job(2).log(&[log_line(URL, 2, "other", &duplicate("1.warc", 11, 1))]);
-    let built = BuiltIndex::of(&[first().plain(), second.plain()]);
+    let built = BuiltIndex::new(&[first().plain(), second.plain()]);
     assert_eq!(built.place(URL, "other"), None);
     let [problem] = built.problems().try_into().unwrap();
     assert!(
@@ -158,6 +158,6 @@ fn revisit_in_one_file_is_never_response() {
     let third = Metadata::job(3)
         .log(&[log_line(URL, 2, "one", "-")])
         .cdx(&[cdx_line(URL, 2, "2.warc", 22)]);
-    let built = BuiltIndex::of(&[third.plain(), second.plain()]);
+    let built = BuiltIndex::new(&[third.plain(), second.plain()]);
     assert_eq!(built.report.captures, 0, "{}", built.text());
 }

@@ -32,7 +32,7 @@ fn every_cut_of_metadata_gives_true_places() {
     for ((name, bytes), expected) in [(metadata().plain(), 19), (metadata().gzip(), 0)] {
         let mut most = 0;
         for cut in (1..bytes.len()).step_by(7) {
-            let built = BuiltIndex::of(&[(name.clone(), bytes[..cut].to_vec())]);
+            let built = BuiltIndex::new(&[(name.clone(), bytes[..cut].to_vec())]);
             assert_ne!(built.report.problem_count, 0, "{name} {cut}");
             let index = built.index();
             most = most.max(index.captures());
@@ -55,7 +55,7 @@ fn changed_metadata_records_are_left_out() {
     let (name, mut bytes) = metadata().plain();
     let at = bytes.windows(5).position(|part| part == b"12345").unwrap();
     bytes[at] = b'9';
-    let built = BuiltIndex::of(&[(name, bytes)]);
+    let built = BuiltIndex::new(&[(name, bytes)]);
     assert_eq!(built.report.captures, 0);
     let [problem] = built.problems().try_into().unwrap();
     assert!(problem.contains("was changed, by its digest"), "{problem}");
@@ -68,7 +68,7 @@ fn changed_metadata_records_are_left_out() {
         for at in (20..bytes.len()).step_by(3) {
             let mut bytes = bytes.clone();
             bytes[at] ^= 0x10;
-            let built = BuiltIndex::of(&[(name.clone(), bytes)]);
+            let built = BuiltIndex::new(&[(name.clone(), bytes)]);
             let index = built.index();
             for n in 0..20 {
                 let found = index.latest_by_url(&format!("http://a.dk/{n}")).unwrap();
@@ -93,7 +93,7 @@ fn bad_lines_are_named_and_others_read() {
             cdx_line(URL, 1, "f", 1),
             cdx_line(URL, 1, "f", 1).replace(" 1 d41d", " one d41d"),
         ]);
-    let built = BuiltIndex::of(&[metadata.plain()]);
+    let built = BuiltIndex::new(&[metadata.plain()]);
     assert_eq!(built.place(URL, "one"), Some(("f".to_owned(), 1)));
     let problems = built.problems();
     assert_eq!(problems.len(), 3, "{problems:?}");
@@ -120,7 +120,7 @@ fn problems_are_short_and_without_control_characters() {
         log_line(&url, 2, "one", &duplicate("\u{1b}[2J", 1, 1)),
         format!("2026-01-02T03:00:00.900Z 200 2 http://a.dk/ - - text/html #001 \u{1b}[2J{long} -"),
     ]);
-    let built = BuiltIndex::of(&[metadata.plain()]);
+    let built = BuiltIndex::new(&[metadata.plain()]);
     let problems = built.problems();
     assert_eq!(problems.len(), 2, "{problems:?}");
     for problem in problems {
@@ -139,7 +139,7 @@ fn capture_with_too_long_line_is_named() {
         r#"x 20260102030001 {{"url": "{url}", "digest": "{}", "offset": "1", "filename": "f"}}"#,
         sha1("one")
     );
-    let built = BuiltIndex::of(&[Metadata::job(1).captures(&[captured]).plain()]);
+    let built = BuiltIndex::new(&[Metadata::job(1).captures(&[captured]).plain()]);
     assert_eq!(built.report.captures, 0);
     let [problem] = built.problems().try_into().unwrap();
     assert!(
@@ -153,7 +153,7 @@ fn capture_with_too_long_line_is_named() {
 fn files_without_metadata_are_named() {
     let foreign = ("a.txt".to_owned(), b"hello\n".to_vec());
     let other = Metadata::job(1).record("reports/crawl-report.txt?harvestid=1", &["x".to_owned()]);
-    let built = BuiltIndex::of(&[foreign, other.plain()]);
+    let built = BuiltIndex::new(&[foreign, other.plain()]);
     let problems = built.problems().join("\n");
     assert!(problems.contains("a.txt: "), "{problems}");
     assert!(
@@ -165,7 +165,7 @@ fn files_without_metadata_are_named() {
 /// Fails if an index that is cut, or longer than it was, is opened.
 #[test]
 fn every_cut_of_index_is_refused() {
-    let bytes = BuiltIndex::of(&[metadata().plain()]).text().into_bytes();
+    let bytes = BuiltIndex::new(&[metadata().plain()]).text().into_bytes();
     for cut in 0..bytes.len() {
         let error = opened(&bytes[..cut]).unwrap_err();
         let message = error.to_string();
@@ -185,7 +185,7 @@ fn every_cut_of_index_is_refused() {
 /// Fails if a changed byte is seen by nobody, makes a lookup panic, or lets it run without an end.
 #[test]
 fn every_flipped_byte_of_index_is_seen() {
-    let bytes = BuiltIndex::of(&[metadata().plain()]).text().into_bytes();
+    let bytes = BuiltIndex::new(&[metadata().plain()]).text().into_bytes();
     let whole = opened(&bytes).unwrap();
     whole.verify().unwrap();
     for at in 0..bytes.len() {
@@ -217,7 +217,7 @@ fn every_flipped_byte_of_index_is_seen() {
 /// Fails if a line of the section by digest that was changed leads to other content, or into a line.
 #[test]
 fn wrong_places_in_index_are_damage() {
-    let text = BuiltIndex::of(&[metadata().plain()]).text();
+    let text = BuiltIndex::new(&[metadata().plain()]).text();
     let digest = sha1("http://a.dk/3");
     let start = text.rfind(&digest.to_string()).unwrap();
     let line = text[start..].lines().next().unwrap();
@@ -238,7 +238,7 @@ fn wrong_places_in_index_are_damage() {
 /// Fails if a foreign file or a newer version is taken for an index that is damaged.
 #[test]
 fn foreign_and_newer_files_are_told_apart() {
-    let text = BuiltIndex::of(&[]).text();
+    let text = BuiltIndex::new(&[]).text();
     for (changed, words) in [
         (
             text.replace("dedup/1", "dedup/2"),

@@ -14,7 +14,7 @@ fn index_is_byte_for_byte_as_documented() {
         ])
         .cdx(&[cdx_line("http://a.dk/", 4, "1-1.arc", 77)]);
     let ours = Metadata::job(2).captures(&[CAPTURE.to_owned()]);
-    let built = BuiltIndex::of(&[nas.plain(), ours.gzip()]);
+    let built = BuiltIndex::new(&[nas.plain(), ours.gzip()]);
     built.assert_no_problem();
     assert_eq!((built.report.files, built.report.lines), (2, 4));
     let text = built.text();
@@ -54,7 +54,7 @@ fn captures_of_one_url_keep_their_seconds() {
     let metadata = Metadata::job(1)
         .log(&[log_line(url, 9, "two", "-"), log_line(url, 4, "one", "-")])
         .cdx(&[cdx_line(url, 4, "f", 1), cdx_line(url, 9, "f", 2)]);
-    let built = BuiltIndex::of(&[metadata.plain()]);
+    let built = BuiltIndex::new(&[metadata.plain()]);
     assert_eq!(built.place(url, "one"), Some(("f".to_owned(), 1)));
     assert_eq!(built.place(url, "two"), Some(("f".to_owned(), 2)));
     let latest = built.index().latest_by_url(url).unwrap().unwrap();
@@ -77,7 +77,7 @@ fn other_seconds_take_latest_free_record() {
             cdx_line(url, 6, "f", 6),
         ]);
     let alone = Metadata::job(2).log(&[log_line(url, 5, "alone", "-")]);
-    let built = BuiltIndex::of(&[metadata.plain(), alone.plain()]);
+    let built = BuiltIndex::new(&[metadata.plain(), alone.plain()]);
     for (payload, offset) in [("early", 3), ("exact", 4), ("late", 6)] {
         let place = Some(("f".to_owned(), offset));
         assert_eq!(built.place(url, payload), place, "{payload}");
@@ -94,7 +94,7 @@ fn captures_record_replaces_log_and_cdx() {
         .log(&[log_line(url, 4, "one", "-")])
         .cdx(&[cdx_line(url, 4, "f", 1)])
         .captures(&[CAPTURE.to_owned()]);
-    let built = BuiltIndex::of(&[metadata.plain()]);
+    let built = BuiltIndex::new(&[metadata.plain()]);
     built.assert_no_problem();
     assert_eq!(built.place(url, "one"), None);
     assert_eq!(built.report.captures, 1);
@@ -105,9 +105,12 @@ fn captures_record_replaces_log_and_cdx() {
 fn spellings_of_captures_fields_are_read() {
     let line = CAPTURE.replace("record-id", "recordId");
     let line = line.replace("last-modified", "lastModified");
-    let spelled = BuiltIndex::of(&[Metadata::job(1).captures(&[line]).plain()]);
+    let spelled = BuiltIndex::new(&[Metadata::job(1).captures(&[line]).plain()]);
     let documented = Metadata::job(1).captures(&[CAPTURE.to_owned()]);
-    assert_eq!(spelled.text(), BuiltIndex::of(&[documented.plain()]).text());
+    assert_eq!(
+        spelled.text(),
+        BuiltIndex::new(&[documented.plain()]).text()
+    );
 }
 
 /// Fails if one whole captures record hides the log of a job whose other one is damaged or cut off.
@@ -120,13 +123,13 @@ fn log_is_read_unless_all_captures_are_whole() {
         .captures(&[CAPTURE.to_owned()])
         .captures(&[CAPTURE.replace("4711", "4712")]);
     let (name, bytes) = whole.plain();
-    let built = BuiltIndex::of(&[(name.clone(), bytes.clone())]);
+    let built = BuiltIndex::new(&[(name.clone(), bytes.clone())]);
     assert_eq!(built.place(url, "one"), None);
     let mut changed = bytes.clone();
     let at = bytes.windows(4).rposition(|part| part == b"4712").unwrap();
     changed[at] = b'5';
     for damaged in [changed, bytes[..at].to_vec()] {
-        let built = BuiltIndex::of(&[(name.clone(), damaged)]);
+        let built = BuiltIndex::new(&[(name.clone(), damaged)]);
         assert_eq!(built.place(url, "one"), Some(("f".to_owned(), 1)));
         let ours = built.index().latest_by_url("http://b.dk/æ b").unwrap();
         assert_eq!(ours.unwrap().offset, 4711);
@@ -154,7 +157,7 @@ fn revisits_are_never_in_index() {
         ]);
     let undigested = place("4").replace("3I42H3S6NNFQ2MSVX7XZKYAYSCX5QBYJ", "-");
     let ours = Metadata::job(2).captures(&[revisit, referring, unmodified, undigested]);
-    let built = BuiltIndex::of(&[nas.plain(), ours.plain()]);
+    let built = BuiltIndex::new(&[nas.plain(), ours.plain()]);
     built.assert_no_problem();
     assert_eq!(built.report.captures, 0, "{}", built.text());
 }
@@ -162,7 +165,7 @@ fn revisits_are_never_in_index() {
 /// Fails if an index of nothing cannot be read, or answers.
 #[test]
 fn empty_index_answers_nothing() {
-    let built = BuiltIndex::of(&[]);
+    let built = BuiltIndex::new(&[]);
     let index = built.index();
     assert_eq!(index.captures(), 0);
     assert_eq!(index.latest_by_url("http://a.dk/").unwrap(), None);
@@ -193,7 +196,7 @@ fn arc_metadata_is_read() {
         log_line(url, 4, "one", "-") + "\n",
     );
     add("index/cdx?harvestid=1", cdx_line(url, 4, "f", 1) + "\n");
-    let built = BuiltIndex::of(&[("1-metadata-1.arc".to_owned(), file)]);
+    let built = BuiltIndex::new(&[("1-metadata-1.arc".to_owned(), file)]);
     built.assert_no_problem();
     assert_eq!(built.place(url, "one"), Some(("f".to_owned(), 1)));
 }

@@ -74,7 +74,7 @@ fn lookups_agree_with_map() {
             *oldest = (*oldest).min((second, offset));
             payloads.entry(payload).or_default().push(offset);
         }
-        let built = BuiltIndex::of(&[Metadata::job(1).captures(&lines).gzip()]);
+        let built = BuiltIndex::new(&[Metadata::job(1).captures(&lines).gzip()]);
         built.assert_no_problem();
         let index = built.index();
         for (url, (second, _)) in &latest {
@@ -114,7 +114,7 @@ fn long_lines_are_found_between_short_ones() {
     let long = |n: usize| format!("http://a.dk/{n}{}", "/".repeat(n * 1500));
     let lines = (0..20).map(|n| line(&long(n), 1, "one", n as u64));
     let lines: Vec<String> = lines.collect();
-    let built = BuiltIndex::of(&[Metadata::job(1).captures(&lines).plain()]);
+    let built = BuiltIndex::new(&[Metadata::job(1).captures(&lines).plain()]);
     built.assert_no_problem();
     let index = built.index();
     for n in 0..20 {
@@ -149,8 +149,8 @@ fn small_memory_gives_same_file() {
     });
     let second = Metadata::job(2).log(&repeated.collect::<Vec<_>>());
     let inputs = [first.gzip(), second.plain()];
-    let large = BuiltIndex::of(&inputs);
-    let small = BuiltIndex::within(&inputs, 32 * 1024);
+    let large = BuiltIndex::new(&inputs);
+    let small = BuiltIndex::with_memory(&inputs, 32 * 1024);
     assert_eq!(small.report, large.report);
     assert_eq!(small.text(), large.text());
 }
@@ -159,7 +159,7 @@ fn small_memory_gives_same_file() {
 #[test]
 fn threads_ask_one_index() {
     let lines = (0..500).map(|n| line(&format!("http://a.dk/{n}"), 1, "one", n));
-    let built = BuiltIndex::of(&[Metadata::job(1)
+    let built = BuiltIndex::new(&[Metadata::job(1)
         .captures(&lines.collect::<Vec<_>>())
         .plain()]);
     let index = built.index();

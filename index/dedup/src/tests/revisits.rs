@@ -49,7 +49,7 @@ fn own_revisits_lead_to_first_capture() {
             "one",
             &[("refersToTargetUri", other), ("refersToDate", &date(2))],
         )]);
-        let built = BuiltIndex::of(&[third.plain(), second.gzip(), first.plain()]);
+        let built = BuiltIndex::new(&[third.plain(), second.gzip(), first.plain()]);
         built.assert_no_problem();
         let expected = Some(("1.warc.gz".to_owned(), 11));
         for url in [URL, other, "http://a.dk/third"] {
@@ -74,7 +74,7 @@ fn chains_cross_from_ours_to_theirs() {
     )]);
     let theirs_again =
         Metadata::job(3).log(&[log_line(three, 3, "one", &duplicate("2.warc.gz", 1, 2))]);
-    let built = BuiltIndex::of(&[theirs_again.gzip(), ours.plain(), theirs.plain()]);
+    let built = BuiltIndex::new(&[theirs_again.gzip(), ours.plain(), theirs.plain()]);
     built.assert_no_problem();
     let expected = Some(("1.arc".to_owned(), 11));
     for url in [URL, two, three] {
@@ -91,7 +91,7 @@ fn own_dangling_revisit_is_named() {
         ("refersToDate", &date(1)),
     ];
     let second = Metadata::job(2).captures(&[revisit(URL, 2, "one", &fields)]);
-    let built = BuiltIndex::of(&[second.plain()]);
+    let built = BuiltIndex::new(&[second.plain()]);
     assert_eq!(built.report.captures, 0);
     let [problem] = built.problems().try_into().unwrap();
     let origin = "its origin http://a.dk/ of 20260102030001, record urn:uuid:9";
@@ -107,7 +107,7 @@ fn own_loop_is_named() {
         revisit(URL, 2, "one", &fields("urn:uuid:1")),
         revisit(URL, 3, "one", &fields("urn:uuid:3")),
     ]);
-    let built = BuiltIndex::of(&[looping.plain()]);
+    let built = BuiltIndex::new(&[looping.plain()]);
     assert_eq!(built.report.captures, 0);
     assert_eq!(built.report.problem_count, 3, "{:?}", built.problems());
 }
@@ -141,15 +141,15 @@ fn order_of_inputs_changes_no_byte() {
         inputs.push(Metadata::job(job + 10).captures(&[one]).plain());
         inputs.push(Metadata::job(job + 10).captures(&[two]).gzip());
     }
-    let expected = BuiltIndex::of(&inputs);
+    let expected = BuiltIndex::new(&inputs);
     expected.assert_no_problem();
     assert!(expected.report.duplicates > 50, "{:?}", expected.report);
     for turn in 1..inputs.len() {
         inputs.rotate_left(turn);
         inputs.swap(0, turn);
-        let built = BuiltIndex::within(&inputs, 4096);
+        let built = BuiltIndex::with_memory(&inputs, 4096);
         assert_eq!(built.text(), expected.text(), "{turn}");
     }
     inputs.extend_from_within(3..7);
-    assert_eq!(BuiltIndex::of(&inputs).text(), expected.text());
+    assert_eq!(BuiltIndex::new(&inputs).text(), expected.text());
 }

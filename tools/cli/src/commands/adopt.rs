@@ -54,12 +54,12 @@ impl Adopt {
         let session = Session::open(&context.global)?;
         let kept = session.keeper().adopt(&name, &self.replica).await;
         let kept = kept.map_err(|error| session.failure(error))?;
-        told(&context.output, "adopted", &kept)
+        report_copy(&context.output, "adopted", &kept)
     }
 }
 
 /// Prints where a file is now; it is a failure if it is not good there.
-pub(super) fn told(output: &Output, done: &str, kept: &FileCopy) -> Result<Exit, Failure> {
+pub(super) fn report_copy(output: &Output, done: &str, kept: &FileCopy) -> Result<Exit, Failure> {
     if output.is_json() {
         output.document(kept)?;
     } else {

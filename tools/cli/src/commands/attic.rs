@@ -14,7 +14,7 @@ use tools_terminal::output::{or_dash, size, tell};
 use tools_terminal::reason::Reason;
 use tools_terminal::session::Session;
 
-use super::adopt::told;
+use super::adopt::report_copy;
 use super::requests::ask;
 
 /// List and restore the items of the attics, or ask for one to be destroyed
@@ -158,7 +158,7 @@ impl Restore {
             .restore(&self.place, self.reason.as_str())
             .await;
         let kept = kept.map_err(|error| session.failure(error))?;
-        told(&context.output, "restored", &kept)
+        report_copy(&context.output, "restored", &kept)
     }
 }
 

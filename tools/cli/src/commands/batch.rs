@@ -38,7 +38,7 @@ pub(crate) enum Batch {
 
 /// The job that is meant.
 #[derive(Debug, Args)]
-pub(super) struct Which {
+pub(super) struct JobSelector {
     /// The id of the job, as `holdfast batch list` prints it
     #[arg(value_name = "ID", value_parser = job_id)]
     id: JobId,

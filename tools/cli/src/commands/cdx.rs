@@ -83,9 +83,9 @@ impl Form {
     }
 }
 
-/// The index that was made.
+/// The result of writing an index, for programs.
 #[derive(Serialize)]
-struct Made<'a> {
+struct CdxReport<'a> {
     index: &'a Path,
     /// The number of files that were named.
     files: usize,
@@ -121,7 +121,7 @@ impl Cdx {
             }
         }
         if context.output.is_json() {
-            context.output.document(&Made {
+            context.output.document(&CdxReport {
                 index: &self.output,
                 files: self.files.len(),
                 exit,
@@ -216,7 +216,7 @@ impl Cdx {
 
 /// The reason why the reading of a file ends.
 enum Stop {
-    /// The file cannot be read. The other files go on.
+    /// The file cannot be read. The other files are read all the same.
     File(Failure),
     /// Nothing can be sorted any more.
     Sort(SortError),

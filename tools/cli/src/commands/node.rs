@@ -34,13 +34,13 @@ pub(crate) enum Node {
     /// confirms the change.
     #[command(after_help = "Examples:
   holdfast node read-only two-1")]
-    ReadOnly(One),
+    ReadOnly(NodeArgument),
     /// Let a node take new files again
     ///
     /// This also ends a drain. Needs the role operator. The exit code is 0 if the node itself confirms the change.
     #[command(after_help = "Examples:
   holdfast node read-write two-1")]
-    ReadWrite(One),
+    ReadWrite(NodeArgument),
     /// Empty a node, before it is retired
     ///
     /// The node takes no new files, and the archive copies its files to other nodes of its replica; each old copy goes to
@@ -49,13 +49,13 @@ pub(crate) enum Node {
     /// the node itself confirms the change.
     #[command(after_help = "Examples:
   holdfast node drain two-1")]
-    Drain(One),
+    Drain(NodeArgument),
     Retire(Retire),
     Reinstate(Reinstate),
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct One {
+pub(crate) struct NodeArgument {
     /// The node, as `holdfast node list` prints it
     #[arg(value_name = "ID")]
     node: NodeId,
@@ -74,7 +74,7 @@ pub(crate) struct One {
   holdfast node retire two-1 --reason 'the machine burnt down'")]
 pub(crate) struct Retire {
     #[command(flatten)]
-    node: One,
+    node: NodeArgument,
     /// The reason; the audit trail keeps it
     #[arg(long, value_name = "TEXT")]
     reason: Reason,
@@ -92,7 +92,7 @@ pub(crate) struct Retire {
   holdfast node reinstate two-1 --reason 'it was the other machine'")]
 pub(crate) struct Reinstate {
     #[command(flatten)]
-    node: One,
+    node: NodeArgument,
     /// The reason; the audit trail keeps it
     #[arg(long, value_name = "TEXT")]
     reason: Reason,
@@ -103,7 +103,7 @@ impl Node {
         let (node, mode) = match self {
             Self::List {} => return list(context).await,
             Self::Retire(Retire {
-                node: One { node, replica },
+                node: NodeArgument { node, replica },
                 reason,
                 last_copies,
             }) => {
@@ -114,7 +114,7 @@ impl Node {
                 return ask(context, &act, &reason).await;
             }
             Self::Reinstate(Reinstate {
-                node: One { node, replica },
+                node: NodeArgument { node, replica },
                 reason,
             }) => {
                 let act = Act::ReinstateNode(NodeSelector { replica, node });
@@ -124,7 +124,7 @@ impl Node {
             Self::ReadWrite(one) => (one, Mode::ReadWrite),
             Self::Drain(one) => (one, Mode::Draining),
         };
-        let One { node, replica } = node;
+        let NodeArgument { node, replica } = node;
         let name = NodeSelector { replica, node };
         let session = Session::open(&context.global)?;
         let status = session.keeper().node(&name, mode).await;

@@ -23,7 +23,7 @@ use tools_terminal::session::Session;
   holdfast scrub throttle '20 MB' --node two-1
   holdfast scrub throttle")]
 pub(crate) enum Scrub {
-    Status(Where),
+    Status(ScrubScope),
     Pause(Pause),
     Resume(Resume),
     Throttle(Throttle),
@@ -40,7 +40,7 @@ pub(crate) enum Scrub {
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   holdfast scrub status --replica two")]
-pub(crate) struct Where {
+pub(crate) struct ScrubScope {
     /// Only the nodes of this replica [default: every replica]
     #[arg(long, value_name = "ID")]
     replica: Option<ReplicaId>,
@@ -57,7 +57,7 @@ pub(crate) struct Where {
   holdfast scrub pause --for '2 h'")]
 pub(crate) struct Pause {
     #[command(flatten)]
-    on: Where,
+    scope: ScrubScope,
     /// Length of the pause, such as '90 min' or '2 h' [default and maximum: 24 h]
     #[arg(long = "for", value_name = "DURATION", value_parser = pause)]
     length: Option<Period>,
@@ -71,7 +71,7 @@ pub(crate) struct Pause {
   holdfast scrub resume --replica two")]
 pub(crate) struct Resume {
     #[command(flatten)]
-    on: Where,
+    scope: ScrubScope,
 }
 
 /// Limit how fast the nodes read
@@ -87,7 +87,7 @@ pub(crate) struct Throttle {
     #[arg(value_name = "RATE", value_parser = rate)]
     rate: Option<ByteSize>,
     #[command(flatten)]
-    on: Where,
+    scope: ScrubScope,
 }
 
 /// Reads a pause. One of no length is refused: it would be one of a day.
@@ -114,19 +114,19 @@ fn rate(text: &str) -> Result<ByteSize, String> {
 
 impl Scrub {
     pub(crate) async fn run(self, context: &Context) -> Result<Exit, Failure> {
-        let (on, order) = match self {
-            Self::Status(on) => (on, ScrubOrder::Tell),
-            Self::Pause(Pause { on, length }) => {
-                (on, ScrubOrder::Pause(length.map(Period::duration)))
+        let (scope, order) = match self {
+            Self::Status(scope) => (scope, ScrubOrder::Tell),
+            Self::Pause(Pause { scope, length }) => {
+                (scope, ScrubOrder::Pause(length.map(Period::duration)))
             }
-            Self::Resume(Resume { on }) => (on, ScrubOrder::Resume),
-            Self::Throttle(Throttle { on, rate }) => {
-                (on, ScrubOrder::Throttle(rate.map(ByteSize::bytes)))
+            Self::Resume(Resume { scope }) => (scope, ScrubOrder::Resume),
+            Self::Throttle(Throttle { scope, rate }) => {
+                (scope, ScrubOrder::Throttle(rate.map(ByteSize::bytes)))
             }
         };
         let selection = ScrubSelection {
-            replica: on.replica,
-            node: on.node,
+            replica: scope.replica,
+            node: scope.node,
         };
         let session = Session::open(&context.global)?;
         let scrubs = session.keeper().scrubs(&selection, order).await;

@@ -1,9 +1,9 @@
 //! `holdfast store`: files into every replica, each with its receipt.
 
-mod one;
 mod sources;
+mod store_context;
 
-pub(super) use self::one::make_directory;
+pub(super) use self::store_context::make_directory;
 
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -20,8 +20,8 @@ use tools_terminal::output::{Output, size, tell};
 use tools_terminal::progress::Progress;
 use tools_terminal::session::Session;
 
-use self::one::{One, StoredDocument};
 use self::sources::Source;
+use self::store_context::{StoreContext, StoredDocument};
 
 /// Store files in every replica, and get a receipt for each
 ///
@@ -91,7 +91,7 @@ impl Store {
         let checksums = self.checksums.as_deref().map(Checksums::read).transpose()?;
         let session = Session::open(&context.global)?;
         if let Some(directory) = &self.receipts {
-            one::make_directory(directory)?;
+            store_context::make_directory(directory)?;
         }
         let found = sources::find(&self.paths, self.recursive);
         let total = found
@@ -104,14 +104,14 @@ impl Store {
         } else {
             Progress::bytes(total)
         };
-        let one = Arc::new(One {
+        let shared = Arc::new(StoreContext {
             depositor: session.depositor(),
             checksums,
             no_digest: self.no_digest,
             receipts: self.receipts,
             progress: progress.clone(),
         });
-        let outcomes = store_all(&one, found, self.jobs, &context.output).await?;
+        let outcomes = store_all(&shared, found, self.jobs, &context.output).await?;
         progress.finish();
         let failed = outcomes
             .iter()
@@ -135,7 +135,7 @@ impl Store {
 
 /// Stores up to `--jobs` files at once, tries all, and reports each outcome as soon as it is known.
 async fn store_all(
-    one: &Arc<One>,
+    shared: &Arc<StoreContext>,
     found: Vec<Source>,
     jobs: NonZeroUsize,
     output: &Output,
@@ -152,22 +152,22 @@ async fn store_all(
             };
             match file {
                 Ok(file) => {
-                    let one = Arc::clone(one);
+                    let shared = Arc::clone(shared);
                     running.spawn(async move {
-                        let result = one.store(&path, &file).await;
+                        let result = shared.store(&path, &file).await;
                         Outcome::new(path, result)
                     });
                 }
                 Err(failure) => {
                     let outcome = Outcome::new(path, Err(failure));
-                    say(one, &outcome, output)?;
+                    say(shared, &outcome, output)?;
                     outcomes.push(outcome);
                 }
             }
         }
         match running.join_next().await {
             Some(Ok(outcome)) => {
-                say(one, &outcome, output)?;
+                say(shared, &outcome, output)?;
                 outcomes.push(outcome);
             }
             Some(Err(error)) => {
@@ -181,9 +181,9 @@ async fn store_all(
     }
 }
 
-fn say(one: &One, outcome: &Outcome, output: &Output) -> Result<(), Failure> {
+fn say(shared: &StoreContext, outcome: &Outcome, output: &Output) -> Result<(), Failure> {
     if let Some(failure) = &outcome.error {
-        one.progress.tell(&failure.message);
+        shared.progress.tell(&failure.message);
         return Ok(());
     }
     let Some(done) = outcome.done.as_ref().filter(|_| !output.is_json()) else {
@@ -201,5 +201,5 @@ fn say(one: &One, outcome: &Outcome, output: &Output) -> Result<(), Failure> {
         .collect::<Vec<_>>()
         .join(", ");
     let line = format!("{}  {word}, {} in {replicas}", done.name, size(done.size));
-    one.progress.suspend(|| output.line(&line))
+    shared.progress.suspend(|| output.line(&line))
 }

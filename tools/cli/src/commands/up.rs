@@ -19,7 +19,7 @@ use serde::de::DeserializeOwned;
 use tools_terminal::context::Context;
 use tools_terminal::exit::{Exit, Failure};
 
-use self::prepare::{Prepared, prepare};
+use self::prepare::{PreparedArchive, prepare};
 use self::processes::Processes;
 use crate::commands::parts::{live, load};
 
@@ -100,7 +100,7 @@ impl Up {
     /// Runs the demonstration, where it is wanted.
     async fn show(
         &self,
-        prepared: &Prepared,
+        prepared: &PreparedArchive,
         processes: Option<&Processes>,
         daemon: &Daemon,
     ) -> Result<(), UpError> {
@@ -120,7 +120,7 @@ impl Up {
 }
 
 impl Parts {
-    fn load(prepared: &Prepared, set: &[String]) -> Result<Self, Failure> {
+    fn load(prepared: &PreparedArchive, set: &[String]) -> Result<Self, Failure> {
         let mut routes = Routes {
             prepared,
             set,
@@ -151,7 +151,7 @@ impl Parts {
 /// Gives each part those of the `--set`s that are for it: `up` has many settings files, and a key is for those parts
 /// that have its section.
 struct Routes<'a> {
-    prepared: &'a Prepared,
+    prepared: &'a PreparedArchive,
     set: &'a [String],
     taken: BTreeMap<String, Vec<String>>,
 }

@@ -73,16 +73,16 @@ struct ReceiptStatement {
     replicas: Vec<Custody>,
 }
 
-/// The reason why a receipt says nothing, for programs.
+/// A receipt or proof that is not good, and the reason, for programs.
 #[derive(Debug, Serialize)]
-struct Refused {
+struct RejectedFile {
     #[serde(serialize_with = "tools_terminal::shown_path::one")]
     file: PathBuf,
     valid: bool,
     error: Failure,
 }
 
-impl Refused {
+impl RejectedFile {
     const fn new(file: PathBuf, error: Failure) -> Self {
         Self {
             file,
@@ -96,7 +96,7 @@ impl Refused {
 #[serde(untagged)]
 enum Verdict {
     Good(Box<ReceiptStatement>),
-    Bad(Refused),
+    Bad(RejectedFile),
 }
 
 impl VerifyReceipt {
@@ -112,7 +112,7 @@ impl VerifyReceipt {
                 Ok(said) => Verdict::Good(Box::new(said)),
                 Err(error) => {
                     tell(&error.message);
-                    Verdict::Bad(Refused::new(file, error))
+                    Verdict::Bad(RejectedFile::new(file, error))
                 }
             })
             .collect();

@@ -44,20 +44,20 @@ pub(crate) enum Volume {
     /// operator. The exit code is 1 if the volume is still offline.
     #[command(after_help = "Examples:
   holdfast volume clear 6f1c0a")]
-    Clear(One),
+    Clear(VolumeArgument),
     /// Let a volume take no new files
     ///
     /// The copies on it stay, and are read and repaired. Needs the role operator. The exit code is 0 if its node confirms the
     /// change.
     #[command(after_help = "Examples:
   holdfast volume read-only 6f1c0a")]
-    ReadOnly(One),
+    ReadOnly(VolumeArgument),
     /// Let a volume take new files again
     ///
     /// This also ends a drain. Needs the role operator. The exit code is 0 if its node confirms the change.
     #[command(after_help = "Examples:
   holdfast volume read-write 6f1c0a")]
-    ReadWrite(One),
+    ReadWrite(VolumeArgument),
     /// Empty a volume, before it is retired
     ///
     /// The volume takes no new files, and the archive copies its files to other volumes of its node, or to other nodes of its
@@ -66,13 +66,13 @@ pub(crate) enum Volume {
     /// are. Needs the role operator. The exit code is 0 if its node confirms the change.
     #[command(after_help = "Examples:
   holdfast volume drain 6f1c0a")]
-    Drain(One),
+    Drain(VolumeArgument),
     Retire(Retire),
     Reinstate(Reinstate),
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct One {
+pub(crate) struct VolumeArgument {
     /// The volume, as `holdfast volume list` prints it
     #[arg(value_name = "ID")]
     volume: VolumeId,
@@ -85,7 +85,7 @@ pub(crate) struct One {
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct NodeOf {
+pub(crate) struct NodeArgument {
     /// The node of the disk
     #[arg(long, value_name = "ID")]
     node: NodeId,
@@ -94,13 +94,13 @@ pub(crate) struct NodeOf {
     replica: Option<ReplicaId>,
 }
 
-impl From<One> for VolumeSelector {
-    fn from(one: One) -> Self {
-        let One {
+impl From<VolumeArgument> for VolumeSelector {
+    fn from(argument: VolumeArgument) -> Self {
+        let VolumeArgument {
             volume,
             node,
             replica,
-        } = one;
+        } = argument;
         Self {
             volume,
             node,
@@ -121,7 +121,7 @@ pub(crate) struct Init {
     #[arg(value_name = "PATH", value_parser = absolute)]
     path: String,
     #[command(flatten)]
-    node: NodeOf,
+    node: NodeArgument,
     /// Permanent id of the volume [default: 32 random hex digits]
     #[arg(long, value_name = "ID")]
     id: Option<VolumeId>,
@@ -139,7 +139,7 @@ pub(crate) struct Adopt {
     #[arg(value_name = "PATH", value_parser = absolute)]
     path: String,
     #[command(flatten)]
-    node: NodeOf,
+    node: NodeArgument,
 }
 
 /// Ask for a volume to be taken out of service for good
@@ -152,7 +152,7 @@ pub(crate) struct Adopt {
   holdfast volume retire 6f1c0a --reason 'the disk is dead'")]
 pub(crate) struct Retire {
     #[command(flatten)]
-    volume: One,
+    volume: VolumeArgument,
     /// The reason; the audit trail keeps it
     #[arg(long, value_name = "TEXT")]
     reason: Reason,
@@ -171,7 +171,7 @@ pub(crate) struct Retire {
   holdfast volume reinstate 6f1c0a --reason 'it was the other disk'")]
 pub(crate) struct Reinstate {
     #[command(flatten)]
-    volume: One,
+    volume: VolumeArgument,
     /// The reason; the audit trail keeps it
     #[arg(long, value_name = "TEXT")]
     reason: Reason,
@@ -209,7 +209,7 @@ impl Volume {
             }
             Self::Init(Init {
                 path,
-                node: NodeOf { node, replica },
+                node: NodeArgument { node, replica },
                 id,
             }) => VolumeOrder {
                 order: DiskOrder::Init(path, id.map_or_else(fresh, Ok)?),
@@ -218,7 +218,7 @@ impl Volume {
             },
             Self::Adopt(Adopt {
                 path,
-                node: NodeOf { node, replica },
+                node: NodeArgument { node, replica },
             }) => VolumeOrder {
                 order: DiskOrder::Adopt(path, None),
                 node: Some(node),

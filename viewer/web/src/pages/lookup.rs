@@ -119,8 +119,8 @@ impl PageHost {
         capture: &Capture,
     ) -> Result<TimesBeside, IndexError> {
         let this = capture.timestamp;
-        let previous = self.beside(visit, &capture.key, this, Order::Descending);
-        let next = self.beside(visit, &capture.key, this, Order::Ascending);
+        let previous = self.time_beside(visit, &capture.key, this, Order::Descending);
+        let next = self.time_beside(visit, &capture.key, this, Order::Ascending);
         Ok(TimesBeside {
             previous: previous.await?,
             next: next.await?,
@@ -128,7 +128,7 @@ impl PageHost {
     }
 
     /// Returns the time of the nearest other capture in one direction. A capture that would lead back here is passed over.
-    async fn beside(
+    async fn time_beside(
         &self,
         visit: &PageVisit,
         key: &str,

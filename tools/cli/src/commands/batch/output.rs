@@ -11,7 +11,7 @@ use tools_terminal::exit::{Exit, Failure};
 use tools_terminal::save::{Destination, is_stdout};
 use tools_terminal::session::Session;
 
-use super::Which;
+use super::JobSelector;
 use super::status::{exit, show};
 
 /// Fetch the output of a job
@@ -25,7 +25,7 @@ use super::status::{exit, show};
   holdfast batch output b-7f3a9c -o result.txt -e errors.jsonl --manifest read.jsonl")]
 pub(crate) struct Output {
     #[command(flatten)]
-    which: Which,
+    job: JobSelector,
     #[command(flatten)]
     places: Places,
 }
@@ -51,7 +51,7 @@ impl Output {
     pub(crate) async fn run(self, context: &Context) -> Result<Exit, Failure> {
         let session = Session::open(&context.global)?;
         let researcher = session.researcher();
-        let job = researcher.find(&self.which.id).await;
+        let job = researcher.find(&self.job.id).await;
         let job = job.map_err(|error| session.failure(error))?;
         self.places.check(context)?;
         self.places

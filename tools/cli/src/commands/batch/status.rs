@@ -8,7 +8,7 @@ use tools_terminal::exit::{Exit, Failure};
 use tools_terminal::session::Session;
 
 use super::watch::watch;
-use super::{Which, describe};
+use super::{JobSelector, describe};
 
 /// Show the state of a job
 ///
@@ -21,7 +21,7 @@ use super::{Which, describe};
   holdfast batch status b-7f3a9c --json")]
 pub(crate) struct Status {
     #[command(flatten)]
-    which: Which,
+    job: JobSelector,
 }
 
 /// End a job that waits or runs
@@ -34,13 +34,13 @@ pub(crate) struct Status {
   holdfast batch cancel b-7f3a9c")]
 pub(crate) struct Cancel {
     #[command(flatten)]
-    which: Which,
+    job: JobSelector,
 }
 
 impl Status {
     pub(crate) async fn run(self, context: &Context) -> Result<Exit, Failure> {
         let session = Session::open(&context.global)?;
-        let job = session.researcher().find(&self.which.id).await;
+        let job = session.researcher().find(&self.job.id).await;
         let job = job.map_err(|error| session.failure(error))?;
         show(context, &job)?;
         Ok(exit(&job))
@@ -51,7 +51,7 @@ impl Cancel {
     pub(crate) async fn run(self, context: &Context) -> Result<Exit, Failure> {
         let session = Session::open(&context.global)?;
         let researcher = session.researcher();
-        let job = researcher.cancel(&self.which.id).await;
+        let job = researcher.cancel(&self.job.id).await;
         let job = job.map_err(|error| session.failure(error))?;
         let job = watch(context, &session, &researcher, job).await?;
         show(context, &job)?;

@@ -192,7 +192,7 @@ pub(super) async fn run(
         None
     } else {
         let name = &salvage.admission.name;
-        let losses = records::of(&places.path, name, range.clone(), &map).await?;
+        let losses = records::find_records(&places.path, name, range.clone(), &map).await?;
         map.name(&losses)?;
         Some(losses)
     };

@@ -42,7 +42,7 @@ pub(super) async fn history(keeper: &Keeper, name: &FileName) -> Result<Vec<Mome
     let selection = AnomalySelection { all: true, file };
     let mut anomalies = keeper.anomalies(&selection).await?;
     while let Some(anomaly) = anomalies.next().await? {
-        moments.extend(of(&anomaly));
+        moments.extend(anomaly_moments(&anomaly));
     }
     // Stable: what happened in one moment stays in the order of the trail, and is done before it is found.
     moments.sort_by_key(|moment| moment.at);
@@ -50,7 +50,7 @@ pub(super) async fn history(keeper: &Keeper, name: &FileName) -> Result<Vec<Mome
 }
 
 /// Returns the moments at which an anomaly was found, and at which it ended.
-fn of(anomaly: &FiledAnomaly) -> Vec<Moment> {
+fn anomaly_moments(anomaly: &FiledAnomaly) -> Vec<Moment> {
     let moment = |at, kind, who: &str, what| Moment {
         at,
         kind,
@@ -103,7 +103,7 @@ mod tests {
     #[test]
     fn an_anomaly_is_found_and_ends() {
         let open = filed_anomaly(AnomalyClass::Missing, AnomalyState::Open);
-        let moments = of(&open);
+        let moments = anomaly_moments(&open);
         assert_eq!(moments.len(), 1);
         assert_eq!(
             line(&moments[0]),
@@ -116,7 +116,7 @@ mod tests {
             ..open
         };
         assert_eq!(
-            line(&of(&closed)[1]),
+            line(&anomaly_moments(&closed)[1]),
             "  2026-01-03T00:00:00Z  ended  -  missing in two closed: repaired from one  [17]"
         );
     }

@@ -11,7 +11,7 @@ use serde_json::Value;
 use tokio::process::Command;
 use tools_terminal::output::{size, tell};
 
-use super::prepare::{CHECKSUM_REPLICA, Prepared, REPLICAS};
+use super::prepare::{CHECKSUM_REPLICA, PreparedArchive, REPLICAS};
 use super::processes::Processes;
 
 /// The documentation that is served on loopback and archived from there, where it is installed.
@@ -22,8 +22,11 @@ const PATIENCE: Duration = Duration::from_mins(1);
 const PAUSE: Duration = Duration::from_millis(300);
 
 /// Runs the demonstration. An error says what was not as it should be.
-pub(super) async fn run(prepared: &Prepared, processes: Option<&Processes>) -> Result<(), String> {
-    let show = Show::new(prepared)?;
+pub(super) async fn run(
+    prepared: &PreparedArchive,
+    processes: Option<&Processes>,
+) -> Result<(), String> {
+    let show = Demonstration::new(prepared)?;
     let jobs = show.crawl_sources().await?;
     let mut files = Vec::new();
     let mut receipts = Vec::new();
@@ -119,14 +122,18 @@ pub(super) async fn run(prepared: &Prepared, processes: Option<&Processes>) -> R
 }
 
 /// Prints where the crawled sites can be looked at, once their captures are found.
-async fn show_sites(show: &Show, prepared: &Prepared, jobs: &[PathBuf]) -> Result<(), String> {
+async fn show_sites(
+    show: &Demonstration,
+    prepared: &PreparedArchive,
+    jobs: &[PathBuf],
+) -> Result<(), String> {
     for job in jobs {
         let path = job.join("seeds.txt");
         let seeds = std::fs::read_to_string(&path)
             .map_err(|error| format!("{}: {error}", path.display()))?;
         let seed = seeds.lines().map(str::trim).find(|line| !line.is_empty());
         let seed = seed.ok_or_else(|| format!("{} names no seed", path.display()))?;
-        show.found(seed).await?;
+        show.wait_for_capture(seed).await?;
         tell(&format!(
             "the crawled site, without its web server: {}",
             prepared.shown(seed)
@@ -136,7 +143,11 @@ async fn show_sites(show: &Show, prepared: &Prepared, jobs: &[PathBuf]) -> Resul
 }
 
 /// Kills a node: its replica is silent, nothing is missing; and it comes back.
-async fn kill_a_part(show: &Show, processes: &Processes, name: &str) -> Result<(), String> {
+async fn kill_a_part(
+    show: &Demonstration,
+    processes: &Processes,
+    name: &str,
+) -> Result<(), String> {
     const PART: &str = "bitarchive-two";
     processes.kill(PART)?;
     let (_, said) = show.until(&["check", "files"], 1).await?;
@@ -157,8 +168,8 @@ async fn kill_a_part(show: &Show, processes: &Processes, name: &str) -> Result<(
     Ok(())
 }
 
-/// Where the demonstration works.
-struct Show {
+/// The executable, the directories and the clock of a demonstration.
+struct Demonstration {
     program: PathBuf,
     client: PathBuf,
     directory: PathBuf,
@@ -166,8 +177,8 @@ struct Show {
     clock: Clock,
 }
 
-impl Show {
-    fn new(prepared: &Prepared) -> Result<Self, String> {
+impl Demonstration {
+    fn new(prepared: &PreparedArchive) -> Result<Self, String> {
         let program = std::env::current_exe().map_err(|error| error.to_string())?;
         let client = prepared.client_file();
         let directory = client.with_file_name("demo");
@@ -291,7 +302,7 @@ impl Show {
     }
 
     /// Waits until the index has a capture of a URL.
-    async fn found(&self, url: &str) -> Result<(), String> {
+    async fn wait_for_capture(&self, url: &str) -> Result<(), String> {
         let begun = self.clock.instant();
         while self
             .text(&["captures", url, "--limit", "1"])

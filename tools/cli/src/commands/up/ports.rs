@@ -1,4 +1,4 @@
-//! Ports for the parts, once and for all: they are written into the settings files, and held by nobody while the archive
+//! Ports for the parts, once and for all: they are written into the settings files, and not held while the archive
 //! is stopped.
 //!
 //! So none is taken from the range out of which the kernel gives ports to outgoing connections: one of these would
@@ -29,12 +29,12 @@ pub(super) struct Ports {
 
 impl Ports {
     /// Returns the ports for the archive of a data directory, beside those of outgoing connections.
-    pub(super) fn of(data: &Path) -> Self {
+    pub(super) fn for_directory(data: &Path) -> Self {
         let outgoing = read_state(Path::new(OUTGOING)).ok().flatten();
         let mut hasher = DefaultHasher::new();
         data.hash(&mut hasher);
         Self {
-            range: beside(&String::from_utf8_lossy(&outgoing.unwrap_or_default())),
+            range: listening_range(&String::from_utf8_lossy(&outgoing.unwrap_or_default())),
             anywhere: hasher.finish(),
         }
     }
@@ -48,7 +48,7 @@ impl Ports {
     }
 }
 
-/// Returns addresses on which nobody listens now. All are held until all are found, so that they differ.
+/// Returns addresses that are free now. All are held until all are found, so that they differ.
 ///
 /// # Errors
 ///
@@ -76,9 +76,9 @@ pub(super) fn free_addresses<const N: usize>(ports: &Ports) -> Result<[String; N
     })
 }
 
-/// Returns the longer range beside that of outgoing connections, as the kernel words it; the usual one where it is not
-/// known.
-fn beside(outgoing: &str) -> Range<u16> {
+/// Returns the longer range of ports outside that of outgoing connections, as the kernel writes it; the usual one where that
+/// is not known.
+fn listening_range(outgoing: &str) -> Range<u16> {
     let mut words = outgoing.split_whitespace().map(str::parse);
     let (first, last) = match (words.next(), words.next()) {
         (Some(Ok(first)), Some(Ok(last))) => (first, last),
@@ -117,7 +117,7 @@ mod tests {
             ("", 12_000..32_768),
             ("none at all", 12_000..32_768),
         ] {
-            assert_eq!(beside(outgoing), range, "{outgoing}");
+            assert_eq!(listening_range(outgoing), range, "{outgoing}");
         }
     }
 
@@ -135,7 +135,8 @@ mod tests {
     /// Fails if two parts of a new archive get one address, or a part gets one that is in use.
     #[test]
     fn addresses_differ_and_are_free() {
-        let addresses: [String; 6] = free_addresses(&Ports::of(Path::new("somewhere"))).unwrap();
+        let addresses: [String; 6] =
+            free_addresses(&Ports::for_directory(Path::new("somewhere"))).unwrap();
         let listeners: Vec<_> = addresses.iter().map(TcpListener::bind).collect();
         assert!(listeners.iter().all(Result::is_ok), "{addresses:?}");
     }

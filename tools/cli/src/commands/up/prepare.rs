@@ -62,7 +62,7 @@ const AUTHORITY_DAYS: u64 = 20 * 365;
 
 /// A data directory that is ready.
 #[derive(Clone, Debug)]
-pub(crate) struct Prepared {
+pub(crate) struct PreparedArchive {
     data: PathBuf,
     repository: String,
     index: String,
@@ -73,7 +73,7 @@ pub(crate) struct Prepared {
     proxy: Option<String>,
 }
 
-impl Prepared {
+impl PreparedArchive {
     /// Returns the settings file of a part.
     pub(crate) fn settings(&self, part: &str) -> PathBuf {
         self.data.join("settings").join(format!("{part}.toml"))
@@ -130,14 +130,14 @@ pub(crate) fn prepare(
     data: &Path,
     first_port: Option<u16>,
     now: Timestamp,
-) -> Result<Prepared, Failure> {
+) -> Result<PreparedArchive, Failure> {
     let marker = data.join("up.json");
     make(data)?;
     let data = &data
         .canonicalize()
         .map_err(|error| Failure::unreadable(data, &error))?;
     let is_new = state(&marker)?.is_none();
-    let ports = first_port.map_or_else(|| Ports::of(data), Ports::starting_at);
+    let ports = first_port.map_or_else(|| Ports::for_directory(data), Ports::starting_at);
     if is_new {
         refuse_strangers(data)?;
     } else if first_port.is_some() {
@@ -194,7 +194,7 @@ pub(crate) fn prepare(
     endpoints.push(("replay", replay.as_str()));
     endpoints.extend(proxy.as_deref().map(|proxy| ("proxy", proxy)));
     keep_client_file(data, &endpoints)?;
-    Ok(Prepared {
+    Ok(PreparedArchive {
         data: data.clone(),
         repository: repository.rpc.listen,
         index: index.rpc.listen,

@@ -18,7 +18,7 @@ use tokio::process::{Child, Command};
 use tokio_util::sync::CancellationToken;
 use tools_terminal::output::tell;
 
-use super::prepare::{CHECKSUM_PART, CHECKSUM_VERB, INDEX, Prepared, REPLICAS, VIEWER};
+use super::prepare::{CHECKSUM_PART, CHECKSUM_VERB, INDEX, PreparedArchive, REPLICAS, VIEWER};
 
 /// The parts, as processes.
 pub(super) struct Processes {
@@ -39,7 +39,7 @@ struct Part {
 impl Processes {
     /// Starts every part; each lives until the stop or its own end.
     pub(super) fn start(
-        prepared: &Prepared,
+        prepared: &PreparedArchive,
         set: &BTreeMap<String, Vec<String>>,
         daemon: &Daemon,
     ) -> Result<Self, String> {

@@ -17,7 +17,7 @@ use tools_terminal::output::{Output, size, tell};
 use tools_terminal::save::{Destination, is_stdout};
 use tools_terminal::session::client_file;
 
-use super::Refused;
+use super::RejectedFile;
 
 /// Verify record proofs: which bytes they prove, of which archive file
 ///
@@ -65,7 +65,7 @@ struct ProofStatement {
 #[serde(untagged)]
 enum Verdict {
     Good(Box<ProofStatement>),
-    Bad(Refused),
+    Bad(RejectedFile),
 }
 
 impl VerifyProof {
@@ -99,7 +99,7 @@ impl VerifyProof {
                         tell(&error.message);
                     }
                     exits.push(error.exit);
-                    verdicts.push(Verdict::Bad(Refused::new(file.clone(), error)));
+                    verdicts.push(Verdict::Bad(RejectedFile::new(file.clone(), error)));
                 }
             }
         }

@@ -65,18 +65,18 @@ impl Dnsmasq {
             if server.knows(name, *address) {
                 Ok(true)
             } else {
-                Err(server.said())
+                Err(server.log_text())
             }
         });
         assert!(
-            is_up || server.said().contains("in use"),
+            is_up || server.log_text().contains("in use"),
             "{}",
-            server.said()
+            server.log_text()
         );
         is_up.then_some(server)
     }
 
-    fn said(&self) -> String {
+    fn log_text(&self) -> String {
         std::fs::read_to_string(self.directory.path().join("log")).unwrap_or_default()
     }
 

@@ -19,15 +19,15 @@ pub struct Chain {
 impl Chain {
     /// Starts an archive in one process; `settings` are given as `--set`.
     pub fn start(settings: &[&str]) -> Self {
-        Self::of(Archive::start(settings))
+        Self::with_archive(Archive::start(settings))
     }
 
     /// Starts an archive whose parts are processes.
     pub fn processes() -> Self {
-        Self::of(Archive::processes(&[]))
+        Self::with_archive(Archive::processes(&[]))
     }
 
-    fn of(archive: Archive) -> Self {
+    fn with_archive(archive: Archive) -> Self {
         let replay = endpoint(&archive, "replay");
         let chain = Self { archive, replay };
         chain.wait_for_replay();

@@ -66,7 +66,7 @@ impl Parts {
 }
 
 /// Returns the records in the holes of `map`, in the file that was written to `path`.
-pub(super) async fn of(
+pub(super) async fn find_records(
     path: &Path,
     name: &FileName,
     range: Range<u64>,

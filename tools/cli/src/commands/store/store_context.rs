@@ -1,4 +1,4 @@
-//! One file: hashed, held against the list, stored, its receipt written.
+//! Storing one file: it is hashed, compared with the list, stored, and its receipt is written.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -16,7 +16,7 @@ use super::sources::SourceFile;
 
 /// The context that all files share.
 #[derive(Debug)]
-pub(super) struct One {
+pub(super) struct StoreContext {
     pub(super) depositor: Depositor,
     pub(super) checksums: Option<Checksums>,
     pub(super) no_digest: bool,
@@ -55,7 +55,7 @@ pub(in crate::commands) fn make_directory(path: &Path) -> Result<(), Failure> {
     })
 }
 
-impl One {
+impl StoreContext {
     pub(super) async fn store(
         &self,
         path: &Path,
