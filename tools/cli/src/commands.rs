@@ -1,4 +1,22 @@
 //! The command line: one file per verb.
+//!
+//! Owns the verbs, their arguments and their help. Sessions, output and exit codes, which all verbs share, are in
+//! `tools-terminal`.
+//!
+//! A file has the arguments of its verb and their help, then `run`, then the lines and documents that `run` prints. The rooms
+//! in reading order, from starting an archive to looking after it:
+//!
+//! - starting: `up` (a whole archive on this machine), `parts` (one part), `settings` (their settings files), `pki`
+//!   (certificates);
+//! - files: `store`, `get`, `list`, `stat` (where a file stands), `record` (one record of a file), `receipt` and `verify` (the
+//!   proof that a file is archived);
+//! - health: `status` (the archive at a glance), `check`, `anomalies`, `repair`, `scrub` (the reading of all copies), `notify`
+//!   (a test of the notifications), `audit` (the log of all decisions);
+//! - single copies: `replace`, `adopt`, `remove`, `attic` (copies that were put aside);
+//! - machines: `replica`, `node`, `volume`; `requests` (acts that wait for a second person), `admin` (the admin data,
+//!   exported and restored);
+//! - harvests and captures: `crawl`, `warc` and `cdx` (files on this machine), `batch` (jobs over archived files), `captures`
+//!   and `index` (captures by URL and time).
 
 mod admin;
 mod adopt;
@@ -55,7 +73,7 @@ pub(crate) struct Cli {
 
 /// A verb of the command line. The help of a verb stands beside its arguments.
 ///
-/// A part (`repository`, `up`) brings its own runtime and does not need [`talk`].
+/// A part (`repository`, `up`) has its own runtime and does not need [`talk`].
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Start a whole archive on this machine

@@ -1,8 +1,8 @@
 //! The collections as they are served: which captures are in each, and who sees them.
 //!
-//! Owns the one door to the access decision: every route asks [`Collection::decide`] or [`Collection::decide_file`]. Rules are
-//! read from their files at the start, where a fault refuses the start, and again when a file changes, where a fault leaves
-//! the old rules and is said in the log.
+//! Owns the one door to the access decision: every route asks [`ReplayCollection::decide`] or
+//! [`ReplayCollection::decide_file`]. Rules are read from their files at the start, where a fault refuses the start, and again
+//! when a file changes, where a fault leaves the old rules and is said in the log.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -48,9 +48,10 @@ pub enum RulesError {
     },
 }
 
-/// A collection of the viewer.
+/// A collection of the viewer: the captures that it has, and the rules of who sees them. The collection of a harvest
+/// (`harvest_model::Collection`) is something else.
 #[derive(Debug)]
-pub(crate) struct Collection {
+pub(crate) struct ReplayCollection {
     name: String,
     files: Option<Pattern>,
     jobs: BTreeSet<u64>,
@@ -62,7 +63,7 @@ pub(crate) struct Collection {
 /// All collections, by name. Cheap to clone.
 #[derive(Clone, Debug)]
 pub(crate) struct Collections {
-    all: Arc<BTreeMap<String, Arc<Collection>>>,
+    all: Arc<BTreeMap<String, Arc<ReplayCollection>>>,
 }
 
 /// The mark that tells one state of a file from another: when it was written, and how long it is. `None` if the file cannot
@@ -73,7 +74,7 @@ impl Collections {
     /// Reads the rules of all collections.
     pub(crate) fn open(settings: &[CollectionSettings]) -> Result<Self, crate::StartError> {
         let all = settings.iter().map(|own| {
-            let collection = Collection::open(own)?;
+            let collection = ReplayCollection::open(own)?;
             Ok((own.name.clone(), Arc::new(collection)))
         });
         Ok(Self {
@@ -82,12 +83,12 @@ impl Collections {
     }
 
     /// Returns the collection of a name.
-    pub(crate) fn find(&self, name: &str) -> Option<&Arc<Collection>> {
+    pub(crate) fn find(&self, name: &str) -> Option<&Arc<ReplayCollection>> {
         self.all.get(name)
     }
 
     /// Returns the collection that is meant where a path names none: `all`, or the only one.
-    pub(crate) fn sole_collection(&self) -> Option<&Arc<Collection>> {
+    pub(crate) fn sole_collection(&self) -> Option<&Arc<ReplayCollection>> {
         let only = || match self.all.len() {
             1 => self.all.values().next(),
             _ => None,
@@ -115,7 +116,7 @@ impl Collections {
     }
 }
 
-impl Collection {
+impl ReplayCollection {
     fn open(settings: &CollectionSettings) -> Result<Self, crate::StartError> {
         let policy = Policy {
             rules: read_rules(&settings.name, &settings.rules)?,
@@ -272,7 +273,7 @@ fn fingerprints(paths: &[PathBuf]) -> Vec<Fingerprint> {
 
 /// The job that reloads rules when their files have changed.
 pub(crate) struct RuleReloadWorker {
-    states: Vec<(Arc<Collection>, Vec<Fingerprint>)>,
+    states: Vec<(Arc<ReplayCollection>, Vec<Fingerprint>)>,
     thread: OwnThread,
 }
 
@@ -292,7 +293,7 @@ impl Worker for RuleReloadWorker {
     }
 }
 
-fn reload_if_changed(collection: &Collection, seen: &mut Vec<Fingerprint>) {
+fn reload_if_changed(collection: &ReplayCollection, seen: &mut Vec<Fingerprint>) {
     let now = fingerprints(&collection.rules);
     if *seen == now {
         return;

@@ -64,7 +64,7 @@ use viewer_replay::access::{Decision, Visitor, VisitorSettings};
 use viewer_replay::request::{Request, TargetMatch};
 
 use crate::answer::put;
-use crate::collections::{Collection, Collections};
+use crate::collections::{Collections, ReplayCollection};
 use crate::metrics::Instruments;
 use crate::settings::{WebSettings, host_name};
 use crate::visitors;
@@ -118,7 +118,7 @@ pub(crate) struct PageHost {
 /// A visit: who asks, in which collection, at which moment, in which language.
 #[derive(Clone, Debug)]
 struct PageVisit {
-    collection: Arc<Collection>,
+    collection: Arc<ReplayCollection>,
     visitor: Visitor,
     now: Timestamp,
     parameters: PageParameters,

@@ -39,7 +39,7 @@ use viewer_replay::request::{Addresses, InvalidRequest, LookupDialect, Request};
 use viewer_replay::response::ReplyMethod;
 
 use crate::answer::Notice;
-use crate::collections::{Collection, Collections};
+use crate::collections::{Collections, ReplayCollection};
 use crate::metrics::Instruments;
 use crate::records::Records;
 use crate::settings::{ReplaySettings, host_name};
@@ -86,7 +86,7 @@ pub(crate) struct ServerParts {
 /// A visit: who asks, in which collection, at which moment, and under which address.
 #[derive(Clone, Debug)]
 struct Visit {
-    collection: Arc<Collection>,
+    collection: Arc<ReplayCollection>,
     visitor: Visitor,
     now: Timestamp,
     addresses: Addresses,

@@ -17,7 +17,7 @@ fn capture(url_key: &str, file: &str) -> Capture {
     capture
 }
 
-fn verdict(collection: &Collection, key: &str) -> Verdict {
+fn verdict(collection: &ReplayCollection, key: &str) -> Verdict {
     let visitor = Visitor::anonymous();
     let decision = collection.decide(&visitor, &capture(key, "a.warc"), Timestamp::UNIX_EPOCH);
     decision.verdict
@@ -41,7 +41,7 @@ fn files_and_jobs_make_a_collection() {
         jobs: BTreeSet::from([17]),
         ..CollectionSettings::whole_archive()
     };
-    let collection = Collection::open(&settings).unwrap();
+    let collection = ReplayCollection::open(&settings).unwrap();
     for (file, expected) in [
         ("news-1.warc", true),
         ("news-1.warc.gz", false),
@@ -79,7 +79,7 @@ fn imported_sets_make_a_collection() {
             ..CollectionSettings::whole_archive()
         };
         settings.check().unwrap();
-        let collection = Collection::open(&settings).unwrap();
+        let collection = ReplayCollection::open(&settings).unwrap();
         let captures = [
             imported(Some("old"), "x.arc"),
             imported(Some("other"), "x.arc"),
@@ -97,7 +97,7 @@ fn imported_sets_make_a_collection() {
     };
     check(None, [true, false, false, false]);
     check(Some("news.*"), [true, false, false, true]);
-    let everything = Collection::open(&CollectionSettings::whole_archive()).unwrap();
+    let everything = ReplayCollection::open(&CollectionSettings::whole_archive()).unwrap();
     let visitor = Visitor::anonymous();
     let decision = everything.decide(
         &visitor,
@@ -139,7 +139,7 @@ fn faulty_change_of_rules_leaves_the_old() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("a.aclj");
     write(&path, BLOCKED);
-    let collection = Collection::open(&with_rules(&path)).unwrap();
+    let collection = ReplayCollection::open(&with_rules(&path)).unwrap();
     let mut seen = fingerprints(&collection.rules);
     assert_eq!(verdict(&collection, "org,example)/a"), Verdict::Block);
     write(&path, EXCLUDED);

@@ -29,7 +29,7 @@ use super::request_guard::{GuardedBody, RequestGuard};
 use super::shown::{CaptureContent, no_capture_of};
 use super::{NO_ROOM, Server, Visit, index_failed, record_failed};
 use crate::answer::Notice;
-use crate::collections::{Collection, job_of, outside};
+use crate::collections::{ReplayCollection, job_of, outside};
 use crate::records::RecordError;
 
 /// The most harvest jobs that the index filters by; of more, each capture is looked at here.
@@ -178,7 +178,7 @@ impl Server {
         plain_response(&reply, body(payload.body, extent, watch))
     }
 
-    fn find_collection(&self, collection: Option<&str>) -> Result<&Arc<Collection>, Notice> {
+    fn find_collection(&self, collection: Option<&str>) -> Result<&Arc<ReplayCollection>, Notice> {
         let found = match collection {
             Some(name) => self.parts.collections.find(name),
             None => self.parts.collections.sole_collection(),
@@ -229,7 +229,7 @@ impl Server {
     /// Returns the jobs of which the archive has files that are in a collection.
     async fn jobs_with_files(
         &self,
-        collection: &Collection,
+        collection: &ReplayCollection,
         jobs: &BTreeSet<u64>,
     ) -> Result<BTreeSet<u64>, Notice> {
         let failed = |error| record_failed(&RecordError::Archive(error));
