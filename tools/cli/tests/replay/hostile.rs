@@ -216,6 +216,7 @@ fn live_page_is_counted_everywhere() {
     };
     let browser = Browser::start(&programs, &outside, &options);
     browser.open(&format!("{base}quiet.html"));
+    // Nothing is awaited: the time is for contacts that must not come, and a slow machine only makes the test laxer.
     std::thread::sleep(SETTLED);
     outside.check_quiet();
 
@@ -316,6 +317,7 @@ fn framed_page_reaches_nothing() {
         let address = format!("{web}/replay/all/{TIME}/http://hostile.example/{name}");
         browser.open(&address);
         let attempts = attempts(&browser, name);
+        // The attempts are over. The pause is for contacts that are still on their way and must not come.
         std::thread::sleep(SETTLED);
         faults.extend(leaks(name, &outside.contacts()));
         if browser.address() != address {
@@ -349,6 +351,7 @@ fn framed_page_reaches_nothing() {
         "{web}/replay/all/{TIME}/http://hostile.example/blank-frame"
     ));
     let attempts = attempts(&browser, "blank-frame");
+    // The attempts are over. The pause is for contacts that are still on their way and must not come.
     std::thread::sleep(SETTLED);
     println!(
         "a fresh blank frame lets out: {:#?} {attempts:#}",
@@ -392,6 +395,7 @@ fn unframed_page_reaches_nothing() {
             outside.forget();
             let path = format!("/all/{TIME}{modifier}/http://hostile.example/{name}");
             browser.open(&format!("{}{path}", chain.replay));
+            // No script runs that could be awaited. The pause is for contacts that must not come.
             std::thread::sleep(SETTLED / 2);
             let way = format!("{name} {modifier}");
             faults.extend(leaks(&way, &outside.contacts()));

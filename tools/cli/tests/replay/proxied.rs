@@ -115,6 +115,7 @@ fn proxied_page_reaches_nothing() {
             let attempts = browser.evaluate("return window.attempts");
             println!("{url}: {attempts:#}");
         }
+        // Nothing more is awaited. The pause is for contacts that are on their way and must not come.
         std::thread::sleep(SETTLED);
         faults.extend(leaks(&url, &outside.contacts()));
     }

@@ -94,6 +94,7 @@ fn what_was_acknowledged_survives_every_kill() {
         let _ends = Ends(&is_over);
         let mut dice = Random::new(seed);
         for _ in 0..kills {
+            // Random moments of a kill and of a restart: any moment is right.
             std::thread::sleep(Duration::from_millis(dice.below(800)));
             let part = PARTS[usize::try_from(dice.below(6)).expect("small")];
             archive.kill(part);

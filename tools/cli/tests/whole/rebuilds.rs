@@ -54,12 +54,13 @@ fn catalog_is_unchanged_after_killed_rebuild() {
 
     archive.kill(NODE);
     for round in 0..kills {
-        // Every other time what the last kill left is gone on with.
+        // Every other time the node continues with the catalog that the last kill left.
         if round % 2 == 0 {
             std::fs::remove_dir_all(&catalog).expect("remove");
         }
         archive.restart(NODE);
         let moment = dice.below(u64::try_from(span.as_micros()).expect("short"));
+        // A random moment at which the node is killed: any moment is right.
         std::thread::sleep(std::time::Duration::from_micros(moment));
         assert!(
             archive.is_running(NODE),

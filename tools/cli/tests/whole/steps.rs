@@ -56,6 +56,7 @@ impl Archive {
     /// Kills a part at a random moment within `span` from now, and starts it again.
     pub fn kill_within(&mut self, span: Duration, part: &str, dice: &mut Random) {
         let span = u64::try_from(span.as_micros()).expect("short");
+        // Any moment is right: nothing is awaited.
         std::thread::sleep(Duration::from_micros(dice.below(span.max(1))));
         self.kill(part);
         self.restart(part);
