@@ -9,7 +9,7 @@ use archive_formats::cdx::{Field, Format, SortError, Sorter};
 use thiserror::Error;
 
 use crate::Captures;
-use crate::names::Source;
+use crate::names::CaptureSource;
 use crate::query::{MatchingRows, SourceTest};
 
 /// The memory that sorting takes before it uses temporary files, in bytes.
@@ -168,13 +168,13 @@ impl Captures {
     fn rows_in_scope(&self, scope: &ExportScope) -> Result<MatchingRows<'_>, ExportError> {
         let sources: Option<SourceTest> = match scope {
             ExportScope::All => None,
-            ExportScope::Archive => Some(Box::new(|source: &Source| source.set.is_none())),
+            ExportScope::Archive => Some(Box::new(|source: &CaptureSource| source.set.is_none())),
             ExportScope::Set(name) => {
                 if self.shared.tables.sets.get(name)?.is_none() {
                     return Err(ExportError::NoSet(name.clone()));
                 }
                 let name = name.clone();
-                Some(Box::new(move |source: &Source| {
+                Some(Box::new(move |source: &CaptureSource| {
                     source.set.as_deref() == Some(name.as_str())
                 }))
             }

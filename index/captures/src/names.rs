@@ -8,7 +8,7 @@ const ROOM: usize = 1 << 14;
 
 /// The file that a capture stands in, and how it came into the index.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Source {
+pub(crate) struct CaptureSource {
     /// The set that the capture was imported with; `None` for one of a file of the archive.
     pub(crate) set: Option<Arc<str>>,
     /// The name of the file; `None` if the imported line names none.
@@ -18,18 +18,18 @@ pub(crate) struct Source {
 /// The sources of numbers.
 #[derive(Debug, Default)]
 pub(crate) struct FileNames {
-    known: RwLock<HashMap<u32, Arc<Source>>>,
+    known: RwLock<HashMap<u32, Arc<CaptureSource>>>,
 }
 
 impl FileNames {
     /// Returns the source of a number that was asked for lately.
-    pub(crate) fn get(&self, number: u32) -> Option<Arc<Source>> {
+    pub(crate) fn get(&self, number: u32) -> Option<Arc<CaptureSource>> {
         let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
         known.get(&number).map(Arc::clone)
     }
 
     /// Keeps the source of a number at hand.
-    pub(crate) fn insert(&self, number: u32, source: &Arc<Source>) {
+    pub(crate) fn insert(&self, number: u32, source: &Arc<CaptureSource>) {
         let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
         if known.len() >= ROOM {
             known.clear();

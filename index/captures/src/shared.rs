@@ -7,7 +7,7 @@ use archive_db::error::InvalidRow;
 use archive_db::{Batch, Database, DbError, InvalidValue};
 
 use crate::keys::KeyRules;
-use crate::names::{FileNames, Source};
+use crate::names::{CaptureSource, FileNames};
 use crate::place::Place;
 use crate::progress::{Counts, FileChange, FollowPosition};
 use crate::rows::{BATCH, FileRow, FollowRow, ProgressRow, Tables};
@@ -107,7 +107,7 @@ impl SharedState {
     /// # Errors
     ///
     /// [`DbError`] if the database fails, or lacks the number: it is damaged.
-    pub(crate) fn source(&self, number: u32) -> Result<Arc<Source>, DbError> {
+    pub(crate) fn source(&self, number: u32) -> Result<Arc<CaptureSource>, DbError> {
         if let Some(source) = self.names.get(number) {
             return Ok(source);
         }
@@ -115,7 +115,7 @@ impl SharedState {
             let why = "it is absent, and captures have this number";
             self.unreadable(self.tables.numbers.name(), number.to_string(), why)
         })?;
-        let source = Arc::new(Source {
+        let source = Arc::new(CaptureSource {
             set: row.set.map(Arc::from),
             file: (!row.name.is_empty()).then(|| Arc::from(row.name)),
         });

@@ -16,7 +16,7 @@ use archive_formats::digest::Value;
 use thiserror::Error;
 
 use crate::layout::{self, FOOTER_LENGTH, Footer, HEADER, MAGIC, SEAL_LENGTH};
-use crate::search::{Line, SearchedFile};
+use crate::search::{IndexLine, SearchedFile};
 
 /// The reason why an index cannot be used.
 #[derive(Debug, Error)]
@@ -233,7 +233,7 @@ impl DedupIndex {
     fn first_of_digest(
         &self,
         prefix: &str,
-        wanted: impl Fn(&Line) -> bool,
+        wanted: impl Fn(&IndexLine) -> bool,
     ) -> Result<Option<EarlierCapture>, DedupError> {
         let Footer {
             by_url, by_digest, ..
@@ -260,7 +260,7 @@ impl DedupIndex {
     }
 
     /// Returns the line of the section by URL that a line of the section by digest leads to.
-    fn target(&self, line: &Line, by_url: &Range<u64>) -> Result<Line, DedupError> {
+    fn target(&self, line: &IndexLine, by_url: &Range<u64>) -> Result<IndexLine, DedupError> {
         let offset = str::from_utf8(&line.text).ok();
         let offset = offset.and_then(|text| text.split(' ').nth(3)?.parse::<u64>().ok());
         let offset = offset.filter(|offset| by_url.contains(offset));
@@ -274,7 +274,7 @@ impl DedupIndex {
     }
 
     /// Reads a line of the section by URL.
-    fn capture(&self, line: &Line) -> Result<EarlierCapture, DedupError> {
+    fn capture(&self, line: &IndexLine) -> Result<EarlierCapture, DedupError> {
         let text = str::from_utf8(&line.text).ok();
         let capture = text.and_then(|text| Format::Cdxj.read(text).ok());
         let earlier = capture.and_then(EarlierCapture::from_capture);
@@ -291,7 +291,7 @@ impl DedupIndex {
         }
     }
 
-    fn damaged_line(&self, line: &Line, problem: &str) -> DedupError {
+    fn damaged_line(&self, line: &IndexLine, problem: &str) -> DedupError {
         self.damage(&format!("the line at offset {}: {problem}", line.start))
     }
 
@@ -323,7 +323,7 @@ impl EarlierCapture {
 }
 
 /// Returns whether a line of the section by URL has this key.
-fn has_key(line: &Line, key: &str) -> bool {
+fn has_key(line: &IndexLine, key: &str) -> bool {
     let rest = line.text.strip_prefix(key.as_bytes());
     rest.is_some_and(|rest| rest.starts_with(b" "))
 }

@@ -24,14 +24,14 @@ const KEPT_LENGTH: usize = 1024;
 
 /// A line and its place.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Line {
+pub(crate) struct IndexLine {
     /// The offset of its first byte.
     pub(crate) start: u64,
     /// The bytes without the line end.
     pub(crate) text: Vec<u8>,
 }
 
-impl Line {
+impl IndexLine {
     /// Returns the offset behind its line end.
     pub(crate) fn end(&self) -> u64 {
         self.start
@@ -44,7 +44,7 @@ impl Line {
 #[derive(Debug)]
 pub(crate) struct SearchedFile {
     file: File,
-    kept: Mutex<HashMap<u64, Line>>,
+    kept: Mutex<HashMap<u64, IndexLine>>,
 }
 
 impl SearchedFile {
@@ -68,7 +68,7 @@ impl SearchedFile {
         &self,
         section: &Range<u64>,
         target: &[u8],
-    ) -> io::Result<Option<Line>> {
+    ) -> io::Result<Option<IndexLine>> {
         let at = self.lower_bound(section, target)?;
         (at < section.end)
             .then(|| self.line_at(section, at))
@@ -84,7 +84,7 @@ impl SearchedFile {
         &self,
         section: &Range<u64>,
         target: &[u8],
-    ) -> io::Result<Option<Line>> {
+    ) -> io::Result<Option<IndexLine>> {
         let at = self.lower_bound(section, target)?;
         let is_first = at <= section.start;
         (!is_first)
@@ -117,7 +117,7 @@ impl SearchedFile {
         step: u32,
         target: &[u8],
     ) -> io::Result<(Ordering, Range<u64>)> {
-        let judge = |line: &Line| (line.text.as_slice().cmp(target), line.start..line.end());
+        let judge = |line: &IndexLine| (line.text.as_slice().cmp(target), line.start..line.end());
         if step >= KEPT_STEPS {
             return Ok(judge(&self.line_at(section, at)?));
         }
@@ -138,7 +138,7 @@ impl SearchedFile {
     /// # Errors
     ///
     /// [`io::ErrorKind::InvalidData`] if there is no line of at most [`MAX_LINE`] bytes, and what the system says.
-    pub(crate) fn line_at(&self, section: &Range<u64>, at: u64) -> io::Result<Line> {
+    pub(crate) fn line_at(&self, section: &Range<u64>, at: u64) -> io::Result<IndexLine> {
         let longest = MAX_LINE as u64 + 1;
         let mut half = HALF;
         loop {
@@ -154,7 +154,7 @@ impl SearchedFile {
             if let (Some(begin), Some(end)) = (begin, end)
                 && end - begin <= MAX_LINE
             {
-                return Ok(Line {
+                return Ok(IndexLine {
                     start: from + begin as u64,
                     text: bytes.get(begin..end).unwrap_or_default().to_vec(),
                 });

@@ -21,7 +21,9 @@ use archive_model::{FileContent, FileName};
 use index_captures::{Captures, Counts, FileEntry, FileProgress, FileWriter};
 
 use crate::decide::parse_content;
-use crate::queue::{Attempt, BatchNumber, FileBatch, Queue, QueueLimits, Verdict, WaitingFile};
+use crate::queue::{
+    Attempt, BatchNumber, FileBatch, Queue, QueueLimits, QueueVerdict, WaitingFile,
+};
 
 /// The most waiting files that the queue holds; the others wait in the database.
 const WINDOW: usize = 20_000;
@@ -100,7 +102,7 @@ impl Follower {
         batch: BatchNumber,
         name: &FileName,
         outcome: FileOutcome,
-    ) -> Result<Verdict, DbError> {
+    ) -> Result<QueueVerdict, DbError> {
         let mut state = self.lock();
         let (attempt, writer) = match outcome {
             FileOutcome::Extracted(writer) => (Attempt::Extracted, Some(writer)),
@@ -109,13 +111,13 @@ impl Follower {
         };
         let verdict = state.queue.settle(batch, name, attempt, self.now());
         match &verdict {
-            Verdict::Stale => {}
-            Verdict::Indexed => {
+            QueueVerdict::Stale => {}
+            QueueVerdict::Indexed => {
                 if let Some(writer) = writer {
                     writer.complete(None)?;
                 }
             }
-            Verdict::Retry { failures, reason } => {
+            QueueVerdict::Retry { failures, reason } => {
                 let mut update = self.captures.update();
                 let pending = FileProgress::Pending {
                     attempts: *failures,
@@ -124,7 +126,7 @@ impl Follower {
                 update.progress(name.as_str(), pending);
                 update.commit()?;
             }
-            Verdict::Parked { failures, reason } => {
+            QueueVerdict::Parked { failures, reason } => {
                 if let Some(writer) = writer {
                     writer.complete(None)?;
                 }

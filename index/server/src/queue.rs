@@ -71,7 +71,7 @@ pub enum Attempt {
 
 /// The state of a file after an attempt.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum QueueVerdict {
     /// The file is indexed.
     Indexed,
     /// The file waits for its next attempt.
@@ -240,31 +240,31 @@ impl Queue {
         name: &FileName,
         attempt: Attempt,
         now: Duration,
-    ) -> Verdict {
+    ) -> QueueVerdict {
         let entry = self
             .reading
             .get_mut(&batch)
             .and_then(|files| files.remove(name));
         let Some(entry) = entry.filter(|entry| !entry.is_stale) else {
-            return Verdict::Stale;
+            return QueueVerdict::Stale;
         };
         let reason = match attempt {
-            Attempt::Extracted => return Verdict::Indexed,
+            Attempt::Extracted => return QueueVerdict::Indexed,
             Attempt::Unread(reason) => {
                 let failures = entry.failures;
                 let turn = now.saturating_add(self.pause(LAST_PAUSE));
                 self.wait(name.clone(), entry.size, failures, turn);
-                return Verdict::Retry { failures, reason };
+                return QueueVerdict::Retry { failures, reason };
             }
             Attempt::Failed(reason) => reason,
         };
         let failures = entry.failures.saturating_add(1);
         if failures >= MOST_FAILURES {
-            return Verdict::Parked { failures, reason };
+            return QueueVerdict::Parked { failures, reason };
         }
         let turn = now.saturating_add(self.pause(failures));
         self.wait(name.clone(), entry.size, failures, turn);
-        Verdict::Retry { failures, reason }
+        QueueVerdict::Retry { failures, reason }
     }
 
     /// Ends a batch. Files of it that were not settled wait again, as if they had not been read: the batch could not be

@@ -18,7 +18,7 @@ use viewer_replay::response::ReplyMethod;
 use crate::archive::{NoAnswer, ProxiedArchive, StoredRequest};
 use crate::clients::{ClientKey, ClientReport, ClientView, JobChoice};
 use crate::missing::{lines, seeds};
-use crate::page::{Block, Form, FormInput, Page, plain};
+use crate::page::{Block, Form, FormInput, ProxyPage, plain};
 use crate::requested::SiteUrl;
 use crate::server::ProxyServer;
 use caller::{Caller, caller};
@@ -54,13 +54,13 @@ impl<A: ProxiedArchive> ProxyServer<A> {
         site: &SiteUrl,
         head: &Parts,
         body: Body,
-    ) -> Result<Response<Body>, Box<Page>> {
+    ) -> Result<Response<Body>, Box<ProxyPage>> {
         let caller = caller(&site.origin, &head.headers);
         if caller == Caller::Foreign {
             return Err(Box::new(foreign()));
         }
         if ![Method::GET, Method::HEAD, Method::POST].contains(&head.method) {
-            let page = Page::control(StatusCode::METHOD_NOT_ALLOWED, "Not allowed");
+            let page = ProxyPage::control(StatusCode::METHOD_NOT_ALLOWED, "Not allowed");
             return Err(Box::new(
                 page.words("Only GET, HEAD and POST can be used here."),
             ));
@@ -93,12 +93,12 @@ impl<A: ProxiedArchive> ProxyServer<A> {
     }
 
     /// Returns the body of a form.
-    async fn form(&self, head: &Parts, body: Body) -> Result<Vec<u8>, Box<Page>> {
+    async fn form(&self, head: &Parts, body: Body) -> Result<Vec<u8>, Box<ProxyPage>> {
         if head.method != Method::POST {
             return Ok(Vec::new());
         }
         let page = |status, words: String| {
-            Box::new(Page::control(status, "This form cannot be read").words(words))
+            Box::new(ProxyPage::control(status, "This form cannot be read").words(words))
         };
         let essence = head.headers.get(CONTENT_TYPE).map(HeaderValue::as_bytes);
         let essence = essence.and_then(|value| value.split(|byte| *byte == b';').next());
@@ -155,7 +155,12 @@ impl<A: ProxiedArchive> ProxyServer<A> {
         }
     }
 
-    async fn change(&self, key: &ClientKey, now: Instant, change: Change) -> Result<(), Box<Page>> {
+    async fn change(
+        &self,
+        key: &ClientKey,
+        now: Instant,
+        change: Change,
+    ) -> Result<(), Box<ProxyPage>> {
         let clients = self.clients();
         match change {
             Change::Start => clients.set_recording(key, now, true),
@@ -174,7 +179,7 @@ impl<A: ProxiedArchive> ProxyServer<A> {
             Change::ClientView { collection, date } => {
                 let known = self.archive().collections();
                 if let Some(name) = collection.as_ref().filter(|name| !known.contains(name)) {
-                    let page = Page::control(StatusCode::NOT_FOUND, "No such collection");
+                    let page = ProxyPage::control(StatusCode::NOT_FOUND, "No such collection");
                     let words = format!("There is no `{name}`; there are: {}.", known.join(", "));
                     return Err(Box::new(page.words(words)));
                 }
@@ -195,7 +200,7 @@ impl<A: ProxiedArchive> ProxyServer<A> {
         view: &ClientView,
         jobs: BTreeSet<u64>,
         label: String,
-    ) -> Result<Option<JobChoice>, Box<Page>> {
+    ) -> Result<Option<JobChoice>, Box<ProxyPage>> {
         if jobs.is_empty() {
             return Ok(None);
         }
@@ -276,8 +281,8 @@ impl<A: ProxiedArchive> ProxyServer<A> {
         text
     }
 
-    fn home(&self, report: &ClientReport) -> Page {
-        let mut page = Page::control(StatusCode::OK, "The archive as a proxy");
+    fn home(&self, report: &ClientReport) -> ProxyPage {
+        let mut page = ProxyPage::control(StatusCode::OK, "The archive as a proxy");
         for line in self.status(report).lines() {
             page = page.words(line);
         }
@@ -375,12 +380,12 @@ fn as_download(mut response: Response<Body>, disposition: &'static str) -> Respo
 }
 
 /// Returns a page that asks a person whether a change is meant, with the change as a form.
-fn confirmation(path: &str, parameters: &CommandParameters, change: &Change) -> Page {
+fn confirmation(path: &str, parameters: &CommandParameters, change: &Change) -> ProxyPage {
     let inputs = parameters.iter().map(|(name, value)| FormInput::Hidden {
         name: name.to_owned(),
         value: value.to_owned(),
     });
-    Page::control(StatusCode::OK, change.words())
+    ProxyPage::control(StatusCode::OK, change.words())
         .words("A browser came here by an address, and any page could have sent it. If you want this, say so.")
         .with(Block::Form(Form {
             action: path.to_owned(),
@@ -390,12 +395,12 @@ fn confirmation(path: &str, parameters: &CommandParameters, change: &Change) -> 
         .with(link("/", "No, show the state"))
 }
 
-fn foreign() -> Page {
-    Page::control(StatusCode::FORBIDDEN, "Refused")
+fn foreign() -> ProxyPage {
+    ProxyPage::control(StatusCode::FORBIDDEN, "Refused")
         .words("Pages of the archive cannot call the commands of the proxy. Type the address of this page yourself.")
 }
 
-fn invalid(error: &InvalidCommand) -> Page {
+fn invalid(error: &InvalidCommand) -> ProxyPage {
     let status = match error {
         InvalidCommand::Unknown(_) => StatusCode::NOT_FOUND,
         InvalidCommand::Job(_)
@@ -404,18 +409,18 @@ fn invalid(error: &InvalidCommand) -> Page {
         | InvalidCommand::Label
         | InvalidCommand::Date(_) => StatusCode::BAD_REQUEST,
     };
-    let page = Page::control(status, "This command cannot be understood");
+    let page = ProxyPage::control(status, "This command cannot be understood");
     page.words(error.to_string())
         .with(link("/", "All commands"))
 }
 
-fn unavailable(error: &NoAnswer) -> Page {
+fn unavailable(error: &NoAnswer) -> ProxyPage {
     match error {
         NoAnswer::Collection(words) => {
-            Page::control(StatusCode::NOT_FOUND, "No such collection").words(words)
+            ProxyPage::control(StatusCode::NOT_FOUND, "No such collection").words(words)
         }
         NoAnswer::Unavailable(words) => {
-            let page = Page::control(StatusCode::SERVICE_UNAVAILABLE, "Not available now");
+            let page = ProxyPage::control(StatusCode::SERVICE_UNAVAILABLE, "Not available now");
             page.words(words)
                 .words("Nothing was changed.")
                 .again_after(5)

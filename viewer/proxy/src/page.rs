@@ -17,7 +17,7 @@ const STYLE: &str = "body{font:1rem/1.5 sans-serif;max-width:44rem;margin:2rem a
 
 /// A page of the proxy for people.
 #[derive(Clone, Debug)]
-pub(crate) struct Page {
+pub(crate) struct ProxyPage {
     status: StatusCode,
     title: String,
     blocks: Vec<Block>,
@@ -67,7 +67,7 @@ pub(crate) enum FormInput {
     },
 }
 
-impl Page {
+impl ProxyPage {
     /// Returns a page that stands where an archived one would.
     pub(crate) fn new(status: StatusCode, title: &str) -> Self {
         Self {
@@ -280,7 +280,7 @@ mod tests {
             ],
             button: "Go",
         };
-        let page = Page::control(StatusCode::OK, HOSTILE)
+        let page = ProxyPage::control(StatusCode::OK, HOSTILE)
             .words(HOSTILE)
             .with(Block::Quote(hostile()))
             .with(Block::Form(form));
@@ -300,8 +300,14 @@ mod tests {
         let html =
             HeaderMap::from_iter([(ACCEPT, HeaderValue::from_static("text/html,*/*;q=0.8"))]);
         for (page, form) in [
-            (Page::control(StatusCode::OK, "x"), "form-action 'self'"),
-            (Page::new(StatusCode::NOT_FOUND, "x"), "form-action 'none'"),
+            (
+                ProxyPage::control(StatusCode::OK, "x"),
+                "form-action 'self'",
+            ),
+            (
+                ProxyPage::new(StatusCode::NOT_FOUND, "x"),
+                "form-action 'none'",
+            ),
         ] {
             let response = page.response(&html);
             let headers = response.headers();

@@ -17,7 +17,7 @@ use crate::archive::{CaptureAnswer, CaptureRequest, ProxiedArchive};
 use crate::authority::ProxyAuthority;
 use crate::body::{BodyReader, InvalidBody};
 use crate::clients::{ClientKey, ClientView, Clients};
-use crate::page::{Block, Page};
+use crate::page::{Block, ProxyPage};
 use crate::reading::{
     CaptureQuestion, InvalidProxyRequest, ProxyRequest, RequestHead, read_request, user,
 };
@@ -203,13 +203,13 @@ fn preflight(asked: &HeaderMap) -> Response<Body> {
     response
 }
 
-fn missing(url: String, is_read: bool, words: Vec<String>, is_listed: bool) -> Page {
+fn missing(url: String, is_read: bool, words: Vec<String>, is_listed: bool) -> ProxyPage {
     let begin = if is_read {
         "This proxy shows the archive and never the web, and there is nothing at this address:"
     } else {
         "This proxy shows the archive and sends nothing to the web. It has no answer to this request to the address:"
     };
-    let mut page = Page::new(StatusCode::NOT_FOUND, "Not in the archive")
+    let mut page = ProxyPage::new(StatusCode::NOT_FOUND, "Not in the archive")
         .words(begin)
         .with(Block::Quote(url));
     for words in words {
@@ -225,8 +225,8 @@ fn missing(url: String, is_read: bool, words: Vec<String>, is_listed: bool) -> P
 }
 
 /// Returns the answer to a client that takes the proxy for a web server.
-fn itself() -> Page {
-    Page::new(StatusCode::BAD_REQUEST, "This is a proxy")
+fn itself() -> ProxyPage {
+    ProxyPage::new(StatusCode::BAD_REQUEST, "This is a proxy")
         .words(
             "Set it as the HTTP proxy of a browser or tool, for http and https; then every address shows the archive. The page \
              at this address says more then:",
@@ -235,8 +235,8 @@ fn itself() -> Page {
 }
 
 /// Returns the answer to a request that is refused before anything is looked up.
-fn refusal(error: &InvalidProxyRequest) -> Page {
-    let page = |title: &str| Page::new(error.status(), title);
+fn refusal(error: &InvalidProxyRequest) -> ProxyPage {
+    let page = |title: &str| ProxyPage::new(error.status(), title);
     match error {
         InvalidProxyRequest::Target(error) => {
             page("This request cannot be understood").words(format!("Not possible: {error}."))
@@ -261,8 +261,8 @@ fn refusal(error: &InvalidProxyRequest) -> Page {
 }
 
 /// Returns the answer to a request whose key would have its body in it.
-fn unread(error: InvalidBody, url: String) -> Page {
-    Page::new(error.status(), "This request cannot be looked up")
+fn unread(error: InvalidBody, url: String) -> ProxyPage {
+    ProxyPage::new(error.status(), "This request cannot be looked up")
         .words(format!(
             "The archive looks it up by its method and its body, and {error}. Nothing was sent to anybody."
         ))

@@ -21,7 +21,7 @@
 //! ```
 //! use archive_formats::date::{Fill, Stamp};
 //! use jiff::Timestamp;
-//! use viewer_replay::access::{Policy, RuleFile, RuleSet, Subject, Verdict, Visitor};
+//! use viewer_replay::access::{AccessVerdict, Policy, RuleFile, RuleSet, Subject, Visitor};
 //!
 //! let file = RuleFile {
 //!     name: "closed.aclj",
@@ -35,10 +35,10 @@
 //! };
 //! let now = Timestamp::UNIX_EPOCH;
 //! let decision = policy.decide(&Visitor::anonymous(), subject, now);
-//! assert_eq!(decision.verdict, Verdict::Block);
+//! assert_eq!(decision.verdict, AccessVerdict::Block);
 //! assert_eq!(decision.to_string(), "block by closed.aclj:1");
 //! let staff = Visitor::of_groups(["staff".parse()?]);
-//! assert_eq!(policy.decide(&staff, subject, now).verdict, Verdict::Allow);
+//! assert_eq!(policy.decide(&staff, subject, now).verdict, AccessVerdict::Allow);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
@@ -79,18 +79,18 @@ pub enum Access {
 }
 
 impl Access {
-    const fn verdict(self) -> Verdict {
+    const fn verdict(self) -> AccessVerdict {
         match self {
-            Self::AllowIgnoreEmbargo | Self::Allow => Verdict::Allow,
-            Self::Block => Verdict::Block,
-            Self::Exclude => Verdict::Exclude,
+            Self::AllowIgnoreEmbargo | Self::Allow => AccessVerdict::Allow,
+            Self::Block => AccessVerdict::Block,
+            Self::Exclude => AccessVerdict::Exclude,
         }
     }
 }
 
 /// The answer to a visitor, from the most permissive to the strictest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Verdict {
+pub enum AccessVerdict {
     /// The subject is shown.
     Allow,
     /// The visitor is told that the subject exists, and may not see it.
@@ -99,7 +99,7 @@ pub enum Verdict {
     Exclude,
 }
 
-impl Verdict {
+impl AccessVerdict {
     /// Returns the status of a refusal; `None` if nothing is refused.
     pub const fn status(self) -> Option<u16> {
         match self {
@@ -115,7 +115,7 @@ impl Verdict {
     }
 }
 
-impl fmt::Display for Verdict {
+impl fmt::Display for AccessVerdict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Allow => "allow",
@@ -171,7 +171,7 @@ impl fmt::Display for Reason {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Decision {
     /// The answer to the visitor.
-    pub verdict: Verdict,
+    pub verdict: AccessVerdict,
     /// The reason for the answer.
     pub reason: Reason,
 }
@@ -264,11 +264,11 @@ impl Policy {
             .find(|group| self.file_groups.contains(group))
         {
             Some(group) => Decision {
-                verdict: Verdict::Allow,
+                verdict: AccessVerdict::Allow,
                 reason: Reason::FileGroup(group.clone()),
             },
             None => Decision {
-                verdict: Verdict::Block,
+                verdict: AccessVerdict::Block,
                 reason: Reason::WholeFile,
             },
         }

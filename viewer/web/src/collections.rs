@@ -16,7 +16,8 @@ use archive_formats::cdx::Capture;
 use archive_formats::cdx::query::{CaptureField, Filter, FilterTest, Pattern, SET_FIELD};
 use jiff::Timestamp;
 use viewer_replay::access::{
-    Access, Decision, InvalidRules, Policy, Reason, RuleFile, RuleSet, Subject, Verdict, Visitor,
+    Access, AccessVerdict, Decision, InvalidRules, Policy, Reason, RuleFile, RuleSet, Subject,
+    Visitor,
 };
 
 use crate::settings::CollectionSettings;
@@ -222,7 +223,7 @@ impl ReplayCollection {
 /// Returns the decision about what is not in a collection: it does not exist there.
 pub(crate) fn outside() -> Decision {
     Decision {
-        verdict: Verdict::Exclude,
+        verdict: AccessVerdict::Exclude,
         reason: Reason::Default,
     }
 }

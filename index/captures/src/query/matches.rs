@@ -13,10 +13,10 @@ use archive_formats::cdx::query::{
 };
 
 use super::QueryError;
-use super::walk::{Walk, second_of};
+use super::walk::{CaptureWalk, second_of};
 use crate::Captures;
 use crate::moment::Moment;
-use crate::names::Source;
+use crate::names::CaptureSource;
 use crate::packed::unpack;
 use crate::place::{Place, Position};
 use crate::rows::PackedCapture;
@@ -29,7 +29,7 @@ const PATIENCE: u32 = 16;
 const TESTED: usize = 1 << 14;
 
 /// Decides whether the captures of a source are given; called once for each file that is met.
-pub(crate) type SourceTest = Box<dyn Fn(&Source) -> bool + Send + Sync>;
+pub(crate) type SourceTest = Box<dyn Fn(&CaptureSource) -> bool + Send + Sync>;
 
 /// The captures that answer a query, as they were when it was asked.
 ///
@@ -51,7 +51,7 @@ enum Answer<'a> {
 pub(crate) struct MatchingRows<'a> {
     shared: &'a SharedState,
     view: Arc<View>,
-    walk: Walk<'a>,
+    walk: CaptureWalk<'a>,
     from: Moment,
     to: Moment,
     filters: Vec<Filter>,
@@ -104,7 +104,7 @@ impl Captures {
             Ok(MatchingRows {
                 shared,
                 view: Arc::clone(view),
-                walk: Walk::new(&shared.tables.captures, query, after)?,
+                walk: CaptureWalk::new(&shared.tables.captures, query, after)?,
                 from: query.span.from.map_or(Moment::FIRST, Moment::start_of),
                 to: query.span.to.map_or(Moment::LAST, Moment::end_of),
                 filters: query.filters.clone(),
@@ -224,7 +224,7 @@ impl fmt::Debug for MatchingRows<'_> {
 
 /// Writes into a capture its set, if it was imported, and its line, if that says no place. Two captures of one key and time
 /// are then never alike: neither in these fields nor in file and offset.
-fn name_source(capture: &mut Capture, position: Position, source: &Source) {
+fn name_source(capture: &mut Capture, position: Position, source: &CaptureSource) {
     let is_free = |name: &str| name != SET_FIELD && name != LINE_FIELD;
     capture.extra.retain(|(name, _)| is_free(name));
     if let Some(set) = source.set.as_deref() {
@@ -269,7 +269,7 @@ impl SharedState {
 
     /// Returns whether a source is a set, and the archive has withdrawn the file that the set names. A file that the
     /// archive never had is not withdrawn.
-    fn is_withdrawn_import(&self, source: &Source) -> Result<bool, DbError> {
+    fn is_withdrawn_import(&self, source: &CaptureSource) -> Result<bool, DbError> {
         let file = source.file.as_deref().filter(|_| source.set.is_some());
         let Some(file) = file else {
             return Ok(false);
@@ -283,7 +283,7 @@ impl SharedState {
         &self,
         place: &Place,
         packed: &PackedCapture,
-    ) -> Result<(Capture, Arc<Source>), DbError> {
+    ) -> Result<(Capture, Arc<CaptureSource>), DbError> {
         let source = self.source(place.file)?;
         let capture = unpack(place, packed, source.file.as_deref());
         let capture = capture.map_err(|why| {
@@ -299,7 +299,7 @@ impl SharedState {
         &self,
         place: &Place,
         packed: &PackedCapture,
-    ) -> Result<Option<(Capture, Arc<Source>)>, DbError> {
+    ) -> Result<Option<(Capture, Arc<CaptureSource>)>, DbError> {
         let (mut capture, source) = self.unpack(place, packed)?;
         let is_told_of = source.set.is_none() && show_original(&mut capture);
         if is_told_of && !self.has_file(capture.file.as_deref())? {

@@ -22,7 +22,7 @@ pub(crate) enum Direction {
 
 /// Rows in the order of a query.
 #[derive(Debug)]
-pub(crate) enum Walk<'a> {
+pub(crate) enum CaptureWalk<'a> {
     /// Rows in one direction.
     Straight {
         rows: Rows<'a, Place, PackedCapture>,
@@ -48,7 +48,7 @@ struct Side<'a> {
     next: Option<(Row, u64)>,
 }
 
-impl<'a> Walk<'a> {
+impl<'a> CaptureWalk<'a> {
     /// Returns the rows of a query; only those behind a place, if there is one.
     pub(crate) fn new(
         captures: &'a CaptureTable,

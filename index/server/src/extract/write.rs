@@ -13,7 +13,7 @@ use crate::batch_error::BatchError;
 use crate::follower::{FileOutcome, Follower, content_of};
 use crate::judge::{FileReport, Judgement, judge};
 use crate::metrics::Instruments;
-use crate::queue::{BatchNumber, Verdict};
+use crate::queue::{BatchNumber, QueueVerdict};
 
 /// Lines of a result; a result without its end is not complete.
 pub(super) enum LineStep {
@@ -144,22 +144,22 @@ impl Extraction {
         };
         let verdict = self.follower.settle(self.number, name, outcome)?;
         match &verdict {
-            Verdict::Indexed => {
+            QueueVerdict::Indexed => {
                 self.instruments.files_indexed.inc();
                 self.instruments.captures_indexed.inc_by(count);
             }
-            Verdict::Retry { failures, reason } => {
+            QueueVerdict::Retry { failures, reason } => {
                 self.instruments.files_failed.inc();
                 tracing::info!(file = %name, failures, reason, "cannot index a file; trying it again");
             }
-            Verdict::Parked { failures, reason } => {
+            QueueVerdict::Parked { failures, reason } => {
                 self.instruments.files_failed.inc();
                 tracing::warn!(
                     file = %name, failures, reason,
                     "cannot index a file; it is parked, see `holdfast index status`"
                 );
             }
-            Verdict::Stale => {}
+            QueueVerdict::Stale => {}
         }
         self.instruments.show(&self.follower.counts());
         Ok(true)

@@ -105,7 +105,7 @@ impl TestFollower {
             for file in &batch.files {
                 let outcome = FileOutcome::Extracted(self.writer(file.name.as_str()));
                 let settled = self.follower.settle(batch.number, &file.name, outcome);
-                assert_eq!(settled.unwrap(), Verdict::Indexed);
+                assert_eq!(settled.unwrap(), QueueVerdict::Indexed);
                 read.push(file.name.to_string());
             }
             self.follower.end(batch.number);
@@ -113,7 +113,7 @@ impl TestFollower {
         read
     }
 
-    fn fail(&self, file: &str) -> Verdict {
+    fn fail(&self, file: &str) -> QueueVerdict {
         let batch = self.follower.next_batch().unwrap().unwrap();
         assert_eq!(batch.files[0].name.as_str(), file);
         let failed = FileOutcome::Failed("damaged".to_owned(), None);
@@ -163,7 +163,7 @@ fn readings_from_before_a_change_are_stale() {
         assert!(!index.follower.counts_for(batch.number, &name("a")));
         let outcome = FileOutcome::Extracted(writer);
         let settled = index.follower.settle(batch.number, &name("a"), outcome);
-        assert_eq!(settled.unwrap(), Verdict::Stale);
+        assert_eq!(settled.unwrap(), QueueVerdict::Stale);
         assert_eq!(index.follower.counts().captures, 0, "{kind:?}");
         index.follower.end(batch.number);
         let expected: &[&str] = match kind {
@@ -193,9 +193,9 @@ fn listing_makes_the_index_right() {
     assert_eq!(index.follower.counts().captures, 0);
 }
 
-fn retry(failures: u32, reason: &str) -> Verdict {
+fn retry(failures: u32, reason: &str) -> QueueVerdict {
     let reason = reason.to_owned();
-    Verdict::Retry { failures, reason }
+    QueueVerdict::Retry { failures, reason }
 }
 
 /// Fails if failures are forgotten over a restart, or a parked file cannot be tried again.
@@ -212,7 +212,7 @@ fn failures_park_and_retry_frees() {
     index.clock.advance(Duration::from_secs(50));
     assert!(matches!(
         index.fail("a"),
-        Verdict::Parked { failures: 3, .. }
+        QueueVerdict::Parked { failures: 3, .. }
     ));
     assert_eq!(index.follower.counts().parked, 1);
     let entry = index.follower.captures().file_entry("a").unwrap().unwrap();

@@ -48,7 +48,7 @@ fn batches_keep_their_limits() {
     assert_eq!(names(&third), ["d"], "it was not settled");
     assert_eq!(
         queue.settle(third.number, &name("d"), Attempt::Extracted, at(1)),
-        Verdict::Indexed
+        QueueVerdict::Indexed
     );
     queue.end(third.number, at(1));
     let fourth = queue.next_batch(at(1)).unwrap();
@@ -56,9 +56,9 @@ fn batches_keep_their_limits() {
     assert_eq!(queue.waiting(), 0);
 }
 
-fn retry(failures: u32, reason: &str) -> Verdict {
+fn retry(failures: u32, reason: &str) -> QueueVerdict {
     let reason = reason.to_owned();
-    Verdict::Retry { failures, reason }
+    QueueVerdict::Retry { failures, reason }
 }
 
 /// Fails if a file is tried again at once, more than three times, or together with others after a failure.
@@ -75,7 +75,7 @@ fn third_failure_parks() {
         assert_eq!(verdict, retry(failures, "why"));
         if failures == 1 {
             let good = queue.settle(batch.number, &name("good"), Attempt::Extracted, at(now));
-            assert_eq!(good, Verdict::Indexed);
+            assert_eq!(good, QueueVerdict::Indexed);
         } else {
             assert_eq!(names(&batch), ["bad"]);
         }
@@ -92,7 +92,7 @@ fn third_failure_parks() {
     let batch = queue.next_batch(at(now)).unwrap();
     assert_eq!(names(&batch), ["bad"], "a file that failed is read alone");
     let verdict = queue.settle(batch.number, &name("bad"), failed(), at(now));
-    let parked = Verdict::Parked {
+    let parked = QueueVerdict::Parked {
         failures: 3,
         reason: "why".to_owned(),
     };
@@ -230,18 +230,18 @@ fn walk(steps: &[Step]) {
                 };
                 let verdict = queue.settle(number, &name("a"), attempt, now);
                 let expected = match model.read {
-                    None => Verdict::Stale,
-                    Some(_) if matches!(step, Step::Extract) => Verdict::Indexed,
+                    None => QueueVerdict::Stale,
+                    Some(_) if matches!(step, Step::Extract) => QueueVerdict::Indexed,
                     Some(failures) if matches!(step, Step::Miss) => retry(failures, ""),
                     Some(before) if before + 1 < MOST_FAILURES => retry(before + 1, ""),
-                    Some(before) => Verdict::Parked {
+                    Some(before) => QueueVerdict::Parked {
                         failures: before + 1,
                         reason: String::new(),
                     },
                 };
                 assert_eq!(verdict, expected, "{}", context());
                 if model.read.take().is_some()
-                    && let Verdict::Retry { failures, .. } = verdict
+                    && let QueueVerdict::Retry { failures, .. } = verdict
                 {
                     model = Model {
                         waits: true,

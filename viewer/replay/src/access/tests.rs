@@ -224,10 +224,10 @@ fn embargo_only_makes_decisions_stricter() {
 fn periods_follow_the_calendar() {
     let mut policy = Policy::default();
     for (period, time, verdict) in [
-        ("{\"years\": 9000}", "0001", Verdict::Exclude),
-        ("{\"months\": 10}", "20250301000001", Verdict::Exclude),
-        ("{\"months\": 10}", "20250301000000", Verdict::Allow),
-        ("{\"days\": 1}", "20251231000001", Verdict::Exclude),
+        ("{\"years\": 9000}", "0001", AccessVerdict::Exclude),
+        ("{\"months\": 10}", "20250301000001", AccessVerdict::Exclude),
+        ("{\"months\": 10}", "20250301000000", AccessVerdict::Allow),
+        ("{\"days\": 1}", "20251231000001", AccessVerdict::Exclude),
     ] {
         let json = format!("{{\"newer\": {period}}}");
         policy.embargo = serde_json::from_str(&json).unwrap();
@@ -334,7 +334,7 @@ fn whole_files_are_for_named_groups() {
         ask(&policy, &staff()),
         "allow by group staff, which may read whole files"
     );
-    assert_eq!(Verdict::Block.status(), Some(451));
-    assert_eq!(Verdict::Exclude.status(), Some(404));
-    assert_eq!(Verdict::Allow.status(), None);
+    assert_eq!(AccessVerdict::Block.status(), Some(451));
+    assert_eq!(AccessVerdict::Exclude.status(), Some(404));
+    assert_eq!(AccessVerdict::Allow.status(), None);
 }

@@ -7,7 +7,7 @@ use archive_formats::surt::UrlKey;
 use url::Url;
 
 use super::{NotFoundReason, Outcome};
-use crate::access::{Decision, Verdict};
+use crate::access::{AccessVerdict, Decision};
 
 /// The captures of a request that were not chosen yet, the nearest first.
 #[derive(Clone, Debug)]
@@ -36,12 +36,12 @@ impl Candidates {
         while let Some(capture) = self.left.pop_front() {
             let decision = access(&capture);
             match decision.verdict {
-                Verdict::Exclude => {}
-                Verdict::Block => return Err(Outcome::Refused(decision)),
-                Verdict::Allow if is_second_choice(&capture) => {
+                AccessVerdict::Exclude => {}
+                AccessVerdict::Block => return Err(Outcome::Refused(decision)),
+                AccessVerdict::Allow if is_second_choice(&capture) => {
                     self.second_choice.push_back(capture);
                 }
-                Verdict::Allow => return Ok(capture),
+                AccessVerdict::Allow => return Ok(capture),
             }
         }
         self.is_second_choice = true;
@@ -64,9 +64,9 @@ impl Candidates {
         {
             let decision = access(&twin);
             match decision.verdict {
-                Verdict::Exclude => {}
-                Verdict::Block => return Err(Outcome::Refused(decision)),
-                Verdict::Allow => return Ok(twin),
+                AccessVerdict::Exclude => {}
+                AccessVerdict::Block => return Err(Outcome::Refused(decision)),
+                AccessVerdict::Allow => return Ok(twin),
             }
         }
         Err(Outcome::NotFound(NotFoundReason::NoRecord))

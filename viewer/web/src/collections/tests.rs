@@ -17,7 +17,7 @@ fn capture(url_key: &str, file: &str) -> Capture {
     capture
 }
 
-fn verdict(collection: &ReplayCollection, key: &str) -> Verdict {
+fn verdict(collection: &ReplayCollection, key: &str) -> AccessVerdict {
     let visitor = Visitor::anonymous();
     let decision = collection.decide(&visitor, &capture(key, "a.warc"), Timestamp::UNIX_EPOCH);
     decision.verdict
@@ -56,7 +56,7 @@ fn files_and_jobs_make_a_collection() {
     let visitor = Visitor::anonymous();
     let foreign = capture("org,example)/", "other.warc");
     let decision = collection.decide(&visitor, &foreign, Timestamp::UNIX_EPOCH);
-    assert_eq!(decision.verdict, Verdict::Exclude);
+    assert_eq!(decision.verdict, AccessVerdict::Exclude);
     assert!(
         collection.index_filter().is_none(),
         "it would hide the files of jobs"
@@ -89,7 +89,7 @@ fn imported_sets_make_a_collection() {
         let shown = captures.map(|capture| {
             let visitor = Visitor::anonymous();
             let decision = collection.decide(&visitor, &capture, Timestamp::UNIX_EPOCH);
-            decision.verdict == Verdict::Allow
+            decision.verdict == AccessVerdict::Allow
         });
         assert_eq!(shown, expected, "{files:?}");
         assert!(collection.index_filter().is_none(), "it would hide the set");
@@ -104,7 +104,7 @@ fn imported_sets_make_a_collection() {
         &imported(Some("other"), "x.arc"),
         Timestamp::UNIX_EPOCH,
     );
-    assert_eq!(decision.verdict, Verdict::Allow);
+    assert_eq!(decision.verdict, AccessVerdict::Allow);
     let wrong = CollectionSettings {
         sets: BTreeSet::from(["Old set".to_owned()]),
         ..CollectionSettings::whole_archive()
@@ -141,17 +141,26 @@ fn faulty_change_of_rules_leaves_the_old() {
     write(&path, BLOCKED);
     let collection = ReplayCollection::open(&with_rules(&path)).unwrap();
     let mut seen = fingerprints(&collection.rules);
-    assert_eq!(verdict(&collection, "org,example)/a"), Verdict::Block);
+    assert_eq!(verdict(&collection, "org,example)/a"), AccessVerdict::Block);
     write(&path, EXCLUDED);
     reload_if_changed(&collection, &mut seen);
-    assert_eq!(verdict(&collection, "org,example)/a"), Verdict::Exclude);
+    assert_eq!(
+        verdict(&collection, "org,example)/a"),
+        AccessVerdict::Exclude
+    );
     write(&path, "nonsense");
     reload_if_changed(&collection, &mut seen);
-    assert_eq!(verdict(&collection, "org,example)/a"), Verdict::Exclude);
+    assert_eq!(
+        verdict(&collection, "org,example)/a"),
+        AccessVerdict::Exclude
+    );
     std::fs::remove_file(&path).unwrap();
     reload_if_changed(&collection, &mut seen);
-    assert_eq!(verdict(&collection, "org,example)/a"), Verdict::Exclude);
+    assert_eq!(
+        verdict(&collection, "org,example)/a"),
+        AccessVerdict::Exclude
+    );
     write(&path, BLOCKED);
     reload_if_changed(&collection, &mut seen);
-    assert_eq!(verdict(&collection, "org,example)/a"), Verdict::Block);
+    assert_eq!(verdict(&collection, "org,example)/a"), AccessVerdict::Block);
 }

@@ -7,7 +7,7 @@ use archive_formats::cdx::query::{CaptureQuery, KeyMatch, MAX_FILTERS, Order, Ti
 use archive_formats::date::Stamp;
 use archive_formats::surt::UrlKey;
 use index_client::{CaptureStream, IndexError};
-use viewer_replay::access::Verdict;
+use viewer_replay::access::AccessVerdict;
 use viewer_replay::request::Target;
 use viewer_replay::resolve::is_second_choice;
 
@@ -31,9 +31,9 @@ impl VisibleCaptures<'_> {
         while let Some(capture) = self.stream.next().await? {
             self.walked += 1;
             match self.visit.decide(&capture).verdict {
-                Verdict::Allow => return Ok(Some(capture)),
-                Verdict::Block => self.has_blocked = true,
-                Verdict::Exclude => {}
+                AccessVerdict::Allow => return Ok(Some(capture)),
+                AccessVerdict::Block => self.has_blocked = true,
+                AccessVerdict::Exclude => {}
             }
         }
         Ok(None)

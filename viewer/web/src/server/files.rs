@@ -17,7 +17,7 @@ use axum::http::header::RANGE;
 use axum::http::{HeaderMap, HeaderValue, Response};
 use futures_util::{Stream, StreamExt, TryStreamExt, stream};
 use tokio::sync::OwnedSemaphorePermit;
-use viewer_replay::access::{Decision, Verdict};
+use viewer_replay::access::{AccessVerdict, Decision};
 use viewer_replay::response::Reply;
 
 use super::raw::response;
@@ -278,9 +278,9 @@ fn file_name(file: &str) -> Result<FileName, Notice> {
 
 fn refuse(decision: &Decision) -> Result<(), Notice> {
     match decision.verdict {
-        Verdict::Allow => Ok(()),
-        Verdict::Block => Err(Notice::blocked()),
-        Verdict::Exclude => Err(no_file()),
+        AccessVerdict::Allow => Ok(()),
+        AccessVerdict::Block => Err(Notice::blocked()),
+        AccessVerdict::Exclude => Err(no_file()),
     }
 }
 

@@ -7,7 +7,7 @@ use archive_formats::cdx::query::{CaptureQuery, KeyMatch, Limit, MAX_FILTERS, Or
 use archive_formats::date::Stamp;
 use archive_formats::surt::UrlKey;
 use index_client::IndexError;
-use viewer_replay::access::{Decision, Verdict};
+use viewer_replay::access::{AccessVerdict, Decision};
 use viewer_replay::busters::BustedUrl;
 use viewer_replay::memento::{Neighbours, nearest};
 use viewer_replay::request::Target;
@@ -91,7 +91,7 @@ impl Server {
         let mut captures = Vec::new();
         while let Some(capture) = stream.next().await? {
             let is_same = |url: &str| busted.is_same(url);
-            let is_seen = visit.decide(&capture).verdict != Verdict::Exclude;
+            let is_seen = visit.decide(&capture).verdict != AccessVerdict::Exclude;
             if is_seen && capture.original.as_deref().is_some_and(is_same) {
                 captures.push(capture);
             }
@@ -131,7 +131,7 @@ impl Server {
         let mut stream = self.parts.index.query(query).await?;
         let mut captures = Vec::new();
         while let Some(capture) = stream.next().await? {
-            if decide(&capture).verdict == Verdict::Exclude {
+            if decide(&capture).verdict == AccessVerdict::Exclude {
                 continue;
             }
             if captures.len() == MOST_NEAR {

@@ -11,7 +11,7 @@ use axum::http::header::CONTENT_TYPE;
 use axum::http::{HeaderValue, Response};
 use index_client::{CaptureStream, IndexError};
 use std::num::NonZeroU32;
-use viewer_replay::access::Verdict;
+use viewer_replay::access::AccessVerdict;
 use viewer_replay::memento::{TimeMap, TimeMapPage, TimeMapScope, TimeMapWriter, pages};
 use viewer_replay::request::{Target, TimeMapFormat};
 
@@ -36,9 +36,9 @@ impl VisibleStream<'_> {
     async fn next(&mut self) -> Result<Option<Capture>, IndexError> {
         while let Some(capture) = self.stream.next().await? {
             match self.visit.decide(&capture).verdict {
-                Verdict::Allow => return Ok(Some(capture)),
-                Verdict::Block => self.has_blocked = true,
-                Verdict::Exclude => {}
+                AccessVerdict::Allow => return Ok(Some(capture)),
+                AccessVerdict::Block => self.has_blocked = true,
+                AccessVerdict::Exclude => {}
             }
         }
         Ok(None)
