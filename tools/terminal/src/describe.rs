@@ -149,7 +149,7 @@ mod tests {
     /// Fails if the bytes of the last group are said to go beyond the end of the file, or if a line says its kind of
     /// damage twice.
     #[test]
-    fn damage_is_said_in_groups_and_bytes() {
+    fn damage_is_described_in_groups_and_bytes() {
         let mut groups = Groups::none();
         groups.insert_one(3);
         groups.insert(7..10);

@@ -191,7 +191,7 @@ mod tests {
 
     /// Fails if a parameter that says something is taken for a buster, or a buster is not seen.
     #[test]
-    fn busters_are_told_from_parameters() {
+    fn busters_are_distinguished_from_parameters() {
         for (query, expected) in [
             ("_=1577836800000", Some("dk,a)/x")),
             ("_=7", Some("dk,a)/x")),

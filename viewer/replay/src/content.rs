@@ -76,8 +76,8 @@ impl ContentKind {
     }
 }
 
-/// Returns whether a `Content-Type` tells the kind of a document, so that its bytes need not be looked at.
-pub fn is_told(content_type: Option<&[u8]>) -> bool {
+/// Returns whether a `Content-Type` names the kind of a document, so that its bytes need not be looked at.
+pub fn names_kind(content_type: Option<&[u8]>) -> bool {
     !UNKNOWN.contains(&essence(content_type).as_str())
 }
 
@@ -139,7 +139,7 @@ mod tests {
 
     /// Fails if a page passes for something else, or something else for a page.
     #[test]
-    fn kinds_are_told_apart() {
+    fn kinds_are_distinguished() {
         use ContentKind::{Drawing, Markup, Other, Page, StyleSheet};
         for (content_type, start, expected) in [
             (Some("text/html"), "x", Page),

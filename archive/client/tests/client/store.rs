@@ -336,7 +336,7 @@ async fn wrong_role_or_peer_is_refused_at_once() {
 /// Fails if an archive at whose address no server listens is not reported as unreachable, or the error lacks the
 /// address.
 #[tokio::test]
-async fn nobody_there_is_unreachable_and_names_the_address() {
+async fn absent_server_is_unreachable_and_named() {
     let mut world = ServedArchive::new().await;
     world.kill().await;
     let error = store(&world.depositor(), &deposit(b"x")).await.unwrap_err();

@@ -267,7 +267,7 @@ fn stored_captures_can_be_compared() {
 /// Fails if a capture that a file only tells of is shown elsewhere than at its record, or although the file that has the
 /// record is not in the archive, or withdrawn; or if a check does not read it.
 #[test]
-fn capture_told_of_is_shown_at_its_record() {
+fn logged_capture_is_shown_at_its_record() {
     let (_memory, captures) = empty();
     let mut told_of = capture("http://a.dk/", "20210101000000", 0);
     told_of.offset = None;

@@ -237,7 +237,7 @@ fn wrong_places_in_index_are_damage() {
 
 /// Fails if a foreign file or a newer version is taken for an index that is damaged.
 #[test]
-fn foreign_and_newer_files_are_told_apart() {
+fn foreign_and_newer_files_are_distinguished() {
     let text = BuiltIndex::new(&[]).text();
     for (changed, words) in [
         (

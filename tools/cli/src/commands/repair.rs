@@ -332,7 +332,7 @@ mod tests {
 
     /// Fails if the summary of a repair leaves out an outcome, or the bytes that one of its steps moved.
     #[test]
-    fn what_was_done_is_said() {
+    fn repair_outcome_is_reported() {
         let mut outcomes = Outcomes::default();
         outcomes.note(&step(RepairOutcome::Repaired));
         outcomes.note(&step(RepairOutcome::Lost));

@@ -180,7 +180,7 @@ mod tests {
 
     /// Fails if an open request does not show the command that approves it, or one that has ended still does.
     #[test]
-    fn the_second_person_is_told_what_to_type() {
+    fn second_person_gets_command_to_type() {
         let request = Request {
             id: "r17".into(),
             act: ActKind::Remove,

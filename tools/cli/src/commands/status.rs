@@ -336,7 +336,7 @@ mod tests {
     /// Fails if nobody is told that all required copies burn together, or if that is said of an archive whose sites are
     /// not known, or of copies that are not required or in no service any more.
     #[test]
-    fn one_site_of_all_required_copies_is_said() {
+    fn one_site_of_all_required_copies_warns() {
         let status = |sites: &[(&str, bool, bool)]| ArchiveStatus {
             replicas: sites
                 .iter()

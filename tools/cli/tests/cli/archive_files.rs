@@ -334,7 +334,7 @@ fn a_digest_that_is_wrong_fails_the_check() {
 
 /// Fails if `warc cat` leaves out surplus line ends without a word, so that its output passes for the whole file.
 #[test]
-fn line_ends_that_are_not_kept_are_said() {
+fn lost_line_ends_are_reported() {
     let files = Files::new();
     let plain = files.run(&["warc", "cat", "a.warc.gz"]).expect(0).out;
     files.put(

@@ -193,7 +193,7 @@ fn removed_last_lines_are_noticed_by_the_stamp() {
 
 /// Fails if a folder without a log passes for an intact log.
 #[test]
-fn what_is_no_log_is_told() {
+fn file_that_is_no_log_is_reported() {
     let directory = tempfile::tempdir().unwrap();
     let at = directory.path().join("audit");
     put(&at, &[]);

@@ -46,7 +46,7 @@ fn nonsense_is_refused_before_anything_is_asked() {
 
 /// Fails if a client file without an index leads to anything but a word about it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn missing_index_is_said() {
+async fn missing_index_is_reported() {
     let place = Place::new().await;
     for words in [
         &["captures", "http://a.example/"][..],

@@ -17,7 +17,7 @@ fn with<'a>(words: &[&'a str], more: &[&'a str]) -> Vec<&'a str> {
 
 /// Fails if a folder without files is stored in silence, or plain text is written under the name of a compressed file.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn nothing_done_is_said() {
+async fn store_of_nothing_is_reported() {
     let place = Place::new().await;
     std::fs::create_dir(place.path("empty")).unwrap();
     let ran = place.holdfast(&["store", "-r", "empty"]).expect(0);
@@ -298,7 +298,7 @@ async fn checksum_list_is_compared_with_files() {
 /// Fails if a receipt that was altered passes, if a bad one hides that another is good, or if verifying needs a client
 /// file.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn receipts_that_are_not_good_are_told_apart() {
+async fn bad_receipts_are_distinguished() {
     let place = Place::new().await;
     place.write("a", b"a");
     place.holdfast(&["store", "a", "--receipts", "."]).expect(0);

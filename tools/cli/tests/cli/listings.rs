@@ -327,7 +327,7 @@ async fn the_status_says_what_to_look_at() {
 
 /// Fails if `status` keeps to itself that all required copies stand at one site, or makes a failure of it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn only_site_is_said_and_no_failure() {
+async fn only_site_is_reported_without_failure() {
     let place = Place::new().await;
     let replica = |id: &str, site: &str| ReplicaState {
         replica: id.into(),

@@ -50,7 +50,7 @@ fn node(alive: bool, mode: Mode, problem: &str) -> NodeStatus {
 /// Fails if a pause or a rate reaches the archive as another one than was typed, or if a node that was not reached
 /// passes for obeying.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn scrubbing_is_told_what_was_said() {
+async fn scrub_orders_reach_the_archive_unchanged() {
     let place = Place::new().await;
     let scrub = |gaps: Vec<Gap>, words: &[&str]| {
         let one = scrubs_response::One {
@@ -386,7 +386,7 @@ async fn export_file_is_whole_or_absent() {
 
 /// Fails if `notify test` exits with 0 although a channel refused the message, or none is configured.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_notification_that_nobody_gets_is_a_failure() {
+async fn undelivered_notification_is_a_failure() {
     let place = Place::new().await;
     let test = |outcomes: &[&str], failed| {
         let outcomes = outcomes.iter().map(|line| (*line).to_owned()).collect();

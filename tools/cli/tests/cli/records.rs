@@ -10,7 +10,7 @@ use crate::world::key;
 /// Fails if a missing number in the audit trail passes for a complete answer, or if `--since` is sent as another
 /// moment.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_audit_trail_is_told_in_order() {
+async fn audit_trail_is_listed_in_order() {
     let place = Place::new().await;
     let line = |number, file: &str| AuditLineState {
         number,

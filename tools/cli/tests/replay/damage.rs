@@ -6,7 +6,7 @@ use crate::support::made::{Response, warc};
 
 /// Fails if a damaged byte reaches a visitor, or if nobody is told that one was met.
 #[test]
-fn flipped_bit_is_replayed_good_and_told() {
+fn flipped_bit_is_replayed_good_and_reported() {
     let chain = Chain::start(&["repair.automatic=off", "scrub.enabled=false"]);
     // The copy that a read asks first is the archive's choice: each of two files is damaged in another replica.
     let pages = ["one", "two"].map(|replica| (replica, content(replica, 100_000)));

@@ -11,7 +11,7 @@ const SIZE: usize = 96 * 1024 * 1024;
 /// Fails if a node that stops in the middle of a store, with its connections open, holds its depositor up without end
 /// or is never healed.
 #[test]
-fn hanging_process_is_dropped_and_later_healed() {
+fn hanging_process_is_dropped_and_later_repaired() {
     let archive = Archive::processes(&["repository.stall=10 s", "repair.automatic=off"]);
     let path = archive.make("big.warc", SIZE);
     let incoming = archive.volume("two").join("incoming");

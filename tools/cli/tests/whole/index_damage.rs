@@ -68,7 +68,7 @@ fn until_whole(archive: &Archive) -> Value {
 /// Fails if the index answers from what is left of its database, panics, does not start any more, begins anew without a word,
 /// or forgets the imported set that went with it.
 #[test]
-fn damaged_database_is_begun_anew_and_said() {
+fn damaged_database_is_rebuilt_and_reported() {
     let mut archive = Archive::processes(&[]);
     store(&archive, 3, 200, 1000);
     until_whole(&archive);

@@ -51,7 +51,7 @@ fn named(value: &Value) -> Vec<(u64, String)> {
 /// Fails if damage is told in other records than those that lie in the damaged group, or differently by `anomalies`,
 /// `repair` and `get`.
 #[test]
-fn damage_is_told_in_records() {
+fn damage_is_reported_in_records() {
     let archive = Archive::start(&BY_HAND);
     let lengths = [100, 10_000, 3_000, 5_000, 30_000, 60_000, 200];
     let lost = made(&archive, "lost.warc.gz", &lengths);

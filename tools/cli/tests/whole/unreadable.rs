@@ -15,8 +15,8 @@ const BLOCK: u64 = 4096;
 /// repaired. The second half of the file lies where the disk ends from now on. Everything else that is there is full,
 /// so that no write meets the hole: half a dead disk is another story, and told by the power cuts.
 #[test]
-fn half_unreadable_file_heals_from_other_replica() {
-    if !has_own_mounts("unreadable::half_unreadable_file_heals_from_other_replica") {
+fn half_unreadable_file_is_repaired_from_other_replica() {
+    if !has_own_mounts("unreadable::half_unreadable_file_is_repaired_from_other_replica") {
         return;
     }
     let archive = Archive::start(&[

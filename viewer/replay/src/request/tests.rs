@@ -35,7 +35,7 @@ fn gate(modifier: Option<Modifier>, url: &str) -> Request {
 
 /// Fails if a path of the documented space is read as another request.
 #[test]
-fn paths_are_told_apart() {
+fn paths_are_distinguished() {
     let all = || "all".to_owned();
     let lookup = |collection: Option<&str>, dialect, query: &str| Request::Lookup {
         collection: collection.map(ToOwned::to_owned),

@@ -226,7 +226,7 @@ fn circles_are_noticed() {
 
 /// Fails if a missing original has no word of its own, or a record that cannot be read passes for one that is not there.
 #[test]
-fn missing_and_unavailable_are_told_apart() {
+fn missing_and_unavailable_are_distinguished() {
     let mut archive = TestArchive::default();
     archive.revisit(
         "http://a.dk/",

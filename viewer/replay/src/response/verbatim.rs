@@ -142,7 +142,7 @@ mod tests {
 
     /// Fails if an archived answer breaks the framing, is kept for another date, or leaves something in the browser.
     #[test]
-    fn fields_that_outlast_the_visit_are_told() {
+    fn lasting_fields_are_renamed_x_archive_orig() {
         let reply = reply(
             "HTTP/1.1 200 OK\r\nConnection: close, X-Hop, Content-Type\r\nX-Hop: 1\r\nTransfer-Encoding: chunked\r\n\
              Content-Length: 7\r\nContent-Type: text/html\r\nSet-Cookie: a=b\r\nStrict-Transport-Security: max-age=1\r\n\

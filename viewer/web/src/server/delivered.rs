@@ -11,7 +11,7 @@ use axum::http::header::{
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode, request};
 use url::Url;
 use viewer_replay::banner::CaptureFault;
-use viewer_replay::content::{ContentKind, document_type, is_told};
+use viewer_replay::content::{ContentKind, document_type, names_kind};
 use viewer_replay::delivery::{Delivery, FetchFacts};
 use viewer_replay::html::escape;
 use viewer_replay::policy::{self, HostFacts};
@@ -79,11 +79,11 @@ impl Server {
         let delivery = asked.delivery();
         let content_type = content_type(&answer.content);
         let kind = ContentKind::read(content_type.as_deref(), b"");
-        let is_told = is_told(content_type.as_deref());
+        let names_kind = names_kind(content_type.as_deref());
         let calendar = || self.calendar(visit, &answer.url);
         let form = match delivery {
-            Delivery::FramedPage if kind == ContentKind::Page || !is_told => DocumentForm::Framed,
-            Delivery::NoScript if kind == ContentKind::Page || !is_told => DocumentForm::NoScript {
+            Delivery::FramedPage if kind == ContentKind::Page || !names_kind => DocumentForm::Framed,
+            Delivery::NoScript if kind == ContentKind::Page || !names_kind => DocumentForm::NoScript {
                 calendar: calendar(),
             },
             Delivery::NoScript | Delivery::StyleSheet if kind == ContentKind::StyleSheet => {

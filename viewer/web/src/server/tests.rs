@@ -375,7 +375,7 @@ async fn redirects_stay_in_the_archive() {
 
 /// Fails if a payload that is not what its digest says passes without a word.
 #[tokio::test]
-async fn wrong_digest_is_said() {
+async fn wrong_digest_is_reported() {
     let warc = Warc::new().mismatch(PAGE, FIRST, b"not that");
     let served = TestArchive::new()
         .with("a.warc.gz", warc)

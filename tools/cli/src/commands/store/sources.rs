@@ -179,7 +179,7 @@ mod tests {
 
     /// Fails if a file in a directory is left out without a word: one with a name that the archive refuses, or a link.
     #[test]
-    fn everything_is_found_or_said_why_not() {
+    fn unusable_paths_are_reported_with_reason() {
         let root = tree();
         let all = found(&root, &["a"], true);
         assert_eq!(

@@ -260,7 +260,7 @@ async fn cache_busters_are_passed_over() {
 
 /// Fails if a page is shown in a charset that differs from the one that it was read in.
 #[tokio::test]
-async fn charset_of_page_is_always_told() {
+async fn charset_of_page_is_always_named() {
     let served = three_pages().await.serve().await;
     let utf16: Vec<u8> = [0xff, 0xfe]
         .into_iter()

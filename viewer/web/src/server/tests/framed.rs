@@ -287,7 +287,7 @@ async fn raw_page_is_shown_as_text() {
 
 /// Fails if a form of an archived page finds the capture of another one, or a stranger can send one.
 #[tokio::test]
-async fn other_methods_find_their_captures() {
+async fn form_post_finds_capture_of_its_body() {
     let warc = Warc::new()
         .response("http://example.org/form", FIRST, OK, b"<p>got</p>")
         .response("http://example.org/form", SECOND, OK, b"<p>posted</p>");
