@@ -9,8 +9,8 @@
 //! key is made of a well-known seed.
 //!
 //! Not promised: faults of disks and machines. Every byte stays in memory, nothing is ever damaged, missing or silent,
-//! and no caller is refused for its role. Files are withdrawn and brought back by one call ([`FakeArchive::withdraw`]),
-//! so that the feed can tell of it. The fake is no [`Preservation`](crate::Preservation): volumes, attics, repairs and
+//! and no caller is refused for its role. Files are withdrawn and restored by one call ([`FakeArchive::withdraw`]),
+//! so that the feed can report it. The fake is no [`Preservation`](crate::Preservation): volumes, attics, repairs and
 //! second persons that are only played would prove nothing to those who hold one.
 
 mod feed;

@@ -26,7 +26,7 @@ pub trait Ingest: Send + Sync {
     /// Stores a file in every replica. Success means that every required replica has verified the file, and that the
     /// receipt says so: only then may the source be deleted. Storing the same content again is a success.
     ///
-    /// A cut stream goes on where it stood, as often as the limits allow. `watch` is told of each event.
+    /// A cut stream is resumed where it stood, as often as the limits allow. `watch` is called with each event.
     fn store<'a>(
         &'a self,
         deposit: &'a Deposit,

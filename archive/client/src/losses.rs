@@ -163,7 +163,7 @@ pub async fn losses<A: Access + ?Sized>(
             Some(SalvagedPart::Hole(hole)) => hole.end,
             None => at,
         };
-        // The receiver is gone: the reader knows enough.
+        // The receiver was dropped: the reader needs no more parts.
         if parts.send(part).await.is_err() || is_last {
             break Ok(());
         }

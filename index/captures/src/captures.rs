@@ -14,7 +14,7 @@ use crate::place::{Place, Position};
 use crate::progress::Counts;
 use crate::shared::SharedState;
 
-/// An open index of captures. Clones share it; it is closed when the last of them is gone.
+/// An open index of captures. Clones share it; it is closed when the last of them is dropped.
 ///
 /// ```
 /// use archive_formats::cdx::Capture;

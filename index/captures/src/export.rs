@@ -139,7 +139,7 @@ impl From<SortError> for ExportError {
 }
 
 impl Captures {
-    /// Writes captures. Temporary files, if they are needed, go to `temporary`, and are gone afterwards.
+    /// Writes captures. Temporary files, if they are needed, go to `temporary`, and are removed afterwards.
     ///
     /// # Errors
     ///

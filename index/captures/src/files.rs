@@ -47,7 +47,7 @@ pub struct SetEntry {
     pub captures: u64,
 }
 
-/// Changes of files that take effect together, with the place in the feed that told of them.
+/// Changes of files that take effect together, with the place in the feed that reported them.
 ///
 /// ```
 /// use index_captures::{Captures, FileProgress, FollowPosition, Memory, OpenOptions};

@@ -406,7 +406,7 @@ impl PreparedChunk {
     }
 }
 
-/// Reads lines and sends their captures in chunks. Ends early if nobody receives them: the writer failed.
+/// Reads lines and sends their captures in chunks. Ends early if the receiver was dropped: the writer failed.
 fn send(
     lines: impl BufRead,
     rules: KeyRules,
@@ -424,7 +424,7 @@ fn send(
             return Ok(());
         }
     }
-    // If nobody receives it, the writer failed and says so.
+    // If the receiver was dropped, the writer failed and says so.
     let _received = sender.send(rows).is_ok();
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! Opens an index: makes it, refuses a damaged one, and brings keys of other rules up to date.
+//! Opens an index: makes it, refuses a damaged one, and updates keys of other rules.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -91,7 +91,7 @@ pub struct OpenedIndex {
 /// The reason why an index was not opened.
 #[derive(Debug, Error)]
 pub enum OpenError {
-    /// The files of the database contradict each other, or a part of them is gone.
+    /// The files of the database contradict each other, or some of them are missing.
     #[error(
         "the index of captures in {} is damaged: {source}; delete that directory: what is in the archive is indexed again by \
          itself, and imported sets have to be imported again",

@@ -26,7 +26,7 @@ pub enum FileProgress {
 }
 
 impl FileProgress {
-    /// A file that nobody has tried yet.
+    /// A file that was not tried yet.
     pub const PENDING: Self = Self::Pending {
         attempts: 0,
         reason: None,
@@ -45,7 +45,7 @@ pub(crate) enum FileChange {
     Captures(u32, u64),
 }
 
-/// The position up to which the archive was followed: kept in the same batch as the changes that it tells of.
+/// The position up to which the archive was followed: kept in the same batch as the changes that it covers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FollowPosition {
     /// The feed: another one numbers its changes anew.

@@ -1,4 +1,4 @@
-//! Removes the rows of captures that nobody can see any more.
+//! Removes the rows of captures that no query shows any more.
 //!
 //! Captures of a replaced or deleted file, of a replaced set, and of a writer that did not complete, are out of sight at
 //! once. Their rows stay until a sweep meets them: it reads all captures, a bounded number in each call.
@@ -17,12 +17,12 @@ pub struct SweepReport {
     pub read: u64,
     /// The number of those that were removed.
     pub removed: u64,
-    /// Whether nothing is left to do; else the caller goes on.
+    /// Whether nothing is left to do; else the caller continues.
     pub is_complete: bool,
 }
 
 impl Captures {
-    /// Removes rows that nobody can see; reads up to `limit` captures in one call. A sweep that nobody needs
+    /// Removes rows that no query shows; reads up to `limit` captures in one call. A sweep that nobody needs
     /// reads none.
     ///
     /// While a query that began before the sweep still runs, there is nothing to do, and the sweep is not complete.
@@ -51,7 +51,7 @@ impl Captures {
             ledger.sweep = Some(sweep);
             return Ok(swept);
         }
-        // Changes go on while rows are read: they never bring a dead number back.
+        // Changes are made while rows are read: they never revive a dead number.
         drop(ledger);
         let outcome = shared.sweep(&mut sweep, limit, &mut swept);
         let mut ledger = shared.ledger();
@@ -67,7 +67,7 @@ impl Captures {
 }
 
 impl SharedState {
-    /// Finds the numbers whose rows nobody can see; `None` if there are no such rows.
+    /// Finds the numbers whose rows no query shows; `None` if there are no such rows.
     fn begin_sweep(&self, ledger: &Ledger, generation: u64) -> Result<Option<Sweep>, DbError> {
         let mut sweep = Sweep {
             dead: NumberSet::default(),

@@ -190,7 +190,7 @@ impl ExportStream {
     ///
     /// # Errors
     ///
-    /// Fails when the index cannot go on, or the answer was cut.
+    /// Fails when the index cannot continue, or the answer was cut.
     pub async fn next(&mut self) -> Result<Option<Bytes>, IndexError> {
         self.0.next().await.transpose()
     }
@@ -406,7 +406,7 @@ mod tests {
         check(more, &["a"], Some(Kind::Damaged)).await;
     }
 
-    /// Fails if an export that was cut, or that goes on after its end, passes for a whole one.
+    /// Fails if an export that was cut, or that continues after its end, passes for a whole one.
     #[tokio::test]
     async fn exports_are_whole_or_errors() {
         let message = |data: &'static str, lines: Option<u64>| {

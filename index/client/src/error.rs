@@ -42,7 +42,7 @@ impl IndexError {
         )
     }
 
-    /// Makes the error for an answer that goes on after its end.
+    /// Makes the error for an answer that continues after its end.
     pub(crate) fn endless() -> Self {
         Self::new(
             Kind::Damaged,

@@ -1,7 +1,7 @@
 //! Builds an index from metadata files, in bounded memory.
 //!
 //! Owns the order of the steps, each of which reads sorted lines and leaves lines to be sorted: [`metadata`] reads the files;
-//! [`join`] brings the lines of a crawl log together with those of the index of its job; [`chains`] follows duplicates to
+//! [`join`] joins the lines of a crawl log with those of the index of its job; [`chains`] follows duplicates to
 //! their first captures; [`sections`] writes the file. Temporary files have no names and end with the process.
 
 mod chains;

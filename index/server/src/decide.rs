@@ -48,9 +48,9 @@ pub(crate) fn on_change(
 pub(crate) fn on_listing(known: Option<KnownFile>, listed: Option<FileContent>) -> FileAction {
     match (known, listed) {
         (known, Some(content)) => stands(known, content),
-        // The file stays hidden, and comes back at once if it is brought back.
+        // The file stays hidden, and is shown again at once when it is restored.
         (Some(known), None) if known.is_withdrawn => FileAction::Nothing,
-        // The file was withdrawn when nobody listened: its name is kept, because an imported set may name it.
+        // The file was withdrawn while the index did not follow the archive: its name is kept, because an imported set may name it.
         (Some(_), None) => FileAction::Withdraw,
         (None, None) => FileAction::Nothing,
     }

@@ -5,7 +5,7 @@
 //! that breaks off, nothing is seen. A file that one replica could not give is read in another one before that counts as a
 //! failure. While some replica could not be asked, it does not count as one.
 //!
-//! Crawls of the time of ARC files wrote no record of content that an earlier crawl had stored: their logs tell of it. Such a
+//! Crawls of the time of ARC files wrote no record of content that an earlier crawl had stored: only their logs name it. Such a
 //! capture is one of the metadata file that has the log.
 
 mod write;
@@ -118,7 +118,7 @@ impl Extractor {
         Ok(())
     }
 
-    /// Sends the captures that a job found, then those that only logs tell of. Each result is read as soon as it is there.
+    /// Sends the captures that a job found, then those that only logs name. Each result is read as soon as it is there.
     async fn send_results(
         &self,
         job: &JobStatus,
@@ -253,7 +253,7 @@ async fn send_lines(
 /// A line of a result: a capture, and the file that it came from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ResultLine {
-    /// The file that has the record of the capture, or only tells of it in a log.
+    /// The file that has the record of the capture, or only names it in a log.
     pub(crate) file: String,
     pub(crate) capture: Capture,
 }
@@ -261,7 +261,7 @@ pub(crate) struct ResultLine {
 /// The field of a line for the file whose log it is from.
 const LOG: &str = "log";
 
-/// Reads a line of a result. A capture that a log tells of has no record in the file of that log: where its record lies is
+/// Reads a line of a result. A capture that only a log names has no record in the file of that log: where its record lies is
 /// kept as that of an original.
 pub(crate) fn read_line(line: &[u8]) -> Result<ResultLine, ClientError> {
     let untrusted = |why: String| {

@@ -1,10 +1,9 @@
 //! The generations of the part: all that works on one database, from its opening to its end.
 //!
-//! Owns the end of a generation whose database is found damaged, and the begin of the next one, which has the database begun
-//! anew. The process does not end for it: in `holdfast up` it has all other parts too, and the archive goes on. For some
+//! Owns the end of a generation whose database is found damaged, and the start of the next one, which has the database rebuilt. The process does not end for it: in `holdfast up` it has all other parts too, and these continue. For some
 //! seconds the index cannot be reached, and says nothing that would be short.
 //!
-//! Not promised: to go on without end on a bad disk. The part ends as it does at any other failure when databases are damaged
+//! Not promised: to continue without end on a bad disk. The part ends as it does at any other failure when databases are damaged
 //! again and again, or when somebody keeps the damaged one open.
 
 use std::net::SocketAddr;
@@ -88,7 +87,7 @@ pub(crate) struct Generation {
 /// The reason why the part ends before it is asked to.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum EndError {
-    /// A task failed for another reason than damage, or damage comes again and again.
+    /// A task failed for another reason than damage, or damage is found again and again.
     #[error(transparent)]
     Task(#[from] TaskError),
     /// The next generation does not start.
@@ -97,7 +96,7 @@ pub(crate) enum EndError {
 }
 
 impl Generations {
-    /// Opens the database; one that is damaged is begun anew.
+    /// Opens the database; one that is damaged is rebuilt.
     pub(crate) async fn open(settings: &IndexSettings) -> Result<OpenedDatabase, StartError> {
         let memory = usize::try_from(settings.memory.bytes()).unwrap_or(usize::MAX);
         let data = settings.data.clone();

@@ -156,11 +156,11 @@ impl Jobs {
         Ok(self.batch.submit(&submission).await?)
     }
 
-    /// Ends a job that nobody waits for. A job that cannot be reached ends by itself.
+    /// Ends a job whose result is not needed any more. A job that cannot be reached ends by itself.
     async fn cancel(&self, id: &JobId) {
         let cancelled: Result<_, ClientError> = self.batch.cancel(id).await;
         if let Err(error) = cancelled {
-            tracing::debug!(job = %id, %error, "cannot cancel a job that nobody waits for");
+            tracing::debug!(job = %id, %error, "cannot cancel a job whose result is not needed any more");
         }
     }
 }
@@ -252,7 +252,7 @@ mod tests {
         }
     }
 
-    /// Fails if a job that nobody works at is waited for, or one is given up whose nodes say that they work.
+    /// Fails if a job that no node works on is waited for, or one is given up whose nodes say that they work.
     #[test]
     fn job_that_stands_still_is_given_up() {
         let begin = Instant::now();

@@ -61,7 +61,7 @@ impl FileReport {
         if let Some(reason) = problem.map(str::to_owned).or(log.damaged) {
             self.damaged.get_or_insert(of_logs(reason));
         } else if log.unread.is_some() || log.root.is_none() {
-            let reason = log.unread.unwrap_or_else(|| NOBODY.to_owned());
+            let reason = log.unread.unwrap_or_else(|| UNREAD.to_owned());
             self.unread.get_or_insert(of_logs(reason));
         }
         self.defects = self.defects.saturating_add(log.defects);
@@ -69,7 +69,7 @@ impl FileReport {
 }
 
 /// The reason where no node names a file.
-const NOBODY: &str = "no node has read the file";
+const UNREAD: &str = "no node has read the file";
 
 /// Judges a file of which `captures` came, and whose bytes should have the root `expected`.
 pub(crate) fn judge(
@@ -85,11 +85,11 @@ pub(crate) fn judge(
         return Judgement::Damaged(reason.clone());
     }
     let Some(root) = report.root else {
-        return Judgement::Unread(NOBODY.to_owned());
+        return Judgement::Unread(UNREAD.to_owned());
     };
     if expected.is_some_and(|expected| expected != root) {
         return Judgement::Damaged(format!(
-            "a node read other bytes under this name than the archive has (root {root})"
+            "the node read content with root {root}, which is not the content of the file"
         ));
     }
     match &report.foreign {
@@ -173,7 +173,7 @@ mod tests {
         );
     }
 
-    /// Fails if duplicates that a log tells of are left out of the index without a word.
+    /// Fails if duplicates that only a log names are left out of the index without a word.
     #[test]
     fn unread_log_is_a_failure_of_its_file() {
         let name = "1-metadata-1.arc";

@@ -223,7 +223,7 @@ struct CaptureMessage {
     captures: Vec<wire::Capture>,
     size: usize,
     count: u64,
-    /// The reason why nobody takes them any more.
+    /// The reason why the caller takes no more of them.
     ended: Option<Status>,
 }
 
@@ -238,7 +238,7 @@ impl CaptureMessage {
         }
     }
 
-    /// Adds a capture; `false`: nobody wants more.
+    /// Adds a capture; `false`: the caller takes no more.
     fn push(&mut self, found: archive_formats::cdx::Capture) -> bool {
         let message = capture::write(found);
         self.size += message.key.len() + message.original.len() + message.file.len() + 100;

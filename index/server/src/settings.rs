@@ -39,7 +39,7 @@ pub struct IndexSettings {
     /// About how much memory the database takes.
     #[serde(default = "memory")]
     pub memory: ByteSize,
-    /// The most batch jobs that it has at once. More than the nodes have places for in its lane (2) only wait.
+    /// The most batch jobs that it has at once. More than the nodes have places for in its queue (2) only wait.
     #[serde(default = "jobs")]
     pub jobs: NonZeroUsize,
     /// The most files of one job.
@@ -55,7 +55,7 @@ pub struct IndexSettings {
     /// The pause between two files that are taken at random, read again, and compared with what is in the index.
     #[serde(default = "compare")]
     pub compare: Period,
-    /// The most queries that are answered at once. Another one is told to come again.
+    /// The most queries that are answered at once. A further one is refused as busy.
     #[serde(default = "queries")]
     pub queries: NonZeroUsize,
 }

@@ -1,4 +1,4 @@
-//! Background jobs: rows that nobody can see are taken away, what was changed is made durable, all captures are read now and
+//! Background jobs: rows that no query shows are removed, what was changed is made durable, all captures are read now and
 //! then, certificates are reloaded, and a file taken at random is read again and compared.
 
 use std::collections::BTreeSet;
@@ -29,7 +29,7 @@ const PAUSE: Duration = Duration::from_secs(10);
 /// The most names that are looked at to take one at random.
 const MOST_NAMES: usize = 1000;
 
-/// The job that removes rows that nobody can see, and makes changes durable.
+/// The job that removes rows that no query shows, and makes changes durable.
 pub(crate) struct TidyWorker {
     pub(crate) captures: Captures,
     pub(crate) health: Health,
@@ -57,7 +57,7 @@ impl Worker for TidyWorker {
 /// The number of captures that one turn of a check reads.
 const CHECKED: u64 = 50_000;
 
-/// The pause between two turns of a check, which is to disturb nobody.
+/// The pause between two turns of a check, which must not slow queries down.
 const CHECK_PAUSE: Duration = Duration::from_secs(1);
 
 /// The time in which all captures are read once.
@@ -273,7 +273,7 @@ mod tests {
         check(&[], Some((2, 2)));
     }
 
-    /// Fails if captures that a log tells of are not compared, or always differ.
+    /// Fails if captures that only a log names are not compared, or always differ.
     #[test]
     fn captures_of_logs_are_compared_by_their_order() {
         let told_of = |offset| {

@@ -92,7 +92,7 @@ pub struct Failure {
     /// The exit code that the failure gives.
     #[serde(rename = "class")]
     pub exit: Exit,
-    /// The two parts as one text; empty if nobody listens any more.
+    /// The two parts as one text; empty if the reader of the output has gone.
     pub message: String,
 }
 

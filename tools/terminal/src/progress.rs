@@ -42,7 +42,7 @@ impl Progress {
         }
     }
 
-    /// Shows what is going on, beside the bar.
+    /// Shows what is being done, beside the bar.
     pub fn message(&self, message: String) {
         self.bar.set_message(message);
     }

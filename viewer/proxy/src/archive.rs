@@ -17,7 +17,7 @@ use viewer_replay::response::ReplyMethod;
 pub struct CaptureRequest<'a> {
     /// The address of the client.
     pub client: IpAddr,
-    /// The collection that the client looks at; `None` for the one that is meant where nobody names one.
+    /// The collection that the client looks at; `None` for the one that is meant where none is named.
     pub collection: Option<&'a str>,
     /// The harvest jobs that the client looks at; `None` for all.
     pub jobs: Option<&'a BTreeSet<u64>>,
@@ -91,6 +91,6 @@ pub trait ProxiedArchive: Send + Sync + 'static {
     /// Returns the names of the collections, sorted.
     fn collections(&self) -> Vec<String>;
 
-    /// Returns the collection that is meant where nobody names one.
+    /// Returns the collection that is meant where none is named.
     fn sole_collection(&self) -> Option<String>;
 }

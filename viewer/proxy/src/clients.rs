@@ -1,4 +1,4 @@
-//! Clients, told apart by address and user name: the view that each has chosen, and the URLs that were missing.
+//! Clients, distinguished by address and user name: the view that each has chosen, and the URLs that were missing.
 //!
 //! Owns how much is remembered and for how long. A client that has chosen nothing and records nothing takes no room; of too
 //! many the longest unused are forgotten, first those of the same address. The time is an argument.

@@ -75,7 +75,7 @@ pub struct BrowserConnection {
 }
 
 impl BrowserListener {
-    /// Serves until the stop; then no connection is accepted, answers under way go on to their end, and after the drain are
+    /// Serves until the stop; then no connection is accepted, answers under way are completed, and after the drain are
     /// cut.
     ///
     /// # Errors

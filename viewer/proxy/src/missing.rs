@@ -75,7 +75,7 @@ pub(crate) fn seeds(urls: &[Arc<str>], label: &str) -> String {
 mod tests {
     use super::*;
 
-    /// Fails if a list of seeds has a line that no harvester takes, or one that a label brought in.
+    /// Fails if a list of seeds has a line that no harvester takes, or one that comes from a label.
     #[test]
     fn seeds_are_urls_of_the_web() {
         let urls: Vec<Arc<str>> = ["ftp://f/", "http://a/", "https://b/"]

@@ -174,7 +174,7 @@ pub enum InvalidProxyTarget {
     #[error("the request names no host")]
     NoHost,
     /// A tunnel to a host and no port.
-    #[error("the request names no port; CONNECT wants host:port, such as example.org:443")]
+    #[error("the request names no port; CONNECT needs host:port, such as example.org:443")]
     NoPort,
     /// Something else than a port behind the host.
     #[error("the port is not a number from 1 to 65535")]

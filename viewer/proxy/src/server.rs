@@ -166,7 +166,7 @@ impl<A: ProxiedArchive> ProxyServer<A> {
             CaptureAnswer::Answered(response) => response,
             CaptureAnswer::Missing(words) => {
                 self.parts.misses.inc();
-                // To harvest its URL would bring no answer to a request with a body.
+                // To harvest its URL would give no answer to a request with a body.
                 let is_listed = is_read && self.clients().record(key, self.now(), &site.url);
                 missing(site.url, is_read, words, is_listed).response(headers)
             }

@@ -189,7 +189,7 @@ impl fmt::Display for Decision {
     }
 }
 
-/// The thing that a visitor wants to see.
+/// The thing that a visitor asks to see.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Subject<'a> {
     /// A capture: its record, its line in an index, its place in a TimeMap.

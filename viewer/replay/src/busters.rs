@@ -4,7 +4,7 @@
 //! Owns one rule. A parameter is a buster if its name is one that pages use for the purpose and its value is a number (of at
 //! least eight digits, or a fraction, or any number behind `_`); if its value is the name of a callback that a library has made
 //! up (`jQuery1102…_1577…`); or if the whole query is a number of at least eight digits. Two URLs are the same but for their
-//! busters if their keys are equal once the busters are gone. A buster never changes which exact capture is found: it is asked
+//! busters if their keys are equal once the busters are removed. A buster never changes which exact capture is found: it is asked
 //! about only where there is no capture of the URL itself.
 //!
 //! ```

@@ -4,7 +4,7 @@
 //! [`archive_formats::cdx::query::CaptureQuery`], the writing of the answer ([`AnswerWriter`]), and the model of pages
 //! ([`PageMarks`]). Knows no socket and no clock: a shell asks the index [`CdxRequest::index_query`], asks
 //! [`access`](crate::access) about each capture, and pushes the visible ones into the writer until
-//! [`AnswerWriter::is_complete`]. Collapsing and limits come behind the access decision, so that a capture that nobody may
+//! [`AnswerWriter::is_complete`]. Collapsing and limits come behind the access decision, so that a capture that no visitor may
 //! see never hides one that everybody may see, and an answer has as many rows as it was asked for.
 //!
 //! An answer that cannot be finished is never closed: the writer is dropped, and the shell has to break the connection off

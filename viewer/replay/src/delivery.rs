@@ -1,7 +1,7 @@
 //! Delivery: the form in which a capture leaves the replay host, by who asks for it and how.
 //!
 //! Owns the rule that archived HTML is given as a page only where it cannot harm: to our own service worker, and then for a
-//! frame; or rewritten without scripts. Every other request for a page gets the loader, which brings the worker about, or is
+//! frame; or rewritten without scripts. Every other request for a page gets the loader, which installs the worker, or is
 //! led to the page that frames it. Nothing here trusts a request to be honest: a field that is missing decides for the loader.
 //!
 //! ```
@@ -25,7 +25,7 @@ const FRAMES: [&[u8]; 4] = [b"iframe", b"frame", b"object", b"embed"];
 /// The destinations that make a thread, which has a policy of its own.
 const THREADS: [&[u8]; 2] = [b"worker", b"sharedworker"];
 
-/// The facts that browsers and our worker tell of a request, from its header.
+/// The facts about a request that browsers and our worker put into its header.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FetchFacts<'a> {
     /// [`WORKER_FIELD`].
@@ -58,7 +58,7 @@ pub enum Delivery {
     StyleSheet,
     /// A page without scripts, or the bytes of anything else.
     NoScript,
-    /// The page that brings our worker about, and loads itself again.
+    /// The page that installs our worker, and loads itself again.
     Loader,
     /// A way to the page of the other host that frames the capture.
     FramePage,

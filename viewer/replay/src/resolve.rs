@@ -1,7 +1,7 @@
 //! The choice of the capture that is shown, and the place of its payload.
 //!
 //! Owns the choice among captures that are near in time, and the way from a revisit to its original, both as a state machine
-//! that asks for one look-up after the other: a shell does them, and brings the answers. Access is asked about each capture whose
+//! that asks for one look-up after the other: a shell does them, and returns the answers. Access is asked about each capture whose
 //! content might be shown. Does not say how a capture is shown.
 //!
 //! Chosen is the nearest capture that the visitor may know of. Captures that lead to themselves (`http` to `https`, with or

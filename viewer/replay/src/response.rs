@@ -1,6 +1,6 @@
 //! Raw answers: from an archived record to the head and the bytes that go over the wire.
 //!
-//! Owns which fields of an archived head become fields of an answer and which are only told of (`X-Archive-Orig-…`), the status,
+//! Owns which fields of an archived head become fields of an answer and which are only kept under another name (`X-Archive-Orig-…`), the status,
 //! where a redirect leads, ranges, and how the bytes are held against their digest while they pass. Does not rewrite pages, and
 //! adds no security policy of the replay host: that is the business of the server.
 //!
@@ -52,7 +52,7 @@ const MOST_TOLD: usize = 16 * 1024;
 /// The longest value of a told field.
 const LONGEST_TOLD: usize = 4 * 1024;
 
-/// The name that tells of an archived field.
+/// The name under which an archived field is kept.
 const TOLD: &str = "X-Archive-Orig-";
 
 /// The target of redirects.
@@ -150,7 +150,7 @@ impl Reply {
             .push((name.to_owned(), value_of(value.as_ref())));
     }
 
-    /// Sets a field: others of its name are gone.
+    /// Sets a field, and removes others of its name.
     pub fn set(&mut self, name: &str, value: impl AsRef<[u8]>) {
         self.remove(name);
         self.add(name, value);
@@ -197,7 +197,7 @@ impl Reply {
     }
 }
 
-/// The archived fields that are told of.
+/// The archived fields that are kept under other names.
 #[derive(Debug, Default)]
 struct ReplyFields {
     fields: Vec<(String, Vec<u8>)>,

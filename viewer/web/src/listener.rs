@@ -72,7 +72,7 @@ pub(crate) struct SiteListener {
 }
 
 impl SiteListener {
-    /// Serves until `stop`; then no connection is accepted, answers under way go on to their end, and after the drain are
+    /// Serves until `stop`; then no connection is accepted, answers under way are completed, and after the drain are
     /// cut.
     pub(crate) async fn serve<S: Site>(
         self,
@@ -154,7 +154,7 @@ impl<S: Site> SiteConnection<S> {
 fn tls_only() -> Notice {
     Notice::new(
         StatusCode::BAD_REQUEST,
-        "This address wants TLS",
+        "This address needs TLS",
         "Plain HTTP was sent to a port where only TLS is spoken. Ask again with https:// in front of the address.",
     )
     .with_fields([("connection", "close".to_owned())])

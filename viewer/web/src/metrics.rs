@@ -12,7 +12,7 @@ pub(crate) struct Instruments {
     classes: [Counter; 4],
     /// Requests under way, their answers included.
     pub(crate) under_way: Gauge,
-    /// Requests that were told to come again.
+    /// Requests that were refused because too many were under way.
     pub(crate) turned_away: Counter,
     /// The time until the first byte of each answer.
     pub(crate) first_byte: Histogram,
@@ -58,7 +58,7 @@ impl Instruments {
             )?,
             turned_away: metrics.counter(
                 "viewer_requests_turned_away_total",
-                "Requests that were told to come again, because too many were under way",
+                "Requests that were refused because too many were under way",
                 &[],
             )?,
             first_byte: metrics.histogram(

@@ -132,7 +132,7 @@ pub(crate) struct StreamedBody {
     pieces: Pieces,
 }
 
-/// The bytes of a body that are left, and the work that brings them. Dropping it ends that work.
+/// The bytes of a body that are left, and the work that reads them. Dropping it ends that work.
 struct Pieces {
     thread: FedReceiver<Result<BodyPiece, RecordError>>,
     _permit: OwnedSemaphorePermit,
@@ -262,7 +262,7 @@ async fn feed(
         Ok::<(), ClientError>(())
     };
     if let Err(error) = sent.await {
-        // A reader that is gone does not need it.
+        // A reader that has left does not need it.
         drop(to.send(Err(error)).await);
     }
 }

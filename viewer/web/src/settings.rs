@@ -99,7 +99,7 @@ pub struct ReplaySettings {
     pub counted_captures: NonZeroU64,
     /// The most connections that are open at once. Further ones wait to be accepted.
     pub connections: NonZeroUsize,
-    /// The most requests that are answered at once. Further ones are told to come again.
+    /// The most requests that are answered at once. Further ones are refused as busy.
     pub requests: NonZeroUsize,
     /// The most records that are read at once. Further ones wait for their turn.
     pub records: NonZeroUsize,
@@ -343,7 +343,7 @@ impl Settings {
         }
     }
 
-    /// Refuses a listener that other machines reach, if it is not encrypted or nobody decided what they see.
+    /// Refuses a listener that other machines reach, if it is not encrypted or it was not decided what they see.
     fn check_reach(&self) -> Result<(), InvalidSettings> {
         let replay = &self.replay;
         self.check_listener("replay", replay.listen, replay.certificate.is_some())?;

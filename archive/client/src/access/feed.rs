@@ -64,7 +64,7 @@ impl Feed {
             FeedPhase::Begin(Some(position)) | FeedPhase::Behind(position) => Ok(*position),
             FeedPhase::Begin(None) => Err(untrusted("the feed does not begin with a listing")),
             FeedPhase::Listing(..) => {
-                Err(untrusted("the feed goes on before its listing has ended"))
+                Err(untrusted("the feed continues before its listing has ended"))
             }
         }
     }
@@ -148,7 +148,7 @@ impl StepReader for Feed {
                 let (position, said) = (self.position()?, FeedPosition::from(said));
                 if position != said {
                     return Err(ClientError::Untrusted(format!(
-                        "the feed is at {said}, and has told of changes up to {position}"
+                        "the feed is at {said}, and has sent changes up to {position}"
                     )));
                 }
                 self.phase = FeedPhase::Behind(position);
@@ -298,7 +298,7 @@ mod tests {
                 "change 6 follows change 6",
             ),
             (vec![listed(0), changes(&[5])], "change 5 follows change 5"),
-            (vec![listed(0), caught_up(6)], "told of changes up to 5-"),
+            (vec![listed(0), caught_up(6)], "sent changes up to 5-"),
             (vec![ChangesResponse { step: None }], "does not know"),
             (vec![message(Step::Listed(Listed::default()))], "`position`"),
         ] {
@@ -311,6 +311,6 @@ mod tests {
             ..START
         };
         let (_, end) = read(Feed::after(Some(&another)), vec![caught_up(5)]).await;
-        assert!(end.unwrap_err().contains("told of changes up to 5-"));
+        assert!(end.unwrap_err().contains("sent changes up to 5-"));
     }
 }

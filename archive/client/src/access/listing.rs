@@ -84,7 +84,7 @@ impl StepReader for Entries {
         out: &mut VecDeque<ListItem>,
     ) -> Result<(), ClientError> {
         if self.end.is_some() {
-            let what = "the listing goes on after its end";
+            let what = "the listing continues after its end";
             return Err(ClientError::Untrusted(what.to_owned()));
         }
         self.end = message.end;

@@ -26,7 +26,7 @@ pub struct Hole {
     pub start: u64,
     /// The offset behind the last byte.
     pub end: u64,
-    /// Whether the range may be good where nobody could look now.
+    /// Whether the range may be good in a replica that could not be read now.
     pub unknown: bool,
 }
 

@@ -343,7 +343,7 @@ mod tests {
         assert_eq!((seen.len(), ended.is_err()), (0, true));
     }
 
-    /// Fails if a watch goes on although its caller has seen enough.
+    /// Fails if a watch continues although its caller has seen enough.
     #[tokio::test]
     async fn caller_ends_watch_of_open_job() {
         let script = || vec![Ok(status(State::Running)), Ok(status(State::Running))];

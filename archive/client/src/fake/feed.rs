@@ -81,8 +81,8 @@ impl State {
             return (VecDeque::new(), *position);
         }
         let files = self.files.values();
-        let standing = files.filter(|kept| !self.is_withdrawn(&kept.admission.name));
-        let listed = standing.map(|kept| FeedStep::File(kept.in_feed()));
+        let visible = files.filter(|kept| !self.is_withdrawn(&kept.admission.name));
+        let listed = visible.map(|kept| FeedStep::File(kept.in_feed()));
         let steps = std::iter::once(FeedStep::Listing).chain(listed);
         (steps.chain([FeedStep::Listed(end)]).collect(), end)
     }

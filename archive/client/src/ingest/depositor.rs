@@ -186,7 +186,7 @@ impl Attempt<'_> {
             }
             Response::Ready(ready) => {
                 let (offset, size) = (ready.offset, self.deposit.size);
-                return Err(self.nonsense(&format!("it wants byte {offset} of {size}")));
+                return Err(self.nonsense(&format!("it asks for byte {offset} of {size}")));
             }
             Response::Stored(stored) => return self.believe(stored),
             Response::Taken(_) => return Err(self.nonsense("it takes bytes before it is ready")),
@@ -302,7 +302,7 @@ impl Attempt<'_> {
         limit: Duration,
     ) -> Result<Response, ClientError> {
         let name = &self.deposit.name;
-        let doing = "waiting for the archive to go on";
+        let doing = "waiting for the archive to continue";
         let message = within(limit, doing, answers.message()).await?;
         let message = message.map_err(|status| ClientError::from_status(&status))?;
         let message = message.ok_or_else(|| {

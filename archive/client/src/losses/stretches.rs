@@ -1,4 +1,4 @@
-//! A reader of a file with holes, which ends where a hole begins, and goes on when it was moved behind the hole.
+//! A reader of a file with holes, which ends where a hole begins, and continues once it was moved behind the hole.
 //!
 //! Owns the offset of the next byte. Hands out small pieces, so that the caller knows closely how far it has read.
 

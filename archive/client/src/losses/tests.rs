@@ -58,7 +58,7 @@ fn check_lost(made: &Made, holes: &[Range<u64>]) {
                     "{at}"
                 );
             }
-            None => assert!(hit.iter().all(is_unknown), "{url} is not told of; {at}"),
+            None => assert!(hit.iter().all(is_unknown), "{url} is not reported; {at}"),
         }
         // The bytes behind a hole may be the rest of a line, which an ARC record cannot be told from.
         let is_torn = made.name == "a.arc" && holes.iter().any(|hole| hole.end == extent.start);

@@ -143,7 +143,7 @@ struct Walk {
 struct Cut {
     /// The end of the record that the hole cuts, where its header tells it.
     end: Option<u64>,
-    /// The earliest offset to go on at: behind the block of that record.
+    /// The earliest offset to continue at: behind the block of that record.
     go_on: u64,
 }
 
@@ -154,7 +154,7 @@ impl Walk {
         self.damaged.last().is_none_or(|last| last.end <= reached)
     }
 
-    /// Reads up to the next hole, and returns the earliest offset to go on at; `None` at the end of the file, or of the
+    /// Reads up to the next hole, and returns the earliest offset to continue at; `None` at the end of the file, or of the
     /// damage.
     fn stretch<P>(&mut self, reader: &mut Reader<Stretches<P>>) -> io::Result<Option<u64>>
     where
@@ -326,7 +326,7 @@ fn cut(end: &RecordSummary, at: u64, block: Option<u64>, line_ends: u64) -> Opti
     })
 }
 
-/// Returns the facts that a header tells of its record.
+/// Returns the facts about a record that its header has.
 fn facts(header: &Header, kind: Kind, offset: u64) -> LostRecord {
     let text = |name: &str| header.text_of(name).map(String::from);
     let said = text("WARC-Type").filter(|_| kind == Kind::Unknown);

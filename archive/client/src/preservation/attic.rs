@@ -13,7 +13,7 @@ use crate::error::ClientError;
 pub enum AtticEntry {
     /// An item of an attic.
     Item(Box<AtticItem>),
-    /// A gap: attics that nobody could look into.
+    /// A gap: attics that could not be listed.
     Gap(Gap),
 }
 

@@ -41,7 +41,7 @@ pub enum Fault {
     DieAfter(usize),
     /// Sends and takes nothing more.
     SilentAfter(usize),
-    /// Wants to go on at this byte.
+    /// Asks to continue at this byte.
     Ready(u64),
     /// Answers something else than `ready`.
     Instead(Instead),

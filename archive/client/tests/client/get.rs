@@ -399,7 +399,7 @@ async fn an_error_after_good_bytes_keeps_its_kind() {
     assert!(read(&world.reader(), &wanted(0, None)).await.1.is_err());
 }
 
-/// Fails if a read from an archive whose server is gone is not reported as unreachable.
+/// Fails if a read from an archive whose server has ended is not reported as unreachable.
 #[tokio::test]
 async fn read_from_closed_port_is_unreachable() {
     let mut world = ServedArchive::new().await;

@@ -36,7 +36,7 @@ async fn store(depositor: &Depositor, deposit: &Deposit) -> Result<StoredFile, C
     depositor.store(deposit, &|_| {}).await
 }
 
-/// Fails if a store that succeeds left other bytes in the archive or brought no custody receipt, for an empty file or
+/// Fails if a store that succeeds left other bytes in the archive or returned no custody receipt, for an empty file or
 /// one of several messages.
 #[tokio::test]
 async fn a_file_is_stored_and_receipted() {
@@ -102,7 +102,7 @@ async fn cut_store_continues_where_it_stood() {
     }
 }
 
-/// Fails if a store gives up when the repository dies and comes back, or goes on with wrong bytes.
+/// Fails if a store gives up when the repository dies and comes back, or continues with wrong bytes.
 #[tokio::test]
 async fn a_repository_that_dies_anywhere_is_waited_for() {
     let mut world = ServedArchive::new().await;
@@ -218,7 +218,7 @@ async fn a_receipt_that_is_wrong_is_no_success() {
 }
 
 /// Fails if an archive is believed that claims more bytes than the file has, or sends a custody receipt for content
-/// that nobody announced.
+/// that was not announced.
 #[tokio::test]
 async fn an_answer_out_of_turn_is_no_success() {
     let world = ServedArchive::new().await;

@@ -33,7 +33,7 @@ pub(crate) type SourceTest = Box<dyn Fn(&CaptureSource) -> bool + Send + Sync>;
 
 /// The captures that answer a query, as they were when it was asked.
 ///
-/// The answer is complete only if no item was an error: nobody may skip errors (`flatten`, `filter_map`). Damage is the last
+/// The answer is complete only if no item was an error: a caller must not skip errors (`flatten`, `filter_map`). Damage is the last
 /// item. Memory does not grow with the number of captures.
 #[must_use = "captures are read as they are asked for"]
 #[derive(Debug)]
@@ -65,7 +65,7 @@ pub(crate) struct MatchingRows<'a> {
 impl Captures {
     /// Answers a query. Each capture names the set that it was imported with, in the field [`SET_FIELD`], and the line that
     /// tells of it, in the field [`LINE_FIELD`], if that line does not say where a record of its own is; else it is as it was
-    /// given to the index. Filters may ask for these fields, and they tell apart the cursors of captures that are alike.
+    /// given to the index. Filters may ask for these fields, and they distinguish the cursors of captures that are alike.
     ///
     /// # Errors
     ///
@@ -308,7 +308,7 @@ impl SharedState {
         Ok(Some((capture, source)))
     }
 
-    /// Returns the place behind which an answer goes on: that of the row which is shown as the capture of a cursor, or, if
+    /// Returns the place behind which an answer continues: that of the row which is shown as the capture of a cursor, or, if
     /// there is no such row any more, the one before the second of the cursor, so that no capture is left out.
     fn place_behind(&self, view: &View, cursor: &Cursor, order: Order) -> Result<Place, DbError> {
         let second = second_of(cursor);

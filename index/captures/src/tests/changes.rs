@@ -32,7 +32,7 @@ fn resume_key_is_stable_under_changes() {
     assert_eq!(answer(&captures, &query), []);
 }
 
-/// Fails if captures of one second are lost or repeated when an answer goes on in the middle of them.
+/// Fails if captures of one second are lost or repeated when an answer is resumed in the middle of them.
 #[test]
 fn resume_key_leads_through_one_second() {
     let (_memory, captures) = empty();
@@ -58,7 +58,7 @@ fn resume_key_leads_through_one_second() {
         seen.sort_unstable();
         assert_eq!(seen, (0..9).collect::<Vec<_>>());
 
-        // A cursor of a capture that is gone by then: its second is read again.
+        // A cursor of a capture that was removed by then: its second is read again.
         let mut gone = Cursor::from_capture(&whole[5]);
         gone.file = "gone".to_owned();
         query.cursor = Some(gone);

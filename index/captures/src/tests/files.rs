@@ -12,7 +12,7 @@ fn state(position: u64) -> FollowPosition {
     }
 }
 
-/// Takes away what nobody sees; gives how many rows that were.
+/// Removes the rows that no query shows, and returns how many they were.
 fn sweep(captures: &Captures) -> u64 {
     let mut removed = 0;
     for _ in 0..10_000 {
@@ -47,7 +47,7 @@ fn cut_off_file_is_invisible_and_swept() {
             writer.push(&capture).unwrap();
         }
         assert_eq!(everything(&captures), sorted(old.clone()), "while written");
-        assert_eq!(sweep(&captures), 0, "the writer goes on");
+        assert_eq!(sweep(&captures), 0, "the writer continues");
         drop((writer, captures));
         let captures = open(&memory);
         assert_eq!(everything(&captures), sorted(old.clone()), "cut off");
@@ -224,7 +224,7 @@ fn changes_of_a_batch_take_effect_in_order() {
     assert_eq!(open(&memory).counts(), counts);
 }
 
-/// Fails if a file that is deleted leaves rows, or one that comes again does not count.
+/// Fails if a file that is deleted leaves rows, or one that is stored again does not count.
 #[test]
 fn deleted_file_leaves_nothing() {
     let (memory, captures) = empty();
@@ -287,7 +287,7 @@ fn logged_capture_is_shown_at_its_record() {
     let imported = everything(&captures);
     assert_eq!(imported.len(), 1);
     add(&captures, "1-metadata-1.arc", &[told_of.clone(), told_of]);
-    assert_eq!(everything(&captures), imported, "nobody has its record");
+    assert_eq!(everything(&captures), imported, "no file has its record");
     let mut update = captures.update();
     update.progress("old.arc", FileProgress::PENDING);
     update.commit().unwrap();

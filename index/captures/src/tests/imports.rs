@@ -169,7 +169,7 @@ fn cut_off_import_is_invisible() {
             cut_off.push(&capture).unwrap();
         }
         assert_eq!(everything(&captures), sorted(of_file("old", 4)));
-        assert_eq!(sweep(&captures), 0, "the import goes on");
+        assert_eq!(sweep(&captures), 0, "the import continues");
         drop((cut_off, captures));
         let captures = open(&memory);
         assert_eq!(everything(&captures), sorted(of_file("old", 4)));

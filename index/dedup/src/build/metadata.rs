@@ -125,7 +125,7 @@ impl MetadataRecord {
 /// The reason why a file is not read to its end.
 #[derive(Debug)]
 enum ReadStop {
-    /// The file cannot be read. The others go on.
+    /// The file cannot be read. The others are read all the same.
     File(ReadError),
     /// Nothing can be sorted any more.
     Sort(SortError),

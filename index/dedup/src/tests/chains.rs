@@ -68,7 +68,7 @@ fn origin_without_log_gets_digest_of_duplicate() {
     assert_eq!(built.report.captures, 1);
 }
 
-/// Fails if an origin that nobody knows gets into the index, or is not named.
+/// Fails if an origin that is in no file gets into the index, or is not named.
 #[test]
 fn dangling_duplicate_is_named_and_left_out() {
     let second = Metadata::job(2).log(&[log_line(URL, 2, "one", &duplicate("0.warc", 5, 1))]);
@@ -115,7 +115,7 @@ fn loops_are_named_and_left_out() {
     );
 }
 
-/// Fails if a chain is cut before its sixteenth step, or goes on behind it.
+/// Fails if a chain is cut before its sixteenth step, or continues behind it.
 #[test]
 fn chains_have_sixteen_steps_at_most() {
     let url = |n: u32| format!("http://a.dk/{n}");

@@ -182,7 +182,7 @@ fn every_cut_of_index_is_refused() {
     assert!(matches!(opened(&longer), Err(DedupError::Damaged { .. })));
 }
 
-/// Fails if a changed byte is seen by nobody, makes a lookup panic, or lets it run without an end.
+/// Fails if a changed byte is not noticed, makes a lookup panic, or lets it run without an end.
 #[test]
 fn every_flipped_byte_of_index_is_seen() {
     let bytes = BuiltIndex::new(&[metadata().plain()]).text().into_bytes();

@@ -34,7 +34,7 @@ fn own_revisits_lead_to_first_capture() {
     for fields in [
         &[("refersTo", "urn:uuid:1")][..],
         &[("refersToTargetUri", URL), ("refersToDate", &date(1))],
-        // The id is that of a record which nobody has, and the capture is there.
+        // The id is that of a record which is in no file, and the capture is there.
         &[
             ("refersTo", "urn:uuid:9"),
             ("refersToTargetUri", URL),
@@ -82,7 +82,7 @@ fn chains_cross_from_ours_to_theirs() {
     }
 }
 
-/// Fails if a revisit whose first capture nobody has gets into the index, or is not named with what it refers to.
+/// Fails if a revisit whose first capture is in no file gets into the index, or is not named with what it refers to.
 #[test]
 fn own_dangling_revisit_is_named() {
     let fields = [

@@ -214,7 +214,7 @@ fn resumed_answers_go_on_behind_their_cursor() {
     }
 }
 
-/// Fails if captures are lost when the capture of a cursor is gone by the time that the answer is resumed.
+/// Fails if captures are lost when the capture of a cursor was removed by the time that the answer is resumed.
 #[test]
 fn cursor_of_lost_capture_repeats_its_second() {
     let all = all();

@@ -174,7 +174,7 @@ fn readings_from_before_a_change_are_stale() {
     }
 }
 
-/// Fails if a listing leaves what is gone, misses what is new, or touches what is right.
+/// Fails if a listing leaves files that the archive no longer has, misses new ones, or changes those that are right.
 #[test]
 fn listing_makes_the_index_right() {
     let mut index = test_follower();
@@ -252,7 +252,7 @@ fn outage_of_nodes_parks_no_file() {
     assert_eq!(index.read_all(), ["a"]);
 }
 
-/// Fails if a feed that was begun before everything was forgotten goes on: its position would hide what is lacking.
+/// Fails if a feed that was begun before everything was forgotten continues: its position would hide what is lacking.
 #[test]
 fn forgotten_index_begins_with_a_listing() {
     let mut index = test_follower();

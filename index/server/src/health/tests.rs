@@ -194,7 +194,7 @@ fn copy(directory: &Path, from: &Path, to: &Path) {
     fs::copy(beside, record_path(to)).unwrap();
 }
 
-/// Fails if damage is reported for an error that passes, or a part with a damaged database goes on.
+/// Fails if damage is reported for an error that passes, or a part with a damaged database continues.
 #[tokio::test]
 async fn only_damage_ends_the_part() {
     let directory = tempfile::tempdir().unwrap();

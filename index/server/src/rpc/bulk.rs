@@ -266,7 +266,7 @@ pub(super) fn export(
 /// The only part of an export over the wire: the answer.
 struct AnswerParts<'a> {
     answers: &'a Answers<wire::ExportResponse>,
-    /// The reason why nobody takes it any more.
+    /// The reason why the caller takes no more of it.
     ended: Option<Status>,
 }
 

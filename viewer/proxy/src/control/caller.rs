@@ -55,7 +55,7 @@ pub(crate) fn caller(own: &str, headers: &HeaderMap) -> Caller {
     let is_navigation = says("sec-fetch-site", &["none", "same-origin"])
         && says("sec-fetch-mode", &["navigate"])
         && says("sec-fetch-dest", &["document"]);
-    // A page can have an address loaded before anybody wants to see it.
+    // A page can have an address loaded before a person means to see it.
     let is_ahead = ["sec-purpose", "purpose", "x-moz"]
         .iter()
         .any(|name| headers.contains_key(*name));

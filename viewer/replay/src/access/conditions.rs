@@ -88,7 +88,7 @@ pub(super) enum Condition {
     Older,
 }
 
-/// Conditions on the time of a capture. A rule wants all of them to hold, an embargo any.
+/// Conditions on the time of a capture. A rule needs all of them to hold, an embargo any.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Conditions {
     pub(super) before: Option<CaptureTime>,

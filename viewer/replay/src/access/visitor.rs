@@ -148,7 +148,7 @@ impl FromStr for Network {
             None => (text, None),
         };
         let address: IpAddr = address.parse().map_err(|_error| syntax())?;
-        // Clients of version 4 are compared as such, however a socket writes them: it would match nobody.
+        // Clients of version 4 are compared as such, however a socket writes them: it would match no client.
         if address.to_canonical() != address {
             return Err(InvalidNetwork::Mapped(text.to_owned()));
         }

@@ -191,7 +191,7 @@ impl<W: Write> AnswerWriter<W> {
         Ok(())
     }
 
-    /// Returns whether the page has ended before a capture: the one that it should end with is gone from the index.
+    /// Returns whether the page has ended before a capture: the one that it should end with is no longer in the index.
     fn page_ends_before(&mut self, capture: &Capture) -> bool {
         let Some(until) = &self.page.until else {
             return false;

@@ -7,9 +7,9 @@
 //!
 //! - Pages that are read one after the other cost nothing extra: their captures are pushed into the marks as well.
 //! - A page further on, and `showNumPages`, walk the captures once, without writing them. A walk has a limit for each
-//!   request ([`WalkLimit`]); the marks keep what was walked, so that the next request goes on from there.
+//!   request ([`WalkLimit`]); the marks keep what was walked, so that the next request continues from there.
 //! - A number of pages that a walk has not found out by then, and a page that it has not reached, are refused with 503 for
-//!   now ([`PageMarks::unfinished`]): asking again goes on with the walk. A number is never that of a part.
+//!   now ([`PageMarks::unfinished`]): asking again continues the walk. A number is never that of a part.
 //! - A question with more captures than there can be marks for has no number of pages: that is a 400.
 //! - Captures that are added later lie between old marks, so that a page may have more than its rows, and no capture is
 //!   lost between two pages; the last page has no end. Pages of a finished walk are never empty, for clients stop there.
@@ -184,7 +184,7 @@ impl PageMarks {
         }
     }
 
-    /// Returns the place at which the walk goes on; `None` at the beginning.
+    /// Returns the place at which the walk continues; `None` at the beginning.
     pub fn walked_to(&self) -> Option<&Cursor> {
         self.last.as_ref()
     }
@@ -199,7 +199,7 @@ impl PageMarks {
         self.marks.len() >= MAX_MARKS
     }
 
-    /// Lets the walk go on behind the end that it has found: captures may have come since.
+    /// Lets the walk continue behind the end that it has found: captures may have come since.
     pub fn reopen(&mut self) {
         self.is_whole = false;
     }

@@ -83,7 +83,7 @@ pub enum RequestError {
     },
     /// The number of pages, or a page, for which more captures have to be counted than one request may.
     #[error(
-        "the pages are being counted, and {walked} captures have been so far; ask again, and the count goes on"
+        "the pages are being counted, and {walked} captures have been so far; ask again, and the count continues"
     )]
     NotWalked {
         /// The number of captures that were counted.

@@ -72,7 +72,7 @@ impl Candidates {
         Err(Outcome::NotFound(NotFoundReason::NoRecord))
     }
 
-    /// Keeps a capture for the case that there is nothing else, and returns whether to go on with the next one.
+    /// Keeps a capture for the case that there is nothing else, and returns whether to continue with the next one.
     pub(super) fn put_aside(&mut self, capture: &Capture) -> bool {
         if self.is_second_choice {
             return false;

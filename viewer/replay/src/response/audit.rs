@@ -65,7 +65,7 @@ impl<R: BufRead> AuditedBody<R> {
         }
     }
 
-    /// Reads what nobody has read yet, and says what the digest is worth.
+    /// Reads the bytes that were not read yet, and says what the digest is worth.
     ///
     /// # Errors
     /// Fails if the input fails.

@@ -32,7 +32,7 @@ pub(super) enum LinkRewrite {
     Same,
     /// The reference is replaced with this address.
     Address(String),
-    /// The reference is taken away: it is a script, leads to a programme, or nobody knows where.
+    /// The reference is taken away: it is a script, leads to a program, or to no known place.
     Dropped,
 }
 
@@ -101,7 +101,7 @@ impl Links {
         match url.scheme() {
             "about" => LinkRewrite::Same,
             "mailto" | "tel" | "sms" if purpose == Purpose::Link => LinkRewrite::Same,
-            // A page or style sheet in a URL would have references that nobody rewrites.
+            // A page or style sheet in a URL would have references that are not rewritten.
             "data" | "blob" | "cid" if is_image => LinkRewrite::Same,
             _ => LinkRewrite::Dropped,
         }

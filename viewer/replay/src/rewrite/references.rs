@@ -17,7 +17,7 @@ pub(super) fn srcset(set: &str, rewrite: &dyn Fn(&str, Purpose) -> LinkRewrite) 
             return candidates.join(", ");
         }
         let bare = url.trim_end_matches(',');
-        // A comma at the end of the URL ends the candidate; otherwise its descriptors go on to the next comma.
+        // A comma at the end of the URL ends the candidate; otherwise its descriptors extend to the next comma.
         let descriptors = if bare.len() < url.len() {
             rest = behind;
             ""

@@ -16,7 +16,7 @@ pub(crate) enum Language {
 }
 
 impl Language {
-    /// All languages; the first one is for visitors who want none of them.
+    /// All languages; the first one is for visitors who ask for none of them.
     pub(crate) const ALL: [Self; 2] = [Self::English, Self::Danish];
 
     /// Returns the tag of the language, as in `lang` attributes.

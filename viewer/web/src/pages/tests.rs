@@ -322,7 +322,7 @@ async fn style_sheet_is_kept_by_its_name() {
     assert_eq!(pages.get("/static/../etc/passwd").await.status, 404);
 }
 
-/// Fails if the listener does not bring requests to the pages.
+/// Fails if the listener does not pass requests to the pages.
 #[tokio::test]
 async fn pages_are_served_over_tcp() {
     let served = five_captures().serve().await;

@@ -1,6 +1,6 @@
-//! The end of a thread that is fed: what the thread hands out, and the work that brings bytes to it.
+//! The end of a thread that is fed: what the thread hands out, and the work that feeds it bytes.
 //!
-//! Owns that the work needs no task: it goes on while somebody waits for the thread, and ends when this end is dropped.
+//! Owns that the work needs no task: it continues while a caller waits for the thread, and ends when this end is dropped.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};

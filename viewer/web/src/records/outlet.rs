@@ -34,7 +34,7 @@ impl<T> ClientOutlet<T> {
             })
     }
 
-    /// Sends the reason why nothing more comes. A client that is gone, or does not read, is not told.
+    /// Sends the reason why nothing more comes. A client that has left, or does not read, does not get it.
     pub(crate) fn fail(&self, error: RecordError) {
         drop(self.to.try_send(Err(error)));
     }

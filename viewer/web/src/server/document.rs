@@ -127,7 +127,7 @@ pub(super) async fn begin(
         let mut unsaid = Some(started);
         let outcome = plan.write(&mut input, &mut unsaid, &outlet);
         if judged.send(input.verdict).is_err() {
-            tracing::debug!("the client is gone before the verdict");
+            tracing::debug!("the client left before the verdict");
         }
         if let Err(error) = outcome {
             match unsaid {
@@ -200,7 +200,7 @@ fn send(outlet: &ClientOutlet<Bytes>, bytes: Vec<u8>) -> Result<(), RecordError>
 
 type Starter = Option<oneshot::Sender<Result<DocumentStart, RecordError>>>;
 
-/// Sends the facts of the document. A client that is gone ends the work.
+/// Sends the facts of the document. A client that has left ends the work.
 fn start(starter: &mut Starter, start: DocumentStart) -> Result<(), RecordError> {
     let starter = starter.take().ok_or(RecordError::Stopped)?;
     starter

@@ -1,4 +1,4 @@
-//! The facts that the header of a request tells of the fetch that it is part of.
+//! The facts about a fetch that the header of its request has.
 
 use axum::http::{HeaderMap, HeaderValue};
 use viewer_replay::delivery::FetchFacts;

@@ -1,4 +1,4 @@
-//! Raw answers: the payload of a capture as it was captured, with its head told of.
+//! Raw answers: the payload of a capture as it was captured, with its head under other names.
 //!
 //! Owns their head, ranges, and what is said of the digest of the payload.
 

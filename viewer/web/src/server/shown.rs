@@ -166,7 +166,7 @@ impl Server {
     }
 }
 
-/// Returns the failure that the answer tells of: the first one, and a passing one before those that last, because the
+/// Returns the failure that the answer reports: the first one, and a passing one before those that last, because the
 /// record that was not read may have been the right one.
 fn main_failure(known: Option<RecordError>, error: RecordError) -> RecordError {
     match known {
@@ -273,7 +273,7 @@ mod tests {
         RecordError::Archive(ClientError::Unavailable(words.to_owned()))
     }
 
-    /// Fails if a record that is gone hides another one that cannot be read now, or a later failure hides the first.
+    /// Fails if a record that was removed hides another one that cannot be read now, or a later failure hides the first.
     #[test]
     fn passing_failure_outlives_lasting_ones() {
         for (failures, expected) in [

@@ -218,7 +218,7 @@ async fn look_ups_answer_in_three_dialects() {
     assert_eq!(beyond.status, 400);
 }
 
-/// Fails if a part of the captures is counted for all of them, or a count that is not finished does not go on.
+/// Fails if a part of the captures is counted for all of them, or a count that is not finished is not continued.
 #[tokio::test]
 async fn pages_are_counted_over_several_requests() {
     let served = three_pages()
@@ -387,7 +387,7 @@ async fn wrong_digest_is_reported() {
     assert_eq!(answer.field("x-archive-payload-digest"), Some("mismatch"));
 }
 
-/// Fails if a capture whose file is gone looks as if the server were down, or the other way round.
+/// Fails if a capture whose file was removed looks as if the server were down, or the other way round.
 #[tokio::test]
 async fn missing_file_is_404_and_damaged_record_502() {
     let mut archive = three_pages().await;

@@ -43,7 +43,7 @@ mod tests {
         settings(set).check()
     }
 
-    /// Fails if a proxy for other machines starts while nobody has decided what they see, or with an unknown collection.
+    /// Fails if a proxy for other machines starts before it was decided what they see, or with an unknown collection.
     #[test]
     fn proxy_beyond_loopback_wants_access_settings() {
         let data = "proxy.data=p";

@@ -39,7 +39,7 @@ fn least_settings_listen_on_loopback_with_one_collection() {
     assert!(printed.contains("longest_url = "), "{printed}");
 }
 
-/// Fails if other machines reach a listener without TLS, or one for which nobody decided about access.
+/// Fails if other machines reach a listener without TLS, or one for which no access was decided.
 #[test]
 fn beyond_loopback_needs_tls_and_explicit_access() {
     let open = "replay.listen=0.0.0.0:80";

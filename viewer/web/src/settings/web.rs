@@ -34,7 +34,7 @@ pub struct WebSettings {
     pub longest_url: ByteSize,
     /// The most connections that are open at once. Further ones wait to be accepted.
     pub connections: NonZeroUsize,
-    /// The most requests that are answered at once. Further ones are told to come again.
+    /// The most requests that are answered at once. Further ones are refused as busy.
     pub requests: NonZeroUsize,
     /// The longest time that a client may take to send the head of a request, and that a handshake may last.
     pub head_time: Period,

@@ -1,4 +1,4 @@
-//! Paths that nobody meant.
+//! Paths that no visitor means to ask for.
 
 use super::*;
 

@@ -157,7 +157,7 @@ fn style_sheets_lead_to_captures() {
     );
 }
 
-/// Fails if a page that needs too much memory goes on, or a style sheet that is too large is shown in part.
+/// Fails if a page that needs too much memory is not ended, or a style sheet that is too large is shown in part.
 #[test]
 fn memory_is_bounded() {
     let small = |text: &[u8]| {

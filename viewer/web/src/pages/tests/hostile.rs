@@ -139,7 +139,7 @@ async fn longest_urls_have_short_pages() {
     assert!(list.text.contains('…'));
 }
 
-/// Fails if a page tells of captures that its visitor may not see.
+/// Fails if a page reveals captures that its visitor may not see.
 #[tokio::test]
 async fn hidden_captures_are_on_no_page() {
     let (_directory, setting) = rules(

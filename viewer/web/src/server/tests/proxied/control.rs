@@ -64,7 +64,7 @@ async fn missing_urls_are_listed_cleared_exported() {
     assert_eq!(text(&proxy, "/getRecordedURIs").await, "");
 }
 
-/// Fails if captures of other jobs are shown, or nobody is told which jobs have no data.
+/// Fails if captures of other jobs are shown, or jobs without data are not named.
 #[tokio::test]
 async fn change_index_shows_chosen_jobs() {
     let page = |date, body| Warc::new().response(PAGE, date, OK, body);
