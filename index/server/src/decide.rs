@@ -50,7 +50,8 @@ pub(crate) fn on_listing(known: Option<KnownFile>, listed: Option<FileContent>) 
         (known, Some(content)) => stands(known, content),
         // The file stays hidden, and is shown again at once when it is restored.
         (Some(known), None) if known.is_withdrawn => FileAction::Nothing,
-        // The file was withdrawn while the index did not follow the archive: its name is kept, because an imported set may name it.
+        // The file was withdrawn while the index did not follow the archive: its name is kept, because an imported set may
+        // name it.
         (Some(_), None) => FileAction::Withdraw,
         (None, None) => FileAction::Nothing,
     }

@@ -1,6 +1,7 @@
 //! The generations of the part: all that works on one database, from its opening to its end.
 //!
-//! Owns the end of a generation whose database is found damaged, and the start of the next one, which has the database rebuilt. The process does not end for it: in `holdfast up` it has all other parts too, and these continue. For some
+//! Owns the end of a generation whose database is found damaged, and the start of the next one, which has the database
+//! rebuilt. The process does not end for it: in `holdfast up` it has all other parts too, and these continue. For some
 //! seconds the index cannot be reached, and says nothing that would be short.
 //!
 //! Not promised: to continue without end on a bad disk. The part ends as it does at any other failure when databases are damaged

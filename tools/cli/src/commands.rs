@@ -85,26 +85,26 @@ pub(crate) enum Command {
     Up(up::Up),
     /// Run the repository: the coordinator of the archive
     ///
-    /// Runs until Ctrl-C or SIGTERM. The exit code is 3 if its settings are wrong, and 1 if it cannot go on.
+    /// Runs until Ctrl-C or SIGTERM. The exit code is 3 if its settings are wrong, and 1 if it cannot continue.
     #[command(after_help = "Examples:
   holdfast repository --settings repository.toml --init      the first time
   holdfast repository --settings repository.toml")]
     Repository(parts::Repository),
     /// Run the monitor of one replica: which nodes live, and which has a file
     ///
-    /// Runs until Ctrl-C or SIGTERM. The exit code is 3 if its settings are wrong, and 1 if it cannot go on.
+    /// Runs until Ctrl-C or SIGTERM. The exit code is 3 if its settings are wrong, and 1 if it cannot continue.
     #[command(after_help = "Examples:
   holdfast monitor --settings monitor-one.toml")]
     Monitor(parts::Part),
     /// Run one node of a replica: a machine with its disks
     ///
-    /// Runs until Ctrl-C or SIGTERM. The exit code is 3 if its settings are wrong, and 1 if it cannot go on.
+    /// Runs until Ctrl-C or SIGTERM. The exit code is 3 if its settings are wrong, and 1 if it cannot continue.
     #[command(after_help = "Examples:
   holdfast bitarchive --settings bitarchive-one.toml")]
     Bitarchive(parts::Part),
     /// Run a replica that keeps names and checksums only
     ///
-    /// Runs until Ctrl-C or SIGTERM. The exit code is 3 if its settings are wrong, and 1 if it cannot go on, for example
+    /// Runs until Ctrl-C or SIGTERM. The exit code is 3 if its settings are wrong, and 1 if it cannot continue, for example
     /// because there is no record and --init is not given.
     #[command(after_help = "Examples:
   holdfast checksum-replica --settings checksum-replica-three.toml --init      the first time
@@ -112,7 +112,7 @@ pub(crate) enum Command {
     ChecksumReplica(parts::ChecksumReplica),
     /// Run the viewer: look up and replay captures in a browser
     ///
-    /// Runs until Ctrl-C or SIGTERM. The exit code is 3 if its settings are wrong, and 1 if it cannot go on.
+    /// Runs until Ctrl-C or SIGTERM. The exit code is 3 if its settings are wrong, and 1 if it cannot continue.
     #[command(after_help = "Examples:
   holdfast viewer --settings viewer.toml")]
     Viewer(parts::Part),
@@ -228,7 +228,7 @@ fn talk(command: impl Future<Output = Result<Exit, Failure>>) -> Result<Exit, Fa
             Ok(()) = tokio::signal::ctrl_c() => Ok(Exit::Interrupted),
         }
     });
-    // Reads of the disk that nobody waits for any more must not hold up the end.
+    // Reads of the disk whose result is not needed any more must not hold up the end.
     runtime.shutdown_background();
     ended
 }

@@ -1,8 +1,8 @@
 //! The choice of the capture that is shown, and the place of its payload.
 //!
 //! Owns the choice among captures that are near in time, and the way from a revisit to its original, both as a state machine
-//! that asks for one look-up after the other: a shell does them, and returns the answers. Access is asked about each capture whose
-//! content might be shown. Does not say how a capture is shown.
+//! that asks for one look-up after the other: a shell does them, and returns the answers. Access is asked about each capture
+//! whose content might be shown. Does not say how a capture is shown.
 //!
 //! Chosen is the nearest capture that the visitor may know of. Captures that lead to themselves (`http` to `https`, with or
 //! without `www`), that are a part (206) or say "not modified" (304) without being revisits are chosen only if there is nothing

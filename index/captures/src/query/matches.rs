@@ -33,8 +33,8 @@ pub(crate) type SourceTest = Box<dyn Fn(&CaptureSource) -> bool + Send + Sync>;
 
 /// The captures that answer a query, as they were when it was asked.
 ///
-/// The answer is complete only if no item was an error: a caller must not skip errors (`flatten`, `filter_map`). Damage is the last
-/// item. Memory does not grow with the number of captures.
+/// The answer is complete only if no item was an error: a caller must not skip errors (`flatten`, `filter_map`). Damage is
+/// the last item. Memory does not grow with the number of captures.
 #[must_use = "captures are read as they are asked for"]
 #[derive(Debug)]
 pub struct Matches<'a>(Answer<'a>);

@@ -1,4 +1,4 @@
-//! `holdfast admin`: what was decided about every file, taken out and brought back.
+//! `holdfast admin`: what was decided about every file, exported and restored.
 
 mod export;
 mod restore;

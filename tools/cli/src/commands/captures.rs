@@ -258,7 +258,7 @@ mod tests {
         refused(last, "--limit");
     }
 
-    /// Fails if a line cannot be told apart, or the document lacks a field.
+    /// Fails if two lines cannot be distinguished, or the document lacks a field.
     #[test]
     fn captures_are_shown_with_their_place() {
         let mut capture = Capture::new("example,a)/", "20200101000000".parse().unwrap());

@@ -76,7 +76,7 @@ pub(crate) struct Selection {
 #[derive(Debug, Default, Serialize)]
 struct CheckSummary {
     replicas: Vec<ReplicaReport>,
-    /// Anomalies that were shown and that nobody has accepted.
+    /// Anomalies that were shown and that are not accepted.
     open: u64,
     /// Anomalies that were shown, of each replica.
     #[serde(skip)]

@@ -74,8 +74,8 @@ const BASE: &str = "holdfast-crawls";
 /// address, where the owner of a site can ask about the visit. Storing needs the role
 /// harvester.
 ///
-/// Ctrl-C ends the crawl, and --resume goes on with it: fetches under way have 10 seconds to
-/// end. A second Ctrl-C ends the process at once; --resume goes on after that, too. A crawl ends
+/// Ctrl-C ends the crawl, and --resume continues it: fetches under way have 10 seconds to
+/// end. A second Ctrl-C ends the process at once; --resume works after that, too. A crawl ends
 /// by itself when nothing is left to fetch, at a limit, or when nothing was fetched for half an
 /// hour (`limits.idle` of the order) and only URIs that failed before are left.
 ///
@@ -91,7 +91,7 @@ const BASE: &str = "holdfast-crawls";
 ///                begins with it; a prefix in SURT form; or a regular expression
 ///   NAME.free    patterns that are freed from quarantine, one on each line, as printed
 ///   NAME.budget  limits of domains, one on each line: DOMAIN OBJECTS BYTES; -1 is no limit;
-///                a domain that was over its limit goes on
+///                a domain that was over its limit is resumed
 ///
 /// The exit code is 1 if a file was not stored, and 4 if no seed could be reached.
 #[derive(Debug, Args)]

@@ -18,7 +18,7 @@ use super::talk;
 /// Run or manage the index: where and when each URL was captured
 ///
 /// With --settings, runs the part `index`, which follows the archive and answers `holdfast captures`, until Ctrl-C or
-/// SIGTERM. The exit code is then 3 if its settings are wrong, and 1 if it cannot go on. With a verb, asks the index that the
+/// SIGTERM. The exit code is then 3 if its settings are wrong, and 1 if it cannot continue. With a verb, asks the index that the
 /// client file names, or builds a dedup index from files (`dedup`).
 #[derive(Debug, Args)]
 #[command(

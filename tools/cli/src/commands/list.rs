@@ -245,7 +245,7 @@ impl Format for Document {
             counted: end.as_ref().ok(),
         };
         let text = serde_json::to_string(&end)?;
-        // The fields go on in the object that `begin` began.
+        // The fields belong to the object that `begin` began.
         writeln!(out, "\n],{}", text.strip_prefix('{').unwrap_or(&text))
     }
 }

@@ -33,7 +33,7 @@ pub(crate) enum Replica {
 
 /// Fill a replica that is new, or has lost everything, from the others
 ///
-/// The command returns at once; the work goes on by itself, also after a restart, and `holdfast status` shows how many files
+/// The command returns at once; the work continues by itself, also after a restart, and `holdfast status` shows how many files
 /// are still missing. Every copy is verified like one that is stored. Needs the role operator. The exit code is 0 if the
 /// work has begun.
 #[derive(Debug, Args)]
@@ -83,7 +83,7 @@ async fn bootstrap(context: &Context, replica: &ReplicaId) -> Result<Exit, Failu
     } else {
         let (files, bytes) = (begun.files, size(begun.bytes));
         context.output.line(&format!(
-            "replica {replica}: {files} files, {bytes}, are being brought; see `holdfast status`"
+            "replica {replica}: {files} files, {bytes}, are being copied; see `holdfast status`"
         ))?;
     }
     Ok(Exit::Done)

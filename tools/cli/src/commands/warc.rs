@@ -19,7 +19,7 @@ use tools_terminal::output::tell;
 /// Look into WARC and ARC files on this machine
 ///
 /// The files may be plain, gzip or zstd, which is told by their first bytes and not by their names; `-` is stdin. Damage is
-/// reported with its offset, and reading goes on after it.
+/// reported with its offset, and reading continues after it.
 #[derive(Debug, Subcommand)]
 #[command(after_help = "Examples:
   holdfast warc list crawl.warc.gz
@@ -115,7 +115,7 @@ impl FileReport {
     }
 }
 
-/// Runs a piece of work on each file. Reports a file that cannot be read, and goes on with the others.
+/// Does a piece of work with each file. Reports a file that cannot be read, and continues with the others.
 fn each(
     files: &[PathBuf],
     mut work: impl FnMut(&Path) -> Result<Exit, Failure>,

@@ -133,7 +133,7 @@ fn changed_log_is_reported_with_file_and_line() {
         let ran = verify(&["--head", &hashes[9]], &[&at]).expect(1);
         assert!(ran.err.contains("no line of it has the hash"), "{ran:?}");
     }
-    // A file of the middle is gone.
+    // A file of the middle is missing.
     let paths = put(&at, &files);
     std::fs::remove_file(&paths[0]).unwrap();
     let ran = verify(&[], &[&at]).expect(1);
@@ -175,7 +175,7 @@ fn removed_last_lines_are_noticed_by_the_stamp() {
     for count in 0..3 {
         put(&at, &kept(count));
         let ran = verify(&[], &[&at]).expect(1);
-        let gone = format!("the last {} lines are gone", 3 - count);
+        let gone = format!("the last {} lines are missing", 3 - count);
         assert!(ran.err.contains(&gone) && ran.out.is_empty(), "{ran:?}");
         let elsewhere = directory.path().join(format!("copy-{count}/audit"));
         std::fs::create_dir(elsewhere.parent().unwrap()).unwrap();

@@ -72,7 +72,7 @@ fn resume(job: &Path) -> Ran {
     run(executable().args(["crawl", "--json", "--resume"]).arg(job))
 }
 
-/// Returns a URI of this machine at which nobody listens.
+/// Returns a URI of this machine at which no server listens.
 fn dead_seed() -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     format!("http://{}/", listener.local_addr().unwrap())
@@ -107,7 +107,7 @@ fn interrupted_crawl_goes_on_and_is_terminated() {
     archive_durable::replace(&job.join("action/terminate"), b"").unwrap();
     let ran = resume(&job);
     assert_eq!(ran.code, 0, "{ran:?}");
-    assert!(ran.err.contains("going on with its crawl"), "{ran:?}");
+    assert!(ran.err.contains("resuming its crawl"), "{ran:?}");
     assert!(ran.err.contains("1 URIs were fetched"), "{ran:?}");
     assert_eq!(ran.json()["stop_reason"], "Finished - Ended by operator");
     let report = std::fs::read_to_string(job.join("reports/frontier-summary-report.txt")).unwrap();
@@ -122,7 +122,7 @@ fn interrupted_crawl_goes_on_and_is_terminated() {
     assert!(threads.contains("[thread]"), "{threads}");
 }
 
-/// Fails if a crawl of seeds that nobody answers for passes for done, or does not name them.
+/// Fails if a crawl of seeds that no server answers for passes for done, or does not name them.
 #[test]
 fn dead_seed_ends_with_exit_four() {
     let (seed, other) = (dead_seed(), dead_seed());
@@ -161,7 +161,7 @@ fn dead_seed_ends_with_exit_four() {
     assert!(ran.json().get("unanswered").is_none(), "{ran:?}");
 }
 
-/// Fails if a crawl goes on with a shortened log, changes it, or what it has recorded cannot be had without its state.
+/// Fails if a crawl continues with a shortened log, changes it, or what it has recorded cannot be had without its state.
 #[test]
 fn damaged_job_is_refused_and_salvaged() {
     let site = Site::serve();

@@ -27,7 +27,7 @@ async fn store_of_nothing_is_reported() {
     assert!(ran.err.contains("not compressed"), "{ran:?}");
 }
 
-/// Fails if a name that is no UTF-8 ends the whole command, and what was stored is told to nobody.
+/// Fails if a name that is no UTF-8 ends the whole command, and what was stored is not reported.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn non_utf8_name_fails_alone_in_json() {
     use std::os::unix::ffi::OsStrExt;

@@ -22,7 +22,7 @@ const DEVIATIONS: [(&str, Theirs, &str); 8] = [
     (
         "iipc_webarchive-commons/IAH-20080430204825-00000-blackbook-truncated.arc",
         Theirs::Stops,
-        "a record has no line end behind it: it takes what follows for no archive, we go on at the next record",
+        "a record has no line end behind it: it takes what follows for no archive, we continue at the next record",
     ),
     (
         "iipc_webarchive-commons/link-extraction-test.warc",
@@ -32,7 +32,7 @@ const DEVIATIONS: [(&str, Theirs, &str); 8] = [
     (
         "oduwsdl_ipwb/broken.warc",
         Theirs::Stops,
-        "a Content-Length is too small: it stops within the block, we count the record as long as it says and go on",
+        "a Content-Length is too small: it stops within the block, we count the record as long as it says and continue",
     ),
     (
         "oduwsdl_ipwb/variableSizedDates.warc",

@@ -339,7 +339,7 @@ async fn a_machine_says_itself_that_it_obeyed() {
         .expect(0);
     assert!(
         ran.out
-            .starts_with("replica two: 3 files, 4.0 MB, are being brought"),
+            .starts_with("replica two: 3 files, 4.0 MB, are being copied"),
         "{ran:?}"
     );
 }

@@ -1,4 +1,4 @@
-//! Acts of persons: replaced, adopted, asked for, approved, put aside, brought back.
+//! Acts of persons: replaced, adopted, asked for, approved, put aside, restored.
 
 use proto_archive::convert;
 use proto_archive::wire::ask_request::Act;
@@ -328,7 +328,7 @@ async fn an_attic_is_listed_and_gives_back() {
         "{PLACE}  file         1.5 kB  2026-01-02T03:04:05Z  a  officer/ora: bad [2J disk\n"
     );
     assert_eq!(ran.out, expected, "and nothing steers the terminal");
-    // A disk that nobody has labelled does not hide all the others.
+    // A disk without a label does not hide all the others.
     let gap = Gap {
         replica: "one".into(),
         node: "n-1".into(),

@@ -94,7 +94,7 @@ impl Interrupted<'_> {
     }
 }
 
-/// Returns the URIs of the site as a crawl that nobody disturbs finds them.
+/// Returns the URIs of the site as an undisturbed crawl finds them.
 pub fn undisturbed(relay: &Relay) -> BTreeSet<String> {
     let directory = tempfile::tempdir().expect("a directory");
     let base = relay.base();

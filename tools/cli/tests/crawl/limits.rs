@@ -63,7 +63,7 @@ fn bytes_before_the_last(objects: &[LogLine]) -> u64 {
     objects[..before].iter().map(LogLine::size).sum()
 }
 
-/// Fails if a job goes on behind its limits by more than one object a connection, or ends before them.
+/// Fails if a job continues behind its limits by more than one object a connection, or ends before them.
 #[test]
 fn job_limits_hold_within_open_connections() {
     let Some(nginx) = nginx() else { return };
@@ -77,7 +77,7 @@ fn job_limits_hold_within_open_connections() {
         report["stop_reason"],
         "Finished - Maximum number of documents limit hit"
     );
-    // What nobody logged was not asked for either, but for the two robots.txt.
+    // What is in no log was not asked for either, but for the two robots.txt.
     let asked = site.server.requests().len();
     assert!(asked <= 50 + open + HOSTS.len(), "{asked} requests");
 

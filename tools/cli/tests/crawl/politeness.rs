@@ -1,4 +1,4 @@
-//! Two hundred hosts on fifty addresses: nobody is asked sooner than is polite, and the hosts do not wait for each other.
+//! Two hundred hosts on fifty addresses: no host is asked sooner than is polite, and the hosts do not wait for each other.
 
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;

@@ -126,7 +126,7 @@ fn title(section: &str, article: usize) -> String {
     format!("{}-{section}.html", WORDS[article % WORDS.len()])
 }
 
-/// Fails if a crawl without limits goes on in traps for longer than it takes to see them, or leaves out real pages for them.
+/// Fails if a crawl without limits stays in traps for longer than it takes to see them, or leaves out real pages for them.
 #[test]
 fn site_of_traps_ends_by_itself() {
     let (port, count) = serve();

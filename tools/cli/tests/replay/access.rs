@@ -106,7 +106,7 @@ impl RuledChain {
         }
     }
 
-    /// Returns the ways on which something is told of a URL, or its content is shown.
+    /// Returns the ways on which something of a URL is revealed, or its content is shown.
     fn ways_to(&self, url: &str, words: &[&str]) -> Vec<&'static str> {
         let leads = |way: &&Way| {
             let answer = self.ask(way, url, words);
@@ -192,7 +192,7 @@ fn one_rule_blocks_every_way() {
         domain.text()
     );
 
-    // A whole file has all of its captures: it is for those whom the collection names, and for nobody else.
+    // A whole file has all of its captures: it is for those whom the collection names, and for no other visitor.
     let whole = "/all/getFile?arcFile=pages.warc.gz";
     assert!(closed_site.chain.ask(whole, &staff).expect(200).body == file);
     let refused = closed_site.chain.get(whole);
@@ -201,7 +201,7 @@ fn one_rule_blocks_every_way() {
 
     // Without the rule everything is shown: nothing else has refused it.
     std::fs::write(&rules, "\n").unwrap();
-    wait("the rule is gone", || {
+    wait("the rule is removed", || {
         let status = closed_site
             .chain
             .get(&format!("/all/2020id_/{CLOSED}"))

@@ -4,7 +4,7 @@ use crate::archive::content;
 use crate::support::chain::Chain;
 use crate::support::made::{Response, warc};
 
-/// Fails if a damaged byte reaches a visitor, or if nobody is told that one was met.
+/// Fails if a damaged byte reaches a visitor, or if it is not reported that one was met.
 #[test]
 fn flipped_bit_is_replayed_good_and_reported() {
     let chain = Chain::start(&["repair.automatic=off", "scrub.enabled=false"]);

@@ -1,4 +1,4 @@
-//! Archived pages that want out: a browser shows them, and nothing but the hosts of the archive is asked.
+//! Archived pages that try to reach the web: a browser shows them, and nothing but the hosts of the archive is asked.
 //!
 //! That the counting counts is a test of its own: the same pages, served live, are seen trying everything.
 
@@ -18,7 +18,7 @@ pub(crate) const SETTLED: Duration = Duration::from_millis(700);
 const DATE: &str = "2020-02-01T00:00:00Z";
 const TIME: &str = "20200201000000";
 
-/// A page that wants out.
+/// A page that tries to reach the web.
 pub(crate) struct HostilePage {
     pub(crate) name: &'static str,
     /// Fields of its head beside the media type.
@@ -282,7 +282,8 @@ fn live_page_is_counted_everywhere() {
     assert!(outside.datagrams() > 0, "{:#?}", outside.contacts());
 }
 
-/// Returns what the frame of a page tells of its attempts, once it is done. A page that went elsewhere, or runs no scripts, tells nothing.
+/// Returns the attempts that the frame of a page reports, once it is done. A page that went elsewhere, or runs no scripts,
+/// tells nothing.
 fn attempts(browser: &Browser, name: &str) -> serde_json::Value {
     if name != "hostile" && name != "blank-frame" {
         return serde_json::Value::Null;

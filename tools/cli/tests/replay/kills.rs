@@ -73,7 +73,7 @@ fn killed_parts_lose_and_repeat_nothing() {
     chain.archive.stop();
 }
 
-/// Fails if an index whose database is gone does not come back from the archive as it was.
+/// Fails if an index whose database is lost does not come back from the archive as it was.
 #[test]
 fn deleted_index_is_rebuilt_byte_for_byte() {
     let mut chain = Chain::processes();

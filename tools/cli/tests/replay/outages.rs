@@ -114,7 +114,7 @@ fn revive(chain: &mut Chain, parts: &[&str]) {
     chain.archive.until(&["attic", "list"], 0);
 }
 
-/// Checks that an answer tells of an outage, when to come again, and what to do.
+/// Checks that an answer reports an outage, says when to ask again, and what to do.
 #[track_caller]
 fn check_outage(answer: &Answer, what: &str) {
     let said = answer.text();
@@ -155,7 +155,7 @@ fn steady(body: &[u8]) -> Vec<u8> {
     [before, &time[after..]].concat()
 }
 
-/// Waits until an address is answered with these bytes. Until then every answer tells of an outage.
+/// Waits until an address is answered with these bytes. Until then every answer reports an outage.
 #[track_caller]
 fn wait_until_whole(what: &str, expected: &[u8], ask: impl Fn() -> Answer) {
     wait(what, || {
@@ -310,7 +310,7 @@ impl SlowReader {
     }
 }
 
-/// Fails if an answer under way does not go on from the other replica, or if one that nobody can finish looks whole.
+/// Fails if an answer under way does not continue from the other replica, or if one that no replica can finish looks whole.
 #[test]
 fn stream_survives_one_node_and_breaks_visibly() {
     let captures = [TestCapture {

@@ -1,4 +1,4 @@
-//! A site that was harvested, and whose server is gone: a browser shows all of it from the archive.
+//! A site that was harvested, and whose server has ended: a browser shows all of it from the archive.
 
 use std::path::Path;
 

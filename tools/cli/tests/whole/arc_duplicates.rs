@@ -51,7 +51,7 @@ fn until(archive: &Archive, url: &str, count: usize) -> Vec<Value> {
     })
 }
 
-/// Fails if a duplicate that only a log tells of is not found, leads elsewhere than to its original, is replayed at another
+/// Fails if a duplicate that only a log names is not found, leads elsewhere than to its original, is replayed at another
 /// time than it was captured, stays when its original is withdrawn, or makes the comparing worker complain.
 #[test]
 fn duplicates_in_logs_are_found_and_replayed() {
@@ -64,7 +64,7 @@ fn duplicates_in_logs_are_found_and_replayed() {
     let [offset] = offsets.as_slice() else {
         panic!("{offsets:?}");
     };
-    // One with quotes and a time, one as older crawlers wrote it, one whose original nobody has, one that is a revisit
+    // One with quotes and a time, one as older crawlers wrote it, one whose original is not archived, one that is a revisit
     // record of a WARC file, and one that cannot be read.
     let line = |day: u32, annotation: &str| {
         format!(

@@ -141,7 +141,7 @@ impl Archive {
         self.volume(replica).join("files").join(prefix).join(name)
     }
 
-    /// Makes a file to be stored, of bytes that nobody else has.
+    /// Makes a file to be stored, of bytes that no other file has.
     pub fn make(&self, name: &str, size: usize) -> PathBuf {
         let path = self.path(name);
         std::fs::write(&path, content(name, size)).expect("write");
@@ -232,7 +232,7 @@ impl Archive {
         is_running(self.pid(part))
     }
 
-    /// Stops a part where it stands, or lets it go on.
+    /// Stops a part where it stands, or lets it continue.
     pub fn signal(&self, part: &str, signal: Signal) {
         kill_process(self.pid(part), signal).expect("a signal");
     }
@@ -380,11 +380,13 @@ fn ran(command: &mut Command) -> Ran {
     }
 }
 
-/// Returns the directories of a volume in which files lie.
+/// Returns the paths of the files of a volume.
 pub fn files_below(path: &Path) -> Vec<PathBuf> {
-    let shelves = std::fs::read_dir(path.join("files")).expect("list");
-    shelves
-        .flat_map(|shelf| std::fs::read_dir(shelf.expect("a shelf").path()).expect("list"))
+    let directories = std::fs::read_dir(path.join("files")).expect("list");
+    directories
+        .flat_map(|directory| {
+            std::fs::read_dir(directory.expect("a directory").path()).expect("list")
+        })
         .map(|entry| entry.expect("an entry").path())
         .filter(|path| {
             path.file_name().is_some_and(|name| {

@@ -242,7 +242,7 @@ fn misbehaving_component_is_stopped_without_harm_to_others() {
             "{name}: {ended:#}"
         );
     }
-    // Storing and reading go on.
+    // Storing and reading still work.
     archive.store("after.bin", 100_000);
     archive.run(&["get", "after.bin", "-o", "-"]).expect(0);
     archive.stop();

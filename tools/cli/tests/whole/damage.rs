@@ -213,6 +213,6 @@ fn mass_damage_waits_for_a_person() {
         let ordered = archive.run(&["repair", "--all", "--confirm", &left]);
         (ordered.code == 0).then_some(()).ok_or(ordered)
     });
-    assert!(has_asked, "more than 20 want a confirmation");
+    assert!(has_asked, "more than 20 need a confirmation");
     assert_eq!(whole(&names), names.len());
 }

@@ -155,7 +155,7 @@ fn captures_are_found_soon_beside_dead_replica() {
         }
         archive.wait_for_answers();
     }
-    // A node goes away between a receipt and the reading of the file: nobody knows of it yet.
+    // A node goes away between a receipt and the reading of the file: the archive does not know of it yet.
     let path = make(&archive, "between", 3);
     archive.signal("index", Signal::STOP);
     archive

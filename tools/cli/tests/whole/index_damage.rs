@@ -164,7 +164,7 @@ fn damage_in_one_process_ends_no_part() {
     flip_table(&largest, length(&largest) / 2);
     archive.up(&[]);
     let status = wait("the index says what happened", || {
-        assert!(archive.is_up(), "the process goes on");
+        assert!(archive.is_up(), "the process continues");
         if let Ok(found) = captures(&archive) {
             assert!(found % 200 == 0 && found <= CAPTURES, "{found}");
         }
@@ -178,6 +178,6 @@ fn damage_in_one_process_ends_no_part() {
     let log = archive.log();
     assert!(log.contains("it is rebuilt"), "{log}");
     assert!(!log.contains("panicked"), "{log}");
-    assert!(archive.is_up(), "the process goes on");
+    assert!(archive.is_up(), "the process continues");
     archive.stop();
 }

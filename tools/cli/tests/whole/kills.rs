@@ -1,4 +1,4 @@
-//! Parts that are killed while files are stored: what was acknowledged is there, whole, and nobody has to help.
+//! Parts that are killed while files are stored: what was acknowledged is there, whole, and without a person's help.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -108,7 +108,7 @@ fn what_was_acknowledged_survives_every_kill() {
         .unwrap_or_else(PoisonError::into_inner);
     let refused = refused.into_inner().unwrap_or_else(PoisonError::into_inner);
     println!(
-        "{} files acknowledged, {} stores told of a failure",
+        "{} files acknowledged, {} stores reported a failure",
         acknowledged.len(),
         refused.len()
     );

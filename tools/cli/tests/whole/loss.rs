@@ -1,4 +1,4 @@
-//! Nodes, disks and tables that are gone: never mistaken for files that are gone.
+//! Nodes, disks and tables that are lost: never mistaken for files that are lost.
 
 use std::path::Path;
 
@@ -22,7 +22,7 @@ fn killed_node_makes_check_partial_without_missing_files() {
         archive.restart(part);
     }
     // Before a monitor that was just started knows its nodes, there is nothing to file of any.
-    wait("what nobody could look at is filed", || {
+    wait("what could not be looked at is filed", || {
         let checked = archive.run(&["check", "files"]);
         assert!(!checked.out.contains("missing"), "{checked:?}");
         let filed = archive.run(&["anomalies"]);
@@ -49,7 +49,7 @@ fn empty_replacement_disk_needs_two_persons_to_retire() {
     let checked = archive.until(&["check", "files"], 1);
     assert!(!checked.out.contains("missing"), "{checked:?}");
 
-    // The disk is given up by two persons. While its node has no other, nothing can be brought back.
+    // The disk is given up by two persons. While its node has no other, nothing can be restored.
     // The next heartbeat says that it is offline.
     let status = archive.until(&["--json", "status"], 1).json();
     let (node, old) = of_replica(&status, "two");

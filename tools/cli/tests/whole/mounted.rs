@@ -91,7 +91,7 @@ fn nothing_is_concluded(archive: &Archive, what: &str) {
     }
 }
 
-/// Returns the filed anomalies that say more than that nobody could look.
+/// Returns the filed anomalies that say more than that a copy could not be looked at.
 fn concluded(archive: &Archive) -> Vec<FiledAnomaly> {
     let filed = archive.filed().into_iter();
     filed.filter(|(_, _, kind)| kind != "unverified").collect()

@@ -1,4 +1,5 @@
-//! Files that are renamed, moved and linked behind a node's back: told, brought again, and nothing of it is touched.
+//! Files that are renamed, moved and linked behind a node's back: they are reported and copied again, and nothing of them is
+//! touched.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -27,24 +28,24 @@ fn renamed_and_linked_files_are_reported_and_restored() {
         archive.store(name, SIZE);
     }
     let at = |name: &str| archive.file("two", name);
-    // A shelf on which none of these names belongs.
-    let shelf = |name: &str| at(name).parent().expect("a shelf").to_owned();
-    let wrong_shelf = (0..=u8::MAX)
+    // A directory to which none of these names belongs.
+    let directory_of = |name: &str| at(name).parent().expect("a directory").to_owned();
+    let wrong_directory = (0..=u8::MAX)
         .map(|number| archive.volume("two").join(format!("files/{number:02x}")))
-        .find(|path| names.iter().all(|name| shelf(name) != *path))
-        .expect("a shelf");
+        .find(|path| names.iter().all(|name| directory_of(name) != *path))
+        .expect("a directory");
     let strays: [(&str, PathBuf); 4] = [
         ("a.warc", at("renamed.warc")),
-        ("b.warc", wrong_shelf.join("b.warc")),
+        ("b.warc", wrong_directory.join("b.warc")),
         ("c.warc", at("linked.warc")),
-        ("d.warc", wrong_shelf.join("d.warc")),
+        ("d.warc", wrong_directory.join("d.warc")),
     ];
 
     std::fs::rename(at("a.warc"), &strays[0].1).expect("rename");
     std::fs::rename(at("b.warc"), &strays[1].1).expect("rename");
     std::fs::hard_link(at("c.warc"), &strays[2].1).expect("link");
     std::fs::hard_link(at("d.warc"), &strays[3].1).expect("link");
-    // A check under a running node and a start both find the old names and the new. A file on the wrong shelf is moved to its
+    // A check under a running node and a start both find the old names and the new. A file in the wrong directory is moved to its
     // own, unless that name is taken.
     let all = wrong(&[
         ("a.warc", "missing"),

@@ -34,7 +34,7 @@ fn older_catalog_lists_the_same_files() {
     for name in ["kept.warc", "mended.warc", "gone.warc", "removed.warc"] {
         archive.store(name, SIZE);
     }
-    // The old catalog knows of damage that is mended later, and of a file that is missing and brought later.
+    // The old catalog knows of damage that is mended later, and of a file that is missing and copied later.
     archive.flip("two", "mended.warc", 40_000);
     std::fs::remove_file(archive.file("two", "gone.warc")).expect("remove");
     archive.run(&["check", "checksums"]).expect(1);

@@ -121,7 +121,7 @@ fn archive_of_earlier_build_is_unchanged() {
     let modes: Vec<_> = modes.collect();
     assert_eq!(modes, ["read-only", "read-write", "read-write"]);
 
-    // The archive goes on from there, once the volume takes files again.
+    // The archive continues from there, once the volume takes files again.
     let read_only = volumes[0]["volume"].as_str().expect("an id");
     archive.run(&["volume", "read-write", read_only]).expect(0);
     archive.store("new.bin", 1000);

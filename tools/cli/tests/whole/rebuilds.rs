@@ -43,7 +43,7 @@ fn catalog_is_unchanged_after_killed_rebuild() {
 
     let catalog = archive.data().join("two/node/catalog");
     assert!(catalog.is_dir(), "{}", catalog.display());
-    // How long it takes when nobody is killed.
+    // The time that it takes when the node is not killed.
     archive.kill(NODE);
     std::fs::remove_dir_all(&catalog).expect("remove");
     let begun = Instant::now();

@@ -59,7 +59,7 @@ fn killed_removal_is_done_or_reported_as_undone() {
         archive.kill_within(span, part, &mut dice);
         let code = approving.wait().expect("an end").code();
         archive.wait_for_answers();
-        // What was approved goes on by itself.
+        // What was approved is carried out without another order.
         let first = wait("the request to end", || {
             let state = state(&archive, &request);
             if state == "approved" {

@@ -53,7 +53,7 @@ fn killed_repair_is_done_or_reported() {
     let words = ["store", "--recursive", directory.to_str().expect("text")];
     archive.run(&words).expect(0);
 
-    // How long it takes when nobody is killed.
+    // The time that it takes when no part is killed.
     let damaged = damage(&archive, &mut dice);
     archive.check_until("checksums", "damage", &damaged);
     let begun = Instant::now();
@@ -78,7 +78,7 @@ fn killed_repair_is_done_or_reported() {
         let count = left().len();
         halves += usize::from(count > 0 && count < FILES);
         println!("round {round}: {part} killed, {count} left");
-        // A repository that starts goes on with a copy that it was bringing back.
+        // A repository that starts continues with a copy that it was restoring.
         archive.check_until_as(
             "checksums",
             "what is not repaired is told, and nothing else",

@@ -1,4 +1,4 @@
-//! A node that is killed again and again while it scrubs: it goes on where it was, and comes to the end.
+//! A node that is killed again and again while it scrubs: it continues where it was, and comes to the end.
 
 use std::time::{Duration, Instant};
 

@@ -62,7 +62,7 @@ impl Archive {
         self.restart(part);
     }
 
-    /// Returns every anomaly that is open. What nobody could look at is among them, as `unverified`.
+    /// Returns every anomaly that is open. Copies that could not be looked at are among them, as `unverified`.
     #[track_caller]
     pub fn filed(&self) -> BTreeSet<FiledAnomaly> {
         let ran = self.run(&["--json", "anomalies"]);

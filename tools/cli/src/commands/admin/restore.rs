@@ -1,4 +1,4 @@
-//! `holdfast admin restore`: lost admin data brought back, from an export or from the admissions beside the files.
+//! `holdfast admin restore`: lost admin data restored, from an export or from the admissions beside the files.
 
 use std::path::PathBuf;
 
@@ -275,7 +275,7 @@ fn show_replicas(context: &Context, report: &RestoreReport) -> Result<Exit, Fail
         )?;
     } else {
         context.output.line(
-            "nothing was written; bring back the nodes that did not answer, or go on without them with --partial",
+            "nothing was written; start the nodes that did not answer, or continue without them with --partial",
         )?;
     }
     Ok(exit)

@@ -63,7 +63,7 @@ impl Cancel {
     }
 }
 
-/// Returns the exit code of a job. A job that goes on has nothing wrong yet.
+/// Returns the exit code of a job. A job that still runs has nothing wrong yet.
 pub(super) fn exit(job: &JobStatus) -> Exit {
     if !job.state.has_ended() || job.is_whole() {
         Exit::Done

@@ -1,4 +1,4 @@
-//! Ctrl-C and SIGTERM while a crawl runs: the first ends the job, to be resumed; the second ends the process.
+//! Ctrl-C and SIGTERM while a crawl runs: the first ends the job, which can be resumed; the second ends the process.
 
 use harvest_crawler::crawl::CrawlCommand;
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -22,7 +22,7 @@ impl Signals {
         })
     }
 
-    /// Ends the job at the first signal, to be resumed. Returns at the second one.
+    /// Ends the job at the first signal, so that it can be resumed. Returns at the second one.
     pub(super) async fn watch(
         mut self,
         bar: &Progress,

@@ -1,4 +1,4 @@
-//! The words in which people are told of a crawl: notices while it goes on, and its report.
+//! The words in which people are shown a crawl: notices while it runs, and its report.
 
 use std::path::Path;
 use std::time::Duration;
@@ -57,7 +57,7 @@ fn of_crawl(notice: &CrawlNotice, root: &Path) -> String {
             if *is_paused {
                 let action = root.join("action").join("resume");
                 let how = format!(
-                    "; the crawl is paused: make the file {} to go on",
+                    "; the crawl is paused: make the file {} to resume it",
                     action.display()
                 );
                 words.push_str(&how);
@@ -85,20 +85,20 @@ fn of_crawl(notice: &CrawlNotice, root: &Path) -> String {
             format!("{seed}: {}; it is not tried again", status.reason())
         }
         CrawlNotice::LacksSpace => format!(
-            "the disk of {} is nearly full: nothing is fetched until there is room again; without it the job is suspended, and --resume goes on with it",
+            "the disk of {} is nearly full: nothing is fetched until there is room again; without it the job is suspended, and --resume continues it",
             root.display()
         ),
     }
 }
 
-/// Returns the words about a job that goes on.
+/// Returns the words about a job that is resumed.
 pub(super) fn resumed(directory: &JobDirectory) -> Result<String, JobDirectoryError> {
     let (id, path) = (directory.job().id, directory.root().display());
     Ok(match directory.outcome()? {
         Some(_) => format!(
             "job {id} in {path}: its crawl is over; what is left of its documents is written and stored"
         ),
-        None => format!("job {id} in {path}: going on with its crawl"),
+        None => format!("job {id} in {path}: resuming its crawl"),
     })
 }
 

@@ -51,7 +51,7 @@ struct Report<'a> {
     path: &'a Path,
     /// The number of bytes that are good in no replica; zeros stand in their place.
     lost: u64,
-    /// The number of those bytes that may be good where nobody could look.
+    /// The number of those bytes that may be good in a replica that could not be read.
     unknown: u64,
     holes: u64,
     #[serde(
@@ -70,7 +70,7 @@ struct Report<'a> {
 enum Line<'a> {
     /// A record in a hole.
     Record(&'a LostRecord),
-    /// A stretch with records that nobody can name.
+    /// A stretch with records that cannot be named.
     UnknownRecords(&'a Span),
 }
 
@@ -128,7 +128,7 @@ impl<'a> Map<'a> {
         }
         let Some(file) = &mut self.file else {
             let why = if unknown {
-                "nobody who could look has them"
+                "no replica that could be read has them"
             } else {
                 "no replica has them intact"
             };

@@ -104,7 +104,7 @@ fn pieces(mut source: impl Read + Send + 'static) -> ReceiverStream<io::Result<B
                 Err(error) => Err(error),
             };
             let is_last = step.is_err();
-            // The other end has its own limit, and is gone when that has passed.
+            // The other end has its own limit, and has ended when that has passed.
             let sent = Handle::current().block_on(sender.send(step));
             if sent.is_err() || is_last {
                 return;

@@ -11,7 +11,7 @@ use tools_terminal::context::Context;
 use tools_terminal::exit::{Exit, Failure};
 use tools_terminal::output::tell;
 
-/// Verify that nobody has changed the audit log: its lines are chained by hashes
+/// Verify that the audit log was not changed: its lines are chained by hashes
 ///
 /// Needs the files of the log, `audit-000000.jsonl` and so on, or the directory with all of them: `audit` in the data
 /// directory of the repository, or a copy of it. A line that was changed, removed, added or moved is named with its file.
@@ -155,7 +155,7 @@ impl VerifyAudit {
             if numbers.end <= last {
                 let gone = end.lines.saturating_sub(numbers.end);
                 return Err(failed(format!(
-                    "the last {gone} lines are gone: by {stamp} there are lines up to number {last}, and the log ends with \
+                    "the last {gone} lines are missing: by {stamp} there are lines up to number {last}, and the log ends with \
                      {}; restore the log from a copy or from an export, and find out who removed them",
                     numbers.end.saturating_sub(1)
                 )));

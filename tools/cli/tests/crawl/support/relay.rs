@@ -32,7 +32,7 @@ impl Relay {
         std::thread::spawn(move || {
             for client in listener.incoming() {
                 let client = client.expect("a connection");
-                // Where nobody listens, the client is told by the end of its connection.
+                // Where no server listens, the client learns it from the end of its connection.
                 let Ok(server) = TcpStream::connect(("127.0.0.1", server)) else {
                     continue;
                 };

@@ -257,7 +257,7 @@ fn capabilities(
     ]
     .map(str::to_owned)
     .into();
-    // Other names of the tests belong to nobody. What is asked past the proxy finds nobody either.
+    // Other names of the tests belong to no host. What is asked past the proxy finds none either.
     let local_names = options.local_names.iter();
     let mut rules: Vec<String> = local_names
         .map(|name| format!("MAP {name} 127.0.0.1"))

@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 /// An answer over HTTP.
 #[derive(Clone, Debug)]
 pub struct Answer {
-    /// 0 if nobody answered.
+    /// 0 if no server answered.
     pub status: u16,
     pub fields: Vec<(String, String)>,
     pub body: Vec<u8>,

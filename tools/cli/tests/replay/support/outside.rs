@@ -18,7 +18,7 @@ const BROWSERS_OWN: [&str; 5] = [
     "update.googleapis.com",
 ];
 
-/// The time that a connection may take to say what it wants.
+/// The time that a connection may take to say what it asks for.
 const HEAD_TIME: Duration = Duration::from_secs(5);
 
 /// A connection that has not said anything: a browser makes one when a page asks it to connect early.
@@ -91,7 +91,7 @@ impl Outside {
             .collect()
     }
 
-    /// Checks that nothing was asked of the outside by a page that connects to nobody early. A connection to the proxy that
+    /// Checks that nothing was asked of the outside by a page that connects to no host early. A connection to the proxy that
     /// never said anything is then the browser's: it opens one for a request of its own, and sends that over another one.
     #[track_caller]
     pub fn check_quiet(&self) {
@@ -163,7 +163,7 @@ fn listen(
     (address, thread)
 }
 
-/// Writes down what a connection wants, and refuses it. It counts before it has said anything.
+/// Writes down what a connection asks for, and refuses it. It counts before it has said anything.
 fn refuse(mut stream: TcpStream, way: &'static str, contacts: &Contacts) {
     let own = Contact {
         way,
