@@ -282,8 +282,7 @@ fn live_page_is_counted_everywhere() {
     assert!(outside.datagrams() > 0, "{:#?}", outside.contacts());
 }
 
-/// Returns the attempts that the frame of a page reports, once it is done. A page that went elsewhere, or runs no scripts,
-/// tells nothing.
+/// Returns the attempts that the frame of a page reports, once it is done; nothing of a page that left, or runs no scripts.
 fn attempts(browser: &Browser, name: &str) -> serde_json::Value {
     if name != "hostile" && name != "blank-frame" {
         return serde_json::Value::Null;
