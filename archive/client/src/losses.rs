@@ -130,8 +130,8 @@ impl Iterator for PartReceiver {
     }
 }
 
-/// Returns the records of an archived file in byte `ranges` of it. `watch` is told the offset up to which the file was
-/// read.
+/// Returns the records of an archived file in byte `ranges` of it. `watch` is called with the offset up to which the
+/// file was read.
 ///
 /// The file is read only as far as needed. Bytes that are damaged in one replica come from another.
 ///

@@ -1,7 +1,7 @@
 //! Reads a record of an archived file, by the offset at which it begins, and proves it.
 //!
 //! The caller need not know the length of the record: the file is read from the offset on, in ranges that grow, until
-//! the record ends. A caller who was told a length gets a record of up to 1 MiB in one range, and no more than it.
+//! the record ends. A caller who gives a length gets a record of up to 1 MiB in one range, and no more than it.
 //! Every byte is proven before it is read as a record. The bytes are handed out as they are archived: of a gzip member,
 //! the compressed ones.
 //!
@@ -71,8 +71,8 @@ pub async fn record<'a, A: Access + ?Sized>(
     begin(access, name, offset, FIRST, replica).await
 }
 
-/// Begins to read a record as [`record`] does, from any replica. Asks first for `length` bytes, which an index tells
-/// (at most 1 MiB), and nothing else comes of that number: the record ends where its own bytes say.
+/// Begins to read a record as [`record`] does, from any replica. Asks first for `length` bytes (at most
+/// 1 MiB), a number from an index. The number has no other effect: the record ends where its own bytes say.
 ///
 /// # Errors
 ///

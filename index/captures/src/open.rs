@@ -100,7 +100,7 @@ pub enum OpenError {
     Damaged {
         /// The directory of the database.
         path: PathBuf,
-        /// The damage, as the database tells it.
+        /// The damage, as the database reports it.
         source: Box<DbError>,
     },
     /// The database was made by another build in a form that this one does not know, or it is no index of captures.

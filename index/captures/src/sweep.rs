@@ -22,8 +22,8 @@ pub struct SweepReport {
 }
 
 impl Captures {
-    /// Removes rows that no query shows; reads up to `limit` captures in one call. A sweep that nobody needs
-    /// reads none.
+    /// Removes rows that no query shows; reads up to `limit` captures in one call. A sweep that is
+    /// not needed reads none.
     ///
     /// While a query that began before the sweep still runs, there is nothing to do, and the sweep is not complete.
     ///

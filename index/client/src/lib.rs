@@ -26,7 +26,7 @@
 //!
 //! With the feature `fake`, it has an index in memory for the tests of code that asks one.
 //!
-//! Not promised: that a capture can be read. Its file may be gone, damaged, or on a machine that is down.
+//! Not promised: that a capture can be read. Its file may be lost, damaged, or on a machine that is down.
 
 pub mod captures;
 pub mod client;

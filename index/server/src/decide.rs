@@ -156,7 +156,7 @@ mod tests {
         }
     }
 
-    /// Fails if some order of decisions of the archive, each told once or twice, or a listing at any point, leaves the index
+    /// Fails if some order of decisions of the archive, each reported once or twice, or a listing at any point, leaves the index
     /// with other content than the archive, or shows what is withdrawn.
     #[test]
     fn every_short_history_ends_like_the_archive() {

@@ -148,7 +148,7 @@ impl Queue {
         }
     }
 
-    /// Drops a file: it is withdrawn, or gone.
+    /// Drops a file: it is withdrawn, or no longer in the archive.
     pub fn drop_file(&mut self, name: &FileName) {
         if let Some(entry) = self.waiting.remove(name) {
             self.turns.remove(&(entry.turn, name.clone()));

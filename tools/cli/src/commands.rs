@@ -324,7 +324,7 @@ mod tests {
         });
     }
 
-    /// Fails if a script cannot learn from the help of a verb what its exit code tells.
+    /// Fails if a script cannot learn from the help of a verb what its exit code means.
     #[test]
     fn every_verb_says_its_exit_codes() {
         each(&Cli::command(), "", &mut |command, path| {

@@ -1,7 +1,7 @@
 //! The executable `holdfast`: where the archive's parts and clients are put together.
 //!
-//! Owns the command line: what can be asked, what is said, and with which exit code it ends. A verb is a file in
-//! `commands`. Not promised: anything that a part or a client does not promise.
+//! Owns the command line: what can be asked, what is answered, and with which exit code it ends. A verb is a file in
+//! `commands`, whose head draws the map. Not promised: anything that a part or a client does not promise.
 
 mod commands;
 
@@ -26,7 +26,7 @@ fn main() -> ExitCode {
         Err(error) => return usage(&error, std::env::args_os()).into(),
     };
     let context = Context::new(cli.global);
-    // A panic has been told on stderr; what is left is the exit code.
+    // A panic has been reported on stderr; what is left is the exit code.
     let ended = catch_unwind(AssertUnwindSafe(|| cli.command.run(&context)));
     match ended {
         Ok(Ok(exit)) => exit.into(),

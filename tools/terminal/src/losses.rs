@@ -107,7 +107,7 @@ pub fn lines_of(losses: &Losses) -> Vec<String> {
 /// Returns the damaged bytes of an anomaly; an empty list where it is not about some bytes.
 pub fn damaged(anomaly: &FiledAnomaly) -> Vec<Range<u64>> {
     if anomaly.lost.is_empty() {
-        // Where the size is not known, the admission tells it later.
+        // Where the size is not known, it is known from the admission later.
         return anomaly.groups.byte_ranges(u64::MAX).collect();
     }
     let lost = anomaly.lost.iter();

@@ -22,7 +22,7 @@ pub use crate::requested::{
     HostAndPort, InvalidProxyTarget, RequestChannel, Scheme, SiteUrl, Tunnel,
 };
 
-/// The longest user name that tells a client apart, in bytes.
+/// The longest user name by which a client is known, in bytes.
 const LONGEST_USER: usize = 100;
 
 /// The meaning of a request.
@@ -114,7 +114,7 @@ pub fn build_head<'a>(
 ///
 /// # Errors
 ///
-/// Fails with what the client should be told.
+/// Fails with the error that the client gets.
 pub fn read_request(
     channel: &RequestChannel,
     head: &RequestHead,

@@ -93,7 +93,7 @@ impl Access {
 pub enum AccessVerdict {
     /// The subject is shown.
     Allow,
-    /// The visitor is told that the subject exists, and may not see it.
+    /// The visitor learns that the subject exists, and may not see it.
     Block,
     /// The subject does not exist for this visitor.
     Exclude,
@@ -140,7 +140,7 @@ impl fmt::Display for RulePlace {
     }
 }
 
-/// The reason for a decision. This is for logs: a visitor is not told which rule refuses.
+/// The reason for a decision. This is for logs: a visitor does not learn which rule refuses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reason {
     /// No rule applies: the default of the collection decided.

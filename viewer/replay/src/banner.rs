@@ -41,7 +41,7 @@ impl CaptureFault {
     }
 }
 
-/// The facts that a banner tells.
+/// The facts that a banner shows.
 #[derive(Clone, Copy, Debug)]
 pub struct Banner<'a> {
     /// The URL of the capture.

@@ -198,7 +198,7 @@ impl Request {
     /// Reads the path and query of a request, as they were sent.
     ///
     /// # Errors
-    /// Fails with what the client should be told.
+    /// Fails with the error that the client gets.
     pub fn parse(path_and_query: &str) -> Result<Self, InvalidRequest> {
         let rest = path_and_query
             .strip_prefix('/')

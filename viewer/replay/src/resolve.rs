@@ -163,7 +163,7 @@ enum ResolverState {
     },
     /// The original of a revisit is looked for.
     Searching(Box<OriginalSearch>),
-    /// The outcome has been told.
+    /// The outcome has been returned.
     Finished(Outcome),
 }
 
@@ -182,7 +182,7 @@ impl Resolver {
     }
 
     /// Takes an answer, and returns the next step. An answer that was not asked for ends the request as unavailable; behind
-    /// the end the outcome is told once more.
+    /// the end the outcome is returned once more.
     pub fn answer(
         &mut self,
         answer: StepAnswer,

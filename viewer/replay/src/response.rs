@@ -46,10 +46,10 @@ pub use audit::{AuditedBody, PayloadAudit};
 pub use message::{EntityMeasure, StoredMessage, decoded_entity, measure};
 pub use range::{Extent, ReplyMethod};
 
-/// The most bytes of told fields: browsers and proxies refuse an answer with more.
+/// The most bytes of fields under other names: browsers and proxies refuse an answer with more.
 const MOST_TOLD: usize = 16 * 1024;
 
-/// The longest value of a told field.
+/// The longest value of a field under another name.
 const LONGEST_TOLD: usize = 4 * 1024;
 
 /// The name under which an archived field is kept.
@@ -113,7 +113,7 @@ impl Reply {
         {
             reply.add("Content-Type", media);
         }
-        let mut told = ReplyFields::default();
+        let mut renamed = ReplyFields::default();
         for field in stored {
             match use_of(&field.name) {
                 FieldUse::Representation if reply.get_bytes(&field.name).is_none() => {
@@ -121,14 +121,14 @@ impl Reply {
                 }
                 FieldUse::Coding if !options.is_decoded => reply.pass(field),
                 FieldUse::Representation | FieldUse::Coding | FieldUse::Reported => {
-                    told.push(field);
+                    renamed.push(field);
                 }
             }
         }
         if let Some(head) = head {
             reply.redirect(head, options);
         }
-        told.finish(&mut reply);
+        renamed.finish(&mut reply);
         reply
     }
 

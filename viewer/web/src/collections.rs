@@ -2,7 +2,7 @@
 //!
 //! Owns the one door to the access decision: every route asks [`ReplayCollection::decide`] or
 //! [`ReplayCollection::decide_file`]. Rules are read from their files at the start, where a fault refuses the start, and again
-//! when a file changes, where a fault leaves the old rules and is said in the log.
+//! when a file changes, where a fault leaves the old rules and is written to the log.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -67,8 +67,8 @@ pub(crate) struct Collections {
     all: Arc<BTreeMap<String, Arc<ReplayCollection>>>,
 }
 
-/// The mark that tells one state of a file from another: when it was written, and how long it is. `None` if the file cannot
-/// be read.
+/// The mark that distinguishes one state of a file from another: when it was written, and how long it is. `None` if the file
+/// cannot be read.
 type Fingerprint = Option<(SystemTime, u64)>;
 
 impl Collections {

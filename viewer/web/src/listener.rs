@@ -1,7 +1,7 @@
 //! The listeners of the part: connections in, requests to the server, and an end that is graceful and has an end.
 //!
 //! Owns the choice between TLS and plain HTTP, and how long a handshake may take. A client that speaks plain HTTP where TLS
-//! is spoken is told so, whatever its request. The connections themselves are accepted and limited in
+//! is spoken gets that as its answer, whatever its request. The connections themselves are accepted and limited in
 //! [`viewer_proxy::connections`].
 
 use std::convert::Infallible;

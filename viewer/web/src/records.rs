@@ -5,7 +5,7 @@
 //! comes in pieces, and no faster than its client takes them. Memory is bounded for each record, and so is the number of
 //! records.
 //!
-//! Not promised: that the payload is what its digest says. That is checked while it passes, and told.
+//! Not promised: that the payload is what its digest says. That is checked while it passes, and reported.
 
 mod fed;
 mod outlet;

@@ -94,8 +94,8 @@ pub struct ReplaySettings {
     pub longest_url: ByteSize,
     /// The largest body of a query that comes by POST.
     pub largest_query: ByteSize,
-    /// The most captures that one request passes over to count pages. Beyond, it is told to come again, and the count goes
-    /// on.
+    /// The most captures that one request passes over to count pages. Beyond, it is refused as busy, and the next
+    /// request continues the count.
     pub counted_captures: NonZeroU64,
     /// The most connections that are open at once. Further ones wait to be accepted.
     pub connections: NonZeroUsize,

@@ -234,7 +234,7 @@ mod tests {
     use crate::Answer;
     use crate::batch::JobDescription;
 
-    /// An archive that answers questions for a job as it is told, and nothing else.
+    /// An archive that answers questions for a job as its script says, and nothing else.
     struct ScriptedBatch(Mutex<VecDeque<Result<JobStatus, ClientError>>>);
 
     fn nothing<T: Send + 'static>() -> Answer<'static, T> {

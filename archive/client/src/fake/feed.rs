@@ -1,6 +1,6 @@
 //! The feed of the archive in memory, and the acts of people that only a feed shows.
 //!
-//! Not promised: that a reader is told again and again that it has caught up. It is told once after each change.
+//! Not promised: that a reader learns more than once that it has caught up. It learns it once after each change.
 
 use std::collections::VecDeque;
 
@@ -72,7 +72,7 @@ impl State {
         self.feed.add(kind, kept.in_feed());
     }
 
-    /// Returns the steps that a reader is told first, and the position that changes follow.
+    /// Returns the steps that a reader gets first, and the position that changes follow.
     fn begin_feed(&self, after: Option<&FeedPosition>) -> (VecDeque<FeedStep>, FeedPosition) {
         let end = self.feed.end();
         let is_known =
@@ -195,7 +195,7 @@ struct Follower {
     first: VecDeque<FeedStep>,
     position: FeedPosition,
     end: watch::Receiver<FeedPosition>,
-    /// Whether the reader was told that it has caught up at this position.
+    /// Whether the reader has learned that it has caught up at this position.
     has_caught_up: bool,
     is_over: bool,
 }

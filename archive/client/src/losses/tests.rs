@@ -60,7 +60,7 @@ fn check_lost(made: &Made, holes: &[Range<u64>]) {
             }
             None => assert!(hit.iter().all(is_unknown), "{url} is not reported; {at}"),
         }
-        // The bytes behind a hole may be the rest of a line, which an ARC record cannot be told from.
+        // The bytes behind a hole may be the rest of a line, which cannot be distinguished from an ARC record.
         let is_torn = made.name == "a.arc" && holes.iter().any(|hole| hole.end == extent.start);
         if hit.is_empty() && !is_torn {
             assert!(

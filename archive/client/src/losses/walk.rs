@@ -141,7 +141,7 @@ struct Walk {
 
 /// The end of the bytes before a hole.
 struct Cut {
-    /// The end of the record that the hole cuts, where its header tells it.
+    /// The end of the record that the hole cuts, where its header has it.
     end: Option<u64>,
     /// The earliest offset to continue at: behind the block of that record.
     go_on: u64,

@@ -1,4 +1,4 @@
-//! An archive in memory that does what a test tells it to, right or wrong.
+//! An archive in memory that does what a test orders, right or wrong.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -85,7 +85,7 @@ pub struct State {
     /// The bytes that were received under each name.
     pub files: BTreeMap<String, Vec<u8>>,
     pub get_fault: Option<GetFault>,
-    /// The holes that `salvage` tells, in every file.
+    /// The holes that `salvage` reports, in every file.
     pub holes: Vec<Hole>,
     /// The holes that `salvage` sends as they are, right or wrong, in place of those in `holes`.
     pub claimed_holes: Vec<Hole>,
@@ -301,7 +301,7 @@ impl Call {
     }
 
     async fn answer(&self, response: StoreResponse) {
-        // The client may be gone.
+        // The client may have ended.
         drop(self.answers.send(Ok(response)).await);
     }
 }

@@ -104,7 +104,7 @@ async fn records_of_every_kind_come_whole_and_proven() {
     }
 }
 
-/// Fails if a length that is told, right or wrong, changes the record, or is believed.
+/// Fails if a length that the caller gives, right or wrong, changes the record, or is believed.
 #[tokio::test]
 async fn announced_length_changes_no_record() {
     let world = ServedArchive::new().await;

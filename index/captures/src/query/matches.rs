@@ -64,7 +64,7 @@ pub(crate) struct MatchingRows<'a> {
 
 impl Captures {
     /// Answers a query. Each capture names the set that it was imported with, in the field [`SET_FIELD`], and the line that
-    /// tells of it, in the field [`LINE_FIELD`], if that line does not say where a record of its own is; else it is as it was
+    /// names it, in the field [`LINE_FIELD`], if that line does not say where a record of its own is; else it is as it was
     /// given to the index. Filters may ask for these fields, and they distinguish the cursors of captures that are alike.
     ///
     /// # Errors
@@ -239,8 +239,8 @@ fn name_source(capture: &mut Capture, position: Position, source: &CaptureSource
     }
 }
 
-/// Returns a capture that a file only tells of has no record of its own: it is shown where the record lies that has its
-/// content. Returns whether it is such a capture.
+/// Shows a capture that is only named in a log, and has no record of its own, where the record lies that has its content.
+/// Returns whether it is such a capture.
 fn show_original(capture: &mut Capture) -> bool {
     if capture.offset.is_some() {
         return false;
@@ -293,7 +293,7 @@ impl SharedState {
         Ok((capture, source))
     }
 
-    /// Returns the capture of a row as answers show it, and its source. A capture that a file only tells of is shown if the
+    /// Returns the capture of a row as answers show it, and its source. A capture that a file only names is shown if the
     /// file with its record is.
     fn shown_capture(
         &self,

@@ -79,7 +79,7 @@ fn resume_key_leads_through_equal_captures() {
     };
     let (one, two) = (record(Some("a"), Some(5)), record(Some("a"), Some(6)));
     add(&captures, "a", &[one.clone(), two.clone()]);
-    // Metadata files and lines without a place tell of the same records, some more than once.
+    // Metadata files and lines without a place name the same records, some more than once.
     let mut told_of = record(None, None);
     told_of.original_record = Some(OriginalRecord {
         length: None,

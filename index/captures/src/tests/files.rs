@@ -264,7 +264,7 @@ fn stored_captures_can_be_compared() {
     }
 }
 
-/// Fails if a capture that a file only tells of is shown elsewhere than at its record, or although the file that has the
+/// Fails if a capture that a file only names is shown elsewhere than at its record, or although the file that has the
 /// record is not in the archive, or withdrawn; or if a check does not read it.
 #[test]
 fn logged_capture_is_shown_at_its_record() {

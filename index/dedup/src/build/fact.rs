@@ -192,7 +192,7 @@ pub(super) fn from_captures(line: &str) -> Result<Capture, NoCapture> {
     Ok(capture)
 }
 
-/// Reads a line of the CDX of NetarchiveSuite, or of any other whose form is told by its number of fields.
+/// Reads a line of the CDX of NetarchiveSuite, or of any other whose form is known from its number of fields.
 pub(super) fn from_index(line: &str) -> Result<Capture, NoCapture> {
     let bad = |error: archive_formats::cdx::InvalidLine| NoCapture::Bad(error.to_string());
     if line.starts_with(" CDX ") {

@@ -3,7 +3,7 @@
 //! Owns which records of a metadata file are read (crawl logs and CDX as NetarchiveSuite writes them, and our index of
 //! captures), and which of them are believed: those that are whole, by their lengths, their compression and their block
 //! digest. A wrong offset looks like a right one, so that a record that was changed gives no line. A record that is cut
-//! gives its whole lines if it is not compressed; else nothing tells a cut from a change.
+//! gives its whole lines if it is not compressed; else a cut cannot be distinguished from a change.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::io::{self, Read};

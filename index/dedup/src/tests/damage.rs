@@ -28,7 +28,7 @@ fn opened(bytes: &[u8]) -> Result<DedupIndex, DedupError> {
 /// Fails if metadata that is cut gives a place that it did not have, ends the build, or is not named.
 #[test]
 fn every_cut_of_metadata_gives_true_places() {
-    // Of a compressed record that is cut, nothing tells whether it was changed as well.
+    // Of a compressed record that is cut, nothing shows whether it was changed as well.
     for ((name, bytes), expected) in [(metadata().plain(), 19), (metadata().gzip(), 0)] {
         let mut most = 0;
         for cut in (1..bytes.len()).step_by(7) {

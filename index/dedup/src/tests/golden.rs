@@ -136,7 +136,7 @@ fn log_is_read_unless_all_captures_are_whole() {
     }
 }
 
-/// Fails if a revisit or a line without a digest gets into the index, by whatever sign it is told.
+/// Fails if a revisit or a line without a digest gets into the index, by whatever sign it is known.
 #[test]
 fn revisits_are_never_in_index() {
     let place = |offset: &str| CAPTURE.replace("4711", offset).replace("b.dk/", offset);

@@ -171,7 +171,7 @@ impl Follower {
         self.commit(&mut state, update, end)
     }
 
-    /// Writes changes, and then tells the queue.
+    /// Writes changes, and then updates the queue.
     fn commit(
         &self,
         state: &mut FollowerState,

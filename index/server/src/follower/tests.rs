@@ -132,7 +132,7 @@ fn changes_lead_to_captures() {
     assert_eq!(index.follower.position().unwrap(), Some(index.position()));
     assert_eq!(index.read_all(), ["a", "b"]);
     index.stored(&["a"]);
-    assert_eq!(index.read_all(), Vec::<String>::new(), "told twice");
+    assert_eq!(index.read_all(), Vec::<String>::new(), "reported twice");
     let withdrawn = index.change(ChangeKind::Withdrawn, "a", 1);
     index.apply(vec![withdrawn]);
     assert_eq!(index.follower.counts().captures, 1);
@@ -229,7 +229,7 @@ fn failures_park_and_retry_frees() {
     assert_eq!(index.read_all(), ["a"]);
 }
 
-/// Fails if a file is parked because its nodes were down, or the reason for its wait is not told.
+/// Fails if a file is parked because its nodes were down, or the reason for its wait is not reported.
 #[test]
 fn outage_of_nodes_parks_no_file() {
     let mut index = test_follower();

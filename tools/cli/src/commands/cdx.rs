@@ -175,7 +175,7 @@ impl Cdx {
             || path.display().to_string(),
             |name| name.to_string_lossy().into_owned(),
         );
-        let mut told = FileReport::new(path);
+        let mut report = FileReport::new(path);
         let mut lines = String::new();
         let mut exchanges = self.post_append.then(|| Exchanges::new(name.as_str()));
         let mut reader = Reader::new(file);
@@ -191,9 +191,9 @@ impl Cdx {
             let Some(extracted) = read(path, step).map_err(Stop::File)? else {
                 break;
             };
-            told.defects(&extracted.end.defects);
+            report.defects(&extracted.end.defects);
             if let Some(why) = extracted.omitted {
-                told.say(&format!(
+                report.say(&format!(
                     "offset {}: not in the index: {why}",
                     extracted.end.offset
                 ));
@@ -208,9 +208,9 @@ impl Cdx {
         if let Some(capture) = exchanges.and_then(|mut exchanges| exchanges.finish()) {
             push(&mut lines, format, &capture);
         }
-        told.rest(&mut reader);
+        report.rest(&mut reader);
         hand_over(&mut lines, sorter).map_err(Stop::Sort)?;
-        Ok(told.exit())
+        Ok(report.exit())
     }
 }
 

@@ -263,8 +263,9 @@ impl Crawl {
         }
         let (control, requests) = mpsc::unbounded_channel();
         let (progress, watched) = watch::channel(CrawlProgress::default());
-        let (told, root) = (bar.clone(), directory.root().to_owned());
-        let notify = move |notice: JobNotice<'_>| told.tell(&words::of_notice(notice, &root));
+        let (notices, root) = (bar.clone(), directory.root().to_owned());
+        let notify =
+            move |notice: JobNotice<'_>| notices.tell(&words::describe_notice(notice, &root));
         let running = run_job(
             &directory,
             &environment,

@@ -343,7 +343,7 @@ mod tests {
         );
     }
 
-    /// Fails if the command with which a person is told to release the brake has `NAME...` in it, drops the names that
+    /// Fails if the command that is shown to release the brake has `NAME...` in it, drops the names that
     /// were given, or shows one bare that the shell reads otherwise.
     #[test]
     fn the_brake_names_the_command_that_confirms() {

@@ -126,7 +126,7 @@ fn changed_log_is_reported_with_file_and_line() {
         &["\0\u{1}\n".to_owned(), files[1].clone()],
         "audit-000000.jsonl line 1",
     );
-    // Without its last line, or written anew as a whole: only a hash that was kept elsewhere tells.
+    // Without its last line, or written anew as a whole: only a hash that was kept elsewhere shows it.
     for other in [log("made up").0, [files[0].clone(), String::new()]] {
         put(&at, &other);
         verify(&[], &[&at]).expect(0);

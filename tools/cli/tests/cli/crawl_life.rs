@@ -78,7 +78,7 @@ fn dead_seed() -> String {
     format!("http://{}/", listener.local_addr().unwrap())
 }
 
-/// Fails if a signal loses the crawl, a second process joins it, or the job does not end as it is told to.
+/// Fails if a signal loses the crawl, a second process joins it, or the job does not end as it should.
 #[test]
 fn interrupted_crawl_goes_on_and_is_terminated() {
     let site = Site::serve();

@@ -403,7 +403,8 @@ fn second_crawl_by_index_stores_no_payload_again() {
     assert_eq!(captured(&third).len(), PAGES + 2);
 }
 
-/// Fails if a wrong command line is not told what to do, or a host outside of this machine is asked without a contact.
+/// Fails if the refusal of a wrong command line does not say what to do, or a host outside of this machine is asked without a
+/// contact.
 #[test]
 fn wrong_crawl_says_what_to_do() {
     let crawl = |words: &[&str]| run(executable().arg("crawl").args(words));

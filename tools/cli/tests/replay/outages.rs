@@ -265,7 +265,7 @@ fn look_up_without_index_is_unavailable() {
 /// An answer of which the test has read the first bytes, and reads the rest later.
 struct SlowReader {
     stream: TcpStream,
-    /// The length of the body, as the head tells it.
+    /// The length of the body, as the head has it.
     length: usize,
     body: Vec<u8>,
 }
@@ -301,7 +301,7 @@ impl SlowReader {
         }
     }
 
-    /// Reads on up to the end of the connection. Returns the length that the head tells, and the body.
+    /// Reads on up to the end of the connection. Returns the length that the head has, and the body.
     fn finish(mut self) -> (usize, Vec<u8>) {
         if let Err(error) = self.stream.read_to_end(&mut self.body) {
             assert_eq!(error.kind(), ErrorKind::ConnectionReset, "{error}");

@@ -177,7 +177,7 @@ fn check_neighbours(link: &Link, at: usize, moments: &[Moment]) {
     }
 }
 
-/// Returns the dates of the first and the last capture of a TimeMap, as a link tells them.
+/// Returns the dates of the first and the last capture of a TimeMap, as a link has them.
 fn span_of(link: &Link) -> [Option<&str>; 2] {
     ["from", "until"].map(|name| link.parameter(name))
 }

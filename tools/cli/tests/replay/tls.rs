@@ -230,7 +230,7 @@ fn page_is_shown_over_tls() {
     secure.chain.archive.stop();
 }
 
-/// Fails if a visitor who speaks plain HTTP to a listener with a certificate is not told to come by https.
+/// Fails if a visitor who speaks plain HTTP to a listener with a certificate is not sent to https.
 #[test]
 fn plain_http_is_refused_in_words() {
     let Some(secure) = SecureChain::start() else {

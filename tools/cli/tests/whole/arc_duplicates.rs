@@ -109,7 +109,7 @@ fn duplicates_in_logs_are_found_and_replayed() {
         );
         assert_eq!(capture["offset"], offset.to_string(), "{capture:#}");
         let mut capture = capture.clone();
-        // The line of the log tells it apart, and nothing else in it is of the log.
+        // The line of the log distinguishes it, and nothing else in it is of the log.
         capture.as_object_mut().unwrap().remove("source-line");
         assert!(!capture.to_string().contains("metadata"), "{capture:#}");
     }

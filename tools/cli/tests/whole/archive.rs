@@ -111,7 +111,7 @@ impl Archive {
     /// Stops the archive, so that it can be started again.
     pub fn down(&mut self) {
         for mut child in self.up.take().into_iter().chain(self.parts.drain(..)) {
-            // The process may have ended already, which `wait` tells.
+            // The process may have ended already, which `wait` finds.
             kill_process(Pid::from_child(&child), Signal::TERM).unwrap_or_default();
             child.wait().expect("an end");
         }
@@ -287,7 +287,7 @@ impl Archive {
         own.flatten().cloned().collect()
     }
 
-    /// Waits until every replica and node that is known answers, whatever else is to be told.
+    /// Waits until every replica and node that is known answers, whatever else is to be reported.
     pub fn wait_until_alive(&mut self) {
         eventually_blocking("every part lives", PATIENCE, || {
             if let Some(status) = self.up.as_mut().and_then(|up| up.try_wait().expect("wait")) {

@@ -1,4 +1,4 @@
-//! Bits that flip: named to the group, mended from another replica, and told.
+//! Bits that flip: named to the group, mended from another replica, and reported.
 
 use std::collections::BTreeMap;
 
@@ -200,7 +200,7 @@ fn mass_damage_waits_for_a_person() {
     });
     let mended = whole(&names);
     assert!(mended <= 20, "the brake holds after 20 files: {mended}");
-    // What was begun before the brake held comes to its end: how many are left is told anew.
+    // What was begun before the brake held comes to its end: how many are left is reported anew.
     let mut has_asked = false;
     wait("the rest to be repaired by order", || {
         let refused = archive.run(&["repair", "--all"]);

@@ -152,7 +152,7 @@ fn what_was_acknowledged_survives_every_kill() {
             assert_eq!(kept.len() as u64, meant, "{name} in {replica} is short");
         }
     }
-    // What was on its way is finished by the archive alone, or by the depositor, who was told to keep it.
+    // What was on its way is finished by the archive alone, or by the depositor, who still has it.
     if !refused.is_empty() {
         let paths = refused.iter().map(|path| path.to_str().expect("text"));
         let words: Vec<&str> = std::iter::once("store").chain(paths).collect();

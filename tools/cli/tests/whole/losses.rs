@@ -48,7 +48,7 @@ fn named(value: &Value) -> Vec<(u64, String)> {
     each.collect()
 }
 
-/// Fails if damage is told in other records than those that lie in the damaged group, or differently by `anomalies`,
+/// Fails if damage is reported in other records than those that lie in the damaged group, or differently by `anomalies`,
 /// `repair` and `get`.
 #[test]
 fn damage_is_reported_in_records() {

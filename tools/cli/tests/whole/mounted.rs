@@ -1,4 +1,4 @@
-//! Disks that turn read-only, are mounted in each other's place, or are somebody else's, under a running node: told,
+//! Disks that turn read-only, are mounted in each other's place, or are somebody else's, under a running node: reported,
 //! nothing is missing, nothing is repaired, and all is well when they are put right.
 
 use std::path::Path;
@@ -131,7 +131,7 @@ fn read_only_disk_serves_without_storing_until_cleared() {
     // Nothing is written, so nothing is wrong yet.
     archive.run(&["check", "checksums"]).expect(0);
     archive.store_into_some("d.warc", SIZE);
-    wait("the disk to be told", || {
+    wait("the disk to be reported", || {
         let problems = problems(&archive);
         let is_told = problems
             .iter()

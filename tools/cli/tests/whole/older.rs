@@ -1,4 +1,4 @@
-//! An older copy of a whole catalog is put back: the node lists what it listed before, and nothing false is told.
+//! An older copy of a whole catalog is put back: the node lists what it listed before, and nothing false is reported.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -72,7 +72,7 @@ fn older_catalog_lists_the_same_files() {
     archive.check_until("checksums", "nothing is wrong", &nothing);
     assert_eq!(archive.listed("two"), before);
 
-    // What is lost while it lies there is told.
+    // Files that are lost meanwhile are reported.
     let then = stamp();
     archive.store("last.warc", SIZE);
     wait("the stamp to be written", || stamp() != then);

@@ -1,4 +1,4 @@
-//! Data directories that earlier builds wrote open as they are, and what they hold is told in the same words.
+//! Data directories that earlier builds wrote open as they are, and their contents are listed in the same words.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

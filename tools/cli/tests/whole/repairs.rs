@@ -1,4 +1,4 @@
-//! Parts that are killed while copies are repaired: each repair is done or told not to be, and can be ordered again.
+//! Parts that are killed while copies are repaired: each repair is done or reported as not done, and can be ordered again.
 
 use std::collections::BTreeSet;
 use std::time::Instant;
@@ -16,7 +16,7 @@ fn name(number: usize) -> String {
     format!("repair-{number:02}.warc.gz")
 }
 
-/// Damages one copy of every file: flipped in one, flipped in the other, gone there. What is to be told.
+/// Damages one copy of every file: flipped in one, flipped in the other, gone there. Returns the damage that is to be reported.
 fn damage(archive: &Archive, dice: &mut Random) -> BTreeSet<FiledAnomaly> {
     let damaged = (0..FILES).map(|number| {
         let name = name(number);
@@ -81,7 +81,7 @@ fn killed_repair_is_done_or_reported() {
         // A repository that starts continues with a copy that it was restoring.
         archive.check_until_as(
             "checksums",
-            "what is not repaired is told, and nothing else",
+            "what is not repaired is reported, and nothing else",
             left,
         );
         archive.until(&["repair", "--all"], 0);

@@ -168,7 +168,7 @@ impl Command {
     ///
     /// # Errors
     ///
-    /// Fails with what the client should be told.
+    /// Fails with the error that the client gets.
     pub fn read(path: &str, parameters: &CommandParameters) -> Result<Self, InvalidCommand> {
         Ok(match path {
             "/" => Self::Ask(Question::Home),

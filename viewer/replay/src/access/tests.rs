@@ -251,7 +251,7 @@ fn periods_follow_the_calendar() {
     }
 }
 
-/// Fails if a faulty line is taken for a rule, is told with the wrong place, or hides the faults behind it.
+/// Fails if a faulty line is taken for a rule, is reported with the wrong place, or hides the faults behind it.
 #[test]
 fn faulty_lines_are_refused_with_places() {
     let text = b"com,a)/ - {\"access\": \"block\"}\n\

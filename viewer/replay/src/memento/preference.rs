@@ -63,7 +63,7 @@ impl Preference {
         }
     }
 
-    /// Returns the field that tells the client that its preference was met.
+    /// Returns the field that says that the preference of the client was met.
     pub fn applied(self) -> Field {
         ("Preference-Applied", self.name().to_owned())
     }

@@ -166,7 +166,7 @@ fn all_modifiers_are_read() {
     assert_eq!(Modifier::NAMES.len(), 11);
 }
 
-/// Fails if the span of a calendar is cut or filled wrongly, or patterns are not told from URLs.
+/// Fails if the span of a calendar is cut or filled wrongly, or patterns are not distinguished from URLs.
 #[test]
 fn calendars_have_spans_and_patterns() {
     let calendar = |path: &str| {

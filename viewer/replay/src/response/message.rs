@@ -18,7 +18,7 @@ pub struct StoredMessage {
 }
 
 impl StoredMessage {
-    /// Reads the head of a block, if the record is one that has a head: a response or revisit whose type is HTTP or not told.
+    /// Reads the head of a block, if the record is one that has a head: a response or revisit whose type is HTTP or not given.
     ///
     /// # Errors
     /// Fails if the input fails, or if the head is longer than `limit`.

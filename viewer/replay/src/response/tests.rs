@@ -87,7 +87,7 @@ fn archived_fields_do_not_act() {
     );
 }
 
-/// Fails if bytes of an archived head can end a line of the answer, or too many of them are told.
+/// Fails if bytes of an archived head can end a line of the answer, or too many of them are kept.
 #[test]
 fn heads_cannot_inject_fields() {
     let mut stored =

@@ -73,20 +73,20 @@ impl Reply {
         };
         let listed = connection_options(head.fields());
         let is_part = reply.status == 206;
-        let mut told = ReplyFields::default();
+        let mut renamed = ReplyFields::default();
         let mut room = MOST_PASSED;
         for field in head.fields() {
             let bytes = field.name.len() + field.value.len();
             let is_range = is_part && field.name.eq_ignore_ascii_case(b"content-range");
             let is_left_out = !is_range && is_left_out(&field.name, &listed);
             if is_left_out || !is_token(&field.name) || bytes > room {
-                told.push(field);
+                renamed.push(field);
             } else {
                 room -= bytes;
                 reply.pass(field);
             }
         }
-        told.finish(&mut reply);
+        renamed.finish(&mut reply);
         reply
     }
 }

@@ -1,7 +1,7 @@
 //! Style sheets with their URLs rewritten: `url(…)`, `@import`, and the strings of `image-set(…)` (CSS Syntax Level 3).
 //!
-//! Owns as much of the syntax as tells a URL from text that looks like one: comments, strings, escapes in names, bad URLs. What
-//! is no URL is copied as it is.
+//! Owns as much of the syntax as distinguishes a URL from text that looks like one: comments, strings, escapes in names, bad
+//! URLs. What is no URL is copied as it is.
 
 use super::links::{LinkRewrite, Purpose};
 

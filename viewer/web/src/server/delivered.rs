@@ -82,10 +82,14 @@ impl Server {
         let names_kind = names_kind(content_type.as_deref());
         let calendar = || self.calendar(visit, &answer.url);
         let form = match delivery {
-            Delivery::FramedPage if kind == ContentKind::Page || !names_kind => DocumentForm::Framed,
-            Delivery::NoScript if kind == ContentKind::Page || !names_kind => DocumentForm::NoScript {
-                calendar: calendar(),
-            },
+            Delivery::FramedPage if kind == ContentKind::Page || !names_kind => {
+                DocumentForm::Framed
+            }
+            Delivery::NoScript if kind == ContentKind::Page || !names_kind => {
+                DocumentForm::NoScript {
+                    calendar: calendar(),
+                }
+            }
             Delivery::NoScript | Delivery::StyleSheet if kind == ContentKind::StyleSheet => {
                 DocumentForm::Sheet
             }
@@ -149,7 +153,7 @@ impl Server {
         if delivery == Delivery::FramedPage {
             secure(headers);
         }
-        // The worker of an operator is not told from programs: to its pages types mean what they meant.
+        // The worker of an operator is not distinguished from programs: to its pages types mean what they meant.
         let is_for_other = delivery == Delivery::Raw && !self.parts.worker.is_own();
         let is_for_worker = matches!(delivery, Delivery::WorkerResource { .. });
         if is_for_worker || is_for_other || is_redirect(&response) {

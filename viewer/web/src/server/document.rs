@@ -277,7 +277,7 @@ impl DocumentPlan {
         }
     }
 
-    /// Writes a page up to its end, and returns the problems that are to be told behind it.
+    /// Writes a page up to its end, and returns the problems that are to be reported behind it.
     fn write_page(
         self,
         mut decoded: Box<dyn Read + '_>,

@@ -3,7 +3,7 @@
 use axum::http::{HeaderMap, HeaderValue};
 use viewer_replay::delivery::FetchFacts;
 
-/// Returns the facts that a header tells.
+/// Returns the facts that a header has.
 pub(super) fn facts(headers: &HeaderMap) -> FetchFacts<'_> {
     FetchFacts::read(|name| headers.get(name).map(HeaderValue::as_bytes))
 }

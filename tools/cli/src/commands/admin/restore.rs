@@ -270,7 +270,7 @@ fn show_replicas(context: &Context, report: &RestoreReport) -> Result<Exit, Fail
             "re-established: {files} files, {incomplete} of them not in every replica"
         ))?;
         context.output.line(
-            "the trail before this, and files that depositors had only begun to store, are gone; start the repository, \
+            "the trail before this, and files that depositors had only begun to store, are lost; start the repository, \
              then let a check confirm",
         )?;
     } else {

@@ -18,7 +18,7 @@ use super::status::{exit, show};
 use super::watch::watch;
 use super::{check, job_id};
 
-/// The most gaps that are told one by one.
+/// The most gaps that are reported one by one.
 const MOST_GAPS: usize = 20;
 
 /// Run a job, wait for it, and fetch its result

@@ -16,7 +16,7 @@ use tools_terminal::output::{size, tell};
 const MOST_SEEDS: usize = 10;
 
 /// Returns the words of a notice; `root` is the directory of the job.
-pub(super) fn of_notice(notice: JobNotice<'_>, root: &Path) -> String {
+pub(super) fn describe_notice(notice: JobNotice<'_>, root: &Path) -> String {
     match notice {
         JobNotice::Stored(name) => format!("{name}: stored"),
         JobNotice::Waiting { name, error, pause } => {

@@ -49,19 +49,21 @@ impl Cat {
         }
         let path = &self.file;
         let mut out = context.output.writer();
-        let mut told = FileReport::new(path);
+        let mut report = FileReport::new(path);
         let Some(offset) = self.offset else {
             let mut reader = Reader::new(open(path)?);
             while let Some(record) = read(path, reader.next_record())? {
-                self.print(record, &mut told, &mut out)?;
+                self.print(record, &mut report, &mut out)?;
             }
-            told.rest(&mut reader);
+            report.rest(&mut reader);
             out.flush().map_err(|error| Failure::output(&error))?;
-            return Ok(told.exit());
+            return Ok(report.exit());
         };
         let mut reader = read(path, Reader::open_at(file(path)?, offset))?;
         match read(path, reader.next_record())? {
-            Some(record) if record.offset() == offset => self.print(record, &mut told, &mut out)?,
+            Some(record) if record.offset() == offset => {
+                self.print(record, &mut report, &mut out)?
+            }
             Some(_) | None => {
                 return Err(Failure::usage(format!(
                     "{}: no record begins at offset {offset}; see `holdfast warc list`",
@@ -70,13 +72,13 @@ impl Cat {
             }
         }
         out.flush().map_err(|error| Failure::output(&error))?;
-        Ok(told.exit())
+        Ok(report.exit())
     }
 
     fn print<R: Read>(
         &self,
         mut record: Record<'_, R>,
-        told: &mut FileReport,
+        report: &mut FileReport,
         out: &mut impl Write,
     ) -> Result<(), Failure> {
         let whole = !self.header && !self.block && !self.payload;
@@ -84,29 +86,29 @@ impl Cat {
             put(out, record.header().raw())?;
         }
         if self.payload {
-            payload(&mut record, told, out)?;
+            payload(&mut record, report, out)?;
         } else if !self.header {
-            copy(&mut record, told, out)?;
+            copy(&mut record, report, out)?;
         }
         let end = read(&self.file, record.end())?;
         if whole {
             put(out, end.trailer.bytes().unwrap_or(b"\r\n\r\n"))?;
             if end.trailer.bytes().is_none() {
-                told.say(&format!(
+                report.say(&format!(
                     "offset {}: the {} bytes of line ends after the record are printed as CR LF CR LF",
                     end.offset,
                     end.trailer.length()
                 ));
             }
         }
-        told.defects(&end.defects);
+        report.defects(&end.defects);
         Ok(())
     }
 }
 
 fn payload<R: Read>(
     record: &mut Record<'_, R>,
-    told: &mut FileReport,
+    report: &mut FileReport,
     out: &mut impl Write,
 ) -> Result<(), Failure> {
     let media = record.header().get("Content-Type").unwrap_or_default();
@@ -114,17 +116,17 @@ fn payload<R: Read>(
         .get(..16)
         .is_some_and(|start| start.eq_ignore_ascii_case(b"application/http"));
     if !is_message {
-        return copy(record, told, out);
+        return copy(record, report, out);
     }
     let offset = record.offset();
     match Head::read(record, HEAD_LIMIT) {
         Ok(head) => {
             put(out, head.unread())?;
             let mut body = Body::decoded(&head, record, Limits::default());
-            copy_from(&mut body, offset, told, out)
+            copy_from(&mut body, offset, report, out)
         }
         Err(error) => {
-            told.say(&format!("offset {offset}: {error}"));
+            report.say(&format!("offset {offset}: {error}"));
             Ok(())
         }
     }
@@ -132,18 +134,18 @@ fn payload<R: Read>(
 
 fn copy<R: Read>(
     record: &mut Record<'_, R>,
-    told: &mut FileReport,
+    report: &mut FileReport,
     out: &mut impl Write,
 ) -> Result<(), Failure> {
     let offset = record.offset();
-    copy_from(record, offset, told, out)
+    copy_from(record, offset, report, out)
 }
 
 /// Copies what can be read; that the rest cannot is said.
 fn copy_from(
     from: &mut impl Read,
     offset: u64,
-    told: &mut FileReport,
+    report: &mut FileReport,
     out: &mut impl Write,
 ) -> Result<(), Failure> {
     let mut buffer = vec![0; 64 * 1024];
@@ -153,7 +155,7 @@ fn copy_from(
             Ok(count) => put(out, buffer.get(..count).unwrap_or_default())?,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) => {
-                told.say(&format!("offset {offset}: {error}"));
+                report.say(&format!("offset {offset}: {error}"));
                 return Ok(());
             }
         }

@@ -64,7 +64,7 @@ impl List {
 }
 
 fn one(path: &Path, is_json: bool, out: &mut impl Write) -> Result<Exit, Failure> {
-    let mut told = FileReport::new(path);
+    let mut report = FileReport::new(path);
     let mut reader = Reader::new(open(path)?);
     let file = path.display().to_string();
     while let Some(record) = read(path, reader.next_record())? {
@@ -100,8 +100,8 @@ fn one(path: &Path, is_json: bool, out: &mut impl Write) -> Result<Exit, Failure
             )
         };
         written.map_err(|error| Failure::output(&error))?;
-        told.defects(&end.defects);
+        report.defects(&end.defects);
     }
-    told.rest(&mut reader);
-    Ok(told.exit())
+    report.rest(&mut reader);
+    Ok(report.exit())
 }

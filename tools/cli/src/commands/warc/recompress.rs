@@ -72,7 +72,7 @@ impl Recompress {
         } else {
             Writer::gzip(out, self.level)
         };
-        let mut told = FileReport::new(path);
+        let mut report = FileReport::new(path);
         let mut records = 0_u64;
         while let Some(record) = read(path, reader.next_record())? {
             let copied = writer.copy(record);
@@ -82,11 +82,11 @@ impl Recompress {
                     path.display()
                 ))
             });
-            told.defects(&copied?.1.defects);
+            report.defects(&copied?.1.defects);
             records += 1;
         }
-        told.rest(&mut reader);
-        if told.exit() == Exit::Done {
+        report.rest(&mut reader);
+        if report.exit() == Exit::Done {
             return Ok((records, writer.position()));
         }
         Err(Failure::failed(format!(

@@ -152,7 +152,7 @@ fn milliseconds(seconds: &str) -> i64 {
 
 impl Drop for Nginx {
     fn drop(&mut self) {
-        // The server may have ended by itself, which `wait` tells.
+        // The server may have ended by itself, which `wait` finds.
         self.child.kill().unwrap_or_default();
         self.child.wait().expect("an end");
         if std::thread::panicking() {

@@ -178,7 +178,7 @@ impl Captures for SilentIndex {
     }
 }
 
-/// Fails if a request waits without a limit, or requests beyond the limit wait instead of being told.
+/// Fails if a request waits without a limit, or requests beyond the limit wait instead of being refused.
 #[tokio::test]
 async fn requests_have_limits_of_time_and_number() {
     let archive = TestArchive {
