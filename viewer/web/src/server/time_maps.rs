@@ -22,7 +22,7 @@ use crate::answer::Notice;
 /// The number of captures on one page of a `TimeMap`.
 pub(super) const PAGE: u64 = 5_000;
 
-/// The most captures of one URL whose pages are counted.
+/// The most captures of one URL that a TimeMap has.
 const MOST: usize = 2_000_000;
 
 /// The visible captures of a URL, as they come.
