@@ -62,7 +62,7 @@ impl Cat {
         let mut reader = read(path, Reader::open_at(file(path)?, offset))?;
         match read(path, reader.next_record())? {
             Some(record) if record.offset() == offset => {
-                self.print(record, &mut report, &mut out)?
+                self.print(record, &mut report, &mut out)?;
             }
             Some(_) | None => {
                 return Err(Failure::usage(format!(
