@@ -163,7 +163,7 @@ fn at_every_call(
 /// Fails if an exchange that stops at some system call leaves a mixed copy or none, or cannot be done again.
 #[test]
 fn crash_of_exchange_leaves_old_or_repaired_copy() {
-    at_every_call(TestVolume::beside, |place, what| {
+    at_every_call(TestVolume::exchange, |place, what| {
         let content = place.content();
         assert!(content == damaged() || content == good(), "{what}");
         // The exchange can be done again, once its remains were removed.

@@ -162,7 +162,7 @@ async fn calls_for_bytes_or_disks_are_refused() {
             order,
             ..ScrubRequest::default()
         };
-        assert_eq!(Kind::of(&node.scrub(request).await.unwrap_err()), kind);
+        assert_eq!(Kind::from_status(&node.scrub(request).await.unwrap_err()), kind);
     }
     let attic = node.attic(AtticRequest::default()).await.unwrap();
     let only = attic.into_inner().message().await.unwrap().unwrap();

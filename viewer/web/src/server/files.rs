@@ -234,7 +234,7 @@ impl FilesInTurn {
 
 /// A reading of a file, with its permit.
 struct PermittedReading(
-    Reading,
+    FileStream,
     #[expect(dead_code, reason = "held until the reading ends")] OwnedSemaphorePermit,
 );
 

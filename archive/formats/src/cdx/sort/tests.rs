@@ -145,7 +145,7 @@ fn sorter_asks_before_it_writes_to_disk() {
         });
         for line in &lines {
             sorter.push(line).unwrap();
-            assert!(sorter.held().unwrap() <= most.load(Ordering::Relaxed));
+            assert!(sorter.temporary_bytes().unwrap() <= most.load(Ordering::Relaxed));
         }
         sorter.finish(&mut Vec::new()).unwrap();
         let most = usize::try_from(most.load(Ordering::Relaxed)).unwrap();
@@ -160,7 +160,7 @@ fn sorter_asks_before_it_writes_to_disk() {
         let refuse = |_held| Err(io::Error::other("no room"));
         let mut sorter = Sorter::new(directory.path(), memory).within(refuse);
         let pushed = lines.iter().try_for_each(|line| sorter.push(line));
-        assert_eq!(sorter.held().unwrap(), 0);
+        assert_eq!(sorter.temporary_bytes().unwrap(), 0);
         let finished = pushed.and_then(|()| sorter.finish(&mut Vec::new()));
         assert_eq!(finished.is_ok(), is_sorted, "{memory}: {finished:?}");
     }
