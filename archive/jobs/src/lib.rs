@@ -77,7 +77,7 @@ pub struct BatchParts {
     /// The admin data.
     pub admin: archive_ledger::admin::Admin,
     /// The nodes and volumes that are out of service.
-    pub standing: archive_ledger::standing::View,
+    pub standing: archive_ledger::standing::StandingView,
     /// The replicas that jobs run over.
     pub replicas: Arc<archive_replicas::Replicas>,
     /// The clock.

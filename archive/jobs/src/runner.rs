@@ -8,7 +8,7 @@ use archive_daemon::Clock;
 use archive_db::DbError;
 use archive_decisions::batch::life::{Ending, Event, Phase, Step};
 use archive_ledger::admin::Admin;
-use archive_ledger::standing::View;
+use archive_ledger::standing::StandingView;
 use archive_model::{JobId, NodeState, Program};
 use archive_replicas::Replicas;
 use archive_rpc::Kind;
@@ -29,7 +29,7 @@ use super::table::{JobRow, JobTable};
 pub struct Runner {
     pub(crate) jobs: JobTable,
     pub(crate) admin: Admin,
-    pub(crate) standing: View,
+    pub(crate) standing: StandingView,
     pub(crate) replicas: Arc<Replicas>,
     pub(crate) clock: Clock,
     pub(crate) meters: Meters,

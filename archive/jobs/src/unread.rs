@@ -20,7 +20,7 @@ use serde::de::DeserializeOwned;
 
 use super::lines::{ManifestEntry, MissReason, ReportedFile};
 use archive_ledger::admin::{Admin, AdminRow};
-use archive_ledger::standing::Now;
+use archive_ledger::standing::StandingSnapshot;
 
 /// The longest line of a list, in bytes: a name, and a few numbers or a reason.
 const LONGEST_LINE: u64 = 1 << 20;
@@ -94,7 +94,7 @@ impl CompareScope {
     }
 
     /// Returns why the job should have read this file, or `None` if it need not.
-    fn misses(&self, file: &CandidateFile, standing: &Now) -> Option<MissReason> {
+    fn misses(&self, file: &CandidateFile, standing: &StandingSnapshot) -> Option<MissReason> {
         let FileSelection::Names(_) = &self.selection else {
             let row = file.row.as_ref()?;
             return self.has(row, standing).then_some(MissReason::Here);
@@ -110,7 +110,7 @@ impl CompareScope {
     }
 
     /// Returns whether a job with an expression should have read this file.
-    fn has(&self, row: &AdminRow, standing: &Now) -> bool {
+    fn has(&self, row: &AdminRow, standing: &StandingSnapshot) -> bool {
         let Some(copy) = row.record.replicas.get(&self.replica) else {
             return false;
         };
@@ -156,7 +156,7 @@ pub(crate) struct UnreadCount {
 /// the numbers of both kinds.
 pub(crate) fn unread(
     about: &CompareScope,
-    standing: &Now,
+    standing: &StandingSnapshot,
     lists: Lists<impl BufRead, impl BufRead>,
     files: impl Iterator<Item = Result<CandidateFile, DbError>>,
     control: &Control,

@@ -41,12 +41,12 @@ use archive_model::{FileName, NodeId, ReplicaId};
 pub use crate::rows::{AdminRow, AuditLine, NodeRow};
 pub use counts::Counts;
 pub use error::AdminError;
-pub use lagging::Late;
-pub use restoring::Restoring;
+pub use lagging::LateFiles;
+pub use restoring::AdminRestore;
 pub use trail::TrailSnapshot;
 pub use walk::{PageLimits, Walk, WalkPage, WalkScope};
 
-use derived::{Changed, Derived};
+use derived::{ChangedFiles, DerivedValues};
 use schema::{NodeTableKey, STAMPED, VolumeTableKey};
 use stamp::STAMP;
 
@@ -69,7 +69,7 @@ pub struct Admin {
     stamp: Arc<stamp::Stamp>,
     /// The lock that is held while lines of the trail get their numbers: several tasks change the admin data.
     numbering: Arc<Mutex<()>>,
-    running: Arc<Mutex<counts::Running>>,
+    running: Arc<Mutex<counts::RunningCounts>>,
 }
 
 /// Changes that are written together.
@@ -80,7 +80,7 @@ pub struct Changes {
     /// Whether a node or a volume is remembered, or forgotten.
     has_members: bool,
     /// The values derived from the new row of each changed file.
-    files: Changed,
+    files: ChangedFiles,
 }
 
 impl Changes {
@@ -99,7 +99,7 @@ impl Admin {
     /// Opens the admin data in the directory `data`. Refuses a directory without any, which may be a disk that is not
     /// mounted, and a database that ends before the stamp beside it.
     pub fn open(data: &Path) -> Result<Self, AdminError> {
-        if !Restoring::is_there(data)? {
+        if !AdminRestore::is_there(data)? {
             return Err(AdminError::Absent(data.to_owned()));
         }
         Self::open_at(data)
@@ -123,7 +123,7 @@ impl Admin {
         let is_exact = found.as_ref().is_some_and(|found| found.file.is_some());
         let reach = found.as_ref().map(|found| found.content.reach());
         let stamp = stamp::Stamp::new(path.clone(), found);
-        if is_absent && !Restoring::is_there(data)? {
+        if is_absent && !AdminRestore::is_there(data)? {
             stamp.write(Reach::default)?;
         }
         let mut options = schema::options().reaches(reach.unwrap_or_default());
@@ -256,11 +256,11 @@ impl Admin {
             batch: self.database.batch(),
             lines: Vec::new(),
             has_members: false,
-            files: Changed::new(),
+            files: ChangedFiles::new(),
         }
     }
 
-    fn running(&self) -> MutexGuard<'_, counts::Running> {
+    fn running(&self) -> MutexGuard<'_, counts::RunningCounts> {
         self.running.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -286,7 +286,7 @@ impl Admin {
     /// gap, even if nobody has heard of either since.
     pub fn put(&self, changes: &mut Changes, row: &AdminRow) -> Result<(), DbError> {
         let name = &row.record.name;
-        let derived = Derived::of(&row.record);
+        let derived = DerivedValues::of(&row.record);
         changes.files.insert(name.clone(), derived);
         self.similar.put(changes, name)?;
         for (replica, copy) in &row.record.replicas {
@@ -300,7 +300,7 @@ impl Admin {
 
     /// Deletes the row of a name that no file has taken after all.
     pub fn forget(&self, changes: &mut Changes, name: &FileName) -> Result<(), DbError> {
-        changes.files.insert(name.clone(), Derived::default());
+        changes.files.insert(name.clone(), DerivedValues::default());
         self.similar.forget(changes, name)?;
         changes.batch.delete(&self.files, &Text(name.clone()))
     }
@@ -336,7 +336,8 @@ impl Admin {
         let mut transitions = feed::Transitions::new();
         for (name, after) in &files {
             let row = self.file(name)?;
-            let known = row.map_or_else(Derived::default, |row| Derived::of(&row.record));
+            let known =
+                row.map_or_else(DerivedValues::default, |row| DerivedValues::of(&row.record));
             let places = (&known.places, &after.places);
             self.places.change(&mut batch, name, places)?;
             before.add(&known.counted.counts);

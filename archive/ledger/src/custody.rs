@@ -16,7 +16,7 @@ use archive_proof::{Envelope, Receipt, SigningKey};
 use jiff::Timestamp;
 
 use crate::anomalies::{AnomalyRecord, AnomalyRow, is_of_one_copy};
-use crate::standing::Now;
+use crate::standing::StandingSnapshot;
 
 /// Everything that is known of a file at one moment.
 #[derive(Clone, Copy, Debug)]
@@ -24,7 +24,7 @@ pub struct FileEvidence<'a> {
     /// The row of the file.
     pub record: &'a FileRecord,
     /// The list of what is out of service.
-    pub now: &'a Now,
+    pub now: &'a StandingSnapshot,
     /// The anomalies of the file that are open or accepted.
     pub filed: &'a [AnomalyRow],
 }

@@ -31,7 +31,7 @@ use archive_model::{NodeId, ReplicaId};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-pub use rows::{Counted, Row, Rows, Tables};
+pub use rows::{Row, RowCounts, Rows, Tables};
 
 use self::snapshot::Snapshot;
 use crate::admin::{Admin, AdminRow};
@@ -99,7 +99,7 @@ pub struct End {
     pub audit: u64,
     /// The number of rows of the other tables.
     #[serde(default)]
-    pub rows: Counted,
+    pub rows: RowCounts,
     /// SHA-256 of the last line of the audit log, in hex.
     pub audit_head: String,
     /// BLAKE3 of every byte before this line, in hex.
@@ -182,7 +182,7 @@ impl Export<'_> {
             files: 0,
             nodes: 0,
             audit: 0,
-            rows: Counted::default(),
+            rows: RowCounts::default(),
             audit_head: String::new(),
             blake3: String::new(),
         };

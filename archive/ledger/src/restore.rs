@@ -26,7 +26,7 @@ pub use export::{FromExport, begin, from_export};
 pub use export::{judge, rewritten};
 
 use crate::admin::stamp::{self, STAMP};
-use crate::admin::{AdminError, AuditLine, Restoring};
+use crate::admin::{AdminError, AdminRestore, AuditLine};
 use crate::audit_log::{Entry, LogError, Position, Walk};
 
 /// The most findings that are kept; the rest is counted.
@@ -44,7 +44,7 @@ pub struct RestoreTarget<'a> {
 }
 
 /// Admin data that are being restored, and the number of the next line of their trail.
-pub type PartialRestore = (Restoring, u64);
+pub type PartialRestore = (AdminRestore, u64);
 
 /// The reason why nothing was restored.
 #[derive(Debug, thiserror::Error)]
@@ -129,7 +129,7 @@ impl Findings {
 /// # Errors
 /// [`RestoreError::There`] if there are admin data, and [`RestoreError::Disk`] if that cannot be told.
 pub fn refuse_if_there(data: &Path) -> Result<(), RestoreError> {
-    if Restoring::is_there(data)? {
+    if AdminRestore::is_there(data)? {
         return Err(RestoreError::There(data.join("admin")));
     }
     Ok(())

@@ -58,7 +58,7 @@ pub enum Task {
 
 /// The standing of everything at one moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Now {
+pub struct StandingSnapshot {
     /// Replicas that are being filled or retired.
     pub replicas: BTreeMap<ReplicaId, ReplicaRow>,
     /// Retired nodes.
@@ -71,15 +71,15 @@ pub struct Now {
 
 /// The copy in memory; as long as nothing was read into it, everything is as it was set up.
 #[derive(Clone, Debug, Default)]
-pub struct View(Arc<Mutex<Arc<Now>>>);
+pub struct StandingView(Arc<Mutex<Arc<StandingSnapshot>>>);
 
-impl View {
+impl StandingView {
     /// Returns the standing of everything.
-    pub fn now(&self) -> Arc<Now> {
+    pub fn now(&self) -> Arc<StandingSnapshot> {
         Arc::clone(&self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    fn set(&self, now: Now) {
+    fn set(&self, now: StandingSnapshot) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(now);
     }
 }
@@ -92,10 +92,10 @@ pub struct Standing {
     nodes: Table<(Text<ReplicaId>, Text<NodeId>), NodeRow>,
     volumes: Table<VolumeTableKey, Retirement>,
     drains: Table<draining::Key, DrainRow>,
-    view: View,
+    view: StandingView,
 }
 
-impl Now {
+impl StandingSnapshot {
     /// Whether the replica is out of service.
     pub fn is_retired(&self, replica: &ReplicaId) -> bool {
         matches!(self.replicas.get(replica), Some(ReplicaRow::Retired(_)))
@@ -174,19 +174,19 @@ impl Standing {
             volumes: admin.table(RETIRED_VOLUMES)?,
             drains: admin.table("drains")?,
             admin,
-            view: View::default(),
+            view: StandingView::default(),
         };
         standing.read()?;
         Ok(standing)
     }
 
     /// Returns the standing of everything.
-    pub fn now(&self) -> Arc<Now> {
+    pub fn now(&self) -> Arc<StandingSnapshot> {
         self.view.now()
     }
 
     /// Returns the copy in memory, for callers that only ask.
-    pub fn view(&self) -> View {
+    pub fn view(&self) -> StandingView {
         self.view.clone()
     }
 
@@ -303,7 +303,7 @@ impl Standing {
     }
 
     fn read(&self) -> Result<(), DbError> {
-        let mut now = Now::default();
+        let mut now = StandingSnapshot::default();
         for row in self.replicas.scan()? {
             let (Text(id), row) = row?;
             now.replicas.insert(id, row);

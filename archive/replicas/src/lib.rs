@@ -39,7 +39,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use archive_daemon::Clock;
-use archive_ledger::standing::{Now, View};
+use archive_ledger::standing::{StandingSnapshot, StandingView};
 use archive_model::{
     FileName, Gap, NodeId, NodeState, ReplicaId, ReplicaKind, StoreFailure, UploadId, VolumeId,
     VolumeKey,
@@ -75,7 +75,7 @@ pub struct Replicas {
     members: Mutex<Members>,
     reinstating: Mutex<Option<VolumeKey>>,
     /// The parts out of service, which are neither asked nor heard.
-    standing: View,
+    standing: StandingView,
     clock: Clock,
 }
 
@@ -87,7 +87,7 @@ impl Replicas {
     pub fn new(
         replicas: &[ReplicaSettings],
         dialer: Dialer,
-        standing: View,
+        standing: StandingView,
         clock: Clock,
     ) -> Result<Self, ConnectError> {
         let mut monitors = BTreeMap::new();
@@ -112,7 +112,7 @@ impl Replicas {
     }
 
     /// Returns the parts that are out of service now.
-    pub fn now(&self) -> Arc<Now> {
+    pub fn now(&self) -> Arc<StandingSnapshot> {
         self.standing.now()
     }
 
@@ -242,7 +242,12 @@ impl Replicas {
 }
 
 /// Returns whether a volume of the replica is out of service: its copies do not count, and are not missed.
-pub fn is_given_up(now: &Now, replica: &ReplicaId, node: &NodeId, volume: &VolumeId) -> bool {
+pub fn is_given_up(
+    now: &StandingSnapshot,
+    replica: &ReplicaId,
+    node: &NodeId,
+    volume: &VolumeId,
+) -> bool {
     let key = VolumeKey {
         replica: replica.clone(),
         node: node.clone(),
@@ -252,7 +257,7 @@ pub fn is_given_up(now: &Now, replica: &ReplicaId, node: &NodeId, volume: &Volum
 }
 
 /// Whether what a gap names is out of service.
-fn gap_is_given_up(now: &Now, gap: &Gap) -> bool {
+fn gap_is_given_up(now: &StandingSnapshot, gap: &Gap) -> bool {
     let volume = gap.node.as_ref().zip(gap.volume_id());
     volume.is_some_and(|(node, volume)| is_given_up(now, &gap.replica, node, volume))
 }
@@ -304,7 +309,8 @@ mod tests {
             ReplicaId::new("two").unwrap(),
         );
         let node = NodeId::new("n-1").unwrap();
-        let replicas = Replicas::new(&[], dialer(), View::default(), Clock::system()).unwrap();
+        let replicas =
+            Replicas::new(&[], dialer(), StandingView::default(), Clock::system()).unwrap();
         replicas.dialer.node(&one, &node, "127.0.0.1:1").unwrap();
         assert!(replicas.node_client(&one, &node).await.is_ok());
         let error = replicas.node_client(&two, &node).await.unwrap_err();

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use archive_ledger::standing::Now;
+use archive_ledger::standing::StandingSnapshot;
 use archive_model::{FileCopy, FileName, NodeId, ReplicaId};
 use archive_rpc::{CallError, Kind};
 use proto_archive::{convert as fields, wire};
@@ -18,7 +18,7 @@ use super::{Page, Replicas, gap_is_given_up, gaps_within, is_given_up};
 pub struct ListedCopies {
     replica: ReplicaId,
     messages: Streaming<wire::FilesResponse>,
-    now: Arc<Now>,
+    now: Arc<StandingSnapshot>,
 }
 
 impl Replicas {

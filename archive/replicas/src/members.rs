@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use archive_ledger::standing::Now;
+use archive_ledger::standing::StandingSnapshot;
 use archive_model::{NodeId, NodeState, ReplicaId, VolumeKey, VolumeState};
 
 /// The nodes and volumes that belong to the replicas.
@@ -24,7 +24,12 @@ pub(super) struct Members {
 
 impl Members {
     /// Returns another replica that has a node with this id.
-    fn namesake(&self, now: &Now, replica: &ReplicaId, node: &NodeId) -> Option<&ReplicaId> {
+    fn namesake(
+        &self,
+        now: &StandingSnapshot,
+        replica: &ReplicaId,
+        node: &NodeId,
+    ) -> Option<&ReplicaId> {
         let mut others = self.nodes.iter().filter(|(id, _)| *id != replica);
         let has = |id: &ReplicaId, nodes: &BTreeSet<NodeId>| {
             nodes.contains(node) && !now.is_retired(id) && !now.is_retired_node(id, node)
@@ -33,7 +38,12 @@ impl Members {
     }
 
     /// Returns whether a node that the monitor of the replica has heard of does not belong to it: another replica has that id.
-    pub(super) fn is_foreign(&self, now: &Now, replica: &ReplicaId, node: &NodeId) -> bool {
+    pub(super) fn is_foreign(
+        &self,
+        now: &StandingSnapshot,
+        replica: &ReplicaId,
+        node: &NodeId,
+    ) -> bool {
         let own = self.nodes.get(replica);
         !own.is_some_and(|own| own.contains(node)) && self.namesake(now, replica, node).is_some()
     }
@@ -41,7 +51,7 @@ impl Members {
     /// Returns the nodes of other replicas, which a monitor must not choose for a file.
     pub(super) fn foreign<'a>(
         &'a self,
-        now: &'a Now,
+        now: &'a StandingSnapshot,
         replica: &'a ReplicaId,
     ) -> impl Iterator<Item = &'a NodeId> {
         let others = self.nodes.iter().filter(move |(id, _)| *id != replica);
@@ -52,7 +62,7 @@ impl Members {
     /// Remembers which volumes of a replica are online, and says at each node which of its ids another part bears too.
     pub(super) fn mark_namesakes(
         &mut self,
-        now: &Now,
+        now: &StandingSnapshot,
         replica: &ReplicaId,
         nodes: &mut [NodeState],
     ) {
@@ -137,7 +147,10 @@ mod tests {
     /// there before is put out of service for it.
     #[test]
     fn new_node_with_taken_id_is_not_used() {
-        let (now, mut members) = (Now::default(), members(&[("one", "n-1"), ("two", "n-2")]));
+        let (now, mut members) = (
+            StandingSnapshot::default(),
+            members(&[("one", "n-1"), ("two", "n-2")]),
+        );
         let mut nodes = [node("n-1", &[]), node("n-2", &[])];
         members.mark_namesakes(&now, &id("two"), &mut nodes);
         let problem = nodes[0].problem.as_deref().unwrap_or_default();
@@ -158,7 +171,7 @@ mod tests {
     /// Fails if two disks with one id are not reported, or the tables of checksum replicas are taken for disks.
     #[test]
     fn volume_id_on_two_nodes_is_said() {
-        let now = Now::default();
+        let now = StandingSnapshot::default();
         let mut members = members(&[("one", "a"), ("two", "b")]);
         members.checksum = BTreeSet::from([id("three"), id("four")]);
         let said = |members: &mut Members, replica: &str, name: &str, volume: &str| {

@@ -8,7 +8,7 @@
 use std::error::Error;
 use std::sync::{MutexGuard, PoisonError};
 
-use archive_ledger::standing::Now;
+use archive_ledger::standing::StandingSnapshot;
 use archive_model::{
     AtticItem, AtticPlace, Cause, DiskOrder, FileCopy, FileName, Gap, Mode, NodeId, NodeState,
     ReplicaId, Root, VolumeKey, VolumeState,
@@ -46,7 +46,7 @@ impl Drop for ViewChange<'_> {
 }
 
 /// Marks the parts of a node that are out of service.
-pub(super) fn mark_retired(now: &Now, replica: &ReplicaId, node: &mut NodeState) {
+pub(super) fn mark_retired(now: &StandingSnapshot, replica: &ReplicaId, node: &mut NodeState) {
     if now.is_retired_node(replica, &node.node) {
         node.mode = Some(Mode::Retired);
     }

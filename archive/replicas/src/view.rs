@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use archive_ledger::standing::Now;
+use archive_ledger::standing::StandingSnapshot;
 use archive_model::{NodeId, NodeState, ReplicaId};
 use jiff::Timestamp;
 
@@ -33,7 +33,7 @@ pub struct Silence {
 pub(crate) struct Question {
     asked: Instant,
     changes: u64,
-    standing: Arc<Now>,
+    standing: Arc<StandingSnapshot>,
 }
 
 /// The last answers of all monitors.
@@ -56,7 +56,7 @@ impl NodeView {
         &self,
         replica: &ReplicaId,
         asked: Instant,
-        standing: Arc<Now>,
+        standing: Arc<StandingSnapshot>,
     ) -> Question {
         Question {
             asked,
@@ -103,7 +103,7 @@ impl NodeView {
         &self,
         replica: &ReplicaId,
         now: Instant,
-        standing: &Arc<Now>,
+        standing: &Arc<StandingSnapshot>,
     ) -> Option<Arc<[NodeState]>> {
         let views = self.lock();
         let view = views.get(replica)?;
@@ -156,7 +156,7 @@ mod tests {
     #[test]
     fn answer_is_fresh_until_age_or_change() {
         let (view, replica) = (NodeView::default(), ReplicaId::new("one").unwrap());
-        let (begin, standing) = (Instant::now(), Arc::new(Now::default()));
+        let (begin, standing) = (Instant::now(), Arc::new(StandingSnapshot::default()));
         let ask = |after: Duration| view.question(&replica, begin + after, Arc::clone(&standing));
         let keep = |question: Question, answer: Result<_, &str>| {
             let answer = answer.map_err(str::to_owned);
@@ -165,7 +165,7 @@ mod tests {
         let is_fresh = |after: Duration| view.fresh(&replica, begin + after, &standing).is_some();
         keep(ask(Duration::ZERO), Ok(nodes("a")));
         assert!(is_fresh(FRESH) && !is_fresh(FRESH + Duration::from_millis(1)));
-        let decided = Arc::new(Now::default());
+        let decided = Arc::new(StandingSnapshot::default());
         assert!(view.fresh(&replica, begin, &decided).is_none());
 
         let before = ask(Duration::from_secs(1));

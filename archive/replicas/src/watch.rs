@@ -107,7 +107,7 @@ mod tests {
     use std::sync::Mutex;
 
     use archive_daemon::clock::ManualClock;
-    use archive_ledger::standing::View;
+    use archive_ledger::standing::StandingView;
     use archive_rpc::testing::TestAuthority;
     use archive_rpc::{Kind, Limits};
     use jiff::Timestamp;
@@ -122,7 +122,7 @@ mod tests {
     fn replicas(hand: &ManualClock) -> Arc<Replicas> {
         let credentials = TestAuthority::new().credentials(&["repository/kb"]);
         let dialer = Dialer::new(credentials, Limits::default());
-        Arc::new(Replicas::new(&[], dialer, View::default(), hand.clock()).unwrap())
+        Arc::new(Replicas::new(&[], dialer, StandingView::default(), hand.clock()).unwrap())
     }
 
     fn start() -> Timestamp {

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 
 use archive_daemon::notify::incident::Problem;
 use archive_decisions::repair::policy::Hold;
-use archive_ledger::admin::Late;
+use archive_ledger::admin::LateFiles;
 use archive_ledger::anomalies::AnomalyRow;
 use archive_model::{AnomalyKind, FileName, ReplicaId};
 use jiff::Timestamp;
@@ -146,7 +146,7 @@ fn held(brakes: &[(ReplicaId, Hold)]) -> BTreeMap<String, Problem> {
 }
 
 /// Returns the incident of files that are not in every required replica; `below` is their number now.
-fn late(late: Option<&Late>, below: u64) -> BTreeMap<String, Problem> {
+fn late(late: Option<&LateFiles>, below: u64) -> BTreeMap<String, Problem> {
     let Some(late) = late else {
         return BTreeMap::new();
     };

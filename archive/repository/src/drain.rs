@@ -22,7 +22,7 @@ use std::time::{Duration, Instant};
 
 use archive_daemon::worker::rest_after;
 use archive_daemon::{Step, Worker, WorkerError};
-use archive_ledger::standing::{DrainRow, Now, Source};
+use archive_ledger::standing::{DrainRow, Source, StandingSnapshot};
 use archive_model::ReplicaKind;
 use archive_stores::transfer::Pace;
 use tokio::sync::oneshot;
@@ -169,7 +169,7 @@ impl Drain {
 }
 
 impl DrainContext {
-    fn now(&self) -> Arc<Now> {
+    fn now(&self) -> Arc<StandingSnapshot> {
         self.own.archive.standing.now()
     }
 

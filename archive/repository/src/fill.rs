@@ -19,7 +19,7 @@ use archive_daemon::{Step, Worker, WorkerError};
 use archive_db::DbError;
 use archive_decisions::store::{Event, FileRecord, ReplicaRecord, ReplicaSpec};
 use archive_ledger::admin::{Admin, PageLimits, Walk};
-use archive_ledger::standing::{Now, Task};
+use archive_ledger::standing::{StandingSnapshot, Task};
 use archive_model::{
     CopyPlace, FileCopy, FileName, NodeKey, ReplicaId, ReplicaState, StoreFailure,
 };
@@ -364,7 +364,7 @@ fn wanted(task: &Task, record: &FileRecord, first: bool) -> Option<FileUpdate> {
 /// Counts the files, and bytes, that a replica lacks according to the rows.
 pub(crate) fn lacking(
     admin: &Admin,
-    now: &Now,
+    now: &StandingSnapshot,
     replica: &ReplicaId,
 ) -> Result<(u64, u64), DbError> {
     let (mut files, mut bytes) = (0_u64, 0_u64);

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use archive_daemon::{OwnThread, Step, Worker, WorkerError};
 use archive_db::DbError;
 use archive_decisions::store::ReplicaSpec;
-use archive_ledger::standing::Now;
+use archive_ledger::standing::StandingSnapshot;
 use archive_model::{NodeId, NodeState, ReplicaId, VolumeKey};
 use archive_replicas::{unreported, volumes_in_service};
 
@@ -32,7 +32,7 @@ pub(crate) struct Membership {
     /// The remembered nodes of each replica, as of the last reading.
     known: BTreeMap<ReplicaId, Vec<NodeId>>,
     /// The versions of the members and of the standing at the last reading.
-    read: Option<(u64, Arc<Now>)>,
+    read: Option<(u64, Arc<StandingSnapshot>)>,
     /// The volumes that their nodes do not report, each with the time of the next search for its copies.
     unreported: BTreeMap<VolumeKey, Instant>,
 }
@@ -41,7 +41,7 @@ pub(crate) struct Membership {
 pub(crate) fn left_out(
     volumes: &BTreeSet<VolumeKey>,
     specs: &[ReplicaSpec],
-    now: &Now,
+    now: &StandingSnapshot,
 ) -> Option<ReplicaId> {
     let is_missed = |replica: &ReplicaId| {
         !now.is_retired(replica) && specs.iter().all(|spec| spec.id != *replica)
@@ -218,7 +218,7 @@ mod tests {
             why: "r1".to_owned(),
             emptied: false,
         };
-        let mut now = Now::default();
+        let mut now = StandingSnapshot::default();
         assert_eq!(
             left_out(&volumes, &specs(&["one", "two", "new"]), &now),
             None

@@ -7,7 +7,7 @@ use archive_daemon::{Counter, Gauge, Metrics};
 use archive_model::{AnomalyClass, ReplicaId};
 
 use archive_ledger::admin::Counts;
-use archive_ledger::standing::{Now, Source};
+use archive_ledger::standing::{Source, StandingSnapshot};
 
 /// The instruments of the repository; cheap to clone.
 #[derive(Clone, Debug)]
@@ -45,7 +45,7 @@ impl Instruments {
     }
 
     /// Shows the counts of the admin data.
-    pub(crate) fn show_counts(&self, counts: &Counts, standing: &Now) {
+    pub(crate) fn show_counts(&self, counts: &Counts, standing: &StandingSnapshot) {
         let below = counts.below_required(|id| standing.is_excused(id));
         set(&self.below_required, below);
         set(&self.files, counts.files);

@@ -18,13 +18,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use archive_daemon::Clock;
-use archive_ledger::admin::{AdminRow, AuditLine, NodeRow, Restoring};
+use archive_ledger::admin::{AdminRestore, AdminRow, AuditLine, NodeRow};
 use archive_ledger::restore::combine::{Removal, Rule, Sighting, Verdict};
 use archive_ledger::restore::{
     Findings, FromExport, PartialRestore, RestoreError, begin, log_end, refuse_if_there, restored,
     trust_file,
 };
-use archive_ledger::standing::View;
+use archive_ledger::standing::StandingView;
 use archive_model::{FileName, Gap, NodeId, NodeKey, NodeState, ReplicaId};
 use archive_proof::TrustFile;
 use archive_replicas::{Admissions, Dialer, Replicas};
@@ -124,7 +124,12 @@ impl Work {
         let credentials = settings.rpc.credentials(clock.now().into());
         let credentials = credentials.map_err(|error| said(&error))?;
         let dialer = Dialer::new(credentials, Limits::default());
-        let replicas = Replicas::new(&settings.replicas, dialer, View::default(), clock.clone());
+        let replicas = Replicas::new(
+            &settings.replicas,
+            dialer,
+            StandingView::default(),
+            clock.clone(),
+        );
         let replicas = Arc::new(replicas.map_err(|error| said(&error))?);
         Ok(Self {
             settings: settings.clone(),
@@ -139,7 +144,7 @@ impl Work {
     fn begin(&self) -> Result<PartialRestore, RestoreError> {
         let data = &self.settings.repository.data;
         let log = log_end(data)?;
-        let mut restoring = Restoring::begin(data)?;
+        let mut restoring = AdminRestore::begin(data)?;
         let mut next = 0;
         if let Some((last, position)) = &log {
             restoring.line(last.number, &last.line)?;
@@ -390,7 +395,7 @@ impl Work {
 
 /// The target of restored files, each with its line of the audit trail.
 struct Trail<'a> {
-    restoring: &'a mut Restoring,
+    restoring: &'a mut AdminRestore,
     /// The number of the next line.
     next: &'a mut u64,
 }

@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use archive_daemon::{Clock, Tasks};
-use archive_ledger::standing::View;
+use archive_ledger::standing::StandingView;
 use archive_model::{Groups, ReplicaId, ReplicaKind, Root};
 use archive_replicas::{Dialer, ReplicaSettings, Replicas};
 use archive_rpc::testing::TestAuthority;
@@ -122,7 +122,7 @@ impl ScriptedReplicas {
         }
         let own = authority.credentials(&["repository/kb"]);
         let dialer = Dialer::new(own, Limits::default());
-        let replicas = Replicas::new(&specs, dialer, View::default(), clock).unwrap();
+        let replicas = Replicas::new(&specs, dialer, StandingView::default(), clock).unwrap();
         for ReplicaSettings { id, .. } in &specs {
             replicas.set_members(id, vec![format!("{id}-1").parse().unwrap()]);
         }

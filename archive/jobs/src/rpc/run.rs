@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use archive_daemon::Clock;
 use archive_decisions::batch::life::{Event, JobGap, shortened};
-use archive_ledger::standing::Now;
+use archive_ledger::standing::StandingSnapshot;
 use archive_model::{FileOutcome, FileSelection, JobNode, NodeId, NodeState, ReplicaId, VolumeId};
 use archive_replicas::{Replicas, is_given_up};
 use bytes::Bytes;
@@ -78,7 +78,7 @@ pub(crate) struct ReplicaRun {
     last: usize,
     replica: ReplicaId,
     /// The nodes and volumes that were out of service when it began: they are no gaps.
-    standing: Arc<Now>,
+    standing: Arc<StandingSnapshot>,
 }
 
 /// The run on one node.

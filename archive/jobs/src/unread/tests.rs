@@ -92,7 +92,7 @@ fn found(
 ) -> Result<CompareResult, CompareError> {
     let (mut nobody, mut other) = (Vec::new(), Vec::new());
     let rows = rows.into_iter().map(|row| Ok(row.into()));
-    let (now, control) = (Now::default(), Control::default());
+    let (now, control) = (StandingSnapshot::default(), Control::default());
     let lists = Lists { manifest, errors };
     let count = unread(about, &now, lists, rows, &control, |finding| {
         match finding {
@@ -249,7 +249,7 @@ fn each_named_file_is_read_or_missed() {
     };
     let mut missed = Vec::new();
     let candidates = about.candidates(&admin).unwrap();
-    let now = Now::default();
+    let now = StandingSnapshot::default();
     let count = unread(
         &about,
         &now,
@@ -312,7 +312,7 @@ fn stopped_comparison_ends() {
     let rows = vec![Ok(whole("a").into())].into_iter();
     let told = unread(
         &about(""),
-        &Now::default(),
+        &StandingSnapshot::default(),
         Lists {
             manifest: manifest(&[]).as_slice(),
             errors: &b""[..],

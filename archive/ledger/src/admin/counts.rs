@@ -6,7 +6,7 @@ use archive_decisions::store::FileRecord;
 use archive_model::{FileName, ReplicaId};
 use jiff::Timestamp;
 
-use super::lagging::{Lack, Lagging, Late, lacking};
+use super::lagging::{Lack, LackingFiles, LateFiles, lacking};
 use super::places::PlaceSum;
 use super::{Admin, AdminError, AdminRow};
 
@@ -74,20 +74,20 @@ impl Counts {
 
 /// The counts of a process: right once every row that was there at its start has been counted.
 #[derive(Debug, Default)]
-pub(super) struct Running {
+pub(super) struct RunningCounts {
     pub(super) counts: Counts,
-    pub(super) lagging: Lagging,
+    pub(super) lagging: LackingFiles,
     pub(super) is_whole: bool,
 }
 
 /// The counts that one file adds, and the replicas that it lacks.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Counted {
+pub(super) struct FileCounts {
     pub(super) counts: Counts,
     lack: Option<Lack>,
 }
 
-impl Counted {
+impl FileCounts {
     pub(super) fn of(record: &FileRecord) -> Self {
         Self {
             counts: Counts::of(record),
@@ -96,12 +96,12 @@ impl Counted {
     }
 }
 
-impl Running {
+impl RunningCounts {
     /// Replaces `before`, the counts that the changed files added until now, by the counts that they add from now on.
     pub(super) fn change<'a>(
         &mut self,
         before: &Counts,
-        after: impl Iterator<Item = (&'a FileName, &'a Counted)>,
+        after: impl Iterator<Item = (&'a FileName, &'a FileCounts)>,
     ) {
         self.counts.subtract(before);
         for (name, after) in after {
@@ -120,13 +120,13 @@ impl Admin {
     /// [`AdminError`] if the database fails, a row cannot be decoded, or the index of places cannot be corrected.
     pub fn count(&self, mut each: impl FnMut(AdminRow)) -> Result<u64, AdminError> {
         let (rows, index) = {
-            // Commits from here on are counted by `Running::change`; earlier ones are among the rows.
+            // Commits from here on are counted by `RunningCounts::change`; earlier ones are among the rows.
             let _numbering = self.numbering();
             self.running().counts = Counts::default();
             (self.files(None)?, self.places.scan()?)
         };
         let mut counted = Counts::default();
-        let mut lagging = Lagging::default();
+        let mut lagging = LackingFiles::default();
         let (mut at, mut indexed) = (PlaceSum::default(), PlaceSum::default());
         for row in rows {
             let row = row?;
@@ -167,7 +167,11 @@ impl Admin {
 
     /// Returns the files that have lacked a replica since `before` or longer, except those that lack excused replicas
     /// only; `None` if no file has, or if the files were not counted yet.
-    pub fn late(&self, before: Timestamp, is_excused: impl Fn(&ReplicaId) -> bool) -> Option<Late> {
+    pub fn late(
+        &self,
+        before: Timestamp,
+        is_excused: impl Fn(&ReplicaId) -> bool,
+    ) -> Option<LateFiles> {
         let running = self.running();
         running
             .is_whole

@@ -7,7 +7,7 @@ use archive_db::{Batch, DbError};
 use archive_decisions::store::{FeedState, FileRecord};
 use archive_model::FileName;
 
-use super::counts::Counted;
+use super::counts::FileCounts;
 use super::places::{PlaceKey, places_of};
 use super::{Admin, AdminRow};
 
@@ -16,29 +16,29 @@ const BATCH: usize = 10_000;
 
 /// The values derived from the row of a file; by default those of a name without a row.
 #[derive(Clone, Debug)]
-pub(super) struct Derived {
-    pub(super) counted: Counted,
+pub(super) struct DerivedValues {
+    pub(super) counted: FileCounts,
     pub(super) state: FeedState,
     pub(super) places: BTreeSet<PlaceKey>,
 }
 
 /// The derived values of each file that changes.
-pub(super) type Changed = BTreeMap<FileName, Derived>;
+pub(super) type ChangedFiles = BTreeMap<FileName, DerivedValues>;
 
-impl Derived {
+impl DerivedValues {
     pub(super) fn of(record: &FileRecord) -> Self {
         Self {
-            counted: Counted::of(record),
+            counted: FileCounts::of(record),
             state: FeedState::of(record),
             places: places_of(record).collect(),
         }
     }
 }
 
-impl Default for Derived {
+impl Default for DerivedValues {
     fn default() -> Self {
         Self {
-            counted: Counted::default(),
+            counted: FileCounts::default(),
             state: FeedState::Unknown,
             places: BTreeSet::new(),
         }

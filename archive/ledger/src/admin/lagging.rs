@@ -13,7 +13,7 @@ use jiff::Timestamp;
 /// The most files of one kind of lack that are known by name.
 const MOST: usize = 1000;
 
-/// The number of names in a [`Late`].
+/// The number of names in a [`LateFiles`].
 const NAMES: usize = 5;
 
 /// The replicas that a file lacks, and since when.
@@ -25,11 +25,11 @@ pub(super) struct Lack {
 
 /// Files by the replicas that they lack, each with the time since when.
 #[derive(Debug, Default)]
-pub(super) struct Lagging(BTreeMap<BTreeSet<ReplicaId>, BTreeMap<FileName, Timestamp>>);
+pub(super) struct LackingFiles(BTreeMap<BTreeSet<ReplicaId>, BTreeMap<FileName, Timestamp>>);
 
 /// Files that have lacked a replica for long.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Late {
+pub struct LateFiles {
     /// The number of late files that are known by name.
     pub files: usize,
     /// The first few of them.
@@ -57,7 +57,7 @@ impl Lack {
     }
 }
 
-impl Lagging {
+impl LackingFiles {
     /// Sets the lack of a file now.
     pub(super) fn set(&mut self, name: &FileName, lack: Option<&Lack>) {
         let known: Vec<Timestamp> = self
@@ -86,7 +86,7 @@ impl Lagging {
         &self,
         before: Timestamp,
         is_excused: impl Fn(&ReplicaId) -> bool,
-    ) -> Option<Late> {
+    ) -> Option<LateFiles> {
         let counted = self
             .0
             .iter()
@@ -99,7 +99,7 @@ impl Lagging {
         late.sort_unstable();
         let (since, _) = *late.first()?;
         let first = late.iter().take(NAMES).map(|(_, name)| (*name).clone());
-        Some(Late {
+        Some(LateFiles {
             files: late.len(),
             first: first.collect(),
             since,
@@ -129,8 +129,8 @@ mod tests {
     /// Fails if an age begins anew with each attempt, an excused replica counts, or the list of names has no end.
     #[test]
     fn age_counts_from_first_unexcused_lack() {
-        let mut lagging = Lagging::default();
-        let late = |lagging: &Lagging, minute| {
+        let mut lagging = LackingFiles::default();
+        let late = |lagging: &LackingFiles, minute| {
             let late = lagging.late(at(minute), |id| id.as_str() == "new");
             late.map(|late| (late.files, late.since, late.first))
         };
@@ -153,7 +153,7 @@ mod tests {
     /// stay counted.
     #[test]
     fn however_many_lag_memory_is_bounded() {
-        let mut lagging = Lagging::default();
+        let mut lagging = LackingFiles::default();
         for number in 0..10 * MOST {
             lagging.set(&name(number), Some(&lack(&["two"], 0)));
         }

@@ -19,14 +19,14 @@ use crate::audit_log::Position;
 
 /// Admin data that are put together again. Cut off before the end they cannot be opened, and are removed.
 #[derive(Debug)]
-pub struct Restoring {
+pub struct AdminRestore {
     admin: Admin,
     load: Load,
     /// The volumes of the copies that were taken.
     volumes: BTreeSet<VolumeKey>,
 }
 
-impl Restoring {
+impl AdminRestore {
     /// Whether a directory has admin data already. A stamp alone is what is left where they were lost.
     pub fn is_there(data: &Path) -> Result<bool, AdminError> {
         match archive_durable::directory::list(&data.join("admin")) {
@@ -79,12 +79,12 @@ impl Restoring {
         self.load.settle()
     }
 
-    /// Returns the row of a file, if it was taken before the last [`Restoring::settle`].
+    /// Returns the row of a file, if it was taken before the last [`AdminRestore::settle`].
     pub fn known(&self, name: &FileName) -> Result<Option<AdminRow>, DbError> {
         self.admin.file(name)
     }
 
-    /// Whether a node was taken before the last [`Restoring::settle`].
+    /// Whether a node was taken before the last [`AdminRestore::settle`].
     pub fn has_node(&self, replica: &ReplicaId, node: &NodeId) -> Result<bool, DbError> {
         let key = (Text(replica.clone()), Text(node.clone()));
         Ok(self.admin.nodes.get(&key)?.is_some())

@@ -182,9 +182,9 @@ impl Stamp {
 
 /// Brings the stamp up to date where nobody was told of the last changes, however idle the archive is.
 #[derive(Debug)]
-pub struct Stamping(pub Admin);
+pub struct StampWorker(pub Admin);
 
-impl Worker for Stamping {
+impl Worker for StampWorker {
     const NAME: &'static str = "admin-stamp";
 
     async fn step(&mut self) -> Result<Step, WorkerError> {

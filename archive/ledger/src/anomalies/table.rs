@@ -22,7 +22,7 @@ use archive_decisions::store::FileRecord;
 use archive_model::{AnomalyClass, AnomalyKind, FileName, Groups, ReplicaId};
 use tokio::sync::watch;
 
-use self::running::{Running, waits};
+use self::running::{AnomalyFigures, waits};
 use super::{
     AnomalyRecord, Change, ClosedAnomaly, DatedReason, Look, compare, found_again, is_within,
 };
@@ -76,7 +76,7 @@ pub struct Anomalies {
     clock: Clock,
     open: Table<Key, AnomalyRecord>,
     log: Table<u64, ClosedAnomaly>,
-    running: Mutex<Running>,
+    running: Mutex<AnomalyFigures>,
     changed: watch::Sender<u64>,
 }
 
@@ -85,9 +85,9 @@ impl Anomalies {
     pub fn open(admin: &Admin, clock: Clock) -> Result<Self, DbError> {
         let open: Table<Key, AnomalyRecord> = admin.table("anomalies")?;
         let log: Table<u64, ClosedAnomaly> = admin.table("anomaly-log")?;
-        let mut running = Running {
+        let mut running = AnomalyFigures {
             next_id: log.last()?.map_or(1, |(id, _)| id.saturating_add(1)),
-            ..Running::default()
+            ..AnomalyFigures::default()
         };
         let (now, mut last) = (clock.now(), None);
         slots::renew(admin, &open)?;
@@ -141,7 +141,7 @@ impl Anomalies {
 
     fn file(
         &self,
-        running: &mut Running,
+        running: &mut AnomalyFigures,
         filing: Filing<'_>,
         look: &Look,
     ) -> Result<LookResult, DbError> {
@@ -315,7 +315,7 @@ impl Anomalies {
 
     fn write(
         &self,
-        running: &mut Running,
+        running: &mut AnomalyFigures,
         filing: Filing<'_>,
         changes: &[Change],
     ) -> Result<(), DbError> {
@@ -419,7 +419,7 @@ impl Anomalies {
             .send_modify(|count| *count = count.wrapping_add(1));
     }
 
-    fn running(&self) -> MutexGuard<'_, Running> {
+    fn running(&self) -> MutexGuard<'_, AnomalyFigures> {
         self.running.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -123,7 +123,7 @@ fn every_three_copies() {
 }
 
 fn hold(cases: &[Case; 3]) {
-    let mut now = Now::default();
+    let mut now = StandingSnapshot::default();
     let mut rows = Vec::new();
     let mut replicas = std::collections::BTreeMap::new();
     for (name, (state, anomaly, out, _)) in IDS.iter().zip(cases) {
@@ -239,7 +239,7 @@ fn open_anomaly_is_named_before_accepted_one() {
         replicas: [(one.clone(), copy.clone())].into(),
     };
     let (now, rows) = (
-        Now::default(),
+        StandingSnapshot::default(),
         [
             filed("one", AnomalyKind::Missing, true),
             filed("one", AnomalyKind::Corrupt(Groups::all(1)), false),
@@ -282,7 +282,7 @@ fn anomaly_of_another_place_is_no_doubt() {
         content: None,
         replicas: [(one.clone(), copy.clone())].into(),
     };
-    let now = Now::default();
+    let now = StandingSnapshot::default();
     for (kind, is_of_one_copy) in [
         (AnomalyKind::Unexpected, true),
         (AnomalyKind::Corrupt(Groups::all(1)), true),

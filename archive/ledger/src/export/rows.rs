@@ -85,7 +85,7 @@ pub struct DrainLine {
 /// The number of rows of each kind in an export; 0 in those of before.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Counted {
+pub struct RowCounts {
     anomalies: u64,
     closed_anomalies: u64,
     requests: u64,
@@ -270,7 +270,7 @@ impl Row {
     }
 }
 
-impl Counted {
+impl RowCounts {
     /// Counts a row by its kind.
     pub const fn add(&mut self, row: &Row) {
         match row {

@@ -10,7 +10,7 @@ use super::{
     Findings, PartialRestore, RestoreError, RestoreTarget, log_end, refuse_if_there, restored,
     trust_file,
 };
-use crate::admin::{AuditLine, NodeRow, Restoring};
+use crate::admin::{AdminRestore, AuditLine, NodeRow};
 use crate::audit_log::{Entry, Position, Walk};
 use crate::export::{Line, Tables};
 
@@ -115,7 +115,7 @@ pub fn begin(
         return Ok((report, None));
     }
     let is_whole = report.damaged.count == 0;
-    let mut restoring = Restoring::begin(target.data)?;
+    let mut restoring = AdminRestore::begin(target.data)?;
     // The export is read again: a change since the first reading shows as damage.
     match source.load(&mut restoring, now, is_whole) {
         Ok((again, next)) if again == report => Ok((report, Some((restoring, next)))),
@@ -212,7 +212,7 @@ impl Source<'_> {
     /// Reads it again, and writes.
     fn load(
         &self,
-        restoring: &mut Restoring,
+        restoring: &mut AdminRestore,
         now: Timestamp,
         is_whole: bool,
     ) -> Result<(FromExport, u64), RestoreError> {

@@ -13,7 +13,7 @@ use flate2::bufread::MultiGzDecoder;
 use super::RestoreError;
 use crate::admin::{AdminRow, AuditLine};
 use crate::audit_log::Chain;
-use crate::export::{Counted, EXPORT_FORMAT_1, End, FORMAT, Header, Line, Node, Row};
+use crate::export::{EXPORT_FORMAT_1, End, FORMAT, Header, Line, Node, Row, RowCounts};
 
 /// The longest line that is read, in bytes.
 const LONGEST: u64 = 8 << 20;
@@ -86,7 +86,7 @@ impl<'a> Lines<'a> {
                 files: 0,
                 nodes: 0,
                 audit: 0,
-                rows: Counted::default(),
+                rows: RowCounts::default(),
                 audit_head: String::new(),
                 blake3: String::new(),
             },

@@ -8,7 +8,7 @@ use archive_model::{NodeId, NodeKey, ReplicaId, VolumeId, VolumeKey};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::{Now, Standing};
+use super::{Standing, StandingSnapshot};
 use crate::admin::{AuditLine, WalkScope};
 
 /// A volume, or a whole node, that is drained.
@@ -87,7 +87,7 @@ impl std::fmt::Display for Source {
     }
 }
 
-impl Now {
+impl StandingSnapshot {
     /// Whether copies at this place have to leave because of any drain.
     pub fn leaves(&self, replica: &ReplicaId, node: &NodeId, volume: &VolumeId) -> bool {
         let mut sources = self.draining.keys();
@@ -122,7 +122,7 @@ impl Standing {
         self.commit(changes, Some(line))
     }
 
-    pub(super) fn read_draining(&self, now: &mut Now) -> Result<(), DbError> {
+    pub(super) fn read_draining(&self, now: &mut StandingSnapshot) -> Result<(), DbError> {
         for row in self.drains.scan()? {
             let ((archive_db::Text(replica), archive_db::Text(node), _), row) = row?;
             let source = Source {

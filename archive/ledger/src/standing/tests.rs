@@ -67,7 +67,7 @@ fn only_completed_copies_in_service_count() {
         let digits = [code % 3, code / 3 % 3, code / 9];
         let copies = copies(&digits.map(|digit| states[digit].clone()));
         for out in 0..5 {
-            let mut now = Now::default();
+            let mut now = StandingSnapshot::default();
             match out {
                 0 => {}
                 1 => drop(now.replicas.insert(id("one"), filling.clone())),
@@ -176,9 +176,9 @@ fn namesake_of_a_retired_volume_still_counts() {
         copy.volume = Some(VolumeId::new("disk-1").unwrap());
     }
     let counts = |out: VolumeKey| {
-        let now = Now {
+        let now = StandingSnapshot {
             volumes: BTreeMap::from([(out, retired())]),
-            ..Now::default()
+            ..StandingSnapshot::default()
         };
         let counts = copies.iter().filter(|(id, copy)| now.counts(id, copy));
         counts.map(|(id, _)| id.to_string()).collect::<Vec<_>>()

@@ -141,7 +141,7 @@ fn loss_and_brake_name_the_next_step() {
 #[test]
 fn lagging_files_are_reported_with_number_and_time() {
     assert!(late(None, 7).is_empty(), "new files are on their way");
-    let lag = Late {
+    let lag = LateFiles {
         files: 2,
         first: ["a", "b"].map(|name| FileName::new(name).unwrap()).to_vec(),
         since: at(5),

@@ -146,7 +146,7 @@ fn walk_in_pages_sees_every_file_once() {
         let expected: Vec<_> = (0..50).map(|number| format!("f-{number:02}")).collect();
         assert_eq!(seen, expected, "{room}");
     }
-    let now = Now::default();
+    let now = StandingSnapshot::default();
     assert_eq!(lacking(&admin, &now, &id("two")).unwrap(), (50, 350));
     assert_eq!(lacking(&admin, &now, &id("one")).unwrap(), (0, 0));
 }

@@ -17,7 +17,7 @@ use crate::tables::with_tables;
 use archive_ledger::admin::AdminRow;
 use archive_ledger::anomalies::AnomalyRow;
 use archive_ledger::custody::FileEvidence;
-use archive_ledger::standing::Now;
+use archive_ledger::standing::StandingSnapshot;
 
 /// A part of the archive that goes out of service.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -112,7 +112,7 @@ impl People {
 /// Counts the files on the part that have no good copy elsewhere. Both sides are sorted by file.
 fn only_there(
     part: &Part,
-    now: &Now,
+    now: &StandingSnapshot,
     files: impl Iterator<Item = Result<AdminRow, DbError>>,
     rows: impl Iterator<Item = Result<AnomalyRow, DbError>>,
 ) -> Result<u64, DbError> {
@@ -134,7 +134,12 @@ fn only_there(
     Ok(only)
 }
 
-fn is_only_there(part: &Part, now: &Now, record: &FileRecord, filed: &[AnomalyRow]) -> bool {
+fn is_only_there(
+    part: &Part,
+    now: &StandingSnapshot,
+    record: &FileRecord,
+    filed: &[AnomalyRow],
+) -> bool {
     let vouched = FileEvidence { record, now, filed };
     record.replicas.iter().any(|(id, copy)| {
         copy.kind == ReplicaKind::Bitarchive

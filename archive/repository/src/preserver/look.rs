@@ -6,7 +6,7 @@
 use archive_decisions::check::{AdminEntry, Expected};
 use archive_decisions::store::{Event, FileRecord};
 use archive_ledger::anomalies::{AnomalyRow, Look, LookQuality, LookResult, is_damage};
-use archive_ledger::standing::Now;
+use archive_ledger::standing::StandingSnapshot;
 use archive_model::{AnomalyKind, CopyPlace, FileCopy, FileName, ReplicaId};
 use archive_replicas::LocatedCopies;
 use archive_rpc::CallError;
@@ -294,7 +294,7 @@ fn entry(row: Option<&FileRecord>, replica: &ReplicaId) -> Option<AdminEntry> {
 
 /// Removes the second copy of a file that moves within a replica from the findings: it is no anomaly.
 fn excuse_moving_copy(
-    now: &Now,
+    now: &StandingSnapshot,
     replica: &ReplicaId,
     copies: &[FileCopy],
     found: &mut Vec<AnomalyKind>,

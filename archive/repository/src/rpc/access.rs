@@ -1,6 +1,6 @@
 //! The service `Access`.
 
-use archive_ledger::standing::Now;
+use archive_ledger::standing::StandingSnapshot;
 use archive_model::{ArchiveError, Drain};
 use archive_rpc::Kind;
 use futures_util::future::join_all;
@@ -38,7 +38,7 @@ impl Door {
     async fn replica_state(
         &self,
         spec: &ReplicaSettings,
-        standing: &Now,
+        standing: &StandingSnapshot,
     ) -> wire::status_response::ReplicaState {
         let retired = standing.is_retired(&spec.id);
         let (nodes, problem) = match self.archive.calls.replicas.state_now(&spec.id).await {

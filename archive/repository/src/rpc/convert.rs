@@ -4,7 +4,7 @@ use archive_decisions::store::{FileRecord, ReplicaRecord};
 use archive_ledger::admin::AdminRow;
 use archive_ledger::anomalies::AnomalyRow;
 use archive_ledger::custody::{Doubt, FileEvidence};
-use archive_ledger::standing::Now;
+use archive_ledger::standing::StandingSnapshot;
 use archive_model::{CopyDoubt, CopyStanding, ReplicaId, ReplicaState, ReplicaStatus};
 use archive_stores::coordinator::Times;
 use bytes::Bytes;
@@ -86,7 +86,7 @@ fn vouched(vouched: &FileEvidence<'_>, retries: &Times) -> Vec<wire::ReplicaStat
 pub(super) fn stat(
     row: &AdminRow,
     admitted: String,
-    (now, filed): (&Now, &[AnomalyRow]),
+    (now, filed): (&StandingSnapshot, &[AnomalyRow]),
     retries: &Times,
 ) -> wire::StatResponse {
     let content = row.record.content.as_ref();

@@ -9,7 +9,7 @@ use archive_daemon::metrics::MetricError;
 use archive_daemon::notify::NotifyError;
 use archive_daemon::worker::DuplicateWorker;
 use archive_durable::{DiskError, read_secret, read_state};
-use archive_ledger::admin::stamp::Stamping;
+use archive_ledger::admin::stamp::StampWorker;
 use archive_ledger::admin::{Admin, AdminError};
 use archive_ledger::anomalies::Anomalies;
 use archive_ledger::standing::Standing;
@@ -129,7 +129,7 @@ impl Ledger {
         let data = own.data.clone();
         let admin = spawn_blocking(move || Admin::open(&data)).await??;
         admin.report_torn_tail(&own.archive, daemon.clock.now())?;
-        daemon.workers.spawn(Stamping(admin.clone()))?;
+        daemon.workers.spawn(StampWorker(admin.clone()))?;
         let watched = admin.clone();
         daemon
             .tasks

@@ -5,7 +5,7 @@ use archive_decisions::store::{Event, FileRecord};
 use archive_ledger::admin::AdminError;
 use archive_ledger::anomalies::{AnomalyRow, Filing, Look, LookQuality};
 use archive_ledger::custody::FileEvidence;
-use archive_ledger::standing::Now;
+use archive_ledger::standing::StandingSnapshot;
 use archive_model::{AnomalyKind, CopyPlace, FileName, Finder, Groups, ReplicaId};
 use jiff::Timestamp;
 
@@ -119,7 +119,7 @@ impl Coordinator {
 }
 
 /// Returns the events that tell the store core which copies are known not to be there. Pure.
-fn given_up(record: &FileRecord, now: &Now, filed: &[AnomalyRow]) -> Vec<Event> {
+fn given_up(record: &FileRecord, now: &StandingSnapshot, filed: &[AnomalyRow]) -> Vec<Event> {
     let vouched = FileEvidence { record, now, filed };
     let has_bytes = vouched.has_bytes();
     let mut events = Vec::new();

@@ -13,7 +13,7 @@ use archive_daemon::clock::ManualClock;
 use archive_daemon::{Chance, Metrics, Tasks};
 use archive_ledger::admin::Admin;
 use archive_ledger::anomalies::Anomalies;
-use archive_ledger::standing::{Standing, View};
+use archive_ledger::standing::{Standing, StandingView};
 use archive_proof::SigningKey;
 use archive_replicas::{Dialer, Replicas};
 use archive_rpc::Limits;
@@ -41,7 +41,7 @@ pub fn parts(admin: &Admin, hand: &ManualClock) -> Parts {
     let (mail, messages) = Mail::new();
     let credentials = TestAuthority::new().credentials(&["repository/kb"]);
     let dialer = Dialer::new(credentials, Limits::default());
-    let replicas = Replicas::new(&[], dialer, View::default(), clock.clone());
+    let replicas = Replicas::new(&[], dialer, StandingView::default(), clock.clone());
     let calls = ReplicaCalls {
         replicas: Arc::new(replicas.unwrap()),
         clock: clock.clone(),

@@ -9,7 +9,7 @@ use jiff::Timestamp;
 
 use super::super::schema::TABLES;
 use super::super::stamp::STAMP;
-use super::super::{AdminRow, Restoring};
+use super::super::{AdminRestore, AdminRow};
 use super::*;
 use crate::restore::testing::row;
 
@@ -250,7 +250,7 @@ fn restored_admin_data_begin_another_feed() {
     let end = told(&admin);
     drop(admin);
     std::fs::remove_dir_all(directory.path().join("admin")).unwrap();
-    let mut restoring = Restoring::begin(directory.path()).unwrap();
+    let mut restoring = AdminRestore::begin(directory.path()).unwrap();
     restoring.file(&row("a", 1)).unwrap();
     restoring.finish(Timestamp::UNIX_EPOCH).unwrap();
 

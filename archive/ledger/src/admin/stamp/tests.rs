@@ -101,7 +101,7 @@ fn idle_archive_is_stamped_by_its_worker() {
     };
     assert!(names(&open_cut().unwrap()).is_empty());
     let runtime = tokio::runtime::Runtime::new().unwrap();
-    let mut worker = Stamping(admin.clone());
+    let mut worker = StampWorker(admin.clone());
     runtime.block_on(worker.step()).unwrap();
     let opened = open_cut();
     assert!(is_behind(&opened), "{opened:?}");

@@ -13,7 +13,7 @@ const DAY: SignedDuration = SignedDuration::from_hours(24);
 
 /// The figures that are known without reading the tables.
 #[derive(Debug, Default)]
-pub(super) struct Running {
+pub(super) struct AnomalyFigures {
     pub(super) next_id: u64,
     /// The number of anomalies by kind that are open and not accepted.
     pub(super) kinds: BTreeMap<AnomalyClass, u64>,
@@ -23,7 +23,7 @@ pub(super) struct Running {
     pub(super) ended: BTreeMap<(i64, ReplicaId), u64>,
 }
 
-impl Running {
+impl AnomalyFigures {
     /// Returns the number of files of a replica that wait for repair, or did so within the last day.
     pub(super) fn found_today(&mut self, replica: &ReplicaId, now: Timestamp) -> u64 {
         let since = minute(now.checked_sub(DAY).unwrap_or(Timestamp::MIN));

@@ -102,7 +102,7 @@ fn every_pair_of_copies_on_every_part() {
         (Part::Replica(id("three")), 0),
     ] {
         let (files, rows) = (files.iter().cloned().map(Ok), rows.iter().cloned().map(Ok));
-        let only = only_there(&part, &Now::default(), files, rows).unwrap();
+        let only = only_there(&part, &StandingSnapshot::default(), files, rows).unwrap();
         assert_eq!(only, expected, "{part}");
     }
 }

@@ -59,7 +59,7 @@ fn filed(replica: &str, kind: AnomalyKind, is_accepted: bool) -> AnomalyRow {
 }
 
 /// Returns the events as `replica gone` or `replica wanted`.
-fn said(record: &FileRecord, now: &Now, filed: &[AnomalyRow]) -> Vec<String> {
+fn said(record: &FileRecord, now: &StandingSnapshot, filed: &[AnomalyRow]) -> Vec<String> {
     let events = given_up(record, now, filed);
     let text = |event: &Event| {
         if let Event::Gone { replica } = event {
@@ -83,7 +83,7 @@ fn said(record: &FileRecord, now: &Now, filed: &[AnomalyRow]) -> Vec<String> {
 /// given up while others are good or kept when it was the last, or if there is work on a retired replica.
 #[test]
 fn only_provably_absent_copy_is_given_up() {
-    let (record, now) = (record(), Now::default());
+    let (record, now) = (record(), StandingSnapshot::default());
     for kind in [
         AnomalyKind::Corrupt(Groups::all(1)),
         AnomalyKind::Unreadable(Groups::all(1)),
@@ -112,7 +112,7 @@ fn only_provably_absent_copy_is_given_up() {
         why: "r1".to_owned(),
         emptied: false,
     };
-    let mut now = Now::default();
+    let mut now = StandingSnapshot::default();
     let volume = VolumeKey {
         replica: id("one"),
         node: NodeId::new("one-1").unwrap(),
@@ -128,7 +128,7 @@ fn only_provably_absent_copy_is_given_up() {
     for copy in open.replicas.values_mut() {
         copy.state = ReplicaState::UploadStarted;
     }
-    assert_eq!(said(&open, &Now::default(), &both), [""; 0]);
+    assert_eq!(said(&open, &StandingSnapshot::default(), &both), [""; 0]);
 }
 
 /// Fails if what was filed is closed for a copy that counted all along, or for one that does not count after all.
