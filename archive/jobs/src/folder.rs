@@ -94,7 +94,7 @@ pub struct Files {
 
 impl JobFolder {
     /// Returns the directory of a job, whether or not it exists. `batch` is the directory of all jobs.
-    pub fn of(batch: &Path, id: &JobId) -> Self {
+    pub fn new(batch: &Path, id: &JobId) -> Self {
         Self(batch.join(id.as_str()))
     }
 
@@ -236,7 +236,7 @@ mod tests {
     #[test]
     fn files_are_cut_to_checkpoint_and_loss_refused() {
         let directory = tempfile::tempdir().unwrap();
-        let folder = JobFolder::of(directory.path(), &JobId::new("j").unwrap());
+        let folder = JobFolder::new(directory.path(), &JobId::new("j").unwrap());
         folder.make().unwrap();
         let mut files = folder.open(&Checkpoint::default()).unwrap();
         files.output.append(b"0123456789").unwrap();
@@ -277,7 +277,7 @@ mod tests {
         std::fs::write(&other, b"kept").unwrap();
         let batch = directory.path().join("batch");
         std::fs::create_dir(&batch).unwrap();
-        let folder = JobFolder::of(&batch, &JobId::new("j").unwrap());
+        let folder = JobFolder::new(&batch, &JobId::new("j").unwrap());
         folder.make().unwrap();
         let scratch = folder.scratch().unwrap();
         std::fs::create_dir(scratch.join("deep")).unwrap();

@@ -155,7 +155,7 @@ fn expire(
     };
     // A crash between the two leaves a directory that the next sweep removes.
     jobs.forget(row)?;
-    JobFolder::of(batch, &row.id).remove()?;
+    JobFolder::new(batch, &row.id).remove()?;
     Ok(())
 }
 
@@ -208,7 +208,7 @@ mod tests {
         let batch = tempfile::tempdir().unwrap();
         let row = row("j", "researcher/anna");
         jobs.submit(row.clone(), 1).unwrap();
-        let folder = JobFolder::of(batch.path(), &row.id);
+        let folder = JobFolder::new(batch.path(), &row.id);
         folder.make().unwrap();
         let submitting = SubmissionClaims::default();
         let is_there = || {

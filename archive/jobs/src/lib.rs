@@ -187,7 +187,7 @@ impl Batches {
 
     /// Removes the files of a job that never ran.
     fn tidy(&self, row: JobRow) {
-        let folder = folder::JobFolder::of(&self.runner.batch, &row.id);
+        let folder = folder::JobFolder::new(&self.runner.batch, &row.id);
         drop(tokio::task::spawn_blocking(move || {
             if let Err(error) = runner::tidy(&row, &folder) {
                 tracing::warn!(%error, "cannot remove the superfluous files of a batch job");
@@ -203,7 +203,7 @@ impl Batches {
     /// Returns the bytes of a file that a job left, from an offset up to a length.
     pub fn bytes(&self, row: &JobRow, name: JobFile, (offset, length): (u64, u64)) -> JobBytes {
         JobBytes {
-            folder: Arc::new(folder::JobFolder::of(&self.runner.batch, &row.id)),
+            folder: Arc::new(folder::JobFolder::new(&self.runner.batch, &row.id)),
             name,
             offset,
             length,

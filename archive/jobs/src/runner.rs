@@ -126,7 +126,7 @@ impl Runner {
     }
 
     pub(super) fn folder(&self, row: &JobRow) -> JobFolder {
-        JobFolder::of(&self.batch, &row.id)
+        JobFolder::new(&self.batch, &row.id)
     }
 
     async fn perform(

@@ -90,7 +90,7 @@ impl Space {
         }
         let mut files = 0_u64;
         for id in directory::names(&self.batch)?.iter().filter_map(job) {
-            files = files.saturating_add(JobFolder::of(&self.batch, &id).bytes()?);
+            files = files.saturating_add(JobFolder::new(&self.batch, &id).bytes()?);
         }
         self.used().files = files;
         Ok(())
@@ -174,7 +174,7 @@ mod tests {
     fn room_is_the_rest_of_the_limit() {
         let directory = tempfile::tempdir().unwrap();
         let id = JobId::new("j").unwrap();
-        let folder = JobFolder::of(directory.path(), &id);
+        let folder = JobFolder::new(directory.path(), &id);
         folder.make().unwrap();
         std::fs::write(directory.path().join("j/output"), [0; 60]).unwrap();
         let space = Space::new(directory.path(), Some(100)).unwrap();

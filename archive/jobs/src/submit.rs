@@ -201,7 +201,7 @@ impl Batches {
             .claim(&submission.id, lane_of(&submission.who))?;
         let space = &self.runner.space;
         space.take(submission.component_size)?;
-        let folder = JobFolder::of(&self.runner.batch, &submission.id);
+        let folder = JobFolder::new(&self.runner.batch, &submission.id);
         let is_component = matches!(submission.spec.program, Program::Component(_));
         let (jobs, id) = (self.runner.jobs.clone(), submission.id.clone());
         let made = spawn_blocking(move || {

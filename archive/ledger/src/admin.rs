@@ -44,7 +44,7 @@ pub use error::AdminError;
 pub use lagging::LateFiles;
 pub use restoring::AdminRestore;
 pub use trail::TrailSnapshot;
-pub use walk::{PageLimits, Walk, WalkPage, WalkScope};
+pub use walk::{FileWalk, PageLimits, WalkPage, WalkScope};
 
 use derived::{ChangedFiles, DerivedValues};
 use schema::{NodeTableKey, STAMPED, VolumeTableKey};
@@ -66,7 +66,7 @@ pub struct Admin {
     similar: similar::Similar,
     places: places::Places,
     feed: feed::Feed,
-    stamp: Arc<stamp::Stamp>,
+    stamp: Arc<stamp::AdminStamp>,
     /// The lock that is held while lines of the trail get their numbers: several tasks change the admin data.
     numbering: Arc<Mutex<()>>,
     running: Arc<Mutex<counts::RunningCounts>>,
@@ -122,7 +122,7 @@ impl Admin {
         let is_absent = found.is_none();
         let is_exact = found.as_ref().is_some_and(|found| found.file.is_some());
         let reach = found.as_ref().map(|found| found.content.reach());
-        let stamp = stamp::Stamp::new(path.clone(), found);
+        let stamp = stamp::AdminStamp::new(path.clone(), found);
         if is_absent && !AdminRestore::is_there(data)? {
             stamp.write(Reach::default)?;
         }
@@ -132,7 +132,7 @@ impl Admin {
         }
         let database = data.join("admin");
         let opened = Database::open(&database, &options);
-        let database = opened.map_err(|error| AdminError::of(database, error))?;
+        let database = opened.map_err(|error| AdminError::from_open(database, error))?;
         let version = database.found_version();
         if is_absent && version.is_some_and(|version| version >= STAMPED) {
             return Err(AdminError::Unstamped(path));
@@ -147,7 +147,7 @@ impl Admin {
         Ok(admin)
     }
 
-    fn new(database: Database, stamp: stamp::Stamp) -> Result<Self, AdminError> {
+    fn new(database: Database, stamp: stamp::AdminStamp) -> Result<Self, AdminError> {
         let audit: Table<u64, AuditLine> = database.table("audit")?;
         let next_line = audit.last()?.map_or(0, |(last, _)| last.saturating_add(1));
         Ok(Self {
@@ -158,8 +158,8 @@ impl Admin {
             nodes: database.table("nodes")?,
             volumes: database.table(schema::VOLUMES)?,
             log_end: database.table("audit-log")?,
-            similar: similar::Similar::of(&database)?,
-            places: places::Places::of(&database)?,
+            similar: similar::Similar::open(&database)?,
+            places: places::Places::open(&database)?,
             feed: feed::Feed::open(&database)?,
             database,
             stamp: Arc::new(stamp),
@@ -286,7 +286,7 @@ impl Admin {
     /// gap, even if nobody has heard of either since.
     pub fn put(&self, changes: &mut Changes, row: &AdminRow) -> Result<(), DbError> {
         let name = &row.record.name;
-        let derived = DerivedValues::of(&row.record);
+        let derived = DerivedValues::from_record(&row.record);
         changes.files.insert(name.clone(), derived);
         self.similar.put(changes, name)?;
         for (replica, copy) in &row.record.replicas {
@@ -336,8 +336,9 @@ impl Admin {
         let mut transitions = feed::Transitions::new();
         for (name, after) in &files {
             let row = self.file(name)?;
-            let known =
-                row.map_or_else(DerivedValues::default, |row| DerivedValues::of(&row.record));
+            let known = row.map_or_else(DerivedValues::default, |row| {
+                DerivedValues::from_record(&row.record)
+            });
             let places = (&known.places, &after.places);
             self.places.change(&mut batch, name, places)?;
             before.add(&known.counted.counts);

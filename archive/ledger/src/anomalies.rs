@@ -204,7 +204,7 @@ impl AnomalyRecord {
 
 /// A consequence of a look.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Change {
+pub enum AnomalyChange {
     /// The anomaly is new, and is filed.
     File(AnomalyRecord),
     /// The anomaly was filed before, and is now as given here.
@@ -217,7 +217,12 @@ pub enum Change {
 
 /// Returns the consequences of `look`, given what is filed of the same file and replica. New ones get ids from
 /// `next_id` on.
-pub fn compare(filed: &[AnomalyRecord], look: &Look, now: Timestamp, next_id: u64) -> Vec<Change> {
+pub fn compare(
+    filed: &[AnomalyRecord],
+    look: &Look,
+    now: Timestamp,
+    next_id: u64,
+) -> Vec<AnomalyChange> {
     let mut changes = Vec::new();
     let mut ids = next_id..;
     let mut is_first = !filed.iter().any(|old| needs_repair(&old.kind));
@@ -227,7 +232,7 @@ pub fn compare(filed: &[AnomalyRecord], look: &Look, now: Timestamp, next_id: u6
             let counts = is_first && needs_repair(kind);
             is_first &= !counts;
             let place = look.place.as_ref();
-            changes.push(Change::File(AnomalyRecord {
+            changes.push(AnomalyChange::File(AnomalyRecord {
                 id: ids.next().unwrap_or(u64::MAX),
                 kind: kind.clone(),
                 size: look.size,
@@ -261,26 +266,29 @@ pub fn compare(filed: &[AnomalyRecord], look: &Look, now: Timestamp, next_id: u6
         if new.accepted.is_some() && is_worse(kind, &old.kind) {
             new.accepted = None;
             new.confirmed = None;
-            changes.push(Change::Reopen(new));
+            changes.push(AnomalyChange::Reopen(new));
         } else {
             if new.accepted.is_some() {
                 // The accepted kind stays: it is the worst that people have accepted.
                 new.kind = old.kind.clone();
             }
-            changes.push(Change::Update(new));
+            changes.push(AnomalyChange::Update(new));
         }
     }
     for old in filed {
         let is_found = look.found.iter().any(|kind| look.finds(old, kind));
         if !is_found && look.judges(old) {
-            changes.push(Change::Close(old.clone(), look.quality.saw().to_owned()));
+            changes.push(AnomalyChange::Close(
+                old.clone(),
+                look.quality.saw().to_owned(),
+            ));
         }
     }
     changes
 }
 
 /// Returns the consequence for a loss that is filed, now that these groups of the file were found good in some copy.
-pub fn found_again(lost: &AnomalyRecord, good: &Groups) -> Option<Change> {
+pub fn found_again(lost: &AnomalyRecord, good: &Groups) -> Option<AnomalyChange> {
     let AnomalyKind::Lost(ranges) = &lost.kind else {
         return None;
     };
@@ -291,10 +299,10 @@ pub fn found_again(lost: &AnomalyRecord, good: &Groups) -> Option<Change> {
     }
     if left.is_empty() {
         let why = "every lost group was found good in some copy".to_owned();
-        return Some(Change::Close(lost.clone(), why));
+        return Some(AnomalyChange::Close(lost.clone(), why));
     }
     let ranges = left.byte_ranges(lost.size);
-    Some(Change::Update(AnomalyRecord {
+    Some(AnomalyChange::Update(AnomalyRecord {
         kind: AnomalyKind::Lost(ranges.map(|range| (range.start, range.end)).collect()),
         ..lost.clone()
     }))

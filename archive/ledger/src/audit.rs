@@ -17,7 +17,7 @@ use archive_model::FileName;
 use jiff::Timestamp;
 
 use crate::admin::{Admin, AuditLine, TrailSnapshot};
-use crate::audit_log::{Entry, LogError, Walk};
+use crate::audit_log::{LogError, LogWalk, TrailLine};
 
 pub use trail_writer::{TrailWriter, WriterParts};
 
@@ -40,7 +40,7 @@ impl TrailFilter {
 
 /// The trail, oldest line first, without holes. The first error is the last item. Memory holds one line.
 pub struct Trail<'a> {
-    log: Option<Walk>,
+    log: Option<LogWalk>,
     rows: Box<dyn Iterator<Item = Result<(u64, AuditLine), DbError>> + 'a>,
     next: u64,
     /// The number of the last line; `None` if the trail is empty.
@@ -57,13 +57,13 @@ impl fmt::Debug for Trail<'_> {
 impl<'a> Trail<'a> {
     /// Reads the trail of the admin data, whose log is in `directory`.
     pub fn read(admin: &'a Admin, directory: &Path) -> Result<Self, LogError> {
-        Self::of(admin.trail()?, directory)
+        Self::from_snapshot(admin.trail()?, directory)
     }
 
     /// Reads the trail from a snapshot, without lines that came later.
-    pub fn of(trail: TrailSnapshot<'a>, directory: &Path) -> Result<Self, LogError> {
+    pub fn from_snapshot(trail: TrailSnapshot<'a>, directory: &Path) -> Result<Self, LogError> {
         // The rows were read first: lines that have gone from the table since are in the log.
-        let log = Some(Walk::open(directory)?);
+        let log = Some(LogWalk::open(directory)?);
         Ok(Self {
             log,
             rows: trail.lines,
@@ -73,7 +73,7 @@ impl<'a> Trail<'a> {
         })
     }
 
-    fn read_next(&mut self) -> Result<Option<Entry>, LogError> {
+    fn read_next(&mut self) -> Result<Option<TrailLine>, LogError> {
         if self.last.is_none_or(|last| self.next > last) {
             return Ok(None);
         }
@@ -91,7 +91,7 @@ impl<'a> Trail<'a> {
             if number > self.next {
                 return Err(self.hole());
             }
-            return Ok(Some(Entry {
+            return Ok(Some(TrailLine {
                 number,
                 line,
                 previous: None,
@@ -113,7 +113,7 @@ impl<'a> Trail<'a> {
 }
 
 impl Iterator for Trail<'_> {
-    type Item = Result<Entry, LogError>;
+    type Item = Result<TrailLine, LogError>;
 
     fn next(&mut self) -> Option<Self::Item> {
         if self.is_done {

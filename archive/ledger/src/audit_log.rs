@@ -27,9 +27,8 @@ use archive_db::DbError;
 use archive_durable::{AppendFile, DiskError, directory};
 use serde::{Deserialize, Serialize};
 
-pub use chain::Written;
-pub use chain::{Chain, Entry, Hash};
-pub use files::Walk;
+pub use chain::{Chain, LineHash, TrailLine, TrailLineJson};
+pub use files::LogWalk;
 
 use crate::rows::AuditLine;
 
@@ -69,7 +68,7 @@ pub enum LogError {
 /// The point that the log has reached: where it ends, and how the chain goes on. Kept in the admin data with every
 /// deletion of rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Position {
+pub struct LogPosition {
     /// The chain after the last line.
     pub chain: Chain,
     /// The number of the last file.
@@ -78,9 +77,9 @@ pub struct Position {
     pub length: u64,
 }
 
-impl archive_db::Value for Position {}
+impl archive_db::Value for LogPosition {}
 
-impl Position {
+impl LogPosition {
     /// Returns the position before the first line.
     pub const fn start() -> Self {
         Self {
@@ -92,7 +91,7 @@ impl Position {
 }
 
 /// The rows in a table of the admin data that are not, or not yet, only in the log.
-pub trait Rows {
+pub trait TrailRows {
     /// Returns the line of this number, if the table still has it.
     fn row(&self, number: u64) -> Result<Option<AuditLine>, DbError>;
 }
@@ -101,7 +100,7 @@ pub trait Rows {
 #[derive(Clone, Copy, Debug)]
 pub struct LogOptions {
     /// The position that the log surely had reached; `None` if nobody knows.
-    pub known: Option<Position>,
+    pub known: Option<LogPosition>,
     /// The size in bytes at which a file of the log ends and the next begins.
     pub longest: u64,
 }
@@ -120,7 +119,7 @@ impl Default for LogOptions {
 #[derive(Debug)]
 pub struct AuditLog {
     directory: PathBuf,
-    position: Position,
+    position: LogPosition,
     longest: u64,
     out: Option<AppendFile>,
 }
@@ -130,15 +129,15 @@ impl AuditLog {
     /// what a crash cut off; refuses a log that is not what was written.
     pub fn open(
         at: &Path,
-        rows: &dyn Rows,
+        rows: &dyn TrailRows,
         LogOptions { known, longest }: LogOptions,
         is_stopping: &dyn Fn() -> bool,
     ) -> Result<Self, LogError> {
         directory::make(at)?;
-        let mut walk = Walk::open(at)?;
+        let mut walk = LogWalk::open(at)?;
         let mut log = Self {
             directory: at.to_owned(),
-            position: Position::start(),
+            position: LogPosition::start(),
             longest,
             out: None,
         };
@@ -199,7 +198,7 @@ impl AuditLog {
             out.sync()?;
             directory::sync(at)?;
             let start = length.saturating_sub(torn.len() as u64);
-            log.position = Position {
+            log.position = LogPosition {
                 chain,
                 file,
                 length: start + whole.len() as u64,
@@ -223,7 +222,7 @@ impl AuditLog {
     }
 
     /// Appends lines, whose numbers follow, and makes them durable. After an error the log must be opened again.
-    pub fn append(&mut self, lines: &[(u64, AuditLine)]) -> Result<Position, LogError> {
+    pub fn append(&mut self, lines: &[(u64, AuditLine)]) -> Result<LogPosition, LogError> {
         let mut bytes = Vec::new();
         for (number, line) in lines {
             let mut chain = self.position.chain;
@@ -263,8 +262,8 @@ impl AuditLog {
     }
 
     /// Takes away what follows the last line that counts, in every file.
-    fn cut(&mut self, walk: &Walk) -> Result<(), LogError> {
-        let Position { file, length, .. } = self.position;
+    fn cut(&mut self, walk: &LogWalk) -> Result<(), LogError> {
+        let LogPosition { file, length, .. } = self.position;
         tracing::warn!(
             file,
             length,
@@ -286,7 +285,7 @@ pub struct LogSummary {
     /// The number of the first line, and one past that of the last.
     pub numbers: std::ops::Range<u64>,
     /// The hash of the last line: compare it with that in an export.
-    pub head: Hash,
+    pub head: LineHash,
     /// Bytes after the last whole line: an append that is under way, or was cut by a crash.
     pub torn: u64,
     /// The number of the line that has each of the hashes that were sought; `None` if no line has it.
@@ -296,11 +295,11 @@ pub struct LogSummary {
 /// Verifies `files` of a log, in this order, against nothing but each other. The first of them may be a later file of
 /// the log: the chain before it is then taken from its first line. For people who hold copies of the log.
 pub fn verify(files: &[PathBuf]) -> Result<LogSummary, LogError> {
-    verify_all(Walk::over(files.to_vec()), &[])
+    verify_all(LogWalk::over(files.to_vec()), &[])
 }
 
 /// Reads a log to its end, and looks for the lines of hashes that an export or a stamp names.
-pub fn verify_all(mut walk: Walk, sought: &[Hash]) -> Result<LogSummary, LogError> {
+pub fn verify_all(mut walk: LogWalk, sought: &[LineHash]) -> Result<LogSummary, LogError> {
     let (mut lines, mut first, mut found) = (0, None, vec![None; sought.len()]);
     while let Some(entry) = walk.next() {
         let number = entry?.number;

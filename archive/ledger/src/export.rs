@@ -31,12 +31,12 @@ use archive_model::{NodeId, ReplicaId};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-pub use rows::{Row, RowCounts, Rows, Tables};
+pub use rows::{RowCounts, TableRow, TableRows, Tables};
 
 use self::snapshot::Snapshot;
 use crate::admin::{Admin, AdminRow};
 use crate::audit::Trail;
-use crate::audit_log::{Chain, LogError, Written};
+use crate::audit_log::{Chain, LogError, TrailLineJson};
 use crate::standing::Retirement;
 
 /// The format, in the first line.
@@ -48,25 +48,25 @@ pub const EXPORT_FORMAT_1: &str = "holdfast-admin-export/1";
 /// A line.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Line {
+pub enum ExportLine {
     /// The first line.
-    Header(Header),
+    Header(ExportHeader),
     /// A file.
     File(Box<AdminRow>),
     /// A node.
-    Node(Node),
+    Node(ExportNode),
     /// A line of the trail.
-    Audit(Written),
+    Audit(TrailLineJson),
     /// The last line.
-    End(End),
+    End(ExportEnd),
     /// A row of another table.
     #[serde(untagged)]
-    Row(Box<Row>),
+    Row(Box<TableRow>),
 }
 
 /// The first line.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Header {
+pub struct ExportHeader {
     /// The format and its version.
     pub format: String,
     /// The name of the archive.
@@ -77,7 +77,7 @@ pub struct Header {
 
 /// A node of a replica.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Node {
+pub struct ExportNode {
     /// The replica of the node.
     pub replica: ReplicaId,
     /// The name of the node.
@@ -90,7 +90,7 @@ pub struct Node {
 
 /// The last line.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct End {
+pub struct ExportEnd {
     /// The number of files.
     pub files: u64,
     /// The number of nodes.
@@ -110,7 +110,7 @@ pub struct End {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExportSummary {
     /// The last line.
-    pub end: End,
+    pub end: ExportEnd,
     /// BLAKE3 of the lines without the time, and without the traces of storing exports: equal if nothing else changed.
     pub content: String,
 }
@@ -172,13 +172,13 @@ impl Export<'_> {
             content: blake3::Hasher::new(),
             is_stopping: self.is_stopping,
         };
-        let header = Line::Header(Header {
+        let header = ExportLine::Header(ExportHeader {
             format: FORMAT.to_owned(),
             archive: self.archive.to_owned(),
             time: self.time,
         });
         lines.put(&header, false)?;
-        let mut end = End {
+        let mut end = ExportEnd {
             files: 0,
             nodes: 0,
             audit: 0,
@@ -189,20 +189,20 @@ impl Export<'_> {
         for row in files {
             let row = row?;
             let is_own = is_export(self.archive, row.record.name.as_str());
-            lines.put(&Line::File(Box::new(row)), !is_own)?;
+            lines.put(&ExportLine::File(Box::new(row)), !is_own)?;
             end.files += 1;
         }
         for node in nodes {
-            lines.put(&Line::Node(node?), true)?;
+            lines.put(&ExportLine::Node(node?), true)?;
             end.nodes += 1;
         }
         for row in rows {
             let row = row?;
             end.rows.add(&row);
-            lines.put(&Line::Row(Box::new(row)), true)?;
+            lines.put(&ExportLine::Row(Box::new(row)), true)?;
         }
         let mut chain = Chain::start();
-        for entry in Trail::of(trail, self.log)? {
+        for entry in Trail::from_snapshot(trail, self.log)? {
             let entry = entry?;
             chain
                 .line(entry.number, &entry.line)
@@ -210,7 +210,7 @@ impl Export<'_> {
             let file = entry.line.file.as_ref();
             let is_own = file.is_some_and(|name| is_export(self.archive, name.as_str()));
             lines.put(
-                &Line::Audit(Written::new(entry.number, &entry.line)),
+                &ExportLine::Audit(TrailLineJson::new(entry.number, &entry.line)),
                 !is_own,
             )?;
             end.audit += 1;
@@ -218,7 +218,7 @@ impl Export<'_> {
         end.audit_head = chain.previous().to_string();
         end.blake3 = lines.whole.finalize().to_hex().to_string();
         let content = lines.content.finalize().to_hex().to_string();
-        lines.put(&Line::End(end.clone()), false)?;
+        lines.put(&ExportLine::End(end.clone()), false)?;
         lines.out.flush()?;
         Ok(ExportSummary { end, content })
     }
@@ -232,7 +232,7 @@ struct Lines<'a> {
 }
 
 impl Lines<'_> {
-    fn put(&mut self, line: &Line, is_content: bool) -> Result<(), ExportError> {
+    fn put(&mut self, line: &ExportLine, is_content: bool) -> Result<(), ExportError> {
         if (self.is_stopping)() {
             return Err(ExportError::Stopped);
         }
@@ -242,12 +242,14 @@ impl Lines<'_> {
         if is_content {
             match line {
                 // Its number changes with the lines about exports between.
-                Line::Audit(written) => self
+                ExportLine::Audit(written) => self
                     .content
-                    .update(&written.said().map_err(io::Error::from)?),
-                Line::Header(_) | Line::File(_) | Line::Node(_) | Line::Row(_) | Line::End(_) => {
-                    self.content.update(&bytes)
-                }
+                    .update(&written.content().map_err(io::Error::from)?),
+                ExportLine::Header(_)
+                | ExportLine::File(_)
+                | ExportLine::Node(_)
+                | ExportLine::Row(_)
+                | ExportLine::End(_) => self.content.update(&bytes),
             };
         }
         Ok(self.out.write_all(&bytes)?)

@@ -43,12 +43,12 @@ pub struct Request {
     /// The time until which the request may be approved.
     pub expires: Timestamp,
     /// The state of the request.
-    pub state: State,
+    pub state: RequestStatus,
 }
 
 /// The states of a request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum State {
+pub enum RequestStatus {
     /// Nobody has approved the request yet.
     Open,
     /// The request is approved, and not done yet.
@@ -160,7 +160,7 @@ impl Request {
             asked_by,
             asked: now,
             expires: now.checked_add(LIFE).unwrap_or(Timestamp::MAX),
-            state: State::Open,
+            state: RequestStatus::Open,
         })
     }
 
@@ -182,7 +182,7 @@ impl Request {
         }
         self.tick(now);
         self.must_be_open()?;
-        self.state = State::Approved { by, at: now };
+        self.state = RequestStatus::Approved { by, at: now };
         Ok(())
     }
 
@@ -193,7 +193,7 @@ impl Request {
         }
         self.tick(now);
         self.must_be_open()?;
-        self.state = State::Withdrawn {
+        self.state = RequestStatus::Withdrawn {
             by: self.asked_by.clone(),
             at: now,
         };
@@ -202,9 +202,9 @@ impl Request {
 
     /// Lets the request expire if its time is over. Returns whether it did.
     pub fn tick(&mut self, now: Timestamp) -> bool {
-        let expires = self.state == State::Open && self.expires <= now;
+        let expires = self.state == RequestStatus::Open && self.expires <= now;
         if expires {
-            self.state = State::Expired { at: now };
+            self.state = RequestStatus::Expired { at: now };
         }
         expires
     }
@@ -212,11 +212,11 @@ impl Request {
     /// Ends the request with the result of the act. Returns `false` if the request is not approved, or has ended
     /// already.
     pub fn end(&mut self, result: Result<String, String>, now: Timestamp) -> bool {
-        let State::Approved { by, .. } = &self.state else {
+        let RequestStatus::Approved { by, .. } = &self.state else {
             return false;
         };
         let done = result.is_ok();
-        self.state = State::Ended {
+        self.state = RequestStatus::Ended {
             by: by.clone(),
             at: now,
             done,
@@ -227,12 +227,15 @@ impl Request {
 
     /// Whether the request is approved and waits to be done.
     pub const fn is_due(&self) -> bool {
-        matches!(self.state, State::Approved { .. })
+        matches!(self.state, RequestStatus::Approved { .. })
     }
 
     /// Whether nothing can come of the request any more.
     pub const fn is_over(&self) -> bool {
-        !matches!(self.state, State::Open | State::Approved { .. })
+        !matches!(
+            self.state,
+            RequestStatus::Open | RequestStatus::Approved { .. }
+        )
     }
 
     fn is_by(&self, person: &Person) -> bool {
@@ -242,16 +245,16 @@ impl Request {
 
     fn must_be_open(&self) -> Result<(), NotAllowed> {
         match &self.state {
-            State::Open => Ok(()),
-            State::Approved { .. }
-            | State::Ended { .. }
-            | State::Withdrawn { .. }
-            | State::Expired { .. } => Err(NotAllowed::NotOpen(self.state.stage())),
+            RequestStatus::Open => Ok(()),
+            RequestStatus::Approved { .. }
+            | RequestStatus::Ended { .. }
+            | RequestStatus::Withdrawn { .. }
+            | RequestStatus::Expired { .. } => Err(NotAllowed::NotOpen(self.state.stage())),
         }
     }
 }
 
-impl State {
+impl RequestStatus {
     /// Returns the stage of the request, without persons, times and outcome.
     pub const fn stage(&self) -> RequestState {
         match self {

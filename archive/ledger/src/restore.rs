@@ -27,7 +27,7 @@ pub use export::{judge, rewritten};
 
 use crate::admin::stamp::{self, STAMP};
 use crate::admin::{AdminError, AdminRestore, AuditLine};
-use crate::audit_log::{Entry, LogError, Position, Walk};
+use crate::audit_log::{LogError, LogPosition, LogWalk, TrailLine};
 
 /// The most findings that are kept; the rest is counted.
 const FINDINGS: usize = 10_000;
@@ -95,7 +95,7 @@ pub enum RestoreError {
 
 /// A file, node or line that was left out, or could not be asked.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Finding {
+pub struct RestoreFinding {
     /// The file, node or line.
     pub about: String,
     /// The problem of that file, node or line.
@@ -104,19 +104,19 @@ pub struct Finding {
 
 /// The first findings, and the number of all.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Findings {
+pub struct RestoreFindings {
     /// The first findings.
-    pub list: Vec<Finding>,
+    pub list: Vec<RestoreFinding>,
     /// The number of all findings.
     pub count: u64,
 }
 
-impl Findings {
+impl RestoreFindings {
     /// Counts a finding, and keeps it if it is one of the first.
     pub fn add(&mut self, about: impl Into<String>, what: impl Into<String>) {
         self.count += 1;
         if self.list.len() < FINDINGS {
-            self.list.push(Finding {
+            self.list.push(RestoreFinding {
                 about: about.into(),
                 what: what.into(),
             });
@@ -154,10 +154,10 @@ pub fn trust_file(path: &Path) -> Result<TrustFile, RestoreError> {
 ///
 /// # Errors
 /// [`RestoreError::Log`] if the log was changed or cut.
-pub fn log_end(data: &Path) -> Result<Option<(Entry, Position)>, RestoreError> {
+pub fn log_end(data: &Path) -> Result<Option<(TrailLine, LogPosition)>, RestoreError> {
     let known = stamp::read(&data.join(STAMP))?;
     let known = known.and_then(|reach| reach.audit);
-    let mut walk = Walk::open(&data.join("audit"))?;
+    let mut walk = LogWalk::open(&data.join("audit"))?;
     let (mut last, mut is_known) = (None, known.is_none());
     while let Some(entry) = walk.next() {
         last = Some(entry?);

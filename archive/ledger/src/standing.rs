@@ -24,8 +24,7 @@ use crate::admin::schema::{RETIRED_VOLUMES, VolumeTableKey, from_table, to_table
 use crate::admin::{Admin, AuditLine, NodeRow, WalkScope};
 
 pub use crate::rows::Retirement;
-pub use draining::Key as DrainKey;
-pub use draining::{DrainRow, Source};
+pub use draining::{DrainKey, DrainRow, DrainSource};
 
 /// A replica that is not as it was set up.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -66,7 +65,7 @@ pub struct StandingSnapshot {
     /// Retired volumes.
     pub volumes: BTreeMap<VolumeKey, Retirement>,
     /// The volumes and nodes that are drained.
-    pub draining: BTreeMap<Source, DrainRow>,
+    pub draining: BTreeMap<DrainSource, DrainRow>,
 }
 
 /// The copy in memory; as long as nothing was read into it, everything is as it was set up.
@@ -91,7 +90,7 @@ pub struct Standing {
     replicas: Table<Text<ReplicaId>, ReplicaRow>,
     nodes: Table<(Text<ReplicaId>, Text<NodeId>), NodeRow>,
     volumes: Table<VolumeTableKey, Retirement>,
-    drains: Table<draining::Key, DrainRow>,
+    drains: Table<DrainKey, DrainRow>,
     view: StandingView,
 }
 

@@ -22,7 +22,7 @@ use std::time::{Duration, Instant};
 
 use archive_daemon::worker::rest_after;
 use archive_daemon::{Step, Worker, WorkerError};
-use archive_ledger::standing::{DrainRow, Source, StandingSnapshot};
+use archive_ledger::standing::{DrainRow, DrainSource, StandingSnapshot};
 use archive_model::ReplicaKind;
 use archive_stores::transfer::Pace;
 use tokio::sync::oneshot;
@@ -51,7 +51,7 @@ const LONG_REST: Duration = Duration::from_mins(10);
 /// The worker of all drains.
 pub(crate) struct Drain {
     hands: Arc<DrainContext>,
-    runs: BTreeMap<Source, DrainRun>,
+    runs: BTreeMap<DrainSource, DrainRun>,
 }
 
 /// The state that drains share.
@@ -91,7 +91,7 @@ impl Drain {
             let Some(Ok(nodes)) = hands.own.archive.calls.replicas.last_nodes(&spec.id) else {
                 continue;
             };
-            let known: Vec<Source> = hands.now().draining.keys().cloned().collect();
+            let known: Vec<DrainSource> = hands.now().draining.keys().cloned().collect();
             for change in follow::follow(&known, &spec.id, &nodes) {
                 match change {
                     Change::Begin(source) => {
@@ -115,7 +115,7 @@ impl Drain {
     }
 
     /// Continues a drain.
-    async fn go_on(&mut self, source: &Source, row: &DrainRow) -> Result<(), WorkerError> {
+    async fn go_on(&mut self, source: &DrainSource, row: &DrainRow) -> Result<(), WorkerError> {
         let hands = &self.hands;
         let run = self.runs.entry(source.clone()).or_default();
         if let Some(pass) = &mut run.pass {
@@ -173,13 +173,13 @@ impl DrainContext {
         self.own.archive.standing.now()
     }
 
-    fn is_drained_still(&self, source: &Source) -> bool {
+    fn is_drained_still(&self, source: &DrainSource) -> bool {
         self.now().draining.contains_key(source)
     }
 
     async fn remember(
         &self,
-        source: &Source,
+        source: &DrainSource,
         row: Option<DrainRow>,
         what: String,
     ) -> Result<(), WorkerError> {

@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 use archive_daemon::{Step, Worker, WorkerError};
 use archive_db::DbError;
 use archive_decisions::store::{Event, FileRecord, ReplicaRecord, ReplicaSpec};
-use archive_ledger::admin::{Admin, PageLimits, Walk};
+use archive_ledger::admin::{Admin, FileWalk, PageLimits};
 use archive_ledger::standing::{StandingSnapshot, Task};
 use archive_model::{
     CopyPlace, FileCopy, FileName, NodeKey, ReplicaId, ReplicaState, StoreFailure,
@@ -59,7 +59,7 @@ struct Pass {
     /// Whether the pass is not the first since the start.
     later: bool,
     /// The progress of the pass; `None` before it begins.
-    walk: Option<Walk>,
+    walk: Option<FileWalk>,
     /// The files that were requested and are not there yet.
     open: FollowedFiles,
     /// The files whose rows could not be updated yet.
@@ -116,7 +116,7 @@ impl FillWorker {
             pass.open.names(),
         );
         let begun = pass.walk.take();
-        let mut walk = begun.unwrap_or_else(|| Walk::over(task.scope()));
+        let mut walk = begun.unwrap_or_else(|| FileWalk::over(task.scope()));
         let first = !pass.later;
         let page = with_tables(move || {
             let mut unbound = Vec::new();

@@ -7,7 +7,7 @@ use archive_daemon::{Counter, Gauge, Metrics};
 use archive_model::{AnomalyClass, ReplicaId};
 
 use archive_ledger::admin::Counts;
-use archive_ledger::standing::{Source, StandingSnapshot};
+use archive_ledger::standing::{DrainSource, StandingSnapshot};
 
 /// The instruments of the repository; cheap to clone.
 #[derive(Clone, Debug)]
@@ -85,7 +85,7 @@ impl Instruments {
     }
 
     /// Shows the number of files that still lie on a drained volume or node.
-    pub(crate) fn show_drain(&self, source: &Source, files: u64) {
+    pub(crate) fn show_drain(&self, source: &DrainSource, files: u64) {
         let volume = source.volume.as_ref().map_or("", |volume| volume.as_str());
         let gauge = self.metrics.gauge(
             "repository_drain_files",

@@ -19,10 +19,10 @@ use std::time::Duration;
 
 use archive_daemon::Clock;
 use archive_ledger::admin::{AdminRestore, AdminRow, AuditLine, NodeRow};
-use archive_ledger::restore::combine::{Removal, Rule, Sighting, Verdict};
+use archive_ledger::restore::combine::{AdmissionRule, NameVerdict, Removal, Sighting};
 use archive_ledger::restore::{
-    Findings, FromExport, PartialRestore, RestoreError, begin, log_end, refuse_if_there, restored,
-    trust_file,
+    FromExport, PartialRestore, RestoreError, RestoreFindings, begin, log_end, refuse_if_there,
+    restored, trust_file,
 };
 use archive_ledger::standing::StandingView;
 use archive_model::{FileName, Gap, NodeId, NodeKey, NodeState, ReplicaId};
@@ -56,13 +56,13 @@ pub struct RestoreReport {
     /// The number of restored files that are not in every replica that shall have them.
     pub incomplete: u64,
     /// Copies that two persons had removed, as their nodes report without proof: they stay withdrawn.
-    pub removed: Findings,
+    pub removed: RestoreFindings,
     /// Names under which valid admissions contradict each other.
-    pub contradicting: Findings,
+    pub contradicting: RestoreFindings,
     /// Names without any valid admission.
-    pub unsigned: Findings,
+    pub unsigned: RestoreFindings,
     /// Parts that did not answer, or not completely.
-    pub silent: Findings,
+    pub silent: RestoreFindings,
     /// Whether admin data were written.
     pub written: bool,
 }
@@ -169,7 +169,7 @@ impl Work {
         let mut lanes = self.lanes(&mut report);
         let removed = self.removed(&lanes, &mut report);
         let specs = self.settings.specs();
-        let rule = Rule {
+        let rule = AdmissionRule {
             archive: &own.archive,
             trust: &self.trust,
             specs: &specs,
@@ -285,7 +285,7 @@ impl Work {
         &self,
         lanes: &mut [Lane],
         mut removed: RemovalsByName,
-        rule: Rule<'_>,
+        rule: AdmissionRule<'_>,
         (trail, report): (&mut Trail<'_>, &mut RestoreReport),
     ) -> Result<(), RestoreError> {
         loop {
@@ -309,7 +309,7 @@ impl Work {
             let known = trail.restoring.known(&name)?;
             let known = known.and_then(|row| row.record.content);
             match (rule.combine(&name, &sightings, &removals), known) {
-                (Verdict::File(row), Some(known)) => {
+                (NameVerdict::File(row), Some(known)) => {
                     let root = row.record.content.map(|content| content.root);
                     if root != Some(known.root) {
                         let root = root.map(|root| root.to_string()).unwrap_or_default();
@@ -321,8 +321,8 @@ impl Work {
                     }
                 }
                 // The export has decided where the replicas do not agree.
-                (Verdict::Contradicting(_) | Verdict::Unsigned(_), Some(_)) => {}
-                (Verdict::File(row), None) => {
+                (NameVerdict::Contradicting(_) | NameVerdict::Unsigned(_), Some(_)) => {}
+                (NameVerdict::File(row), None) => {
                     report.files += 1;
                     for removal in &removals {
                         let copy = row.record.replicas.get(&removal.replica);
@@ -336,10 +336,10 @@ impl Work {
                     report.incomplete += u64::from(!is_everywhere);
                     trail.file(&row, rule)?;
                 }
-                (Verdict::Contradicting(what), None) => {
+                (NameVerdict::Contradicting(what), None) => {
                     report.contradicting.add(name.as_str(), what);
                 }
-                (Verdict::Unsigned(what), None) => report.unsigned.add(name.as_str(), what),
+                (NameVerdict::Unsigned(what), None) => report.unsigned.add(name.as_str(), what),
             }
         }
     }
@@ -402,7 +402,7 @@ struct Trail<'a> {
 
 impl Trail<'_> {
     /// Adds a file, with a line in the trail that names the source of its row.
-    fn file(&mut self, row: &AdminRow, rule: Rule<'_>) -> Result<(), RestoreError> {
+    fn file(&mut self, row: &AdminRow, rule: AdmissionRule<'_>) -> Result<(), RestoreError> {
         let copies = row.record.replicas.iter().map(|(id, copy)| {
             let place = copy.node.as_ref().zip(copy.volume.as_ref());
             let place = place.map(|(node, volume)| format!(" on {node}/{volume}"));

@@ -13,7 +13,7 @@ const LINE: usize = 1 << 20;
 #[test]
 fn sorting_on_disk_takes_room_too() {
     let directory = tempfile::tempdir().unwrap();
-    let folder = JobFolder::of(directory.path(), &JobId::new("j").unwrap());
+    let folder = JobFolder::new(directory.path(), &JobId::new("j").unwrap());
     folder.make().unwrap();
     let mut output = folder.append(JobFile::Output, 0).unwrap();
     let mut row = row("j", "researcher/anna");

@@ -151,7 +151,7 @@ impl ReplicaRun {
                 None if self.merge.is_finished() => return Ok(RunMessage::End(self.gaps())),
                 None => {}
             }
-            let (index, message) = self.heard().await;
+            let (index, message) = self.next_message().await;
             if let Some(progress) = self.take(index, message) {
                 return Ok(RunMessage::Progress(progress));
             }
@@ -159,7 +159,7 @@ impl ReplicaRun {
     }
 
     /// Waits for a message that the merge needs; returns it with the index of its node. `None` if the node sends no more.
-    async fn heard(&mut self) -> (usize, Option<Result<BatchRunResponse, NodeFailure>>) {
+    async fn next_message(&mut self) -> (usize, Option<Result<BatchRunResponse, NodeFailure>>) {
         let (nodes, merge, last) = (&mut self.nodes, &self.merge, &mut self.last);
         poll_fn(|cx| {
             // The nodes take turns: a node that always has a message hides no other.

@@ -25,7 +25,7 @@ pub struct Counts {
 
 impl Counts {
     /// Returns the counts that one file adds.
-    pub(super) fn of(record: &FileRecord) -> Self {
+    pub(super) fn from_record(record: &FileRecord) -> Self {
         let Some(content) = &record.content else {
             return Self::default();
         };
@@ -88,10 +88,10 @@ pub(super) struct FileCounts {
 }
 
 impl FileCounts {
-    pub(super) fn of(record: &FileRecord) -> Self {
+    pub(super) fn from_record(record: &FileRecord) -> Self {
         Self {
-            counts: Counts::of(record),
-            lack: Lack::of(record),
+            counts: Counts::from_record(record),
+            lack: Lack::from_record(record),
         }
     }
 }
@@ -131,8 +131,8 @@ impl Admin {
         for row in rows {
             let row = row?;
             at.add(&row.record);
-            counted.add(&Counts::of(&row.record));
-            let lack = Lack::of(&row.record);
+            counted.add(&Counts::from_record(&row.record));
+            let lack = Lack::from_record(&row.record);
             if lack.is_some() {
                 lagging.set(&row.record.name, lack.as_ref());
             }
@@ -147,7 +147,7 @@ impl Admin {
         for name in lagging.names() {
             // The file may have changed since its row was read; changes from here on wait for the lock.
             let row = self.file(name)?;
-            let lack = row.and_then(|row| Lack::of(&row.record));
+            let lack = row.and_then(|row| Lack::from_record(&row.record));
             running.lagging.set(name, lack.as_ref());
         }
         running.is_whole = true;

@@ -26,9 +26,9 @@ pub(super) struct DerivedValues {
 pub(super) type ChangedFiles = BTreeMap<FileName, DerivedValues>;
 
 impl DerivedValues {
-    pub(super) fn of(record: &FileRecord) -> Self {
+    pub(super) fn from_record(record: &FileRecord) -> Self {
         Self {
-            counted: FileCounts::of(record),
+            counted: FileCounts::from_record(record),
             state: FeedState::of(record),
             places: places_of(record).collect(),
         }

@@ -58,7 +58,8 @@ pub enum AdminError {
 }
 
 impl AdminError {
-    pub(super) fn of(data: PathBuf, error: DbError) -> Self {
+    /// Returns the error of a database that could not be opened: what to do depends on whether it is damaged.
+    pub(super) fn from_open(data: PathBuf, error: DbError) -> Self {
         if error.is_damage() {
             let error = Box::new(error);
             Self::Damaged { data, error }

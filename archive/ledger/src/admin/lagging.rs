@@ -48,7 +48,7 @@ pub(super) fn lacking(record: &FileRecord) -> BTreeSet<ReplicaId> {
 
 impl Lack {
     /// Returns the lack of a file; `None` if it lacks nothing, or not all of its bytes have passed yet.
-    pub(super) fn of(record: &FileRecord) -> Option<Self> {
+    pub(super) fn from_record(record: &FileRecord) -> Option<Self> {
         record.content.as_ref()?;
         let of = lacking(record);
         let since = of.iter().filter_map(|id| record.replicas.get(id));

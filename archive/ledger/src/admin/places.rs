@@ -88,7 +88,7 @@ impl WalkScope {
 }
 
 impl Places {
-    pub(super) fn of(database: &Database) -> Result<Self, DbError> {
+    pub(super) fn open(database: &Database) -> Result<Self, DbError> {
         Ok(Self {
             rows: database.table(PLACES)?,
             numbers: database.table(NUMBERS)?,

@@ -13,9 +13,9 @@ use archive_model::{FileName, NodeId, ReplicaId, VolumeKey};
 use jiff::Timestamp;
 
 use super::schema::{LAST_REQUEST, NUMBERS, options, to_table, volumes_of};
-use super::stamp::{STAMP, Stamp};
+use super::stamp::{AdminStamp, STAMP};
 use super::{Admin, AdminError, AdminRow, AuditLine, NodeRow};
-use crate::audit_log::Position;
+use crate::audit_log::LogPosition;
 
 /// Admin data that are put together again. Cut off before the end they cannot be opened, and are removed.
 #[derive(Debug)]
@@ -41,7 +41,7 @@ impl AdminRestore {
         archive_durable::directory::make(data)?;
         let database = Database::open(&data.join("admin"), &options())?;
         // The stamp of what was lost stays until the end: it says that there was something.
-        let stamp = Stamp::new(data.join(STAMP), None);
+        let stamp = AdminStamp::new(data.join(STAMP), None);
         let admin = Admin::new(database, stamp)?;
         let load = admin.database.load()?;
         Ok(Self {
@@ -96,7 +96,7 @@ impl AdminRestore {
     }
 
     /// Takes the position that the existing log has reached.
-    pub fn set_log_end(&mut self, position: Position) -> Result<(), DbError> {
+    pub fn set_log_end(&mut self, position: LogPosition) -> Result<(), DbError> {
         self.admin.stamp.log_ends(&position);
         self.load.put(&self.admin.log_end, &0, &position)
     }

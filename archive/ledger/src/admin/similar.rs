@@ -15,7 +15,7 @@ type Index = Table<(String, String), ()>;
 pub(super) struct Similar(Index);
 
 impl Similar {
-    pub(super) fn of(database: &Database) -> Result<Self, DbError> {
+    pub(super) fn open(database: &Database) -> Result<Self, DbError> {
         database.table("similar").map(Self)
     }
 

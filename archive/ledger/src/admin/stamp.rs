@@ -21,7 +21,7 @@ use serde::{Deserialize, Serialize};
 use tokio::task::spawn_blocking;
 
 use super::{Admin, AdminError, AuditLine};
-use crate::audit_log::Position;
+use crate::audit_log::LogPosition;
 
 /// The name of the file.
 pub const STAMP: &str = "admin.stamp";
@@ -64,7 +64,7 @@ pub struct LogEnd {
 
 impl LogEnd {
     /// Returns the end at a position; `None` if the log has no line.
-    fn at(position: &Position) -> Option<Self> {
+    fn at(position: &LogPosition) -> Option<Self> {
         let chain = position.chain;
         (chain.next() > 0).then(|| Self {
             lines: chain.next(),
@@ -119,7 +119,7 @@ pub(super) fn find(path: &Path) -> Result<Option<StampOnDisk>, AdminError> {
 
 /// The stamp of admin data that are open.
 #[derive(Debug)]
-pub(super) struct Stamp {
+pub(super) struct AdminStamp {
     path: PathBuf,
     state: Mutex<State>,
 }
@@ -133,7 +133,7 @@ struct State {
     audit: Option<LogEnd>,
 }
 
-impl Stamp {
+impl AdminStamp {
     /// Goes on with the stamp that was found under `path`.
     pub(super) fn new(path: PathBuf, found: Option<StampOnDisk>) -> Self {
         let (file, written) = found.map_or((None, StampContent::default()), |found| {
@@ -151,7 +151,7 @@ impl Stamp {
     }
 
     /// Notes the end of the audit log, to be written with the next sequence number.
-    pub(super) fn log_ends(&self, position: &Position) {
+    pub(super) fn log_ends(&self, position: &LogPosition) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.audit = LogEnd::at(position);
     }

@@ -11,10 +11,10 @@ use std::sync::atomic::Ordering;
 use archive_db::{DbError, Table};
 
 use super::{Admin, AuditLine};
-use crate::audit_log::{Position, Rows as TrailRows};
+use crate::audit_log::{LogPosition, TrailRows};
 
 /// The table with the position that the log has reached, in one row.
-pub(super) type LogEnds = Table<u64, Position>;
+pub(super) type LogEnds = Table<u64, LogPosition>;
 
 /// The trail as the table has it at one moment.
 pub struct TrailSnapshot<'a> {
@@ -62,12 +62,12 @@ impl Admin {
     }
 
     /// Returns the position up to which the log has surely come; `None` if it was never begun.
-    pub fn log_end(&self) -> Result<Option<Position>, DbError> {
+    pub fn log_end(&self) -> Result<Option<LogPosition>, DbError> {
         self.log_end.get(&0)
     }
 
     /// Remembers how far the log has come, and takes away the rows that are in it, but for the one of number `last`.
-    pub fn set_log_end(&self, position: Position, last: u64) -> Result<(), DbError> {
+    pub fn set_log_end(&self, position: LogPosition, last: u64) -> Result<(), DbError> {
         let mut batch = self.database.batch();
         // Rows before that were deleted the last time; to look there again would read their tombstones.
         let from = self

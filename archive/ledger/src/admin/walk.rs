@@ -24,7 +24,7 @@ pub enum WalkScope {
 /// A walk over files by name. A walk can be left after any file, and gone on with later: changes to names behind it are
 /// not seen, changes to names before it are. Between pages it holds nothing but the last name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Walk {
+pub struct FileWalk {
     scope: WalkScope,
     after: Option<FileName>,
 }
@@ -47,7 +47,7 @@ pub struct WalkPage<T> {
     pub is_last: bool,
 }
 
-impl Walk {
+impl FileWalk {
     /// Begins at the first file.
     pub const fn over(scope: WalkScope) -> Self {
         Self { scope, after: None }

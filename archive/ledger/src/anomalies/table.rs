@@ -24,7 +24,7 @@ use tokio::sync::watch;
 
 use self::running::{AnomalyFigures, waits};
 use super::{
-    AnomalyRecord, Change, ClosedAnomaly, DatedReason, Look, compare, found_again, is_within,
+    AnomalyChange, AnomalyRecord, ClosedAnomaly, DatedReason, Look, compare, found_again, is_within,
 };
 use crate::admin::{Admin, AuditLine};
 
@@ -157,12 +157,14 @@ impl Anomalies {
                 closed: None,
             };
             match change {
-                Change::File(filed) => {
+                AnomalyChange::File(filed) => {
                     found.new += 1;
                     found.open.push(row(filed));
                 }
-                Change::Update(filed) | Change::Reopen(filed) => found.open.push(row(filed)),
-                Change::Close(..) => found.closed += 1,
+                AnomalyChange::Update(filed) | AnomalyChange::Reopen(filed) => {
+                    found.open.push(row(filed));
+                }
+                AnomalyChange::Close(..) => found.closed += 1,
             }
         }
         Ok(found)
@@ -317,7 +319,7 @@ impl Anomalies {
         &self,
         running: &mut AnomalyFigures,
         filing: Filing<'_>,
-        changes: &[Change],
+        changes: &[AnomalyChange],
     ) -> Result<(), DbError> {
         if changes.is_empty() {
             return Ok(());
@@ -330,14 +332,14 @@ impl Anomalies {
         let before = self.filed(filing.file, filing.replica)?;
         let mut batch = self.admin.change();
         for change in changes {
-            if let Change::Update(new) | Change::Reopen(new) = change
+            if let AnomalyChange::Update(new) | AnomalyChange::Reopen(new) = change
                 && let Some(old) = before.iter().find(|old| old.id == new.id)
                 && old.slot() != new.slot()
             {
                 batch.batch().delete(&self.open, &key(old))?;
             }
             let what = match change {
-                Change::File(new) => {
+                AnomalyChange::File(new) => {
                     batch.batch().put(&self.open, &key(new), new)?;
                     let by = new.found_by;
                     Some(format!(
@@ -345,11 +347,11 @@ impl Anomalies {
                         new.id, filing.replica, new.kind
                     ))
                 }
-                Change::Update(new) => {
+                AnomalyChange::Update(new) => {
                     batch.batch().put(&self.open, &key(new), new)?;
                     None
                 }
-                Change::Reopen(new) => {
+                AnomalyChange::Reopen(new) => {
                     batch.batch().put(&self.open, &key(new), new)?;
                     let id = new.id;
                     Some(format!(
@@ -357,7 +359,7 @@ impl Anomalies {
                         filing.replica, new.kind
                     ))
                 }
-                Change::Close(old, why) => {
+                AnomalyChange::Close(old, why) => {
                     batch.batch().delete(&self.open, &key(old))?;
                     let closed = ClosedAnomaly {
                         file: filing.file.clone(),
@@ -383,17 +385,17 @@ impl Anomalies {
         self.admin.commit(batch)?;
         for change in changes {
             match change {
-                Change::File(new) => {
+                AnomalyChange::File(new) => {
                     running.next_id = running.next_id.max(new.id.saturating_add(1));
                     running.add(new);
                 }
-                Change::Update(new) | Change::Reopen(new) => {
+                AnomalyChange::Update(new) | AnomalyChange::Reopen(new) => {
                     if let Some(old) = before.iter().find(|old| old.id == new.id) {
                         running.subtract(old);
                     }
                     running.add(new);
                 }
-                Change::Close(old, _) => {
+                AnomalyChange::Close(old, _) => {
                     running.subtract(old);
                     running.ended(filing.replica, old, now, now);
                 }

@@ -85,17 +85,17 @@ fn filed(id: u64, kind: &AnomalyKind, by: Finder, is_accepted: bool) -> AnomalyR
 /// Returns the anomalies that are filed after the changes, and those that were closed.
 fn after(
     mut all: Vec<AnomalyRecord>,
-    changes: &[Change],
+    changes: &[AnomalyChange],
 ) -> (Vec<AnomalyRecord>, Vec<AnomalyRecord>) {
     let mut closed = Vec::new();
     for change in changes {
         match change {
-            Change::File(new) => all.push(new.clone()),
-            Change::Update(new) | Change::Reopen(new) => {
+            AnomalyChange::File(new) => all.push(new.clone()),
+            AnomalyChange::Update(new) | AnomalyChange::Reopen(new) => {
                 let old = all.iter_mut().find(|old| old.id == new.id).unwrap();
                 *old = new.clone();
             }
-            Change::Close(old, why) => {
+            AnomalyChange::Close(old, why) => {
                 assert!(!why.is_empty());
                 let place = all.iter().position(|filed| filed.id == old.id).unwrap();
                 closed.push(all.remove(place));
@@ -229,8 +229,8 @@ fn loss_shrinks_by_found_groups_until_closed() {
             let left: Vec<u64> = lost.iter().copied().filter(|g| !good.contains(g)).collect();
             match found_again(&row, &groups(&good)) {
                 None => assert_eq!(left, lost),
-                Some(Change::Close(..)) => assert!(left.is_empty() && !lost.is_empty()),
-                Some(Change::Update(new)) => {
+                Some(AnomalyChange::Close(..)) => assert!(left.is_empty() && !lost.is_empty()),
+                Some(AnomalyChange::Update(new)) => {
                     let AnomalyKind::Lost(ranges) = &new.kind else {
                         panic!("{new:?}")
                     };
@@ -296,7 +296,7 @@ fn incomplete_store_needs_no_repair() {
         place: None,
     };
     let changes = compare(&[], &look, at(9), 1);
-    assert!(matches!(&changes[..], [Change::File(filed)] if !filed.is_first));
+    assert!(matches!(&changes[..], [AnomalyChange::File(filed)] if !filed.is_first));
 }
 
 /// Fails if a good read of one copy closes the damage of another in the same replica, or if the second damaged copy
@@ -353,7 +353,7 @@ fn absent_copy_closes_its_own_damage_only() {
         let is_damaged = matches!(kind, AnomalyKind::Corrupt(_) | AnomalyKind::Unreadable(_));
         let closes = |node| {
             let changes = compare(&[at_node(&kind, node)], &look, at(9), 100);
-            matches!(&changes[..], [Change::Close(..)])
+            matches!(&changes[..], [AnomalyChange::Close(..)])
         };
         assert_eq!(closes("n"), is_damaged, "{kind}");
         assert!(!closes("m"), "{kind} of another copy");

@@ -3,7 +3,7 @@
 use std::fs;
 
 use super::*;
-use crate::audit_log::{AuditLog, LogOptions, Position};
+use crate::audit_log::{AuditLog, LogOptions, LogPosition};
 
 fn line(number: u64) -> AuditLine {
     AuditLine {
@@ -95,7 +95,7 @@ struct Writers<'a> {
     admin: &'a Admin,
     log: AuditLog,
     /// Where the log ends.
-    position: Position,
+    position: LogPosition,
     /// The lines that were committed.
     committed: u64,
 }
@@ -157,7 +157,7 @@ fn trail_is_gapless_while_writers_take_steps() {
     let mut writers = Writers {
         admin: &admin,
         log,
-        position: Position::start(),
+        position: LogPosition::start(),
         committed: 0,
     };
     let turns: [&[WriterStep]; 5] = [
@@ -172,7 +172,7 @@ fn trail_is_gapless_while_writers_take_steps() {
         let before = writers.committed;
         let snapshot = admin.trail_with(|| writers.take(turns[first])).unwrap();
         writers.take(turns[second]);
-        let mut trail = Trail::of(snapshot, &at).unwrap();
+        let mut trail = Trail::from_snapshot(snapshot, &at).unwrap();
         let mut entries = vec![trail.next().unwrap().unwrap()];
         writers.take(turns[third]);
         entries.extend(trail.map(Result::unwrap));

@@ -11,7 +11,7 @@ use tokio::task::spawn_blocking;
 use tokio_util::sync::CancellationToken;
 
 use crate::admin::Admin;
-use crate::audit_log::{AuditLog, LogError, LogOptions, Position, Walk};
+use crate::audit_log::{AuditLog, LogError, LogOptions, LogPosition, LogWalk};
 
 /// The number of lines that are written together.
 const LINES: usize = 1000;
@@ -146,10 +146,10 @@ pub(super) fn open(
     is_stopping: &dyn Fn() -> bool,
 ) -> Result<AuditLog, LogError> {
     let mut known = admin.log_end()?;
-    if known.is_none() && Walk::open(directory)?.next().is_none() {
+    if known.is_none() && LogWalk::open(directory)?.next().is_none() {
         // From now on the admin data say that the log was empty.
-        admin.set_log_end(Position::start(), 0)?;
-        known = Some(Position::start());
+        admin.set_log_end(LogPosition::start(), 0)?;
+        known = Some(LogPosition::start());
     }
     let options = LogOptions {
         known,

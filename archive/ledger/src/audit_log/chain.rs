@@ -11,10 +11,10 @@ use crate::rows::AuditLine;
 
 /// The SHA-256 of a line, without its line feed.
 #[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Hash([u8; 32]);
+pub struct LineHash([u8; 32]);
 
-impl Hash {
-    fn of(line: &[u8]) -> Self {
+impl LineHash {
+    fn new(line: &[u8]) -> Self {
         Self(Sha256::digest(line).into())
     }
 
@@ -26,15 +26,15 @@ impl Hash {
     }
 }
 
-impl fmt::Display for Hash {
+impl fmt::Display for LineHash {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&hex::encode(self.0))
     }
 }
 
-impl fmt::Debug for Hash {
+impl fmt::Debug for LineHash {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Hash({self})")
+        write!(f, "LineHash({self})")
     }
 }
 
@@ -42,23 +42,23 @@ impl fmt::Debug for Hash {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Chain {
     next: u64,
-    previous: Hash,
+    previous: LineHash,
 }
 
 /// A line as it stands in the log.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Entry {
+pub struct TrailLine {
     /// The number of the line.
     pub number: u64,
     /// The line itself.
     pub line: AuditLine,
     /// The hash of the line before it; none where it is not in the log yet.
-    pub previous: Option<Hash>,
+    pub previous: Option<LineHash>,
 }
 
 /// The JSON of a line, which escapes control characters, so that a line of the trail is always one line of the file.
 #[derive(Debug, Serialize, Deserialize)]
-pub struct Written {
+pub struct TrailLineJson {
     number: u64,
     at: Timestamp,
     who: String,
@@ -68,7 +68,7 @@ pub struct Written {
     previous: Option<String>,
 }
 
-impl Written {
+impl TrailLineJson {
     /// Creates the written form of a line, without its place in the chain.
     pub fn new(number: u64, line: &AuditLine) -> Self {
         Self {
@@ -86,7 +86,7 @@ impl Written {
     /// # Errors
     ///
     /// [`serde_json::Error`] if the line cannot be written as JSON.
-    pub fn said(&self) -> Result<Vec<u8>, serde_json::Error> {
+    pub fn content(&self) -> Result<Vec<u8>, serde_json::Error> {
         serde_json::to_vec(&(&self.at, &self.who, &self.file, &self.what))
     }
 
@@ -107,7 +107,7 @@ impl Chain {
     pub const fn start() -> Self {
         Self {
             next: 0,
-            previous: Hash([0; 32]),
+            previous: LineHash([0; 32]),
         }
     }
 
@@ -117,7 +117,7 @@ impl Chain {
     }
 
     /// Returns the hash of the line before the next one.
-    pub const fn previous(&self) -> Hash {
+    pub const fn previous(&self) -> LineHash {
         self.previous
     }
 
@@ -132,12 +132,12 @@ impl Chain {
             return Err(serde::ser::Error::custom(why));
         }
         let next = following(number).map_err(serde::ser::Error::custom)?;
-        let written = Written {
+        let written = TrailLineJson {
             previous: Some(self.previous.to_string()),
-            ..Written::new(number, line)
+            ..TrailLineJson::new(number, line)
         };
         let mut bytes = serde_json::to_vec(&written)?;
-        self.previous = Hash::of(&bytes);
+        self.previous = LineHash::new(&bytes);
         self.next = next;
         bytes.push(b'\n');
         Ok(bytes)
@@ -148,7 +148,7 @@ impl Chain {
     /// # Errors
     ///
     /// The reason why the line is not the next one of the chain, for people.
-    pub fn accept(&mut self, bytes: &[u8]) -> Result<Entry, String> {
+    pub fn accept(&mut self, bytes: &[u8]) -> Result<TrailLine, String> {
         let (entry, previous) = parse(bytes)?;
         if entry.number != self.next {
             return Err(format!(
@@ -160,7 +160,7 @@ impl Chain {
             return Err("the line before it was changed: its hash is another".to_owned());
         }
         self.next = following(entry.number)?;
-        self.previous = Hash::of(bytes);
+        self.previous = LineHash::new(bytes);
         Ok(entry)
     }
 
@@ -179,13 +179,13 @@ fn following(number: u64) -> Result<u64, &'static str> {
         .ok_or("its number is the highest there is: no archive has written that many lines")
 }
 
-fn parse(bytes: &[u8]) -> Result<(Entry, Hash), String> {
-    let written: Written = serde_json::from_slice(bytes)
+fn parse(bytes: &[u8]) -> Result<(TrailLine, LineHash), String> {
+    let written: TrailLineJson = serde_json::from_slice(bytes)
         .map_err(|error| format!("it is no line of the log: {error}"))?;
-    let previous = written.previous.as_deref().and_then(Hash::parse);
+    let previous = written.previous.as_deref().and_then(LineHash::parse);
     let previous = previous.ok_or("it bears no hash of the line before")?;
     let (number, line) = written.into_line();
-    let entry = Entry {
+    let entry = TrailLine {
         number,
         line,
         previous: Some(previous),

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use archive_durable::{DiskError, directory};
 
-use super::chain::{Chain, Entry};
-use super::{LogError, Position};
+use super::chain::{Chain, TrailLine};
+use super::{LogError, LogPosition};
 
 /// The longest line that is read, in bytes.
 const LONGEST_LINE: u64 = 8 << 20;
@@ -26,7 +26,7 @@ fn number(name: &str) -> Option<u64> {
 
 /// The lines of a log, oldest first. The first error is the last item. Memory holds one line.
 #[derive(Debug)]
-pub struct Walk {
+pub struct LogWalk {
     files: Vec<PathBuf>,
     at: usize,
     reader: Option<BufReader<File>>,
@@ -40,7 +40,7 @@ pub struct Walk {
     is_done: bool,
 }
 
-impl Walk {
+impl LogWalk {
     /// Opens the log in a directory, at its first line. Without the directory the log has no lines.
     ///
     /// # Errors
@@ -84,8 +84,8 @@ impl Walk {
     }
 
     /// Returns the position after the last line that was read.
-    pub fn position(&self) -> Position {
-        Position {
+    pub fn position(&self) -> LogPosition {
+        LogPosition {
             chain: self.chain.unwrap_or(Chain::start()),
             file: self.at as u64,
             length: self.length,
@@ -104,7 +104,7 @@ impl Walk {
 
     /// Returns the number of the last file, and its length with its torn bytes, once all lines were read; if there are
     /// no files, those of `position`.
-    pub(super) fn end(&self, position: Position) -> (u64, u64) {
+    pub(super) fn end(&self, position: LogPosition) -> (u64, u64) {
         if self.files.is_empty() {
             return (position.file, position.length);
         }
@@ -129,7 +129,7 @@ impl Walk {
         }
     }
 
-    fn read(&mut self) -> Result<Option<Entry>, LogError> {
+    fn read(&mut self) -> Result<Option<TrailLine>, LogError> {
         loop {
             let Some(path) = self.files.get(self.at) else {
                 return Ok(None);
@@ -172,8 +172,8 @@ impl Walk {
     }
 }
 
-impl Iterator for Walk {
-    type Item = Result<Entry, LogError>;
+impl Iterator for LogWalk {
+    type Item = Result<TrailLine, LogError>;
 
     fn next(&mut self) -> Option<Self::Item> {
         if self.is_done {

@@ -15,7 +15,7 @@ const LINES: u64 = 12;
 
 struct Table(BTreeMap<u64, AuditLine>);
 
-impl Rows for Table {
+impl TrailRows for Table {
     fn row(&self, number: u64) -> Result<Option<AuditLine>, DbError> {
         Ok(self.0.get(&number).cloned())
     }
@@ -34,15 +34,15 @@ fn rows(from: u64, to: u64) -> Table {
     Table((from..to).map(|number| (number, line(number))).collect())
 }
 
-fn open(at: &Path, known: Option<Position>, rows: &Table) -> Result<AuditLog, LogError> {
+fn open(at: &Path, known: Option<LogPosition>, rows: &Table) -> Result<AuditLog, LogError> {
     let longest = SHORT;
     AuditLog::open(at, rows, LogOptions { known, longest }, &|| false)
 }
 
 /// Writes a log of [`LINES`] lines. Returns the position after each line, and the content of each file.
-fn written(at: &Path) -> (Vec<Position>, Vec<Vec<u8>>) {
-    let mut log = open(at, Some(Position::start()), &rows(0, 0)).unwrap();
-    let mut positions = vec![Position::start()];
+fn written(at: &Path) -> (Vec<LogPosition>, Vec<Vec<u8>>) {
+    let mut log = open(at, Some(LogPosition::start()), &rows(0, 0)).unwrap();
+    let mut positions = vec![LogPosition::start()];
     for number in 0..LINES {
         positions.push(log.append(&[(number, line(number))]).unwrap());
     }
@@ -67,7 +67,7 @@ fn put(at: &Path, contents: &[Vec<u8>]) {
     }
 }
 
-fn is_refused(at: &Path, known: Position) -> bool {
+fn is_refused(at: &Path, known: LogPosition) -> bool {
     let before = contents(at);
     let opened = open(at, Some(known), &rows(LINES - 1, LINES));
     let is_refused = matches!(opened, Err(LogError::Changed { .. }));
@@ -256,7 +256,7 @@ fn tampered_lines_are_noticed() {
     assert!(is_refused(&at, last));
     // The whole log written anew, with right hashes and one changed word.
     let other = directory.path().join("other");
-    let mut log = open(&other, Some(Position::start()), &rows(0, 0)).unwrap();
+    let mut log = open(&other, Some(LogPosition::start()), &rows(0, 0)).unwrap();
     for number in 0..LINES {
         let mut line = line(number);
         if number == 3 {

@@ -15,12 +15,12 @@ use crate::admin::Admin;
 use crate::admin::schema::{RETIRED_VOLUMES, VolumeTableKey, to_table};
 use crate::anomalies::{AnomalyRecord, ClosedAnomaly, DatedReason};
 use crate::requests::Request;
-use crate::standing::{DrainKey, DrainRow, ReplicaRow, Retirement, Source};
+use crate::standing::{DrainKey, DrainRow, DrainSource, ReplicaRow, Retirement};
 
 /// A row of one of these tables.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Row {
+pub enum TableRow {
     /// An anomaly that is open or accepted.
     Anomaly(OpenRow),
     /// An anomaly that was closed.
@@ -106,7 +106,7 @@ pub struct Tables {
 }
 
 /// Rows, as they were when the reading began.
-pub type Rows<'a> = Box<dyn Iterator<Item = Result<Row, DbError>> + 'a>;
+pub type TableRows<'a> = Box<dyn Iterator<Item = Result<TableRow, DbError>> + 'a>;
 
 impl Tables {
     /// Opens the tables.
@@ -125,10 +125,10 @@ impl Tables {
     }
 
     /// Returns every row of every table, kind by kind.
-    pub fn read(&self) -> Result<Rows<'_>, DbError> {
+    pub fn read(&self) -> Result<TableRows<'_>, DbError> {
         let anomalies = self.anomalies.scan()?.map(|row| {
             row.map(|((Text(file), Text(replica), _), filed)| {
-                Row::Anomaly(OpenRow {
+                TableRow::Anomaly(OpenRow {
                     file,
                     replica,
                     filed,
@@ -137,7 +137,7 @@ impl Tables {
         });
         let closed = self.closed.scan()?.map(|row| {
             row.map(|(_, closed)| {
-                Row::ClosedAnomaly(ClosedRow {
+                TableRow::ClosedAnomaly(ClosedRow {
                     file: closed.file,
                     replica: closed.replica,
                     filed: closed.filed,
@@ -146,9 +146,9 @@ impl Tables {
             })
         });
         let requests = self.requests.scan()?;
-        let requests = requests.map(|row| row.map(|(_, request)| Row::Request(request)));
+        let requests = requests.map(|row| row.map(|(_, request)| TableRow::Request(request)));
         let replicas = self.replicas.scan()?.map(|row| {
-            row.map(|(Text(replica), stands)| Row::Replica(ReplicaLine { replica, stands }))
+            row.map(|(Text(replica), stands)| TableRow::Replica(ReplicaLine { replica, stands }))
         });
         let volumes = self.volumes.scan()?.map(|row| {
             row.map(|((Text(replica), Text(node), Text(volume)), retired)| {
@@ -157,16 +157,16 @@ impl Tables {
                     node,
                     retired,
                 };
-                Row::Volume(VolumeLine { volume, stands })
+                TableRow::Volume(VolumeLine { volume, stands })
             })
         });
         // The bare id comes first in the order, as in exports of earlier releases.
         let mut volumes: Vec<_> = volumes.collect::<Result<_, _>>()?;
-        volumes.sort_by_key(Row::place);
+        volumes.sort_by_key(TableRow::place);
         let volumes = volumes.into_iter().map(Ok);
         let drains = self.drains.scan()?.map(|row| {
             row.map(|((Text(replica), Text(node), _), stands)| {
-                Row::Drain(DrainLine {
+                TableRow::Drain(DrainLine {
                     replica,
                     node,
                     stands,
@@ -178,9 +178,9 @@ impl Tables {
     }
 
     /// Puts a row into the table of its kind.
-    pub fn load(&self, load: &mut Load, row: Row) -> Result<(), DbError> {
+    pub fn load(&self, load: &mut Load, row: TableRow) -> Result<(), DbError> {
         match row {
-            Row::Anomaly(OpenRow {
+            TableRow::Anomaly(OpenRow {
                 file,
                 replica,
                 filed,
@@ -188,7 +188,7 @@ impl Tables {
                 let key = (Text(file), Text(replica), filed.slot());
                 load.put(&self.anomalies, &key, &filed)
             }
-            Row::ClosedAnomaly(ClosedRow {
+            TableRow::ClosedAnomaly(ClosedRow {
                 file,
                 replica,
                 filed,
@@ -203,11 +203,11 @@ impl Tables {
                 };
                 load.put(&self.closed, &id, &closed)
             }
-            Row::Request(request) => load.put(&self.requests, &request.number, &request),
-            Row::Replica(ReplicaLine { replica, stands }) => {
+            TableRow::Request(request) => load.put(&self.requests, &request.number, &request),
+            TableRow::Replica(ReplicaLine { replica, stands }) => {
                 load.put(&self.replicas, &Text(replica), &stands)
             }
-            Row::Volume(VolumeLine { volume, stands }) => {
+            TableRow::Volume(VolumeLine { volume, stands }) => {
                 let key = VolumeKey {
                     replica: stands.replica,
                     node: stands.node,
@@ -215,12 +215,12 @@ impl Tables {
                 };
                 load.put(&self.volumes, &to_table(&key), &stands.retired)
             }
-            Row::Drain(DrainLine {
+            TableRow::Drain(DrainLine {
                 replica,
                 node,
                 stands,
             }) => {
-                let source = Source {
+                let source = DrainSource {
                     replica,
                     node,
                     volume: stands.volume.clone(),
@@ -231,7 +231,7 @@ impl Tables {
     }
 }
 
-impl Row {
+impl TableRow {
     /// Returns the place of the row among all rows: first its kind, then the key by which its table is sorted.
     pub fn place(&self) -> (u8, Vec<String>) {
         let number = |number: u64| vec![format!("{number:020}")];
@@ -272,14 +272,14 @@ impl Row {
 
 impl RowCounts {
     /// Counts a row by its kind.
-    pub const fn add(&mut self, row: &Row) {
+    pub const fn add(&mut self, row: &TableRow) {
         match row {
-            Row::Anomaly(_) => self.anomalies += 1,
-            Row::ClosedAnomaly(_) => self.closed_anomalies += 1,
-            Row::Request(_) => self.requests += 1,
-            Row::Replica(_) => self.replicas += 1,
-            Row::Volume(_) => self.volumes += 1,
-            Row::Drain(_) => self.drains += 1,
+            TableRow::Anomaly(_) => self.anomalies += 1,
+            TableRow::ClosedAnomaly(_) => self.closed_anomalies += 1,
+            TableRow::Request(_) => self.requests += 1,
+            TableRow::Replica(_) => self.replicas += 1,
+            TableRow::Volume(_) => self.volumes += 1,
+            TableRow::Drain(_) => self.drains += 1,
         }
     }
 }

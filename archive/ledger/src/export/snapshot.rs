@@ -2,7 +2,7 @@
 
 use archive_db::DbError;
 
-use super::{Node, Rows, Tables};
+use super::{ExportNode, TableRows, Tables};
 use crate::admin::{Admin, AdminRow, NodeRow, TrailSnapshot};
 
 /// Rows of a table, as they were when the reading began.
@@ -13,9 +13,9 @@ pub(super) struct Snapshot<'a> {
     /// Every file, sorted by name.
     pub(super) files: Reading<'a, AdminRow>,
     /// Every node.
-    pub(super) nodes: Reading<'a, Node>,
+    pub(super) nodes: Reading<'a, ExportNode>,
     /// The rows of the other tables.
-    pub(super) rows: Rows<'a>,
+    pub(super) rows: TableRows<'a>,
     /// The table of the trail.
     pub(super) trail: TrailSnapshot<'a>,
 }
@@ -23,7 +23,7 @@ pub(super) struct Snapshot<'a> {
 impl<'a> Snapshot<'a> {
     /// Begins to read everything while nobody changes anything.
     pub(super) fn take(admin: &'a Admin, tables: &'a Tables) -> Result<Self, DbError> {
-        let node = |(replica, id, row): (_, _, NodeRow)| Node {
+        let node = |(replica, id, row): (_, _, NodeRow)| ExportNode {
             replica,
             id,
             retired: row.retired,

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use archive_db::{DbError, InvalidValue, Table, Value};
 use jiff::Timestamp;
 
-use super::{NotAllowed, Person, Request, RequestedAct, State};
+use super::{NotAllowed, Person, Request, RequestStatus, RequestedAct};
 use crate::admin::schema::{LAST_REQUEST, NUMBERS};
 use crate::admin::{Admin, AuditLine};
 
@@ -153,11 +153,11 @@ impl Requests {
         let result = step(&mut request);
         if request.state != before.state {
             let (who, what) = match &request.state {
-                State::Approved { by, .. } => (by.as_str(), "approved"),
-                State::Withdrawn { by, .. } => (by.as_str(), "withdrawn"),
-                State::Ended { by, done: true, .. } => (by.as_str(), "done"),
-                State::Ended { by, .. } => (by.as_str(), "failed"),
-                State::Open | State::Expired { .. } => ("repository", "expired"),
+                RequestStatus::Approved { by, .. } => (by.as_str(), "approved"),
+                RequestStatus::Withdrawn { by, .. } => (by.as_str(), "withdrawn"),
+                RequestStatus::Ended { by, done: true, .. } => (by.as_str(), "done"),
+                RequestStatus::Ended { by, .. } => (by.as_str(), "failed"),
+                RequestStatus::Open | RequestStatus::Expired { .. } => ("repository", "expired"),
             };
             self.write(&request, who, what, now)?;
         }
@@ -172,11 +172,11 @@ impl Requests {
         now: Timestamp,
     ) -> Result<(), DbError> {
         let outcome = match &request.state {
-            State::Ended { outcome, .. } => format!(" ({outcome})"),
-            State::Open
-            | State::Approved { .. }
-            | State::Withdrawn { .. }
-            | State::Expired { .. } => String::new(),
+            RequestStatus::Ended { outcome, .. } => format!(" ({outcome})"),
+            RequestStatus::Open
+            | RequestStatus::Approved { .. }
+            | RequestStatus::Withdrawn { .. }
+            | RequestStatus::Expired { .. } => String::new(),
         };
         let what = format!(
             "{} {step}: {}: {}{outcome}",

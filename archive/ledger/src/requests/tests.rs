@@ -137,14 +137,17 @@ impl RequestScene {
                         .approvers()
                         .iter()
                         .any(|role| people[who].roles.contains(role));
-                    assert!(may && !is_late && before.state == State::Open, "{story}");
+                    assert!(
+                        may && !is_late && before.state == RequestStatus::Open,
+                        "{story}"
+                    );
                     self.approved += 1;
                 }
             }
             Step::Withdraw(who) => {
                 if self.request.withdraw(&people[who], self.now).is_ok() {
                     assert_eq!(people[who].name, people[self.asker].name, "{story}");
-                    assert!(!is_late && before.state == State::Open, "{story}");
+                    assert!(!is_late && before.state == RequestStatus::Open, "{story}");
                 }
             }
             Step::Days(days) => {
@@ -185,8 +188,10 @@ impl RequestScene {
         assert_eq!(bound(&self.request), bound(&before), "{story}");
         // Fails if a step is taken after the end.
         match before.state {
-            State::Open | State::Approved { .. } => {}
-            State::Ended { .. } | State::Withdrawn { .. } | State::Expired { .. } => {
+            RequestStatus::Open | RequestStatus::Approved { .. } => {}
+            RequestStatus::Ended { .. }
+            | RequestStatus::Withdrawn { .. }
+            | RequestStatus::Expired { .. } => {
                 assert_eq!(self.request, before, "{story}");
             }
         }
@@ -195,13 +200,13 @@ impl RequestScene {
             assert!(
                 matches!(
                     self.request.state,
-                    State::Approved { .. } | State::Ended { .. }
+                    RequestStatus::Approved { .. } | RequestStatus::Ended { .. }
                 ),
                 "{story}"
             );
         }
         // Fails if an open request never expires.
-        if self.request.state == State::Open {
+        if self.request.state == RequestStatus::Open {
             assert!(!is_late || !matches!(step, Step::Days(_)), "{story}");
         }
     }

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::act::ActOnDisk;
-use super::{Request, State};
+use super::{Request, RequestStatus};
 
 /// A request of version 2.
 #[derive(Debug, Serialize, Deserialize)]
@@ -18,7 +18,7 @@ pub(super) struct Request2 {
     pub(super) asked_by: String,
     pub(super) asked: Timestamp,
     pub(super) expires: Timestamp,
-    pub(super) state: State,
+    pub(super) state: RequestStatus,
 }
 
 /// An act of version 2.
@@ -111,7 +111,7 @@ mod tests {
                 asked_by: "operator/otto".to_owned(),
                 asked: Timestamp::UNIX_EPOCH,
                 expires: Timestamp::MAX,
-                state: State::Open,
+                state: RequestStatus::Open,
             };
             batch.put(&table, &number, &request).unwrap();
         }

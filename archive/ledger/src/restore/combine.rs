@@ -59,7 +59,7 @@ pub struct Removal {
 
 /// The decision about a name.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum NameVerdict {
     /// The row of the file, restored from its admissions.
     File(Box<AdminRow>),
     /// Valid admissions contradict each other: they are described here.
@@ -70,7 +70,7 @@ pub enum Verdict {
 
 /// The keys whose admissions count, and for what.
 #[derive(Clone, Copy, Debug)]
-pub struct Rule<'a> {
+pub struct AdmissionRule<'a> {
     /// The archive.
     pub archive: &'a str,
     /// The keys whose signatures count.
@@ -81,14 +81,14 @@ pub struct Rule<'a> {
     pub now: Timestamp,
 }
 
-impl Rule<'_> {
+impl AdmissionRule<'_> {
     /// Combines all sightings and removals of `name` into a verdict.
     pub fn combine(
         &self,
         name: &FileName,
         sightings: &[Sighting],
         removals: &[Removal],
-    ) -> Verdict {
+    ) -> NameVerdict {
         let read = |sighting| (sighting, self.read(name, sighting));
         let mut all: Vec<_> = sightings.iter().map(read).collect();
         let has_copies = all.iter().any(|(_, admission)| admission.is_ok());
@@ -110,12 +110,12 @@ impl Rule<'_> {
         }
         let mut contents = contents.into_iter();
         let Some((_, agreed)) = contents.next() else {
-            return Verdict::Unsigned(reasons(&read));
+            return NameVerdict::Unsigned(reasons(&read));
         };
         let mut others = contents.peekable();
         if others.peek().is_some() {
             let all = std::iter::once(agreed).chain(others.map(|(_, those)| those));
-            return Verdict::Contradicting(
+            return NameVerdict::Contradicting(
                 all.map(|those| described(&those))
                     .collect::<Vec<_>>()
                     .join("; "),
@@ -132,9 +132,9 @@ impl Rule<'_> {
                     sightings,
                     removals,
                 };
-                Verdict::File(Box::new(self.row(sighting, admission, world)))
+                NameVerdict::File(Box::new(self.row(sighting, admission, world)))
             }
-            None => Verdict::Unsigned(reasons(&read)),
+            None => NameVerdict::Unsigned(reasons(&read)),
         }
     }
 

@@ -5,14 +5,14 @@ use std::path::{Path, PathBuf};
 use archive_proof::TrustFile;
 use jiff::Timestamp;
 
-use super::lines::{ExportLine, Lines};
+use super::lines::{ExportLines, RestoreLine};
 use super::{
-    Findings, PartialRestore, RestoreError, RestoreTarget, log_end, refuse_if_there, restored,
-    trust_file,
+    PartialRestore, RestoreError, RestoreFindings, RestoreTarget, log_end, refuse_if_there,
+    restored, trust_file,
 };
 use crate::admin::{AdminRestore, AuditLine, NodeRow};
-use crate::audit_log::{Entry, Position, Walk};
-use crate::export::{Line, Tables};
+use crate::audit_log::{LogPosition, LogWalk, TrailLine};
+use crate::export::{ExportLine, Tables};
 
 /// The result of restoring from an export.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -31,7 +31,7 @@ pub struct FromExport {
     /// depositors.
     pub intents: u64,
     /// The lines that cannot be believed, by their number.
-    pub damaged: Findings,
+    pub damaged: RestoreFindings,
     /// Whether admin data were written.
     pub written: bool,
 }
@@ -86,7 +86,7 @@ pub fn judge(
 /// [`serde_json::Error`] if the line is not one of an export.
 #[doc(hidden)]
 pub fn rewritten(line: &[u8]) -> Result<Vec<u8>, serde_json::Error> {
-    serde_json::to_vec(&serde_json::from_slice::<Line>(line)?)
+    serde_json::to_vec(&serde_json::from_slice::<ExportLine>(line)?)
 }
 
 /// Restores all of an export without finishing the admin data, so that more can be added. Returns no restore if the
@@ -136,7 +136,7 @@ struct Source<'a> {
     trust: &'a TrustFile,
     export: &'a Path,
     /// The end of the log that is still there.
-    log: Option<&'a (Entry, Position)>,
+    log: Option<&'a (TrailLine, LogPosition)>,
 }
 
 impl Source<'_> {
@@ -145,10 +145,10 @@ impl Source<'_> {
         &self,
         take: &mut dyn FnMut(BelievedLine) -> Result<(), RestoreError>,
     ) -> Result<FromExport, RestoreError> {
-        let mut lines = Lines::open(self.export, self.trust, self.archive)?;
+        let mut lines = ExportLines::open(self.export, self.trust, self.archive)?;
         let mut report = FromExport::default();
         let mut trail = Trail {
-            log: Some(Walk::open(&self.data.join("audit"))?),
+            log: Some(LogWalk::open(&self.data.join("audit"))?),
             next: 0,
         };
         let foreign = || RestoreError::Export {
@@ -157,26 +157,26 @@ impl Source<'_> {
         };
         while let Some(read) = lines.next() {
             match read {
-                ExportLine::Header(header) => report.time = Some(header.time),
-                ExportLine::End => {}
-                ExportLine::Bad(why) => report.damaged.add(format!("line {}", lines.number), why),
+                RestoreLine::Header(header) => report.time = Some(header.time),
+                RestoreLine::End => {}
+                RestoreLine::Bad(why) => report.damaged.add(format!("line {}", lines.number), why),
                 _ if report.time.is_none() => return Err(foreign()),
-                ExportLine::File(row) => {
+                RestoreLine::File(row) => {
                     if row.admission.is_none() {
                         report.intents += 1;
                     }
                     report.files += 1;
                     take(BelievedLine::File(row))?;
                 }
-                ExportLine::Node(node) => {
+                RestoreLine::Node(node) => {
                     report.nodes += 1;
                     take(BelievedLine::Node(node))?;
                 }
-                ExportLine::Row(row) => {
+                RestoreLine::Row(row) => {
                     report.rows += 1;
                     take(BelievedLine::Row(row))?;
                 }
-                ExportLine::Audit(number, line) => {
+                RestoreLine::Audit(number, line) => {
                     let lost = number.checked_sub(trail.next);
                     // Each line that is lost was found to be damaged, and there cannot be more of them.
                     match lost.filter(|lost| *lost <= report.damaged.count) {
@@ -261,14 +261,14 @@ impl Source<'_> {
 /// The lines that can be believed.
 enum BelievedLine {
     File(Box<crate::admin::AdminRow>),
-    Node(crate::export::Node),
-    Row(Box<crate::export::Row>),
+    Node(crate::export::ExportNode),
+    Row(Box<crate::export::TableRow>),
     Line(u64, AuditLine),
 }
 
 /// The log that is still there beside the trail of the export: where both have a line, it is the same.
 struct Trail {
-    log: Option<Walk>,
+    log: Option<LogWalk>,
     next: u64,
 }
 

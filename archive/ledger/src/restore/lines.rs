@@ -13,21 +13,23 @@ use flate2::bufread::MultiGzDecoder;
 use super::RestoreError;
 use crate::admin::{AdminRow, AuditLine};
 use crate::audit_log::Chain;
-use crate::export::{EXPORT_FORMAT_1, End, FORMAT, Header, Line, Node, Row, RowCounts};
+use crate::export::{
+    EXPORT_FORMAT_1, ExportEnd, ExportHeader, ExportLine, ExportNode, FORMAT, RowCounts, TableRow,
+};
 
 /// The longest line that is read, in bytes.
 const LONGEST: u64 = 8 << 20;
 
 /// The use of a line.
-pub(super) enum ExportLine {
+pub(super) enum RestoreLine {
     /// The header.
-    Header(Header),
+    Header(ExportHeader),
     /// A file, whose admission was verified if it has one.
     File(Box<AdminRow>),
     /// A node.
-    Node(Node),
+    Node(ExportNode),
     /// A row of another table.
-    Row(Box<Row>),
+    Row(Box<TableRow>),
     /// A line of the trail.
     Audit(u64, AuditLine),
     /// The last line, whose counts and hash are right.
@@ -37,12 +39,12 @@ pub(super) enum ExportLine {
 }
 
 /// An export that is being read.
-pub(super) struct Lines<'a> {
+pub(super) struct ExportLines<'a> {
     reader: Box<dyn BufRead>,
     trust: &'a TrustFile,
     archive: &'a str,
     whole: blake3::Hasher,
-    counted: End,
+    counted: ExportEnd,
     chain: Option<Chain>,
     last_name: Option<FileName>,
     last_row: Option<(u8, Vec<String>)>,
@@ -52,7 +54,7 @@ pub(super) struct Lines<'a> {
     is_broken: bool,
 }
 
-impl<'a> Lines<'a> {
+impl<'a> ExportLines<'a> {
     /// Opens an export, packed or not.
     pub(super) fn open(
         path: &Path,
@@ -82,7 +84,7 @@ impl<'a> Lines<'a> {
             trust,
             archive,
             whole: blake3::Hasher::new(),
-            counted: End {
+            counted: ExportEnd {
                 files: 0,
                 nodes: 0,
                 audit: 0,
@@ -101,7 +103,7 @@ impl<'a> Lines<'a> {
     }
 
     /// Returns the next line; `None` if no line follows.
-    pub(super) fn next(&mut self) -> Option<ExportLine> {
+    pub(super) fn next(&mut self) -> Option<RestoreLine> {
         if self.is_broken {
             return None;
         }
@@ -114,36 +116,38 @@ impl<'a> Lines<'a> {
         self.number += 1;
         if let Err(error) = read {
             self.is_broken = true;
-            return Some(ExportLine::Bad(format!("the rest cannot be read: {error}")));
+            return Some(RestoreLine::Bad(format!(
+                "the rest cannot be read: {error}"
+            )));
         }
         if bytes.is_empty() {
             self.is_broken = true;
             let cut = "the export ends here, without its last line: it was cut";
-            return (!self.is_ended).then(|| ExportLine::Bad(cut.to_owned()));
+            return (!self.is_ended).then(|| RestoreLine::Bad(cut.to_owned()));
         }
         if self.is_ended {
             self.is_broken = true;
-            return Some(ExportLine::Bad(
+            return Some(RestoreLine::Bad(
                 "something follows the last line".to_owned(),
             ));
         }
         if bytes.last() != Some(&b'\n') {
             self.is_broken = true;
-            return Some(ExportLine::Bad(
+            return Some(RestoreLine::Bad(
                 "the line has no end: the export was cut".to_owned(),
             ));
         }
-        Some(self.look(&bytes).unwrap_or_else(ExportLine::Bad))
+        Some(self.look(&bytes).unwrap_or_else(RestoreLine::Bad))
     }
 
-    fn look(&mut self, bytes: &[u8]) -> Result<ExportLine, String> {
-        let line: Result<Line, _> = serde_json::from_slice(bytes);
-        if let Ok(Line::End(end)) = &line {
+    fn look(&mut self, bytes: &[u8]) -> Result<RestoreLine, String> {
+        let line: Result<ExportLine, _> = serde_json::from_slice(bytes);
+        if let Ok(ExportLine::End(end)) = &line {
             return self.end(end);
         }
         self.whole.update(bytes);
         match line.map_err(|error| format!("it is no line of an export: {error}"))? {
-            Line::Header(header) => {
+            ExportLine::Header(header) => {
                 if self.number != 1 {
                     return Err("a second header".to_owned());
                 }
@@ -158,9 +162,9 @@ impl<'a> Lines<'a> {
                     let (found, own) = (&header.archive, self.archive);
                     return Err(format!("it is of the archive {found:?}, not of {own:?}"));
                 }
-                Ok(ExportLine::Header(header))
+                Ok(RestoreLine::Header(header))
             }
-            Line::File(row) => {
+            ExportLine::File(row) => {
                 let name = row.record.name.clone();
                 let is_after = self.last_name.as_ref().is_none_or(|last| *last < name);
                 self.counted.files += 1;
@@ -170,35 +174,35 @@ impl<'a> Lines<'a> {
                 self.last_name = Some(name.clone());
                 check_row(&row, self.trust, self.archive)
                     .map_err(|why| format!("{name}: {why}"))?;
-                Ok(ExportLine::File(row))
+                Ok(RestoreLine::File(row))
             }
-            Line::Node(node) => {
+            ExportLine::Node(node) => {
                 self.counted.nodes += 1;
-                Ok(ExportLine::Node(node))
+                Ok(RestoreLine::Node(node))
             }
-            Line::Row(row) => {
+            ExportLine::Row(row) => {
                 self.counted.rows.add(&row);
                 let place = row.place();
                 if !self.has_rows || self.last_row.as_ref().is_some_and(|last| *last >= place) {
                     return Err("a row that is out of order, or there twice".to_owned());
                 }
                 self.last_row = Some(place);
-                Ok(ExportLine::Row(row))
+                Ok(RestoreLine::Row(row))
             }
-            Line::Audit(written) => {
+            ExportLine::Audit(written) => {
                 let (number, line) = written.into_line();
                 self.counted.audit += 1;
                 // After a line that is lost the hash of the log cannot be compared any more.
                 self.chain = self
                     .chain
                     .and_then(|mut chain| chain.line(number, &line).ok().map(|_| chain));
-                Ok(ExportLine::Audit(number, line))
+                Ok(RestoreLine::Audit(number, line))
             }
-            Line::End(_) => Err("a second end".to_owned()),
+            ExportLine::End(_) => Err("a second end".to_owned()),
         }
     }
 
-    fn end(&mut self, end: &End) -> Result<ExportLine, String> {
+    fn end(&mut self, end: &ExportEnd) -> Result<RestoreLine, String> {
         self.is_ended = true;
         let found = self.whole.finalize().to_hex();
         if end.blake3 != found.as_str() {
@@ -207,7 +211,7 @@ impl<'a> Lines<'a> {
             );
         }
         let head = self.chain.map(|chain| chain.previous().to_string());
-        let counted = End {
+        let counted = ExportEnd {
             audit_head: head.unwrap_or_default(),
             blake3: end.blake3.clone(),
             ..self.counted.clone()
@@ -215,7 +219,7 @@ impl<'a> Lines<'a> {
         if *end != counted {
             return Err("it counts other lines than there are, or another trail".to_owned());
         }
-        Ok(ExportLine::End)
+        Ok(RestoreLine::End)
     }
 }
 

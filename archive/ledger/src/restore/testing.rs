@@ -14,7 +14,7 @@ use archive_model::{Digests, FileName, NodeId, ReplicaId, ReplicaKind, Root};
 use archive_proof::Admission;
 use archive_proof::testing::{signing_key, trust_in};
 
-use super::combine::{Rule, Sighting, Verdict};
+use super::combine::{AdmissionRule, NameVerdict, Sighting};
 use crate::admin::{Admin, AdminRow, AuditLine};
 
 /// Returns two bitarchive replicas, `one` and `two`, both required.
@@ -56,7 +56,7 @@ pub fn sighting(replica: &str, admission: &str) -> Sighting {
 pub fn row(name: &str, content: u8) -> AdminRow {
     let signed = admission(name, content).sign(&signing_key()).unwrap();
     let (trust, specs) = (trust_in(&signing_key()), specs());
-    let rule = Rule {
+    let rule = AdmissionRule {
         archive: "kb",
         trust: &trust,
         specs: &specs,
@@ -64,7 +64,7 @@ pub fn row(name: &str, content: u8) -> AdminRow {
     };
     let sightings = ["one", "two"].map(|replica| sighting(replica, signed.as_str()));
     let verdict = rule.combine(&FileName::new(name).unwrap(), &sightings, &[]);
-    let Verdict::File(row) = verdict else {
+    let NameVerdict::File(row) = verdict else {
         panic!("{verdict:?}")
     };
     *row

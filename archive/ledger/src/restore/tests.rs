@@ -12,7 +12,7 @@ use archive_proof::SigningKey;
 use archive_proof::testing::{signing_key, trust_in};
 use flate2::{Compression, write::GzEncoder};
 
-use super::combine::{Rule, Sighting, Verdict};
+use super::combine::{AdmissionRule, NameVerdict, Sighting};
 use super::testing::{admission, archive, row, sighting, specs};
 use super::*;
 use crate::admin::{Admin, AdminRow};
@@ -150,7 +150,7 @@ fn log_shorter_than_its_stamp_is_refused() {
     let world = RestoreScene::new();
     let admin = Admin::init(&world.path("rows")).unwrap();
     let lines = || (0..).zip(world.trail.iter().cloned());
-    let mut ends = vec![Position::start()];
+    let mut ends = vec![LogPosition::start()];
     for (number, line) in lines() {
         let mut position = ends[ends.len() - 1];
         position.chain.line(number, &line).unwrap();
@@ -278,9 +278,9 @@ fn export_of_another_archive_or_format_is_refused() {
         .unwrap_err();
 }
 
-fn combine(name: &str, sightings: &[Sighting]) -> Verdict {
+fn combine(name: &str, sightings: &[Sighting]) -> NameVerdict {
     let (trust, specs) = (trust_in(&signing_key()), specs());
-    let rule = Rule {
+    let rule = AdmissionRule {
         archive: "kb",
         trust: &trust,
         specs: &specs,
@@ -306,11 +306,14 @@ fn only_admissions_of_trusted_keys_and_name_count() {
     ];
     for bad in bad {
         assert!(
-            matches!(combine("a", &[sighting("one", bad)]), Verdict::Unsigned(_)),
+            matches!(
+                combine("a", &[sighting("one", bad)]),
+                NameVerdict::Unsigned(_)
+            ),
             "{bad}"
         );
         let both = [sighting("one", bad), sighting("two", good.as_str())];
-        let Verdict::File(row) = combine("a", &both) else {
+        let NameVerdict::File(row) = combine("a", &both) else {
             panic!("{bad}")
         };
         assert_eq!(row.admission.as_deref(), Some(good.as_str()));
@@ -323,7 +326,7 @@ fn only_admissions_of_trusted_keys_and_name_count() {
             "a",
             &["one", "two"].map(|replica| sighting(replica, good.as_str()))
         ),
-        Verdict::File(Box::new(row("a", 1)))
+        NameVerdict::File(Box::new(row("a", 1)))
     );
 }
 
@@ -332,7 +335,7 @@ fn only_admissions_of_trusted_keys_and_name_count() {
 fn admissions_that_contradict_each_other_are_for_people() {
     let [one, two] = [1, 2].map(|content| admission("a", content).sign(&signing_key()).unwrap());
     let both = [sighting("one", one.as_str()), sighting("two", two.as_str())];
-    let Verdict::Contradicting(what) = combine("a", &both) else {
+    let NameVerdict::Contradicting(what) = combine("a", &both) else {
         panic!("one of two was believed")
     };
     assert!(
@@ -354,7 +357,7 @@ fn first_admission_counts_and_file_gone_is_restored() {
         is_there: false,
         ..sighting("one", later.as_str())
     };
-    let Verdict::File(row) = combine("a", &[gone, sighting("two", first.as_str())]) else {
+    let NameVerdict::File(row) = combine("a", &[gone, sighting("two", first.as_str())]) else {
         panic!("left out")
     };
     assert_eq!(row.admission.as_deref(), Some(first.as_str()));
@@ -391,14 +394,14 @@ fn removal_told_by_attics_stays_unproven() {
     };
     let states = |sightings: &[Sighting], removals: &[super::combine::Removal]| {
         let (trust, specs) = (trust_in(&signing_key()), specs());
-        let rule = Rule {
+        let rule = AdmissionRule {
             archive: "kb",
             trust: &trust,
             specs: &specs,
             now: now(),
         };
         match rule.combine(&FileName::new("a").unwrap(), sightings, removals) {
-            Verdict::File(row) => {
+            NameVerdict::File(row) => {
                 assert!(row.record.content.is_some() && row.admission.is_some());
                 let replicas = row.record.replicas.values();
                 let states = replicas.map(|copy| copy.state.to_string());
@@ -413,8 +416,8 @@ fn removal_told_by_attics_stays_unproven() {
                 let states: Vec<_> = states.collect();
                 format!("{:?}: {}", row.record.phase, states.join(", "))
             }
-            Verdict::Contradicting(_) => "contradicting".to_owned(),
-            Verdict::Unsigned(_) => "unsigned".to_owned(),
+            NameVerdict::Contradicting(_) => "contradicting".to_owned(),
+            NameVerdict::Unsigned(_) => "unsigned".to_owned(),
         }
     };
     let (good, other) = (good.as_str(), other.as_str());

@@ -13,7 +13,7 @@ use crate::admin::{AuditLine, WalkScope};
 
 /// A volume, or a whole node, that is drained.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Source {
+pub struct DrainSource {
     /// The replica of the node.
     pub replica: ReplicaId,
     /// The node that is drained, or has the volume.
@@ -36,13 +36,13 @@ pub struct DrainRow {
 impl Value for DrainRow {}
 
 /// Replica, node, volume; the whole node has an empty one.
-pub type Key = (
+pub type DrainKey = (
     archive_db::Text<ReplicaId>,
     archive_db::Text<NodeId>,
     String,
 );
 
-impl Source {
+impl DrainSource {
     /// Whether copies at this place of a replica have to leave because of this drain.
     pub fn holds(&self, replica: &ReplicaId, node: &NodeId, volume: &VolumeId) -> bool {
         let is_volume = self.volume.as_ref().is_none_or(|own| own == volume);
@@ -63,7 +63,7 @@ impl Source {
     }
 
     /// Returns the key of the row of the drain.
-    pub fn key(&self) -> Key {
+    pub fn key(&self) -> DrainKey {
         let volume = self.volume.as_ref().map(ToString::to_string);
         (
             archive_db::Text(self.replica.clone()),
@@ -73,7 +73,7 @@ impl Source {
     }
 }
 
-impl std::fmt::Display for Source {
+impl std::fmt::Display for DrainSource {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Self {
             replica,
@@ -110,7 +110,7 @@ impl Standing {
     /// [`DbError`] if the database fails.
     pub fn set_draining(
         &self,
-        source: &Source,
+        source: &DrainSource,
         row: Option<&DrainRow>,
         line: AuditLine,
     ) -> Result<(), DbError> {
@@ -125,7 +125,7 @@ impl Standing {
     pub(super) fn read_draining(&self, now: &mut StandingSnapshot) -> Result<(), DbError> {
         for row in self.drains.scan()? {
             let ((archive_db::Text(replica), archive_db::Text(node), _), row) = row?;
-            let source = Source {
+            let source = DrainSource {
                 replica,
                 node,
                 volume: row.volume.clone(),

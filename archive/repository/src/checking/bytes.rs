@@ -6,7 +6,7 @@
 use std::num::NonZeroU64;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use archive_ledger::admin::{AdminRow, Walk, WalkScope};
+use archive_ledger::admin::{AdminRow, FileWalk, WalkScope};
 use archive_ledger::anomalies::{Look, LookQuality};
 use archive_model::groups::GROUP_SIZE;
 use archive_model::{
@@ -80,7 +80,7 @@ impl Pass<'_> {
         let selection = self.scope.selection.clone();
         let mut names = selection.names.clone();
         let is_all = names.is_empty();
-        let mut walk = Walk::over(WalkScope::Node(NodeKey {
+        let mut walk = FileWalk::over(WalkScope::Node(NodeKey {
             replica: replica.clone(),
             node: node.clone(),
         }));

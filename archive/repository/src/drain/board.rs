@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use archive_ledger::standing::Source;
+use archive_ledger::standing::DrainSource;
 use archive_model::FilesToLeave;
 
 use crate::metrics::Instruments;
@@ -20,7 +20,7 @@ pub(crate) struct DrainProgress {
 /// The board of all drains; cheap to clone.
 #[derive(Clone, Debug)]
 pub(crate) struct DrainBoard {
-    shown: Arc<Mutex<BTreeMap<Source, DrainProgress>>>,
+    shown: Arc<Mutex<BTreeMap<DrainSource, DrainProgress>>>,
     instruments: Instruments,
 }
 
@@ -32,17 +32,17 @@ impl DrainBoard {
         }
     }
 
-    pub(crate) fn of(&self, source: &Source) -> DrainProgress {
+    pub(crate) fn of(&self, source: &DrainSource) -> DrainProgress {
         self.shown().get(source).cloned().unwrap_or_default()
     }
 
-    pub(super) fn counted(&self, source: &Source, files: u64, bytes: u64) {
+    pub(super) fn counted(&self, source: &DrainSource, files: u64, bytes: u64) {
         self.shown().entry(source.clone()).or_default().left = Some(FilesToLeave { files, bytes });
         self.instruments.show_drain(source, files);
     }
 
     /// Counts a file of this size that has left.
-    pub(super) fn left(&self, source: &Source, bytes: u64) {
+    pub(super) fn left(&self, source: &DrainSource, bytes: u64) {
         let mut shown = self.shown();
         let entry = shown.entry(source.clone()).or_default();
         if let Some(left) = &mut entry.left {
@@ -52,12 +52,12 @@ impl DrainBoard {
         }
     }
 
-    pub(super) fn hold(&self, source: &Source, why: String) {
+    pub(super) fn hold(&self, source: &DrainSource, why: String) {
         self.shown().entry(source.clone()).or_default().held = why;
     }
 
     /// Forgets drains that have ended.
-    pub(super) fn retain(&self, is_there: impl Fn(&Source) -> bool) {
+    pub(super) fn retain(&self, is_there: impl Fn(&DrainSource) -> bool) {
         self.shown().retain(|source, _| {
             let stays = is_there(source);
             if !stays {
@@ -67,7 +67,7 @@ impl DrainBoard {
         });
     }
 
-    fn shown(&self) -> MutexGuard<'_, BTreeMap<Source, DrainProgress>> {
+    fn shown(&self) -> MutexGuard<'_, BTreeMap<DrainSource, DrainProgress>> {
         self.shown.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

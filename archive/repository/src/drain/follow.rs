@@ -2,26 +2,30 @@
 //!
 //! The drain of a silent node continues. A retired part is not drained any more.
 
-use archive_ledger::standing::Source;
+use archive_ledger::standing::DrainSource;
 use archive_model::{Mode, NodeState, ReplicaId, VolumeId, VolumeState};
 
 /// A change of the known drains.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Change {
-    Begin(Source),
-    End(Source),
+    Begin(DrainSource),
+    End(DrainSource),
 }
 
 /// Returns the changes that follow from the modes of the nodes of one replica.
-pub(super) fn follow(known: &[Source], replica: &ReplicaId, nodes: &[NodeState]) -> Vec<Change> {
+pub(super) fn follow(
+    known: &[DrainSource],
+    replica: &ReplicaId,
+    nodes: &[NodeState],
+) -> Vec<Change> {
     let mut changes = Vec::new();
     for said in nodes {
-        let source = |volume: Option<&VolumeId>| Source {
+        let source = |volume: Option<&VolumeId>| DrainSource {
             replica: replica.clone(),
             node: said.node.clone(),
             volume: volume.cloned(),
         };
-        let own = |source: &&Source| source.replica == *replica && source.node == said.node;
+        let own = |source: &&DrainSource| source.replica == *replica && source.node == said.node;
         for old in known.iter().filter(own) {
             let mode = match &old.volume {
                 _ if said.is_retired() => Some(Mode::Retired),
@@ -81,8 +85,8 @@ mod tests {
         "one".parse().unwrap()
     }
 
-    fn source(volume: Option<&str>) -> Source {
-        Source {
+    fn source(volume: Option<&str>) -> DrainSource {
+        DrainSource {
             replica: replica(),
             node: node(),
             volume: volume.map(|id| id.parse().unwrap()),
@@ -109,7 +113,7 @@ mod tests {
         let volumes = [None, Some(modes[0]), Some(modes[1]), Some(modes[2])];
         let all = [source(None), source(Some("v"))];
         for known in 0..4_usize {
-            let known: Vec<Source> = (0..2)
+            let known: Vec<DrainSource> = (0..2)
                 .filter(|at| known & (1 << at) != 0)
                 .map(|at| all[at].clone())
                 .collect();

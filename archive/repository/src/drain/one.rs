@@ -6,7 +6,7 @@ use std::time::Duration;
 use archive_decisions::drain::{CopyContent, CopyState, RecordedCopy, Side, Step, decide};
 use archive_decisions::store::Event;
 use archive_ledger::admin::AdminRow;
-use archive_ledger::standing::Source;
+use archive_ledger::standing::DrainSource;
 use archive_model::{
     Cause, CopyCondition, CopyPlace, FileContent, FileCopy, FileName, Finder, Groups, Root,
 };
@@ -49,7 +49,7 @@ struct MoveProgress {
 
 impl DrainContext {
     /// Moves a file away from the source, step by step.
-    pub(super) async fn leave(&self, source: &Source, name: &FileName) -> LeaveOutcome {
+    pub(super) async fn leave(&self, source: &DrainSource, name: &FileName) -> LeaveOutcome {
         let clock = &self.own.archive.calls.clock;
         let until = clock.instant() + self.own.archive.calls.stall;
         loop {
@@ -67,7 +67,11 @@ impl DrainContext {
         }
     }
 
-    async fn try_leave(&self, source: &Source, name: &FileName) -> Result<LeaveOutcome, CallError> {
+    async fn try_leave(
+        &self,
+        source: &DrainSource,
+        name: &FileName,
+    ) -> Result<LeaveOutcome, CallError> {
         let Some(_claim) = self.own.repairing.claim(name, usize::MAX) else {
             return Ok(LeaveOutcome::Waits("it is being repaired".to_owned()));
         };
@@ -134,7 +138,7 @@ impl DrainContext {
         ))
     }
 
-    fn side(&self, source: &Source, CopyPlace { node, volume }: &CopyPlace) -> Side {
+    fn side(&self, source: &DrainSource, CopyPlace { node, volume }: &CopyPlace) -> Side {
         let replica = &source.replica;
         if source.holds(replica, node, volume) {
             Side::Source
@@ -147,7 +151,7 @@ impl DrainContext {
 
     fn seen(
         &self,
-        source: &Source,
+        source: &DrainSource,
         row: Option<&AdminRow>,
         located: &LocatedCopies,
     ) -> Vec<CopyState> {
@@ -168,7 +172,7 @@ impl DrainContext {
         copies.collect()
     }
 
-    fn recorded(&self, source: &Source, row: Option<&AdminRow>) -> RecordedCopy {
+    fn recorded(&self, source: &DrainSource, row: Option<&AdminRow>) -> RecordedCopy {
         let Some(record) = row.map(|row| &row.record) else {
             return RecordedCopy::Nothing;
         };
@@ -191,7 +195,7 @@ impl DrainContext {
     /// Stores a copy where it may stay, from any copies that have each part intact; the one that leaves is read first.
     async fn copy(
         &self,
-        source: &Source,
+        source: &DrainSource,
         row: &AdminRow,
         located: &LocatedCopies,
         progress: &mut MoveProgress,
@@ -275,7 +279,7 @@ impl DrainContext {
     /// Has the old copy read whole after a read of it showed damage, and files the result.
     async fn verify_old(
         &self,
-        source: &Source,
+        source: &DrainSource,
         name: &FileName,
         old: Option<&FileCopy>,
         size: u64,
@@ -296,7 +300,7 @@ impl DrainContext {
     /// Reads a copy on which a step relies, unless it was just read.
     async fn prove(
         &self,
-        source: &Source,
+        source: &DrainSource,
         row: &AdminRow,
         place: &CopyPlace,
         progress: &mut MoveProgress,
@@ -319,7 +323,7 @@ impl DrainContext {
     /// Returns the root of a damaged copy as it is read now, or `None` if it cannot be read completely.
     async fn read_root(
         &self,
-        source: &Source,
+        source: &DrainSource,
         name: &FileName,
         old: &CopyPlace,
     ) -> Result<Option<Root>, CallError> {
@@ -331,7 +335,7 @@ impl DrainContext {
 
     async fn put_aside(
         &self,
-        source: &Source,
+        source: &DrainSource,
         name: &FileName,
         (old, FileContent { root, size }): (&CopyPlace, FileContent),
         kept: &CopyPlace,
@@ -366,7 +370,7 @@ impl DrainContext {
     /// Closes the anomalies of the old copy, if it was bad: the copy that replaces it is read and filed.
     async fn close_anomalies(
         &self,
-        source: &Source,
+        source: &DrainSource,
         name: &FileName,
         row: Option<&AdminRow>,
         progress: &MoveProgress,

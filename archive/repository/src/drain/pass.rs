@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use archive_db::DbError;
 use archive_decisions::store::{FileRecord, ReplicaRecord};
-use archive_ledger::admin::{Admin, AdminRow, PageLimits, Walk};
-use archive_ledger::standing::Source;
+use archive_ledger::admin::{Admin, AdminRow, FileWalk, PageLimits};
+use archive_ledger::standing::DrainSource;
 use archive_model::{FileName, Gap};
 use archive_rpc::{CallError, Kind};
 use futures_util::{StreamExt, stream};
@@ -50,7 +50,7 @@ pub(super) struct PassOutcome {
 /// Starts a pass in a task of its own.
 pub(super) fn start(
     hands: &Arc<DrainContext>,
-    source: &Source,
+    source: &DrainSource,
     cursor: Option<FileName>,
 ) -> oneshot::Receiver<PassOutcome> {
     let (tell, told) = oneshot::channel();
@@ -80,7 +80,7 @@ pub(super) fn start(
 /// The files of a pass that left, cannot leave, or stay behind.
 struct PassTally<'a> {
     hands: &'a DrainContext,
-    source: &'a Source,
+    source: &'a DrainSource,
     left: AtomicU64,
     waits: AtomicU64,
     braked: AtomicU64,
@@ -129,7 +129,7 @@ impl PassTally<'_> {
 impl DrainContext {
     async fn pass(
         &self,
-        source: &Source,
+        source: &DrainSource,
         cursor: Option<FileName>,
     ) -> Result<PassOutcome, CallError> {
         let begin = self.own.archive.calls.clock.instant();
@@ -177,11 +177,11 @@ impl DrainContext {
     /// Moves every file that is recorded at the source.
     async fn walk(
         &self,
-        source: &Source,
+        source: &DrainSource,
         held: &PassTally<'_>,
         cursor: Option<FileName>,
     ) -> Result<Option<FileName>, CallError> {
-        let mut walk = Walk::over(source.scope()).behind(cursor);
+        let mut walk = FileWalk::over(source.scope()).behind(cursor);
         loop {
             let (admin, of) = (self.own.archive.admin.clone(), source.clone());
             let (page, at) = with_tables(move || {
@@ -201,7 +201,7 @@ impl DrainContext {
         }
     }
 
-    async fn each(&self, source: &Source, names: Vec<FileName>, held: &PassTally<'_>) {
+    async fn each(&self, source: &DrainSource, names: Vec<FileName>, held: &PassTally<'_>) {
         let move_one = |name: FileName| -> std::pin::Pin<Box<dyn Future<Output = ()> + Send + '_>> {
             Box::pin(async move {
                 let ended = self.leave(source, &name).await;
@@ -216,7 +216,7 @@ impl DrainContext {
     }
 
     /// Handles files that the node lists there without a record: the rest of interrupted moves, and unknown files.
-    async fn sweep(&self, source: &Source, held: &PassTally<'_>) -> Result<(), CallError> {
+    async fn sweep(&self, source: &DrainSource, held: &PassTally<'_>) -> Result<(), CallError> {
         if let Err(error) = self.try_sweep(source, held).await {
             // Disk or node may never come back; the archive has its copies elsewhere.
             let why = format!("cannot list what else lies there: {}", error.reason);
@@ -226,7 +226,7 @@ impl DrainContext {
         Ok(())
     }
 
-    async fn try_sweep(&self, source: &Source, held: &PassTally<'_>) -> Result<(), CallError> {
+    async fn try_sweep(&self, source: &DrainSource, held: &PassTally<'_>) -> Result<(), CallError> {
         let calls = &self.own.archive.calls;
         let opening = calls.replicas.copies_of(&source.replica, &source.node);
         let mut pages = calls.answered(opening).await?;
@@ -262,7 +262,7 @@ impl DrainContext {
 }
 
 /// Returns whether a file is recorded there, or is being stored there.
-fn is_recorded(source: &Source, record: &FileRecord) -> bool {
+fn is_recorded(source: &DrainSource, record: &FileRecord) -> bool {
     let copy = record.replicas.get(&source.replica);
     copy.filter(|copy| copy.state.is_completed())
         .and_then(ReplicaRecord::place)
@@ -270,7 +270,7 @@ fn is_recorded(source: &Source, record: &FileRecord) -> bool {
 }
 
 /// Counts the files that are recorded at the source of a drain, and their bytes.
-fn count(admin: &Admin, source: &Source) -> Result<(u64, u64), DbError> {
+fn count(admin: &Admin, source: &DrainSource) -> Result<(u64, u64), DbError> {
     let (mut files, mut bytes) = (0_u64, 0_u64);
     for row in admin.files_in(&source.scope(), None)? {
         let record = row?.record;

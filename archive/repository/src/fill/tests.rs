@@ -131,7 +131,7 @@ fn walk_in_pages_sees_every_file_once() {
     admin.commit(changes).unwrap();
     let task = Task::Fill(id("two"));
     for room in [1, 7, 16, 50, 51] {
-        let (mut walk, mut seen) = (Walk::over(task.scope()), Vec::new());
+        let (mut walk, mut seen) = (FileWalk::over(task.scope()), Vec::new());
         loop {
             let page = walk.page(&admin, limits(&task, room), |row| {
                 wanted(&task, &row.record, true)

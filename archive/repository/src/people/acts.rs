@@ -8,7 +8,7 @@ use std::sync::Arc;
 use archive_decisions::store::{Content, Event, FileRecord, ReplicaRecord};
 use archive_decisions::vote::{Authority, Ballot, Evidence, Verdict, decide};
 use archive_ledger::admin::AdminRow;
-use archive_ledger::requests::{Request, RequestedAct, State, Subject};
+use archive_ledger::requests::{Request, RequestStatus, RequestedAct, Subject};
 use archive_model::{
     Act, Approval, AtticItem, Cause, CopyPlace, Digests, FileCopy, FileName, NodeId, ReplicaId,
     ReplicaKind, ReplicaState, Root, UploadId, VolumeKey,
@@ -95,7 +95,7 @@ impl People {
 
     /// Carries out an approved act, and returns what was done, for people.
     pub(super) async fn perform(&self, request: &Request) -> Result<String, CallError> {
-        let State::Approved { by, .. } = &request.state else {
+        let RequestStatus::Approved { by, .. } = &request.state else {
             return Err(Kind::Internal.error("the request is not approved"));
         };
         let approval = Approval {

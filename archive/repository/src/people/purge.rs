@@ -117,7 +117,7 @@ mod tests {
     use archive_ledger::admin::Admin;
     use archive_ledger::anomalies::Anomalies;
     use archive_ledger::requests::table::Requests;
-    use archive_ledger::requests::{Request, RequestedAct, State, Subject};
+    use archive_ledger::requests::{Request, RequestStatus, RequestedAct, Subject};
     use archive_ledger::standing::Standing;
     use archive_model::{Act, FileName};
 
@@ -249,7 +249,7 @@ mod tests {
                 asked_by: "custodian/otto".to_owned(),
                 asked: now,
                 expires: now,
-                state: State::Approved {
+                state: RequestStatus::Approved {
                     by: "custodian/carl".to_owned(),
                     at: now,
                 },

@@ -2,7 +2,7 @@
 //! key signed it.
 //!
 //! Every replica is asked, so that contradicting admissions are noticed. The admissions are combined as in a restore
-//! ([`Rule::combine`]).
+//! ([`AdmissionRule::combine`]).
 
 use std::collections::BTreeSet;
 
@@ -12,7 +12,7 @@ use archive_rpc::{CallError, Kind};
 
 use super::People;
 use super::refusal::changed;
-use archive_ledger::restore::combine::{Rule, Sighting, Verdict};
+use archive_ledger::restore::combine::{AdmissionRule, NameVerdict, Sighting};
 
 impl People {
     /// Adds a file to the admin data that replicas have with a valid admission.
@@ -37,20 +37,20 @@ impl People {
             );
             return Err(Kind::NotFound.error(said));
         }
-        let rule = Rule {
+        let rule = AdmissionRule {
             archive,
             trust,
             specs: &specs,
             now: self.archive.now(),
         };
         let row = match rule.combine(name, &sightings, &[]) {
-            Verdict::File(row) => *row,
-            Verdict::Contradicting(which) => {
+            NameVerdict::File(row) => *row,
+            NameVerdict::Contradicting(which) => {
                 return Err(changed(format!(
                     "cannot adopt {name}: it was admitted with different contents: {which}; remove the wrong copies by their own checksums"
                 )));
             }
-            Verdict::Unsigned(why) => {
+            NameVerdict::Unsigned(why) => {
                 return Err(changed(format!(
                     "cannot adopt {name}: no trusted key has signed its admission: {why}; remove it by its own checksum"
                 )));

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use archive_daemon::Clock;
 use archive_decisions::store::FeedState;
-use archive_ledger::admin::{Admin, Walk, WalkScope};
+use archive_ledger::admin::{Admin, FileWalk, WalkScope};
 use archive_model::FeedPosition;
 use archive_rpc::Kind;
 use archive_rpc::answers::{Outlet, Progress, answer_from};
@@ -134,7 +134,7 @@ struct FeedListing {
     admin: Admin,
     /// The position whose changes follow the listing.
     position: FeedPosition,
-    walk: Walk,
+    walk: FileWalk,
     files: Vec<wire::FeedFile>,
     count: u64,
 }
@@ -144,7 +144,7 @@ impl FeedListing {
         Self {
             admin,
             position,
-            walk: Walk::over(WalkScope::Archive),
+            walk: FileWalk::over(WalkScope::Archive),
             files: Vec::new(),
             count: 0,
         }

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use archive_daemon::notify::SendOutcome;
 use archive_ledger::audit::{Trail, TrailFilter};
-use archive_ledger::audit_log::{Entry, LogError};
+use archive_ledger::audit_log::{LogError, TrailLine};
 use archive_ledger::export::{Export, ExportError};
 use archive_model::FileName;
 use archive_rpc::Kind;
@@ -137,7 +137,7 @@ struct AuditPage {
 }
 
 impl AuditPage {
-    fn add(&mut self, entry: Entry) {
+    fn add(&mut self, entry: TrailLine) {
         self.bytes += entry.line.who.len() + entry.line.what.len() + 256;
         let line = wire::AuditLineState {
             number: entry.number,

@@ -1,6 +1,6 @@
 //! Listings of the archive: according to the admin data, or as one replica reports now.
 
-use archive_ledger::admin::{AdminRow, Walk};
+use archive_ledger::admin::{AdminRow, FileWalk};
 use archive_model::{FileName, NamePattern, ReplicaId};
 use archive_rpc::answers::{Progress, answer_from};
 use archive_rpc::{CallError, Kind};
@@ -57,7 +57,7 @@ impl ListJob {
         answers: &Answers<wire::ListResponse>,
     ) -> Result<(), Status> {
         let (admin, mut page) = (door.archive.admin.clone(), ListPage::default());
-        let mut walk = Walk::default().behind(self.after.take());
+        let mut walk = FileWalk::default().behind(self.after.take());
         answer_from(answers, move |outlet| {
             let is_over = walk.each(&admin, |row| {
                 if row.record.content.is_none() || !self.matching.matches(row.record.name.as_str())

@@ -9,7 +9,7 @@ use archive_repository::restore::RestoreReport;
 
 use fixture::{SidecarFixture, SidecarPages, end, foreign, gap, signed};
 
-fn names(findings: &archive_ledger::restore::Findings) -> Vec<&str> {
+fn names(findings: &archive_ledger::restore::RestoreFindings) -> Vec<&str> {
     findings
         .list
         .iter()

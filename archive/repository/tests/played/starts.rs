@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use archive_daemon::Clock;
 use archive_daemon::worker::WorkerStatus;
 use archive_durable::AppendFile;
-use archive_ledger::audit_log::Walk;
+use archive_ledger::audit_log::LogWalk;
 use archive_model::ReplicaKind;
 use archive_repository::StartError;
 use testing::{PATIENCE, eventually};
@@ -88,7 +88,7 @@ async fn start_behind_torn_write_is_in_the_trail() {
     let started = start(&lab, &["two"]).await;
     assert!(started.address.is_ok(), "{:?}", started.address);
     let line = eventually("the first line of the log", PATIENCE, async || {
-        let mut log = Walk::open(&lab.data().join("audit")).unwrap();
+        let mut log = LogWalk::open(&lab.data().join("audit")).unwrap();
         match log.next() {
             Some(Ok(entry)) => Ok(entry.line),
             other => Err(other),

@@ -6,7 +6,7 @@
 //!
 //! Not promised: that a file is tried again exactly when its pause is over, where there are too many.
 
-use archive_ledger::admin::{AdminError, PageLimits, Walk};
+use archive_ledger::admin::{AdminError, FileWalk, PageLimits};
 use archive_model::FileName;
 use jiff::{SignedDuration, Timestamp};
 
@@ -28,7 +28,7 @@ const AGAIN: SignedDuration = SignedDuration::from_mins(5);
 #[derive(Debug, Default)]
 pub(super) struct Paging {
     /// The progress of this pass.
-    walk: Walk,
+    walk: FileWalk,
     /// The time at which the walk goes on; `None` if every file that is on its way is in memory.
     next: Option<Timestamp>,
     /// Whether a file gave up its place since this pass began.

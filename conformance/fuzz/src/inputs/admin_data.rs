@@ -8,8 +8,8 @@ use archive_db::{Key, Text, Value};
 use archive_decisions::store::{Claim, Content, FileRecord, Phase, ReplicaRecord, Upload};
 use archive_ledger::admin::{AdminRow, AuditLine, NodeRow};
 use archive_ledger::anomalies::AnomalyRecord;
-use archive_ledger::audit_log::{Chain, Hash, Position, Walk, verify};
-use archive_ledger::requests::{Request, State};
+use archive_ledger::audit_log::{Chain, LineHash, LogPosition, LogWalk, verify};
+use archive_ledger::requests::{Request, RequestStatus};
 use archive_ledger::restore::{FromExport, judge, rewritten};
 use archive_ledger::standing::{DrainRow, ReplicaRow, Retirement};
 use archive_model::{
@@ -44,7 +44,7 @@ fn trail() -> [AuditLine; 3] {
     })
 }
 
-fn chained(lines: &[AuditLine]) -> (Vec<u8>, Hash) {
+fn chained(lines: &[AuditLine]) -> (Vec<u8>, LineHash) {
     let mut chain = Chain::start();
     let lines = (0..).zip(lines);
     let bytes: Vec<u8> = lines
@@ -86,7 +86,7 @@ fn any_log(body: &[u8]) {
     let whole = ends.last().map_or(0, |last| last + 1);
     assert_eq!(found.lines, ends.len() as u64, "no line is passed over");
     assert_eq!(found.torn, (body.len() - whole) as u64);
-    assert_eq!(Hash::parse(&found.head.to_string()), Some(found.head));
+    assert_eq!(LineHash::parse(&found.head.to_string()), Some(found.head));
     if let [.., line_before, _] = ends.as_slice() {
         let at = body.iter().map(|byte| usize::from(*byte)).sum::<usize>() % line_before;
         let mut changed = body.to_vec();
@@ -112,7 +112,7 @@ fn written_log(body: &[u8]) {
     in_file("audit-000000.jsonl", &bytes, |_, path| {
         let found = verify(&[path.to_owned()]).unwrap();
         assert_eq!((found.lines, found.head), (lines.len() as u64, head));
-        let read = Walk::over(vec![path.to_owned()]);
+        let read = LogWalk::over(vec![path.to_owned()]);
         let read: Vec<AuditLine> = read.map(|entry| entry.unwrap().line).collect();
         assert_eq!(read, lines);
     });
@@ -188,7 +188,7 @@ fn request() -> Request {
         asked_by: "custodian/anna".to_owned(),
         asked: time(),
         expires: time(),
-        state: State::Approved {
+        state: RequestStatus::Approved {
             by: "officer/ben".to_owned(),
             at: time(),
         },
@@ -407,7 +407,7 @@ fn tables() -> [Table; 17] {
         ),
         (row::<Retirement>, vec![good(&retired())]),
         (row::<DrainRow>, vec![good(&drain_row())]),
-        (row::<Position>, vec![good(&Position::start())]),
+        (row::<LogPosition>, vec![good(&LogPosition::start())]),
         (row::<archive_bitarchive::Row>, vec![good(&entry)]),
         (row::<RecordedFile>, vec![good(&recorded)]),
         (row::<String>, vec![good(&"text".to_owned())]),

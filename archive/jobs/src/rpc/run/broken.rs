@@ -72,12 +72,12 @@ impl fmt::Display for NodeFailure {
 mod tests {
     use super::*;
 
-    fn told(why: &SourceError<NodeFailure>) -> Event {
+    fn failure_event(why: &SourceError<NodeFailure>) -> Event {
         event(&NodeId::new("a").unwrap(), why)
     }
 
-    fn said(status: Status) -> Event {
-        told(&SourceError::Failed(NodeFailure::Said(status)))
+    fn status_event(status: Status) -> Event {
+        failure_event(&SourceError::Failed(NodeFailure::Said(status)))
     }
 
     fn is_of_node(event: &Event) -> bool {
@@ -92,10 +92,10 @@ mod tests {
             SourceError::Failed(NodeFailure::Silent(Duration::from_mins(1))),
             SourceError::Lied("it sent noise".to_owned()),
         ] {
-            assert!(is_of_node(&told(&why)), "{why}");
+            assert!(is_of_node(&failure_event(&why)), "{why}");
         }
         for kind in Kind::ALL {
-            let event = said(kind.status("x"));
+            let event = status_event(kind.status("x"));
             let is_as_it_should = match kind {
                 Kind::Busy => matches!(event, Event::Busy(_)),
                 Kind::Invalid | Kind::Mismatch | Kind::NotFound | Kind::NoSpace => {
@@ -130,9 +130,9 @@ mod tests {
             Status::from_error(Box::new(reset)),
             unreached,
         ] {
-            assert!(is_of_node(&said(status.clone())), "{status}");
+            assert!(is_of_node(&status_event(status.clone())), "{status}");
         }
-        let unknown_call = said(Status::unimplemented("what?"));
+        let unknown_call = status_event(Status::unimplemented("what?"));
         assert!(matches!(unknown_call, Event::Failed(_)));
     }
 }

@@ -19,13 +19,13 @@ fn put(admin: &Admin, row: &AdminRow) {
     admin.commit(changes).unwrap();
 }
 
-fn put_untold(admin: &Admin, row: &AdminRow) {
+fn put_unstamped(admin: &Admin, row: &AdminRow) {
     let mut changes = admin.change();
     admin.put(&mut changes, row).unwrap();
     admin.commit_unstamped(changes).unwrap();
 }
 
-fn told(admin: &Admin) -> FeedPosition {
+fn end_of_feed(admin: &Admin) -> FeedPosition {
     *admin.follow_feed().borrow()
 }
 
@@ -87,7 +87,7 @@ fn decisions_about_files_are_changes() {
         (3, Root::from_bytes([3; 32]))
     );
     assert_eq!(
-        told(&admin),
+        end_of_feed(&admin),
         last.position,
         "after a start all of it may be told"
     );
@@ -128,9 +128,9 @@ fn change_is_told_after_the_stamp() {
     let directory = tempfile::tempdir().unwrap();
     let admin = Admin::init(directory.path()).unwrap();
     let mut end = admin.follow_feed();
-    put_untold(&admin, &row("a", 1));
+    put_unstamped(&admin, &row("a", 1));
     assert!(!end.has_changed().unwrap());
-    assert_eq!(told(&admin).number, 0);
+    assert_eq!(end_of_feed(&admin).number, 0);
     let position = all(&admin)[0].position;
     assert!(!admin.is_in_feed(position).unwrap(), "nobody can have it");
     admin.stamp().unwrap();
@@ -146,7 +146,7 @@ fn change_is_told_after_the_stamp() {
 fn position_of_another_history_is_unknown() {
     let directory = tempfile::tempdir().unwrap();
     let admin = Admin::init(directory.path()).unwrap();
-    let begin = told(&admin);
+    let begin = end_of_feed(&admin);
     for number in 1..4 {
         put(&admin, &row(&format!("f-{number}"), number));
     }
@@ -168,12 +168,15 @@ fn position_of_another_history_is_unknown() {
     }
     let future = FeedPosition {
         number: u64::MAX,
-        ..told(&admin)
+        ..end_of_feed(&admin)
     };
     assert!(!is_known(future));
     let elsewhere = tempfile::tempdir().unwrap();
     let other = Admin::init(elsewhere.path()).unwrap();
-    assert!(!is_known(told(&other)), "the beginning of another archive");
+    assert!(
+        !is_known(end_of_feed(&other)),
+        "the beginning of another archive"
+    );
 }
 
 fn copy(from: &Path, to: &Path) {
@@ -193,17 +196,17 @@ fn diverged_backup_knows_only_common_positions() {
     let admin = Admin::init(directory.path()).unwrap();
     put(&admin, &row("a", 1));
     put(&admin, &row("b", 2));
-    let common = told(&admin);
+    let common = end_of_feed(&admin);
     copy(directory.path(), backup.path());
     put(&admin, &row("c", 3));
-    let lost = told(&admin);
+    let lost = end_of_feed(&admin);
 
     let again = Admin::open(backup.path()).unwrap();
-    assert_eq!(told(&again), common);
+    assert_eq!(end_of_feed(&again), common);
     assert!(!again.is_in_feed(lost).unwrap(), "it is beyond the end");
     put(&again, &row("d", 4));
     put(&again, &row("e", 5));
-    assert!(told(&again).number > lost.number);
+    assert!(end_of_feed(&again).number > lost.number);
     assert!(again.is_in_feed(common).unwrap());
     assert!(
         !again.is_in_feed(lost).unwrap(),
@@ -222,7 +225,7 @@ fn kill_leaves_files_and_feed_alike() {
         if is_told {
             put(&admin, &row);
         } else {
-            put_untold(&admin, &row);
+            put_unstamped(&admin, &row);
         }
         let image = tempfile::tempdir().unwrap();
         copy(directory.path(), image.path());
@@ -234,9 +237,9 @@ fn kill_leaves_files_and_feed_alike() {
             .collect();
         assert_eq!(names, standing);
         assert_eq!(all(&killed), all(&admin), "the same positions");
-        assert_eq!(told(&killed).number, u64::from(number));
+        assert_eq!(end_of_feed(&killed).number, u64::from(number));
         put(&killed, &self::row("next", 9));
-        assert_eq!(told(&killed).number, u64::from(number) + 1);
+        assert_eq!(end_of_feed(&killed).number, u64::from(number) + 1);
     }
 }
 
@@ -245,9 +248,9 @@ fn kill_leaves_files_and_feed_alike() {
 fn restored_admin_data_begin_another_feed() {
     let directory = tempfile::tempdir().unwrap();
     let admin = Admin::init(directory.path()).unwrap();
-    let begin = told(&admin);
+    let begin = end_of_feed(&admin);
     put(&admin, &row("a", 1));
-    let end = told(&admin);
+    let end = end_of_feed(&admin);
     drop(admin);
     std::fs::remove_dir_all(directory.path().join("admin")).unwrap();
     let mut restoring = AdminRestore::begin(directory.path()).unwrap();
@@ -295,7 +298,7 @@ fn older_admin_data_have_an_empty_feed() {
 
     let admin = Admin::open(directory.path()).unwrap();
     assert_eq!(changes(&admin), []);
-    assert_eq!(told(&admin), admin.feed.begin);
+    assert_eq!(end_of_feed(&admin), admin.feed.begin);
     put(&admin, &old);
     assert_eq!(changes(&admin), [], "it stood before");
     put(&admin, &withdrawn(old));

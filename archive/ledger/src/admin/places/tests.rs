@@ -3,7 +3,7 @@
 use archive_model::{NodeKey, ReplicaState, StoreFailure, VolumeKey};
 use testing::Random;
 
-use super::super::{AdminRow, PageLimits, Walk};
+use super::super::{AdminRow, FileWalk, PageLimits};
 use super::*;
 use crate::restore::testing::row;
 
@@ -104,7 +104,7 @@ fn random_changes_keep_index_and_rows_alike() {
             rows: 1 + random.index(7),
             picks: 1 + random.index(5),
         };
-        let (mut walk, mut walked) = (Walk::over(scope.clone()), Vec::new());
+        let (mut walk, mut walked) = (FileWalk::over(scope.clone()), Vec::new());
         loop {
             let page = walk.page(&admin, limits, Some).unwrap();
             assert!(page.picked.len() <= limits.rows.min(limits.picks));

@@ -227,7 +227,7 @@ fn stamp_knows_the_end_of_the_log() {
     let known = || read(&directory.path().join(STAMP)).unwrap().unwrap().audit;
     assert_eq!(known(), None);
     let line = admin.audit_rows(0).unwrap().next().unwrap().unwrap().1;
-    let mut position = Position::start();
+    let mut position = LogPosition::start();
     position.chain.line(0, &line).unwrap();
     admin.set_log_end(position, 0).unwrap();
     store(&admin, "b");

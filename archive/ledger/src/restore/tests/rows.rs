@@ -5,10 +5,10 @@ use archive_model::{Act, AnomalyKind, CopyPlace, Finder, Groups, NodeSelector, V
 
 use super::*;
 use crate::anomalies::{Anomalies, Filing, Look, LookQuality};
-use crate::export::{Row, Tables};
+use crate::export::{TableRow, Tables};
 use crate::requests::Person;
 use crate::requests::table::Requests;
-use crate::standing::{DrainRow, ReplicaRow, Retirement, Source, Standing};
+use crate::standing::{DrainRow, DrainSource, ReplicaRow, Retirement, Standing};
 
 fn person(grant: &str) -> Person {
     let (role, name) = grant.split_once('/').unwrap();
@@ -90,7 +90,7 @@ pub(super) fn furnish(admin: &Admin) {
     };
     standing.retire_volume(&volume, &retired, None).unwrap();
     for volume in [None, Some("volume-one".parse().unwrap())] {
-        let source = Source {
+        let source = DrainSource {
             replica: "one".parse().unwrap(),
             node: "one-1".parse().unwrap(),
             volume: volume.clone(),
@@ -105,7 +105,7 @@ pub(super) fn furnish(admin: &Admin) {
     }
 }
 
-fn rows(admin: &Admin) -> Vec<Row> {
+fn rows(admin: &Admin) -> Vec<TableRow> {
     let tables = Tables::open(admin).unwrap();
     tables.read().unwrap().map(Result::unwrap).collect()
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use archive_decisions::store::Event;
-use archive_ledger::requests::{NotAllowed, Person, Request as Asked, State, plain_reason};
+use archive_ledger::requests::{NotAllowed, Person, Request as Asked, RequestStatus, plain_reason};
 use archive_ledger::standing::ReplicaRow;
 use archive_model::{AtticPlace, Cause, DiskOrder, NodeKey, NodeState, ReplicaId};
 use archive_replicas::admitted;
@@ -76,22 +76,26 @@ pub(super) async fn withdraw(
 
 pub(super) async fn requests(door: &Door, all: bool) -> Result<wire::RequestsResponse, Status> {
     let requests = door.people.all().await?;
-    let is_shown =
-        |request: &&Asked| all || matches!(request.state, State::Open | State::Approved { .. });
+    let is_shown = |request: &&Asked| {
+        all || matches!(
+            request.state,
+            RequestStatus::Open | RequestStatus::Approved { .. }
+        )
+    };
     let requests = requests.iter().filter(is_shown).map(state).collect();
     Ok(wire::RequestsResponse { requests })
 }
 
 fn state(request: &Asked) -> wire::RequestState {
     let (ended_by, ended, outcome) = match &request.state {
-        State::Open => (String::new(), String::new(), String::new()),
-        State::Approved { by, at } | State::Withdrawn { by, at } => {
+        RequestStatus::Open => (String::new(), String::new(), String::new()),
+        RequestStatus::Approved { by, at } | RequestStatus::Withdrawn { by, at } => {
             (by.clone(), at.to_string(), String::new())
         }
-        State::Ended {
+        RequestStatus::Ended {
             by, at, outcome, ..
         } => (by.clone(), at.to_string(), outcome.clone()),
-        State::Expired { at } => (String::new(), at.to_string(), String::new()),
+        RequestStatus::Expired { at } => (String::new(), at.to_string(), String::new()),
     };
     wire::RequestState {
         id: request.id(),

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use archive_daemon::Clock;
-use archive_ledger::restore::{Findings, FromExport, RestoreError, from_export};
+use archive_ledger::restore::{FromExport, RestoreError, RestoreFindings, from_export};
 use archive_model::NodeKey;
 use archive_repository::restore::{AllowedGaps, RestoreReport, from_both, from_replicas};
 use clap::Args;
@@ -94,7 +94,7 @@ fn failure(error: &RestoreError) -> Failure {
     Failure::new(exit, error.to_string())
 }
 
-fn exit(written: bool, left_out: &[&Findings]) -> Exit {
+fn exit(written: bool, left_out: &[&RestoreFindings]) -> Exit {
     if written && left_out.iter().all(|findings| findings.count == 0) {
         Exit::Done
     } else {
@@ -102,7 +102,7 @@ fn exit(written: bool, left_out: &[&Findings]) -> Exit {
     }
 }
 
-fn document(findings: &Findings) -> Value {
+fn document(findings: &RestoreFindings) -> Value {
     let list = findings.list.iter();
     let list: Vec<Value> = list
         .map(|finding| json!({ "about": finding.about, "what": finding.what }))
@@ -110,7 +110,7 @@ fn document(findings: &Findings) -> Value {
     json!({ "count": findings.count, "first": list })
 }
 
-fn lines(context: &Context, title: &str, findings: &Findings) -> Result<(), Failure> {
+fn lines(context: &Context, title: &str, findings: &RestoreFindings) -> Result<(), Failure> {
     if findings.count == 0 {
         return Ok(());
     }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use archive_durable::DiskError;
 use archive_ledger::admin::stamp::{self, LogEnd};
-use archive_ledger::audit_log::{Hash, LogError, LogSummary, Walk, verify_all};
+use archive_ledger::audit_log::{LineHash, LogError, LogSummary, LogWalk, verify_all};
 use clap::Args;
 use serde::Serialize;
 use tools_terminal::context::Context;
@@ -35,7 +35,7 @@ pub(crate) struct VerifyAudit {
     files: Vec<PathBuf>,
     /// The hash of a line, from an export or an earlier run; the log must have that line
     #[arg(long, value_name = "HEX", value_parser = hash)]
-    head: Option<Hash>,
+    head: Option<LineHash>,
     /// The stamp of the admin data, with which the end of the log is compared [default: `admin.stamp` beside the directory]
     #[arg(long, value_name = "FILE")]
     stamp: Option<PathBuf>,
@@ -119,13 +119,13 @@ impl VerifyAudit {
         // Before the log: a repository that runs appends to the log first.
         let known = self.known().map_err(|why| (None, why))?;
         let walk = match self.files.as_slice() {
-            [directory] if directory.is_dir() => Walk::open(directory).map_err(broken)?,
-            files => Walk::over(files.to_vec()),
+            [directory] if directory.is_dir() => LogWalk::open(directory).map_err(broken)?,
+            files => LogWalk::over(files.to_vec()),
         };
         let head = known
             .as_ref()
-            .and_then(|known| Hash::parse(&known.end.head));
-        let sought: Vec<Hash> = self.head.into_iter().chain(head).collect();
+            .and_then(|known| LineHash::parse(&known.end.head));
+        let sought: Vec<LineHash> = self.head.into_iter().chain(head).collect();
         let verified = verify_all(walk, &sought).map_err(broken)?;
         let LogSummary {
             lines,
@@ -250,8 +250,8 @@ impl VerifyAudit {
     }
 }
 
-fn hash(text: &str) -> Result<Hash, String> {
-    Hash::parse(text).ok_or_else(|| "a hash has 64 of the digits 0-9 and a-f".to_owned())
+fn hash(text: &str) -> Result<LineHash, String> {
+    LineHash::parse(text).ok_or_else(|| "a hash has 64 of the digits 0-9 and a-f".to_owned())
 }
 
 /// Returns the place of the damage and the failure to report.
