@@ -2,7 +2,7 @@
 //! bytes: such a replica is a cheap third voice for the day when the admin data itself is in doubt.
 //!
 //! Owns the order of one upload: hash every byte, compare the hash with the signed admission, write the row, synced, then
-//! answer. Its table is a [record], not a cache: nothing on its disk could restore it.
+//! answer. Its table is one of [record](table), not a cache: nothing on its disk could restore it.
 //!
 //! Invariants:
 //! - a root in the table is that of a signed admission, and was computed here, from all bytes. The exception is a name that
@@ -17,10 +17,10 @@ mod adopt;
 mod metrics;
 mod put_aside;
 mod receiving;
-pub mod record;
 mod replica;
 mod serve;
 mod settings;
+pub mod table;
 #[cfg(test)]
 #[expect(clippy::disallowed_methods, reason = "tests make and damage files")]
 pub(crate) mod tests;
@@ -29,7 +29,7 @@ pub(crate) mod tests;
 pub use put_aside::append;
 pub use put_aside::{PutAsideError, RemovedRow, removed_lines};
 pub use receiving::ReceivingFile;
-pub use record::{Record, RecordError, RecordedFile};
 pub use replica::{ChecksumReplica, ChecksumReplicaOptions, VOLUME};
 pub use serve::serve;
 pub use settings::{ChecksumReplicaSettings, Settings};
+pub use table::{ChecksumTable, ChecksumTableError, RecordedFile};

@@ -7,7 +7,7 @@ use archive_durable::{DiskError, SidecarError, VolumeProblem};
 use archive_model::{FileName, Mode, Root, UploadId, VolumeId};
 use jiff::Timestamp;
 
-use crate::checksum::RecordError;
+use crate::checksum::ChecksumTableError;
 use crate::volumes::VolumesError;
 use crate::work::Work;
 
@@ -198,9 +198,9 @@ pub enum NodeError {
     /// The catalog failed.
     #[error(transparent)]
     Catalog(#[from] DbError),
-    /// The record of a checksum replica failed.
+    /// The table of record of a checksum replica failed.
     #[error(transparent)]
-    Record(#[from] RecordError),
+    ChecksumTable(#[from] ChecksumTableError),
     /// The volumes failed.
     #[error(transparent)]
     Volumes(#[from] VolumesError),

@@ -18,12 +18,12 @@ use archive_model::{FileName, UploadId};
 pub(crate) use beside::{MendPaths, is_mend_name, journal_file};
 
 /// The number of directories over which the files of a volume are spread.
-pub const SHELVES: usize = 256;
+pub const FILE_DIRECTORIES: usize = 256;
 
 /// The directories at the top of a volume.
 const TOP: [&str; 4] = ["files", "meta", "incoming", "attic"];
 
-fn is_shelf(name: &str) -> bool {
+fn is_file_directory(name: &str) -> bool {
     name.len() == 2
         && name
             .bytes()
@@ -38,28 +38,28 @@ pub struct Layout {
 
 /// A directory of a volume, one of 256, by the first byte of BLAKE3(name).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Shelf(u8);
+pub struct FileDirectory(u8);
 
-impl Shelf {
-    /// Returns the shelf of `name`.
+impl FileDirectory {
+    /// Returns the directory in which the file `name` belongs.
     pub fn for_name(name: &FileName) -> Self {
         let [first, ..] = *blake3::hash(name.as_str().as_bytes()).as_bytes();
         Self(first)
     }
 
-    /// Returns all shelves, in order.
+    /// Returns all directories, in order.
     pub fn all() -> impl Iterator<Item = Self> {
         (0..=u8::MAX).map(Self)
     }
 
-    /// Reads the name of an archive file on this shelf. Returns `None` if the name is not that of an archive file, or belongs
-    /// on another shelf: what lies here is not that file then.
+    /// Reads the name of an archive file in this directory. Returns `None` if the name is not that of an archive file,
+    /// or belongs in another directory: what lies here is not that file then.
     pub fn file(self, called: &OsStr) -> Option<FileName> {
         let name = FileName::new(called.to_str()?).ok()?;
         (Self::for_name(&name) == self).then_some(name)
     }
 
-    /// Reads the name of an archive file that belongs on another shelf than this one.
+    /// Reads the name of an archive file that belongs in another directory than this one.
     pub fn stray(self, called: &OsStr) -> Option<FileName> {
         let name = FileName::new(called.to_str()?).ok()?;
         (Self::for_name(&name) != self).then_some(name)
@@ -93,24 +93,24 @@ impl Layout {
         self.root.join("attic")
     }
 
-    /// Returns the directory of the archived files of one shelf.
-    pub fn files(&self, on: Shelf) -> PathBuf {
+    /// Returns the path of the archived files of one directory.
+    pub fn files(&self, on: FileDirectory) -> PathBuf {
         self.root.join("files").join(on.name())
     }
 
-    /// Returns the directory of the sidecars and outboards of one shelf.
-    pub fn meta(&self, on: Shelf) -> PathBuf {
+    /// Returns the path of the sidecars and outboards of the files of one directory.
+    pub fn meta(&self, on: FileDirectory) -> PathBuf {
         self.root.join("meta").join(on.name())
     }
 
-    /// Returns the manifest of one shelf.
-    pub fn manifest(&self, on: Shelf) -> PathBuf {
+    /// Returns the manifest of one directory.
+    pub fn manifest(&self, on: FileDirectory) -> PathBuf {
         self.files(on).join(MANIFEST_NAME)
     }
 
     /// Returns the final names of one file.
     pub fn target(&self, name: &FileName) -> Target {
-        let place = Shelf::for_name(name);
+        let place = FileDirectory::for_name(name);
         Target {
             file: self.files(place).join(name.as_str()),
             sidecar: self.meta(place).join(format!("{name}.json")),
@@ -136,7 +136,7 @@ impl Layout {
                 let is_ours = if is_top {
                     TOP.contains(&name)
                 } else {
-                    is_shelf(name)
+                    is_file_directory(name)
                 };
                 if is_ours && entry.kind == EntryKind::Directory {
                     pending.push(path.join(name));
@@ -153,9 +153,9 @@ impl Layout {
         for top in TOP {
             directory::make(&self.root.join(top))?;
         }
-        for shelf in Shelf::all() {
-            directory::make_unsynced(&self.files(shelf))?;
-            directory::make_unsynced(&self.meta(shelf))?;
+        for dir in FileDirectory::all() {
+            directory::make_unsynced(&self.files(dir))?;
+            directory::make_unsynced(&self.meta(dir))?;
         }
         directory::sync(&self.root.join("files"))?;
         directory::sync(&self.root.join("meta"))
@@ -173,28 +173,29 @@ mod tests {
     use super::*;
 
     /// Fails if the place of a file, its sidecar or its outboard changes, so that existing volumes cannot be read, or a
-    /// hidden file or one on the wrong shelf counts as an archive file.
+    /// hidden file or one in the wrong directory counts as an archive file.
     #[test]
     fn a_name_has_its_place() {
         let layout = Layout::new(Path::new("/v"));
         let name = FileName::new("a.warc.gz").unwrap();
-        let shelf = &blake3::hash(b"a.warc.gz").to_hex()[..2];
+        let dir = &blake3::hash(b"a.warc.gz").to_hex()[..2];
         let target = layout.target(&name);
-        assert_eq!(
-            target.file,
-            Path::new(&format!("/v/files/{shelf}/a.warc.gz"))
-        );
+        assert_eq!(target.file, Path::new(&format!("/v/files/{dir}/a.warc.gz")));
         assert_eq!(
             target.sidecar,
-            Path::new(&format!("/v/meta/{shelf}/a.warc.gz.json"))
+            Path::new(&format!("/v/meta/{dir}/a.warc.gz.json"))
         );
         assert_eq!(
             target.outboard,
-            Path::new(&format!("/v/meta/{shelf}/a.warc.gz.bao"))
+            Path::new(&format!("/v/meta/{dir}/a.warc.gz.bao"))
         );
-        assert_eq!(Shelf::all().count(), SHELVES);
-        let shelves = Shelf::all().filter(|shelf| shelf.file("a.warc.gz".as_ref()).is_some());
-        assert_eq!(shelves.collect::<Vec<_>>(), [Shelf::for_name(&name)]);
-        assert!(Shelf::all().all(|shelf| shelf.file(".a".as_ref()).is_none()));
+        assert_eq!(FileDirectory::all().count(), FILE_DIRECTORIES);
+        let directories =
+            FileDirectory::all().filter(|dir| dir.file("a.warc.gz".as_ref()).is_some());
+        assert_eq!(
+            directories.collect::<Vec<_>>(),
+            [FileDirectory::for_name(&name)]
+        );
+        assert!(FileDirectory::all().all(|dir| dir.file(".a".as_ref()).is_none()));
     }
 }

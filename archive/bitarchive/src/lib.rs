@@ -15,7 +15,8 @@
 //!
 //! - [`layout`] (paths on a volume), [`volumes`] (which disks are there), [`catalog`] (what is known of their files);
 //! - [`node`]: all of it together; [`reconcile`] compares the disks with the catalog when they come online;
-//! - `claims` and `hold` (who works on a name, and on a file), `cores` (work that computes), `standing` (how old checks are);
+//! - `claims` and `hold` (who works on a name, and on a file), `cores` (work that computes), `scrub_age`
+//!   (how old checks are);
 //! - [`upload`]: the write path; `admitted` (received bytes against their admission), [`manifest`] (the lists for people);
 //! - `adopt` (files that nobody uploaded, or whose sidecar is gone);
 //! - [`verify`] (one copy), [`scrub`] (all of them, in time), [`mend`] (a damaged one);
@@ -46,9 +47,9 @@ pub mod node;
 pub mod reconcile;
 pub mod rpc;
 pub mod scrub;
+mod scrub_age;
 pub mod serve;
 pub mod settings;
-mod standing;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
 pub mod upload;
@@ -58,7 +59,7 @@ pub mod work;
 
 pub use catalog::{Catalog, Condition, Entry, Row, Tally};
 pub use error::NodeError;
-pub use layout::{Layout, Shelf};
+pub use layout::{FileDirectory, Layout};
 pub use mend::{Mend, MendReport};
 pub use node::{Node, NodeOptions, OpenFile};
 pub use reconcile::ReconcileReport;

@@ -22,8 +22,8 @@ use crate::error::NodeError;
 use crate::hold::{BusyFiles, Hold};
 use crate::layout::Layout;
 use crate::reconcile::Reconciler;
+use crate::scrub_age::ScrubAge;
 use crate::settings::AtticSettings;
-use crate::standing::ScrubStanding;
 use crate::volumes::{Volume, Volumes, VolumesError};
 use crate::work::Work;
 
@@ -66,7 +66,7 @@ pub struct Node {
     receiving: Claims,
     upkeep: Upkeep,
     works: BusyFiles,
-    standing: ScrubStanding,
+    scrub_age: ScrubAge,
 }
 
 impl Node {
@@ -239,22 +239,22 @@ impl Node {
     /// Returns the time at which the copy that has waited longest was last verified, as far as the scrub has counted; `None` if
     /// some copy was not verified since the catalog was built, or there are no copies.
     pub fn oldest_verification(&self) -> Option<Timestamp> {
-        self.standing.oldest()
+        self.scrub_age.oldest()
     }
 
     /// Returns the time by which the scrub has to read the most urgent of the copies that are due; `None` if no copy is due. A
     /// time in the past says that the scrub does not keep its deadline.
     pub fn verify_by(&self) -> Option<Timestamp> {
-        self.standing.verify_by()
+        self.scrub_age.verify_by()
     }
 
     /// Notes that damage was met in a copy: the scrub reads its neighbours next.
     pub fn suspect(&self, entry: &Entry, now: Timestamp) {
-        self.standing.suspect(entry, now);
+        self.scrub_age.suspect(entry, now);
     }
 
-    pub(crate) const fn standing(&self) -> &ScrubStanding {
-        &self.standing
+    pub(crate) const fn scrub_age(&self) -> &ScrubAge {
+        &self.scrub_age
     }
 
     pub(crate) const fn catalog(&self) -> &Catalog {

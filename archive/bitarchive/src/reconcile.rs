@@ -26,7 +26,7 @@ pub(crate) use stray::move_one_home;
 use crate::catalog::{Catalog, Condition, Entry, Row};
 use crate::cores::on_all_cores;
 use crate::error::NodeError;
-use crate::layout::{Layout, Shelf};
+use crate::layout::{FileDirectory, Layout};
 use crate::manifest;
 
 /// The number of rows that are written at a time.
@@ -75,14 +75,14 @@ pub(crate) struct Reconciler<'a> {
 }
 
 impl<'a> Reconciler<'a> {
-    /// Reconciles the whole volume, its shelves on all cores: the signatures cost the time.
+    /// Reconciles the whole volume, its directories on all cores: the signatures cost the time.
     pub(crate) fn volume(&self) -> Result<ReconcileReport, NodeError> {
         tidy_incoming(self.volume, self.layout)?;
         stray::move_home(self.volume, self.layout)?;
         let passes = on_all_cores(
-            Shelf::all(),
+            FileDirectory::all(),
             || self.pass(),
-            |pass, shelf| pass.shelf(self.layout, shelf),
+            |pass, dir| pass.directory(self.layout, dir),
         )?;
         let mut whole = self.pass();
         for mut pass in passes {
@@ -103,7 +103,7 @@ impl<'a> Reconciler<'a> {
         };
         let mut pass = self.pass();
         let row = pass.file(self.layout, name, size)?;
-        pass.sync_names(self.layout, Shelf::for_name(name))?;
+        pass.sync_names(self.layout, FileDirectory::for_name(name))?;
         pass.flush()?;
         Ok(row.root)
     }
@@ -140,7 +140,7 @@ impl<'a> ReconcilePass<'a> {
         }
     }
 
-    fn shelf(&mut self, layout: &Layout, on: Shelf) -> Result<(), NodeError> {
+    fn directory(&mut self, layout: &Layout, on: FileDirectory) -> Result<(), NodeError> {
         let mut listed: BTreeMap<FileName, Root> = BTreeMap::new();
         let manifest_path = layout.manifest(on);
         let unfinished = replace::unfinished(&manifest_path);
@@ -248,7 +248,7 @@ impl<'a> ReconcilePass<'a> {
 
     /// Makes durable the names of files that were recorded: a crash may have come between a name and its sync, and from now on
     /// the file counts as stored.
-    fn sync_names(&mut self, layout: &Layout, on: Shelf) -> Result<(), DiskError> {
+    fn sync_names(&mut self, layout: &Layout, on: FileDirectory) -> Result<(), DiskError> {
         if std::mem::take(&mut self.has_taken_over) {
             // Their sidecars were made durable before they got their names.
             directory::sync(&layout.files(on))?;
@@ -328,7 +328,7 @@ impl<'a> ReconcilePass<'a> {
 
     /// Notes sidecars without a file or a row: they are leftovers, or of missing files. The repository knows which; until it
     /// says, the files are missing.
-    fn leftover_sidecars(&mut self, layout: &Layout, on: Shelf) -> Result<(), NodeError> {
+    fn leftover_sidecars(&mut self, layout: &Layout, on: FileDirectory) -> Result<(), NodeError> {
         for last in directory::names(&layout.meta(on))? {
             let name = last.to_str().and_then(|name| name.strip_suffix(".json"));
             let Some(name) = name.and_then(|name| on.file(name.as_ref())) else {

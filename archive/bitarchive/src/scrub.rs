@@ -145,7 +145,7 @@ impl Scrub {
                     | NodeError::TooYoung { .. }
                     | NodeError::TooManyRemovals { .. }
                     | NodeError::Removals { .. }
-                    | NodeError::Record(_)
+                    | NodeError::ChecksumTable(_)
                     | NodeError::Admitted { .. }
                     | NodeError::Bug(_)) => return Err(other.into()),
                 }
@@ -159,7 +159,7 @@ impl Scrub {
     fn tell_limit(&self) {
         let until = self.plan.iter().map(|planned| planned.window.until).min();
         let until = until.map(|until| Timestamp::from_nanosecond(until).unwrap_or(Timestamp::MAX));
-        self.round.node.standing().set_verify_by(until);
+        self.round.node.scrub_age().set_verify_by(until);
     }
 
     /// Returns whether it is time to look over the catalog.
@@ -176,7 +176,7 @@ impl Scrub {
         let next = self.round.control.next_due();
         let is_due = next.is_some_and(|next| next <= self.round.clock.now());
         let is_wanted = has_changed || is_due || self.again;
-        self.round.node.standing().has_suspects()
+        self.round.node.scrub_age().has_suspects()
             || (self.plan.is_empty() && is_wanted)
             || (since > MOST_PAUSE && has_changed)
     }
@@ -229,7 +229,7 @@ impl ScrubContext {
             }
         }
         let unknown_since = self.control.unknown_since().unwrap_or(now);
-        let suspects = self.node.standing().take_suspects();
+        let suspects = self.node.scrub_age().take_suspects();
         let volumes = SurveyedVolumes { online, retired };
         let mut survey =
             Survey::new(self.control.policy(), now, unknown_since, volumes).with_suspects(suspects);
@@ -247,7 +247,7 @@ impl ScrubContext {
 
     /// Publishes the plan that a look over the rows has made.
     fn note(&self, plan: ReadPlan) -> Result<(), DiskError> {
-        self.node.standing().set_oldest(plan.oldest);
+        self.node.scrub_age().set_oldest(plan.oldest);
         let (unknown, now) = (plan.unknown, self.clock.now());
         self.control.set_plan(plan);
         self.control.remember(|orders| {

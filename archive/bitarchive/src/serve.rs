@@ -15,7 +15,7 @@ use tokio::task::{JoinError, spawn_blocking};
 
 use crate::adopt::StrangerWorker;
 use crate::attic::EvidenceWorker;
-use crate::checksum::RecordError;
+use crate::checksum::ChecksumTableError;
 use crate::error::NodeError;
 use crate::heartbeat::{DiskWorker, HeartbeatWorker};
 use crate::metrics::{Instruments, MetricsWorker};
@@ -53,9 +53,9 @@ pub enum StartError {
         /// The node of the settings.
         node: NodeId,
     },
-    /// The record of a checksum replica cannot be used.
+    /// The table of record of a checksum replica cannot be used.
     #[error(transparent)]
-    Record(#[from] RecordError),
+    ChecksumTable(#[from] ChecksumTableError),
     /// The trust file is absent, or is not a trust file.
     #[error("{setting}: {}: {why}", .path.display())]
     Trust {

@@ -234,9 +234,9 @@ fn a_volume_that_is_not_ready_says_why() {
     let _one = ONE_AT_A_TIME.lock();
     let machine = with_files();
     // No fault of one file: a directory of files is gone.
-    let shelf = machine.target("bad").file;
-    let shelf = shelf.parent().expect("a shelf");
-    std::fs::rename(shelf, machine.path("away")).expect("moved");
+    let file = machine.target("bad").file;
+    let dir = file.parent().expect("a directory");
+    std::fs::rename(dir, machine.path("away")).expect("moved");
     let node = start(&machine);
     let problem = |node: &Node| node.volume_set().find(&volume()).expect("known").problem;
     for _ in 0..2 {
@@ -247,7 +247,7 @@ fn a_volume_that_is_not_ready_says_why() {
         );
         node.refresh(now()).expect("looked");
     }
-    std::fs::rename(machine.path("away"), shelf).expect("moved");
+    std::fs::rename(machine.path("away"), dir).expect("moved");
     node.refresh(now()).expect("looked");
     serves(&node, "it came back");
 }

@@ -4,7 +4,7 @@ use archive_daemon::metrics::MetricError;
 use archive_daemon::{Counter, Gauge, Metrics};
 use archive_model::ReplicaId;
 
-use crate::nodes::{Life, Standing};
+use crate::nodes::{Life, NodeLiveness};
 
 /// The instruments of one monitor; every one bears the label `replica`.
 #[derive(Clone, Debug)]
@@ -77,11 +77,11 @@ impl Instruments {
     }
 
     /// Shows how many nodes are in which state.
-    pub(crate) fn show(&self, nodes: &[Standing<'_>]) {
+    pub(crate) fn show(&self, nodes: &[NodeLiveness<'_>]) {
         for (life, gauge) in &self.nodes {
             let count = nodes
                 .iter()
-                .filter(|standing| standing.life == *life)
+                .filter(|liveness| liveness.life == *life)
                 .count();
             gauge.set(i64::try_from(count).unwrap_or(i64::MAX));
         }

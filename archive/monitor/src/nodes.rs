@@ -91,7 +91,7 @@ pub struct Survey {
 
 /// The state of a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Standing<'a> {
+pub struct NodeLiveness<'a> {
     /// The node.
     pub node: &'a NodeId,
     /// Whether the node can be asked.
@@ -198,27 +198,27 @@ impl Nodes {
     }
 
     /// Returns the state of every node that was heard of or is expected, sorted by id.
-    pub fn list(&self, now: Instant) -> Vec<Standing<'_>> {
+    pub fn list(&self, now: Instant) -> Vec<NodeLiveness<'_>> {
         let known: BTreeSet<&NodeId> = self
             .heard
             .keys()
             .chain(self.expected.iter().flatten())
             .collect();
-        let standing = |node| match self.heard.get(node) {
-            Some(heard) => Standing {
+        let liveness = |node| match self.heard.get(node) {
+            Some(heard) => NodeLiveness {
                 node,
                 life: self.life(node, heard, now),
                 last: Some((heard.last.time, &heard.report)),
                 unreported: self.unreported(node, &heard.report),
             },
-            None => Standing {
+            None => NodeLiveness {
                 node,
                 life: Life::Unheard,
                 last: None,
                 unreported: Vec::new(),
             },
         };
-        known.into_iter().map(standing).collect()
+        known.into_iter().map(liveness).collect()
     }
 
     /// Returns the nodes to ask now, and the gaps.
@@ -227,7 +227,7 @@ impl Nodes {
         if self.expected.is_none() {
             survey.gaps.push(ReplicaGap::unknown_nodes());
         }
-        for Standing {
+        for NodeLiveness {
             node,
             life,
             last,

@@ -34,13 +34,13 @@ impl Watch {
         let all = nodes.list(self.clock.instant());
         self.instruments.show(&all);
         let mut now = BTreeMap::new();
-        for standing in all {
-            let node = standing.node;
-            if standing.life == Life::Silent && self.before.get(node) != Some(&Life::Silent) {
-                let since = standing.last.map(|(time, _)| time.to_string());
+        for liveness in all {
+            let node = liveness.node;
+            if liveness.life == Life::Silent && self.before.get(node) != Some(&Life::Silent) {
+                let since = liveness.last.map(|(time, _)| time.to_string());
                 tracing::warn!(%node, since, "a node is silent; its files cannot be checked until it is back");
             }
-            now.insert(node.clone(), standing.life);
+            now.insert(node.clone(), liveness.life);
         }
         self.before = now;
     }

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use archive_bitarchive::checksum::{self, Record};
+use archive_bitarchive::checksum::{self, ChecksumTable};
 use archive_bitarchive::{Layout, Volumes};
 use archive_client::{Depositor, Reader};
 use archive_daemon::clock::ManualClock;
@@ -135,7 +135,7 @@ impl Cluster {
         replace(&at("authority.pem"), authority.certificate().as_bytes()).unwrap();
         drop(Admin::init(&at("repository")).unwrap());
         let (node, replica) = ("three-1".parse().unwrap(), "three".parse().unwrap());
-        Record::init(&at("three"), &node, &replica).unwrap();
+        ChecksumTable::init(&at("three"), &node, &replica).unwrap();
         let mut cluster = Self {
             directory,
             authority,

@@ -12,8 +12,8 @@ use archive_proof::Envelope;
 use jiff::Timestamp;
 
 use super::put_aside::{RemovedRow, append};
-use super::record::{RecordedFile, removed};
 use super::replica::ChecksumReplica;
+use super::table::{RecordedFile, removed};
 use crate::admitted;
 use crate::catalog::Entry;
 use crate::claims::Claim;
@@ -39,7 +39,7 @@ impl ChecksumReplica {
         let by =
             UploadId::new("adopt").map_err(|error: InvalidId| NodeError::Bug(error.to_string()))?;
         let _claim = Claim::take(&self.receiving, name, &by)?;
-        let found = self.record.file(name)?;
+        let found = self.table.file(name)?;
         let found = found.ok_or_else(|| NodeError::NotFound(name.clone()))?;
         if found.root == admitted.root {
             // The caller asks for the second time.
@@ -56,7 +56,7 @@ impl ChecksumReplica {
                 "people let the name mean other content, root {}",
                 admitted.root
             ),
-            admission: self.record.admission(name)?,
+            admission: self.table.admission(name)?,
             approval: None,
         };
         append(&removed(self.data()), &line)?;
@@ -65,7 +65,7 @@ impl ChecksumReplica {
             root: admitted.root,
             stored: now,
         };
-        self.record.exchange(name, recorded, admission.as_str())?;
+        self.table.exchange(name, recorded, admission.as_str())?;
         tracing::warn!(file = %name, root = %admitted.root, "a row was given another admission; removed.jsonl has the one before");
         Ok(self.entry(name.clone(), &recorded))
     }

@@ -15,8 +15,8 @@ use archive_model::{Approval, Cause, FileName, Root};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::record::{RecordError, removed};
 use super::replica::ChecksumReplica;
+use super::table::{ChecksumTableError, removed};
 use crate::claims::{Claim, verb};
 use crate::error::NodeError;
 
@@ -72,7 +72,7 @@ impl ChecksumReplica {
     ) -> Result<RemovedRow, PutAsideError> {
         let by = verb("put-aside", name)?;
         let _claim = Claim::take(&self.receiving, name, &by)?;
-        let found = self.record.file(name).map_err(NodeError::from)?;
+        let found = self.table.file(name).map_err(NodeError::from)?;
         let found = found.ok_or_else(|| PutAsideError::NotFound(name.clone()))?;
         if found.root != *root {
             return Err(PutAsideError::Differs(name.clone()));
@@ -87,18 +87,18 @@ impl ChecksumReplica {
             who: cause.who.clone(),
             why: cause.why.clone(),
             approval: cause.approval.clone(),
-            admission: self.record.admission(name).map_err(NodeError::from)?,
+            admission: self.table.admission(name).map_err(NodeError::from)?,
         };
         append(&removed(self.data()), &line).map_err(NodeError::from)?;
-        self.record.remove(name).map_err(NodeError::from)?;
+        self.table.remove(name).map_err(NodeError::from)?;
         tracing::warn!(file = %name, who = cause.who, why = cause.why, "a row was removed; removed.jsonl has its admission");
         Ok(line)
     }
 }
 
 /// Appends a line, synced. If a crash has cut off the line before, the new line is kept apart from it.
-pub fn append(path: &Path, line: &RemovedRow) -> Result<(), RecordError> {
-    let text = serde_json::to_string(line).map_err(|error| RecordError::Label {
+pub fn append(path: &Path, line: &RemovedRow) -> Result<(), ChecksumTableError> {
+    let text = serde_json::to_string(line).map_err(|error| ChecksumTableError::Label {
         path: path.to_owned(),
         why: error.to_string(),
     })?;

@@ -16,8 +16,8 @@ use archive_proof::points::split;
 use archive_proof::{Envelope, Points, TreeBuilder};
 use jiff::Timestamp;
 
-use super::record::RecordedFile;
 use super::replica::{ChecksumReplica, KeptPoints};
+use super::table::RecordedFile;
 use crate::admitted;
 use crate::catalog::Entry;
 use crate::claims::Claim;
@@ -131,7 +131,7 @@ impl<'a> ReceivingFile<'a> {
             root: tree.root,
             stored: now,
         };
-        let kept = replica.record.add(name, recorded, admission.as_str())?;
+        let kept = replica.table.add(name, recorded, admission.as_str())?;
         replica.counters.recorded();
         let entry = replica.entry(name.clone(), &kept);
         if kept.root == tree.root {

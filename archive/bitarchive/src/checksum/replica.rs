@@ -1,9 +1,9 @@
-//! The checksum replica itself: its record, its uploads, and its answers.
+//! The checksum replica itself: its table, its uploads, and its answers.
 //!
 //! # Errors
 //!
-//! Every function fails with a [`RecordError`] if the record cannot be read, or with a [`DiskError`] if the disk does not
-//! answer.
+//! Every function fails with a [`ChecksumTableError`] if the table cannot be read, or with a [`DiskError`] if the disk does
+//! not answer.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,7 +13,7 @@ use archive_durable::{DiskError, Space};
 use archive_model::{FileName, InvalidId, NodeId, ReplicaId, UploadId, VolumeId};
 use archive_proof::{Points, Prefix, ResumeStates, TrustFile};
 
-use super::record::{Record, RecordError, RecordedFile};
+use super::table::{ChecksumTable, ChecksumTableError, RecordedFile};
 use crate::brake::Brake;
 use crate::catalog::{Condition, Entry, Row};
 use crate::claims::Claims;
@@ -35,9 +35,9 @@ pub struct ChecksumReplicaOptions {
     pub node: NodeId,
     /// The id of the replica.
     pub replica: ReplicaId,
-    /// The directory of the record.
+    /// The directory of the table.
     pub data: PathBuf,
-    /// The number of bytes that stay free on the disk of the record.
+    /// The number of bytes that stay free on the disk of the table.
     pub reserve: u64,
     /// The number of rows that may be removed within an hour.
     pub removals_per_hour: u64,
@@ -67,7 +67,7 @@ impl ChecksumCounters {
 pub struct ChecksumReplica {
     pub(super) options: ChecksumReplicaOptions,
     volume: VolumeId,
-    pub(super) record: Record,
+    pub(super) table: ChecksumTable,
     pub(super) receiving: Claims,
     pub(super) brake: Brake,
     /// The states of streams that were cut.
@@ -76,18 +76,19 @@ pub struct ChecksumReplica {
 }
 
 impl ChecksumReplica {
-    /// Opens the record. A record that is gone, damaged or of another replica is refused: see [`Record::open`].
-    pub fn open(options: ChecksumReplicaOptions) -> Result<Self, RecordError> {
-        let record = Record::open(&options.data, &options.node, &options.replica)?;
-        let volume = VolumeId::new(VOLUME).map_err(|error: InvalidId| RecordError::Label {
-            path: options.data.clone(),
-            why: error.to_string(),
-        })?;
+    /// Opens the table. A table that is gone, damaged or of another replica is refused: see [`ChecksumTable::open`].
+    pub fn open(options: ChecksumReplicaOptions) -> Result<Self, ChecksumTableError> {
+        let table = ChecksumTable::open(&options.data, &options.node, &options.replica)?;
+        let volume =
+            VolumeId::new(VOLUME).map_err(|error: InvalidId| ChecksumTableError::Label {
+                path: options.data.clone(),
+                why: error.to_string(),
+            })?;
         Ok(Self {
             brake: Brake::new(&options.data, options.removals_per_hour),
             options,
             volume,
-            record,
+            table,
             receiving: Arc::default(),
             left: Mutex::new(ResumeStates::new(MOST_KEPT)),
             counters: ChecksumCounters::default(),
@@ -109,14 +110,14 @@ impl ChecksumReplica {
         &self.volume
     }
 
-    /// Returns the directory of its record.
+    /// Returns the directory of its table.
     pub const fn data(&self) -> &PathBuf {
         &self.options.data
     }
 
-    /// Returns the record.
-    pub const fn record(&self) -> &Record {
-        &self.record
+    /// Returns the table.
+    pub const fn table(&self) -> &ChecksumTable {
+        &self.table
     }
 
     /// Returns the room on its disk, and the bytes of it that may be used.
@@ -126,8 +127,8 @@ impl ChecksumReplica {
     }
 
     /// Returns the entry of a file.
-    pub fn find(&self, name: &FileName) -> Result<Option<Entry>, RecordError> {
-        let found = self.record.file(name)?;
+    pub fn find(&self, name: &FileName) -> Result<Option<Entry>, ChecksumTableError> {
+        let found = self.table.file(name)?;
         Ok(found.map(|recorded| self.entry(name.clone(), &recorded)))
     }
 
@@ -135,8 +136,9 @@ impl ChecksumReplica {
     pub fn list(
         &self,
         after: Option<&FileName>,
-    ) -> Result<impl Iterator<Item = Result<Entry, RecordError>> + '_, RecordError> {
-        let rows = self.record.files(after)?;
+    ) -> Result<impl Iterator<Item = Result<Entry, ChecksumTableError>> + '_, ChecksumTableError>
+    {
+        let rows = self.table.files(after)?;
         Ok(rows.map(|row| row.map(|(name, recorded)| self.entry(name, &recorded))))
     }
 

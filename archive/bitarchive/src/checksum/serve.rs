@@ -13,7 +13,7 @@ use super::settings::Settings;
 use crate::rpc::checksum::{Door, services};
 use crate::serve::{StartError, count_refusals, trust};
 
-/// Opens the record, listens, and returns the address. The replica lives in the daemon's tasks until their stop.
+/// Opens the table, listens, and returns the address. The replica lives in the daemon's tasks until their stop.
 ///
 /// # Errors
 ///
@@ -61,7 +61,7 @@ pub async fn serve(settings: Settings, daemon: Daemon) -> Result<SocketAddr, Sta
     daemon
         .tasks
         .spawn_watch("table", daemon.clock.clone(), move || {
-            watched.record().broken()
+            watched.table().broken()
         });
     let door = Door {
         replica: Arc::clone(&replica),

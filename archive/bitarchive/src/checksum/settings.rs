@@ -32,7 +32,7 @@ pub struct ChecksumReplicaSettings {
     pub node: NodeId,
     /// The id of the replica.
     pub replica: ReplicaId,
-    /// The directory of the record.
+    /// The directory of the table.
     pub data: PathBuf,
     /// The keys whose admissions the replica believes: a trust file.
     pub trust: PathBuf,
@@ -43,7 +43,7 @@ pub struct ChecksumReplicaSettings {
     /// The time that the sender of a file may be silent.
     #[serde(default = "idle")]
     pub idle: Period,
-    /// The bytes that stay free on the disk of the record.
+    /// The bytes that stay free on the disk of the table.
     #[serde(default = "reserve")]
     pub reserve: ByteSize,
     /// The number of rows that may be removed within an hour, for all callers together.

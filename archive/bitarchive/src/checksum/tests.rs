@@ -1,4 +1,4 @@
-//! Tests of the record and of the line that a removed row leaves.
+//! Tests of the table and of the line that a removed row leaves.
 
 use archive_db::{Database, Table, Text};
 use archive_durable::AppendFile;
@@ -7,16 +7,16 @@ use archive_proof::TrustFile;
 use jiff::Timestamp;
 
 use super::put_aside::{append, is_torn};
-use super::record::{Record, RecordError, RecordedFile};
+use super::table::{ChecksumTable, ChecksumTableError, RecordedFile};
 use super::{
-    ChecksumReplica, ChecksumReplicaOptions, PutAsideError, RemovedRow, record, removed_lines,
+    ChecksumReplica, ChecksumReplicaOptions, PutAsideError, RemovedRow, removed_lines, table,
 };
 use crate::error::NodeError;
 
-fn record(data: &std::path::Path) -> Record {
+fn open_table(data: &std::path::Path) -> ChecksumTable {
     let (node, replica) = ("n-1".parse().unwrap(), "n".parse().unwrap());
-    Record::init(data, &node, &replica).unwrap();
-    Record::open(data, &node, &replica).unwrap()
+    ChecksumTable::init(data, &node, &replica).unwrap();
+    ChecksumTable::open(data, &node, &replica).unwrap()
 }
 
 pub(crate) fn replica(data: &std::path::Path) -> ChecksumReplica {
@@ -43,7 +43,7 @@ fn recorded(byte: u8) -> RecordedFile {
 #[test]
 fn one_name_has_one_content_for_ever() {
     let directory = crate::testing::directory();
-    let record = record(directory.path());
+    let record = open_table(directory.path());
     let name = FileName::new("a").unwrap();
     assert_eq!(record.add(&name, recorded(1), "one").unwrap(), recorded(1));
     let kept = record.add(&name, recorded(2), "two").unwrap();
@@ -51,15 +51,15 @@ fn one_name_has_one_content_for_ever() {
     assert_eq!(record.admission(&name).unwrap().unwrap(), "one");
 }
 
-/// Fails if a record that is initialised a second time loses its rows.
+/// Fails if a table that is initialised a second time loses its rows.
 #[test]
 fn made_again_it_stays_what_it_was() {
     let directory = crate::testing::directory();
     let name = FileName::new("a").unwrap();
-    let first = record(directory.path());
+    let first = open_table(directory.path());
     first.add(&name, recorded(1), "one").unwrap();
     drop(first);
-    let again = record(directory.path());
+    let again = open_table(directory.path());
     assert_eq!(again.file(&name).unwrap(), Some(recorded(1)));
 }
 
@@ -69,24 +69,27 @@ fn table_that_ends_before_its_label_is_refused() {
     let directory = crate::testing::directory();
     let (data, older) = (directory.path().join("data"), directory.path().join("old"));
     let name = FileName::new("a").unwrap();
-    drop(record(&data));
+    drop(open_table(&data));
     std::fs::rename(data.join("table"), &older).unwrap();
     let copy = std::process::Command::new("cp")
         .arg("-r")
         .args([&older, &data.join("table")])
         .status();
     assert!(copy.unwrap().success());
-    let now = record(&data);
+    let now = open_table(&data);
     now.add(&name, recorded(1), "one").unwrap();
     drop(now);
     std::fs::remove_dir_all(data.join("table")).unwrap();
     std::fs::rename(&older, data.join("table")).unwrap();
-    let error = Record::open(&data, &"n-1".parse().unwrap(), &"n".parse().unwrap());
+    let error = ChecksumTable::open(&data, &"n-1".parse().unwrap(), &"n".parse().unwrap());
     let error = error.unwrap_err();
-    assert!(matches!(error, RecordError::Damaged { .. }), "{error}");
+    assert!(
+        matches!(error, ChecksumTableError::Damaged { .. }),
+        "{error}"
+    );
 }
 
-/// Copies the record as a kill would leave it at this moment, under another name.
+/// Copies the table as a kill would leave it at this moment, under another name.
 fn image(data: &std::path::Path) -> std::path::PathBuf {
     let copy = data.with_extension("image");
     let copied = std::process::Command::new("cp")
@@ -111,7 +114,7 @@ fn newest_log(data: &std::path::Path) -> std::path::PathBuf {
 fn cut_log_behind_an_added_row_is_refused() {
     let directory = crate::testing::directory();
     let data = directory.path().join("data");
-    let record = record(&data);
+    let record = open_table(&data);
     for name in ["a", "b"] {
         let name = FileName::new(name).unwrap();
         record.add(&name, recorded(1), "one").unwrap();
@@ -121,9 +124,12 @@ fn cut_log_behind_an_added_row_is_refused() {
     let length = std::fs::metadata(&log).unwrap().len();
     let file = std::fs::OpenOptions::new().write(true).open(&log).unwrap();
     file.set_len(length - 1).unwrap();
-    let error = Record::open(&image, &"n-1".parse().unwrap(), &"n".parse().unwrap());
+    let error = ChecksumTable::open(&image, &"n-1".parse().unwrap(), &"n".parse().unwrap());
     let error = error.unwrap_err();
-    assert!(matches!(error, RecordError::Damaged { .. }), "{error}");
+    assert!(
+        matches!(error, ChecksumTableError::Damaged { .. }),
+        "{error}"
+    );
 }
 
 /// Fails if a write that a power cut tore, and of which nobody was told, stops the replica.
@@ -131,7 +137,7 @@ fn cut_log_behind_an_added_row_is_refused() {
 fn torn_tail_of_the_log_is_cut() {
     let directory = crate::testing::directory();
     let data = directory.path().join("data");
-    let record = record(&data);
+    let record = open_table(&data);
     let name = FileName::new("a").unwrap();
     record.add(&name, recorded(1), "one").unwrap();
     let image = image(&data);
@@ -141,24 +147,25 @@ fn torn_tail_of_the_log_is_cut() {
         .unwrap()
         .append(&torn)
         .unwrap();
-    let again = Record::open(&image, &"n-1".parse().unwrap(), &"n".parse().unwrap()).unwrap();
+    let again =
+        ChecksumTable::open(&image, &"n-1".parse().unwrap(), &"n".parse().unwrap()).unwrap();
     assert_eq!(again.file(&name).unwrap(), Some(recorded(1)));
 }
 
-/// Fails if a record of the first format does not open, or its stamp is not asked for from then on.
+/// Fails if a table of the first format does not open, or its stamp is not asked for from then on.
 #[test]
 fn record_of_the_first_format_is_brought_forward() {
     let directory = crate::testing::directory();
     let data = directory.path();
     let name = FileName::new("a").unwrap();
-    let first = record(data);
+    let first = open_table(data);
     first.add(&name, recorded(1), "one").unwrap();
     drop(first);
     std::fs::remove_file(data.join("table.stamp")).unwrap();
     let label = data.join("holdfast-checksum-replica.json");
     let (node, replica) = ("n-1".parse().unwrap(), "n".parse().unwrap());
-    let open = || Record::open(data, &node, &replica);
-    assert!(matches!(open(), Err(RecordError::Label { .. })));
+    let open = || ChecksumTable::open(data, &node, &replica);
+    assert!(matches!(open(), Err(ChecksumTableError::Label { .. })));
     for (sequence, is_there) in [(1_000_000, false), (2, true)] {
         let old = format!(
             r#"{{"format":"holdfast-checksum-replica/1","node":"n-1","replica":"n","sequence":{sequence}}}"#
@@ -167,7 +174,7 @@ fn record_of_the_first_format_is_brought_forward() {
         let opened = open().map(|record| record.file(&name).unwrap());
         match opened {
             Ok(found) => assert!(is_there && found == Some(recorded(1))),
-            Err(error) => assert!(!is_there && matches!(error, RecordError::Damaged { .. })),
+            Err(error) => assert!(!is_there && matches!(error, ChecksumTableError::Damaged { .. })),
         }
     }
     let text = std::fs::read_to_string(&label).unwrap();
@@ -175,11 +182,11 @@ fn record_of_the_first_format_is_brought_forward() {
     assert_eq!(open().unwrap().file(&name).unwrap(), Some(recorded(1)));
 }
 
-/// Fails if a label that is empty, cut, or of another format lets a record open.
+/// Fails if a label that is empty, cut, or of another format lets a table open.
 #[test]
 fn a_label_that_is_none_is_refused() {
     let directory = crate::testing::directory();
-    drop(record(directory.path()));
+    drop(open_table(directory.path()));
     let label = directory.path().join("holdfast-checksum-replica.json");
     let text = std::fs::read_to_string(&label).unwrap();
     for wrong in [
@@ -190,14 +197,14 @@ fn a_label_that_is_none_is_refused() {
         &text.replace("replica/2", "replica/3"),
     ] {
         std::fs::write(&label, wrong).unwrap();
-        let error = Record::open(
+        let error = ChecksumTable::open(
             directory.path(),
             &"n-1".parse().unwrap(),
             &"n".parse().unwrap(),
         );
         let error = error.unwrap_err();
         assert!(
-            matches!(error, RecordError::Label { .. }),
+            matches!(error, ChecksumTableError::Label { .. }),
             "{wrong}: {error}"
         );
     }
@@ -208,7 +215,7 @@ fn a_label_that_is_none_is_refused() {
 fn table_of_a_later_release_is_left_alone() {
     let directory = tempfile::tempdir().unwrap();
     let name = FileName::new("a").unwrap();
-    let first = record(directory.path());
+    let first = open_table(directory.path());
     first.add(&name, recorded(1), "one").unwrap();
     drop(first);
     let tables = &["files", "admissions", "later"];
@@ -216,8 +223,8 @@ fn table_of_a_later_release_is_left_alone() {
     let path = directory.path().join("table");
     drop(Database::open(&path, &options).unwrap());
     let (node, replica) = ("n-1".parse().unwrap(), "n".parse().unwrap());
-    let error = Record::open(directory.path(), &node, &replica).unwrap_err();
-    assert!(matches!(error, RecordError::Database(_)), "{error}");
+    let error = ChecksumTable::open(directory.path(), &node, &replica).unwrap_err();
+    assert!(matches!(error, ChecksumTableError::Database(_)), "{error}");
     let said = error.to_string();
     assert!(
         said.contains("checksums version 2; this build reads checksums version 1"),
@@ -228,9 +235,9 @@ fn table_of_a_later_release_is_left_alone() {
     assert_eq!(admissions.get(&Text(name)).unwrap(), Some("one".to_owned()));
 }
 
-/// Makes a record of 500 rows.
+/// Makes a table of 500 rows.
 pub(crate) fn fill(data: &std::path::Path) {
-    let record = record(data);
+    let record = open_table(data);
     for number in 0..500_u32 {
         let name = FileName::new(&format!("f{number:04}")).unwrap();
         let noise = blake3::hash(&number.to_le_bytes()).to_hex();
@@ -238,7 +245,7 @@ pub(crate) fn fill(data: &std::path::Path) {
     }
 }
 
-/// Damages the admissions of a record that was opened again, and nothing that a listing reads.
+/// Damages the admissions of a table that was opened again, and nothing that a listing reads.
 pub(crate) fn damage_admissions(data: &std::path::Path) {
     let tables = std::fs::read_dir(data.join("table")).unwrap();
     let tables = tables.map(|entry| entry.unwrap().path());
@@ -258,7 +265,7 @@ pub(crate) fn damage_admissions(data: &std::path::Path) {
 fn damage_in_table_of_admissions_is_found() {
     let directory = crate::testing::directory();
     let (node, replica) = ("n-1".parse().unwrap(), "n".parse().unwrap());
-    let open = || Record::open(directory.path(), &node, &replica).unwrap();
+    let open = || ChecksumTable::open(directory.path(), &node, &replica).unwrap();
     fill(directory.path());
     let mut rows = 0;
     let mut count = |more| {
@@ -277,7 +284,7 @@ fn damage_in_table_of_admissions_is_found() {
     );
     let error = record.verify_admissions(&mut |_| std::ops::ControlFlow::Continue(()));
     assert!(
-        matches!(error, Err(RecordError::Damaged { .. })),
+        matches!(error, Err(ChecksumTableError::Damaged { .. })),
         "{error:?}"
     );
 }
@@ -286,7 +293,7 @@ fn damage_in_table_of_admissions_is_found() {
 #[test]
 fn a_torn_line_stays_apart_from_the_next() {
     let directory = crate::testing::directory();
-    let path = record::removed(directory.path());
+    let path = table::removed(directory.path());
     assert!(!is_torn(&path).unwrap());
     let line = RemovedRow {
         at: Timestamp::UNIX_EPOCH,
@@ -316,7 +323,7 @@ fn a_torn_line_stays_apart_from_the_next() {
 #[test]
 fn a_disk_that_fails_ends_the_lines() {
     let directory = tempfile::tempdir().unwrap();
-    std::fs::create_dir(record::removed(directory.path())).unwrap();
+    std::fs::create_dir(table::removed(directory.path())).unwrap();
     let lines = removed_lines(directory.path()).unwrap().take(3);
     let lines: Vec<_> = lines.collect();
     assert_eq!(lines.len(), 1, "{lines:?}");
@@ -331,7 +338,7 @@ fn the_limit_on_removals_holds_over_a_restart() {
     let directory = crate::testing::directory();
     let data = directory.path();
     let name = |number: u8| FileName::new(&format!("f-{number}")).unwrap();
-    let first = record(data);
+    let first = open_table(data);
     for number in 0..4 {
         first.add(&name(number), recorded(number), "one").unwrap();
     }
@@ -342,7 +349,7 @@ fn the_limit_on_removals_holds_over_a_restart() {
         let root = recorded(number).root;
         let cause = Cause::new("officer/a", "why").unwrap();
         let removed = replica.put_aside(&name(number), &root, &cause, now);
-        let is_there = replica.record().file(&name(number)).unwrap().is_some();
+        let is_there = replica.table().file(&name(number)).unwrap().is_some();
         assert_eq!(is_there, removed.is_err());
         removed
     };

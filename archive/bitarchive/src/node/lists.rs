@@ -6,21 +6,21 @@ use archive_durable::DiskError;
 use archive_model::{FileName, Root, VolumeId};
 
 use super::Node;
-use crate::layout::{Layout, Shelf};
+use crate::layout::{FileDirectory, Layout};
 use crate::manifest;
 
 impl Node {
-    /// Adds a file to the manifest of its shelf. The list is derived: a failure here is corrected at the next start.
+    /// Adds a file to the manifest of its directory. The list is derived: the next start corrects a failure here.
     pub(crate) fn enlist(&self, volume: &VolumeId, layout: &Layout, name: &FileName, root: Root) {
         self.change_list(volume, name, || {
-            manifest::add(&layout.manifest(Shelf::for_name(name)), name, root)
+            manifest::add(&layout.manifest(FileDirectory::for_name(name)), name, root)
         });
     }
 
-    /// Removes a file from the manifest of its shelf.
+    /// Removes a file from the manifest of its directory.
     pub(crate) fn unlist(&self, volume: &VolumeId, layout: &Layout, name: &FileName) {
         self.change_list(volume, name, || {
-            manifest::remove(&layout.manifest(Shelf::for_name(name)), name)
+            manifest::remove(&layout.manifest(FileDirectory::for_name(name)), name)
         });
     }
 

@@ -20,7 +20,7 @@ use crate::hold::BusyFiles;
 use crate::layout::{Layout, is_mend_name};
 use crate::mend::finish_cut;
 use crate::reconcile::ReconcileReport;
-use crate::standing::ScrubStanding;
+use crate::scrub_age::ScrubAge;
 use crate::volumes::{Volumes, VolumesError};
 
 impl Node {
@@ -47,7 +47,7 @@ impl Node {
             catalog: opened.catalog,
             receiving: Arc::default(),
             works: BusyFiles::default(),
-            standing: ScrubStanding::default(),
+            scrub_age: ScrubAge::default(),
         };
         let found = node.refresh(now)?;
         node.note_retired(now)?;

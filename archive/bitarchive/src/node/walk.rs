@@ -16,7 +16,7 @@ use super::Node;
 use crate::catalog::{Condition, Entry};
 use crate::claims::verb;
 use crate::error::NodeError;
-use crate::layout::{Layout, Shelf};
+use crate::layout::{FileDirectory, Layout};
 use crate::reconcile::{self, fingerprint};
 
 /// The number of rows that are compared before the caller hears of it.
@@ -61,13 +61,13 @@ impl Node {
     ) -> Result<Option<()>, NodeError> {
         // Eight bytes for each name, because the names would not fit into memory.
         let mut on_disk = Vec::new();
-        for shelf in Shelf::all() {
+        for dir in FileDirectory::all() {
             let before = on_disk.len();
-            for called in directory::names(&layout.files(shelf))? {
-                if let Some(name) = shelf.file(&called) {
+            for called in directory::names(&layout.files(dir))? {
+                if let Some(name) = dir.file(&called) {
                     on_disk.push(fingerprint(&name));
-                } else if let Some(name) = shelf.stray(&called)
-                    && self.move_home(id, layout, (shelf, &called), &name)?
+                } else if let Some(name) = dir.stray(&called)
+                    && self.move_home(id, layout, (dir, &called), &name)?
                 {
                     on_disk.push(fingerprint(&name));
                 }
@@ -98,8 +98,8 @@ impl Node {
             .iter()
             .any(|name| known.binary_search(name).is_err())
         {
-            for shelf in Shelf::all() {
-                let mut names = names(layout, shelf)?;
+            for dir in FileDirectory::all() {
+                let mut names = names(layout, dir)?;
                 names.retain(|name| known.binary_search(&fingerprint(name)).is_err());
                 doubtful.append(&mut names);
             }
@@ -113,12 +113,12 @@ impl Node {
         Ok(Some(()))
     }
 
-    /// Moves a file that lies on the wrong shelf to its place, unless somebody works on the file of that name.
+    /// Moves a file that lies in the wrong directory to its place, unless somebody works on the file of that name.
     fn move_home(
         &self,
         id: &VolumeId,
         layout: &Layout,
-        place: (Shelf, &OsStr),
+        place: (FileDirectory, &OsStr),
         name: &FileName,
     ) -> Result<bool, NodeError> {
         let Ok(_claim) = self.claim(name, &verb("look", name)?) else {
@@ -201,8 +201,8 @@ impl Node {
     }
 }
 
-/// Lists the names of archive files on one shelf.
-fn names(layout: &Layout, shelf: Shelf) -> Result<Vec<FileName>, NodeError> {
-    let names = directory::names(&layout.files(shelf))?;
-    Ok(names.iter().filter_map(|name| shelf.file(name)).collect())
+/// Lists the names of archive files in one directory.
+fn names(layout: &Layout, dir: FileDirectory) -> Result<Vec<FileName>, NodeError> {
+    let names = directory::names(&layout.files(dir))?;
+    Ok(names.iter().filter_map(|name| dir.file(name)).collect())
 }

@@ -11,14 +11,14 @@ use archive_durable::DiskError;
 use archive_durable::directory::{self, EntryKind};
 use archive_model::{FileName, VolumeId};
 
-use crate::layout::{Layout, Shelf};
+use crate::layout::{FileDirectory, Layout};
 
 /// Moves every stray file of a volume to its place.
 pub(super) fn move_home(id: &VolumeId, layout: &Layout) -> Result<(), DiskError> {
-    for shelf in Shelf::all() {
-        for called in directory::names(&layout.files(shelf))? {
-            if let Some(name) = shelf.stray(&called) {
-                super::tidied(id, move_one_home(id, layout, (shelf, &called), &name))?;
+    for dir in FileDirectory::all() {
+        for called in directory::names(&layout.files(dir))? {
+            if let Some(name) = dir.stray(&called) {
+                super::tidied(id, move_one_home(id, layout, (dir, &called), &name))?;
             }
         }
     }
@@ -30,10 +30,10 @@ pub(super) fn move_home(id: &VolumeId, layout: &Layout) -> Result<(), DiskError>
 pub(crate) fn move_one_home(
     id: &VolumeId,
     layout: &Layout,
-    (shelf, called): (Shelf, &OsStr),
+    (dir, called): (FileDirectory, &OsStr),
     name: &FileName,
 ) -> Result<bool, DiskError> {
-    let found = layout.files(shelf).join(called);
+    let found = layout.files(dir).join(called);
     let home = layout.target(name).file;
     match directory::kind(&found)? {
         Some(EntryKind::File { .. }) => {}

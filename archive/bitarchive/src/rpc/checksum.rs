@@ -26,7 +26,7 @@ use super::upload::{FileReceiver, IncomingFile};
 use super::verify::ProgressReport;
 use super::{AnswerStream, Answers, convert, listing, send};
 use crate::catalog::Entry;
-use crate::checksum::{ChecksumReplica, PutAsideError, ReceivingFile, RecordError, VOLUME};
+use crate::checksum::{ChecksumReplica, ChecksumTableError, PutAsideError, ReceivingFile, VOLUME};
 use crate::error::NodeError;
 
 /// The services `Node` and `Replica`.
@@ -103,7 +103,7 @@ impl Door {
             if on_disk {
                 // The listing reads the rest of the table.
                 let mut news = ProgressReport::new(&clock);
-                let verified = replica.record().verify_admissions(&mut |rows| {
+                let verified = replica.table().verify_admissions(&mut |rows| {
                     news.tell(rows, |looked| send(answers, listing::looking(looked)))
                 });
                 news.end(verified.map_err(|error| failed(&error)))?;
@@ -135,8 +135,8 @@ fn has_none(what: &str) -> Status {
     Kind::NotFound.status(format!("this replica keeps checksums only, and has {what}"))
 }
 
-fn failed(error: &RecordError) -> Status {
-    tracing::error!(%error, "the record cannot be read");
+fn failed(error: &ChecksumTableError) -> Status {
+    tracing::error!(%error, "the table of checksums cannot be read");
     Kind::Storage.status(error.to_string())
 }
 

@@ -234,7 +234,7 @@ pub fn status(error: &NodeError) -> Status {
         NodeError::ReadBack { .. }
         | NodeError::Sidecar { .. }
         | NodeError::Disk(_)
-        | NodeError::Record(_)
+        | NodeError::ChecksumTable(_)
         | NodeError::Removals { .. } => Kind::Storage,
         NodeError::Catalog(_) | NodeError::Bug(_) => Kind::Internal,
         NodeError::Volumes(error) => volumes_kind(error),

@@ -15,7 +15,7 @@ use archive_model::{FileName, VolumeId};
 use jiff::Timestamp;
 
 use crate::catalog::{Condition, Entry};
-use crate::standing::Suspect;
+use crate::scrub_age::Suspect;
 
 /// The most copies that a plan names.
 pub(crate) const MOST_PLANNED: usize = 4096;

@@ -1,6 +1,6 @@
 //! The answers of a checksum replica: its listings, its refusals of calls for bytes, and the removal of rows.
 
-use archive_bitarchive::checksum::{Record, RecordedFile};
+use archive_bitarchive::checksum::{ChecksumTable, RecordedFile};
 use archive_rpc::Kind;
 use jiff::Timestamp;
 use proto_archive::wire::{
@@ -49,7 +49,7 @@ async fn listing_is_sorted_and_says_its_end() {
 async fn long_listing_comes_in_bounded_messages() {
     let test = TestReplica::new();
     let (node, replica) = ("three-1".parse().unwrap(), "three".parse().unwrap());
-    let record = Record::open(&test.data(), &node, &replica).unwrap();
+    let record = ChecksumTable::open(&test.data(), &node, &replica).unwrap();
     let row = RecordedFile {
         size: 1,
         root: root(b"x"),

@@ -2,7 +2,7 @@
 #![expect(clippy::disallowed_methods, reason = "tests take files away")]
 
 use archive_bitarchive::StartError;
-use archive_bitarchive::checksum::{Record, RecordError};
+use archive_bitarchive::checksum::{ChecksumTable, ChecksumTableError};
 use testing::noise;
 
 use crate::replica::TestReplica;
@@ -36,22 +36,28 @@ async fn lost_table_is_refused_at_start() {
     std::fs::rename(&table, test.path("table")).unwrap();
     let error = start().await;
     assert!(
-        matches!(&error, StartError::Record(RecordError::Damaged { .. })),
+        matches!(
+            &error,
+            StartError::ChecksumTable(ChecksumTableError::Damaged { .. })
+        ),
         "{error}"
     );
     let said = error.to_string();
     assert!(said.contains("backup") && said.contains("--init"), "{said}");
     let (node, replica) = ("three-1".parse().unwrap(), "three".parse().unwrap());
     assert!(
-        Record::init(&test.data(), &node, &replica).is_err(),
+        ChecksumTable::init(&test.data(), &node, &replica).is_err(),
         "to begin anew is to move the rest away first"
     );
 
-    // Nothing of the record is there: perhaps its disk is not mounted.
+    // Nothing of the table is there: perhaps its disk is not mounted.
     std::fs::rename(test.data(), test.path("elsewhere")).unwrap();
     let error = start().await;
     assert!(
-        matches!(&error, StartError::Record(RecordError::Absent(_))),
+        matches!(
+            &error,
+            StartError::ChecksumTable(ChecksumTableError::Absent(_))
+        ),
         "{error}"
     );
     assert!(error.to_string().contains("mounted"), "{error}");
@@ -64,7 +70,7 @@ async fn lost_table_is_refused_at_start() {
     running.stop().await;
 }
 
-/// Fails if a checksum replica starts with a certificate that lacks one of its two roles, with the record of another
+/// Fails if a checksum replica starts with a certificate that lacks one of its two roles, with the table of another
 /// replica or without its trusted keys.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn identity_of_checksum_replica_must_be_right() {
@@ -85,7 +91,10 @@ async fn identity_of_checksum_replica_must_be_right() {
     settings.checksum_replica.replica = "four".parse().unwrap();
     let error = test.try_start(settings).await.err().unwrap();
     assert!(
-        matches!(&error, StartError::Record(RecordError::Foreign { .. })),
+        matches!(
+            &error,
+            StartError::ChecksumTable(ChecksumTableError::Foreign { .. })
+        ),
         "{error}"
     );
     let mut settings = test.settings(&["monitor/three", "node/three-1"]);

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use archive_bitarchive::StartError;
-use archive_bitarchive::checksum::{ChecksumReplicaSettings, Record, Settings, serve};
+use archive_bitarchive::checksum::{ChecksumReplicaSettings, ChecksumTable, Settings, serve};
 use archive_daemon::{ByteSize, Chance, Clock, Daemon, DaemonSettings, Period};
 use archive_model::Root;
 use archive_proof::testing::trust_in;
@@ -73,7 +73,7 @@ fn write(path: &std::path::Path, bytes: &[u8]) {
 }
 
 impl TestReplica {
-    /// Makes an empty record as an operator would make it.
+    /// Makes an empty table as an operator would make it.
     pub(crate) fn new() -> Self {
         let test = Self {
             authority: TestAuthority::new(),
@@ -89,7 +89,8 @@ impl TestReplica {
 
     pub(crate) fn init(&self) {
         let (node, replica) = ("three-1".parse(), "three".parse());
-        Record::init(&self.data(), &node.expect("id"), &replica.expect("id")).expect("a record");
+        ChecksumTable::init(&self.data(), &node.expect("id"), &replica.expect("id"))
+            .expect("a record");
     }
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {

@@ -37,7 +37,7 @@ impl NodeScene {
     fn life(&self, name: &str, seconds: u64) -> Life {
         let all = self.nodes.list(self.at(seconds));
         all.iter()
-            .find(|standing| standing.node.as_str() == name)
+            .find(|liveness| liveness.node.as_str() == name)
             .unwrap()
             .life
     }

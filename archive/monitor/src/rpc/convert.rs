@@ -13,7 +13,7 @@ use tonic::Status;
 
 use crate::gap::ReplicaGap;
 use crate::listing::ListedFile;
-use crate::nodes::{Life, Standing, UNREPORTED};
+use crate::nodes::{Life, NodeLiveness, UNREPORTED};
 use crate::placement::NoPlace;
 
 /// The largest description of a node that is kept, in bytes: some hundred volumes.
@@ -44,21 +44,21 @@ pub(super) fn report(status: wire::NodeStatus) -> Result<NodeState, InvalidMessa
 }
 
 /// Writes how a node stands. Its sign of life, and what it does not report, are this monitor's to say.
-pub(super) fn node_status(standing: &Standing<'_>) -> wire::NodeStatus {
-    let mut state = match standing.last {
+pub(super) fn node_status(liveness: &NodeLiveness<'_>) -> wire::NodeStatus {
+    let mut state = match liveness.last {
         Some((seen, report)) => NodeState {
-            node: standing.node.clone(),
+            node: liveness.node.clone(),
             seen: Some(seen),
             problem: None,
             ..report.clone()
         },
-        None => NodeState::unheard(standing.node.clone()),
+        None => NodeState::unheard(liveness.node.clone()),
     };
-    state.alive = standing.life == Life::Alive;
+    state.alive = liveness.life == Life::Alive;
     for volume in &mut state.volumes {
         volume.unreported = false;
     }
-    let unreported = standing.unreported.iter();
+    let unreported = liveness.unreported.iter();
     state.volumes.extend(unreported.map(|id| VolumeState {
         volume: Some((*id).clone()),
         problem: Some(UNREPORTED.to_owned()),

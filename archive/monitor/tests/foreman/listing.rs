@@ -259,7 +259,7 @@ async fn a_reader_that_pauses_holds_up_the_nodes() {
     let mut listing = repository.open_listing("").await.unwrap();
     in_time(listing.message()).await.unwrap().unwrap();
     // Two windows of 2 MiB lie between the node and the reader: about 40 messages of 110 kB.
-    let standing = async {
+    let blocked = async {
         loop {
             let before = node.seen.messages.load(Ordering::SeqCst);
             sleep(Duration::from_millis(700)).await;
@@ -268,7 +268,7 @@ async fn a_reader_that_pauses_holds_up_the_nodes() {
             }
         }
     };
-    let sent = in_time(standing).await;
+    let sent = in_time(blocked).await;
     assert!((2..300).contains(&sent), "{sent} messages lie somewhere");
     assert!(
         in_time(listing.message()).await.unwrap().is_some(),

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use archive_bitarchive::attic::{self, AtticId, Kind, Reason};
 use archive_bitarchive::brake::Brake;
-use archive_bitarchive::checksum::record::RecordLabel;
+use archive_bitarchive::checksum::table::ChecksumTableLabel;
 use archive_bitarchive::checksum::{RemovedRow, append, removed_lines};
 use archive_bitarchive::scrub::orders::StoredOrders;
 use archive_bitarchive::{Layout, NodeError};
@@ -165,15 +165,15 @@ fn removals(text: &[u8]) {
 
 fn label(text: &[u8]) {
     in_file("holdfast-checksum-replica.json", text, |directory, path| {
-        let Ok(read) = RecordLabel::read(directory) else {
+        let Ok(read) = ChecksumTableLabel::read(directory) else {
             return;
         };
         let read = read.unwrap();
         read.write(directory).unwrap();
-        assert_eq!(RecordLabel::read(directory).unwrap(), Some(read));
+        assert_eq!(ChecksumTableLabel::read(directory).unwrap(), Some(read));
         let written = std::fs::read(path).unwrap();
         in_file("holdfast-checksum-replica.json", cut(&written), |_, _| {
-            assert!(RecordLabel::read(directory).is_err(), "a cut one");
+            assert!(ChecksumTableLabel::read(directory).is_err(), "a cut one");
         });
     });
 }

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use archive_bitarchive::checksum::Record;
+use archive_bitarchive::checksum::ChecksumTable;
 use archive_daemon::settings::{self, Sources};
 use archive_daemon::{Daemon, DaemonSettings, RunError, run};
 use archive_ledger::admin::Admin;
@@ -68,7 +68,7 @@ impl ChecksumReplica {
         let settings: archive_bitarchive::checksum::Settings = self.part.load(context)?;
         if self.init {
             let own = &settings.checksum_replica;
-            Record::init(&own.data, &own.node, &own.replica)
+            ChecksumTable::init(&own.data, &own.node, &own.replica)
                 .map_err(|error| Failure::failed(error.to_string()))?;
         }
         let own = settings.daemon.clone();

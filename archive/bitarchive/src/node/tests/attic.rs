@@ -63,7 +63,7 @@ impl Machine {
 
     pub(super) fn manifest(&self, file: &str) -> String {
         let manifest =
-            Layout::new(&self.path("disk")).manifest(crate::Shelf::for_name(&name(file)));
+            Layout::new(&self.path("disk")).manifest(crate::FileDirectory::for_name(&name(file)));
         std::fs::read_to_string(manifest).unwrap_or_default()
     }
 }

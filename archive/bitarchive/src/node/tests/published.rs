@@ -15,7 +15,7 @@ fn file_may_be_named_like_unfinished_manifest() {
     receiving.commit(&signed, now()).unwrap();
     drop(node);
     let layout = Layout::new(&machine.path("disk"));
-    std::fs::remove_file(layout.manifest(crate::Shelf::for_name(&name(file)))).unwrap();
+    std::fs::remove_file(layout.manifest(crate::FileDirectory::for_name(&name(file)))).unwrap();
     let (_, found) = machine.start();
     assert_eq!((found.unchanged, found.manifests), (1, 1));
     assert_eq!(

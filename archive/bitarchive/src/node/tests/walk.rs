@@ -71,10 +71,8 @@ fn file_put_behind_the_node_is_unexpected() {
 fn stray_file_is_unexpected_in_its_place() {
     let (machine, node) = with_files(&["a"]);
     let home = machine.target("b").file;
-    let shelf = |byte: u8| machine.path(&format!("disk/files/{byte:02x}"));
-    let stray = (0..=u8::MAX)
-        .map(shelf)
-        .find(|path| !home.starts_with(path));
+    let dir = |byte: u8| machine.path(&format!("disk/files/{byte:02x}"));
+    let stray = (0..=u8::MAX).map(dir).find(|path| !home.starts_with(path));
     let stray = stray.unwrap().join("b");
     std::fs::write(&stray, "nobody admitted it").unwrap();
     walk(&node);

@@ -266,7 +266,7 @@ impl Node for Door {
             let rows = rows.map_err(|error| failed(&error))?;
             let all = rows.take_while(|_| is_wanted).map(|row| {
                 let entry = row.map_err(|error| failed(&error))?;
-                let admission = replica.record().admission(&entry.name);
+                let admission = replica.table().admission(&entry.name);
                 Ok(wire::admissions_response::One {
                     // Empty only if the row was removed while it was listed.
                     admission: admission

@@ -105,7 +105,7 @@ fn what_a_node_found_is_passed_on() {
     let read = report(said.clone()).unwrap();
     assert!(!read.takes_files());
     let node = node();
-    let standing = Standing {
+    let liveness = NodeLiveness {
         node: &node,
         life: Life::Alive,
         last: Some((jiff::Timestamp::UNIX_EPOCH, &read)),
@@ -116,7 +116,7 @@ fn what_a_node_found_is_passed_on() {
         alive: true,
         ..said
     };
-    assert_eq!(node_status(&standing), expected);
+    assert_eq!(node_status(&liveness), expected);
 }
 
 /// Fails if the room of a node's other volumes is lost between what it says and what is passed on.
@@ -129,13 +129,13 @@ fn room_of_other_volumes_is_passed_on() {
     let read = report(said).unwrap();
     assert_eq!(read.rooms(), [7, 5, 2]);
     let node = node();
-    let standing = Standing {
+    let liveness = NodeLiveness {
         node: &node,
         life: Life::Alive,
         last: Some((jiff::Timestamp::UNIX_EPOCH, &read)),
         unreported: Vec::new(),
     };
-    let written = node_status(&standing);
+    let written = node_status(&liveness);
     assert_eq!((written.usable, written.usable_elsewhere), (7, vec![5, 2]));
 }
 
@@ -151,13 +151,13 @@ fn path_without_volume_is_shown_and_takes_nothing() {
     let report = report(status).unwrap();
     assert!(!report.takes_files());
     let (node, forgotten) = (node(), VolumeId::new("v9").unwrap());
-    let standing = Standing {
+    let liveness = NodeLiveness {
         node: &node,
         life: Life::Silent,
         last: Some((jiff::Timestamp::UNIX_EPOCH, &report)),
         unreported: vec![&forgotten],
     };
-    let written = node_status(&standing);
+    let written = node_status(&liveness);
     assert_eq!(
         (written.volumes[0].problem.as_str(), written.alive),
         ("empty", false)

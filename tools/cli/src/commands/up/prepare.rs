@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use archive_bitarchive::Volumes;
-use archive_bitarchive::checksum::Record;
+use archive_bitarchive::checksum::ChecksumTable;
 use archive_daemon::Chance;
 use archive_durable::{DiskError, directory, read_secret, read_state, replace, replace_secret};
 use archive_model::{NodeId, ReplicaId, VolumeId};
@@ -571,7 +571,7 @@ fn checksum_replica(data: &Path) -> Result<(), Failure> {
     let invalid = |error: archive_model::InvalidId| Failure::failed(error.to_string());
     let node = NodeId::new(&format!("{CHECKSUM_REPLICA}-1")).map_err(invalid)?;
     let id = ReplicaId::new(CHECKSUM_REPLICA).map_err(invalid)?;
-    Record::init(&data.join(CHECKSUM_REPLICA), &node, &id)
+    ChecksumTable::init(&data.join(CHECKSUM_REPLICA), &node, &id)
         .map_err(|error| Failure::failed(error.to_string()))
 }
 

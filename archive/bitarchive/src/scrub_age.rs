@@ -22,21 +22,21 @@ pub(crate) struct Suspect {
     pub(crate) found: Timestamp,
 }
 
-/// The standing of the scrub, shared by all who serve a node.
+/// The age of the checks of a node and the places to read next, shared by all who serve a node.
 #[derive(Debug, Default)]
-pub(crate) struct ScrubStanding {
-    inner: Mutex<StandingState>,
+pub(crate) struct ScrubAge {
+    inner: Mutex<ScrubAgeState>,
 }
 
 #[derive(Debug, Default)]
-struct StandingState {
+struct ScrubAgeState {
     oldest: Option<Timestamp>,
     verify_by: Option<Timestamp>,
     suspects: Vec<Suspect>,
 }
 
-impl ScrubStanding {
-    fn lock(&self) -> MutexGuard<'_, StandingState> {
+impl ScrubAge {
+    fn lock(&self) -> MutexGuard<'_, ScrubAgeState> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -4,7 +4,7 @@ use super::attic::removal;
 use super::broken::verify;
 use super::*;
 
-fn shelf_of(machine: &Machine, file: &str) -> PathBuf {
+fn directory_of(machine: &Machine, file: &str) -> PathBuf {
     machine.target(file).file.parent().unwrap().to_owned()
 }
 
@@ -30,9 +30,9 @@ fn is(expected: &[(&str, &'static str)]) -> Vec<(String, &'static str)> {
         .collect()
 }
 
-/// Fails if what lies on the wrong shelf is served from there, replaces what has its place, or is told to nobody.
+/// Fails if what lies in the wrong directory is served from there, replaces what has its place, or is not reported.
 #[test]
-fn file_on_another_shelf_goes_to_its_place() {
+fn misplaced_file_goes_to_its_place() {
     for is_anew in [false, true] {
         let machine = Machine::new();
         let (node, _) = machine.start();
@@ -40,9 +40,9 @@ fn file_on_another_shelf_goes_to_its_place() {
             machine.store(&node, file, &bytes(20_000)).unwrap();
         }
         drop(node);
-        let wrong = shelf_of(&machine, "other");
+        let wrong = directory_of(&machine, "other");
         for file in ["moved", "linked", "stranger"] {
-            assert_ne!(wrong, shelf_of(&machine, file));
+            assert_ne!(wrong, directory_of(&machine, file));
         }
         std::fs::rename(machine.target("moved").file, wrong.join("moved")).unwrap();
         std::fs::hard_link(machine.target("linked").file, wrong.join("linked")).unwrap();

@@ -1,7 +1,7 @@
-//! The record of a checksum replica: a table in RocksDB, with a label that says to which replica it belongs, and a stamp that
-//! says how far it has come.
+//! The table of record of a checksum replica: it lies in RocksDB, with a label that says to which replica it belongs, and a
+//! stamp that says how far it has come.
 //!
-//! The table is made once, by [`Record::init`]. From then on a table that is gone, damaged, behind its stamp or of
+//! The table is made once, by [`ChecksumTable::init`]. From then on a table that is gone, damaged, behind its stamp or of
 //! another replica is refused: an empty table in its place would say that nothing was ever stored. The stamp is written
 //! before a row is acknowledged; a later write that a power cut tore is cut away and logged.
 //!
@@ -9,7 +9,7 @@
 //!
 //! # Errors
 //!
-//! Every function fails with a [`RecordError`], which says what people have to do.
+//! Every function fails with a [`ChecksumTableError`], which says what people have to do.
 
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -45,17 +45,17 @@ pub struct RecordedFile {
 
 impl Value for RecordedFile {}
 
-/// The reason why a record cannot be used.
+/// The reason why a table cannot be used.
 #[derive(Debug, thiserror::Error)]
-pub enum RecordError {
-    /// The directory has no record.
+pub enum ChecksumTableError {
+    /// The directory has no table of record.
     #[error(
         "{} holds no checksum replica; if it did, see that its disk is mounted; if it never did, start once with --init",
         .0.display()
     )]
     Absent(PathBuf),
-    /// The record belongs to another replica or node.
-    #[error("{} is the record of {found}, not of {own}; correct `checksum_replica.data`", .path.display())]
+    /// The table belongs to another replica or node.
+    #[error("{} is the table of record of {found}, not of {own}; correct `checksum_replica.data`", .path.display())]
     Foreign {
         /// The label.
         path: PathBuf,
@@ -79,7 +79,7 @@ pub enum RecordError {
         .data.display()
     )]
     Damaged {
-        /// The directory of the record.
+        /// The directory of the table.
         data: PathBuf,
         /// The error of the table.
         error: Box<DbError>,
@@ -92,10 +92,10 @@ pub enum RecordError {
     Disk(#[from] DiskError),
 }
 
-/// The node and replica that the record belongs to.
+/// The node and replica that the table belongs to.
 #[doc(hidden)]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct RecordLabel {
+pub struct ChecksumTableLabel {
     format: String,
     node: NodeId,
     replica: ReplicaId,
@@ -104,9 +104,9 @@ pub struct RecordLabel {
     sequence: Option<u64>,
 }
 
-/// The record of a checksum replica, open.
+/// The table of record of a checksum replica, open.
 #[derive(Debug)]
-pub struct Record {
+pub struct ChecksumTable {
     data: PathBuf,
     database: Database,
     files: Table<Text<FileName>, RecordedFile>,
@@ -115,18 +115,18 @@ pub struct Record {
     stamp: Mutex<(StampWriter, Reach)>,
 }
 
-impl Record {
-    /// Makes an empty record in the directory `data`. An existing record of the same replica stays as it is.
-    pub fn init(data: &Path, node: &NodeId, replica: &ReplicaId) -> Result<(), RecordError> {
+impl ChecksumTable {
+    /// Makes an empty table in the directory `data`. An existing table of the same replica stays as it is.
+    pub fn init(data: &Path, node: &NodeId, replica: &ReplicaId) -> Result<(), ChecksumTableError> {
         directory::make(data)?;
-        if RecordLabel::read(data)?.is_some() {
+        if ChecksumTableLabel::read(data)?.is_some() {
             return Self::open(data, node, replica).map(|_| ());
         }
         AppendFile::open(&removed(data))?.sync()?;
         directory::sync(data)?;
         let database = open(data, Reach::default(), false)?;
         begin_stamp(data, database.reach())?;
-        let label = RecordLabel {
+        let label = ChecksumTableLabel {
             format: FORMAT.to_owned(),
             node: node.clone(),
             replica: replica.clone(),
@@ -135,12 +135,17 @@ impl Record {
         label.write(data)
     }
 
-    /// Opens the record of this replica in the directory `data`.
-    pub fn open(data: &Path, node: &NodeId, replica: &ReplicaId) -> Result<Self, RecordError> {
-        let label = RecordLabel::read(data)?.ok_or_else(|| RecordError::Absent(data.to_owned()))?;
+    /// Opens the table of this replica in the directory `data`.
+    pub fn open(
+        data: &Path,
+        node: &NodeId,
+        replica: &ReplicaId,
+    ) -> Result<Self, ChecksumTableError> {
+        let label = ChecksumTableLabel::read(data)?
+            .ok_or_else(|| ChecksumTableError::Absent(data.to_owned()))?;
         if label.node != *node || label.replica != *replica {
             let whose = |node: &NodeId, replica: &ReplicaId| format!("{node} of {replica}");
-            return Err(RecordError::Foreign {
+            return Err(ChecksumTableError::Foreign {
                 path: label_path(data),
                 found: whose(&label.node, &label.replica),
                 own: whose(node, replica),
@@ -153,7 +158,7 @@ impl Record {
             };
             let database = open(data, reach, false)?;
             let stamp = begin_stamp(data, database.reach())?;
-            let label = RecordLabel {
+            let label = ChecksumTableLabel {
                 format: FORMAT.to_owned(),
                 sequence: None,
                 ..label
@@ -168,15 +173,15 @@ impl Record {
             tracing::warn!("{torn}");
         }
         let table = |error| failed(data, error);
-        let record = Self {
+        let opened = Self {
             data: data.to_owned(),
             files: database.table("files").map_err(table)?,
             admissions: database.table("admissions").map_err(table)?,
             database,
             stamp: Mutex::new(stamp),
         };
-        record.stamp()?;
-        Ok(record)
+        opened.stamp()?;
+        Ok(opened)
     }
 
     /// Returns the reason why no write can succeed any more, if there is one.
@@ -185,12 +190,12 @@ impl Record {
     }
 
     /// Returns the row of a file.
-    pub fn file(&self, name: &FileName) -> Result<Option<RecordedFile>, RecordError> {
+    pub fn file(&self, name: &FileName) -> Result<Option<RecordedFile>, ChecksumTableError> {
         self.done(self.files.get(&Text(name.clone())))
     }
 
     /// Returns the signed admission of a file, a DSSE envelope in JSON.
-    pub fn admission(&self, name: &FileName) -> Result<Option<String>, RecordError> {
+    pub fn admission(&self, name: &FileName) -> Result<Option<String>, ChecksumTableError> {
         self.done(self.admissions.get(&Text(name.clone())))
     }
 
@@ -198,8 +203,10 @@ impl Record {
     pub fn files(
         &self,
         after: Option<&FileName>,
-    ) -> Result<impl Iterator<Item = Result<(FileName, RecordedFile), RecordError>> + '_, RecordError>
-    {
+    ) -> Result<
+        impl Iterator<Item = Result<(FileName, RecordedFile), ChecksumTableError>> + '_,
+        ChecksumTableError,
+    > {
         use std::ops::Bound::{Excluded, Unbounded};
         let rows = match after {
             None => self.files.scan(),
@@ -209,15 +216,15 @@ impl Record {
         Ok(rows.map(|row| self.done(row.map(|(Text(name), recorded)| (name, recorded)))))
     }
 
-    /// Reads every admission to the end of the table, with every checksum: [`Record::files`] does not read them. `told` is
-    /// called for each, and may stop the reading. Damage is an error.
+    /// Reads every admission to the end of the table, with every checksum: [`ChecksumTable::files`] does not read them.
+    /// `progress` is called for each, and may stop the reading. Damage is an error.
     pub(crate) fn verify_admissions(
         &self,
-        told: &mut dyn FnMut(u64) -> ControlFlow<()>,
-    ) -> Result<(), RecordError> {
+        progress: &mut dyn FnMut(u64) -> ControlFlow<()>,
+    ) -> Result<(), ChecksumTableError> {
         for row in self.done(self.admissions.scan())? {
             self.done(row)?;
-            if told(1).is_break() {
+            if progress(1).is_break() {
                 return Ok(());
             }
         }
@@ -230,7 +237,7 @@ impl Record {
         name: &FileName,
         recorded: RecordedFile,
         admission: &str,
-    ) -> Result<RecordedFile, RecordError> {
+    ) -> Result<RecordedFile, ChecksumTableError> {
         if let Some(found) = self.file(name)? {
             return Ok(found);
         }
@@ -248,7 +255,7 @@ impl Record {
         name: &FileName,
         recorded: RecordedFile,
         admission: &str,
-    ) -> Result<(), RecordError> {
+    ) -> Result<(), ChecksumTableError> {
         let key = Text(name.clone());
         let mut batch = self.database.batch();
         self.done(batch.put(&self.files, &key, &recorded))?;
@@ -257,7 +264,7 @@ impl Record {
     }
 
     /// Removes a row, synced. The caller holds the name, and has written the row into `removed.jsonl`.
-    pub(super) fn remove(&self, name: &FileName) -> Result<(), RecordError> {
+    pub(super) fn remove(&self, name: &FileName) -> Result<(), ChecksumTableError> {
         let key = Text(name.clone());
         let mut batch = self.database.batch();
         self.done(batch.delete(&self.files, &key))?;
@@ -266,13 +273,13 @@ impl Record {
     }
 
     /// Writes the changes, synced, and then the stamp: from then on their loss would be noticed.
-    fn commit(&self, batch: Batch) -> Result<(), RecordError> {
+    fn commit(&self, batch: Batch) -> Result<(), ChecksumTableError> {
         self.done(batch.commit())?;
         self.stamp()
     }
 
     /// Writes the stamp. The first of several that wait here writes for all of them.
-    fn stamp(&self) -> Result<(), RecordError> {
+    fn stamp(&self) -> Result<(), ChecksumTableError> {
         let mut stamp = self.stamp.lock().unwrap_or_else(PoisonError::into_inner);
         let reach = self.database.reach();
         if stamp.1 != reach {
@@ -282,16 +289,16 @@ impl Record {
         Ok(())
     }
 
-    fn done<T>(&self, result: Result<T, DbError>) -> Result<T, RecordError> {
+    fn done<T>(&self, result: Result<T, DbError>) -> Result<T, ChecksumTableError> {
         result.map_err(|error| failed(&self.data, error))
     }
 }
 
-impl RecordLabel {
+impl ChecksumTableLabel {
     /// Reads the label. Returns `None` if it is absent.
-    pub fn read(data: &Path) -> Result<Option<Self>, RecordError> {
+    pub fn read(data: &Path) -> Result<Option<Self>, ChecksumTableError> {
         let path = label_path(data);
-        let wrong = |why: String| RecordError::Label {
+        let wrong = |why: String| ChecksumTableError::Label {
             path: path.clone(),
             why,
         };
@@ -312,9 +319,9 @@ impl RecordLabel {
     }
 
     /// Writes the label, durably.
-    pub fn write(&self, data: &Path) -> Result<(), RecordError> {
+    pub fn write(&self, data: &Path) -> Result<(), ChecksumTableError> {
         let path = label_path(data);
-        let text = serde_json::to_string(self).map_err(|error| RecordError::Label {
+        let text = serde_json::to_string(self).map_err(|error| ChecksumTableError::Label {
             path: path.clone(),
             why: error.to_string(),
         })?;
@@ -331,7 +338,7 @@ pub(super) fn removed(data: &Path) -> PathBuf {
     data.join("removed.jsonl")
 }
 
-fn open(data: &Path, reach: Reach, is_exact: bool) -> Result<Database, RecordError> {
+fn open(data: &Path, reach: Reach, is_exact: bool) -> Result<Database, ChecksumTableError> {
     let mut options = archive_db::Options::new("checksums", 1, TABLES).reaches(reach);
     if is_exact {
         options = options.torn_tail(cut);
@@ -349,14 +356,14 @@ fn stamp_path(data: &Path) -> PathBuf {
     data.join("table.stamp")
 }
 
-fn begin_stamp(data: &Path, reach: Reach) -> Result<(StampWriter, Reach), RecordError> {
+fn begin_stamp(data: &Path, reach: Reach) -> Result<(StampWriter, Reach), ChecksumTableError> {
     let stamp = StampWriter::begin(&stamp_path(data), reach.to_string().as_bytes())?;
     Ok((stamp, reach))
 }
 
-fn read_stamp(data: &Path) -> Result<(StampWriter, Reach), RecordError> {
+fn read_stamp(data: &Path) -> Result<(StampWriter, Reach), ChecksumTableError> {
     let path = stamp_path(data);
-    let wrong = |why: &str| RecordError::Label {
+    let wrong = |why: &str| ChecksumTableError::Label {
         path: path.clone(),
         why: format!("{why}, and without it nothing tells whether the table is all there"),
     };
@@ -371,14 +378,14 @@ fn read_stamp(data: &Path) -> Result<(StampWriter, Reach), RecordError> {
     }
 }
 
-fn failed(data: &Path, error: DbError) -> RecordError {
+fn failed(data: &Path, error: DbError) -> ChecksumTableError {
     let error = Box::new(error);
     if error.is_damage() {
-        RecordError::Damaged {
+        ChecksumTableError::Damaged {
             data: data.to_owned(),
             error,
         }
     } else {
-        RecordError::Database(error)
+        ChecksumTableError::Database(error)
     }
 }
