@@ -27,11 +27,11 @@ const BLOCK: usize = 48 * 1024;
 
 /// A directory with `disk/`, the only volume of a node, and `data/`, where the node keeps the rest.
 #[derive(Debug)]
-pub struct Machine {
+pub struct CrashMachine {
     directory: PathBuf,
 }
 
-impl Machine {
+impl CrashMachine {
     /// Returns the machine in `directory`, as it was left.
     pub fn at(directory: &Path) -> Self {
         Self {

@@ -23,7 +23,7 @@ use std::process::Command;
 
 use archive_bitarchive::{Condition, Entry, Node, NodeError};
 use archive_model::{FileName, Root};
-use conformance::machine::{self, Machine};
+use conformance::machine::{self, CrashMachine};
 use tempfile::TempDir;
 
 use self::child::{Child, Outcome};
@@ -77,7 +77,7 @@ struct Base {
 impl Base {
     fn new() -> Self {
         let place = scratch();
-        let machine = Machine::prepare(&place.path().join("base")).unwrap();
+        let machine = CrashMachine::prepare(&place.path().join("base")).unwrap();
         let node = machine.start(BEFORE).unwrap();
         machine::store(&node, &name(KEPT), BEFORE).unwrap().unwrap();
         machine::cut(&node, &name("cut-100000"), 40_000).unwrap();
@@ -96,7 +96,7 @@ impl Base {
     }
 
     /// Makes a machine of its own for one case.
-    fn copy(&self) -> (TempDir, Machine) {
+    fn copy(&self) -> (TempDir, CrashMachine) {
         let place = tempfile::tempdir_in(self.place.path()).unwrap();
         let directory = place.path().join("machine");
         let status = Command::new("cp")
@@ -106,7 +106,7 @@ impl Base {
             .status()
             .unwrap();
         assert!(status.success());
-        let machine = Machine::at(&directory);
+        let machine = CrashMachine::at(&directory);
         relocate(&machine, &self.place.path().join("base"));
         (place, machine)
     }
@@ -159,7 +159,7 @@ impl Base {
 }
 
 /// A node knows its volumes by their paths, and a copy of a machine lies elsewhere than the machine.
-fn relocate(machine: &Machine, from: &Path) {
+fn relocate(machine: &CrashMachine, from: &Path) {
     let memory = machine.data().join("volumes.json");
     let text = std::fs::read_to_string(&memory).unwrap();
     let moved = text.replace(
@@ -174,7 +174,7 @@ fn relocate(machine: &Machine, from: &Path) {
 struct Case<'a> {
     what: String,
     operation: &'static str,
-    machine: &'a Machine,
+    machine: &'a CrashMachine,
     outcome: Outcome,
 }
 
@@ -211,7 +211,7 @@ impl Case<'_> {
 }
 
 /// No file is shorter than what was admitted, or other.
-fn final_names_bear_whole_files(machine: &Machine, what: &str) {
+fn final_names_bear_whole_files(machine: &CrashMachine, what: &str) {
     for (name, bytes) in machine.files().unwrap() {
         let expected = machine::content(&name).unwrap();
         assert_eq!(bytes.len(), expected.len(), "{what}: the size of {name}");
@@ -281,7 +281,7 @@ fn everything_can_be_stored_again(node: &Node, listed: &BTreeMap<FileName, Entry
     }
 }
 
-fn manifests_say_what_is_there(machine: &Machine, what: &str) {
+fn manifests_say_what_is_there(machine: &CrashMachine, what: &str) {
     let files = machine.files().unwrap();
     let mut expected: Vec<_> = files
         .iter()
@@ -426,7 +426,7 @@ fn at_every_call_of_a_start(fault: &str, check: impl Fn(&Case<'_>)) {
         cut_a_manifest(&machine);
         (place, machine)
     };
-    let start = |machine: &Machine| Child::at(machine, DURING).counting_from_start();
+    let start = |machine: &CrashMachine| Child::at(machine, DURING).counting_from_start();
     let mut cases = 0;
     // A file that cannot even be opened for reading is another matter.
     for operation in OPERATIONS
@@ -452,7 +452,7 @@ fn at_every_call_of_a_start(fault: &str, check: impl Fn(&Case<'_>)) {
     println!("{fault} at the start: {cases} cases");
 }
 
-fn cut_a_manifest(machine: &Machine) {
+fn cut_a_manifest(machine: &CrashMachine) {
     let shelf = &blake3::hash(KEPT.as_bytes()).to_hex()[..2];
     let path = machine
         .disk()

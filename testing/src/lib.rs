@@ -20,11 +20,16 @@
 //! |---|---|
 //! | a key that signs, a trust file, an admission | `archive_proof::testing` |
 //! | an authority, certificates, credentials | `archive_rpc::testing` |
-//! | the machine of a node, with its disks | `archive_bitarchive::testing` |
+//! | the machine of a node, with its disks | `archive_bitarchive::testing::NodeMachine` |
 //! | admin data with rows | `archive_ledger::restore::testing` |
 //! | replicas that answer by a script, a coordinator's parts | `archive_stores::scripted`, `archive_stores::coordinator::undriven` |
 //! | an archive, an index in memory | the feature `fake` of `archive_client` and `index_client` |
 //! | a whole cluster on port 0 | `conformance/tests/cluster/world.rs` |
+//!
+//! Harnesses of one test suite stand beside its tests, because nothing else uses them: `CrashMachine` in `conformance` (a
+//! node that is killed, and a disk whose files say what they must contain), `MonitorEnvironment` in the tests of
+//! `archive-monitor`, `DoorEnvironment` in those of `archive-rpc` (servers, with certificates that have expired or are
+//! revoked).
 //!
 //! Functions panic where a test has to fail; none returns an error.
 

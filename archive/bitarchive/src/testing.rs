@@ -50,9 +50,9 @@ pub fn options(data: &Path, volumes: Vec<PathBuf>) -> NodeOptions {
 /// The machine of a node: a directory for each disk, and `data` for the rest.
 ///
 /// ```
-/// use archive_bitarchive::testing::Machine;
+/// use archive_bitarchive::testing::NodeMachine;
 ///
-/// let machine = Machine::new();
+/// let machine = NodeMachine::new();
 /// let (node, _) = machine.start();
 /// machine.store(&node, "a.warc", b"abc")?;
 /// drop(node);
@@ -60,7 +60,7 @@ pub fn options(data: &Path, volumes: Vec<PathBuf>) -> NodeOptions {
 /// # Ok::<(), archive_bitarchive::NodeError>(())
 /// ```
 #[derive(Debug)]
-pub struct Machine {
+pub struct NodeMachine {
     directory: TempDir,
     first: String,
     /// The options of the next start.
@@ -69,7 +69,7 @@ pub struct Machine {
     pub now: Timestamp,
 }
 
-impl Machine {
+impl NodeMachine {
     /// Makes a machine with one disk, `disk`, which is the volume `v1`.
     #[expect(clippy::new_without_default, reason = "it makes directories")]
     pub fn new() -> Self {

@@ -9,7 +9,7 @@ use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::sync::Mutex;
 
-use archive_bitarchive::testing::{self, Machine};
+use archive_bitarchive::testing::{self, NodeMachine};
 use archive_bitarchive::{Condition, Entry, Layout, Node, attic};
 use archive_durable::{VolumeProblem, fault};
 use archive_model::{FileName, Groups, VolumeId};
@@ -20,9 +20,9 @@ use jiff::Timestamp;
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
 /// Makes a machine with the files `bad` and `good`.
-fn with_files() -> Machine {
+fn with_files() -> NodeMachine {
     readable();
-    let mut machine = Machine::new();
+    let mut machine = NodeMachine::new();
     machine.now = now();
     let (node, _) = machine.start();
     for file in ["bad", "good"] {
@@ -32,17 +32,17 @@ fn with_files() -> Machine {
     machine
 }
 
-fn manifest(machine: &Machine, file: &str) -> PathBuf {
+fn manifest(machine: &NodeMachine, file: &str) -> PathBuf {
     let file = machine.target(file).file;
     file.with_file_name("manifest-blake3.txt")
 }
 
-fn start(machine: &Machine) -> Node {
+fn start(machine: &NodeMachine) -> Node {
     machine.start().0
 }
 
 /// Starts with a catalog that is rebuilt.
-fn start_anew(machine: &Machine) -> Node {
+fn start_anew(machine: &NodeMachine) -> Node {
     std::fs::remove_dir_all(machine.path("data/catalog")).expect("removed");
     start(machine)
 }

@@ -14,7 +14,7 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
-use archive_bitarchive::testing::Machine;
+use archive_bitarchive::testing::NodeMachine;
 use archive_bitarchive::{Condition, Entry, MendReport, Node, NodeError};
 use archive_durable::fault::{self, Fault, FaultPlan};
 use archive_model::{FileName, Groups, MendOrder, Root, VolumeId};
@@ -31,9 +31,9 @@ const NAME: &str = "a.warc";
 const SIZE: usize = 5 * 16_384 + 77;
 
 /// Makes a machine with a good copy, and with this reserve on its disk from now on.
-fn with_copy(reserve: u64) -> Machine {
+fn with_copy(reserve: u64) -> NodeMachine {
     give_up_root();
-    let mut machine = Machine::new();
+    let mut machine = NodeMachine::new();
     machine.now = now();
     let (node, _) = machine.start();
     machine.store(&node, NAME, &good()).expect("stored");
@@ -41,16 +41,16 @@ fn with_copy(reserve: u64) -> Machine {
     machine
 }
 
-fn start(machine: &Machine) -> Node {
+fn start(machine: &NodeMachine) -> Node {
     machine.start().0
 }
 
-fn file(machine: &Machine) -> PathBuf {
+fn file(machine: &NodeMachine) -> PathBuf {
     machine.target(NAME).file
 }
 
 /// Damages the groups 1 and 5, and makes the file longer.
-fn damage(machine: &Machine) {
+fn damage(machine: &NodeMachine) {
     let path = file(machine);
     std::fs::remove_file(&path).expect("removed");
     std::fs::write(&path, damaged()).expect("written");
@@ -58,11 +58,11 @@ fn damage(machine: &Machine) {
     std::fs::set_permissions(&path, sealed).expect("read-only");
 }
 
-fn read(machine: &Machine) -> Vec<u8> {
+fn read(machine: &NodeMachine) -> Vec<u8> {
     std::fs::read(file(machine)).expect("the final name is never without a file")
 }
 
-fn names(machine: &Machine, directory: &str) -> Vec<String> {
+fn names(machine: &NodeMachine, directory: &str) -> Vec<String> {
     let listed = std::fs::read_dir(machine.path(directory)).expect("listed");
     listed
         .map(|entry| {
@@ -142,7 +142,7 @@ fn groups() -> Groups {
 }
 
 /// Clears the poison that a failing disk leaves.
-fn start_again(machine: &Machine) -> Node {
+fn start_again(machine: &NodeMachine) -> Node {
     let node = start(machine);
     let volume = VolumeId::new("v1").expect("an id");
     node.clear(&volume, now()).expect("cleared");

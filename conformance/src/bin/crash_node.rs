@@ -13,7 +13,7 @@ use archive_durable::fault::{self, Fault, FaultPlan};
 use archive_model::FileName;
 use clap::{Parser, ValueEnum};
 use conformance::machine::acts::{self, ActOutput};
-use conformance::machine::{self, Machine};
+use conformance::machine::{self, CrashMachine};
 use rustix::io::Errno;
 
 /// The number of threads that store in `--endless`.
@@ -90,7 +90,7 @@ fn main() -> Result<()> {
             fault: Fault::Abort,
         }),
     };
-    let machine = Machine::at(&arguments.directory);
+    let machine = CrashMachine::at(&arguments.directory);
     if arguments.from_start {
         fault::arm(plan.clone());
     }
@@ -143,7 +143,7 @@ impl ActOutput for StandardOutput {
 }
 
 /// Does all at once until it is refused.
-fn act(machine: &Machine, node: &Node, prefix: &str, now: i64) -> Result<()> {
+fn act(machine: &CrashMachine, node: &Node, prefix: &str, now: i64) -> Result<()> {
     let ends = thread::scope(|scope| {
         let all = [
             scope.spawn(|| acts::mend_on(machine, node, now, &StandardOutput)),

@@ -20,7 +20,7 @@ use archive_proof::testing::signing_key;
 use archive_proof::{CopyBytes, TreeBuilder, encode};
 use jiff::Timestamp;
 
-use super::{Machine, admission, content, root, volume};
+use super::{CrashMachine, admission, content, root, volume};
 
 /// The file that is damaged and mended.
 pub const MENDED: &str = "mended-100000";
@@ -71,7 +71,7 @@ pub fn byte_ranges() -> impl Iterator<Item = Range<usize>> {
 }
 
 /// Damages the file and mends it, until something is refused.
-pub fn mend_on(machine: &Machine, node: &Node, now: i64, out: &dyn ActOutput) -> Result<()> {
+pub fn mend_on(machine: &CrashMachine, node: &Node, now: i64, out: &dyn ActOutput) -> Result<()> {
     loop {
         out.write_line("doing damage")?;
         damage(machine)?;
@@ -106,7 +106,7 @@ pub fn move_on(node: &Node, now: i64, out: &dyn ActOutput) -> Result<()> {
 
 /// Lets strangers appear, named so, and adopts them, until something is refused.
 pub fn adopt_on(
-    machine: &Machine,
+    machine: &CrashMachine,
     node: &Node,
     prefix: &str,
     now: i64,
@@ -123,7 +123,7 @@ pub fn adopt_on(
 }
 
 /// Damages the file behind the node's back, durably, as rot does.
-pub fn damage(machine: &Machine) -> Result<()> {
+pub fn damage(machine: &CrashMachine) -> Result<()> {
     let name = FileName::new(MENDED)?;
     let path = Layout::new(&machine.disk()).target(&name).file;
     let spoilt = damaged_content()?;
@@ -174,7 +174,7 @@ pub fn mend(node: &Node, now: i64) -> Result<()> {
 }
 
 /// Puts a file under its final name that nobody admitted, durably and as a whole.
-fn stranger(machine: &Machine, name: &FileName) -> Result<()> {
+fn stranger(machine: &CrashMachine, name: &FileName) -> Result<()> {
     let path = Layout::new(&machine.disk()).target(name).file;
     let beside = machine.disk().join(format!(".stranger-{name}"));
     let file = File::create_new(&beside)?;

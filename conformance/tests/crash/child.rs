@@ -6,7 +6,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::{ChildStdout, Command, ExitStatus, Stdio};
 
 use archive_model::FileName;
-use conformance::machine::Machine;
+use conformance::machine::CrashMachine;
 
 const ABORTED: i32 = 6;
 
@@ -33,7 +33,7 @@ pub(super) struct Outcome {
 }
 
 impl Child {
-    pub(super) fn at(machine: &Machine, now: i64) -> Self {
+    pub(super) fn at(machine: &CrashMachine, now: i64) -> Self {
         let directory = machine.directory().to_str().unwrap();
         Self {
             arguments: Vec::new(),

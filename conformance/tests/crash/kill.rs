@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use archive_bitarchive::{Condition, Entry};
 use archive_model::FileName;
-use conformance::machine::{self, Machine};
+use conformance::machine::{self, CrashMachine};
 
 use super::child::Child;
 use super::{
@@ -29,7 +29,7 @@ pub(super) fn chance(of: i64, limit: u64) -> u64 {
 #[test]
 fn repeatedly_killed_node_keeps_all_acknowledged_files() {
     let place = scratch();
-    let machine = Machine::prepare(&place.path().join("machine")).unwrap();
+    let machine = CrashMachine::prepare(&place.path().join("machine")).unwrap();
     let mut acknowledged = BTreeMap::new();
     for round in 0..KILLS {
         let mut child = Child::at(&machine, BEFORE + round * 10)
@@ -73,7 +73,10 @@ fn repeatedly_killed_node_keeps_all_acknowledged_files() {
 }
 
 /// Returns the files whose uploads the last kill cut: those listed as missing, and those of which there is only a part.
-fn missing_or_unfinished(machine: &Machine, listed: &BTreeMap<FileName, Entry>) -> Vec<FileName> {
+fn missing_or_unfinished(
+    machine: &CrashMachine,
+    listed: &BTreeMap<FileName, Entry>,
+) -> Vec<FileName> {
     let cut = machine.incoming().unwrap();
     let cut = cut
         .iter()

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use archive_bitarchive::NodeError;
 use archive_durable::Severity;
 use archive_model::FileName;
-use conformance::machine::{self, Machine};
+use conformance::machine::{self, CrashMachine};
 
 use super::child::Child;
 use super::image::{FLUSHED, Image, UNFLUSHED, text};
@@ -33,20 +33,20 @@ fn has_own_mounts(test: &str) -> bool {
 }
 
 /// Returns a machine with everything on this file system.
-fn machine_on(image: &Image) -> Machine {
-    Machine::prepare(&image.mounted().join("machine")).unwrap()
+fn machine_on(image: &Image) -> CrashMachine {
+    CrashMachine::prepare(&image.mounted().join("machine")).unwrap()
 }
 
 /// Makes a machine whose volume is on this file system; its node keeps everything else in a place that stays well.
-fn machine_with_data_elsewhere(image: &mut Image) -> Machine {
+fn machine_with_data_elsewhere(image: &mut Image) -> CrashMachine {
     let directory = image.elsewhere();
     image.show_disk_at(directory.join("disk"));
-    Machine::prepare(&directory).unwrap()
+    CrashMachine::prepare(&directory).unwrap()
 }
 
 /// Everything that was acknowledged is there, and all that is listed is right or missing.
 fn what_was_acknowledged_is_there(
-    machine: &Machine,
+    machine: &CrashMachine,
     acknowledged: &BTreeMap<FileName, String>,
     now: i64,
     what: &str,
@@ -95,7 +95,7 @@ fn power_cuts_lose_nothing_that_was_acknowledged() {
     cut_power_again_and_again(&image, &machine);
 }
 
-fn cut_power_again_and_again(image: &Image, machine: &Machine) {
+fn cut_power_again_and_again(image: &Image, machine: &CrashMachine) {
     let mut acknowledged = BTreeMap::new();
     for round in 0..12 {
         let how = if round % 2 == 0 { UNFLUSHED } else { FLUSHED };
@@ -253,7 +253,7 @@ fn a_catalog_without_room_loses_nothing() {
         return;
     }
     let place = scratch();
-    let machine = Machine::at(&place.path().join("machine"));
+    let machine = CrashMachine::at(&place.path().join("machine"));
     std::fs::create_dir_all(machine.data()).unwrap();
     run(
         "mount",
@@ -266,7 +266,7 @@ fn a_catalog_without_room_loses_nothing() {
             text(&machine.data()),
         ],
     );
-    let machine = Machine::prepare(machine.directory()).unwrap();
+    let machine = CrashMachine::prepare(machine.directory()).unwrap();
     let node = machine.start(BEFORE).unwrap();
     let mut acknowledged = BTreeMap::new();
     let refused = loop {

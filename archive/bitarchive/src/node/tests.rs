@@ -10,7 +10,7 @@ use std::sync::Arc;
 use super::*;
 use crate::catalog::Condition;
 use crate::reconcile::ReconcileReport;
-use crate::testing::{Machine, sign};
+use crate::testing::{NodeMachine, sign};
 
 mod adopt;
 mod answered;
@@ -31,7 +31,7 @@ mod verify;
 mod versions;
 mod walk;
 
-impl Machine {
+impl NodeMachine {
     fn incoming(&self) -> usize {
         std::fs::read_dir(self.path("disk/incoming"))
             .unwrap()
@@ -55,9 +55,7 @@ fn now() -> Timestamp {
 }
 
 fn bytes(size: usize) -> Vec<u8> {
-    (0..size)
-        .map(|n| u8::try_from(n * 31 % 251).unwrap())
-        .collect()
+    testing::noise(size, 31)
 }
 
 fn listing(node: &Node) -> Vec<Entry> {
@@ -79,7 +77,7 @@ fn make_writable(path: &Path) {
 /// go on after a name.
 #[test]
 fn what_is_stored_is_there_after_a_restart() {
-    let machine = Machine::new();
+    let machine = NodeMachine::new();
     let (node, _) = machine.start();
     for size in [0, 1, 16_384, 16_385, 200_000] {
         machine
@@ -115,7 +113,7 @@ fn what_is_stored_is_there_after_a_restart() {
 /// trusted key signed, or its bytes keep their room.
 #[test]
 fn bytes_that_are_not_admitted_get_no_name() {
-    let machine = Machine::new();
+    let machine = NodeMachine::new();
     let (node, _) = machine.start();
     let good = admission("a", &bytes(20_000), "u1");
     let other = SigningKey::from_seed([8; 32]);
@@ -164,7 +162,7 @@ fn bytes_that_are_not_admitted_get_no_name() {
 /// root of the file that is there.
 #[test]
 fn a_name_is_taken_once() {
-    let machine = Machine::new();
+    let machine = NodeMachine::new();
     let (node, _) = machine.start();
     let first = UploadId::new("first").unwrap();
     let receiving = node.begin(&first, &name("a"), 10).unwrap();
@@ -183,7 +181,7 @@ fn a_name_is_taken_once() {
 /// Fails if a restart loses the bytes of an upload, or an abandoned one keeps its room.
 #[test]
 fn cut_upload_resumes_and_abandoned_one_is_reaped() {
-    let machine = Machine::new();
+    let machine = NodeMachine::new();
     let content = bytes(100_000);
     let upload = UploadId::new("u1").unwrap();
     let (node, _) = machine.start();
@@ -220,7 +218,7 @@ fn cut_upload_resumes_and_abandoned_one_is_reaped() {
 /// Fails if a catalog that is rebuilt from the disks is not the one that was lost.
 #[test]
 fn lost_or_damaged_catalog_is_rebuilt() {
-    let machine = Machine::new();
+    let machine = NodeMachine::new();
     let (node, _) = machine.start();
     for number in 0..50 {
         machine
@@ -264,7 +262,7 @@ fn lost_or_damaged_catalog_is_rebuilt() {
 /// Fails if the row of a file goes with the file, or its name cannot be stored again.
 #[test]
 fn lost_file_stays_known_and_is_stored_again() {
-    let machine = Machine::new();
+    let machine = NodeMachine::new();
     let (node, _) = machine.start();
     machine.store(&node, "a", &bytes(20_000)).unwrap();
     drop(node);
@@ -290,7 +288,7 @@ fn lost_file_stays_known_and_is_stored_again() {
 /// Fails if a disk that is away makes its files missing, or frees their names.
 #[test]
 fn absent_volume_makes_no_file_missing() {
-    let machine = Machine::new();
+    let machine = NodeMachine::new();
     let (node, _) = machine.start();
     machine.store(&node, "a", b"one").unwrap();
     drop(node);

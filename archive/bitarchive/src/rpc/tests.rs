@@ -13,14 +13,14 @@ use super::*;
 use crate::metrics::Instruments;
 use crate::scrub::Control;
 use crate::settings::ScrubSettings;
-use crate::testing::Machine;
+use crate::testing::NodeMachine;
 
 mod bounds;
 mod hostile;
 mod notifier;
 
 struct TestDoor {
-    machine: Machine,
+    machine: NodeMachine,
     door: Door,
 }
 
@@ -48,7 +48,7 @@ impl JobRunner for NoJobs {
 impl TestDoor {
     fn new() -> Self {
         let clock = Clock::system();
-        let mut machine = Machine::with_disks(&["one", "two"]);
+        let mut machine = NodeMachine::with_disks(&["one", "two"]);
         machine.now = clock.now();
         let options = &machine.options;
         let scrub = Control::open(&options.data, ScrubSettings::default(), clock.now());

@@ -5,10 +5,10 @@ use archive_durable::volume::LABEL_NAME;
 
 use super::*;
 use crate::node::NodeOptions;
-use crate::testing::Machine;
+use crate::testing::NodeMachine;
 
 /// Opens the volumes of a machine, as its node does.
-fn open(machine: &Machine) -> Volumes {
+fn open(machine: &NodeMachine) -> Volumes {
     let NodeOptions {
         node,
         replica,
@@ -21,8 +21,8 @@ fn open(machine: &Machine) -> Volumes {
     volumes
 }
 
-fn with_two_volumes() -> Machine {
-    let machine = Machine::with_disks(&["a", "b"]);
+fn with_two_volumes() -> NodeMachine {
+    let machine = NodeMachine::with_disks(&["a", "b"]);
     let volumes = open(&machine);
     volumes.init(&machine.path("a"), &id("va")).unwrap();
     volumes.init(&machine.path("b"), &id("vb")).unwrap();
@@ -30,7 +30,7 @@ fn with_two_volumes() -> Machine {
     machine
 }
 
-fn swap(machine: &Machine, one: &str, other: &str) {
+fn swap(machine: &NodeMachine, one: &str, other: &str) {
     let aside = machine.path("aside");
     std::fs::rename(machine.path(one), &aside).unwrap();
     std::fs::rename(machine.path(other), machine.path(one)).unwrap();
@@ -57,7 +57,7 @@ fn problem(volumes: &Volumes, volume: &str) -> Option<VolumeProblem> {
 /// Fails if a directory without a label is used as a volume.
 #[test]
 fn empty_directory_is_offline_until_initialised() {
-    let machine = Machine::with_disks(&["a", "b"]);
+    let machine = NodeMachine::with_disks(&["a", "b"]);
     let volumes = open(&machine);
     assert!(
         volumes

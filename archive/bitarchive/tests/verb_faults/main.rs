@@ -10,7 +10,7 @@
 mod names;
 
 use archive_bitarchive::attic::{self, AtticId, Item, ItemReference, Removal};
-use archive_bitarchive::testing::{self, Machine};
+use archive_bitarchive::testing::{self, NodeMachine};
 use archive_bitarchive::{AtticSettings, Condition, Node, NodeError};
 use archive_daemon::Period;
 use archive_durable::VolumeProblem;
@@ -67,8 +67,8 @@ fn admission() -> Envelope {
 }
 
 /// Makes a machine with the volume `v1` and an empty disk, on which nobody waits before removing.
-fn with_volume() -> Machine {
-    let mut machine = Machine::with_disks(&["one", "two"]);
+fn with_volume() -> NodeMachine {
+    let mut machine = NodeMachine::with_disks(&["one", "two"]);
     machine.now = now();
     machine.options.attic = AtticSettings {
         min_age: Period::from_secs(0),
@@ -79,12 +79,12 @@ fn with_volume() -> Machine {
     machine
 }
 
-fn start(machine: &Machine) -> Node {
+fn start(machine: &NodeMachine) -> Node {
     machine.start().0
 }
 
 /// Starts again, after people have cleared poisoned volumes.
-fn start_again(machine: &Machine) -> Node {
+fn start_again(machine: &NodeMachine) -> Node {
     let node = start(machine);
     for known in node.volumes() {
         if let (Some(id), Some(VolumeProblem::Poisoned(_))) = (&known.id, &known.problem) {
@@ -94,12 +94,12 @@ fn start_again(machine: &Machine) -> Node {
     node
 }
 
-fn store(machine: &Machine) {
+fn store(machine: &NodeMachine) {
     let stored = machine.store(&start(machine), NAME, &bytes());
     stored.expect("stored");
 }
 
-fn store_and_put_aside(machine: &Machine) {
+fn store_and_put_aside(machine: &NodeMachine) {
     store(machine);
     put_aside(&start(machine)).expect("put aside");
 }
@@ -158,7 +158,7 @@ fn adopt(node: &Node) -> Result<(), NodeError> {
 }
 
 /// Returns whether the file is under its name, and checks every promise that holds on either side.
-fn is_under_its_name(machine: &Machine, node: &Node, what: &str) -> bool {
+fn is_under_its_name(machine: &NodeMachine, node: &Node, what: &str) -> bool {
     let target = machine.target(NAME);
     let is_there = target.file.try_exists().expect("a look");
     let entries = node.find(&name()).expect("entries");
@@ -180,9 +180,9 @@ fn is_under_its_name(machine: &Machine, node: &Node, what: &str) -> bool {
 fn at_every_call(
     verb: &str,
     first: u64,
-    prepare: impl Fn(&Machine),
-    act: impl Fn(&Machine, &Node) -> Result<(), NodeError>,
-    check: impl Fn(&Machine, &str, bool),
+    prepare: impl Fn(&NodeMachine),
+    act: impl Fn(&NodeMachine, &Node) -> Result<(), NodeError>,
+    check: impl Fn(&NodeMachine, &str, bool),
 ) {
     for fault in FAULTS {
         let mut at = first;
@@ -287,7 +287,7 @@ fn node_recovers_from_any_failing_call() {
             );
         },
     );
-    let init = |machine: &Machine, node: &Node| {
+    let init = |machine: &NodeMachine, node: &Node| {
         node.init_volume(&machine.path("two"), &volume("v2"), now())
             .map(drop)
     };

@@ -14,8 +14,8 @@ use proto_archive::wire::{
 };
 use tonic::{Request, Response, Status, Streaming};
 
-use crate::served::Served;
-use crate::world::{Monitor, TestEnvironment};
+use crate::served::FakeNodeServer;
+use crate::world::{Monitor, MonitorEnvironment};
 
 /// A step of a node in its listing.
 #[derive(Clone, Debug)]
@@ -58,7 +58,7 @@ pub(crate) enum Find {
 pub(crate) struct FakeNode {
     pub(crate) address: SocketAddr,
     pub(crate) seen: Arc<SeenCalls>,
-    served: Served,
+    served: FakeNodeServer,
 }
 
 /// The calls that a node has seen.
@@ -91,7 +91,7 @@ impl Drop for Open {
 
 impl FakeNode {
     pub(crate) async fn start(
-        world: &TestEnvironment,
+        world: &MonitorEnvironment,
         id: &str,
         files: Vec<Step>,
         find: Find,
@@ -103,7 +103,7 @@ impl FakeNode {
             find,
             seen: Arc::clone(&seen),
         };
-        let served = Served::start(world, id, service).await;
+        let served = FakeNodeServer::start(world, id, service).await;
         Self {
             address: served.address,
             seen,
@@ -113,7 +113,7 @@ impl FakeNode {
 
     /// Starts a node that has these files, tells the truth, and was heard of.
     pub(crate) async fn honest(
-        world: &TestEnvironment,
+        world: &MonitorEnvironment,
         monitor: &Monitor,
         id: &str,
         names: &[&str],
@@ -134,7 +134,7 @@ impl FakeNode {
 
     /// Starts a node that lists by the given steps, and was heard of.
     pub(crate) async fn scripted(
-        world: &TestEnvironment,
+        world: &MonitorEnvironment,
         monitor: &Monitor,
         id: &str,
         files: Vec<Step>,
@@ -148,7 +148,7 @@ impl FakeNode {
 
     /// Starts a node that answers as given when it is asked for a file, and was heard of.
     pub(crate) async fn finding(
-        world: &TestEnvironment,
+        world: &MonitorEnvironment,
         monitor: &Monitor,
         id: &str,
         find: Find,

@@ -10,12 +10,12 @@ use archive_rpc::Kind;
 use testing::{PATIENCE, eventually, in_time};
 
 use crate::fake_node::{FakeNode, Find, Step};
-use crate::world::{TestEnvironment, status, write};
+use crate::world::{MonitorEnvironment, status, write};
 
 /// Fails if a caller can report as another node than the one in its certificate, or a node may ask where files are.
 #[tokio::test]
 async fn a_certificate_speaks_only_for_its_own_node() {
-    let world = TestEnvironment::new();
+    let world = MonitorEnvironment::new();
     let monitor = world.monitor().await;
     let mut a = world.caller("node/a", &monitor);
     assert_eq!(
@@ -63,7 +63,7 @@ async fn a_certificate_speaks_only_for_its_own_node() {
 /// name the field.
 #[tokio::test]
 async fn unreadable_heartbeat_names_its_field() {
-    let world = TestEnvironment::new();
+    let world = MonitorEnvironment::new();
     let monitor = world.monitor().await;
     let mut a = world.caller("node/a", &monitor);
     let missing = a.empty_heartbeat().await.unwrap_err();
@@ -93,9 +93,9 @@ async fn unreadable_heartbeat_names_its_field() {
 /// heartbeat.
 #[tokio::test]
 async fn node_is_silent_after_limit_until_next_heartbeat() {
-    let world = TestEnvironment::new();
+    let world = MonitorEnvironment::new();
     let hand = ManualClock::new(Clock::system().now());
-    let monitor = TestEnvironment::try_start(world.settings("monitor/one"), hand.clock())
+    let monitor = MonitorEnvironment::try_start(world.settings("monitor/one"), hand.clock())
         .await
         .unwrap();
     let node = FakeNode::honest(&world, &monitor, "a", &["f"]).await;
@@ -137,7 +137,7 @@ async fn node_is_silent_after_limit_until_next_heartbeat() {
 /// Fails if a running monitor lists, or fills, one of two processes that claim to be the same node.
 #[tokio::test]
 async fn two_processes_claiming_one_node_are_a_gap() {
-    let world = TestEnvironment::new();
+    let world = MonitorEnvironment::new();
     let monitor = world.monitor().await;
     let mut repository = world.repository(&monitor).await;
     let one = FakeNode::honest(&world, &monitor, "a", &["f"]).await;
@@ -165,7 +165,7 @@ async fn two_processes_claiming_one_node_are_a_gap() {
 /// as missing.
 #[tokio::test]
 async fn a_monitor_that_was_restarted_makes_nothing_vanish() {
-    let world = TestEnvironment::new();
+    let world = MonitorEnvironment::new();
     let monitor = world.monitor().await;
     let a = FakeNode::honest(&world, &monitor, "a", &["f"]).await;
     let _b = FakeNode::honest(&world, &monitor, "b", &["g"]).await;
@@ -176,7 +176,7 @@ async fn a_monitor_that_was_restarted_makes_nothing_vanish() {
 
     let mut settings = world.settings("monitor/one");
     settings.rpc.listen = address.to_string();
-    let monitor = TestEnvironment::try_start(settings, Clock::system())
+    let monitor = MonitorEnvironment::try_start(settings, Clock::system())
         .await
         .expect("on the same port");
     // The repository's channel connects again by itself. Nobody has told the monitor which nodes to miss.
@@ -211,10 +211,10 @@ async fn a_monitor_that_was_restarted_makes_nothing_vanish() {
 /// reason.
 #[tokio::test]
 async fn a_stop_ends_listings_that_wait() {
-    let world = TestEnvironment::new();
+    let world = MonitorEnvironment::new();
     let mut settings = world.settings("monitor/one");
     settings.monitor.idle = archive_daemon::Period::from_secs(3600);
-    let monitor = TestEnvironment::try_start(settings, Clock::system())
+    let monitor = MonitorEnvironment::try_start(settings, Clock::system())
         .await
         .unwrap();
     let _stalls = FakeNode::scripted(
@@ -251,17 +251,17 @@ async fn a_stop_ends_listings_that_wait() {
 /// port in use.
 #[tokio::test]
 async fn what_cannot_work_does_not_start() {
-    let world = TestEnvironment::new();
+    let world = MonitorEnvironment::new();
     let mut settings = world.settings("monitor/one");
     settings.monitor.silent_after = settings.monitor.heartbeat;
-    let refused = TestEnvironment::try_start(settings, Clock::system())
+    let refused = MonitorEnvironment::try_start(settings, Clock::system())
         .await
         .err()
         .unwrap();
     assert!(matches!(refused, StartError::Settings(_)), "{refused}");
 
     for other in ["monitor/two", "node/one"] {
-        let refused = TestEnvironment::try_start(world.settings(other), Clock::system())
+        let refused = MonitorEnvironment::try_start(world.settings(other), Clock::system())
             .await
             .err()
             .unwrap();
@@ -271,7 +271,7 @@ async fn what_cannot_work_does_not_start() {
     let monitor = world.monitor().await;
     let mut settings = world.settings("monitor/one");
     settings.rpc.listen = monitor.address.to_string();
-    let refused = TestEnvironment::try_start(settings, Clock::system())
+    let refused = MonitorEnvironment::try_start(settings, Clock::system())
         .await
         .err()
         .unwrap();
@@ -279,7 +279,7 @@ async fn what_cannot_work_does_not_start() {
 
     let mut settings = world.settings("monitor/one");
     settings.rpc.key = "/nowhere/key.pem".into();
-    let refused = TestEnvironment::try_start(settings, Clock::system())
+    let refused = MonitorEnvironment::try_start(settings, Clock::system())
         .await
         .err()
         .unwrap();
@@ -292,7 +292,7 @@ async fn what_cannot_work_does_not_start() {
 /// Fails if the monitor asks, at the address that a node gave, a server whose certificate names another node.
 #[tokio::test]
 async fn a_node_is_who_its_certificate_says() {
-    let world = TestEnvironment::new();
+    let world = MonitorEnvironment::new();
     let monitor = world.monitor().await;
     let b = FakeNode::start(&world, "b", vec![Step::End(0, vec![])], Find::Nothing).await;
     // Node `a` gives the address of node `b` as its own.
@@ -309,10 +309,10 @@ async fn a_node_is_who_its_certificate_says() {
 /// read.
 #[tokio::test]
 async fn certificates_are_exchanged_without_a_restart() {
-    let world = TestEnvironment::new();
+    let world = MonitorEnvironment::new();
     let hand = ManualClock::new(Clock::system().now());
     let settings = world.settings("monitor/one");
-    let monitor = TestEnvironment::try_start(settings.clone(), hand.clock())
+    let monitor = MonitorEnvironment::try_start(settings.clone(), hand.clock())
         .await
         .unwrap();
     let worker = || {

@@ -9,7 +9,7 @@ use testing::{PATIENCE, eventually, in_time};
 use tokio::time::sleep;
 
 use crate::fake_node::{FakeNode, Step, entry};
-use crate::world::TestEnvironment;
+use crate::world::MonitorEnvironment;
 
 fn names(names: &[&str]) -> Step {
     Step::Names(names.iter().map(|name| (*name).to_owned()).collect())
@@ -19,7 +19,7 @@ fn names(names: &[&str]) -> Step {
 /// name to begin after is not noticed.
 #[tokio::test]
 async fn many_listings_are_one() {
-    let world = TestEnvironment::new();
+    let world = MonitorEnvironment::new();
     let monitor = world.monitor().await;
     let mut repository = world.repository(&monitor).await;
     let empty = repository.listing("").await;
@@ -70,7 +70,7 @@ async fn many_listings_are_one() {
 /// with its reason.
 #[tokio::test]
 async fn misbehaving_node_is_named_and_others_are_listed() {
-    let world = TestEnvironment::new();
+    let world = MonitorEnvironment::new();
     let monitor = world.impatient_monitor().await;
     let mut repository = world.repository(&monitor).await;
     let nameless = FileEntry {
@@ -154,10 +154,10 @@ async fn misbehaving_node_is_named_and_others_are_listed() {
 /// others.
 #[tokio::test]
 async fn node_dying_within_listing_is_a_gap() {
-    let world = TestEnvironment::new();
+    let world = MonitorEnvironment::new();
     let mut settings = world.settings("monitor/one");
     settings.monitor.idle = archive_daemon::Period::from_secs(3600);
-    let monitor = TestEnvironment::try_start(settings, archive_daemon::Clock::system())
+    let monitor = MonitorEnvironment::try_start(settings, archive_daemon::Clock::system())
         .await
         .unwrap();
     let mut repository = world.repository(&monitor).await;
@@ -196,7 +196,7 @@ async fn node_dying_within_listing_is_a_gap() {
 /// client takes.
 #[tokio::test]
 async fn messages_are_neither_too_many_nor_too_large() {
-    let world = TestEnvironment::new();
+    let world = MonitorEnvironment::new();
     let monitor = world.monitor().await;
     let mut repository = world.repository(&monitor).await;
     let mut nodes = Vec::new();
@@ -252,7 +252,7 @@ async fn messages_are_neither_too_many_nor_too_large() {
 /// nobody reads.
 #[tokio::test]
 async fn a_reader_that_pauses_holds_up_the_nodes() {
-    let world = TestEnvironment::new();
+    let world = MonitorEnvironment::new();
     let monitor = world.monitor().await;
     let mut repository = world.repository(&monitor).await;
     let node = FakeNode::scripted(&world, &monitor, "a", vec![Step::Forever]).await;
@@ -290,10 +290,10 @@ async fn a_reader_that_pauses_holds_up_the_nodes() {
 /// limit after their end.
 #[tokio::test]
 async fn listings_at_once_are_limited() {
-    let world = TestEnvironment::new();
+    let world = MonitorEnvironment::new();
     let mut settings = world.settings("monitor/one");
     settings.monitor.idle = archive_daemon::Period::from_secs(3600);
-    let monitor = TestEnvironment::try_start(settings, archive_daemon::Clock::system())
+    let monitor = MonitorEnvironment::try_start(settings, archive_daemon::Clock::system())
         .await
         .unwrap();
     let mut repository = world.repository(&monitor).await;
@@ -320,7 +320,7 @@ async fn listings_at_once_are_limited() {
 /// only.
 #[tokio::test]
 async fn listing_of_findings_asks_only_for_findings() {
-    let world = TestEnvironment::new();
+    let world = MonitorEnvironment::new();
     let monitor = world.monitor().await;
     let mut repository = world.repository(&monitor).await;
     let a = FakeNode::honest(&world, &monitor, "a", &["b"]).await;

@@ -4,13 +4,13 @@ use archive_rpc::Kind;
 use proto_archive::wire::{CopyCondition, Mode};
 
 use crate::fake_node::{FakeNode, Find};
-use crate::world::{TestEnvironment, gaps, status};
+use crate::world::{MonitorEnvironment, gaps, status};
 
 /// Fails if a node that is dead, hangs, is partly offline or answers for another file counts as one that does not have
 /// the file.
 #[tokio::test]
 async fn file_is_nowhere_only_if_all_say_so() {
-    let world = TestEnvironment::new();
+    let world = MonitorEnvironment::new();
     let monitor = world.impatient_monitor().await;
     let mut repository = world.repository(&monitor).await;
     let _empty = FakeNode::finding(&world, &monitor, "a", Find::Nothing, 5).await;
@@ -71,7 +71,7 @@ async fn file_is_nowhere_only_if_all_say_so() {
 /// as a silent one, or a bad field is accepted.
 #[tokio::test]
 async fn uploads_go_where_room_is_and_stay_there() {
-    let world = TestEnvironment::new();
+    let world = MonitorEnvironment::new();
     let monitor = world.monitor().await;
     let mut repository = world.repository(&monitor).await;
     let none = repository.place("f", "u", 5, &[]).await.unwrap_err();
@@ -138,7 +138,7 @@ async fn uploads_go_where_room_is_and_stay_there() {
 /// because that one misses it.
 #[tokio::test]
 async fn a_file_goes_where_it_is() {
-    let world = TestEnvironment::new();
+    let world = MonitorEnvironment::new();
     let monitor = world.monitor().await;
     let mut repository = world.repository(&monitor).await;
     let _roomy = FakeNode::finding(&world, &monitor, "a", Find::Nothing, 900).await;
@@ -176,7 +176,7 @@ async fn a_file_goes_where_it_is() {
 /// gets none.
 #[tokio::test]
 async fn a_node_that_cannot_answer_gets_no_file() {
-    let world = TestEnvironment::new();
+    let world = MonitorEnvironment::new();
     let monitor = world.impatient_monitor().await;
     let mut repository = world.repository(&monitor).await;
     let _hangs = FakeNode::finding(&world, &monitor, "a", Find::Hangs, 900).await;
@@ -194,7 +194,7 @@ async fn a_node_that_cannot_answer_gets_no_file() {
 /// Fails if a file is given a second home while its first one receives it, or if that one is taken for silent.
 #[tokio::test]
 async fn a_file_goes_where_it_is_being_received() {
-    let world = TestEnvironment::new();
+    let world = MonitorEnvironment::new();
     let monitor = world.monitor().await;
     let mut repository = world.repository(&monitor).await;
     let _receives = FakeNode::finding(&world, &monitor, "a", Find::Receives, 0).await;

@@ -10,16 +10,16 @@ use tonic::service::Routes;
 
 use testing::PATIENCE;
 
-use crate::world::TestEnvironment;
+use crate::world::MonitorEnvironment;
 
-pub(crate) struct Served {
+pub(crate) struct FakeNodeServer {
     pub(crate) address: SocketAddr,
     kill: CancellationToken,
     tasks: Tasks,
 }
 
-impl Served {
-    pub(crate) async fn start(world: &TestEnvironment, id: &str, service: impl Node) -> Self {
+impl FakeNodeServer {
+    pub(crate) async fn start(world: &MonitorEnvironment, id: &str, service: impl Node) -> Self {
         let services = Services {
             routes: Routes::new(NodeServer::new(service)),
             rules: proto_archive::rules::rules(),

@@ -24,7 +24,7 @@ use tonic::{Status, Streaming};
 /// The limits of a monitor that soon notices what stalls. Long enough for honest nodes on a busy machine.
 const SOON: Period = Period::from_secs(2);
 
-pub(crate) struct TestEnvironment {
+pub(crate) struct MonitorEnvironment {
     authority: TestAuthority,
     files: TempDir,
 }
@@ -39,14 +39,14 @@ pub(crate) struct Caller(ReplicaClient<Channel>);
 
 /// A listing as it was received.
 #[derive(Debug, Default)]
-pub(crate) struct Listed {
+pub(crate) struct ReceivedListing {
     pub(crate) entries: Vec<FileEntry>,
     pub(crate) messages: Vec<usize>,
     pub(crate) count: u64,
     pub(crate) gaps: Vec<Gap>,
 }
 
-impl TestEnvironment {
+impl MonitorEnvironment {
     pub(crate) fn new() -> Self {
         Self {
             authority: TestAuthority::new(),
@@ -215,9 +215,9 @@ impl Caller {
     }
 
     /// Reads a listing to its end.
-    pub(crate) async fn listing(&mut self, after: &str) -> Listed {
+    pub(crate) async fn listing(&mut self, after: &str) -> ReceivedListing {
         let mut messages = self.open_listing(after).await.expect("a listing");
-        let mut listed = Listed::default();
+        let mut listed = ReceivedListing::default();
         loop {
             let message = in_time(messages.message())
                 .await
@@ -252,7 +252,7 @@ impl Caller {
     }
 }
 
-impl Listed {
+impl ReceivedListing {
     /// Returns the entries as `name@node`, in the order in which they came.
     pub(crate) fn names(&self) -> Vec<String> {
         self.entries

@@ -24,7 +24,7 @@ use tokio::task::JoinSet;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
-use crate::environment::{TestEnvironment, now};
+use crate::environment::{DoorEnvironment, now};
 
 const ANSWER: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 6\r\nConnection: close\r\n\r\nhello\n";
 
@@ -36,14 +36,14 @@ const SHORT: Duration = Duration::from_millis(200);
 
 /// Certificates of sites in a folder.
 struct Folder {
-    world: TestEnvironment,
+    world: DoorEnvironment,
     directory: tempfile::TempDir,
 }
 
 impl Folder {
     fn new() -> Self {
         Self {
-            world: TestEnvironment::new("lab"),
+            world: DoorEnvironment::new("lab"),
             directory: tempfile::tempdir().expect("directory"),
         }
     }

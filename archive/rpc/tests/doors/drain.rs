@@ -15,12 +15,12 @@ use tonic_health::pb::HealthCheckRequest;
 use tonic_health::pb::health_client::HealthClient;
 
 use crate::echo::{call, take};
-use crate::environment::{SERVING, TestEnvironment};
+use crate::environment::{DoorEnvironment, SERVING};
 
 /// Fails if a drain cuts a call or an upload that is under way, or lets in new connections.
 #[tokio::test]
 async fn drain_finishes_calls_and_refuses_new_connections() {
-    let world = TestEnvironment::new("lab");
+    let world = DoorEnvironment::new("lab");
     let mut server = world.server(Limits::default()).await;
     let ben = world.credentials(&["reader/ben", "harvester/ben"]);
     let channel = server.channel(&ben).await.expect("connected");
@@ -66,7 +66,7 @@ async fn drain_finishes_calls_and_refuses_new_connections() {
 /// Fails if a call that does not end holds up a drain beyond its limit, or its handler lives on after the cut.
 #[tokio::test]
 async fn calls_that_do_not_end_are_cut() {
-    let world = TestEnvironment::new("lab");
+    let world = DoorEnvironment::new("lab");
     let mut server = world
         .server(Limits {
             drain: Duration::from_millis(50),
@@ -99,7 +99,7 @@ async fn calls_that_do_not_end_are_cut() {
 /// Fails if a watcher of the health is not told that the server stops, or holds up its drain.
 #[tokio::test]
 async fn health_watcher_is_notified_without_delaying_drain() {
-    let world = TestEnvironment::new("lab");
+    let world = DoorEnvironment::new("lab");
     let mut server = world.server(Limits::default()).await;
     let channel = server
         .channel(&world.credentials(&["viewer/web"]))
@@ -130,7 +130,7 @@ async fn health_watcher_is_notified_without_delaying_drain() {
 /// Fails if a server that is dropped keeps its port open, or leaves its calls without an answer.
 #[tokio::test]
 async fn a_server_that_is_dropped_leaves_nothing_behind() {
-    let world = TestEnvironment::new("lab");
+    let world = DoorEnvironment::new("lab");
     let server = world.server(Limits::default()).await;
     let channel = server
         .channel(&world.credentials(&["reader/ben"]))

@@ -35,11 +35,11 @@ pub(crate) fn years(from: u64, to: u64) -> Validity {
     }
 }
 
-pub(crate) struct TestEnvironment {
+pub(crate) struct DoorEnvironment {
     pub(crate) authority: Authority,
 }
 
-impl TestEnvironment {
+impl DoorEnvironment {
     pub(crate) fn new(environment: &str) -> Self {
         Self {
             authority: Authority::create(environment, years(2000, 2200)).expect("authority"),

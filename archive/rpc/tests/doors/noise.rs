@@ -10,7 +10,7 @@ use tokio::task::JoinSet;
 use tonic::transport::Channel;
 
 use crate::echo::{call, give};
-use crate::environment::{SERVING, TestEnvironment, TestServer, health};
+use crate::environment::{DoorEnvironment, SERVING, TestServer, health};
 
 fn quick() -> Limits {
     Limits {
@@ -22,7 +22,7 @@ fn quick() -> Limits {
 /// Fails if connections without a handshake take all places for handshakes, so that no other caller gets in.
 #[tokio::test]
 async fn idle_handshakes_block_no_other_caller() {
-    let world = TestEnvironment::new("lab");
+    let world = DoorEnvironment::new("lab");
     let server = world
         .server(Limits {
             handshakes: 4,
@@ -47,7 +47,7 @@ async fn idle_handshakes_block_no_other_caller() {
 /// Fails if a connection that never begins its handshake stays open.
 #[tokio::test]
 async fn a_handshake_has_a_limit() {
-    let world = TestEnvironment::new("lab");
+    let world = DoorEnvironment::new("lab");
     let server = world.server(quick()).await;
     let mut silent = TcpStream::connect(server.address).await.expect("tcp");
     let closed = in_time(silent.read(&mut [0; 1])).await;
@@ -57,7 +57,7 @@ async fn a_handshake_has_a_limit() {
 /// Fails if bytes that are no TLS end the server, or keep it from answering others.
 #[tokio::test]
 async fn garbage_harms_nobody() {
-    let world = TestEnvironment::new("lab");
+    let world = DoorEnvironment::new("lab");
     let server = world.server(Limits::default()).await;
     let http2 = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
     let huge_record = [&[0x16, 3, 1, 0xff, 0xff][..], &vec![0; 70_000]].concat();
@@ -86,7 +86,7 @@ async fn garbage_harms_nobody() {
 /// Fails if more connections are open than the limit allows, or a closed one keeps its place.
 #[tokio::test]
 async fn excess_connections_are_refused_until_one_closes() {
-    let world = TestEnvironment::new("lab");
+    let world = DoorEnvironment::new("lab");
     let server = world
         .server(Limits {
             connections: 2,
@@ -117,7 +117,7 @@ async fn excess_connections_are_refused_until_one_closes() {
 /// Fails if a silent server, one without TLS, an absent one and an invalid address cannot be told apart by the error.
 #[tokio::test]
 async fn client_error_says_what_the_peer_lacks() {
-    let world = TestEnvironment::new("lab");
+    let world = DoorEnvironment::new("lab");
     let ben = world.credentials(&["reader/ben"]);
     let expected = ExpectedIdentity::role(Role::Repository);
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("bind");
@@ -185,7 +185,7 @@ async fn client_error_says_what_the_peer_lacks() {
 /// Fails if a channel whose server was not there at first, or went away, never connects again.
 #[tokio::test]
 async fn lazy_channel_waits_for_server_and_reconnects() {
-    let world = TestEnvironment::new("lab");
+    let world = DoorEnvironment::new("lab");
     let ben = world.credentials(&["reader/ben"]);
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("bind");
     let address = listener.local_addr().expect("address");
@@ -218,7 +218,7 @@ async fn lazy_channel_waits_for_server_and_reconnects() {
 
 /// Starts a server, and connects a reader to it whose streams are independent of each other.
 async fn independent_streams() -> (TestServer, Channel) {
-    let world = TestEnvironment::new("lab");
+    let world = DoorEnvironment::new("lab");
     let server = world.server(Limits::default()).await;
     let anna = world.credentials(&["reader/anna"]);
     let limits = Limits::default().with_independent_streams();
@@ -246,7 +246,7 @@ async fn unread_streams_delay_no_other_call() {
 /// Fails if one caller can take all places of a server, or keeps a place that it has given back.
 #[tokio::test]
 async fn caller_with_too_many_calls_is_refused() {
-    let world = TestEnvironment::new("lab");
+    let world = DoorEnvironment::new("lab");
     let limits = Limits {
         calls_per_caller: 2,
         ..Limits::default()
@@ -289,7 +289,7 @@ async fn caller_with_too_many_calls_is_refused() {
 /// Fails if a peer takes many calls that are given up at once for an attack, and closes the connection under all others.
 #[tokio::test]
 async fn calls_given_up_together_harm_no_other() {
-    let world = TestEnvironment::new("lab");
+    let world = DoorEnvironment::new("lab");
     let server = world.server(Limits::default()).await;
     let anna = world.credentials(&["reader/anna"]);
     let channel = server.channel(&anna).await.expect("connected");

@@ -17,12 +17,12 @@ use tonic::Code;
 use tonic::service::Routes;
 
 use crate::echo::{call, take};
-use crate::environment::{SERVING, TestEnvironment, TestServer, health, now, refused, years};
+use crate::environment::{DoorEnvironment, SERVING, TestServer, health, now, refused, years};
 
 /// Fails if a caller whose role may call is refused, or the handler sees only some of its grants.
 #[tokio::test]
 async fn right_identity_is_admitted_and_known_to_handler() {
-    let world = TestEnvironment::new("lab");
+    let world = DoorEnvironment::new("lab");
     let server = world.server(Limits::default()).await;
     let anna = world.credentials(&["officer/anna", "operator/anna"]);
     let channel = server.channel(&anna).await.expect("connected");
@@ -44,7 +44,7 @@ async fn right_identity_is_admitted_and_known_to_handler() {
 /// call.
 #[tokio::test]
 async fn wrong_role_is_refused_before_handler_with_roles() {
-    let world = TestEnvironment::new("lab");
+    let world = DoorEnvironment::new("lab");
     let server = world.server(Limits::default()).await;
     let channel = server
         .channel(&world.credentials(&["custodian/carl"]))
@@ -64,7 +64,7 @@ async fn wrong_role_is_refused_before_handler_with_roles() {
 /// Fails if a caller with every role reaches a path without a rule, or a path with one under another spelling.
 #[tokio::test]
 async fn path_without_rule_is_denied_to_all() {
-    let world = TestEnvironment::new("lab");
+    let world = DoorEnvironment::new("lab");
     let server = world.server(Limits::default()).await;
     let all: Vec<String> = Role::ALL.iter().map(|role| format!("{role}/x")).collect();
     let all: Vec<&str> = all.iter().map(String::as_str).collect();
@@ -85,7 +85,7 @@ async fn path_without_rule_is_denied_to_all() {
 /// Fails if a caller that was refused learns so only when its upload has ended.
 #[tokio::test]
 async fn refused_upload_is_answered_while_still_sending() {
-    let world = TestEnvironment::new("lab");
+    let world = DoorEnvironment::new("lab");
     let server = world.server(Limits::default()).await;
     let channel = server
         .channel(&world.credentials(&["reader/ben"]))
@@ -101,7 +101,7 @@ async fn refused_upload_is_answered_while_still_sending() {
 /// Fails if a client that shows no certificate gets past the handshake.
 #[tokio::test]
 async fn without_a_certificate_nobody_gets_in() {
-    let world = TestEnvironment::new("lab");
+    let world = DoorEnvironment::new("lab");
     let server = world.server(Limits::default()).await;
     let mut roots = rustls::RootCertStore::empty();
     let authority =
@@ -137,7 +137,7 @@ async fn alert(server: &TestServer, credentials: &Credentials) -> String {
 /// Fails if a certificate that expired after its owner had loaded it is let in.
 #[tokio::test]
 async fn an_expired_certificate_is_refused() {
-    let world = TestEnvironment::new("lab");
+    let world = DoorEnvironment::new("lab");
     let server = world.server(Limits::default()).await;
     let old = world.issue(&["officer/anna"], years(2000, 2001));
     // The certificate was valid when it was loaded.
@@ -149,7 +149,7 @@ async fn an_expired_certificate_is_refused() {
 /// Fails if a revoked certificate is let in, or a revocation list shuts out the others as well.
 #[tokio::test]
 async fn only_the_revoked_certificate_is_refused() {
-    let world = TestEnvironment::new("lab");
+    let world = DoorEnvironment::new("lab");
     let (anna, ben) = (
         world.issue(&["officer/anna"], years(2000, 2200)),
         world.credentials(&["reader/ben"]),
@@ -177,7 +177,7 @@ async fn only_the_revoked_certificate_is_refused() {
 #[tokio::test]
 async fn certificate_of_foreign_authority_is_refused_both_ways() {
     // The other environment has the same name.
-    let (world, impostor) = (TestEnvironment::new("lab"), TestEnvironment::new("lab"));
+    let (world, impostor) = (DoorEnvironment::new("lab"), DoorEnvironment::new("lab"));
     let server = world.server(Limits::default()).await;
     let foreign = impostor.credentials(&["officer/anna"]);
     match server.channel(&foreign).await {
@@ -200,13 +200,13 @@ async fn certificate_of_foreign_authority_is_refused_both_ways() {
 #[tokio::test]
 async fn server_of_another_environment_is_refused_despite_trust() {
     // Both trust both authorities, as when a bundle is reused.
-    let (lab, field) = (TestEnvironment::new("lab"), TestEnvironment::new("field"));
+    let (lab, field) = (DoorEnvironment::new("lab"), DoorEnvironment::new("field"));
     let both = format!(
         "{}{}",
         lab.authority.certificate(),
         field.authority.certificate()
     );
-    let credentials = |world: &TestEnvironment, grant: &str| {
+    let credentials = |world: &DoorEnvironment, grant: &str| {
         let mut pem = world.pem(&world.issue(&[grant], years(2000, 2200)), None);
         pem.authorities.clone_from(&both);
         Credentials::from_pem(&pem, now()).expect("credentials")
@@ -223,7 +223,7 @@ async fn server_of_another_environment_is_refused_despite_trust() {
 /// Fails if a client talks to a server of another role or name than the one that it expects.
 #[tokio::test]
 async fn only_the_server_one_meant_will_do() {
-    let world = TestEnvironment::new("lab");
+    let world = DoorEnvironment::new("lab");
     let server = TestServer::start(world.credentials(&["node/kb-3"]), Limits::default()).await;
     let anna = world.credentials(&["officer/anna"]);
     let named = |text: &str| ExpectedIdentity::named(&text.parse().expect("grant"));
@@ -253,7 +253,7 @@ async fn only_the_server_one_meant_will_do() {
 /// Fails if a server starts although no rule says who may call one of its RPCs.
 #[tokio::test]
 async fn server_with_rpc_lacking_rule_does_not_start() {
-    let world = TestEnvironment::new("lab");
+    let world = DoorEnvironment::new("lab");
     let (listener, _) = bind("127.0.0.1:0").await.expect("bind");
     // The package google.protobuf.compiler has no service; a hand-made descriptor set has one.
     let method = prost_types::MethodDescriptorProto {

@@ -12,7 +12,7 @@ use tokio::task::JoinSet;
 use tokio_stream::StreamExt;
 
 use crate::echo::{call, give};
-use crate::environment::{SERVING, TestEnvironment, TestServer, health, now, years};
+use crate::environment::{DoorEnvironment, SERVING, TestServer, health, now, years};
 
 struct Folder(tempfile::TempDir);
 
@@ -53,7 +53,7 @@ impl Folder {
 /// operator is not told the file, its mode and the remedy.
 #[test]
 fn exposed_private_key_is_not_loaded() {
-    let world = TestEnvironment::new("lab");
+    let world = DoorEnvironment::new("lab");
     let folder = Folder::new();
     folder.write(&world.pem(&world.issue(&["node/a"], years(2000, 2200)), None));
     let files = folder.files(false);
@@ -72,7 +72,7 @@ fn exposed_private_key_is_not_loaded() {
 /// Fails if new connections get the old certificate after a reload, or the reload cuts a call that is under way.
 #[tokio::test]
 async fn certificate_is_exchanged_during_calls() {
-    let world = TestEnvironment::new("lab");
+    let world = DoorEnvironment::new("lab");
     let folder = Folder::new();
     folder.write(&world.pem(&world.issue(&["node/old"], years(2000, 2200)), None));
     let credentials = Credentials::from_files(folder.files(false), now()).expect("credentials");
@@ -113,14 +113,14 @@ async fn certificate_is_exchanged_during_calls() {
 /// private key.
 #[tokio::test]
 async fn bad_credentials_do_not_replace_good_ones() {
-    let world = TestEnvironment::new("lab");
+    let world = DoorEnvironment::new("lab");
     let folder = Folder::new();
     let good = world.pem(&world.issue(&["node/a"], years(2000, 2200)), None);
     folder.write(&good);
     let credentials = Credentials::from_files(folder.files(false), now()).expect("credentials");
     let other = world.pem(&world.issue(&["node/b"], years(2000, 2200)), None);
     let expired = world.pem(&world.issue(&["node/a"], years(2000, 2001)), None);
-    let stranger = TestEnvironment::new("lab");
+    let stranger = DoorEnvironment::new("lab");
     let with = |change: &dyn Fn(&mut CredentialPem)| {
         let mut pem = other.clone();
         change(&mut pem);
@@ -207,7 +207,7 @@ async fn bad_credentials_do_not_replace_good_ones() {
 /// Fails if an endless file is read into memory as a list of authorities.
 #[tokio::test]
 async fn endless_file_of_authorities_is_refused() {
-    let world = TestEnvironment::new("lab");
+    let world = DoorEnvironment::new("lab");
     let folder = Folder::new();
     folder.write(&world.pem(&world.issue(&["node/a"], years(2000, 2200)), None));
     let files = CredentialFiles {
@@ -223,7 +223,7 @@ async fn endless_file_of_authorities_is_refused() {
 /// Fails if a missing revocation list counts as an empty one.
 #[tokio::test]
 async fn missing_revocation_list_is_refused() {
-    let world = TestEnvironment::new("lab");
+    let world = DoorEnvironment::new("lab");
     let folder = Folder::new();
     folder.write(&world.pem(&world.issue(&["node/a"], years(2000, 2200)), None));
     let files = CredentialFiles {
@@ -239,7 +239,7 @@ async fn missing_revocation_list_is_refused() {
 /// Fails if a caller keeps its open stream after it was revoked, or the streams of other callers are cut with it.
 #[tokio::test]
 async fn revoked_caller_is_cut_off_within_calls() {
-    let world = TestEnvironment::new("lab");
+    let world = DoorEnvironment::new("lab");
     let folder = Folder::new();
     let none = world
         .authority

@@ -5,7 +5,7 @@ use archive_bitarchive::attic::{self, AtticId, Item, Kind};
 use archive_bitarchive::{Condition, Layout, Node};
 use archive_model::{Cause, FileName};
 use conformance::machine::acts::{self, MENDED, MOVED};
-use conformance::machine::{self, Machine};
+use conformance::machine::{self, CrashMachine};
 use jiff::Timestamp;
 
 use super::super::child::Child;
@@ -64,7 +64,7 @@ fn power_cuts_leave_every_act_done_or_repeatable() {
     }
 }
 
-fn check(machine: &Machine, now: i64, said: &[String], what: &str) {
+fn check(machine: &CrashMachine, now: i64, said: &[String], what: &str) {
     let node = machine.start(now).unwrap();
     let clear = |node: &Node| {
         node.clear(
@@ -104,7 +104,7 @@ fn check(machine: &Machine, now: i64, said: &[String], what: &str) {
 }
 
 /// Each damaged group is wholly as it was or wholly mended; what was acknowledged is mended.
-fn mended(machine: &Machine, node: &Node, now: i64, last: &str, what: &str) {
+fn mended(machine: &CrashMachine, node: &Node, now: i64, last: &str, what: &str) {
     let file = name(MENDED);
     let good = machine::content(&file).unwrap();
     let damaged = acts::damaged_content().unwrap();
@@ -156,7 +156,7 @@ fn whole_files_aside(node: &Node) -> Vec<Item> {
 }
 
 /// The file lies whole on one side, and where the last act that was done has put it.
-fn moved(machine: &Machine, node: &Node, now: i64, last: &str, what: &str) {
+fn moved(machine: &CrashMachine, node: &Node, now: i64, last: &str, what: &str) {
     let file = name(MOVED);
     let target = Layout::new(&machine.disk()).target(&file);
     let is_back = target.file.try_exists().unwrap();

@@ -7,7 +7,7 @@ use std::process::Command;
 
 use archive_bitarchive::{Condition, Entry, Layout, Node};
 use archive_model::{FileName, Groups};
-use conformance::machine::{self, Machine};
+use conformance::machine::{self, CrashMachine};
 use jiff::Timestamp;
 
 use super::super::{BEFORE, name};
@@ -124,7 +124,7 @@ fn unreadable_inodes_are_damage_of_single_files() {
     serves(&node, &manifest, "its list cannot be read");
 }
 
-fn anew(machine: &Machine) -> Node {
+fn anew(machine: &CrashMachine) -> Node {
     std::fs::remove_dir_all(machine.data().join("catalog")).unwrap();
     machine.start(BEFORE + 20).unwrap()
 }

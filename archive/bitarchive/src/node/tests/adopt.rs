@@ -7,7 +7,7 @@ use super::*;
 /// Fails if an unexpected file gets an admission of other bytes, or is never hashed.
 #[test]
 fn unexpected_file_needs_its_own_admission() {
-    let machine = Machine::new();
+    let machine = NodeMachine::new();
     let content = bytes(50_000);
     std::fs::write(machine.target("a").file, &content).unwrap();
     std::fs::write(machine.target("a").sidecar, "rot").unwrap();
@@ -123,7 +123,7 @@ fn unexpected_file_needs_its_own_admission() {
 /// is, or the admission of what it was is destroyed.
 #[test]
 fn copy_of_other_bytes_gets_their_admission() {
-    let machine = Machine::new();
+    let machine = NodeMachine::new();
     let (node, _) = machine.start();
     let (old, new) = (bytes(50_000), bytes(40_000));
     let v1 = id("v1");

@@ -56,7 +56,7 @@ fn restore_item(node: &Node, item: &Item) -> Result<Entry, NodeError> {
     node.restore_item(&id("v1"), &AtticId::new(&item.id).unwrap(), &cause(), now())
 }
 
-impl Machine {
+impl NodeMachine {
     fn place(&self, item: &Item) -> PathBuf {
         self.path("disk/attic").join(&item.id)
     }
@@ -103,7 +103,7 @@ fn purge_named(
 /// Fails if a move into the attic or out of it changes a copy, or loses its sidecar or outboard.
 #[test]
 fn copy_moves_to_attic_and_back_whole() {
-    let machine = Machine::new();
+    let machine = NodeMachine::new();
     let (mut node, _) = machine.start();
     for (file, size) in [
         ("a", 100_000),
@@ -156,7 +156,7 @@ fn copy_moves_to_attic_and_back_whole() {
 /// Fails if the name of a removed copy stays taken, or an item replaces the file that has its name now.
 #[test]
 fn item_never_comes_back_over_another_file() {
-    let machine = Machine::new();
+    let machine = NodeMachine::new();
     let (node, _) = machine.start();
     let mut ids = std::collections::BTreeSet::new();
     for _ in 0..3 {
@@ -190,7 +190,7 @@ fn item_never_comes_back_over_another_file() {
 /// or a rotten copy is known by its recorded root only.
 #[test]
 fn another_checksum_moves_nothing_and_learns_nothing() {
-    let machine = Machine::new();
+    let machine = NodeMachine::new();
     let limits = AtticSettings {
         removals_per_hour: 1,
         ..AtticSettings::default()
@@ -225,7 +225,7 @@ fn another_checksum_moves_nothing_and_learns_nothing() {
 /// Fails if a file without an admission cannot be removed, or comes back from the attic.
 #[test]
 fn unexpected_file_is_never_taken_back() {
-    let machine = Machine::new();
+    let machine = NodeMachine::new();
     std::fs::write(machine.target("a").file, "stranger").unwrap();
     let (node, found) = machine.start();
     assert_eq!(found.unexpected, 1);
@@ -294,7 +294,7 @@ fn only_proven_bytes_come_back() {
         ),
     ];
     for (what, damage, comes_back) in damages {
-        let machine = Machine::new();
+        let machine = NodeMachine::new();
         let (node, _) = machine.start();
         machine.store(&node, "a", &content).unwrap();
         let item = put_aside(&node, "a", &content).unwrap();
@@ -371,7 +371,7 @@ fn nothing_comes_back_where_nothing_is_taken() {
 /// Fails if a restart or a purge passes the brake uncounted.
 #[test]
 fn brake_survives_restart_and_counts_purges() {
-    let machine = Machine::new();
+    let machine = NodeMachine::new();
     let limits = AtticSettings {
         removals_per_hour: 3,
         min_age: Period::from_secs(60),

@@ -24,7 +24,7 @@ pub(super) fn spoil(path: &Path, spoil: impl FnOnce(&mut Vec<u8>)) {
     std::fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(0o444)).unwrap();
 }
 
-impl Machine {
+impl NodeMachine {
     /// Makes a node with one good file.
     pub(super) fn with_file(&self, file: &str) -> Node {
         let (node, _) = self.start();

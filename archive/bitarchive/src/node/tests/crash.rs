@@ -7,7 +7,7 @@ use crate::attic::AtticId;
 
 /// A file in one of the states; afterwards it must be whole on one side, and on no other.
 struct Scene {
-    machine: Machine,
+    machine: NodeMachine,
     place: PathBuf,
     begun: PathBuf,
 }
@@ -17,7 +17,7 @@ const SIZE: usize = 50_000;
 impl Scene {
     /// Makes a file in the attic, as after a whole move.
     fn aside() -> Self {
-        let machine = Machine::new();
+        let machine = NodeMachine::new();
         let (node, _) = machine.start();
         machine.store(&node, "a", &bytes(SIZE)).unwrap();
         let item = node
@@ -141,7 +141,7 @@ impl Scene {
 #[test]
 fn what_was_hardly_begun_leaves_nothing() {
     for begun in 0..3 {
-        let machine = Machine::new();
+        let machine = NodeMachine::new();
         let (node, _) = machine.start();
         machine.store(&node, "a", b"one").unwrap();
         drop(node);
@@ -164,7 +164,7 @@ fn what_was_hardly_begun_leaves_nothing() {
 /// Fails if a directory that is not a move is taken for one, or is hidden.
 #[test]
 fn odd_directories_of_moves_are_listed_untouched() {
-    let machine = Machine::new();
+    let machine = NodeMachine::new();
     let attic = machine.path("disk/attic");
     std::fs::create_dir_all(attic.join(".Trash/why.json")).unwrap();
     std::fs::create_dir(attic.join(".rot")).unwrap();

@@ -12,8 +12,8 @@ pub(super) fn id(text: &str) -> VolumeId {
 }
 
 /// Returns a machine with a second disk that no setting names.
-pub(super) fn with_two() -> Machine {
-    let machine = Machine::new();
+pub(super) fn with_two() -> NodeMachine {
+    let machine = NodeMachine::new();
     std::fs::create_dir(machine.path("two")).unwrap();
     let (node, _) = machine.start();
     node.init_volume(&machine.path("two"), &id("v2"), now())
@@ -34,7 +34,7 @@ pub(super) fn where_is(node: &Node, file: &str) -> Vec<(String, bool)> {
         .collect()
 }
 
-pub(super) fn store_on(machine: &Machine, node: &Node, volume: &str, file: &str, bytes: &[u8]) {
+pub(super) fn store_on(machine: &NodeMachine, node: &Node, volume: &str, file: &str, bytes: &[u8]) {
     let others: Vec<VolumeId> = node
         .volumes()
         .into_iter()
@@ -145,7 +145,7 @@ fn adopted_disk_brings_its_files() {
     let text = std::fs::read_to_string(&label_path).unwrap();
     std::fs::write(&label_path, text.replace("\"n1\"", "\"n7\"")).unwrap();
 
-    let machine = Machine::new();
+    let machine = NodeMachine::new();
     std::fs::rename(other.path("two"), machine.path("moved")).unwrap();
     let (node, _) = machine.start();
     let adopt = |place: &str, named: Option<&VolumeId>| {

@@ -21,7 +21,7 @@ fn kinds(node: &Node) -> Vec<Kind> {
 }
 
 /// Makes a node with replaced groups, a whole file, a leftover and something odd in its attic.
-fn with_all_kinds(machine: &Machine, attic: AtticSettings) -> Node {
+fn with_all_kinds(machine: &NodeMachine, attic: AtticSettings) -> Node {
     drop(machine.with_file("a"));
     let (node, _) = machine.start_with(attic);
     machine.flip("a", &[3]);
@@ -47,7 +47,7 @@ fn with_all_kinds(machine: &Machine, attic: AtticSettings) -> Node {
 /// Fails if evidence is kept without end, or a whole file goes with it.
 #[test]
 fn evidence_expires_but_whole_files_never() {
-    let machine = Machine::new();
+    let machine = NodeMachine::new();
     let node = with_all_kinds(&machine, AtticSettings::default());
     assert_eq!(node.end_evidence(after(89)), 0);
     assert_eq!(kinds(&node).len(), 4);
@@ -66,7 +66,7 @@ fn young_or_doubtful_items_are_kept() {
         evidence: Period::from_secs(1),
         ..AtticSettings::default()
     };
-    let machine = Machine::new();
+    let machine = NodeMachine::new();
     let node = with_all_kinds(&machine, settings);
     assert_eq!(node.end_evidence(after(199)), 0);
     let place = items(&node)

@@ -13,7 +13,7 @@ fn read(path: &Path) -> Vec<u8> {
 }
 
 /// Makes a machine whose disk has no room above the reserve.
-fn start_full(machine: &Machine) -> Node {
+fn start_full(machine: &NodeMachine) -> Node {
     let (node, _) = machine.start();
     let options = NodeOptions {
         reserve: u64::MAX,
@@ -24,7 +24,7 @@ fn start_full(machine: &Machine) -> Node {
 }
 
 /// Starts the node, with room for a second copy or without.
-fn start(machine: &Machine, in_place: bool) -> Node {
+fn start(machine: &NodeMachine, in_place: bool) -> Node {
     if in_place {
         start_full(machine)
     } else {
@@ -36,7 +36,7 @@ fn start(machine: &Machine, in_place: bool) -> Node {
 #[test]
 fn flips_are_mended_and_old_groups_kept() {
     for in_place in [false, true] {
-        let machine = Machine::new();
+        let machine = NodeMachine::new();
         drop(machine.with_file("a"));
         let node = start(&machine, in_place);
         let content = bytes(SIZE);
@@ -109,7 +109,7 @@ fn copy_of_any_length_is_mended() {
         [&[7; 9], &content[9..], b"more"].concat(),
     ];
     for in_place in [false, true] {
-        let machine = Machine::new();
+        let machine = NodeMachine::new();
         drop(machine.with_file("a"));
         let node = start(&machine, in_place);
         for bad in &spoilt {
@@ -127,7 +127,7 @@ fn copy_of_any_length_is_mended() {
 #[test]
 fn the_smallest_files_are_mended_too() {
     for size in [0, 1, 16_384, 16_385] {
-        let machine = Machine::new();
+        let machine = NodeMachine::new();
         let (node, _) = machine.start();
         let content = bytes(size);
         machine.store(&node, "a", &content).unwrap();
@@ -151,7 +151,7 @@ fn the_smallest_files_are_mended_too() {
 fn a_hundred_random_flips_are_located_and_mended() {
     let size = 400 * 16_384 + 1;
     let content = bytes(size);
-    let machine = Machine::new();
+    let machine = NodeMachine::new();
     let (node, _) = machine.start();
     machine.store(&node, "a", &content).unwrap();
     let mut dice = blake3::Hasher::new().update(b"flips").finalize_xof();
@@ -181,10 +181,10 @@ fn union_of_good_groups_mends_every_copy() {
     // No copy is intact; each has what the others lack.
     let content = bytes(SIZE);
     let bad: [&[usize]; 3] = [&[0, 1, 2, 9], &[3, 4, 10], &[5, 6, 7, 8]];
-    let machines: Vec<(Machine, Node)> = bad
+    let machines: Vec<(NodeMachine, Node)> = bad
         .iter()
         .map(|bad| {
-            let machine = Machine::new();
+            let machine = NodeMachine::new();
             let node = machine.with_file("a");
             machine.flip("a", bad);
             (machine, node)
@@ -227,7 +227,7 @@ fn liar_or_cut_leaves_copy_unchanged() {
     let content = bytes(SIZE);
     let wanted = set(&[1, 2, 3, 7, 10]);
     let good = segments(&content, &wanted);
-    let machine = Machine::new();
+    let machine = NodeMachine::new();
     let node = machine.with_file("a");
     machine.flip("a", &[1, 2, 3, 7, 10]);
     let before = machine.content("a");
@@ -327,7 +327,7 @@ fn liar_or_cut_leaves_copy_unchanged() {
 #[test]
 fn more_damage_than_is_brought_is_refused() {
     for in_place in [false, true] {
-        let machine = Machine::new();
+        let machine = NodeMachine::new();
         drop(machine.with_file("a"));
         let node = start(&machine, in_place);
         let content = bytes(SIZE);
@@ -355,7 +355,7 @@ fn more_damage_than_is_brought_is_refused() {
 /// Fails if groups are sent for a copy that cannot be mended.
 #[test]
 fn impossible_mend_is_refused_at_its_opening() {
-    let machine = Machine::new();
+    let machine = NodeMachine::new();
     let node = machine.with_file("a");
     let content = bytes(SIZE);
     let refused = |groups: Groups| node.mend(order("a", &content, groups), now()).unwrap_err();
@@ -384,7 +384,7 @@ fn impossible_mend_is_refused_at_its_opening() {
 #[test]
 fn mend_replaces_a_rotten_outboard() {
     for in_place in [false, true] {
-        let machine = Machine::new();
+        let machine = NodeMachine::new();
         drop(machine.with_file("a"));
         let node = start(&machine, in_place);
         let content = bytes(SIZE);

@@ -4,7 +4,7 @@ use super::attic::removal;
 use super::broken::verify;
 use super::*;
 
-fn directory_of(machine: &Machine, file: &str) -> PathBuf {
+fn directory_of(machine: &NodeMachine, file: &str) -> PathBuf {
     machine.target(file).file.parent().unwrap().to_owned()
 }
 
@@ -34,7 +34,7 @@ fn is(expected: &[(&str, &'static str)]) -> Vec<(String, &'static str)> {
 #[test]
 fn misplaced_file_goes_to_its_place() {
     for is_anew in [false, true] {
-        let machine = Machine::new();
+        let machine = NodeMachine::new();
         let (node, _) = machine.start();
         for file in ["moved", "linked", "other"] {
             machine.store(&node, file, &bytes(20_000)).unwrap();
@@ -79,7 +79,7 @@ fn misplaced_file_goes_to_its_place() {
 /// Fails if a hard link under another name takes over the admission of the first.
 #[test]
 fn second_name_of_a_file_is_unexpected() {
-    let machine = Machine::new();
+    let machine = NodeMachine::new();
     let (node, _) = machine.start();
     for file in ["renamed", "linked"] {
         machine.store(&node, file, &bytes(20_000)).unwrap();

@@ -12,7 +12,7 @@ use crate::layout::MendPaths;
 #[test]
 fn similar_names_never_share_a_mend_path() {
     for role in ["outboard", "journal", "groups", "pos", "copy"] {
-        let machine = Machine::new();
+        let machine = NodeMachine::new();
         let node = machine.with_file("a");
         let other = format!("a.{role}");
         let content = bytes(SIZE);
@@ -36,7 +36,7 @@ fn similar_names_never_share_a_mend_path() {
     }
 }
 
-fn journal(machine: &Machine, file: &str, change: &Replacement, bytes: &[u8]) -> PathBuf {
+fn journal(machine: &NodeMachine, file: &str, change: &Replacement, bytes: &[u8]) -> PathBuf {
     let layout = Layout::new(&machine.path("disk"));
     let path = MendPaths::new(&layout, &name(file)).journal;
     let mut writer = JournalWriter::create(&path, change).unwrap();
@@ -49,7 +49,7 @@ fn journal(machine: &Machine, file: &str, change: &Replacement, bytes: &[u8]) ->
 /// unknown what the file should be.
 #[test]
 fn a_journal_of_another_file_is_not_applied() {
-    let machine = Machine::new();
+    let machine = NodeMachine::new();
     let content = bytes(SIZE);
     let own = Replacement {
         name: name("a"),
@@ -98,7 +98,7 @@ fn a_journal_of_another_file_is_not_applied() {
 /// Fails if two files are written under one upload id.
 #[test]
 fn upload_id_receives_one_file_at_once() {
-    let machine = Machine::new();
+    let machine = NodeMachine::new();
     let (node, _) = machine.start();
     let upload = UploadId::new("u1").unwrap();
     let mut first = node.begin(&upload, &name("a"), 3).unwrap();
@@ -120,7 +120,7 @@ fn upload_id_receives_one_file_at_once() {
 /// Fails if files that are adopted at once share a temporary file, so that one gets the outboard of another.
 #[test]
 fn files_are_adopted_side_by_side() {
-    let machine = Machine::new();
+    let machine = NodeMachine::new();
     let files: Vec<(String, Vec<u8>)> = (0..8_usize)
         .map(|number| {
             let mut content = bytes(2_000_000 + number * 50_000);
@@ -155,7 +155,7 @@ fn files_are_adopted_side_by_side() {
 /// can be built from.
 #[test]
 fn the_longest_envelope_is_kept_and_read_again() {
-    let machine = Machine::new();
+    let machine = NodeMachine::new();
     let (node, _) = machine.start();
     let signed = sign(&admission("a", b"one", "u1"));
     let room = archive_proof::envelope::MAX_LENGTH - signed.as_str().len();

@@ -21,7 +21,7 @@ fn copy(from: &Path, to: &Path) {
 /// Fails if an older catalog is believed: it lacks what was stored or removed since.
 #[test]
 fn older_catalog_is_noticed_and_rebuilt() {
-    let machine = Machine::new();
+    let machine = NodeMachine::new();
     let content = bytes(50_000);
     let (node, _) = machine.start();
     for file in ["a", "gone", "removed"] {
@@ -78,7 +78,7 @@ fn older_catalog_is_noticed_and_rebuilt() {
 /// Fails if the sequence number alone tells which catalog is the older one: that of a rebuilt catalog begins again.
 #[test]
 fn catalog_of_before_a_rebuild_is_noticed() {
-    let machine = Machine::new();
+    let machine = NodeMachine::new();
     let (node, _) = machine.start();
     machine.store(&node, "a", b"bytes").unwrap();
     machine.store(&node, "stays", b"as it is").unwrap();
@@ -109,7 +109,7 @@ fn catalog_of_before_a_rebuild_is_noticed() {
 /// Fails if a catalog whose MANIFEST lost its tail needs a person.
 #[test]
 fn catalog_with_cut_manifest_is_built_again() {
-    let machine = Machine::new();
+    let machine = NodeMachine::new();
     let (node, _) = machine.start();
     machine.store(&node, "a", b"bytes").unwrap();
     node.catalog().stamp();
@@ -132,7 +132,7 @@ fn catalog_with_cut_manifest_is_built_again() {
 }
 
 /// Returns the generation in the label of the disk.
-fn generation(machine: &Machine) -> u64 {
+fn generation(machine: &NodeMachine) -> u64 {
     identify(&machine.path("disk")).unwrap().generation
 }
 
@@ -142,7 +142,7 @@ fn disk(node: &Node) -> Option<VolumeProblem> {
 }
 
 /// Puts the copy `old` of the disk in the place of the disk.
-fn put_back(machine: &Machine, old: &Path) {
+fn put_back(machine: &NodeMachine, old: &Path) {
     std::fs::remove_dir_all(machine.path("disk")).unwrap();
     copy(old, &machine.path("disk"));
 }
@@ -154,7 +154,7 @@ fn is_older(problem: Option<&VolumeProblem>) -> bool {
 /// Fails if the generation of a volume does not go up when the node starts.
 #[test]
 fn older_copy_of_volume_is_offline() {
-    let machine = Machine::new();
+    let machine = NodeMachine::new();
     let (node, _) = machine.start();
     machine.store(&node, "a", b"before").unwrap();
     drop(node);
@@ -180,7 +180,7 @@ fn older_copy_of_volume_is_offline() {
 /// Fails if the generation does not go up after files were stored, or goes up when nothing has changed.
 #[test]
 fn copy_made_before_the_last_store_is_offline() {
-    let machine = Machine::new();
+    let machine = NodeMachine::new();
     let (node, _) = machine.start();
     machine.store(&node, "a", b"before").unwrap();
     node.volume_set().raise_changed().unwrap();
@@ -201,7 +201,7 @@ fn copy_made_before_the_last_store_is_offline() {
 /// Fails if a removal is no change of its volume: a copy made before it would bring the file back.
 #[test]
 fn removal_raises_generation() {
-    let machine = Machine::new();
+    let machine = NodeMachine::new();
     let (node, _) = machine.start();
     machine.store(&node, "a", b"bytes").unwrap();
     node.volume_set().raise_changed().unwrap();
@@ -216,7 +216,7 @@ fn removal_raises_generation() {
 /// Fails if the worker that looks at the disks raises no generation, or that of a volume that has not changed.
 #[tokio::test]
 async fn look_raises_generation_of_changed_volume() {
-    let machine = Machine::new();
+    let machine = NodeMachine::new();
     let node = Arc::new(machine.start().0);
     let mut look = DiskWorker {
         node: Arc::clone(&node),
@@ -236,7 +236,7 @@ async fn look_raises_generation_of_changed_volume() {
 /// older copy.
 #[test]
 fn unwritten_label_leaves_remembered_generation() {
-    let machine = Machine::new();
+    let machine = NodeMachine::new();
     let (node, _) = machine.start();
     machine.store(&node, "a", b"bytes").unwrap();
     let before = generation(&machine);
@@ -256,7 +256,7 @@ fn unwritten_label_leaves_remembered_generation() {
 /// Fails if a label that is newer than what `volumes.json` remembers takes the disk offline.
 #[test]
 fn crash_between_label_and_memory_is_no_fault() {
-    let machine = Machine::new();
+    let machine = NodeMachine::new();
     drop(machine.start());
     let memory = machine.path("data/volumes.json");
     let before = std::fs::read(&memory).unwrap();
@@ -273,7 +273,7 @@ fn crash_between_label_and_memory_is_no_fault() {
 /// Fails if an older copy that is mounted under a running node makes files of the newer one missing.
 #[test]
 fn older_copy_under_running_node_is_not_judged() {
-    let machine = Machine::new();
+    let machine = NodeMachine::new();
     let (node, _) = machine.start();
     machine.store(&node, "a", b"before").unwrap();
     node.volume_set().raise_changed().unwrap();

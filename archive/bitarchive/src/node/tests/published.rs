@@ -5,7 +5,7 @@ use super::*;
 /// Fails if an archived file is overwritten by a manifest that is being replaced.
 #[test]
 fn file_may_be_named_like_unfinished_manifest() {
-    let machine = Machine::new();
+    let machine = NodeMachine::new();
     let (node, _) = machine.start();
     let file = "manifest-blake3.txt.new";
     let upload = UploadId::new("u1").unwrap();
@@ -27,7 +27,7 @@ fn file_may_be_named_like_unfinished_manifest() {
 /// Fails if an upload that resumes writes into the file that it has published.
 #[test]
 fn returning_upload_spares_its_published_file() {
-    let machine = Machine::new();
+    let machine = NodeMachine::new();
     let (node, _) = machine.start();
     let upload = UploadId::new("u-a").unwrap();
     machine.store(&node, "a", &bytes(20_000)).unwrap();

@@ -12,7 +12,7 @@ fn root(bytes: &[u8]) -> Root {
 /// Fails if a resumed upload begins at another point than the last that it has reached.
 #[test]
 fn cut_upload_resumes_at_its_last_point() {
-    let machine = Machine::new();
+    let machine = NodeMachine::new();
     let (node, _) = machine.start();
     let content = bytes(200_000);
     let groups = |count: u64| count * GROUP_SIZE;
@@ -54,7 +54,7 @@ fn cut_upload_resumes_at_its_last_point() {
 /// cannot begin anew after rot.
 #[test]
 fn what_has_rotted_meanwhile_has_another_root() {
-    let machine = Machine::new();
+    let machine = NodeMachine::new();
     let (node, _) = machine.start();
     let content = bytes(100_000);
     let id = UploadId::new("u").unwrap();
@@ -84,7 +84,7 @@ fn blocks(path: &Path) -> u64 {
 #[test]
 fn cut_upload_reserves_nothing() {
     const SIZE: u64 = 16 << 20;
-    let machine = Machine::new();
+    let machine = NodeMachine::new();
     let (node, _) = machine.start();
     let path = machine.path("disk/incoming/u");
     let id = UploadId::new("u").unwrap();
@@ -113,7 +113,7 @@ fn cut_upload_reserves_nothing() {
 /// Fails if two uploads can choose the room of one volume before either has reserved it.
 #[test]
 fn volume_is_chosen_and_reserved_at_once() {
-    let machine = Machine::new();
+    let machine = NodeMachine::new();
     let (node, _) = machine.start();
     // A directory where its outboard belongs: the upload makes its file and fails then, still where the room is reserved.
     let file = machine.path("disk/incoming/u");

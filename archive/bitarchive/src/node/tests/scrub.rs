@@ -30,8 +30,8 @@ fn eager() -> ScrubSettings {
 }
 
 /// Makes a machine with these files.
-fn machine_with(files: &[&str]) -> Machine {
-    let machine = Machine::new();
+fn machine_with(files: &[&str]) -> NodeMachine {
+    let machine = NodeMachine::new();
     let (node, _) = machine.start();
     for file in files {
         machine.store(&node, file, &bytes(SIZE)).unwrap();

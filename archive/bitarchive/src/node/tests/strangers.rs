@@ -5,7 +5,7 @@ use super::*;
 /// Fails if a start passes over a missing, damaged or unexpected file.
 #[test]
 fn start_finds_every_fault_on_disk() {
-    let machine = Machine::new();
+    let machine = NodeMachine::new();
     let (node, _) = machine.start();
     for file in ["cut", "grown", "directory", "link", "sidecar", "fine"] {
         machine.store(&node, file, &bytes(20_000)).unwrap();
@@ -64,7 +64,7 @@ fn start_finds_every_fault_on_disk() {
 /// Fails if an upload replaces a file without an admission that has its name.
 #[test]
 fn stranger_is_never_overwritten() {
-    let machine = Machine::new();
+    let machine = NodeMachine::new();
     let (node, _) = machine.start();
     std::fs::write(machine.target("a").file, "not ours").unwrap();
     assert!(matches!(

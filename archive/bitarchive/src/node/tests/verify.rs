@@ -18,7 +18,7 @@ fn later() -> Timestamp {
 /// Fails if a good copy is not noted as verified now, or a flipped group is not named.
 #[test]
 fn verification_is_dated_and_names_flips() {
-    let machine = Machine::new();
+    let machine = NodeMachine::new();
     let node = machine.with_file("a");
     let mut read = 0;
     let entry = node
@@ -52,7 +52,7 @@ fn verification_is_dated_and_names_flips() {
 #[test]
 fn links_and_directories_are_never_followed() {
     let all = Groups::all(SIZE as u64);
-    let machine = Machine::new();
+    let machine = NodeMachine::new();
     let node = machine.with_file("a");
     let path = machine.target("a").file;
     let content = bytes(SIZE);
@@ -111,7 +111,7 @@ fn links_and_directories_are_never_followed() {
 /// Fails if a file that may not be read counts as good, or as missing.
 #[test]
 fn file_without_permission_is_wholly_unreadable() {
-    let machine = Machine::new();
+    let machine = NodeMachine::new();
     let node = machine.with_file("a");
     let path = machine.target("a").file;
     std::fs::set_permissions(&path, PermissionsExt::from_mode(0o000)).unwrap();
@@ -129,7 +129,7 @@ fn file_without_permission_is_wholly_unreadable() {
 /// Fails if a rotten outboard makes good data damaged, or stays rotten.
 #[test]
 fn rotten_outboard_never_blames_the_data() {
-    let machine = Machine::new();
+    let machine = NodeMachine::new();
     let node = machine.with_file("a");
     let path = machine.target("a").outboard;
     let good = std::fs::read(&path).unwrap();
@@ -168,7 +168,7 @@ fn rotten_outboard_never_blames_the_data() {
 /// Fails if a good file with a rotten sidecar passes, or cannot be read.
 #[test]
 fn rotten_sidecar_makes_file_unexpected_but_readable() {
-    let machine = Machine::new();
+    let machine = NodeMachine::new();
     let node = machine.with_file("a");
     spoil(&machine.target("a").sidecar, |text| text[100] ^= 1);
     let entry = verify(&node, "a");
@@ -183,7 +183,7 @@ fn rotten_sidecar_makes_file_unexpected_but_readable() {
 /// Fails if the repository cannot recognise an unexpected file, because it has no root.
 #[test]
 fn verified_stranger_gets_a_root() {
-    let machine = Machine::new();
+    let machine = NodeMachine::new();
     let (node, _) = machine.start();
     std::fs::write(machine.target("a").file, "not ours").unwrap();
     let entry = verify(&node, "a");
@@ -202,7 +202,7 @@ fn verified_stranger_gets_a_root() {
 /// counts as done.
 #[test]
 fn work_on_a_file_excludes_other_work() {
-    let machine = Machine::new();
+    let machine = NodeMachine::new();
     let node = machine.with_file("a");
     let hold = node.hold(&name("a"), Work::Mend).unwrap();
     assert!(matches!(
@@ -245,7 +245,7 @@ fn work_on_a_file_excludes_other_work() {
 /// Fails if a disk that is unmounted during a verification makes its files damaged or missing.
 #[test]
 fn volume_lost_during_read_changes_no_row() {
-    let machine = Machine::new();
+    let machine = NodeMachine::new();
     let node = machine.with_file("a");
     let before = listing(&node);
     let away = node.verify(&name("a"), None, later(), &mut |bytes| {

@@ -16,12 +16,12 @@ fn volume() -> VolumeId {
     VolumeId::new("v1").unwrap()
 }
 
-fn catalog(machine: &Machine) -> PathBuf {
+fn catalog(machine: &NodeMachine) -> PathBuf {
     machine.path("data/catalog")
 }
 
 /// Returns the reason why a node does not start.
-fn refused(machine: &Machine) -> String {
+fn refused(machine: &NodeMachine) -> String {
     let options = machine.options.clone();
     Node::open(options, now()).unwrap_err().to_string()
 }
@@ -29,7 +29,7 @@ fn refused(machine: &Machine) -> String {
 /// Fails if an older build drops a field of a later release from a sidecar.
 #[test]
 fn unknown_field_stays_in_its_sidecar() {
-    let machine = Machine::new();
+    let machine = NodeMachine::new();
     let content = bytes(5 * 16_384);
     let (node, _) = machine.start();
     machine.store(&node, "a", &content).unwrap();
@@ -62,7 +62,7 @@ fn unknown_field_stays_in_its_sidecar() {
 /// Fails if an older build overwrites a sidecar of a later format, or believes it.
 #[test]
 fn sidecar_of_later_format_is_kept() {
-    let machine = Machine::new();
+    let machine = NodeMachine::new();
     let content = bytes(20_000);
     let (node, _) = machine.start();
     let stored = machine.store(&node, "a", &content).unwrap();
@@ -97,7 +97,7 @@ fn sidecar_of_later_format_is_kept() {
 /// Fails if an older build opens or destroys a catalog of a later release.
 #[test]
 fn catalog_of_later_release_is_left_alone() {
-    let machine = Machine::new();
+    let machine = NodeMachine::new();
     let (node, _) = machine.start();
     machine.store(&node, "a", b"one").unwrap();
     let before = listing(&node);
@@ -138,7 +138,7 @@ impl Value for LaterRow {
 /// Fails if a catalog with rows that this build cannot read is used.
 #[test]
 fn row_of_unknown_version_rebuilds_the_catalog() {
-    let machine = Machine::new();
+    let machine = NodeMachine::new();
     let (node, _) = machine.start();
     for file in ["a", "b", "c"] {
         machine.store(&node, file, &bytes(20_000)).unwrap();
@@ -161,7 +161,7 @@ fn row_of_unknown_version_rebuilds_the_catalog() {
 /// Fails if an older build overwrites the memory or the label of a later release.
 #[test]
 fn later_memory_and_labels_are_refused_by_name() {
-    let machine = Machine::new();
+    let machine = NodeMachine::new();
     let (node, _) = machine.start();
     machine.store(&node, "a", b"one").unwrap();
     drop(node);

@@ -29,8 +29,8 @@ fn expected(words: &[(&str, &'static str)]) -> Vec<(String, &'static str)> {
     owned.collect()
 }
 
-fn with_files(files: &[&str]) -> (Machine, Node) {
-    let machine = Machine::new();
+fn with_files(files: &[&str]) -> (NodeMachine, Node) {
+    let machine = NodeMachine::new();
     let (node, _) = machine.start();
     for file in files {
         machine.store(&node, file, &bytes(20_000)).unwrap();

@@ -2,6 +2,7 @@
 
 use archive_daemon::clock::ManualClock;
 use jiff::{SignedDuration, Timestamp};
+use testing::Random;
 
 use super::*;
 use crate::anomalies::LookQuality;
@@ -178,11 +179,10 @@ fn the_brake_counts_what_the_rows_say() {
     let admin = Admin::init(directory.path()).unwrap();
     let mut table = Anomalies::open(&admin, hand.clock()).unwrap();
     let one = ReplicaId::new("one").unwrap();
-    let mut seed = 7_u64;
+    let mut random = Random::new(7);
     let (mut most, mut least) = (0, u64::MAX);
     for step in 0..600 {
-        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-        let file = FileName::new(&format!("f-{}", (seed >> 33) % 3)).unwrap();
+        let file = FileName::new(&format!("f-{}", random.below(3))).unwrap();
         let at = Filing {
             file: &file,
             replica: &one,
@@ -191,14 +191,16 @@ fn the_brake_counts_what_the_rows_say() {
         let kinds = [
             vec![],
             vec![AnomalyKind::Missing],
-            vec![AnomalyKind::Corrupt(Groups::all(1 << (20 + seed % 3)))],
+            vec![AnomalyKind::Corrupt(Groups::all(
+                1 << (20 + random.below(3)),
+            ))],
             vec![
                 AnomalyKind::Corrupt(Groups::all(1)),
                 AnomalyKind::Unreadable(Groups::all(1)),
             ],
             vec![AnomalyKind::Transient],
         ];
-        let pick = usize::try_from((seed >> 40) % 8).unwrap();
+        let pick = random.index(8);
         match pick {
             5 => {
                 for row in table.rows_of(&file).unwrap() {

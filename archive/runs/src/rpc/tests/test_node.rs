@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use archive_bitarchive::Node;
 use archive_bitarchive::settings::NodeBatchSettings;
-use archive_bitarchive::testing::Machine;
+use archive_bitarchive::testing::NodeMachine;
 use archive_daemon::{Clock, Metrics, Tasks};
 use archive_model::{Mode, VolumeId};
 
@@ -14,7 +14,7 @@ use crate::node_jobs::{NodeJobs, NodeJobsParts};
 
 /// A node with the volumes `v1` in `one` and `v2` in `two`.
 pub(super) struct TestNode {
-    machine: Machine,
+    machine: NodeMachine,
     pub(super) node: Arc<Node>,
     pub(super) clock: Clock,
     pub(super) tasks: Tasks,
@@ -25,7 +25,7 @@ pub(super) struct TestNode {
 impl TestNode {
     pub(super) fn new() -> Self {
         let clock = Clock::system();
-        let mut machine = Machine::with_disks(&["one", "two"]);
+        let mut machine = NodeMachine::with_disks(&["one", "two"]);
         machine.now = clock.now();
         machine.init("v1", "one");
         machine.init("v2", "two");

@@ -18,7 +18,7 @@ fn is_refused_by(setting: &str, result: &Result<Item, NodeError>) -> bool {
 /// Fails if setting a volume or node to drain releases the brake for copies that the node has only once.
 #[test]
 fn draining_does_not_release_the_brake() {
-    let machine = Machine::new();
+    let machine = NodeMachine::new();
     let (node, _) = machine.start_with(limits(1, 100));
     for file in ["a", "b", "c"] {
         machine.store(&node, file, b"x").unwrap();

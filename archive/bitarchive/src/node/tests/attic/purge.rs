@@ -5,7 +5,7 @@ use super::*;
 /// Fails if a node destroys a whole file by its place, or tells the checksum of what it has.
 #[test]
 fn purge_of_file_names_its_checksum() {
-    let machine = Machine::new();
+    let machine = NodeMachine::new();
     let (node, _) = machine.start();
     for file in ["a", "b"] {
         machine.store(&node, file, b"x").unwrap();
@@ -34,7 +34,7 @@ fn purge_of_file_names_its_checksum() {
 /// Fails if an item is purged before its time, or one that no node put there.
 #[test]
 fn only_what_is_old_is_purged() {
-    let machine = Machine::new();
+    let machine = NodeMachine::new();
     let (node, _) = machine.start();
     machine.store(&node, "a", &bytes(20_000)).unwrap();
     let item = put_aside(&node, "a", &bytes(20_000)).unwrap();
