@@ -205,3 +205,14 @@ pub enum NodeError {
     #[error(transparent)]
     Volumes(#[from] VolumesError),
 }
+
+impl NodeError {
+    /// Returns the error about an item of the attic of a volume, with the reason.
+    pub(crate) fn attic(volume: &VolumeId, id: &str, why: String) -> Self {
+        Self::Attic {
+            volume: volume.clone(),
+            id: id.to_owned(),
+            why,
+        }
+    }
+}

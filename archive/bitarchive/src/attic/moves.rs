@@ -50,6 +50,25 @@ fn is_there(path: &Path) -> Result<bool, DiskError> {
     }
 }
 
+/// Returns the name of the file in a directory of the attic, if the directory has a whole file.
+fn whole_file(place: &Path, volume: &VolumeId, id: &AtticId) -> Result<FileName, NodeError> {
+    if !is_there(place)? {
+        return Err(NodeError::NoItem {
+            volume: volume.clone(),
+            id: id.to_string(),
+        });
+    }
+    let reason =
+        item::read_reason(place).map_err(|why| NodeError::attic(volume, id.as_str(), why))?;
+    match reason.kind {
+        Kind::File => Ok(reason.name),
+        Kind::Groups | Kind::Leftover => {
+            let why = "only whole files can be taken back".to_owned();
+            Err(NodeError::attic(volume, id.as_str(), why))
+        }
+    }
+}
+
 /// Moves `from` to `to` if `from` exists and `to` is free; otherwise leaves `from` in its place.
 fn move_if_free(from: &Path, to: &Path) -> Result<(), DiskError> {
     match directory::move_new(from, to) {
@@ -261,25 +280,7 @@ impl Node {
         self.refuse_unless_open()?;
         self.refuse_unless_writable(volume)?;
         let place = layout.attic().join(id.as_str());
-        let refused = |why: String| NodeError::Attic {
-            volume: volume.clone(),
-            id: id.to_string(),
-            why,
-        };
-        if !is_there(&place)? {
-            return Err(NodeError::NoItem {
-                volume: volume.clone(),
-                id: id.to_string(),
-            });
-        }
-        let reason = item::read_reason(&place).map_err(refused)?;
-        match reason.kind {
-            Kind::File => {}
-            Kind::Groups | Kind::Leftover => {
-                return Err(refused("only whole files can be taken back".to_owned()));
-            }
-        }
-        let name = reason.name;
+        let name = whole_file(&place, volume, id)?;
         let _claim = self.claim(&name, &verb("take-back", &name)?)?;
         self.refuse_taken(&name, None)?;
         let target = layout.target(&name);
@@ -304,24 +305,7 @@ impl Node {
 
         let _moving = self.moving();
         self.layout(volume)?;
-        let blame = |error: DiskError| self.blame(volume, error);
-        self.put_leftovers_aside(&layout, "take-back", &name, now)
-            .map_err(blame)?;
-        let begun = layout.attic().join(format!(".{id}"));
-        directory::move_new(&place, &begun).map_err(blame)?;
-        let moved = [&target.sidecar, &target.outboard, &target.file]
-            .into_iter()
-            .try_for_each(
-                |path| match directory::move_new(&inside(&begun, path), path) {
-                    Err(error) if error.is_absent() && *path == target.outboard => Ok(()),
-                    other => other,
-                },
-            );
-        let end = self.settle(volume, &layout, &begun, &name);
-        moved.map_err(blame)?;
-        if end? != MoveEnd::Back {
-            return Err(refused("it was moved meanwhile".to_owned()));
-        }
+        self.move_back(volume, &layout, (id, &place, &name), now)?;
         let row = Row {
             size,
             root: Some(root),
@@ -339,6 +323,39 @@ impl Node {
         self.enlist(volume, &layout, &entry.name, root);
         tracing::info!(file = %entry.name, %volume, item = %id, who = cause.who, why = cause.why, "taken back");
         Ok(entry)
+    }
+
+    /// Moves the parts of an item of the attic to their final names, the file last. The caller has proven the file, and
+    /// holds its name and the lock of moves.
+    fn move_back(
+        &self,
+        volume: &VolumeId,
+        layout: &Layout,
+        (id, place, name): (&AtticId, &Path, &FileName),
+        now: Timestamp,
+    ) -> Result<(), NodeError> {
+        let target = layout.target(name);
+        let blame = |error: DiskError| self.blame(volume, error);
+        self.put_leftovers_aside(layout, "take-back", name, now)
+            .map_err(blame)?;
+        let begun = layout.attic().join(format!(".{id}"));
+        directory::move_new(place, &begun).map_err(blame)?;
+        let moved = [&target.sidecar, &target.outboard, &target.file]
+            .into_iter()
+            .try_for_each(
+                |path| match directory::move_new(&inside(&begun, path), path) {
+                    Err(error) if error.is_absent() && *path == target.outboard => Ok(()),
+                    other => other,
+                },
+            );
+        let end = self.settle(volume, layout, &begun, name);
+        moved.map_err(blame)?;
+        if end? == MoveEnd::Back {
+            Ok(())
+        } else {
+            let why = "it was moved meanwhile".to_owned();
+            Err(NodeError::attic(volume, id.as_str(), why))
+        }
     }
 
     /// Reads a file in the attic past the page cache and proves it by its admission. A rotten or absent outboard is computed
@@ -376,11 +393,9 @@ impl Node {
             .keep_outboard(&kept.outboard)
             .map_err(|error| match error {
                 archive_durable::PublishError::Disk(error) => blame(error),
-                taken @ archive_durable::PublishError::Taken(_) => NodeError::Attic {
-                    volume: volume.clone(),
-                    id: String::new(),
-                    why: taken.to_string(),
-                },
+                taken @ archive_durable::PublishError::Taken(_) => {
+                    NodeError::attic(volume, "", taken.to_string())
+                }
             })
     }
 
