@@ -176,7 +176,7 @@ enum PriorAdmission {
     Absent,
     /// One of other content.
     Other,
-    /// The one that it should get: the caller asks for the second time.
+    /// The root that the file should get: the caller asks for the second time.
     Same,
 }
 

@@ -2,7 +2,7 @@
 //! deleted.
 //!
 //! Each item is a directory, named after the second and its content. A directory whose name begins with a dot is a move
-//! that was cut off: `moves` brings it to one end or the other. Only `purge` destroys items, and only old ones; the
+//! that was cut off: `moves` completes or undoes it. Only `purge` destroys items, and only old ones; the
 //! evidence of repairs is removed after its time.
 //!
 //! # Errors

@@ -2,7 +2,7 @@
 //! RocksDB.
 //!
 //! Deleted, stale or damaged, it comes back from files and sidecars ([`crate::reconcile`]). It is never believed over
-//! the disk, and the row of a file stays when the file is gone: that row is the alarm.
+//! the disk, and the row of a file stays when the file is absent: that row is the alarm.
 //!
 //! # Errors
 //!
@@ -20,7 +20,7 @@ use archive_model::{FileName, Groups, Root, VolumeId};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-pub use self::findings::{Findings, Tally};
+pub use self::findings::{FindingCounts, Findings};
 
 type Key = (Text<FileName>, Text<VolumeId>);
 
@@ -238,8 +238,8 @@ impl Catalog {
     }
 
     /// Returns the number of findings, and the stamp of their last change.
-    pub fn tally(&self) -> Tally {
-        self.findings.tally()
+    pub fn finding_counts(&self) -> FindingCounts {
+        self.findings.finding_counts()
     }
 
     /// Returns the number of writes since the catalog was opened.

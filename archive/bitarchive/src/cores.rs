@@ -51,7 +51,7 @@ mod tests {
 
     /// Fails if the error of one thread is lost, or the other threads work through all the remaining items.
     #[test]
-    fn an_error_ends_it_and_is_told() {
+    fn error_ends_the_work_and_is_returned() {
         let begun = Mutex::new(0);
         let ended = on_all_cores(
             0..1_000_000,

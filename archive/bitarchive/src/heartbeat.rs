@@ -12,7 +12,7 @@ use crate::error::NodeError;
 use crate::node::Node;
 use crate::rpc::Notifier;
 
-/// The worker that tells the monitor that the node lives, with its address and its room.
+/// The worker that reports to the monitor that the node lives, with its address and its room.
 pub(crate) struct HeartbeatWorker {
     pub(crate) node: NodeId,
     pub(crate) notifier: Arc<Notifier>,
@@ -24,7 +24,7 @@ impl Worker for HeartbeatWorker {
     const NAME: &'static str = "heartbeat";
 
     async fn step(&mut self) -> Result<Step, WorkerError> {
-        match self.notifier.tell().await {
+        match self.notifier.notify().await {
             Ok(pause) => {
                 if !self.heard {
                     tracing::info!(node = %self.node, "the monitor hears this node");
@@ -38,7 +38,7 @@ impl Worker for HeartbeatWorker {
 }
 
 impl HeartbeatWorker {
-    /// Logs once that the monitor does not answer, and goes on trying: that is not a fault of the node.
+    /// Logs once that the monitor does not answer, and tries again: that is not a fault of the node.
     fn unheard(&mut self, why: &str) -> Step {
         if self.heard {
             tracing::warn!(node = %self.node, why, "the monitor does not hear this node");

@@ -8,7 +8,7 @@
 //!
 //! Invariants:
 //! - a final name never bears bytes that are not those of a signed admission;
-//! - the row of a file stays when the file is gone; a volume that is gone never makes its files *missing*;
+//! - the row of a file stays when the file is absent; an absent volume never makes its files *missing*;
 //! - a node never decides alone whether a file should be there: the repository decides.
 //!
 //! The rooms, in reading order:
@@ -18,7 +18,7 @@
 //! - `claims` and `hold` (who works on a name, and on a file), `cores` (work that computes), `scrub_age`
 //!   (how old checks are);
 //! - [`upload`]: the write path; `admitted` (received bytes against their admission), [`manifest`] (the lists for people);
-//! - `adopt` (files that nobody uploaded, or whose sidecar is gone);
+//! - `adopt` (files that nobody uploaded, or whose sidecar is absent);
 //! - [`verify`] (one copy), [`scrub`] (all of them, in time), [`mend`] (a damaged one);
 //! - [`attic`] (what was removed or replaced), [`brake`] (how much of that within an hour);
 //! - [`checksum`]: the checksum replica, with a table in the place of disks;
@@ -57,7 +57,7 @@ pub mod verify;
 pub mod volumes;
 pub mod work;
 
-pub use catalog::{Catalog, Condition, Entry, Row, Tally};
+pub use catalog::{Catalog, Condition, Entry, FindingCounts, Row};
 pub use error::NodeError;
 pub use layout::{FileDirectory, Layout};
 pub use mend::{Mend, MendReport};

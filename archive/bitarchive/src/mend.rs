@@ -353,12 +353,12 @@ impl CopyExchange<'_> {
         progress: Progress<'_>,
     ) -> Result<Option<String>, NodeError> {
         let mut has_stopped = false;
-        let mut told = |bytes| {
+        let mut report = |bytes| {
             let flow = progress(bytes);
             has_stopped |= flow.is_break();
             flow
         };
-        let proven = match copy.prove(self.order.root, &mut told) {
+        let proven = match copy.prove(self.order.root, &mut report) {
             Ok(proven) => proven,
             Err(Some(error)) => return Err(self.blame(error)),
             Err(None) if has_stopped => return Err(NodeError::Stopped(self.entry.name.clone())),

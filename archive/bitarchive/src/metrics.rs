@@ -144,14 +144,14 @@ impl Worker for MetricsWorker {
     const NAME: &'static str = "metrics";
 
     async fn step(&mut self) -> Result<Step, WorkerError> {
-        let tally = self.node.tally();
+        let counts = self.node.finding_counts();
         let now = self.clock.now().as_second();
         let oldest = self.node.oldest_verification();
         let age = oldest.map(|oldest| now.saturating_sub(oldest.as_second()));
         let shown = [
-            (&self.instruments.damaged, tally.damaged),
-            (&self.instruments.missing, tally.missing),
-            (&self.instruments.unexpected, tally.unexpected),
+            (&self.instruments.damaged, counts.damaged),
+            (&self.instruments.missing, counts.missing),
+            (&self.instruments.unexpected, counts.unexpected),
         ];
         for (gauge, count) in shown {
             gauge.set(i64::try_from(count).unwrap_or(i64::MAX));

@@ -16,7 +16,7 @@ use archive_proof::{CopyBytes, ReadAt, TrustFile};
 use jiff::Timestamp;
 
 use crate::brake::Brake;
-use crate::catalog::{Catalog, Entry, Tally};
+use crate::catalog::{Catalog, Entry, FindingCounts};
 use crate::claims::{Claim, Claims};
 use crate::error::NodeError;
 use crate::hold::{BusyFiles, Hold};
@@ -156,8 +156,8 @@ impl Node {
     }
 
     /// Returns the number of findings, and the stamp of their last change.
-    pub fn tally(&self) -> Tally {
-        self.catalog.tally()
+    pub fn finding_counts(&self) -> FindingCounts {
+        self.catalog.finding_counts()
     }
 
     /// Opens the bytes of a file for reading past the page cache, with its outboard if it has one.

@@ -2,7 +2,7 @@
 //! there, the catalog about what should be.
 //!
 //! The pass compares names and sizes only: bytes are for the scrub. Nothing is deleted, and no row is removed because
-//! its file is gone. A sidecar, an inode or a manifest that cannot be read is damage of one file, and keeps no other
+//! its file is absent. A sidecar, an inode or a manifest that cannot be read is damage of one file, and keeps no other
 //! from being served.
 
 mod incoming;

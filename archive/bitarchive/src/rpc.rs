@@ -75,7 +75,7 @@ impl Door {
         answer(&self.tasks, &self.node, name, work)
     }
 
-    /// Runs `work`, with one answer, on a thread that may block. `work` goes on to its end even if the caller is gone.
+    /// Runs `work`, with one answer, on a thread that may block. `work` runs to its end even if the caller has gone away.
     async fn act<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Node, Timestamp) -> Result<T, NodeError> + Send + 'static,
@@ -345,11 +345,11 @@ impl NodeService for Door {
     }
 }
 
-/// Compares the names on the disks with the catalog; the caller hears that it goes on.
+/// Compares the names on the disks with the catalog; the caller receives its progress.
 fn walk(node: &Node, clock: &Clock, answers: &Answers<wire::FilesResponse>) -> Result<(), Status> {
     let mut news = verify::ProgressReport::new(clock);
     let walked = node.walk(clock.now(), &mut |names| {
-        news.tell(names, |looked| send(answers, listing::looking(looked)))
+        news.report(names, |looked| send(answers, listing::looking(looked)))
     });
     news.end(walked.map_err(|error| convert::status(&error)))?;
     Ok(())

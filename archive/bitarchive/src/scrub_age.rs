@@ -1,4 +1,4 @@
-//! The facts that the scrub and the rest of the node tell each other: the age of the oldest verification, and where to look
+//! The facts that the scrub and the rest of the node share: the age of the oldest verification, and where to look
 //! next.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};

@@ -328,7 +328,7 @@ mod tests {
         }
     }
 
-    /// Fails if a node may be told to look back further than its clock can, at which it would stop.
+    /// Fails if a node may be set to look back further than its clock can, at which it would stop.
     #[test]
     fn endless_upload_retention_is_refused() {
         let check = |kept: &str| settings(&[&format!("bitarchive.keep_uploads={kept}")]).check();

@@ -63,7 +63,7 @@ impl Drop for UploadReservation<'_> {
 }
 
 impl Node {
-    /// Begins to receive a file of `size` bytes, or goes on at the last of `points` that an earlier stream has reached; without
+    /// Begins to receive a file of `size` bytes, or resumes at the last of `points` that an earlier stream has reached; without
     /// points, wherever it ended.
     pub(crate) fn open_upload(
         &self,
@@ -136,12 +136,12 @@ impl Upload<'_> {
         self.stage.length()
     }
 
-    /// Returns the root of the bytes received: the sender compares it with its own before it goes on from there.
+    /// Returns the root of the bytes received: the sender compares it with its own before it continues from there.
     pub fn root_so_far(&self) -> Root {
         self.stage.root_so_far()
     }
 
-    /// Returns the name it is received for.
+    /// Returns the name under which the file will be stored.
     pub const fn name(&self) -> &FileName {
         &self.claim.name
     }

@@ -26,7 +26,7 @@ use crate::node::Node;
 use crate::reconcile;
 use crate::work::Work;
 
-/// A callback that is told how many bytes were just read (at most 1 MiB). The callback may wait, to throttle, and may
+/// A callback that receives how many bytes were just read (at most 1 MiB). The callback may wait, to throttle, and may
 /// stop the work.
 pub type Progress<'a> = &'a mut dyn FnMut(u64) -> ControlFlow<()>;
 
@@ -131,7 +131,7 @@ impl Node {
             row,
         };
         if entry.row.condition != before {
-            tracing::info!(file = %name, %volume, ?before, now = ?entry.row.condition, "verified: not as it was");
+            tracing::info!(file = %name, %volume, ?before, now = ?entry.row.condition, "verified: the condition of a copy has changed");
         }
         self.catalog().put(std::slice::from_ref(&entry))?;
         if matches!(entry.row.condition, Condition::Damaged { .. }) {

@@ -1,7 +1,7 @@
 //! The volumes of one node: which are online, why the others are offline, and which one takes the next file.
 //!
-//! The volumes of the node and their last paths are kept in `<node data>/volumes.json`, so that every start can tell a wrong,
-//! swapped, empty or older disk from the right one, and a volume that is gone stays known. A volume that failed a write is
+//! The volumes of the node and their last paths are kept in `<node data>/volumes.json`, so that every start can distinguish a
+//! wrong, swapped, empty or older disk from the right one, and an absent volume stays known. A volume that failed a write is
 //! *poisoned* there until people clear it.
 //!
 //! # Errors

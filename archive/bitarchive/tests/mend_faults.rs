@@ -268,7 +268,7 @@ fn unreadable_groups_are_mended_without_blaming_volume() {
         let all: Vec<u64> = unreadable.iter().collect();
         assert_eq!(all, [1, 4, 5]);
         let some = Groups::touching(std::iter::once(16_384..16_385));
-        let error = mend(&node, &some).expect_err("two cannot be read and are not brought");
+        let error = mend(&node, &some).expect_err("two cannot be read and were not sent");
         assert!(
             matches!(
                 error,

@@ -58,7 +58,7 @@ impl DiskError {
         self.source.kind() == io::ErrorKind::ReadOnlyFilesystem
     }
 
-    /// Returns whether the process or the machine had run out of open files or memory, which tells nothing about the
+    /// Returns whether the process or the machine had run out of open files or memory, which says nothing about the
     /// disk or the file, and may be over in a moment.
     pub fn is_exhausted(&self) -> bool {
         let errno = self.source.raw_os_error().map(Errno::from_raw_os_error);

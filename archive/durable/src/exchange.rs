@@ -48,7 +48,7 @@ impl RepairedCopy {
         })
     }
 
-    /// Reads the copy back past the page cache and proves every group, and the outboard. `progress` gets how many
+    /// Reads the copy back past the page cache and proves every group, and the outboard. `progress` receives how many
     /// bytes were just read, and may stop the work.
     ///
     /// # Errors

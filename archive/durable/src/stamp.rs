@@ -1,4 +1,4 @@
-//! A stamp: a few bytes that tell how far a larger file has come, rewritten in place after each of its commits.
+//! A stamp: a few bytes that say how far a larger file has come, rewritten in place after each of its commits.
 //!
 //! ```text
 //! two slots of 4096 bytes, written by turns:

@@ -333,11 +333,11 @@ fn bytes_flipped_before_writing_never_bear_a_name() {
     let store = |place: &TestVolume| {
         let mut stage = Stage::create(&place.path("incoming"), "u").expect("created");
         for part in good().chunks(30_000) {
-            stage.write_all(part).expect("nobody is told");
+            stage.write_all(part).expect("nothing fails");
         }
-        let received = stage.finish().expect("nobody is told");
+        let received = stage.finish().expect("nothing fails");
         assert_eq!(received.root(), root(), "what was received is right");
-        let sealed = received.seal(b"{}").expect("nobody is told");
+        let sealed = received.seal(b"{}").expect("nothing fails");
         let verified = match sealed.verify() {
             Ok(verified) => verified,
             Err(None) => return false,

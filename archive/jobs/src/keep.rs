@@ -79,7 +79,7 @@ impl Batches {
                 tracing::warn!(%error, "cannot remove the superfluous files of a batch job");
             }
         }
-        // The jobs go on in the order in which they were submitted.
+        // The jobs continue in the order in which they were submitted.
         open.sort_by(|one, two| (one.submitted, &one.id).cmp(&(two.submitted, &two.id)));
         for row in open {
             let folder = self.runner.folder(&row);
@@ -124,7 +124,7 @@ fn usable(row: &JobRow, folder: &JobFolder) -> Result<(), String> {
     Ok(())
 }
 
-/// Removes directories without a job: a submission that was never finished, a job whose row is gone.
+/// Removes directories without a job: a submission that was never finished, a job whose row was deleted.
 fn sweep(jobs: &JobTable, batch: &Path, submitting: &SubmissionClaims) -> Result<(), OpenError> {
     for name in directory::names(batch)? {
         let Some(id) = job(&name) else {

@@ -1,7 +1,7 @@
 //! Batch jobs of the archive: submitted, queued, run over one replica, and kept.
 //!
 //! Owns the truth about every job (the table `batch` of the admin data) and the files it leaves (`batch/<id>/` beside
-//! them). What has been read is synced before the table says so, and after any restart a job goes on behind the last file
+//! them). What has been read is synced before the table says so, and after any restart a job continues behind the last file
 //! that the table knows. No node is believed about what it sends: it must be in order, announced and requested.
 //!
 //! Not promised: the order of files over time, and that a file is read only once. Each file stands in the output once.

@@ -25,7 +25,7 @@ impl RunningJobs {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds a job; returns the token that tells it to end.
+    /// Adds a job; returns the token that makes it end.
     pub(crate) fn enter(&self, id: &JobId) -> CancellationToken {
         let mut all = self.all();
         let running = all.entry(id.clone()).or_default();

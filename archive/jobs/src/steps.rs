@@ -104,7 +104,7 @@ impl Runner {
         })
     }
 
-    /// Forwards messages until the end, or until the keeper is gone. Returns the event of a failed run.
+    /// Forwards messages until the end, or until the keeper has stopped. Returns the event of a failed run.
     async fn forward(
         &self,
         row: &JobRow,
@@ -121,7 +121,7 @@ impl Runner {
                 Ok(RunMessage::Output(bytes)) => RunPiece::Output(bytes),
                 Ok(RunMessage::Done(outcome)) => RunPiece::Done(outcome),
                 Ok(RunMessage::End(gaps)) => {
-                    // If the keeper is gone, it says why.
+                    // If the keeper has stopped, it says why.
                     drop(pieces.send(RunPiece::End(gaps)).await);
                     return None;
                 }

@@ -152,7 +152,7 @@ pub(crate) struct UnreadCount {
     pub failed: u64,
 }
 
-/// Passes each file that nobody has read, or of which other bytes were read, to `tell`, in the order of names. Returns
+/// Passes each file that nobody has read, or of which other bytes were read, to `report`, in the order of names. Returns
 /// the numbers of both kinds.
 pub(crate) fn unread(
     about: &CompareScope,
@@ -160,10 +160,10 @@ pub(crate) fn unread(
     lists: Lists<impl BufRead, impl BufRead>,
     files: impl Iterator<Item = Result<CandidateFile, DbError>>,
     control: &Control,
-    mut tell: impl FnMut(Finding<'_>) -> Result<(), CompareError>,
+    mut report: impl FnMut(Finding<'_>) -> Result<(), CompareError>,
 ) -> Result<UnreadCount, CompareError> {
     let mut read: List<_, ManifestEntry> = List::new(lists.manifest)?;
-    let mut told: List<_, ReportedFile> = List::new(lists.errors)?;
+    let mut reported: List<_, ReportedFile> = List::new(lists.errors)?;
     let mut count = UnreadCount::default();
     for file in files {
         control.check().map_err(CompareError::Stop)?;
@@ -176,14 +176,14 @@ pub(crate) fn unread(
                 .and_then(|row| row.record.content.as_ref());
             let is_other = |had: &&Content| (had.root, had.size) != (read.root, read.size);
             if let Some(content) = content.filter(is_other) {
-                tell(Finding::Other(read, content))?;
+                report(Finding::Other(read, content))?;
                 let is_new = u64::from(read.failures == 0);
                 count.failed = count.failed.saturating_add(is_new);
             }
-        } else if told.at(name)?.is_none()
+        } else if reported.at(name)?.is_none()
             && let Some(missed) = about.misses(&file, standing)
         {
-            tell(Finding::Unread(&file, missed))?;
+            report(Finding::Unread(&file, missed))?;
             count.unread = count.unread.saturating_add(1);
         }
     }

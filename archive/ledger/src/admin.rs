@@ -1,8 +1,8 @@
 //! The decisions about every file, and the trail of who did what: one database, one synced batch for both.
 //!
 //! Written before it is acted on. Damage is never read as absence: a row that does not decode, or a database that ends
-//! before the stamp that is kept beside it, stops the repository. Before anybody is told of a change the stamp is brought
-//! up to date; so what is behind it at the end of a log, torn by a power cut, is what nobody was told of, and is cut away.
+//! before the stamp that is kept beside it, stops the repository. Before a change is acknowledged the stamp is brought up to
+//! date; so what is behind it at the end of a log, torn by a power cut, was never acknowledged, and is cut away.
 //!
 //! # Errors
 //!
@@ -168,8 +168,8 @@ impl Admin {
         })
     }
 
-    /// Returns the write that was cut away when the data were opened, if any: a power cut had torn it, and nobody was
-    /// told of the change.
+    /// Returns the write that was cut away when the data were opened, if any: a power cut had torn it, and it was
+    /// not acknowledged.
     pub fn torn(&self) -> Option<&TornTail> {
         self.database.torn()
     }
@@ -305,7 +305,7 @@ impl Admin {
         changes.batch.delete(&self.files, &Text(name.clone()))
     }
 
-    /// Writes a line of the trail that tells of no change in the tables.
+    /// Writes a line of the trail that belongs to no change in the tables.
     pub fn note(&self, line: AuditLine) -> Result<(), DbError> {
         let mut changes = self.change();
         changes.note(line);
@@ -323,7 +323,7 @@ impl Admin {
     }
 
     /// Writes the changes as [`Admin::commit`] does, without the stamp: a power cut may take them away unnoticed, so
-    /// that nobody is told of them before [`Admin::stamp`].
+    /// that they are not acknowledged before [`Admin::stamp`].
     pub fn commit_unstamped(&self, changes: Changes) -> Result<(), DbError> {
         let Changes {
             mut batch,
@@ -361,11 +361,11 @@ impl Admin {
     }
 
     /// Writes into the stamp, durably, how far the database has come. Costs nothing if it has not come further.
-    /// Followers of the feed may be told of what was committed before.
+    /// What was committed before may then be announced to followers of the feed.
     pub fn stamp(&self) -> Result<(), DiskError> {
         let fed = self.feed.committed();
         self.stamp.write(|| self.database.reach())?;
-        self.feed.tell(fed);
+        self.feed.announce(fed);
         Ok(())
     }
 }

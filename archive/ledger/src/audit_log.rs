@@ -1,7 +1,7 @@
 //! The trail as files that only grow, each line bearing the hash of the line before it.
 //!
 //! ```text
-//! <data>/audit/audit-000000.jsonl      cut at 64 MiB; the chain goes on over the files
+//! <data>/audit/audit-000000.jsonl      cut at 64 MiB; the chain continues over the files
 //! {"number":0,"at":"…","who":"harvester/h-1","file":"a.warc.gz","what":"…","previous":"<64 hex digits>"}
 //! ```
 //!
@@ -10,7 +10,7 @@
 //! hash of its last line, which the admin data keep and every export carries.
 //!
 //! Owns the reading and writing of the files. Nothing is appended to a log that is not what it was. Not promised:
-//! protection from someone who rewrites log and admin data together; the exports in the replicas tell of that.
+//! protection from someone who rewrites log and admin data together; the exports in the replicas reveal that.
 //!
 //! # Errors
 //!
@@ -65,7 +65,7 @@ pub enum LogError {
     Stopped,
 }
 
-/// The point that the log has reached: where it ends, and how the chain goes on. Kept in the admin data with every
+/// The point that the log has reached: where it ends, and how the chain continues. Kept in the admin data with every
 /// deletion of rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LogPosition {
@@ -180,7 +180,7 @@ impl AuditLog {
                 return Err(missing(if next < sure {
                     &why
                 } else {
-                    "half a line that nobody wrote"
+                    "an incomplete last line"
                 }));
             };
             let mut chain = log.position.chain;

@@ -1,7 +1,7 @@
 //! Custody: the recorded copies of a file that count now, and the receipt that names them.
 //!
 //! Owns the rule: a copy counts when the admin data record it as completed, nothing that holds it was retired, and no
-//! anomaly is filed that says otherwise. A client that is told that a file is in the archive is told so by this rule, and by
+//! anomaly is filed that says otherwise. Where a client is answered that a file is in the archive, it is by this rule, and by
 //! nothing else: a depositor deletes its own copy on the answer.
 //!
 //! Not promised: that a copy of which nothing is filed is good. That is what scrubs and checks find out.
@@ -157,7 +157,7 @@ impl<'a> FileEvidence<'a> {
 }
 
 impl Doubt<'_> {
-    /// Returns the failure that a depositor is told.
+    /// Returns the failure that is reported to a depositor.
     pub fn failure(&self) -> StoreFailure {
         match self {
             Self::State(ReplicaState::UploadFailed(reason)) => reason.clone(),
@@ -189,7 +189,7 @@ impl std::fmt::Display for Doubt<'_> {
     }
 }
 
-/// Whether the anomaly is filed of this copy: another copy in the same replica may be damaged, or be nobody's, while
+/// Whether the anomaly is filed of this copy: another copy in the same replica may be damaged, or unexpected, while
 /// this one is good.
 fn is_of(filed: &AnomalyRecord, copy: &ReplicaRecord) -> bool {
     let is_there = copy.place().is_none_or(|place| filed.is_at(&place));

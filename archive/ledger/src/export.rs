@@ -11,7 +11,7 @@
 //! ```
 //!
 //! It is all as it stood at one moment. `audit_head` is the SHA-256 of the last line of the audit log: an export that is
-//! stored in the replicas tells whether the log was rewritten since.
+//! stored in the replicas shows whether the log was rewritten since.
 //!
 //! Format 1 had files, nodes and trail alone; it is still read.
 //!

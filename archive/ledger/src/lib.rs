@@ -13,7 +13,7 @@
 //! rows          the plain rows of files, trail and nodes
 //! audit_log     the trail in files, each line with the hash of the one before
 //! admin         a row for each file, and the only way to change it, with a line of the trail
-//! audit         the trail read from its beginning, and brought from the table into the files
+//! audit         the trail read from its beginning, and moved from the table into the files
 //! anomalies     what is wrong, from when it was found until it ended
 //! requests      acts of two people
 //! standing      replicas that are filled, nodes and volumes that are retired or drained

@@ -1,4 +1,4 @@
-//! Acts that destroy, and the second person that each of them wants: the roles that may ask and approve, and the time
+//! Acts that destroy, and the second person that each of them needs: the roles that may ask and approve, and the time
 //! limit.
 //!
 //! Owns the rule of destroying acts: a request is bound to its act and its reason, is approved only by another *name*
@@ -94,10 +94,10 @@ pub struct Person {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NotAllowed {
     /// The caller is a part of the archive, not a person.
-    #[error("this wants the certificate of a person")]
+    #[error("this needs the certificate of a person")]
     Nobody,
     /// The person lacks a role.
-    #[error("{doing} `{act}` wants a certificate with the role {}", words(.roles))]
+    #[error("{doing} `{act}` needs a certificate with the role {}", words(.roles))]
     Role {
         /// The step.
         doing: &'static str,
@@ -112,8 +112,8 @@ pub enum NotAllowed {
     /// The person who asked cannot approve as well.
     #[error("{0} asked for it; a second person must approve it")]
     SamePerson(String),
-    /// Only the person who asked may take the request back.
-    #[error("{0} asked for it; nobody else can take it back")]
+    /// Only the person who asked may withdraw the request.
+    #[error("{0} asked for it; nobody else can withdraw it")]
     NotTheirs(String),
     /// The request is not open any more.
     #[error("the request is {0} and cannot be changed any more; ask again")]

@@ -127,7 +127,7 @@ impl RestoreFindings {
 /// Refuses a directory that has admin data.
 ///
 /// # Errors
-/// [`RestoreError::There`] if there are admin data, and [`RestoreError::Disk`] if that cannot be told.
+/// [`RestoreError::There`] if there are admin data, and [`RestoreError::Disk`] if that cannot be found out.
 pub fn refuse_if_there(data: &Path) -> Result<(), RestoreError> {
     if AdminRestore::is_there(data)? {
         return Err(RestoreError::There(data.join("admin")));
@@ -150,7 +150,7 @@ pub fn trust_file(path: &Path) -> Result<TrustFile, RestoreError> {
 }
 
 /// Returns the last line and the end of the log that is still there; `None` if it has no lines. Refuses a log from
-/// whose end lines are gone that the stamp of the lost admin data knows.
+/// whose end lacks lines that the stamp of the lost admin data knows.
 ///
 /// # Errors
 /// [`RestoreError::Log`] if the log was changed or cut.

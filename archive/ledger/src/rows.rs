@@ -46,7 +46,7 @@ pub struct Retirement {
     pub by: String,
     /// The request and its reason.
     pub why: String,
-    /// Whether every file has been told.
+    /// Whether the rows of all files have changed.
     pub emptied: bool,
 }
 

@@ -42,7 +42,7 @@ pub enum ReplicaRow {
 
 impl Value for ReplicaRow {}
 
-/// A change of the standing of which files have to be told.
+/// A change of the standing that has to be carried into the rows of files.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Task {
     /// A replica is filled.
@@ -138,7 +138,7 @@ impl StandingSnapshot {
             && !is_retired_volume()
     }
 
-    /// Returns the tasks that every file still has to be told of.
+    /// Returns the tasks that still have to be carried into the rows of files.
     pub fn tasks(&self) -> Vec<Task> {
         let replicas = self.replicas.iter().filter_map(|(id, row)| match row {
             ReplicaRow::Filling { .. } => Some(Task::Fill(id.clone())),
@@ -153,12 +153,12 @@ impl StandingSnapshot {
 }
 
 impl Task {
-    /// Returns the files that may have to be told.
+    /// Returns the files whose rows may have to change.
     pub fn scope(&self) -> WalkScope {
         match self {
             Self::Volume(volume) => WalkScope::Volume(volume.clone()),
             Self::Node(node) => WalkScope::Node(node.clone()),
-            // Files without a copy there have to be told as well.
+            // The rows of files without a copy there change as well.
             Self::Fill(_) | Self::Replica(_) => WalkScope::Archive,
         }
     }
@@ -212,7 +212,7 @@ impl Standing {
         self.commit(changes, line)
     }
 
-    /// Takes a node out of service, or says that every file was told.
+    /// Takes a node out of service, or says that the rows of all files have changed.
     pub fn retire_node(
         &self,
         node: &NodeKey,
@@ -228,7 +228,7 @@ impl Standing {
         self.commit(changes, line)
     }
 
-    /// Takes a volume out of service, or says that every file was told.
+    /// Takes a volume out of service, or says that the rows of all files have changed.
     pub fn retire_volume(
         &self,
         volume: &VolumeKey,
@@ -259,7 +259,7 @@ impl Standing {
         self.commit(changes, Some(line))
     }
 
-    /// Ends a task once every file was told: a filled replica stands as it was set up, and a retired part is marked as
+    /// Ends a task once the rows of all files have changed: a filled replica stands as it was set up, and a retired part is marked as
     /// emptied.
     pub fn end(&self, task: &Task, line: AuditLine) -> Result<(), DbError> {
         let now = self.now();

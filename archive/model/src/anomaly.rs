@@ -43,7 +43,7 @@ closed_set! {
         Open = "open",
         /// Two persons have said that it must be lived with.
         Accepted = "accepted",
-        /// The anomaly is gone.
+        /// The anomaly has ended.
         Closed = "closed",
     }
 }
@@ -92,7 +92,7 @@ pub enum AnomalyKind {
     },
     /// The file is on its way: stored, repaired or moved just now.
     Transient,
-    /// Every volume answered and none has the file, whose store was never complete: no depositor was told that the
+    /// Every volume answered and none has the file, whose store was never complete: no depositor was answered that the
     /// archive has it.
     Incomplete,
 }

@@ -45,7 +45,7 @@ pub struct FileCopy {
 pub enum CopyCondition {
     /// The copy is on disk; its bytes were good when they were last read.
     Present,
-    /// The node knows the copy, and its file is gone from the disk.
+    /// The node knows the copy, and its file is absent from the disk.
     Missing,
     /// The copy is on disk, and is not what was admitted. Where both sets are empty, nobody has located the damage.
     Damaged {
@@ -104,7 +104,7 @@ impl FileCopy {
         self.condition == CopyCondition::Present
     }
 
-    /// Returns whether the node knows the copy, and its file is gone.
+    /// Returns whether the node knows the copy, and its file is absent.
     pub fn is_missing(&self) -> bool {
         self.condition == CopyCondition::Missing
     }

@@ -1,4 +1,4 @@
-//! The state of a batch job, as the archive tells it.
+//! The state of a batch job, as the archive reports it.
 //!
 //! Owns the stages of a job, and the JSON that `holdfast batch --json` prints of it. Does not decide when a job reaches a
 //! stage: the repository does.

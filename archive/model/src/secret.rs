@@ -54,7 +54,7 @@ mod tests {
     use super::*;
 
     /// Fails if a secret is used that every account can read or that its group can change, if one is refused that a group may
-    /// read, or if the operator is not told the file, its mode and the remedy.
+    /// read, or if the operator does not learn the file, its mode and the remedy.
     #[test]
     fn secret_is_for_its_owner_and_group() {
         let path = Path::new("/etc/holdfast/node.key");

@@ -2,7 +2,7 @@
 //!
 //! The first four states are those of NetarchiveSuite's `ReplicaStoreState`; here a failure carries its reason.
 //!
-//! [`ReplicaState`] is what the admin data record, [`ReplicaStatus`] what the archive tells of it.
+//! [`ReplicaState`] is what the admin data record, [`ReplicaStatus`] what the archive reports of it.
 
 use std::fmt;
 
@@ -25,7 +25,7 @@ pub enum ReplicaState {
     UploadCompleted,
     /// The file was not stored in the replica, and why. A later completion still counts.
     UploadFailed(StoreFailure),
-    /// People took the file out of this replica, and why: it is neither missing nor brought back.
+    /// People took the file out of this replica, and why: it is neither missing nor stored again.
     Withdrawn(String),
 }
 

@@ -8,10 +8,10 @@ use archive_model::{NodeId, VolumeName};
 const LONGEST: usize = 300;
 
 /// A node or volume that could not be asked, and why: the answer may lack its files. Unlike [`archive_model::Gap`], it names
-/// no replica, for a monitor has one, and it tells whether the node is only at work.
+/// no replica, for a monitor has one, and it says whether the node is only at work.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReplicaGap {
-    /// The silent node; `None` if the monitor has not been told its nodes yet.
+    /// The silent node; `None` if the repository has not named the nodes yet.
     pub node: Option<NodeId>,
     /// The volume; `None` if the whole node is silent.
     pub volume: Option<VolumeName>,

@@ -3,7 +3,7 @@
 //! In this order, among the nodes that are alive and not to be avoided:
 //! 1. the one that has the file, whatever its room: it answers that it has the file;
 //! 2. the one that receives or moves the file just now: it answers that it is busy, until it is known what comes of it;
-//! 3. the one that has its unfinished upload, so that the upload goes on where it stands;
+//! 3. the one that has its unfinished upload, so that the upload continues where it stands;
 //! 4. of those that take files and have room for it: the one that misses it (it will miss it no longer), else the one
 //!    with most room; of equals the first by id.
 //!

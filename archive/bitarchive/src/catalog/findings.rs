@@ -15,7 +15,7 @@ const BATCH: usize = 1000;
 
 /// The number of findings of each kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Tally {
+pub struct FindingCounts {
     /// The number of copies whose bytes are not those that were admitted.
     pub damaged: u64,
     /// The number of copies that are absent.
@@ -26,7 +26,7 @@ pub struct Tally {
     pub stamp: u64,
 }
 
-impl Tally {
+impl FindingCounts {
     /// Returns the number of all findings.
     pub const fn total(&self) -> u64 {
         self.damaged + self.missing + self.unexpected
@@ -58,7 +58,7 @@ impl Tally {
 #[derive(Debug)]
 pub struct Findings {
     keys: Table<Key, ()>,
-    tally: Mutex<Tally>,
+    counts: Mutex<FindingCounts>,
     /// The number that is added to those of the database, which begin again when it is rebuilt.
     base: u64,
 }
@@ -71,24 +71,24 @@ impl Findings {
         base: u64,
     ) -> Result<Self, DbError> {
         let keys: Table<Key, ()> = database.table(FINDINGS)?;
-        let mut tally = Tally {
+        let mut counts = FindingCounts {
             stamp: base.wrapping_add(database.sequence()),
-            ..Tally::default()
+            ..FindingCounts::default()
         };
         for key in keys.scan()? {
             let (key, ()) = key?;
             if let Some(row) = files.get(&key)? {
-                tally.add(&row);
+                counts.add(&row);
             }
         }
         Ok(Self {
             keys,
-            tally: Mutex::new(tally),
+            counts: Mutex::new(counts),
             base,
         })
     }
 
-    pub(super) fn tally(&self) -> Tally {
+    pub(super) fn finding_counts(&self) -> FindingCounts {
         *self.lock()
     }
 
@@ -111,8 +111,8 @@ impl Findings {
         files: &Table<Key, Row>,
         changes: &[(Key, Option<&Row>)],
     ) -> Result<(), DbError> {
-        let mut tally = self.lock();
-        let mut next = *tally;
+        let mut counts = self.lock();
+        let mut next = *counts;
         let mut has_changed = false;
         for (key, row) in changes {
             let was = files.get(key)?.filter(is_finding);
@@ -133,17 +133,17 @@ impl Findings {
             }
         }
         if !has_changed {
-            drop(tally);
+            drop(counts);
             return batch.commit().map(|_| ());
         }
         let sequence = batch.commit()?;
         next.stamp = self.base.wrapping_add(sequence);
-        *tally = next;
+        *counts = next;
         Ok(())
     }
 
-    fn lock(&self) -> MutexGuard<'_, Tally> {
-        self.tally.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, FindingCounts> {
+        self.counts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -217,7 +217,7 @@ mod tests {
         found.map(|entry| entry.unwrap().name.to_string()).collect()
     }
 
-    /// Fails if a finding comes, changes or goes, and the repository is not told.
+    /// Fails if a finding comes, changes or goes, and the repository does not learn of it.
     #[test]
     fn every_change_of_a_finding_changes_the_stamp() {
         let directory = crate::testing::directory();
@@ -235,25 +235,25 @@ mod tests {
             (entry("a", Condition::Present), 3, false),
             (entry("b", Condition::Present), 2, true),
         ];
-        let mut stamps = vec![catalog.tally().stamp];
+        let mut stamps = vec![catalog.finding_counts().stamp];
         for (entry, total, is_new) in steps {
             catalog.put(std::slice::from_ref(&entry)).unwrap();
-            let tally = catalog.tally();
-            assert_eq!(tally.total(), total, "{entry:?}");
-            assert_eq!(!stamps.contains(&tally.stamp), is_new, "{entry:?}");
-            stamps.push(tally.stamp);
+            let counts = catalog.finding_counts();
+            assert_eq!(counts.total(), total, "{entry:?}");
+            assert_eq!(!stamps.contains(&counts.stamp), is_new, "{entry:?}");
+            stamps.push(counts.stamp);
         }
         assert_eq!(names(&catalog, None), ["c", "d"]);
         assert_eq!(names(&catalog, Some("c")), ["d"]);
-        let before = catalog.tally();
+        let before = catalog.finding_counts();
         drop(catalog);
         let catalog = open(8);
         assert_eq!(
             (before.damaged, before.missing, before.unexpected),
             (1, 0, 1)
         );
-        assert_eq!(catalog.tally().total(), 2);
-        assert!(!stamps.contains(&catalog.tally().stamp));
+        assert_eq!(catalog.finding_counts().total(), 2);
+        assert!(!stamps.contains(&catalog.finding_counts().stamp));
         let entry = entry("c", missing());
         catalog.remove(&entry.name, &entry.volume).unwrap();
         assert_eq!(names(&catalog, None), ["d"]);
@@ -282,7 +282,7 @@ mod tests {
         drop((database, files));
         let opened = Catalog::open(&path, 0).unwrap();
         assert_eq!(opened.rebuild, None, "nothing is lost");
-        assert_eq!(opened.catalog.tally().missing, 1250);
+        assert_eq!(opened.catalog.finding_counts().missing, 1250);
         assert_eq!(opened.catalog.list(None).unwrap().count(), 2500);
         assert_eq!(names(&opened.catalog, Some("f2495")), ["f2496", "f2498"]);
     }

@@ -89,7 +89,7 @@ impl<'a> ReceivingFile<'a> {
         self
     }
 
-    /// Returns the name it is received for.
+    /// Returns the name under which the file will be recorded.
     pub const fn name(&self) -> &FileName {
         &self.claim.name
     }

@@ -76,7 +76,7 @@ pub struct ChecksumReplica {
 }
 
 impl ChecksumReplica {
-    /// Opens the table. A table that is gone, damaged or of another replica is refused: see [`ChecksumTable::open`].
+    /// Opens the table. A table that is absent, damaged or of another replica is refused: see [`ChecksumTable::open`].
     pub fn open(options: ChecksumReplicaOptions) -> Result<Self, ChecksumTableError> {
         let table = ChecksumTable::open(&options.data, &options.node, &options.replica)?;
         let volume =

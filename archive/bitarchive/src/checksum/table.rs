@@ -1,7 +1,7 @@
 //! The table of record of a checksum replica: it lies in RocksDB, with a label that says to which replica it belongs, and a
 //! stamp that says how far it has come.
 //!
-//! The table is made once, by [`ChecksumTable::init`]. From then on a table that is gone, damaged, behind its stamp or of
+//! The table is made once, by [`ChecksumTable::init`]. From then on a table that is absent, damaged, behind its stamp or of
 //! another replica is refused: an empty table in its place would say that nothing was ever stored. The stamp is written
 //! before a row is acknowledged; a later write that a power cut tore is cut away and logged.
 //!
@@ -72,7 +72,7 @@ pub enum ChecksumTableError {
         /// The problem.
         why: String,
     },
-    /// The table is gone, damaged or behind its stamp.
+    /// The table is absent, damaged or behind its stamp.
     #[error(
         "{error}; without a backup of {}: move it away, start once with --init, and have the replica filled again from \
          the others",

@@ -109,7 +109,7 @@ fn newest_log(data: &std::path::Path) -> std::path::PathBuf {
         .unwrap()
 }
 
-/// Fails if a row of which somebody was told may vanish with the end of the log, busy or idle.
+/// Fails if a row that was acknowledged may vanish with the end of the log, busy or idle.
 #[test]
 fn cut_log_behind_an_added_row_is_refused() {
     let directory = crate::testing::directory();
@@ -132,7 +132,7 @@ fn cut_log_behind_an_added_row_is_refused() {
     );
 }
 
-/// Fails if a write that a power cut tore, and of which nobody was told, stops the replica.
+/// Fails if a write that a power cut tore, and that was not acknowledged, stops the replica.
 #[test]
 fn torn_tail_of_the_log_is_cut() {
     let directory = crate::testing::directory();
@@ -154,7 +154,7 @@ fn torn_tail_of_the_log_is_cut() {
 
 /// Fails if a table of the first format does not open, or its stamp is not asked for from then on.
 #[test]
-fn record_of_the_first_format_is_brought_forward() {
+fn table_of_the_first_format_opens() {
     let directory = crate::testing::directory();
     let data = directory.path();
     let name = FileName::new("a").unwrap();
@@ -289,7 +289,7 @@ fn damage_in_table_of_admissions_is_found() {
     );
 }
 
-/// Fails if a line that a crash cut short spoils the line appended after it, or is skipped without a word.
+/// Fails if a line that a crash cut short spoils the line appended after it, or is skipped silently.
 #[test]
 fn a_torn_line_stays_apart_from_the_next() {
     let directory = crate::testing::directory();
@@ -331,7 +331,7 @@ fn a_disk_that_fails_ends_the_lines() {
     assert!(why.contains("the rest cannot be read"), "{why}");
 }
 
-/// Fails if a restart forgets the limit, a row is gone although its removal was refused, or a damaged memory of the
+/// Fails if a restart forgets the limit, a row is removed although its removal was refused, or a damaged memory of the
 /// limit lets rows be removed.
 #[test]
 fn the_limit_on_removals_holds_over_a_restart() {

@@ -74,7 +74,7 @@ fn make_writable(path: &Path) {
 }
 
 /// Fails if a file or its outboard is lost or taken for changed at a restart, an empty file too, or a listing does not
-/// go on after a name.
+/// continue after a name.
 #[test]
 fn what_is_stored_is_there_after_a_restart() {
     let machine = NodeMachine::new();
@@ -104,7 +104,7 @@ fn what_is_stored_is_there_after_a_restart() {
     assert_eq!(
         node.list(Some(&name("f16384"))).unwrap().count(),
         2,
-        "a listing goes on after a name"
+        "a listing continues after a name"
     );
     assert_eq!(machine.incoming(), 0);
 }

@@ -26,15 +26,15 @@ const ROWS: usize = 10_000;
 pub(crate) type WalkProgress<'a> = &'a mut dyn FnMut(u64) -> ControlFlow<()>;
 
 impl Node {
-    /// Compares the names on every online volume with the catalog. Returns `None` if `told` stopped it. A volume whose
+    /// Compares the names on every online volume with the catalog. Returns `None` if `progress` stopped it. A volume whose
     /// directories cannot be read is offline from then on.
     pub(crate) fn walk(
         &self,
         now: Timestamp,
-        told: WalkProgress<'_>,
+        progress: WalkProgress<'_>,
     ) -> Result<Option<()>, NodeError> {
         for (id, layout) in self.volume_set().online() {
-            match self.walk_volume(&id, &layout, now, told) {
+            match self.walk_volume(&id, &layout, now, progress) {
                 Ok(Some(())) => {}
                 Ok(None) => return Ok(None),
                 Err(NodeError::Disk(error)) if !error.is_exhausted() => {
@@ -57,7 +57,7 @@ impl Node {
         id: &VolumeId,
         layout: &Layout,
         now: Timestamp,
-        told: WalkProgress<'_>,
+        progress: WalkProgress<'_>,
     ) -> Result<Option<()>, NodeError> {
         // Eight bytes for each name, because the names would not fit into memory.
         let mut on_disk = Vec::new();
@@ -72,7 +72,7 @@ impl Node {
                     on_disk.push(fingerprint(&name));
                 }
             }
-            if told((on_disk.len() - before) as u64).is_break() {
+            if progress((on_disk.len() - before) as u64).is_break() {
                 return Ok(None);
             }
         }
@@ -81,7 +81,7 @@ impl Node {
         let mut known = Vec::with_capacity(on_disk.len());
         let mut doubtful = Vec::new();
         for (count, entry) in self.catalog().list(None)?.enumerate() {
-            if count % ROWS == ROWS - 1 && told(ROWS as u64).is_break() {
+            if count % ROWS == ROWS - 1 && progress(ROWS as u64).is_break() {
                 return Ok(None);
             }
             let entry = entry?;
@@ -106,7 +106,7 @@ impl Node {
         }
         for name in doubtful {
             self.look_up_on(id, layout, &name, now)?;
-            if told(1).is_break() {
+            if progress(1).is_break() {
                 return Ok(None);
             }
         }

@@ -104,7 +104,7 @@ impl Door {
                 // The listing reads the rest of the table.
                 let mut news = ProgressReport::new(&clock);
                 let verified = replica.table().verify_admissions(&mut |rows| {
-                    news.tell(rows, |looked| send(answers, listing::looking(looked)))
+                    news.report(rows, |looked| send(answers, listing::looking(looked)))
                 });
                 news.end(verified.map_err(|error| failed(&error)))?;
             }

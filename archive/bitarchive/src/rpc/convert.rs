@@ -161,7 +161,7 @@ pub(crate) fn report(node: &Node) -> NodeState {
     rooms.sort_unstable();
     let usable = rooms.pop().unwrap_or_default();
     rooms.retain(|room| *room > 0);
-    let tally = node.tally();
+    let counts = node.finding_counts();
     NodeState {
         volumes: volumes
             .into_iter()
@@ -170,8 +170,8 @@ pub(crate) fn report(node: &Node) -> NodeState {
         usable,
         usable_elsewhere: rooms,
         alive: true,
-        findings: tally.total(),
-        findings_stamp: tally.stamp,
+        findings: counts.total(),
+        findings_stamp: counts.stamp,
         oldest_verification: node.oldest_verification(),
         mode: Some(mode),
         verify_by: node.verify_by(),

@@ -42,7 +42,7 @@ impl MendSteps {
             .ok_or_else(|| InvalidMessage::missing("step"))?)
     }
 
-    /// Mends a copy as the steps say, and tells the caller how far that is.
+    /// Mends a copy as the steps say, and reports the progress to the caller.
     pub(crate) fn mend(
         &mut self,
         node: &Node,
@@ -58,7 +58,7 @@ impl MendSteps {
             .mend(order, clock.now())
             .map_err(|error| convert::status(&error))?;
         let mut news = ProgressReport::new(clock);
-        let tell = |bytes| {
+        let send_progress = |bytes| {
             let response = wire::MendResponse {
                 bytes,
                 ..wire::MendResponse::default()
@@ -73,7 +73,7 @@ impl MendSteps {
                         segment.length,
                         &segment.encoded,
                         // Reads of the old copy are not reported.
-                        &mut |_| news.tell(0, tell),
+                        &mut |_| news.report(0, send_progress),
                     );
                     news.end(taken.map_err(|error| convert::status(&error)))?;
                 }
@@ -81,7 +81,7 @@ impl MendSteps {
                 Step::Open(_) => return Err(unexpected("segment or close")),
             }
         }
-        let mended = mend.close(clock.now(), &mut |bytes| news.tell(bytes, tell));
+        let mended = mend.close(clock.now(), &mut |bytes| news.report(bytes, send_progress));
         let MendReport {
             entry,
             attic,

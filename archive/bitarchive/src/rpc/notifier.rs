@@ -63,13 +63,13 @@ impl Notifier {
     }
 
     /// Tells the monitor that the node lives, with its address and its room. Returns the pause until the next report.
-    pub(crate) async fn tell(&self) -> Result<Duration, Status> {
+    pub(crate) async fn notify(&self) -> Result<Duration, Status> {
         let mut monitor = self.monitor.lock().await;
-        let told = self
+        let answered = self
             .clock
             .timeout(LIMIT, self.report_to(&mut monitor))
             .await;
-        told.map_err(|late| Kind::TimedOut.status(late.to_string()))?
+        answered.map_err(|late| Kind::TimedOut.status(late.to_string()))?
     }
 
     async fn report_to(&self, monitor: &mut ReplicaClient<Channel>) -> Result<Duration, Status> {
@@ -88,7 +88,7 @@ impl Notifier {
 
     /// Tells the monitor of a change at once. A monitor that is away, or slow, hears of it with a later heartbeat.
     pub(crate) async fn tell_now(&self) {
-        match self.clock.timeout(LIMIT, self.tell()).await {
+        match self.clock.timeout(LIMIT, self.notify()).await {
             Ok(Ok(_pause)) => {}
             Ok(Err(why)) => tracing::info!(%why, "the monitor does not know of a change yet"),
             Err(why) => tracing::info!(%why, "the monitor does not know of a change yet"),

@@ -80,7 +80,7 @@ pub(crate) trait FileReceiver {
 /// Each receiver has its implementer: [`Upload`](crate::Upload) has the bytes on disk, and resumes there also after a
 /// restart; the file of a checksum replica is only the state of a hash in memory.
 pub(crate) trait IncomingFile: Sized {
-    /// Returns the name it is received for.
+    /// Returns the name under which the file will be stored.
     fn name(&self) -> &FileName;
     /// Returns the number of bytes received.
     fn received(&self) -> u64;

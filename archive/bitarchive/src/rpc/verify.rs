@@ -28,11 +28,11 @@ pub(crate) fn verify(
     };
     let judged = node
         .verify(name, volume, clock.now(), &mut |bytes| {
-            news.tell(bytes, |bytes| send(answers, far(bytes)))
+            news.report(bytes, |bytes| send(answers, far(bytes)))
         })
         .and_then(|entry| {
             let found = node.root_now(&entry, &mut |_again| {
-                news.tell(0, |bytes| send(answers, far(bytes)))
+                news.report(0, |bytes| send(answers, far(bytes)))
             })?;
             Ok((entry, found))
         });
@@ -47,7 +47,7 @@ pub(crate) fn verify(
     )
 }
 
-/// The progress of a work, reported to the caller not too often. A caller that is gone stops the work.
+/// The progress of a work, reported to the caller not too often. A caller that has gone away stops the work.
 pub(super) struct ProgressReport<'a> {
     clock: &'a Clock,
     last: Instant,
@@ -65,10 +65,10 @@ impl<'a> ProgressReport<'a> {
         }
     }
 
-    pub(super) fn tell(
+    pub(super) fn report(
         &mut self,
         bytes: u64,
-        tell: impl FnOnce(u64) -> Result<(), Status>,
+        send: impl FnOnce(u64) -> Result<(), Status>,
     ) -> ControlFlow<()> {
         self.bytes = self.bytes.saturating_add(bytes);
         let now = self.clock.instant();
@@ -76,7 +76,7 @@ impl<'a> ProgressReport<'a> {
             return ControlFlow::Continue(());
         }
         self.last = now;
-        match tell(self.bytes) {
+        match send(self.bytes) {
             Ok(()) => ControlFlow::Continue(()),
             Err(status) => {
                 self.gone = Some(status);
@@ -85,7 +85,7 @@ impl<'a> ProgressReport<'a> {
         }
     }
 
-    /// Returns the end of the work. If the caller is gone, that is the reason of any error.
+    /// Returns the end of the work. If the caller has gone away, that is the reason of any error.
     pub(super) fn end<T>(&mut self, ended: Result<T, Status>) -> Result<T, Status> {
         match self.gone.take() {
             Some(gone) => Err(gone),
@@ -101,25 +101,25 @@ mod tests {
 
     use super::*;
 
-    /// Fails if a caller hears nothing for longer than a second, or the work goes on without it.
+    /// Fails if a caller hears nothing for longer than a second, or the work continues without it.
     #[test]
     fn progress_comes_every_second_until_caller_goes() {
         let hand = ManualClock::new(Timestamp::UNIX_EPOCH);
         let clock = hand.clock();
         let mut news = ProgressReport::new(&clock);
-        let mut told = Vec::new();
+        let mut sent = Vec::new();
         for _ in 0..25 {
             hand.advance(EVERY / 10);
-            let flow = news.tell(10, |bytes| {
-                told.push(bytes);
+            let flow = news.report(10, |bytes| {
+                sent.push(bytes);
                 Ok(())
             });
             assert!(flow.is_continue());
         }
-        assert_eq!(told, [100, 200]);
+        assert_eq!(sent, [100, 200]);
         assert_eq!(news.end(Ok(7)).unwrap(), 7);
         hand.advance(EVERY);
-        let flow = news.tell(10, |_| Err(Status::cancelled("the caller is gone")));
+        let flow = news.report(10, |_| Err(Status::cancelled("the caller has gone away")));
         assert!(flow.is_break());
         let why = news
             .end::<()>(Err(Status::unavailable("stopped")))

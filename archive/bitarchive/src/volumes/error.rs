@@ -8,7 +8,7 @@ use archive_model::VolumeId;
 /// The reason why the node cannot work with its volumes, or refuses an order.
 #[derive(Debug, thiserror::Error)]
 pub enum VolumesError {
-    /// The memory of the node is damaged: it can no longer tell a wrong disk from a right one.
+    /// The memory of the node is damaged: it can no longer distinguish a wrong disk from the right one.
     #[error("{}: {what}; restore it, or delete it to accept the disks as they are mounted now", .path.display())]
     Memory {
         /// The file.

@@ -1,11 +1,11 @@
-//! The generation in the label of a disk, by which an older copy of the disk is told from the disk itself.
+//! The generation in the label of a disk, by which an older copy of the disk is distinguished from the disk itself.
 //!
 //! The generation goes up each time a volume comes online, and within one look at the disks
 //! ([`Volumes::raise_changed`]) after files came to it or left it. The label is written before `volumes.json`: a crash
 //! between the two leaves a label that is newer than what is remembered, which is no fault; with the other order a
 //! start would take the disk itself for an older copy.
 //!
-//! Not promised: to tell a copy that was made later than the last change but one look, because such a copy lacks next
+//! Not promised: to notice a copy that was made later than the last change but one look, because such a copy lacks next
 //! to nothing; nor one that was put back together with the node's data directory.
 //!
 //! # Errors

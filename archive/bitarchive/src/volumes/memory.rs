@@ -76,7 +76,7 @@ impl VolumeMemory {
     }
 }
 
-/// Returns the volumes that the node of this data directory goes on filling, though `bitarchive.volumes` no longer names
+/// Returns the volumes that the node of this data directory still fills, though `bitarchive.volumes` no longer names
 /// them.
 pub fn unlisted(data: &Path, paths: &[PathBuf]) -> Result<Vec<(VolumeId, PathBuf)>, VolumesError> {
     let remembered = remember(&data.join(MEMORY_NAME))?.volumes.into_iter();

@@ -252,7 +252,7 @@ fn orders_during_a_look_are_not_undone() {
     assert_eq!(volumes.online().len(), 2);
 }
 
-/// Fails if a volume that was taken out of the settings goes on taking files without a word, or one that was never in
+/// Fails if a volume that was taken out of the settings continues to take files silently, or one that was never in
 /// them is complained of.
 #[test]
 fn unlisted_volume_is_said_while_it_takes_files() {

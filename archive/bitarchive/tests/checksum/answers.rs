@@ -13,7 +13,7 @@ use testing::noise;
 use crate::replica::{TestReplica, root};
 use proto_archive::wire::scrub_state::Activity;
 
-/// Fails if a listing is out of order, or its end cannot be told from a cut.
+/// Fails if a listing is out of order, or its end cannot be distinguished from a cut.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn listing_is_sorted_and_says_its_end() {
     let test = TestReplica::new();
@@ -162,7 +162,10 @@ async fn calls_for_bytes_or_disks_are_refused() {
             order,
             ..ScrubRequest::default()
         };
-        assert_eq!(Kind::from_status(&node.scrub(request).await.unwrap_err()), kind);
+        assert_eq!(
+            Kind::from_status(&node.scrub(request).await.unwrap_err()),
+            kind
+        );
     }
     let attic = node.attic(AtticRequest::default()).await.unwrap();
     let only = attic.into_inner().message().await.unwrap().unwrap();
@@ -208,8 +211,8 @@ async fn removed_row_needs_checksum_and_leaves_line() {
     let mut node = running.node.clone();
     let wrong = node.put_aside(request("a", b"other")).await.unwrap_err();
     assert_eq!(Kind::from_status(&wrong), Kind::Mismatch);
-    let told = root(&bytes).to_string();
-    assert!(!wrong.message().contains(&told), "{wrong}");
+    let own = root(&bytes).to_string();
+    assert!(!wrong.message().contains(&own), "{wrong}");
     let nameless = PutAsideRequest {
         why: String::new(),
         ..request("a", &bytes)
@@ -234,10 +237,10 @@ async fn removed_row_needs_checksum_and_leaves_line() {
         .collect();
     assert_eq!(lines.len(), 2);
     assert_eq!(lines[0]["name"], "a");
-    assert_eq!(lines[0]["root"], told);
+    assert_eq!(lines[0]["root"], own);
     assert!(lines[0]["admission"].as_str().unwrap().contains("payload"));
 
-    // Removed is not forbidden: what is brought again is recorded again.
+    // Removed is not forbidden: what is stored again is recorded again.
     test.store(&running, "a", &bytes).await.unwrap();
     let find = FindRequest {
         name: "a".to_owned(),

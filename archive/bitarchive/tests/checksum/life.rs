@@ -22,7 +22,7 @@ async fn rows_are_there_after_a_restart() {
     running.stop().await;
 }
 
-/// Fails if a replica whose table is gone says that nothing was ever stored.
+/// Fails if a replica whose table is absent says that nothing was ever stored.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn lost_table_is_refused_at_start() {
     let test = TestReplica::new();

@@ -188,7 +188,7 @@ impl RunningReplica {
         Ok(match opened {
             Err(entry) => Err(entry),
             Ok((sending, ready)) => {
-                assert_eq!(ready.offset, 0, "there is nothing to go on from");
+                assert_eq!(ready.offset, 0, "there is nothing to resume from");
                 say(&sending.steps, Step::Start(Start { offset: 0 })).await;
                 Ok(sending)
             }

@@ -211,7 +211,7 @@ fn at_every_call(
     }
 }
 
-/// Fails if a verb that fails at some call leaves a state from which the node cannot go on.
+/// Fails if a verb that fails at some call leaves a state from which the node cannot continue.
 #[test]
 fn node_recovers_from_any_failing_call() {
     let _one = ONE_AT_A_TIME.lock();
@@ -340,7 +340,7 @@ fn flip_in_memory_is_refused_and_retried() {
     }));
     let written = receiving.write_all(&bytes());
     fault::arm(None);
-    written.expect("nobody is told");
+    written.expect("nothing fails");
     let refused = receiving.commit(&admission(), now());
     let is_read_back = matches!(refused, Err(NodeError::ReadBack { .. }));
     assert!(is_read_back, "{refused:?}");

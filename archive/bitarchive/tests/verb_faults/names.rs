@@ -37,7 +37,7 @@ fn unsynced_name_is_not_taken_over() {
     assert!(is_unsynced, "{refused:?}");
     let entries = node.find(&name()).expect("entries");
     assert!(entries.is_empty(), "{entries:?}");
-    // The act is repeated, as by a request that comes again: without a look at the attic, which is on that disk.
+    // The act is repeated, as by a repeated request: without a look at the attic, which is on that disk.
     let again = adopt(&node);
     assert!(matches!(again, Err(NodeError::Offline { .. })), "{again:?}");
 }

@@ -46,7 +46,7 @@ impl Default for DerivedValues {
 }
 
 impl Admin {
-    /// Makes an index anew: adds every row, and at last the mark that it is whole. Tells how many rows there are.
+    /// Makes an index anew: adds every row, and at last the mark that it is whole. Returns the number of rows.
     pub(super) fn index(
         &self,
         add: impl Fn(&mut Batch, &AdminRow) -> Result<(), DbError>,

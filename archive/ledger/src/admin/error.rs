@@ -32,7 +32,7 @@ pub enum AdminError {
         /// The text of the stamp.
         text: String,
     },
-    /// The stamp is gone: nothing tells whether the data are all there.
+    /// The stamp is absent: without it nothing shows whether the data are all there.
     #[error(
         "{}: the stamp of the admin data is gone, and without it nothing tells whether their end is gone, too; put back \
          a backup of it together with `admin`, or move `admin` away and run `holdfast admin restore`", .0.display()

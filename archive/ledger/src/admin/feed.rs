@@ -53,8 +53,8 @@ pub(super) struct Feed {
     begin: FeedPosition,
     /// The position behind the last change that was committed. Changed while the lines of the trail are numbered only.
     committed: Arc<Mutex<FeedPosition>>,
-    /// The position behind the last change that followers may be told of: a power cut does not take it away.
-    told: watch::Sender<FeedPosition>,
+    /// The position behind the last change that may be announced to followers: a power cut does not take it away.
+    announced: watch::Sender<FeedPosition>,
 }
 
 /// The state of each file that changes, before and after.
@@ -73,11 +73,11 @@ impl Feed {
             rows,
             begin,
             committed: Arc::new(Mutex::new(end)),
-            told: watch::Sender::new(begin),
+            announced: watch::Sender::new(begin),
         })
     }
 
-    /// Adds rows for the changes of which followers have to be told, and returns the position behind them. The caller
+    /// Adds rows for the changes that have to be announced to followers, and returns the position behind them. The caller
     /// lets nobody else number rows until they are committed.
     pub(super) fn write(
         &self,
@@ -119,12 +119,12 @@ impl Feed {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Lets followers be told of the changes up to `end`.
-    pub(super) fn tell(&self, end: FeedPosition) {
-        self.told.send_if_modified(|told| {
-            let is_news = *told != end && told.number <= end.number;
+    /// Announces the changes up to `end` to followers.
+    pub(super) fn announce(&self, end: FeedPosition) {
+        self.announced.send_if_modified(|announced| {
+            let is_news = *announced != end && announced.number <= end.number;
             if is_news {
-                *told = end;
+                *announced = end;
             }
             is_news
         });
@@ -132,15 +132,15 @@ impl Feed {
 }
 
 impl Admin {
-    /// Returns the position up to which followers may be told of changes, now and whenever that changes.
+    /// Returns the position up to which changes may be announced to followers, now and whenever that changes.
     pub fn follow_feed(&self) -> watch::Receiver<FeedPosition> {
-        self.feed.told.subscribe()
+        self.feed.announced.subscribe()
     }
 
-    /// Whether the feed came through this position, and followers may have been told so.
+    /// Whether the feed came through this position, and may have been announced so far.
     pub fn is_in_feed(&self, position: FeedPosition) -> Result<bool, DbError> {
-        let told = *self.feed.told.borrow();
-        if position.number > told.number {
+        let announced = *self.feed.announced.borrow();
+        if position.number > announced.number {
             return Ok(false);
         }
         if position.number == 0 {

@@ -12,7 +12,7 @@ use crate::rows::{AdminRow, Retirement};
 /// The version of the tables.
 pub(super) const VERSION: u32 = 4;
 
-/// The first version whose admin data have a stamp beside them that is written before anybody is told of a change.
+/// The first version whose admin data have a stamp beside them that is written before a change is acknowledged.
 pub(super) const STAMPED: u32 = 2;
 
 /// The table of numbers that do not follow from other rows.
@@ -28,7 +28,7 @@ pub(crate) const RETIRED_VOLUMES: &str = "retired-volumes";
 /// The table of the volumes that have, or had, copies.
 pub(super) const VOLUMES: &str = "volumes-with-copies";
 
-/// The table of the changes of which followers are told.
+/// The table of the changes that are announced to followers.
 pub(super) const FEED: &str = "feed";
 
 /// The table of the index from places to the files there.
@@ -108,7 +108,7 @@ pub(super) fn options() -> Options {
         // Only the writers change: a release that does not know the index of places would change files and not the
         // index. It is made when all other tables are as they should be.
         .migration(|_of_version_3| Ok(()))
-        // Again only the writers change: a release that does not know the feed would change files and tell nobody.
+        // Again only the writers change: a release that does not know the feed would change files and announce nothing.
         .migration(|_of_version_2| Ok(()))
         .migration(to_version_2)
 }

@@ -5,7 +5,7 @@
 //! <data>/admin.stamp      {"sequence":660,"database":"8d1f6a4c-…","audit":{"lines":120,"head":"<64 hex digits>"}}
 //! ```
 //!
-//! Written before anybody is told of a change, and a second after any other: see `Admin::commit`. The form of the file is
+//! Written before a change is acknowledged, and a second after any other: see `Admin::commit`. The form of the file is
 //! [`archive_durable::stamp`]'s. Releases before that wrote the sequence number alone, now and then; their stamp is read,
 //! and replaced by ours.
 
@@ -26,7 +26,7 @@ use crate::audit_log::LogPosition;
 /// The name of the file.
 pub const STAMP: &str = "admin.stamp";
 
-/// The time after which the stamp follows commits that nobody was told of.
+/// The time after which the stamp follows commits that were not acknowledged.
 const PAUSE: Duration = Duration::from_secs(1);
 
 /// The content of a stamp.
@@ -78,7 +78,7 @@ impl LogEnd {
 pub(super) struct StampOnDisk {
     /// The content of the stamp.
     pub(super) content: StampContent,
-    /// The file; `None` if an older release has written it, which did so after people were told of a change.
+    /// The file; `None` if an older release has written it, which did so after it had acknowledged a change.
     pub(super) file: Option<archive_durable::StampWriter>,
 }
 
@@ -180,7 +180,8 @@ impl AdminStamp {
     }
 }
 
-/// Brings the stamp up to date where nobody was told of the last changes, however idle the archive is.
+/// The worker that brings the stamp up to date where the last changes were not acknowledged, however idle the archive
+/// is.
 #[derive(Debug)]
 pub struct StampWorker(pub Admin);
 

@@ -216,7 +216,7 @@ impl Anomalies {
         running.subtract(&old);
         running.add(&new);
         running.count(&row.replica, &before, &self.filed(&row.file, &row.replica)?);
-        self.tell();
+        self.notify_change();
         Ok(true)
     }
 
@@ -403,7 +403,7 @@ impl Anomalies {
         }
         let after = self.filed(filing.file, filing.replica)?;
         running.count(filing.replica, &before, &after);
-        self.tell();
+        self.notify_change();
         Ok(())
     }
 
@@ -416,7 +416,7 @@ impl Anomalies {
         }
     }
 
-    fn tell(&self) {
+    fn notify_change(&self) {
         self.changed
             .send_modify(|count| *count = count.wrapping_add(1));
     }

@@ -254,7 +254,7 @@ fn place(node: &str) -> CopyPlace {
     }
 }
 
-/// Fails if what a node has just stored is refused because the same copy was nobody's before, or if a copy in another
+/// Fails if what a node has just stored is refused because the same copy was unexpected before, or if a copy in another
 /// place of the replica is taken for it.
 #[test]
 fn stored_copy_closes_unexpected_only_in_its_place() {
@@ -333,7 +333,7 @@ fn good_sibling_leaves_damage_of_other_copy_open() {
     }
 }
 
-/// Fails if damage of a copy that is gone stays open, or if anything else is closed with it.
+/// Fails if damage of a copy that was removed stays open, or if anything else is closed with it.
 #[test]
 fn absent_copy_closes_its_own_damage_only() {
     let at_node = |kind: &AnomalyKind, node: &str| AnomalyRecord {

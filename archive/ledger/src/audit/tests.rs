@@ -1,4 +1,4 @@
-//! The trail while its writer goes on, stops or is undone.
+//! The trail while its writer continues, stops or is undone.
 
 use std::fs;
 
@@ -62,7 +62,7 @@ fn trail_is_whole_wherever_its_writer_stopped() {
     );
     note(&admin, 5..8);
     assert_eq!(said(&admin, &at), (expected(8), 5));
-    // Appended, and the process dies before the rows are gone.
+    // Appended, and the process dies before the rows are deleted.
     let mut dying = log;
     let rows: Vec<_> = admin.audit_rows(5).unwrap().map(Result::unwrap).collect();
     dying.append(&rows).unwrap();

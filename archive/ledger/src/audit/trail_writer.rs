@@ -1,6 +1,6 @@
 //! The worker that writes the trail of the admin data into the log, in order, and deletes the rows once they are durable there.
 //!
-//! The newest row stays, so that numbers go on. A crash at any point neither loses a line nor writes one twice: what was
+//! The newest row stays, so that numbers continue. A crash at any point neither loses a line nor writes one twice: what was
 //! appended and not yet confirmed is compared with the rows at the next start.
 
 use std::path::PathBuf;
@@ -58,7 +58,7 @@ enum State {
     Unread,
     /// The log, and the time when it was last found to be what was written.
     Good(AuditLog, Instant),
-    /// A sync failed: the bytes in the cache may not be on the disk, and no later sync would tell.
+    /// A sync failed: the bytes in the cache may not be on the disk, and no later sync would report it.
     Poisoned,
 }
 

@@ -121,7 +121,7 @@ impl Chain {
         self.previous
     }
 
-    /// Writes a line, with its line feed, and goes on behind it. The number must be the next one.
+    /// Writes a line, with its line feed, and advances the chain behind it. The number must be the next one.
     ///
     /// # Errors
     ///
@@ -143,7 +143,7 @@ impl Chain {
         Ok(bytes)
     }
 
-    /// Reads a line (without its line feed), which must be the next one, and goes on behind it.
+    /// Reads a line (without its line feed), which must be the next one, and advances the chain behind it.
     ///
     /// # Errors
     ///
@@ -164,7 +164,7 @@ impl Chain {
         Ok(entry)
     }
 
-    /// Returns the chain that leads to a line, as the line itself tells.
+    /// Returns the chain that leads to a line, as the line itself says.
     pub(super) fn before(bytes: &[u8]) -> Result<Self, String> {
         let (entry, previous) = parse(bytes)?;
         let next = entry.number;

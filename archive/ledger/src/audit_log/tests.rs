@@ -137,7 +137,7 @@ fn tail_cut_anywhere_is_completed_or_noticed() {
         } else {
             assert!(is_refused(&at, last), "cut at {cut}");
         }
-        // Nothing of the last file was sure yet: all of it comes again, and nothing twice.
+        // Nothing of the last file was sure yet: all of it is written again, and nothing twice.
         put(&at, &torn);
         let sure = positions
             .iter()

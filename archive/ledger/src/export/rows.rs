@@ -25,7 +25,7 @@ pub enum TableRow {
     Anomaly(OpenRow),
     /// An anomaly that was closed.
     ClosedAnomaly(ClosedRow),
-    /// A request for an act that wants two persons.
+    /// A request for an act that needs two persons.
     Request(Request),
     /// A replica that is being filled, or is retired.
     Replica(ReplicaLine),

@@ -301,7 +301,7 @@ fn request_says_why_and_refusal_says_remedy() {
     let said = request.approve(&officer, now).unwrap_err().to_string();
     assert_eq!(
         said,
-        "approving `remove` wants a certificate with the role custodian"
+        "approving `remove` needs a certificate with the role custodian"
     );
     let said = request.approve(&anna, now).unwrap_err().to_string();
     assert_eq!(

@@ -219,7 +219,7 @@ impl Source<'_> {
         let sure = self.log.map_or(0, |(_, position)| position.chain.next());
         let mut next = sure;
         if let Some((last, position)) = self.log {
-            // The newest line stays in the table, so that numbers go on.
+            // The newest line stays in the table, so that numbers continue.
             restoring.line(last.number, &last.line)?;
             restoring.set_log_end(*position)?;
         }

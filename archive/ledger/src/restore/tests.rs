@@ -115,7 +115,7 @@ fn export_restores_listing_and_trail() {
 
 /// Fails if a restore loses lines that only the surviving log has, or accepts a log that contradicts the export.
 #[test]
-fn the_log_that_is_still_there_goes_on() {
+fn the_log_that_is_still_there_continues() {
     let world = RestoreScene::new();
     let log = |data: &str, lines: &[AuditLine]| {
         fs::create_dir(world.path(data)).unwrap();
@@ -368,11 +368,11 @@ fn first_admission_counts_and_file_gone_is_restored() {
     );
 }
 
-/// Fails if a removal of which only an attic tells looks as if two persons were known to have decided it, what was removed
-/// is healed, what came back or what another replica removed is withdrawn, or a name is free
+/// Fails if a removal that only an attic reports looks as if two persons were known to have decided it, what was removed
+/// is stored again, what came back or what another replica removed is withdrawn, or a name is free
 /// again because its last copies were removed.
 #[test]
-fn removal_told_by_attics_stays_unproven() {
+fn removal_known_to_attics_stays_unproven() {
     let good = admission("a", 1).sign(&signing_key()).unwrap();
     let other = admission("a", 2).sign(&signing_key()).unwrap();
     let removal = |replica: &str, admission: &str| {
@@ -405,7 +405,7 @@ fn removal_told_by_attics_stays_unproven() {
                 assert!(row.record.content.is_some() && row.admission.is_some());
                 let replicas = row.record.replicas.values();
                 let states = replicas.map(|copy| copy.state.to_string());
-                // A removal of which only an attic tells never looks like one that is known.
+                // A removal that only an attic reports never looks like one that is known.
                 let states = states.map(|state| match state.split_once("withdrawn: unproven") {
                     Some((_, why)) if why.contains("r1: law (by custodian/anna") => {
                         "unproven r1".into()

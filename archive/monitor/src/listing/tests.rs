@@ -44,7 +44,7 @@ const FATES: [Fate; 7] = [
     Fate::SendsGarbage,
 ];
 
-/// A node: its names, how many it sends in a message, how it goes on after them.
+/// A node: its names, how many it sends in a message, how it continues after them.
 #[derive(Clone, Debug)]
 struct Script {
     names: Vec<&'static str>,

@@ -94,7 +94,7 @@ impl Listing {
         }
     }
 
-    /// Waits for a message from a node that the merge cannot go on without; unless `patient`, only looks.
+    /// Waits for a message from a node without which the merge cannot continue; unless `patient`, only looks.
     async fn wait(&mut self, patient: bool) -> Event {
         let (sources, hungry) = (&mut self.sources, self.merge.hungry());
         let message = poll_fn(|cx| {

@@ -179,7 +179,7 @@ async fn a_monitor_that_was_restarted_makes_nothing_vanish() {
     let monitor = MonitorEnvironment::try_start(settings, Clock::system())
         .await
         .expect("on the same port");
-    // The repository's channel connects again by itself. Nobody has told the monitor which nodes to miss.
+    // The repository's channel connects again by itself. No repository has named the nodes that the monitor is to miss.
     let listed = repository.listing("").await;
     assert!(listed.entries.is_empty(), "{listed:?}");
     assert!(listed.gaps()[0].contains("was not told"), "{listed:?}");

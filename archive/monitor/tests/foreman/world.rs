@@ -285,7 +285,7 @@ pub(crate) fn write(path: &Path, bytes: &[u8]) {
         .expect("written");
 }
 
-/// Returns the status that a healthy node tells of itself.
+/// Returns the status that a healthy node reports of itself.
 pub(crate) fn status(node: &str, endpoint: &str, usable: u64) -> NodeStatus {
     let volume = VolumeStatus {
         volume: "v1".to_owned(),

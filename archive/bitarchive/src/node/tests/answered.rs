@@ -100,7 +100,7 @@ fn damaged_or_other_copies_answer_no_alarm() {
         node.forget_all_answered(now()).unwrap();
         assert_eq!(entry_on(&node, "a", "v2").is_none(), goes);
     }
-    // The file is back, and only the row is old: a verification tells.
+    // The file is back, and only the row is old: a verification shows it.
     node.catalog().put(std::slice::from_ref(&missing)).unwrap();
     let back = Layout::new(&machine.path("two")).target(&name("a")).file;
     std::fs::write(back, b"one").unwrap();

@@ -116,7 +116,7 @@ fn only_empty_separate_disks_are_labelled() {
         Err(NodeError::Volumes(VolumesError::Path { .. }))
     ));
     assert_eq!(std::fs::read_dir(machine.path("three")).unwrap().count(), 0);
-    // An order that was cut off after the label goes on.
+    // An order that was cut off after the label is completed.
     Layout::new(&machine.path("three")).make().unwrap();
     let identity = VolumeIdentity {
         volume: id("v3"),
@@ -298,7 +298,7 @@ fn retired_volume_makes_its_files_missing() {
                 "{verb:?}"
             );
         }
-        // Mounted elsewhere it is told apart as well, and a new disk takes its place.
+        // Mounted elsewhere it is distinguished as well, and a new disk takes its place.
         std::fs::rename(machine.path("disk"), machine.path("old")).unwrap();
         std::fs::create_dir(machine.path("disk")).unwrap();
         assert!(matches!(

@@ -322,10 +322,10 @@ fn liar_or_cut_leaves_copy_unchanged() {
     assert_eq!(machine.content("a"), content);
 }
 
-/// Fails if a mend that brings too few groups changes the copy or leaves files behind, instead of naming what else is
+/// Fails if a mend that sends too few groups changes the copy or leaves files behind, instead of naming what else is
 /// damaged.
 #[test]
-fn more_damage_than_is_brought_is_refused() {
+fn more_damage_than_was_sent_is_refused() {
     for in_place in [false, true] {
         let machine = NodeMachine::new();
         drop(machine.with_file("a"));

@@ -62,7 +62,7 @@ fn older_catalog_is_noticed_and_rebuilt() {
             assert_eq!(found.added, added, "{wrong:?}: {found:?}");
             assert_eq!(without_verified(listing(&node)), before, "{wrong:?}");
             assert_eq!(
-                node.tally().total(),
+                node.finding_counts().total(),
                 1,
                 "one is missing, nothing else is wrong"
             );
@@ -75,7 +75,7 @@ fn older_catalog_is_noticed_and_rebuilt() {
     drop(node);
 }
 
-/// Fails if the sequence number alone tells which catalog is the older one: that of a rebuilt catalog begins again.
+/// Fails if the sequence number alone decides which catalog is the older one: that of a rebuilt catalog begins again.
 #[test]
 fn catalog_of_before_a_rebuild_is_noticed() {
     let machine = NodeMachine::new();

@@ -115,7 +115,7 @@ async fn scrub_reads_all_and_resumes_after_restart() {
     let running = RunningScrub::start(machine.start().0, &machine.path("data"), settings.clone());
     let state = running.until("three files", |state| state.files >= 3).await;
     assert_eq!(state.found, 1);
-    assert_eq!(running.node.tally().damaged, 1);
+    assert_eq!(running.node.finding_counts().damaged, 1);
     assert!(state.bytes >= 3 * SIZE as u64);
     let state = running
         .until("known", |state| state.next.is_some() && state.due == 0)

@@ -30,7 +30,7 @@ fn verification_is_dated_and_names_flips() {
     assert_eq!(entry.row.condition, Condition::Present);
     assert_eq!(entry.row.verified, Some(later()));
     assert_eq!(read, SIZE as u64);
-    assert_eq!(node.tally().total(), 0);
+    assert_eq!(node.finding_counts().total(), 0);
     machine.flip("a", &[0, 3, 10]);
     let found = verify(&node, "a");
     assert_eq!(damage(&found), (set(&[0, 3, 10]), Groups::none()));
@@ -40,12 +40,12 @@ fn verification_is_dated_and_names_flips() {
         "when it was last found good"
     );
     assert_eq!(listing(&node), std::slice::from_ref(&found));
-    assert_eq!(node.tally().damaged, 1);
+    assert_eq!(node.finding_counts().damaged, 1);
     machine.flip("a", &[3]);
     assert_eq!(damage(&verify(&node, "a")).0, set(&[0, 10]));
     machine.flip("a", &[0, 10]);
     assert_eq!(verify(&node, "a").row.condition, Condition::Present);
-    assert_eq!(node.tally().total(), 0);
+    assert_eq!(node.finding_counts().total(), 0);
 }
 
 /// Fails if a verification reads through a link, or takes a directory for a file.

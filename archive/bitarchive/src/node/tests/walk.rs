@@ -38,7 +38,7 @@ fn with_files(files: &[&str]) -> (NodeMachine, Node) {
     (machine, node)
 }
 
-/// Fails if a running node goes on believing its catalog about what is on its disk.
+/// Fails if a running node still believes its catalog about what is on its disk.
 #[test]
 fn file_deleted_behind_the_node_is_missing() {
     let (machine, node) = with_files(&["a", "b", "c"]);
@@ -149,14 +149,14 @@ fn wrong_row_proves_nothing_about_one_name() {
     assert_eq!(find("c"), []);
 }
 
-/// Fails if a caller that is gone is looked for to the end.
+/// Fails if a walk goes to its end although its caller has gone away.
 #[test]
-fn walk_ends_when_told_to() {
+fn walk_ends_when_its_callback_stops_it() {
     let (_machine, node) = with_files(&["a"]);
-    let mut told = 0;
+    let mut calls = 0;
     let walked = node.walk(now(), &mut |_| {
-        told += 1;
+        calls += 1;
         ControlFlow::Break(())
     });
-    assert_eq!((walked.unwrap(), told), (None, 1));
+    assert_eq!((walked.unwrap(), calls), (None, 1));
 }

@@ -140,7 +140,7 @@ fn unread_read_holds_no_blocking_thread() {
         assert_eq!(read.unwrap(), 8);
         for stream in unread {
             let all: Result<Vec<_>, _> = stream.collect().await;
-            assert_eq!(all.unwrap().len(), 8, "it goes on where it stopped");
+            assert_eq!(all.unwrap().len(), 8, "it continues where it stopped");
         }
     });
 }

@@ -81,7 +81,7 @@ async fn what_is_said_later_is_heard_later() {
     let second = async {
         said.arrived.acquire().await.unwrap().forget();
         node.set_mode(Mode::ReadOnly).unwrap();
-        let mut second = pin!(notifier.tell());
+        let mut second = pin!(notifier.notify());
         // Nothing may come of it before the first is answered, however long that takes: this is how long is looked.
         tokio::select! {
             heard = &mut second => panic!("heard before the first: {heard:?}"),
@@ -91,7 +91,7 @@ async fn what_is_said_later_is_heard_later() {
         said.answers.add_permits(2);
         second.await
     };
-    let (first, second) = tokio::join!(notifier.tell(), second);
+    let (first, second) = tokio::join!(notifier.notify(), second);
     assert_eq!(first.unwrap(), Duration::from_secs(1));
     second.unwrap();
     assert_eq!(

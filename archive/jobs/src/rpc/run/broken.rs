@@ -22,7 +22,7 @@ pub(crate) enum NodeFailure {
     Cut,
 }
 
-/// Returns the event for the job if a node failed: the job waits, fails, or goes on with the node later, or without it.
+/// Returns the event for the job if a node failed: the job waits, fails, or continues with the node later, or without it.
 pub(crate) fn event(node: &NodeId, why: &SourceError<NodeFailure>) -> Event {
     let said = format!("node {node}: {why}");
     let SourceError::Failed(NodeFailure::Said(status)) = why else {
@@ -84,7 +84,7 @@ mod tests {
         matches!(event, Event::NodeBroke(node, said) if node.as_str() == "a" && said.starts_with("node a: "))
     }
 
-    /// Fails if a job fails because a node is away, or goes on although a node has refused it.
+    /// Fails if a job fails because a node is away, or continues although a node has refused it.
     #[test]
     fn only_refusal_of_node_fails_job() {
         for why in [

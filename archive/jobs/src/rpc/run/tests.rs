@@ -80,11 +80,11 @@ fn nodes_that_are_not_asked_are_gaps() {
     let (asked, gaps) = asked(&order, &all).unwrap();
     let asked: Vec<&str> = asked.iter().map(|state| state.node.as_str()).collect();
     assert_eq!(asked, ["a", "e"]);
-    let told = gaps
+    let reasons = gaps
         .iter()
         .map(|gap| (&*gap.node, &*gap.volume, &*gap.reason));
     assert_eq!(
-        told.collect::<Vec<_>>(),
+        reasons.collect::<Vec<_>>(),
         [
             ("a", "v9", "nobody knows it"),
             ("b", "", "left out: it failed again and again"),

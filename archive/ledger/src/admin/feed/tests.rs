@@ -61,7 +61,7 @@ fn decisions_about_files_are_changes() {
     let mut early = row("a", 1);
     early.record.phase = Phase::Incomplete;
     put(&admin, &early);
-    assert_eq!(changes(&admin), [], "no depositor was told of it");
+    assert_eq!(changes(&admin), [], "no depositor got an answer");
     put(&admin, &row("a", 1));
     put(&admin, &row("a", 1));
     put(&admin, &row("b", 2));
@@ -89,7 +89,7 @@ fn decisions_about_files_are_changes() {
     assert_eq!(
         end_of_feed(&admin),
         last.position,
-        "after a start all of it may be told"
+        "after a start all of it may be announced"
     );
 }
 
@@ -122,9 +122,9 @@ fn concurrent_commits_leave_no_holes() {
     }
 }
 
-/// Fails if followers are told of a change that a power cut may still take back.
+/// Fails if a change is announced that a power cut may still undo.
 #[test]
-fn change_is_told_after_the_stamp() {
+fn change_is_announced_after_the_stamp() {
     let directory = tempfile::tempdir().unwrap();
     let admin = Admin::init(directory.path()).unwrap();
     let mut end = admin.follow_feed();

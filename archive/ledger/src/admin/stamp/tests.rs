@@ -45,8 +45,8 @@ fn is_behind(opened: &Result<Admin, AdminError>) -> bool {
     )
 }
 
-/// Commits a change of which nobody is told.
-fn store_untold(admin: &Admin, name: &str) {
+/// Commits a change that is not acknowledged.
+fn store_unacknowledged(admin: &Admin, name: &str) {
     let mut changes = admin.change();
     admin.put(&mut changes, &row(name)).unwrap();
     admin.commit_unstamped(changes).unwrap();
@@ -59,7 +59,7 @@ fn tear(log: &Path) {
     AppendFile::open(log).unwrap().append(&torn).unwrap();
 }
 
-/// Fails if a row of which somebody was told may vanish with the end of the log, or with all of it.
+/// Fails if a row that was acknowledged may vanish with the end of the log, or with all of it.
 #[test]
 fn cut_log_behind_a_commit_is_refused() {
     let directory = tempfile::tempdir().unwrap();
@@ -86,12 +86,12 @@ fn cut_log_behind_a_commit_is_refused() {
     assert!(is_behind(&Admin::open(image.path())), "without its log");
 }
 
-/// Fails if what nobody was told of stays without a stamp while nothing else happens.
+/// Fails if what was not acknowledged stays without a stamp while nothing else happens.
 #[test]
 fn idle_archive_is_stamped_by_its_worker() {
     let directory = tempfile::tempdir().unwrap();
     let admin = Admin::init(directory.path()).unwrap();
-    store_untold(&admin, "a");
+    store_unacknowledged(&admin, "a");
     let open_cut = || {
         let image = image(directory.path());
         let log = newest_log(image.path());
@@ -126,26 +126,26 @@ fn torn_tail_of_the_log_is_cut() {
     assert_eq!((names(&third).len(), third.torn()), (3, None));
 }
 
-/// Fails if the trail does not tell that a torn write was cut away, or tells it where none was.
+/// Fails if the trail does not say that a torn write was cut away, or says it where none was.
 #[test]
-fn cut_tail_is_told_in_the_trail() {
+fn cut_tail_is_in_the_trail() {
     let directory = tempfile::tempdir().unwrap();
     let admin = Admin::init(directory.path()).unwrap();
     store(&admin, "a");
-    let told = |admin: &Admin| {
+    let reported = |admin: &Admin| {
         let now = Timestamp::from_second(1_000_000_000).unwrap();
         admin.report_torn_tail("kb", now).unwrap();
         let lines = admin.audit_rows(0).unwrap();
         let lines = lines.map(|row| row.unwrap().1).skip(1);
-        let told = lines.map(|line| (line.at, line.who, line.file, line.what));
-        told.collect::<Vec<_>>()
+        let reported = lines.map(|line| (line.at, line.who, line.file, line.what));
+        reported.collect::<Vec<_>>()
     };
-    assert_eq!(told(&admin), []);
+    assert_eq!(reported(&admin), []);
     let image = image(directory.path());
     tear(&newest_log(image.path()));
-    let told = told(&Admin::open(image.path()).unwrap());
-    let [(at, who, None, what)] = &told[..] else {
-        panic!("{told:?}")
+    let reported = reported(&Admin::open(image.path()).unwrap());
+    let [(at, who, None, what)] = &reported[..] else {
+        panic!("{reported:?}")
     };
     assert_eq!((at.as_second(), &**who), (1_000_000_000, "repository/kb"));
     assert!(what.contains("1007 bytes after byte"), "{what}");
@@ -206,9 +206,9 @@ fn first_version_without_a_stamp_opens() {
     assert_eq!(found, Some(row("a")));
 }
 
-/// Fails if a beginning that was cut off before there were tables does not go on.
+/// Fails if a beginning that was cut off before there were tables is not completed.
 #[test]
-fn beginning_that_was_cut_off_goes_on() {
+fn beginning_that_was_cut_off_is_completed() {
     let directory = tempfile::tempdir().unwrap();
     let text = serde_json::to_vec(&StampContent::default()).unwrap();
     archive_durable::StampWriter::begin(&directory.path().join(STAMP), &text).unwrap();
@@ -239,7 +239,7 @@ fn stamp_knows_the_end_of_the_log() {
     assert_eq!(known(), Some(end), "also after a restart");
 }
 
-/// Fails if the sequence number alone tells whether it is the database that was here.
+/// Fails if the sequence number alone decides whether it is the database that was here.
 #[test]
 fn older_database_is_refused_though_it_came_further() {
     let directory = tempfile::tempdir().unwrap();

@@ -110,7 +110,7 @@ fn anomalies_and_counts_survive_restart() {
     assert_eq!(trail.len(), 4 + 3 + 1, "filed, closed, accepted: {trail:?}");
 }
 
-/// Fails if a list of what is closed that goes on behind one of them has a gap, or says something twice.
+/// Fails if a list of what is closed that continues behind one of them has a gap, or says something twice.
 #[test]
 fn closed_rows_go_on_behind_any() {
     let directory = tempfile::tempdir().unwrap();

@@ -137,7 +137,7 @@ fn lines(export: &[u8]) -> Vec<String> {
 /// Fails if a restore loses a table, an approved request is not done after it, or a number of a request is given a
 /// second time.
 #[test]
-fn every_table_comes_back_and_goes_on() {
+fn every_table_is_restored_and_writable() {
     let world = RestoreScene::new();
     let report = world.restore("back", &world.export, false).unwrap();
     assert!(report.written, "{report:?}");
@@ -250,7 +250,7 @@ fn damaged_row_is_named_and_others_are_restored() {
         let said = &report.damaged.list[0].what;
         assert!(said.contains("out of order"), "{said}");
     }
-    // A row that is gone is missed.
+    // A row that is absent is missed.
     let mut forged = all;
     forged.remove(first);
     let report = world.restore("no", &sealed(&forged), false).unwrap();

@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// Fails if a node destroys a whole file by its place, or tells the checksum of what it has.
+/// Fails if a node destroys a whole file by its place, or reveals the checksum of what it has.
 #[test]
 fn purge_of_file_names_its_checksum() {
     let machine = NodeMachine::new();
@@ -18,7 +18,7 @@ fn purge_of_file_names_its_checksum() {
         assert!(!refused.to_string().contains(&root(b"x").to_string()));
         assert!(checksum_in(&node, &item).is_some());
     }
-    // The reason, which says that the item is a file, is gone: it may still be a file.
+    // The reason, which says that the item is a file, is absent: it may still be a file.
     let reason = machine.place(&item).join("why.json");
     let text = std::fs::read(&reason).unwrap();
     std::fs::write(&reason, "{").unwrap();
@@ -44,7 +44,7 @@ fn only_what_is_old_is_purged() {
             Err(NodeError::TooYoung { .. })
         ));
     }
-    // A reason that says that the item is older makes it no older, nor does a reason that is gone.
+    // A reason that says that the item is older makes it no older, nor does an absent reason.
     let reason = machine.place(&item).join("why.json");
     let text = std::fs::read_to_string(&reason).unwrap();
     let mut forged: Reason = serde_json::from_str(&text).unwrap();
