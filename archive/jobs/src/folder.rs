@@ -86,7 +86,7 @@ impl FolderError {
 
 /// The three files of a run, open at their ends.
 #[derive(Debug)]
-pub struct Files {
+pub struct RunFiles {
     pub output: AppendFile,
     pub errors: AppendFile,
     pub manifest: AppendFile,
@@ -151,8 +151,8 @@ impl JobFolder {
     }
 
     /// Opens the three files of a run as they were at the checkpoint: what came after it is cut off.
-    pub fn open(&self, checkpoint: &Checkpoint) -> Result<Files, FolderError> {
-        let files = Files {
+    pub fn open(&self, checkpoint: &Checkpoint) -> Result<RunFiles, FolderError> {
+        let files = RunFiles {
             output: self.append(JobFile::Output, checkpoint.output)?,
             errors: self.append(JobFile::Errors, checkpoint.errors)?,
             manifest: self.append(JobFile::Manifest, checkpoint.manifest)?,
@@ -195,7 +195,7 @@ impl JobFolder {
     }
 }
 
-impl Files {
+impl RunFiles {
     /// Syncs all three files.
     pub fn sync(&self) -> Result<(), DiskError> {
         self.output.sync()?;

@@ -21,7 +21,12 @@ use super::submit::SubmissionClaims;
 use super::table::{JobRow, JobTable};
 use super::{BatchParts, Batches};
 
-/// The time between two searches for expired jobs.
+/// The time between two rounds of the [`RetentionWorker`].
+///
+/// A round is a poll on purpose. The next time at which a job expires could be remembered, but a round does more: it
+/// removes directories that belong to no job, and measures what the jobs take on their disk, which people and crashes
+/// change without a notification; and it counts the jobs by phase. It reads one row and one directory for each job that
+/// is kept, which are the jobs of a few weeks.
 const PAUSE: Duration = Duration::from_secs(30);
 
 /// The reason why batch jobs cannot be resumed at the start.

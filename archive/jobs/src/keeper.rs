@@ -13,7 +13,7 @@ use bytes::Bytes;
 use tokio::runtime::Handle;
 use tokio::sync::mpsc;
 
-use super::folder::{Files, JobFolder};
+use super::folder::{JobFolder, RunFiles};
 use super::lines;
 use super::meters::Meters;
 use super::table::{Checkpoint, JobRow, JobTable};
@@ -54,7 +54,7 @@ pub(crate) struct Keeper {
     meters: Meters,
     space: super::space::Space,
     id: JobId,
-    files: Files,
+    files: RunFiles,
     /// The most bytes of output that the job may write.
     most: u64,
     /// The bytes of output, including those of the unfinished file.

@@ -20,7 +20,7 @@ use super::keeper::{Keeper, RunEnd, RunPiece};
 use super::reduce::ResultFile;
 use super::runner::{BatchError, Runner};
 use super::table::JobRow;
-use super::unread::{CompareError, CompareScope, Finding, Lists};
+use super::unread::{CompareError, CompareScope, ComparisonFinding, Lists};
 use super::{lines, unread};
 use crate::rpc::reduction::{self, ReductionMessage};
 use crate::rpc::run::{self, ReplicaRun, RunMessage};
@@ -186,7 +186,7 @@ impl Runner {
                 control,
                 |finding| {
                     let line = match finding {
-                        Finding::Unread(file, missed) => {
+                        ComparisonFinding::Unread(file, missed) => {
                             let node = file.node(replica);
                             if let Some(node) = node {
                                 let count = by_node.entry(node.clone()).or_default();
@@ -194,7 +194,7 @@ impl Runner {
                             }
                             lines::unread(&file.name, node, missed)
                         }
-                        Finding::Other(read, content) => lines::other(read, content),
+                        ComparisonFinding::Other(read, content) => lines::other(read, content),
                     };
                     let line = line.map_err(|error| failed(&error))?;
                     let length = u64::try_from(line.len()).unwrap_or(u64::MAX);

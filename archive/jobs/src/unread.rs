@@ -136,7 +136,7 @@ pub(crate) struct Lists<M, E> {
 
 /// A finding about one file.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Finding<'a> {
+pub(crate) enum ComparisonFinding<'a> {
     /// No node has read the file, and no failure was reported for it.
     Unread(&'a CandidateFile, MissReason),
     /// Other bytes were read than the archive has.
@@ -160,7 +160,7 @@ pub(crate) fn unread(
     lists: Lists<impl BufRead, impl BufRead>,
     files: impl Iterator<Item = Result<CandidateFile, DbError>>,
     control: &Control,
-    mut report: impl FnMut(Finding<'_>) -> Result<(), CompareError>,
+    mut report: impl FnMut(ComparisonFinding<'_>) -> Result<(), CompareError>,
 ) -> Result<UnreadCount, CompareError> {
     let mut read: List<_, ManifestEntry> = List::new(lists.manifest)?;
     let mut reported: List<_, ReportedFile> = List::new(lists.errors)?;
@@ -176,14 +176,14 @@ pub(crate) fn unread(
                 .and_then(|row| row.record.content.as_ref());
             let is_other = |had: &&Content| (had.root, had.size) != (read.root, read.size);
             if let Some(content) = content.filter(is_other) {
-                report(Finding::Other(read, content))?;
+                report(ComparisonFinding::Other(read, content))?;
                 let is_new = u64::from(read.failures == 0);
                 count.failed = count.failed.saturating_add(is_new);
             }
         } else if reported.at(name)?.is_none()
             && let Some(missed) = about.misses(&file, standing)
         {
-            report(Finding::Unread(&file, missed))?;
+            report(ComparisonFinding::Unread(&file, missed))?;
             count.unread = count.unread.saturating_add(1);
         }
     }

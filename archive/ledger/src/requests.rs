@@ -9,7 +9,7 @@
 //!
 //! # Errors
 //!
-//! A step fails with [`NotAllowed`], which says who may do it, or what to do instead.
+//! A step fails with [`RequestRefusal`], which says who may do it, or what to do instead.
 
 mod act;
 pub mod table;
@@ -92,7 +92,7 @@ pub struct Person {
 
 /// The reason why somebody may not do a step.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum NotAllowed {
+pub enum RequestRefusal {
     /// The caller is a part of the archive, not a person.
     #[error("this needs the certificate of a person")]
     Nobody,
@@ -146,9 +146,9 @@ impl Request {
         reason: &str,
         person: &Person,
         now: Timestamp,
-    ) -> Result<Self, NotAllowed> {
+    ) -> Result<Self, RequestRefusal> {
         let roles = act.askers();
-        let asked_by = person.acting(roles).ok_or(NotAllowed::Role {
+        let asked_by = person.acting(roles).ok_or(RequestRefusal::Role {
             doing: "asking for",
             act: act.act.kind(),
             roles,
@@ -170,15 +170,15 @@ impl Request {
     }
 
     /// Approves the request in the name of a second person: the act is to be done now.
-    pub fn approve(&mut self, person: &Person, now: Timestamp) -> Result<(), NotAllowed> {
+    pub fn approve(&mut self, person: &Person, now: Timestamp) -> Result<(), RequestRefusal> {
         let roles = self.act.approvers();
-        let by = person.acting(roles).ok_or(NotAllowed::Role {
+        let by = person.acting(roles).ok_or(RequestRefusal::Role {
             doing: "approving",
             act: self.act.act.kind(),
             roles,
         })?;
         if self.is_by(person) {
-            return Err(NotAllowed::SamePerson(self.asked_by.clone()));
+            return Err(RequestRefusal::SamePerson(self.asked_by.clone()));
         }
         self.tick(now);
         self.must_be_open()?;
@@ -187,9 +187,9 @@ impl Request {
     }
 
     /// Withdraws the request; only the person who asked may.
-    pub fn withdraw(&mut self, person: &Person, now: Timestamp) -> Result<(), NotAllowed> {
+    pub fn withdraw(&mut self, person: &Person, now: Timestamp) -> Result<(), RequestRefusal> {
         if !self.is_by(person) {
-            return Err(NotAllowed::NotTheirs(self.asked_by.clone()));
+            return Err(RequestRefusal::NotTheirs(self.asked_by.clone()));
         }
         self.tick(now);
         self.must_be_open()?;
@@ -243,13 +243,13 @@ impl Request {
         name == Some(person.name.as_str())
     }
 
-    fn must_be_open(&self) -> Result<(), NotAllowed> {
+    fn must_be_open(&self) -> Result<(), RequestRefusal> {
         match &self.state {
             RequestStatus::Open => Ok(()),
             RequestStatus::Approved { .. }
             | RequestStatus::Ended { .. }
             | RequestStatus::Withdrawn { .. }
-            | RequestStatus::Expired { .. } => Err(NotAllowed::NotOpen(self.state.stage())),
+            | RequestStatus::Expired { .. } => Err(RequestRefusal::NotOpen(self.state.stage())),
         }
     }
 }
@@ -269,11 +269,11 @@ impl RequestStatus {
 }
 
 /// Returns the reason as it is kept. Refuses a reason that is empty, too long or no plain text.
-pub fn plain_reason(text: &str) -> Result<&str, NotAllowed> {
+pub fn plain_reason(text: &str) -> Result<&str, RequestRefusal> {
     let text = text.trim();
     let is_odd = |c: char| c.is_control() && c != '\n';
     if text.is_empty() || text.chars().count() > LONGEST_REASON || text.contains(is_odd) {
-        return Err(NotAllowed::Reason);
+        return Err(RequestRefusal::Reason);
     }
     Ok(text)
 }

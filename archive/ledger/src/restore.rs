@@ -149,8 +149,8 @@ pub fn trust_file(path: &Path) -> Result<TrustFile, RestoreError> {
     TrustFile::parse(&text).map_err(|error| wrong(error.to_string()))
 }
 
-/// Returns the last line and the end of the log that is still there; `None` if it has no lines. Refuses a log from
-/// whose end lacks lines that the stamp of the lost admin data knows.
+/// Returns the last line and the end of the log that is still there; `None` if it has no lines. Refuses a log whose
+/// end lacks lines that the stamp of the lost admin data knows.
 ///
 /// # Errors
 /// [`RestoreError::Log`] if the log was changed or cut.

@@ -259,20 +259,20 @@ fn stopping() -> CallError {
     Kind::Unavailable.error("the repository is stopping")
 }
 
-pub(crate) fn not_allowed(error: archive_ledger::requests::NotAllowed) -> CallError {
+pub(crate) fn not_allowed(error: archive_ledger::requests::RequestRefusal) -> CallError {
     failed(&RequestError::NotAllowed(error))
 }
 
 fn failed(error: &RequestError) -> CallError {
-    use archive_ledger::requests::NotAllowed;
+    use archive_ledger::requests::RequestRefusal;
     match error {
-        RequestError::NotAllowed(NotAllowed::Reason) => Kind::Invalid,
-        RequestError::NotAllowed(NotAllowed::NotOpen(_)) => Kind::Mismatch,
+        RequestError::NotAllowed(RequestRefusal::Reason) => Kind::Invalid,
+        RequestError::NotAllowed(RequestRefusal::NotOpen(_)) => Kind::Mismatch,
         RequestError::NotAllowed(
-            NotAllowed::Nobody
-            | NotAllowed::Role { .. }
-            | NotAllowed::SamePerson(_)
-            | NotAllowed::NotTheirs(_),
+            RequestRefusal::Nobody
+            | RequestRefusal::Role { .. }
+            | RequestRefusal::SamePerson(_)
+            | RequestRefusal::NotTheirs(_),
         ) => Kind::Refused,
         RequestError::Unknown(_) => Kind::NotFound,
         RequestError::Admin(error) => return admin_failed(error),

@@ -7,7 +7,7 @@ use proto_archive::wire::files_response::End;
 use proto_archive::{convert as fields, wire};
 use tonic::Status;
 
-use super::listing::Page;
+use super::listing::ListingPage;
 use super::{Answers, convert, listing, send};
 use crate::adopt::admission_in;
 use crate::attic::{self, AtticId, Item, ItemPlace, ItemReference, Removal};
@@ -97,7 +97,7 @@ pub(crate) fn list(
     }
     all.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
     let mut count = 0;
-    let mut page = Page::new();
+    let mut page = ListingPage::new();
     for (listed, layout) in all {
         let found = attic::item(&layout, &listed);
         if only.is_some() && found.name.as_ref() != only {

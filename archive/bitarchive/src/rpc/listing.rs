@@ -14,12 +14,12 @@ const MOST_BYTES: usize = 1 << 20;
 
 /// The entries of one message that is being filled.
 #[derive(Debug)]
-pub(super) struct Page<T> {
+pub(super) struct ListingPage<T> {
     entries: Vec<T>,
     bytes: usize,
 }
 
-impl<T: Message> Page<T> {
+impl<T: Message> ListingPage<T> {
     pub(super) const fn new() -> Self {
         Self {
             entries: Vec::new(),
@@ -54,7 +54,7 @@ pub(super) fn send_all(
     answers: &Answers<wire::FilesResponse>,
 ) -> Result<(), Status> {
     let mut count = 0;
-    let mut page = Page::new();
+    let mut page = ListingPage::new();
     for entry in all {
         count += 1;
         if let Some(entries) = page.push(entry?) {
@@ -95,7 +95,7 @@ pub(super) fn send_admissions(
     answers: &Answers<wire::AdmissionsResponse>,
 ) -> Result<(), Status> {
     let mut count = 0;
-    let mut page = Page::new();
+    let mut page = ListingPage::new();
     for one in all {
         count += 1;
         if let Some(admissions) = page.push(one?) {
@@ -123,7 +123,7 @@ mod tests {
             ..wire::AtticItem::default()
         };
         for (length, count) in [(0, 2500), (1000, 2500), (700_000, 5), (3_000_000, 3)] {
-            let mut page = Page::new();
+            let mut page = ListingPage::new();
             let mut sent: Vec<_> = (0..count).filter_map(|_| page.push(long(length))).collect();
             sent.push(page.rest());
             assert_eq!(sent.iter().map(Vec::len).sum::<usize>(), count);

@@ -96,9 +96,9 @@ fn found(
     let lists = Lists { manifest, errors };
     let count = unread(about, &now, lists, rows, &control, |finding| {
         match finding {
-            Finding::Unread(file, MissReason::Here) => nobody.push(file.name.to_string()),
-            Finding::Unread(file, missed) => panic!("{}: {missed:?}", file.name),
-            Finding::Other(read, content) => {
+            ComparisonFinding::Unread(file, MissReason::Here) => nobody.push(file.name.to_string()),
+            ComparisonFinding::Unread(file, missed) => panic!("{}: {missed:?}", file.name),
+            ComparisonFinding::Other(read, content) => {
                 other.push(format!("{}: {} {}", read.file, read.size, content.size));
             }
         }
@@ -129,8 +129,8 @@ fn every_manifest_shows_its_missing_files() {
     for there in 0..16 {
         for read in 0..16 {
             let rows = some(there).into_iter().map(whole).collect();
-            let found = run(&about(""), &manifest(&some(read)), rows).unwrap();
-            assert_eq!(found, some(there & !read), "{there} {read}");
+            let missed = run(&about(""), &manifest(&some(read)), rows).unwrap();
+            assert_eq!(missed, some(there & !read), "{there} {read}");
         }
     }
 }
@@ -206,8 +206,8 @@ fn only_selected_files_are_missed() {
         ),
         whole("g.txt"),
     ];
-    let found = run(&about(r".*\.warc"), &manifest(&[]), rows).unwrap();
-    assert_eq!(found, ["a.warc", "f.warc"]);
+    let missed = run(&about(r".*\.warc"), &manifest(&[]), rows).unwrap();
+    assert_eq!(missed, ["a.warc", "f.warc"]);
 }
 
 /// Fails if a named file that nobody has read is passed over, whatever the archive knows of it, or one that was read, or
@@ -242,10 +242,10 @@ fn each_named_file_is_read_or_missed() {
         selection: FileSelection::Names(NameList::new(named.to_vec()).unwrap()),
         ..about("")
     };
-    let (read, found) = (manifest(&["a"]), errors(&["b"]));
+    let (read, reported) = (manifest(&["a"]), errors(&["b"]));
     let lists = Lists {
         manifest: read.as_slice(),
-        errors: found.as_slice(),
+        errors: reported.as_slice(),
     };
     let mut missed = Vec::new();
     let candidates = about.candidates(&admin).unwrap();
@@ -258,8 +258,8 @@ fn each_named_file_is_read_or_missed() {
         &Control::default(),
         |finding| {
             match finding {
-                Finding::Unread(file, why) => missed.push((file.name.to_string(), why)),
-                Finding::Other(read, _) => panic!("{}", read.file),
+                ComparisonFinding::Unread(file, why) => missed.push((file.name.to_string(), why)),
+                ComparisonFinding::Other(read, _) => panic!("{}", read.file),
             }
             Ok(())
         },
@@ -290,8 +290,8 @@ fn damaged_manifest_is_an_error() {
     // Cut within a line: never a shorter manifest. Behind a line, the table knows its length.
     for cut in 0..whole.len() {
         let is_line = cut == 0 || whole[cut - 1] == b'\n';
-        let found = run(&about(""), &whole[..cut], rows());
-        assert_eq!(found.is_ok(), is_line, "{cut}");
+        let outcome = run(&about(""), &whole[..cut], rows());
+        assert_eq!(outcome.is_ok(), is_line, "{cut}");
     }
     for names in [["c", "b"], ["b", "b"]] {
         let error = run(&about(""), &manifest(&names), rows()).unwrap_err();
@@ -310,7 +310,7 @@ fn stopped_comparison_ends() {
     let control = Control::default();
     control.stop(Stop::Cancelled);
     let rows = vec![Ok(whole("a").into())].into_iter();
-    let found = unread(
+    let outcome = unread(
         &about(""),
         &StandingSnapshot::default(),
         Lists {
@@ -321,5 +321,5 @@ fn stopped_comparison_ends() {
         &control,
         |_finding| Ok(()),
     );
-    assert!(matches!(found, Err(CompareError::Stop(Stop::Cancelled))));
+    assert!(matches!(outcome, Err(CompareError::Stop(Stop::Cancelled))));
 }

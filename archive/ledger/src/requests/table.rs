@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use archive_db::{DbError, InvalidValue, Table, Value};
 use jiff::Timestamp;
 
-use super::{NotAllowed, Person, Request, RequestStatus, RequestedAct};
+use super::{Person, Request, RequestRefusal, RequestStatus, RequestedAct};
 use crate::admin::schema::{LAST_REQUEST, NUMBERS};
 use crate::admin::{Admin, AuditLine};
 
@@ -43,7 +43,7 @@ pub struct Requests {
 pub enum RequestError {
     /// The caller may not, or not now.
     #[error(transparent)]
-    NotAllowed(#[from] NotAllowed),
+    NotAllowed(#[from] RequestRefusal),
     /// No request has this id.
     #[error("there is no request `{0}`; list them")]
     Unknown(String),
@@ -142,7 +142,7 @@ impl Requests {
         &self,
         id: &str,
         now: Timestamp,
-        step: impl FnOnce(&mut Request) -> Result<(), NotAllowed>,
+        step: impl FnOnce(&mut Request) -> Result<(), RequestRefusal>,
     ) -> Result<Request, RequestError> {
         let unknown = || RequestError::Unknown(id.to_owned());
         let number = id.strip_prefix('r').and_then(|digits| digits.parse().ok());

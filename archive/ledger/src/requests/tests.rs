@@ -294,7 +294,7 @@ fn request_says_why_and_refusal_says_remedy() {
     );
     let ask = |reason: &str| Request::ask(1, acts().remove(0), reason, &anna, now);
     for reason in ["", "  \n", "a\u{7}b", &"x".repeat(1001)] {
-        assert_eq!(ask(reason), Err(NotAllowed::Reason));
+        assert_eq!(ask(reason), Err(RequestRefusal::Reason));
     }
     let mut request = ask("a court order").unwrap();
     let officer = Person::new("anna", &[Role::Officer]);

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use archive_decisions::store::Event;
-use archive_ledger::requests::{NotAllowed, Person, Request as Asked, RequestStatus, plain_reason};
+use archive_ledger::requests::{
+    Person, Request as Asked, RequestRefusal, RequestStatus, plain_reason,
+};
 use archive_ledger::standing::ReplicaRow;
 use archive_model::{AtticPlace, Cause, DiskOrder, NodeKey, NodeState, ReplicaId};
 use archive_replicas::admitted;
@@ -23,7 +25,7 @@ const OPERATOR: &[Role] = &[Role::Operator];
 /// Returns the person that a certificate names. Certificates of parts of the archive are refused.
 fn person(identity: &Identity) -> Result<Person, Status> {
     let name = identity.person();
-    let name = name.ok_or_else(|| not_allowed(NotAllowed::Nobody))?;
+    let name = name.ok_or_else(|| not_allowed(RequestRefusal::Nobody))?;
     let roles = identity.grants().iter().map(Grant::role);
     let personal: Vec<Role> = roles.filter(|role| role.is_personal()).collect();
     Ok(Person::new(name, &personal))
@@ -32,7 +34,7 @@ fn person(identity: &Identity) -> Result<Person, Status> {
 /// Returns the caller, as `role/name`.
 pub(super) fn who<T>(request: &Request<T>, roles: &'static [Role]) -> Result<String, Status> {
     let person = person(&*Identity::from_request(request)?)?;
-    let refused = || not_allowed(NotAllowed::Nobody);
+    let refused = || not_allowed(RequestRefusal::Nobody);
     Ok(person.acting(roles).ok_or_else(refused)?)
 }
 
