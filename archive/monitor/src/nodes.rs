@@ -110,14 +110,14 @@ pub const UNREPORTED: &str = "its node does not know it, and copies are recorded
 #[derive(Clone, Debug)]
 pub struct Nodes {
     silent_after: Duration,
-    heard: BTreeMap<NodeId, Heard>,
+    heard: BTreeMap<NodeId, HeardNode>,
     expected: Option<BTreeSet<NodeId>>,
     volumes: BTreeMap<NodeId, BTreeSet<VolumeId>>,
     retired: BTreeSet<NodeId>,
 }
 
 #[derive(Clone, Debug)]
-struct Heard {
+struct HeardNode {
     report: NodeState,
     last: Moment,
     /// The endpoint that the node left when it moved while it was alive, and when it moved.
@@ -145,7 +145,7 @@ impl Nodes {
     pub fn heartbeat(&mut self, node: &NodeId, report: NodeState, now: Moment) -> Arrival {
         let limit = self.silent_after;
         let Some(heard) = self.heard.get_mut(node) else {
-            let heard = Heard {
+            let heard = HeardNode {
                 rooms: report.rooms(),
                 report,
                 last: now,
@@ -276,7 +276,7 @@ impl Nodes {
             .heard
             .iter()
             .filter(|(node, heard)| self.life(node, heard, now) == Life::Alive);
-        let candidate = |(node, heard): (&NodeId, &Heard)| Candidate {
+        let candidate = |(node, heard): (&NodeId, &HeardNode)| Candidate {
             node: node.clone(),
             endpoint: heard.report.endpoint.clone(),
             takes_files: heard.report.takes_files(),
@@ -294,7 +294,7 @@ impl Nodes {
         expected.filter(|id| !is_reported(id)).collect()
     }
 
-    fn life(&self, node: &NodeId, heard: &Heard, now: Instant) -> Life {
+    fn life(&self, node: &NodeId, heard: &HeardNode, now: Instant) -> Life {
         if self.retired.contains(node) {
             Life::Retired
         } else {
@@ -312,7 +312,7 @@ impl Nodes {
     }
 }
 
-impl Heard {
+impl HeardNode {
     fn is_contested(&self, now: Instant, limit: Duration) -> bool {
         self.contested
             .is_some_and(|when| is_recent(when, now, limit))

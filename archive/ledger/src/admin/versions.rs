@@ -15,9 +15,9 @@ fn name(text: &str) -> FileName {
 
 /// A row as no release has written it yet.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
-struct Later(String);
+struct LaterRow(String);
 
-impl Value for Later {
+impl Value for LaterRow {
     const VERSION: u8 = 99;
 
     fn upgrade(version: u8, _body: &[u8]) -> Result<Self, InvalidValue> {
@@ -67,9 +67,9 @@ fn row_of_later_release_is_an_error() {
     drop(admin);
     let path = directory.path().join("admin");
     let database = Database::open(&path, &Options::new("admin", VERSION, TABLES)).unwrap();
-    let files: Table<Text<FileName>, Later> = database.table("files").unwrap();
+    let files: Table<Text<FileName>, LaterRow> = database.table("files").unwrap();
     let mut batch = database.batch();
-    let later = Later("what b has become".to_owned());
+    let later = LaterRow("what b has become".to_owned());
     batch.put(&files, &Text(name("b")), &later).unwrap();
     batch.commit().unwrap();
     drop((database, files));
@@ -96,7 +96,7 @@ fn row_of_later_release_is_an_error() {
     assert!(is_told(&admin.commit(changes).unwrap_err()));
     drop(admin);
     let database = Database::open(&path, &Options::new("admin", VERSION, TABLES)).unwrap();
-    let files: Table<Text<FileName>, Later> = database.table("files").unwrap();
+    let files: Table<Text<FileName>, LaterRow> = database.table("files").unwrap();
     assert_eq!(files.get(&Text(name("b"))).unwrap(), Some(later));
 }
 

@@ -6,14 +6,14 @@ use super::{ExportNode, TableRows, Tables};
 use crate::admin::{Admin, AdminRow, NodeRow, TrailSnapshot};
 
 /// Rows of a table, as they were when the reading began.
-type Reading<'a, T> = Box<dyn Iterator<Item = Result<T, DbError>> + 'a>;
+type SnapshotRows<'a, T> = Box<dyn Iterator<Item = Result<T, DbError>> + 'a>;
 
 /// The admin data as they stood at one moment.
 pub(super) struct Snapshot<'a> {
     /// Every file, sorted by name.
-    pub(super) files: Reading<'a, AdminRow>,
+    pub(super) files: SnapshotRows<'a, AdminRow>,
     /// Every node.
-    pub(super) nodes: Reading<'a, ExportNode>,
+    pub(super) nodes: SnapshotRows<'a, ExportNode>,
     /// The rows of the other tables.
     pub(super) rows: TableRows<'a>,
     /// The table of the trail.

@@ -81,9 +81,9 @@ struct Service {
 }
 
 /// Counts a listing while it is open.
-struct Open(Arc<SeenCalls>);
+struct OpenListing(Arc<SeenCalls>);
 
-impl Drop for Open {
+impl Drop for OpenListing {
     fn drop(&mut self) {
         self.0.listings.fetch_sub(1, Ordering::SeqCst);
     }
@@ -284,7 +284,7 @@ impl Node for Service {
             .fetch_add(usize::from(request.only_findings), Ordering::SeqCst);
         self.seen.after.lock().expect("whole").push(request.after);
         self.seen.listings.fetch_add(1, Ordering::SeqCst);
-        let open = Open(Arc::clone(&self.seen));
+        let open = OpenListing(Arc::clone(&self.seen));
         let (id, steps) = (self.id.clone(), self.files.clone());
         let messages = stream::iter(steps).flat_map(move |step| perform(&id, step));
         Ok(Response::new(Box::pin(messages.inspect(move |_| {

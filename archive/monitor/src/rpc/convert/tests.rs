@@ -3,7 +3,7 @@
 use super::*;
 
 /// The field that is to be named, and how it is spoilt.
-type Spoilt<T> = (&'static str, fn(&mut T));
+type FieldFault<T> = (&'static str, fn(&mut T));
 
 fn node() -> NodeId {
     NodeId::new("a").unwrap()
@@ -26,7 +26,7 @@ fn entry() -> wire::FileEntry {
 #[test]
 fn a_bad_entry_names_its_field() {
     assert!(listed(&node(), entry()).is_ok());
-    let spoilt: [Spoilt<wire::FileEntry>; 10] = [
+    let spoilt: [FieldFault<wire::FileEntry>; 10] = [
         ("name", |e| e.name = "../f".to_owned()),
         ("name", |e| e.name.clear()),
         ("volume", |e| e.volume.clear()),
@@ -70,7 +70,7 @@ fn status() -> wire::NodeStatus {
 fn a_bad_report_names_its_field() {
     let good = report(status()).unwrap();
     assert!(good.takes_files() && good.usable == 7);
-    let spoilt: [Spoilt<wire::NodeStatus>; 9] = [
+    let spoilt: [FieldFault<wire::NodeStatus>; 9] = [
         ("endpoint", |s| s.endpoint.clear()),
         ("mode", |s| s.mode = 9),
         ("oldest_verification", |s| {
