@@ -63,8 +63,8 @@ impl Drop for UploadReservation<'_> {
 }
 
 impl Node {
-    /// Begins to receive a file of `size` bytes, or resumes at the last of `points` that an earlier stream has reached; without
-    /// points, wherever it ended.
+    /// Begins to receive a file of `size` bytes, or resumes at the last of `points` that an earlier stream has reached;
+    /// without points, wherever it ended.
     pub(crate) fn open_upload(
         &self,
         claim: Claim,

@@ -2,8 +2,8 @@
 //!
 //! Owns the order of system calls that makes bytes durable on Linux, and nothing else: a [`Stage`] receives bytes
 //! beside their destination, hashes them on the way, syncs, reads them back past the page cache and links them under
-//! their final name without ever replacing a file. [`volume`] distinguishes one disk from another, [`sidecar`] keeps
-//! the facts about a file beside it, [`space`] measures the room that is left.
+//! their final name without ever replacing a file. [`volume`] distinguishes one disk from another, [`sidecar`]
+//! keeps the facts about a file beside it, [`space`] measures the room that is left.
 //!
 //! Invariants:
 //! - a final name never bears bytes that were not synced and read back;

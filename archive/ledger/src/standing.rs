@@ -259,8 +259,8 @@ impl Standing {
         self.commit(changes, Some(line))
     }
 
-    /// Ends a task once the rows of all files have changed: a filled replica stands as it was set up, and a retired part is marked as
-    /// emptied.
+    /// Ends a task once the rows of all files have changed: a filled replica stands as it was set up, and a retired
+    /// part is marked as emptied.
     pub fn end(&self, task: &Task, line: AuditLine) -> Result<(), DbError> {
         let now = self.now();
         let line = Some(line);
