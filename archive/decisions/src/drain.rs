@@ -61,7 +61,7 @@ pub enum RecordedCopy {
 pub enum Step {
     /// Nothing: no copy is left at the source of the drain, nor recorded there.
     Nothing,
-    /// A copy is brought to a place where it may stay.
+    /// The file is copied to a place where it may stay.
     Copy,
     /// The record is to name this copy.
     Record(CopyPlace),

@@ -132,7 +132,7 @@ impl FileState {
             | Doing::Uploading(_)
             | Doing::Verifying(_)
             | Doing::Probing(_)
-            | Doing::Healing(_) => None,
+            | Doing::Copying(_) => None,
         });
         resting.collect()
     }
@@ -310,7 +310,7 @@ impl FileState {
         })
     }
 
-    /// Lets the first depositor whose stream is untouched send, where nobody sends and no replica could heal another.
+    /// Lets the first depositor whose stream is untouched send, where nobody sends and no replica could give another a copy.
     fn take_source(&mut self, turn: &mut Turn<'_>) {
         if self.source.is_some() || self.record.donors().next().is_some() {
             return;
@@ -329,7 +329,7 @@ impl FileState {
         let is_target = |id: &ReplicaId| match self.doing(id) {
             Doing::Idle | Doing::Resting(_) => true,
             Doing::Probing(_) => unfixed,
-            Doing::Uploading(_) | Doing::Verifying(_) | Doing::Healing(_) => false,
+            Doing::Uploading(_) | Doing::Verifying(_) | Doing::Copying(_) => false,
         };
         let targets = self
             .open()

@@ -21,7 +21,7 @@ closed_set! {
         Groups = "groups",
         /// The rest of an interrupted store.
         Leftover = "leftover",
-        /// A row of a checksum replica, which lies in no attic: it cannot be taken back or destroyed.
+        /// A row of a checksum replica, which lies in no attic: it cannot be restored or destroyed.
         Row = "row",
     }
 }

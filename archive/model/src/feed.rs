@@ -31,7 +31,7 @@ pub enum ChangeKind {
     /// People have withdrawn the file from every replica that keeps bytes.
     Withdrawn,
     /// People have put a copy of a withdrawn file back.
-    BroughtBack,
+    Restored,
     /// People have decided that the name means other content from now on.
     NewRoot,
 }
@@ -42,7 +42,7 @@ impl ChangeKind {
         match self {
             Self::Stored => "stored",
             Self::Withdrawn => "withdrawn",
-            Self::BroughtBack => "brought-back",
+            Self::Restored => "restored",
             Self::NewRoot => "new-root",
         }
     }

@@ -25,7 +25,7 @@ pub enum ReplicaState {
     UploadCompleted,
     /// The file was not stored in the replica, and why. A later completion still counts.
     UploadFailed(StoreFailure),
-    /// People took the file out of this replica, and why: it is neither missing nor stored again.
+    /// People took the file out of this replica, and why: it is neither missing nor copied again.
     Withdrawn(String),
 }
 

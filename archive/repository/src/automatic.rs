@@ -168,7 +168,7 @@ impl Automatic {
                     Decision::RepairNow => Some(turn::Step::Repair),
                     Decision::ConfirmAt(at) if at <= now => Some(turn::Step::Confirm),
                     Decision::ConfirmAt(_) | Decision::Hold(_) | Decision::AskOfficer => {
-                        // The anomaly is not repaired here; but the coordinator may bring the copy back.
+                        // The anomaly is not repaired here; but the coordinator may have copied the file again.
                         let is_absence = matches!(
                             row.filed.kind,
                             AnomalyKind::Missing | AnomalyKind::Incomplete

@@ -15,7 +15,7 @@ use archive_rpc::Limits;
 use archive_stores::assemble::{Assembler, DonorLoad};
 use archive_stores::calls::ReplicaCalls;
 use archive_stores::coordinator::{self, Coordinator, Retries};
-use archive_stores::heal::Healer;
+use archive_stores::copier::Copier;
 use archive_stores::mail::{CoordinatorMessage, Mail};
 use archive_stores::metrics::Stores;
 use archive_stores::transfer::{Pace, ResumePoints, Transfers};
@@ -285,7 +285,7 @@ impl Start {
             standing: Arc::clone(&self.archive.standing),
             limits: archive_decisions::store::Limits::default(),
             admin: self.archive.admin.clone(),
-            healer: Healer::new(self.transfers.clone(), assembler),
+            copier: Copier::new(self.transfers.clone(), assembler),
             transfers: self.transfers.clone(),
             clock: self.daemon.clock.clone(),
             chance: self.daemon.chance.clone(),

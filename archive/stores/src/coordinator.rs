@@ -32,8 +32,8 @@ use archive_proof::SigningKey;
 use jiff::Timestamp;
 use tokio::sync::{mpsc, oneshot};
 
+use crate::copier::Copier;
 use crate::depositor::Depositor;
-use crate::heal::Healer;
 use crate::mail::CoordinatorMessage;
 use crate::transfer::{Seal, Transfers};
 
@@ -65,7 +65,7 @@ pub struct Parts {
     /// Bytes from depositors.
     pub transfers: Transfers,
     /// Bytes from other replicas.
-    pub healer: Healer,
+    pub copier: Copier,
     /// The clock.
     pub clock: Clock,
     /// Randomness for the ids of uploads.
@@ -90,7 +90,7 @@ pub struct Coordinator {
     followers: Followers,
     /// Copies that count from this round on.
     back: Vec<doubt::Back>,
-    /// The walk that brings files on their way into memory.
+    /// The walk that loads files on their way into memory.
     paging: Paging,
 }
 
@@ -229,7 +229,7 @@ impl Coordinator {
         }
     }
 
-    /// Brings a file into memory, if it is not there and can be loaded.
+    /// Loads a file into memory, if it is not there and can be loaded.
     fn bring_in(
         &mut self,
         name: &FileName,

@@ -1,4 +1,4 @@
-//! One delivery of bytes into one replica: a file that its depositor does not bring, from other replicas or from a disk of
+//! One delivery of bytes into one replica: a file that does not come from its depositor: from other replicas or from a disk of
 //! the repository, with its signed admission behind it.
 //!
 //! Owns how a delivery ends. The admission is sent only once the source was read to its end. A source that fails cuts the

@@ -8,21 +8,21 @@
 //!
 //! The rooms in reading order:
 //!
-//! - [`mail`] (what the coordinator is told), [`depositor`] (who brings a file), [`file_blocks`] (a file on a disk of the
+//! - [`mail`] (what the coordinator is told), [`depositor`] (who sends a file), [`file_blocks`] (a file on a disk of the
 //!   repository, piece by piece);
 //! - [`limits`] (how long a whole file may take), [`calls`] (calls to the replicas, which end in time);
 //! - [`coordinator`]: the owner of files on their way;
 //! - [`transfer`]: one stream in, one for each replica out; [`assemble`]: proven bytes out of any replica;
 //! - [`delivery`]: a file from other replicas, or from a disk of the repository, into one replica;
-//! - [`heal`]: a replica that lacks a file gets it from another one; [`metrics`]: what became of stores.
+//! - [`copier`]: a replica that lacks a file gets it from another one; [`metrics`]: what became of stores.
 
 pub mod assemble;
 pub mod calls;
 pub mod coordinator;
+pub mod copier;
 pub mod delivery;
 pub mod depositor;
 pub mod file_blocks;
-pub mod heal;
 pub mod limits;
 pub mod mail;
 pub mod metrics;

@@ -1,4 +1,4 @@
-//! The feed of a whole archive: live, after restarts, and when people take files away, bring them back or decide anew.
+//! The feed of a whole archive: live, after restarts, and when people take files away, restore them or decide anew.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -54,7 +54,7 @@ impl Follower {
                     self.position = Some(change.position);
                     match change.kind {
                         ChangeKind::Withdrawn => self.standing.remove(&change.file.name),
-                        ChangeKind::Stored | ChangeKind::BroughtBack | ChangeKind::NewRoot => {
+                        ChangeKind::Stored | ChangeKind::Restored | ChangeKind::NewRoot => {
                             self.standing.insert(change.file.name.clone())
                         }
                     };
@@ -171,7 +171,7 @@ fn feed_names_file_when_required_replicas_have_it() {
 
 /// Fails if an index keeps what a court has taken away, or does not hear that it may have it again.
 #[test]
-fn withdrawn_file_is_told_and_brought_back() {
+fn withdrawal_and_restoration_are_in_the_feed() {
     on_a_cluster(async |cluster: &mut Cluster| {
         let (name, bytes) = (name("a"), noise(100_000, 62));
         store(cluster, &name, &bytes).await.unwrap();
@@ -188,7 +188,7 @@ fn withdrawn_file_is_told_and_brought_back() {
 
         restore(cluster, "one").await;
         let told = index.next().await;
-        assert_eq!(told.kind, ChangeKind::BroughtBack);
+        assert_eq!(told.kind, ChangeKind::Restored);
         assert_eq!(told.file.root, root(&bytes));
         restore(cluster, "two").await;
         assert_eq!(newest(cluster).await, told.position, "it stood already");

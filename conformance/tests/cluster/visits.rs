@@ -1,4 +1,4 @@
-//! Visits of a client to a cluster: store, get, list; and the files it brings.
+//! Visits of a client to a cluster: store, get, list; and the files it stores.
 
 use archive_client::{
     Access, ClientError, ClientLimits, Completeness, FileRange, Ingest, ListEntry, ListItem,

@@ -33,9 +33,7 @@ pub(crate) fn on_change(
     content: FileContent,
 ) -> FileAction {
     match kind {
-        ChangeKind::Stored | ChangeKind::BroughtBack | ChangeKind::NewRoot => {
-            stands(known, content)
-        }
+        ChangeKind::Stored | ChangeKind::Restored | ChangeKind::NewRoot => stands(known, content),
         ChangeKind::Withdrawn => match known {
             Some(known) if known.is_withdrawn => FileAction::Nothing,
             // Also a file that the index does not know: an imported set may name it.
@@ -179,7 +177,7 @@ mod tests {
                     }
                     (2, Some(_), true) => {
                         archived.is_withdrawn = false;
-                        ChangeKind::BroughtBack
+                        ChangeKind::Restored
                     }
                     (3, Some(number), false) => {
                         archived.content = Some(number + 1);

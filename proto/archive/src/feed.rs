@@ -24,7 +24,7 @@ impl From<ChangeKind> for wire::ChangeKind {
         match kind {
             ChangeKind::Stored => Self::Stored,
             ChangeKind::Withdrawn => Self::Withdrawn,
-            ChangeKind::BroughtBack => Self::BroughtBack,
+            ChangeKind::Restored => Self::Restored,
             ChangeKind::NewRoot => Self::NewRoot,
         }
     }
@@ -69,7 +69,7 @@ impl TryFrom<wire::FeedChange> for FeedChange {
         let kind = match message.kind() {
             wire::ChangeKind::Stored => ChangeKind::Stored,
             wire::ChangeKind::Withdrawn => ChangeKind::Withdrawn,
-            wire::ChangeKind::BroughtBack => ChangeKind::BroughtBack,
+            wire::ChangeKind::Restored => ChangeKind::Restored,
             wire::ChangeKind::NewRoot => ChangeKind::NewRoot,
             wire::ChangeKind::Unspecified => {
                 let said = format!("is {}, which this build does not know", message.kind);
@@ -116,7 +116,7 @@ mod tests {
         for kind in [
             ChangeKind::Stored,
             ChangeKind::Withdrawn,
-            ChangeKind::BroughtBack,
+            ChangeKind::Restored,
             ChangeKind::NewRoot,
         ] {
             let message = wire::FeedChange::from(change(kind));

@@ -123,13 +123,13 @@ impl FakeArchive {
     /// # Errors
     ///
     /// [`ClientError::NotFound`] if no such file is withdrawn.
-    pub fn bring_back(&self, name: &FileName) -> Result<(), ClientError> {
+    pub fn restore(&self, name: &FileName) -> Result<(), ClientError> {
         let kept = self.find(name).ok_or_else(|| unknown(name))?;
         let mut state = self.state();
         if !state.withdrawn.remove(name) {
             return Err(unknown(name));
         }
-        state.tell(ChangeKind::BroughtBack, &kept);
+        state.tell(ChangeKind::Restored, &kept);
         Ok(())
     }
 

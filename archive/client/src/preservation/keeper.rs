@@ -277,7 +277,7 @@ impl Preservation for Keeper {
             let mut client = self.client.clone();
             let call = client.restore(convert::attics_ref(place, reason));
             Ok(convert::file_copy(
-                &self.done("bringing files back from an attic", call).await?,
+                &self.done("restoring files from an attic", call).await?,
             )?)
         })
     }

@@ -89,22 +89,22 @@ fn every_world_of_three_replicas_and_three_groups() {
         let unknown = givers.iter().any(|index| codes[*index] >= 9);
 
         // The groups that the patient has after the plan: each comes from a donor that has it.
-        let mut healed = own;
+        let mut repaired = own;
         for (donor, groups) in plan.to_verify(SIZE) {
             let index = givers.iter().find(|index| replica(**index) == *donor);
             let index = *index.unwrap_or_else(|| panic!("{donor} cannot give: {}", story()));
             assert_eq!(bits(&groups) & !good(index), 0, "{}", story());
             assert_eq!(
-                bits(&groups) & healed,
+                bits(&groups) & repaired,
                 0,
                 "moves what is there: {}",
                 story()
             );
-            healed |= bits(&groups);
+            repaired |= bits(&groups);
         }
         match &plan {
             Plan::Copy { .. } | Plan::FetchGroups { .. } | Plan::Salvage { .. } => {
-                assert_eq!(healed, 0b111, "{}", story());
+                assert_eq!(repaired, 0b111, "{}", story());
                 assert!((1..=8).contains(&codes[0]), "{}", story());
                 let intact = givers.iter().any(|index| codes[*index] == 0);
                 assert_eq!(matches!(plan, Plan::Salvage { .. }), !intact, "{}", story());

@@ -143,7 +143,7 @@ impl FileState {
                     sealed = true;
                 }
                 Doing::Idle => self.rest(&id, turn),
-                Doing::Verifying(_) | Doing::Probing(_) | Doing::Healing(_) | Doing::Resting(_) => {
+                Doing::Verifying(_) | Doing::Probing(_) | Doing::Copying(_) | Doing::Resting(_) => {
                 }
             }
         }

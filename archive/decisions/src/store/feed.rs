@@ -49,7 +49,7 @@ impl FeedState {
     pub fn change(before: Self, after: Self) -> Option<(ChangeKind, FeedFile)> {
         match (before, after) {
             (Self::Unknown, Self::Standing(file)) => Some((ChangeKind::Stored, file)),
-            (Self::Withdrawn, Self::Standing(file)) => Some((ChangeKind::BroughtBack, file)),
+            (Self::Withdrawn, Self::Standing(file)) => Some((ChangeKind::Restored, file)),
             (Self::Standing(old), Self::Standing(new)) => {
                 (old.root != new.root).then_some((ChangeKind::NewRoot, new))
             }
@@ -173,11 +173,7 @@ mod tests {
             (&first, &Withdrawn, Some((ChangeKind::Withdrawn, file(1)))),
             (&first, &Unknown, Some((ChangeKind::Withdrawn, file(1)))),
             (&Withdrawn, &Withdrawn, None),
-            (
-                &Withdrawn,
-                &second,
-                Some((ChangeKind::BroughtBack, file(2))),
-            ),
+            (&Withdrawn, &second, Some((ChangeKind::Restored, file(2)))),
         ] {
             let change = FeedState::change(before.clone(), after.clone());
             assert_eq!(change, expected, "{before:?} {after:?}");

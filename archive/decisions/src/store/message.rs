@@ -83,7 +83,7 @@ pub enum Event {
         /// The nodes that did not answer, and why.
         reason: String,
     },
-    /// A copy that was completed is gone: every non-retired volume has looked. The copy is to be brought back.
+    /// A copy that was completed is gone: every non-retired volume has looked. The file is to be copied again.
     Gone {
         /// The replica.
         replica: ReplicaId,
@@ -116,7 +116,7 @@ pub enum Event {
         /// The place that does not count any more, and why; a copy that is recorded elsewhere stays.
         gone: Option<(CopyPlace, String)>,
     },
-    /// The copy of this replica was put aside, and people bring other bytes in its place.
+    /// The copy of this replica was put aside, and people replace it by other bytes.
     Replacing {
         /// The replica.
         replica: ReplicaId,
@@ -225,7 +225,7 @@ pub enum Effect {
         replica: ReplicaId,
     },
     /// Copy the bytes from another replica, with the admission.
-    HealFrom {
+    CopyFrom {
         /// The replica that lacks the bytes.
         replica: ReplicaId,
         /// A replica that has the bytes; they are verified while they arrive.

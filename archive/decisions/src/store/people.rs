@@ -1,5 +1,5 @@
-//! Handles the acts of people on a file that is in the archive: give a replica its copy, take it away, bring it back, decide anew
-//! what the name means.
+//! Handles the acts of people on a file that is in the archive: give a replica its copy, take it away, restore it, decide anew what
+//! the name means.
 //!
 //! Owns the effect of these acts on the record. Not promised: that the caller may do so; that is decided in `requests`
 //! and at the door.
@@ -70,7 +70,7 @@ impl FileState {
             state: ReplicaState::UploadFailed(StoreFailure::Gone(why)),
             ..ReplicaRecord::started(replica.kind, replica.required, turn.now)
         };
-        self.begin(id, Doing::Healing(turn.later(turn.limits.idle)));
+        self.begin(id, Doing::Copying(turn.later(turn.limits.idle)));
     }
 
     pub(super) fn withdrawn(&mut self, id: &ReplicaId, why: String, turn: &mut Turn<'_>) {

@@ -144,7 +144,7 @@ impl FileRecord {
                 .all(|replica| !replica.required || !replica.state.is_open())
     }
 
-    /// Whether people have taken the file out of every replica: its name stays taken, and nothing is brought back.
+    /// Whether people have taken the file out of every replica: its name stays taken, and nothing is restored.
     pub fn is_withdrawn(&self) -> bool {
         self.replicas
             .values()

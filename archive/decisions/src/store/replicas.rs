@@ -18,7 +18,7 @@ pub(super) enum Doing {
     /// The replica was asked whether it holds the file.
     Probing(Timestamp),
     /// Bytes come from another replica.
-    Healing(Timestamp),
+    Copying(Timestamp),
     /// The replica pauses before the next probe.
     Resting(Timestamp),
 }
@@ -30,7 +30,7 @@ impl Doing {
             Self::Uploading(until)
             | Self::Verifying(until)
             | Self::Probing(until)
-            | Self::Healing(until)
+            | Self::Copying(until)
             | Self::Resting(until) => Some(until),
         }
     }
@@ -38,7 +38,7 @@ impl Doing {
     /// Whether an answer is worth waiting for.
     pub(super) const fn is_under_way(self) -> bool {
         match self {
-            Self::Uploading(_) | Self::Verifying(_) | Self::Probing(_) | Self::Healing(_) => true,
+            Self::Uploading(_) | Self::Verifying(_) | Self::Probing(_) | Self::Copying(_) => true,
             Self::Idle | Self::Resting(_) => false,
         }
     }
@@ -54,7 +54,7 @@ pub(super) struct Completion {
 
 impl FileState {
     pub(super) fn placed(&mut self, id: &ReplicaId, node: NodeId, turn: &mut Turn<'_>) {
-        if matches!(self.doing(id), Doing::Uploading(_) | Doing::Healing(_)) {
+        if matches!(self.doing(id), Doing::Uploading(_) | Doing::Copying(_)) {
             if let Some(replica) = self.record.replicas.get_mut(id) {
                 replica.node = Some(node);
             }
@@ -66,7 +66,7 @@ impl FileState {
         let until = turn.later(turn.limits.idle);
         match self.doing(id) {
             Doing::Uploading(_) => self.begin(id, Doing::Uploading(until)),
-            Doing::Healing(_) => self.begin(id, Doing::Healing(until)),
+            Doing::Copying(_) => self.begin(id, Doing::Copying(until)),
             Doing::Probing(_) if self.record.content.is_none() => self.begin(id, Doing::Idle),
             // Its time to verify was over before it was asked: nobody is kept waiting, it is asked again later.
             Doing::Probing(_) => self.fail(
@@ -87,7 +87,7 @@ impl FileState {
         match (self.doing(id), &self.record.content) {
             // A repeated statement is no news: it would put off the deadline permanently.
             (Doing::Verifying(_), _) if said => {}
-            (Doing::Verifying(_) | Doing::Healing(_), Some(content)) => {
+            (Doing::Verifying(_) | Doing::Copying(_), Some(content)) => {
                 let until = turn.limits.verified_by(turn.now, content.size);
                 self.change(id, ReplicaState::DataUploaded, turn.now);
                 if let Some(replica) = self.record.replicas.get_mut(id) {
@@ -148,8 +148,8 @@ impl FileState {
         }
         match self.donor(id) {
             Some(donor) => {
-                self.begin(id, Doing::Healing(turn.later(turn.limits.idle)));
-                turn.effects.push(Effect::HealFrom {
+                self.begin(id, Doing::Copying(turn.later(turn.limits.idle)));
+                turn.effects.push(Effect::CopyFrom {
                     replica: id.clone(),
                     donor,
                 });
@@ -202,7 +202,7 @@ impl FileState {
         self.change(
             id,
             ReplicaState::UploadFailed(StoreFailure::Gone(
-                "every volume says so; it is being brought back".to_owned(),
+                "every volume says so; it is being copied again".to_owned(),
             )),
             turn.now,
         );
@@ -249,8 +249,8 @@ impl FileState {
                 continue;
             }
             match self.doing(&id) {
-                // The replica is not asked at once: a heal that never says a word must not look like endless work.
-                Doing::Uploading(_) | Doing::Healing(_) => {
+                // The replica is not asked at once: a copy without a sign of life must not look like endless work.
+                Doing::Uploading(_) | Doing::Copying(_) => {
                     let silent = turn.limits.idle.as_secs().unsigned_abs();
                     self.fail(&id, StoreFailure::Stalled(silent), turn);
                 }
@@ -309,7 +309,7 @@ impl FileState {
         self.begin(id, Doing::Resting(until));
     }
 
-    /// Picks a replica to heal `id` from: another one after each failure, so that one bad donor does not block it permanently.
+    /// Picks a replica to copy from into `id`: another one after each failure, so that one bad donor does not block it permanently.
     pub(super) fn donor(&self, id: &ReplicaId) -> Option<ReplicaId> {
         let failures = self.failures.get(id).copied().unwrap_or_default();
         let turn = usize::try_from(failures.times).unwrap_or(0);

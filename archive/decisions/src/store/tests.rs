@@ -192,7 +192,7 @@ fn wanted_replica_gets_the_file_from_another() {
         assert!(world.step(wanted));
         world.step(Absent(id));
         assert!(
-            matches!(world.state.doing(&world.ids[id]), Doing::Healing(_)),
+            matches!(world.state.doing(&world.ids[id]), Doing::Copying(_)),
             "{wanted:?}"
         );
         world.step(Completed(id));
@@ -201,7 +201,7 @@ fn wanted_replica_gets_the_file_from_another() {
     assert_eq!(world.state.record.replicas.len(), 3);
 }
 
-/// Fails if nobody asks again for a lost reply, a retry never comes, an intent never ends, or a heal, a probe or a
+/// Fails if nobody asks again for a lost reply, a retry never comes, an intent never ends, or a copy, a probe or a
 /// verification is begun again and again while a depositor waits.
 #[test]
 fn random_walks_end_well_once_the_network_works() {
@@ -262,7 +262,7 @@ fn archive_finishes_alone_while_one_replica_is_down() {
     world.step(Absent(1));
     let donor = world.ids[0].clone();
     assert!(
-        matches!(world.state.doing(&world.ids[1]), Doing::Healing(_)),
+        matches!(world.state.doing(&world.ids[1]), Doing::Copying(_)),
         "from {donor}, without the depositor"
     );
     world.step(Completed(1));
@@ -274,7 +274,7 @@ fn archive_finishes_alone_while_one_replica_is_down() {
     );
 }
 
-/// Fails if a copy that is gone still counts, is not brought back, or is brought back without asking once more, or if a
+/// Fails if a copy that is gone still counts, is not copied again, or is copied without asking once more, or if a
 /// restart on the way forgets the file.
 #[test]
 fn lost_copy_is_made_again_from_another() {
@@ -295,7 +295,7 @@ fn lost_copy_is_made_again_from_another() {
     world.step(Absent(1));
     assert!(matches!(
         world.state.doing(&world.ids[1]),
-        Doing::Healing(_)
+        Doing::Copying(_)
     ));
     world.step(Completed(1));
     assert!(world.state.is_idle() && world.state.record.phase == Phase::Complete);
@@ -423,7 +423,7 @@ fn lying_stalling_or_repeating_node_is_found_out() {
 
 /// Fails if one donor that cannot give is asked again and again.
 #[test]
-fn a_failed_heal_is_tried_from_another_donor() {
+fn failed_copy_is_tried_from_another_donor() {
     use Step::{Absent, AskSame, Completed, Failed, Minutes, ReceivedSame};
     let mut world = after(
         "BBB",
@@ -435,7 +435,7 @@ fn a_failed_heal_is_tried_from_another_donor() {
         world.step(Absent(2));
         assert!(matches!(
             world.state.doing(&world.ids[2]),
-            Doing::Healing(_)
+            Doing::Copying(_)
         ));
         donors.insert(world.state.donor(&world.ids[2]).unwrap());
         world.step(Failed(2));

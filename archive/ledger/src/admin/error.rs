@@ -13,7 +13,7 @@ pub enum AdminError {
     Database(#[from] DbError),
     /// The directory has no admin data.
     #[error(
-        "{}: there are no admin data here; if they were lost, `holdfast admin restore` brings them back, and an archive \
+        "{}: there are no admin data here; if they were lost, `holdfast admin restore` restores them, and an archive \
          that begins is begun by `holdfast repository --init`",
         .0.display()
     )]
@@ -46,7 +46,7 @@ pub enum AdminError {
     Places(PathBuf),
     /// The data are damaged, or end before what was acknowledged.
     #[error(
-        "{error}; move {} away, and bring them back by `holdfast admin restore`, with --from-replicas what no export has",
+        "{error}; move {} away, and restore them with `holdfast admin restore`, with --from-replicas what no export has",
         .data.display()
     )]
     Damaged {

@@ -368,8 +368,8 @@ fn first_admission_counts_and_file_gone_is_restored() {
     );
 }
 
-/// Fails if a removal that only an attic reports looks as if two persons were known to have decided it, what was removed
-/// is stored again, what came back or what another replica removed is withdrawn, or a name is free
+/// Fails if a removal of which only an attic tells looks as if two persons were known to have decided it, what was removed
+/// is copied again, what came back or what another replica removed is withdrawn, or a name is free
 /// again because its last copies were removed.
 #[test]
 fn removal_known_to_attics_stays_unproven() {

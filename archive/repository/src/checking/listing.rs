@@ -55,11 +55,11 @@ impl Pass<'_> {
             let done = spawn_blocking(move || compare(&side, listing, &findings)).await;
             done.map_err(|error| Kind::Internal.error(error.to_string()))?
         };
-        let bringing = async {
+        let sending = async {
             self.send_listing(opened, items, unexpected).await;
             Ok(())
         };
-        let ((), report, ()) = tokio::try_join!(bringing, comparing, self.settle(found))?;
+        let ((), report, ()) = tokio::try_join!(sending, comparing, self.settle(found))?;
         self.tally().withdrawn = report.withdrawn;
         for part in report.silent() {
             let reason = "the replica could not be asked, or not completely".to_owned();

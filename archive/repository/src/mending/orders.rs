@@ -170,13 +170,13 @@ mod tests {
     /// Returns the ids for a reader who takes nothing before the walk has paused, which is after one row more than there is
     /// `room` for.
     async fn read(own: &Preserver, which: RepairSelection, room: usize) -> Vec<u64> {
-        let (rows, mut brought) = mpsc::channel::<AnomalyRow>(room);
+        let (rows, mut received) = mpsc::channel::<AnomalyRow>(room);
         let reading = async {
             let mut ids = Vec::new();
             loop {
                 // The runtime has one blocking thread, which is free once the walk has paused, or is finished.
                 spawn_blocking(|| ()).await.unwrap();
-                match brought.recv().await {
+                match received.recv().await {
                     Some(row) => ids.push(row.filed.id),
                     None => return ids,
                 }

@@ -11,8 +11,8 @@ use jiff::Timestamp;
 
 use super::{Active, Coordinator, CoordinatorError, Step};
 use crate::assemble::Donor;
+use crate::copier::CopyOrder;
 use crate::depositor::{Custody, Reply, Source};
-use crate::heal::CopyOrder;
 use crate::transfer::{Arrival, Item, UploadVerdict};
 
 /// A decision about a file.
@@ -79,7 +79,7 @@ impl Coordinator {
                     | Effect::BeginUpload { .. }
                     | Effect::Seal
                     | Effect::Probe { .. }
-                    | Effect::HealFrom { .. }
+                    | Effect::CopyFrom { .. }
                     | Effect::SetTimer(_) => {}
                     Effect::Answer { requester, result } => {
                         is_acknowledged = true;
@@ -210,10 +210,10 @@ impl Coordinator {
                 }
                 Effect::Probe { replica } => {
                     self.parts
-                        .healer
+                        .copier
                         .probe(name.clone(), replica, self.parts.limits.probe);
                 }
-                Effect::HealFrom { replica, donor } => self.heal(name, replica, &donor),
+                Effect::CopyFrom { replica, donor } => self.copy(name, replica, &donor),
                 Effect::Answer { requester, result } => {
                     self.answer(name, requester, result, now)?;
                 }
@@ -262,7 +262,7 @@ impl Coordinator {
         Some((depositor.source.take()?, upload))
     }
 
-    fn heal(&self, name: &FileName, replica: ReplicaId, donor: &ReplicaId) {
+    fn copy(&self, name: &FileName, replica: ReplicaId, donor: &ReplicaId) {
         let Some(active) = self.files.get(name) else {
             return;
         };
@@ -283,7 +283,7 @@ impl Coordinator {
                 bad: Groups::none(),
             };
             let donors = std::iter::once(donor).chain(others).map(give).collect();
-            self.parts.healer.heal(CopyOrder {
+            self.parts.copier.copy(CopyOrder {
                 item,
                 root: content.root,
                 replica,

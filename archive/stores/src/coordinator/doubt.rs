@@ -1,5 +1,5 @@
 //! Filed anomalies of a file, as the coordinator uses them: a copy that is known to be gone is asked for again when
-//! somebody brings the bytes, and what says that it is gone is closed when it is there.
+//! somebody sends the bytes, and what says that it is gone is closed when it is there.
 
 use archive_decisions::store::{Event, FileRecord};
 use archive_ledger::admin::AdminError;

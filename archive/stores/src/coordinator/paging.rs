@@ -1,7 +1,7 @@
 //! Which files that are on their way are in memory: all of them while they are few, else some at a time, in turn.
 //!
 //! A file that only waits for its next try gives up its place when there are too many. The admin data has all that
-//! matters of it, and a walk over them brings it back; so a restart, or a replica that was away for long, begins with
+//! matters of it, and a walk over them loads it again; so a restart, or a replica that was away for long, begins with
 //! some files and not with all.
 //!
 //! Not promised: that a file is tried again exactly when its pause is over, where there are too many.
@@ -24,7 +24,7 @@ const NO_ROOM: SignedDuration = SignedDuration::from_secs(2);
 /// The pause before files that gave up their places are looked for again.
 const AGAIN: SignedDuration = SignedDuration::from_mins(5);
 
-/// The walk over the admin data that brings files on their way into memory.
+/// The walk over the admin data that loads files on their way into memory.
 #[derive(Debug, Default)]
 pub(super) struct Paging {
     /// The progress of this pass.
@@ -33,7 +33,7 @@ pub(super) struct Paging {
     next: Option<Timestamp>,
     /// Whether a file gave up its place since this pass began.
     is_behind: bool,
-    /// Files that this pass has brought into memory.
+    /// Files that this pass has loaded into memory.
     found: u64,
 }
 

@@ -1,4 +1,4 @@
-//! Conflicts leave a line in the trail: who brought what, and what it was held against.
+//! Conflicts leave a line in the trail: who sent which bytes, and with what they were compared.
 
 use archive_decisions::store::{Claim, Requester};
 use archive_ledger::admin::AuditLine;
@@ -21,7 +21,7 @@ impl Coordinator {
             return None;
         };
         let depositor = self.depositors.get(&requester)?;
-        let brought = match &depositor.received {
+        let sent = match &depositor.received {
             Some(root) => format!("received root {root}"),
             None => announced(&depositor.claim),
         };
@@ -29,7 +29,7 @@ impl Coordinator {
             at: now,
             who: depositor.who.clone(),
             file: Some(name.clone()),
-            what: format!("refused to store: {error}; {brought}"),
+            what: format!("refused to store: {error}; {sent}"),
         })
     }
 }

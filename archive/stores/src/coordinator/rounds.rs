@@ -48,7 +48,7 @@ impl Coordinator {
         Ok(self.parts.admin.stamp().map_err(AdminError::from)?)
     }
 
-    /// Takes one round: brings files into memory, decides, remembers all decisions in one synced batch, then acts. Returns
+    /// Takes one round: loads files into memory, decides, remembers all decisions in one synced batch, then acts. Returns
     /// the decisions that can wait for the next round.
     ///
     /// Files give up their places in memory only before anything is decided, or after it was remembered: a decision

@@ -24,7 +24,7 @@ use super::Coordinator;
 use super::{Parts, Retries};
 use crate::assemble::{Assembler, DonorLoad};
 use crate::calls::ReplicaCalls;
-use crate::heal::Healer;
+use crate::copier::Copier;
 use crate::mail::Mail;
 use crate::metrics::Stores;
 use crate::transfer::{ResumePoints, Transfers};
@@ -67,7 +67,7 @@ pub fn parts(admin: &Admin, hand: &ManualClock) -> Parts {
         standing: Arc::new(Standing::open(admin.clone()).unwrap()),
         limits: archive_decisions::store::Limits::default(),
         admin: admin.clone(),
-        healer: Healer::new(transfers.clone(), assembler),
+        copier: Copier::new(transfers.clone(), assembler),
         transfers,
         clock,
         chance: Chance::system(),

@@ -1,4 +1,4 @@
-//! A file on its way, and the depositor that brings it.
+//! A file on its way, and the depositor that sends it.
 
 use archive_decisions::store::{Claim, Requester};
 use archive_model::{FileName, UploadId};
@@ -16,7 +16,7 @@ pub struct Item {
     pub size: u64,
 }
 
-/// A file that a depositor brings.
+/// A file that a depositor sends.
 #[derive(Debug)]
 pub struct Arrival {
     /// The file.

@@ -1,7 +1,7 @@
 //! The offset at which the replicas of a transfer go on: the last one up to which all of them have what was hashed.
 //!
 //! A node is believed only where it names one of the points and the root of the bytes before it. Not promised:
-//! that all replicas come; one that comes too late, or not at all, is left out and healed later.
+//! that all replicas come; one that comes too late, or not at all, is left out, and gets the file later by a copy.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -113,7 +113,7 @@ fn lying_donor_is_caught_and_another_is_asked() {
 /// Fails if a node that hangs in the middle of an upload holds up the store beyond the time for stalls, or never gets
 /// its copy.
 #[test]
-fn hanging_node_is_dropped_and_healed_later() {
+fn hanging_node_is_dropped_and_gets_the_file_later() {
     on_a_cluster(async |cluster: &mut Cluster| {
         cluster.extra = "stall = '8 s'".to_owned();
         cluster.stop(REPOSITORY).await;
@@ -134,7 +134,7 @@ fn hanging_node_is_dropped_and_healed_later() {
         end.unwrap();
         assert!(read == bytes, "the others are unaffected");
         wire.release();
-        eventually("healed", LONG, async || store(cluster, &file, &bytes).await).await;
+        eventually("copied", LONG, async || store(cluster, &file, &bytes).await).await;
         let status = cluster.depositor().stat(&file).await.unwrap();
         assert_eq!(completed(&status), 3);
         assert!(std::fs::read(cluster.copy("two", &file)).unwrap() == bytes);
@@ -142,7 +142,7 @@ fn hanging_node_is_dropped_and_healed_later() {
 }
 
 /// Fails if a store waits for a replica that hangs and is not required, names that replica in the receipt, or never
-/// heals it.
+/// copies the file into it.
 #[test]
 fn a_replica_that_is_not_required_delays_nothing() {
     on_a_patient_cluster(async |cluster: &mut Cluster| {
@@ -166,10 +166,10 @@ fn a_replica_that_is_not_required_delays_nothing() {
             .collect();
         assert_eq!(holders, ["one", "three"]);
         wire.release();
-        let healed = cluster.eventually_retried("healed", async || {
+        let copied = cluster.eventually_retried("copied", async || {
             let status = cluster.depositor().stat(&file).await.unwrap();
             (completed(&status) == 3).then_some(()).ok_or(status)
         });
-        healed.await;
+        copied.await;
     });
 }

@@ -88,7 +88,7 @@ fn undelivered_removal_fails_and_copy_stays() {
         assert_eq!(ended.state(), RequestStage::Failed, "{ended:?}");
         assert!(copy.try_exists().unwrap() && !is_withdrawn(cluster, &file).await);
         lines.node.release();
-        // What was on the line may still come there: then the copy is missing, and brought again.
+        // What was on the line may still come there: then the copy is missing, and copied again.
         eventually("whole", LONG, async || {
             let found = check(cluster, of(Kind::Checksums)).await.unwrap();
             let is_clean = found.found().is_empty() && found.report("two").intact == 1;

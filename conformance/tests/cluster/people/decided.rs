@@ -248,7 +248,7 @@ fn the_trail_names_who_did_it() {
         cluster.start(NODES[1]).await;
         cluster.start(REPOSITORY).await;
         cluster.until_all_nodes_live().await;
-        eventually("brought unasked", LONG, async || {
+        eventually("copied unasked", LONG, async || {
             let said = progress(cluster, &name).await;
             let are_all = said
                 .iter()
@@ -257,15 +257,15 @@ fn the_trail_names_who_did_it() {
         })
         .await;
         let after = trail(cluster, "a").await;
-        let healed = &after[before.len()..];
+        let copied = &after[before.len()..];
         assert!(
-            !healed.is_empty() && healed.iter().all(|line| line.who == "repository/kb"),
-            "{healed:?}"
+            !copied.is_empty() && copied.iter().all(|line| line.who == "repository/kb"),
+            "{copied:?}"
         );
     });
 }
 
-/// Fails if what was admitted after the export is forgotten, or what the export knows to be removed is healed.
+/// Fails if what was admitted after the export is forgotten, or what the export knows to be removed is copied again.
 #[test]
 fn export_and_replicas_together_restore_admin_data() {
     on_a_cluster(async |cluster: &mut Cluster| {

@@ -186,7 +186,7 @@ fn a_replica_that_lost_everything_is_filled_again() {
     });
 }
 
-/// Fails if files of a silent node count as missing before it is retired, or are not brought to the other node
+/// Fails if files of a silent node count as missing before it is retired, or are not copied to the other node
 /// afterwards.
 #[test]
 fn permanently_dead_node_is_retired() {
@@ -240,7 +240,7 @@ fn permanently_dead_node_is_retired() {
         // The other request is about a world that is gone.
         let late = approve(cluster, "custodian/anna", &alone.id).await.unwrap();
         assert_eq!(late.state(), RequestStage::Failed, "{late:?}");
-        eventually("brought to the other node", LONG, async || {
+        eventually("copied to the other node", LONG, async || {
             let mut left = 0;
             for name in &names {
                 let status = stat(cluster, name).await;

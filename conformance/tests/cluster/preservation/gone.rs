@@ -87,7 +87,7 @@ fn damaged_copy_does_not_count_until_whole() {
         assert_eq!(holders(cluster, &name).await, ["one", "three", "two"]);
         assert!(store(cluster, &name, &bytes).await.unwrap().already);
 
-        // A file that is missing in one replica only is brought while the depositor waits.
+        // A file that is missing in one replica only is copied while the depositor waits.
         take_away(cluster, 1, "two", &name).await;
         check(cluster, of(Kind::Files)).await.unwrap();
         let stored = store(cluster, &name, &bytes).await.unwrap();

@@ -136,7 +136,7 @@ fn changes_lead_to_captures() {
     let withdrawn = index.change(ChangeKind::Withdrawn, "a", 1);
     index.apply(vec![withdrawn]);
     assert_eq!(index.follower.counts().captures, 1);
-    let back = index.change(ChangeKind::BroughtBack, "a", 1);
+    let back = index.change(ChangeKind::Restored, "a", 1);
     index.apply(vec![back]);
     assert_eq!(index.follower.counts().captures, 2, "without reading again");
     assert_eq!(index.read_all(), Vec::<String>::new());
@@ -168,7 +168,7 @@ fn readings_from_before_a_change_are_stale() {
         index.follower.end(batch.number);
         let expected: &[&str] = match kind {
             ChangeKind::NewRoot => &["a"],
-            ChangeKind::Stored | ChangeKind::Withdrawn | ChangeKind::BroughtBack => &[],
+            ChangeKind::Stored | ChangeKind::Withdrawn | ChangeKind::Restored => &[],
         };
         assert_eq!(index.read_all(), expected);
     }

@@ -1,4 +1,4 @@
-//! `holdfast attic`: copies that were put aside: listed, restored or destroyed.
+//! `holdfast attic`: what was put aside, to be listed, restored or destroyed.
 
 use archive_client::Preservation;
 use archive_client::preservation::{AtticEntry, AtticSelection};

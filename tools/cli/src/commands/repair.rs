@@ -1,4 +1,4 @@
-//! `holdfast repair`: copy again what is missing or damaged, from where it is good.
+//! `holdfast repair`: repair what is missing or damaged, from where it is good.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU64;

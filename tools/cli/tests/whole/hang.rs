@@ -9,7 +9,7 @@ use crate::archive::{Archive, executable, wait};
 const SIZE: usize = 96 * 1024 * 1024;
 
 /// Fails if a node that stops in the middle of a store, with its connections open, holds its depositor up without end
-/// or is never repaired.
+/// or never gets the file.
 #[test]
 fn hanging_process_is_dropped_and_later_repaired() {
     let archive = Archive::processes(&["repository.stall=10 s", "repair.automatic=off"]);

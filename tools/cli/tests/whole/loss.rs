@@ -49,7 +49,7 @@ fn empty_replacement_disk_needs_two_persons_to_retire() {
     let checked = archive.until(&["check", "files"], 1);
     assert!(!checked.out.contains("missing"), "{checked:?}");
 
-    // The disk is given up by two persons. While its node has no other, nothing can be restored.
+    // The disk is given up by two persons. While its node has no other, nothing can be copied again.
     // The next heartbeat says that it is offline.
     let status = archive.until(&["--json", "status"], 1).json();
     let (node, old) = of_replica(&status, "two");

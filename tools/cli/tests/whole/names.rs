@@ -1,5 +1,4 @@
-//! Files that are renamed, moved and linked behind a node's back: they are reported and copied again, and nothing of them is
-//! touched.
+//! Files that are renamed, moved and linked behind a node's back: reported, copied again, and nothing of it is touched.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;

@@ -78,7 +78,7 @@ fn killed_repair_is_done_or_reported() {
         let count = left().len();
         halves += usize::from(count > 0 && count < FILES);
         println!("round {round}: {part} killed, {count} left");
-        // A repository that starts continues with a copy that it was restoring.
+        // A repository that starts goes on with a copy that it was making again.
         archive.check_until_as(
             "checksums",
             "what is not repaired is reported, and nothing else",

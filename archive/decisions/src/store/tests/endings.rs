@@ -54,7 +54,7 @@ impl TestArchive {
                         replica: id.clone(),
                     });
                 }
-                if let (Doing::Verifying(_) | Doing::Healing(_), Some(byte)) =
+                if let (Doing::Verifying(_) | Doing::Copying(_), Some(byte)) =
                     (self.state.doing(&id), root)
                 {
                     self.apply(self.completion(id, byte));
@@ -179,20 +179,20 @@ fn every_short_sequence_with_silence_keeps_promises() {
 #[test]
 fn silent_volume_blocks_only_what_it_may_hold() {
     use Step::{Absent, AskSame, Completed, Failed, Gone, Minutes, ReceivedSame, Restart, Silent};
-    let heals = |steps: &[Step]| {
+    let copies = |steps: &[Step]| {
         let mut world = after("BB", &[AskSame, Failed(1), ReceivedSame, Completed(0)]);
         for step in steps {
             world.step(*step);
         }
-        matches!(world.state.doing(&world.ids[1]), Doing::Healing(_))
+        matches!(world.state.doing(&world.ids[1]), Doing::Copying(_))
     };
-    assert!(heals(&[Restart, Silent(1)]), "it was never given the file");
+    assert!(copies(&[Restart, Silent(1)]), "it was never given the file");
     let given = [Restart, Absent(1), Step::DataUploaded(1), Failed(1)];
-    let then = |last: &[Step]| heals(&[&given[..], &[Minutes(6)], last].concat());
+    let then = |last: &[Step]| copies(&[&given[..], &[Minutes(6)], last].concat());
     assert!(!then(&[Silent(1)]), "it has had every byte");
     assert!(then(&[Absent(1)]), "every volume has said no");
     let held = [Restart, Absent(1), Completed(1), Gone(1)];
-    let then = |last: &[Step]| heals(&[&held[..], last].concat());
+    let then = |last: &[Step]| copies(&[&held[..], last].concat());
     assert!(!then(&[Silent(1)]), "it has held a copy");
     assert!(!then(&[Silent(1), Minutes(6), Silent(1)]), "nor later");
     assert!(then(&[Silent(1), Minutes(6), Absent(1)]));

@@ -48,9 +48,9 @@ impl TestArchive {
                     assert!(depositor.is_some(), "{}", story());
                     self.check_answer(before, depositor, result, effects, &story);
                 }
-                Effect::HealFrom { replica, donor } => {
+                Effect::CopyFrom { replica, donor } => {
                     // Fails if the donor is a checksum replica, an unverified copy or the patient, or if what was
-                    // withdrawn is healed.
+                    // withdrawn is copied.
                     assert!(
                         record.donors().any(|id| id == donor) && donor != replica,
                         "{}",
@@ -141,7 +141,7 @@ impl TestArchive {
             content.is_some_and(|content| content.root.as_bytes()[0] == byte)
         };
         for (id, replica) in &before.record.replicas {
-            // Fails if a copy is given up, or a withdrawn one brought back, without people; if what is brought back has
+            // Fails if a copy is given up, or a withdrawn one restored, without people; if what is restored has
             // another root; or if an order touches another replica.
             let may_change = match self.order {
                 Some(Step::Readmitted) => !replica.state.is_withdrawn(),

@@ -77,7 +77,7 @@ fn decisions_about_files_are_changes() {
             named(ChangeKind::Stored, "a"),
             named(ChangeKind::Stored, "b"),
             named(ChangeKind::Withdrawn, "b"),
-            named(ChangeKind::BroughtBack, "b"),
+            named(ChangeKind::Restored, "b"),
             named(ChangeKind::NewRoot, "a"),
         ]
     );

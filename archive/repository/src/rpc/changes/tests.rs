@@ -132,7 +132,7 @@ async fn newcomer_hears_listing_then_changes() {
     assert_eq!(heard.caught_up, Some(told(&admin)));
     put(&admin, &[row("b", 3)]);
     let heard = following.until_caught_up().await;
-    assert_eq!(heard.changes[0].kind, ChangeKind::BroughtBack);
+    assert_eq!(heard.changes[0].kind, ChangeKind::Restored);
     assert_eq!(heard.changes[0].position, told(&admin));
 }
 
@@ -254,7 +254,7 @@ async fn nothing_is_lost_between_listing_and_changes() {
             match change.kind {
                 ChangeKind::Stored => standing.insert(name),
                 ChangeKind::Withdrawn => standing.remove(&name),
-                ChangeKind::BroughtBack | ChangeKind::NewRoot => panic!("{:?}", change.kind),
+                ChangeKind::Restored | ChangeKind::NewRoot => panic!("{:?}", change.kind),
             };
         }
     }

@@ -81,7 +81,7 @@ impl RepairJob {
             RepairSelection::Names(names) => names.clone(),
         };
         let (rows, mut next) = mpsc::channel(16);
-        let bringing = door.preserver.send_rows(self.which.clone(), rows);
+        let sending = door.preserver.send_rows(self.which.clone(), rows);
         let repairing = async {
             while let Some(row) = next.recv().await {
                 unrepaired.remove(&row.file);
@@ -93,7 +93,7 @@ impl RepairJob {
             drop(next);
             Ok(())
         };
-        tokio::try_join!(bringing, repairing)?;
+        tokio::try_join!(sending, repairing)?;
         let mut unknown = Vec::new();
         for name in unrepaired {
             if door.preserver.record(&name).await?.is_none() {

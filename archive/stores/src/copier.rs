@@ -1,8 +1,8 @@
-//! Healing, which the archive does by itself to bring a file into every replica: ask whether it is there, and bring it
-//! from a replica that has it. Bytes are verified while they pass.
+//! Copies that the archive makes by itself until a file is in every replica: ask a replica whether it has the file, and
+//! copy it from a replica that has it. Bytes are verified while they pass.
 //!
-//! Some at a time for each replica; the others wait for their turn. A file that waits to be brought says now and then
-//! that it lives.
+//! The number of probes and of copies at once is bounded for each replica. A file that waits to be copied reports progress
+//! now and then, so that it does not count as stalled.
 
 mod slots;
 
@@ -25,7 +25,7 @@ use slots::Slots;
 const PROBES: usize = 32;
 
 /// The number of files that are copied into a replica at once.
-const HEALS: usize = 16;
+const COPIES: usize = 16;
 
 /// The time between two signs of life of a file that waits for its turn.
 const PROGRESS: Duration = Duration::from_mins(1);
@@ -45,23 +45,23 @@ pub struct CopyOrder {
     pub admission: Arc<str>,
 }
 
-/// Probes and heals.
+/// Probes replicas for files, and copies files into them.
 #[derive(Clone, Debug)]
-pub struct Healer {
+pub struct Copier {
     transfers: Transfers,
     assembler: Assembler,
     probes: Slots,
-    heals: Slots,
+    copies: Slots,
 }
 
-impl Healer {
-    /// Creates a healer with nothing to do.
+impl Copier {
+    /// Creates a copier with nothing to do.
     pub fn new(transfers: Transfers, assembler: Assembler) -> Self {
         Self {
             transfers,
             assembler,
             probes: Slots::new(PROBES),
-            heals: Slots::new(HEALS),
+            copies: Slots::new(COPIES),
         }
     }
 
@@ -113,7 +113,7 @@ impl Healer {
     }
 
     /// Copies a file into a replica from the replicas that have it. Each part comes from a donor that has it intact.
-    pub fn heal(&self, order: CopyOrder) {
+    pub fn copy(&self, order: CopyOrder) {
         let CopyOrder {
             item,
             root,
@@ -131,8 +131,8 @@ impl Healer {
             .assembler
             .read(wanted, donors, std::iter::once(0..item.size))
             .with_bytes();
-        let (turns, stop) = (self.heals.of(&replica), self.transfers.tasks.stop());
-        self.transfers.tasks.spawn_once("heal", async move {
+        let (turns, stop) = (self.copies.of(&replica), self.transfers.tasks.stop());
+        self.transfers.tasks.spawn_once("copy", async move {
             let waiting = turn(&transfers, turns, &item.name, &replica);
             let _turn = tokio::select! {
                 () = stop.cancelled() => return,

@@ -10,7 +10,7 @@ use crate::scripted::{ScriptedReplicas, good, id, silent};
 async fn silent_volume_answers_probe_with_silence() {
     let scripted = ScriptedReplicas::start().await;
     let (transfers, mut messages) = scripted.transfers();
-    let healer = Healer::new(transfers, scripted.assembler());
+    let copier = Copier::new(transfers, scripted.assembler());
     let copy = good("one", "v-1", 7);
     let gap = silent("one", "v-2");
     for (entries, gaps, expected) in [
@@ -24,7 +24,7 @@ async fn silent_volume_answers_probe_with_silence() {
             found.gaps = gaps;
         }
         let name = FileName::new("a").unwrap();
-        healer.probe(name, id("one"), SignedDuration::from_mins(5));
+        copier.probe(name, id("one"), SignedDuration::from_mins(5));
         let message = testing::in_time(messages.recv());
         let Some(CoordinatorMessage::Happened { event, .. }) = message.await else {
             panic!("the probe ended without an answer")
