@@ -21,27 +21,28 @@ mod record;
 mod replicas;
 #[cfg(test)]
 mod tests;
+mod transition;
 
 use std::collections::BTreeMap;
 
 use archive_model::{ArchiveError, ReplicaId, ReplicaState, StoreFailure};
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 
 pub use claim::{Agreement, Claim, Content};
 pub use feed::FeedState;
-use message::later;
 pub use message::{Effect, Event, Limits, Requester};
 pub use record::{FileRecord, Phase, ReplicaRecord, ReplicaSpec, UnusableReplicas, Upload};
-use replicas::{Completion, Doing};
+use replicas::{Completion, ReplicaActivity};
+use transition::Transition;
 
 /// A file on its way: the record that survives a crash, and what this process waits for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileState {
     record: FileRecord,
-    doing: BTreeMap<ReplicaId, Doing>,
+    activities: BTreeMap<ReplicaId, ReplicaActivity>,
     failures: BTreeMap<ReplicaId, Failures>,
     source: Option<Requester>,
-    waiting: Vec<Waiting>,
+    waiting: Vec<WaitingDepositor>,
     comparing: BTreeMap<Requester, (Claim, Timestamp)>,
 }
 
@@ -57,7 +58,7 @@ struct Failures {
 
 /// A depositor that waits for the answer about the admitted (or about to be admitted) content.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Waiting {
+struct WaitingDepositor {
     requester: Requester,
     /// Whether the depositor's stream has not been touched, so that it can still be the source.
     unread: bool,
@@ -68,7 +69,7 @@ impl FileState {
     pub const fn new(record: FileRecord) -> Self {
         Self {
             record,
-            doing: BTreeMap::new(),
+            activities: BTreeMap::new(),
             failures: BTreeMap::new(),
             source: None,
             waiting: Vec::new(),
@@ -79,19 +80,20 @@ impl FileState {
     /// Goes on from a record after a restart, and asks every replica that does not have the file.
     pub fn restore(record: FileRecord, now: Timestamp, limits: &Limits) -> (Self, Vec<Effect>) {
         let mut state = Self::new(record);
-        let mut turn = Turn {
+        let mut transition = Transition {
             now,
             limits,
             effects: Vec::new(),
         };
         if !state.record.is_final() {
             for id in state.open() {
-                state.probe(&id, &mut turn);
+                state.probe(&id, &mut transition);
             }
-            turn.effects
+            transition
+                .effects
                 .extend(state.next_deadline().map(Effect::SetTimer));
         }
-        (state, turn.effects)
+        (state, transition.effects)
     }
 
     /// Returns the record that the admin data have to remember, to be written for each [`Effect::Persist`] as it is
@@ -110,7 +112,10 @@ impl FileState {
         self.source.is_none()
             && self.waiting.is_empty()
             && self.comparing.is_empty()
-            && !self.doing.values().any(|doing| doing.is_under_way())
+            && !self
+                .activities
+                .values()
+                .any(|activity| activity.is_under_way())
     }
 
     /// Returns the time at which [`Event::Tick`] is due next; never `None` unless the state [is idle](Self::is_idle).
@@ -119,21 +124,27 @@ impl FileState {
             Phase::Intent { expires } => Some(expires),
             Phase::Free | Phase::Bound | Phase::Complete | Phase::Incomplete => None,
         };
-        let replicas = self.doing.values().filter_map(|doing| doing.deadline());
+        let replicas = self
+            .activities
+            .values()
+            .filter_map(|activity| activity.deadline());
         let comparing = self.comparing.values().map(|(_, until)| *until);
         replicas.chain(comparing).chain(expires).min()
     }
 
     /// Returns the time at which each replica that failed is tried again.
     pub fn retries(&self) -> BTreeMap<ReplicaId, Timestamp> {
-        let resting = self.doing.iter().filter_map(|(id, doing)| match doing {
-            Doing::Resting(until) => Some((id.clone(), *until)),
-            Doing::Idle
-            | Doing::Uploading(_)
-            | Doing::Verifying(_)
-            | Doing::Probing(_)
-            | Doing::Copying(_) => None,
-        });
+        let resting = self
+            .activities
+            .iter()
+            .filter_map(|(id, activity)| match activity {
+                ReplicaActivity::Resting(until) => Some((id.clone(), *until)),
+                ReplicaActivity::Idle
+                | ReplicaActivity::Uploading(_)
+                | ReplicaActivity::Verifying(_)
+                | ReplicaActivity::Probing(_)
+                | ReplicaActivity::Copying(_) => None,
+            });
         resting.collect()
     }
 
@@ -146,18 +157,18 @@ impl FileState {
     /// Returns the effects of `event`, in order. [`Effect::Persist`] is first wherever the record has changed.
     pub fn apply(&mut self, event: Event, now: Timestamp, limits: &Limits) -> Vec<Effect> {
         let (before, timer) = (self.record.clone(), self.next_deadline());
-        let mut turn = Turn {
+        let mut transition = Transition {
             now,
             limits,
             effects: Vec::new(),
         };
         if self.record.phase != Phase::Free || matches!(event, Event::Asked { .. }) {
-            self.react(event, &mut turn);
-            self.settle(&mut turn);
+            self.react(event, &mut transition);
+            self.settle(&mut transition);
         }
         if self.record != before {
             let expired = before.upload.filter(|_| self.record.phase == Phase::Free);
-            turn.effects.insert(
+            transition.effects.insert(
                 0,
                 expired.map_or(Effect::Persist, |upload| Effect::Expire {
                     upload: upload.id,
@@ -166,12 +177,12 @@ impl FileState {
         }
         let next = self.next_deadline();
         if next != timer {
-            turn.effects.extend(next.map(Effect::SetTimer));
+            transition.effects.extend(next.map(Effect::SetTimer));
         }
-        turn.effects
+        transition.effects
     }
 
-    fn react(&mut self, event: Event, turn: &mut Turn<'_>) {
+    fn react(&mut self, event: Event, transition: &mut Transition<'_>) {
         match event {
             Event::Asked {
                 requester,
@@ -182,14 +193,16 @@ impl FileState {
                 if !resumes && self.is_abandoned() {
                     self.forget();
                 }
-                self.asked(requester, upload, claim, turn);
+                self.admit_depositor(requester, upload, claim, transition);
             }
-            Event::Received { requester, content } => self.received(requester, content, turn),
-            Event::SourceGone { requester } => self.source_gone(requester, turn),
-            Event::Tick => self.tick(turn),
-            Event::Placed { replica, node } => self.placed(&replica, node, turn),
-            Event::Progress { replica } => self.progress(&replica, turn),
-            Event::DataUploaded { replica } => self.data_uploaded(&replica, turn),
+            Event::Received { requester, content } => {
+                self.receive_content(requester, content, transition)
+            }
+            Event::SourceGone { requester } => self.drop_depositor(requester, transition),
+            Event::Tick => self.tick(transition),
+            Event::Placed { replica, node } => self.note_placement(&replica, node, transition),
+            Event::Progress { replica } => self.note_progress(&replica, transition),
+            Event::DataUploaded { replica } => self.note_data_uploaded(&replica, transition),
             Event::Completed {
                 replica,
                 node,
@@ -198,7 +211,7 @@ impl FileState {
                 at,
                 read_back: _,
             } => {
-                self.completed(
+                self.note_completion(
                     &replica,
                     Completion {
                         node,
@@ -206,26 +219,26 @@ impl FileState {
                         root,
                         at,
                     },
-                    turn,
+                    transition,
                 );
             }
-            Event::Absent { replica } => self.absent(&replica, turn),
-            Event::Silent { replica, reason } => self.silent(&replica, reason, turn),
-            Event::Gone { replica } => self.gone(&replica, turn),
+            Event::Absent { replica } => self.note_absence(&replica, transition),
+            Event::Silent { replica, reason } => self.note_silence(&replica, reason, transition),
+            Event::Gone { replica } => self.note_loss(&replica, transition),
             Event::Moved {
                 replica,
                 node,
                 volume,
-            } => self.moved(&replica, node, volume),
-            Event::Failed { replica, reason } => self.fail(&replica, reason, turn),
+            } => self.note_move(&replica, node, volume),
+            Event::Failed { replica, reason } => self.fail(&replica, reason, transition),
             Event::Wanted {
                 replica,
                 kind,
                 required,
                 gone,
-            } => self.wanted(&replica, (kind, required), gone, turn),
-            Event::Replacing { replica, why } => self.replacing(&replica, why, turn),
-            Event::Withdrawn { replica, why } => self.withdrawn(&replica, why, turn),
+            } => self.require_copy(&replica, (kind, required), gone, transition),
+            Event::Replacing { replica, why } => self.begin_replacement(&replica, why, transition),
+            Event::Withdrawn { replica, why } => self.withdraw(&replica, why, transition),
             Event::Restored {
                 replica,
                 node,
@@ -239,25 +252,25 @@ impl FileState {
                     root,
                     at,
                 };
-                self.restored(&replica, copy, turn);
+                self.restore_copy(&replica, copy, transition);
             }
-            Event::Readmitted { upload, content } => self.readmitted(upload, content, turn),
+            Event::Readmitted { upload, content } => self.readmit(upload, content, transition),
         }
     }
 
     // What follows from what is known now.
 
-    fn settle(&mut self, turn: &mut Turn<'_>) {
+    fn settle(&mut self, transition: &mut Transition<'_>) {
         self.record.phase = self.next_phase();
         if self.record.is_acknowledged() {
-            self.answer_all(&Ok(()), turn);
+            self.answer_all(&Ok(()), transition);
         }
         if self.record.is_withdrawn() {
-            let error = self.removed();
-            self.answer_all(&Err(error), turn);
+            let error = self.removal_error();
+            self.answer_all(&Err(error), transition);
         }
-        self.take_source(turn);
-        if !self.waiting.is_empty() && !self.awaited().any(Doing::is_under_way) {
+        self.take_source(transition);
+        if !self.waiting.is_empty() && !self.awaited().any(ReplicaActivity::is_under_way) {
             let failures = self
                 .record
                 .open()
@@ -274,7 +287,7 @@ impl FileState {
                 again: self.next_retry(),
             };
             let error = self.is_held_unknown().unwrap_or(not_enough);
-            self.answer_all(&Err(error), turn);
+            self.answer_all(&Err(error), transition);
         }
     }
 
@@ -311,7 +324,7 @@ impl FileState {
     }
 
     /// Lets the first depositor whose stream is untouched send, where nobody sends and no replica could give another a copy.
-    fn take_source(&mut self, turn: &mut Turn<'_>) {
+    fn take_source(&mut self, transition: &mut Transition<'_>) {
         if self.source.is_some() || self.record.donors().next().is_some() {
             return;
         }
@@ -322,14 +335,16 @@ impl FileState {
         if !unfixed
             && self
                 .awaited()
-                .any(|doing| matches!(doing, Doing::Probing(_)))
+                .any(|activity| matches!(activity, ReplicaActivity::Probing(_)))
         {
             return;
         }
-        let is_target = |id: &ReplicaId| match self.doing(id) {
-            Doing::Idle | Doing::Resting(_) => true,
-            Doing::Probing(_) => unfixed,
-            Doing::Uploading(_) | Doing::Verifying(_) | Doing::Copying(_) => false,
+        let is_target = |id: &ReplicaId| match self.activity(id) {
+            ReplicaActivity::Idle | ReplicaActivity::Resting(_) => true,
+            ReplicaActivity::Probing(_) => unfixed,
+            ReplicaActivity::Uploading(_)
+            | ReplicaActivity::Verifying(_)
+            | ReplicaActivity::Copying(_) => false,
         };
         let targets = self
             .open()
@@ -352,7 +367,7 @@ impl FileState {
         };
         waiting.unread = false;
         self.source = Some(waiting.requester);
-        turn.effects.push(Effect::Source {
+        transition.effects.push(Effect::Source {
             requester: waiting.requester,
         });
         for id in targets {
@@ -361,8 +376,13 @@ impl FileState {
                 .replicas
                 .get(&id)
                 .and_then(|replica| replica.node.clone());
-            self.begin(&id, Doing::Uploading(turn.later(turn.limits.idle)));
-            turn.effects.push(Effect::BeginUpload { replica: id, node });
+            self.begin(
+                &id,
+                ReplicaActivity::Uploading(transition.later(transition.limits.idle)),
+            );
+            transition
+                .effects
+                .push(Effect::BeginUpload { replica: id, node });
         }
     }
 
@@ -372,30 +392,30 @@ impl FileState {
     }
 
     /// Returns the actions under way with the replicas that an answer waits for.
-    fn awaited(&self) -> impl Iterator<Item = Doing> {
+    fn awaited(&self) -> impl Iterator<Item = ReplicaActivity> {
         let any_will_do = self.any_will_do();
         let awaited = self.record.open();
         awaited
             .filter(move |(_, replica)| replica.required || any_will_do)
-            .map(|(id, _)| self.doing(id))
+            .map(|(id, _)| self.activity(id))
     }
 
-    fn answer_all(&mut self, result: &Result<(), ArchiveError>, turn: &mut Turn<'_>) {
+    fn answer_all(&mut self, result: &Result<(), ArchiveError>, transition: &mut Transition<'_>) {
         if !self.waiting.is_empty() {
-            self.end_source(turn);
-            self.renew(turn);
+            self.end_source(transition);
+            self.renew(transition);
         }
         for waiting in self.waiting.drain(..) {
-            turn.answer(waiting.requester, result.clone());
+            transition.answer(waiting.requester, result.clone());
         }
     }
 
     /// Ends the stream of the depositor: replicas that were being sent to wait for the next depositor, or for a donor.
-    fn end_source(&mut self, turn: &mut Turn<'_>) {
+    fn end_source(&mut self, transition: &mut Transition<'_>) {
         self.source = None;
         for id in self.open() {
-            if matches!(self.doing(&id), Doing::Uploading(_)) {
-                self.rest(&id, turn);
+            if matches!(self.activity(&id), ReplicaActivity::Uploading(_)) {
+                self.rest(&id, transition);
             }
         }
     }
@@ -407,10 +427,10 @@ impl FileState {
             && self.waiting.is_empty()
     }
 
-    fn renew(&mut self, turn: &mut Turn<'_>) {
+    fn renew(&mut self, transition: &mut Transition<'_>) {
         if matches!(self.record.phase, Phase::Free | Phase::Intent { .. }) {
             self.record.phase = Phase::Intent {
-                expires: turn.later(turn.limits.intent),
+                expires: transition.later(transition.limits.intent),
             };
         }
     }
@@ -423,24 +443,7 @@ impl FileState {
             *replica =
                 ReplicaRecord::started(replica.kind, replica.required, Timestamp::UNIX_EPOCH);
         }
-        self.doing.clear();
+        self.activities.clear();
         self.failures.clear();
-    }
-}
-
-/// A call of [`FileState::apply`]: its time, its limits, and the effects so far.
-struct Turn<'a> {
-    now: Timestamp,
-    limits: &'a Limits,
-    effects: Vec<Effect>,
-}
-
-impl Turn<'_> {
-    fn later(&self, pause: SignedDuration) -> Timestamp {
-        later(self.now, pause)
-    }
-
-    fn answer(&mut self, requester: Requester, result: Result<(), ArchiveError>) {
-        self.effects.push(Effect::Answer { requester, result });
     }
 }

@@ -2,19 +2,20 @@
 
 use archive_model::{ArchiveError, UploadId};
 
-use super::replicas::Doing;
+use super::replicas::ReplicaActivity;
 use super::{
-    Agreement, Claim, Content, Effect, FileState, Phase, ReplicaRecord, Requester, Turn, Upload,
-    Waiting,
+    Agreement, Claim, Content, Effect, FileState, Phase, ReplicaRecord, Requester, Transition,
+    Upload, WaitingDepositor,
 };
 
 impl FileState {
-    pub(super) fn asked(
+    /// Handles a depositor who asks for the name: answers them, or lets them wait.
+    pub(super) fn admit_depositor(
         &mut self,
         requester: Requester,
         upload: UploadId,
         claim: Claim,
-        turn: &mut Turn<'_>,
+        transition: &mut Transition<'_>,
     ) {
         let known = match (&self.record.content, &self.record.upload) {
             (Some(content), _) => content.into(),
@@ -26,27 +27,30 @@ impl FileState {
             (Phase::Free, _) => {
                 self.record.upload = Some(Upload { id: upload, claim });
                 for replica in self.record.replicas.values_mut() {
-                    *replica = ReplicaRecord::started(replica.kind, replica.required, turn.now);
+                    *replica =
+                        ReplicaRecord::started(replica.kind, replica.required, transition.now);
                 }
             }
             (Phase::Bound | Phase::Complete | Phase::Incomplete, Some(content)) => {
                 match agreement {
                     Agreement::Same | Agreement::Unknown if self.record.is_withdrawn() => {
-                        let error = self.removed();
-                        return turn.answer(requester, Err(error));
+                        let error = self.removal_error();
+                        return transition.answer(requester, Err(error));
                     }
-                    Agreement::Same => return self.wait_for_rest(requester, true, turn),
+                    Agreement::Same => return self.wait_for_rest(requester, true, transition),
                     Agreement::Unknown => {
-                        self.comparing
-                            .insert(requester, (claim, turn.later(turn.limits.intent)));
-                        return turn.effects.push(Effect::Compare { requester });
+                        self.comparing.insert(
+                            requester,
+                            (claim, transition.later(transition.limits.intent)),
+                        );
+                        return transition.effects.push(Effect::Compare { requester });
                     }
                     Agreement::Different => {
                         let error = ArchiveError::Exists {
                             name: self.record.name.clone(),
                             archived: content.root,
                         };
-                        return turn.answer(requester, Err(error));
+                        return transition.answer(requester, Err(error));
                     }
                 }
             }
@@ -58,7 +62,7 @@ impl FileState {
                 if agreement == Agreement::Different
                     || (agreement == Agreement::Unknown && !resumes)
                 {
-                    return turn
+                    return transition
                         .answer(requester, Err(ArchiveError::Busy(self.record.name.clone())));
                 }
                 if let Some(upload) = self.record.upload.as_mut().filter(|_| resumes) {
@@ -66,8 +70,8 @@ impl FileState {
                 }
             }
         }
-        self.renew(turn);
-        self.waiting.push(Waiting {
+        self.renew(transition);
+        self.waiting.push(WaitingDepositor {
             requester,
             unread: true,
         });
@@ -79,29 +83,35 @@ impl FileState {
         &mut self,
         requester: Requester,
         unread: bool,
-        turn: &mut Turn<'_>,
+        transition: &mut Transition<'_>,
     ) {
-        self.waiting.push(Waiting { requester, unread });
+        self.waiting.push(WaitingDepositor { requester, unread });
         if self.record.is_acknowledged() || self.record.donors().next().is_none() {
             return;
         }
         for id in self.open() {
-            if !self.doing(&id).is_under_way() {
-                self.probe(&id, turn);
+            if !self.activity(&id).is_under_way() {
+                self.probe(&id, transition);
             }
         }
     }
 
-    pub(super) fn received(&mut self, requester: Requester, content: Content, turn: &mut Turn<'_>) {
+    /// Handles the whole stream of a depositor: compares its content with the claim, and fixes it.
+    pub(super) fn receive_content(
+        &mut self,
+        requester: Requester,
+        content: Content,
+        transition: &mut Transition<'_>,
+    ) {
         let name = self.record.name.clone();
         if let Some((claim, _)) = self.comparing.remove(&requester) {
             let archived = self.record.content.as_ref().map(|content| content.root);
             return match (claim.verify(&name, &content), archived) {
-                (Err(error), _) => turn.answer(requester, Err(error)),
+                (Err(error), _) => transition.answer(requester, Err(error)),
                 (Ok(()), Some(archived)) if archived != content.root => {
-                    turn.answer(requester, Err(ArchiveError::Exists { name, archived }));
+                    transition.answer(requester, Err(ArchiveError::Exists { name, archived }));
                 }
-                (Ok(()), _) => self.wait_for_rest(requester, false, turn),
+                (Ok(()), _) => self.wait_for_rest(requester, false, transition),
             };
         }
         let Some(upload) = self
@@ -122,36 +132,39 @@ impl FileState {
         if let Err(error) = announced.verify(&name, &content) {
             self.waiting
                 .retain(|waiting| waiting.requester != requester);
-            turn.answer(requester, Err(error));
-            self.end_source(turn);
+            transition.answer(requester, Err(error));
+            self.end_source(transition);
             if self.waiting.is_empty() && self.record.content.is_none() {
                 self.forget();
             }
             return;
         }
-        let until = turn.limits.verified_by(turn.now, content.size);
+        let until = transition.limits.verified_by(transition.now, content.size);
         self.record.content.get_or_insert(content);
         self.source = None;
         let mut sealed = false;
         for id in self.open() {
-            match self.doing(&id) {
-                Doing::Uploading(_) => {
-                    self.begin(&id, Doing::Verifying(until));
+            match self.activity(&id) {
+                ReplicaActivity::Uploading(_) => {
+                    self.begin(&id, ReplicaActivity::Verifying(until));
                     if let Some(replica) = self.record.replicas.get_mut(&id) {
                         replica.sealed = true;
                     }
                     sealed = true;
                 }
-                Doing::Idle => self.rest(&id, turn),
-                Doing::Verifying(_) | Doing::Probing(_) | Doing::Copying(_) | Doing::Resting(_) => {
-                }
+                ReplicaActivity::Idle => self.rest(&id, transition),
+                ReplicaActivity::Verifying(_)
+                | ReplicaActivity::Probing(_)
+                | ReplicaActivity::Copying(_)
+                | ReplicaActivity::Resting(_) => {}
             }
         }
-        self.renew(turn);
-        turn.effects.extend(sealed.then_some(Effect::Seal));
+        self.renew(transition);
+        transition.effects.extend(sealed.then_some(Effect::Seal));
     }
 
-    pub(super) fn source_gone(&mut self, requester: Requester, turn: &mut Turn<'_>) {
+    /// Answers a depositor whose stream broke off, and ends the upload if it was their bytes.
+    pub(super) fn drop_depositor(&mut self, requester: Requester, transition: &mut Transition<'_>) {
         let waited = self
             .waiting
             .iter()
@@ -165,10 +178,10 @@ impl FileState {
             "the stream of {} broke off; send it again",
             self.record.name
         );
-        turn.answer(requester, Err(ArchiveError::Unavailable(what)));
+        transition.answer(requester, Err(ArchiveError::Unavailable(what)));
         if self.source == Some(requester) {
-            self.end_source(turn);
-            self.renew(turn);
+            self.end_source(transition);
+            self.renew(transition);
         }
     }
 }

@@ -8,24 +8,25 @@ use archive_model::{
     ArchiveError, CopyPlace, ReplicaId, ReplicaKind, ReplicaState, StoreFailure, UploadId,
 };
 
-use super::replicas::{Completion, Doing};
-use super::{Claim, Content, FileState, ReplicaRecord, Turn, Upload};
+use super::replicas::{Completion, ReplicaActivity};
+use super::{Claim, Content, FileState, ReplicaRecord, Transition, Upload};
 
 impl FileState {
     /// Returns the error for a depositor of a file that people have removed everywhere.
-    pub(super) fn removed(&self) -> ArchiveError {
+    pub(super) fn removal_error(&self) -> ArchiveError {
         ArchiveError::Refused(format!(
             "{} was removed from the archive; its name stays taken, so store it under another",
             self.record.name
         ))
     }
 
-    pub(super) fn wanted(
+    /// Requires a copy in a replica that may lack one. The place `gone` does not count any more.
+    pub(super) fn require_copy(
         &mut self,
         id: &ReplicaId,
         (kind, required): (ReplicaKind, bool),
         gone: Option<(CopyPlace, String)>,
-        turn: &mut Turn<'_>,
+        transition: &mut Transition<'_>,
     ) {
         if !self.is_bound() {
             return;
@@ -34,7 +35,7 @@ impl FileState {
             .record
             .replicas
             .entry(id.clone())
-            .or_insert_with(|| ReplicaRecord::started(kind, required, turn.now));
+            .or_insert_with(|| ReplicaRecord::started(kind, required, transition.now));
         if replica.state.is_withdrawn() {
             return;
         }
@@ -48,15 +49,21 @@ impl FileState {
             *replica = ReplicaRecord {
                 state: ReplicaState::UploadFailed(StoreFailure::Gone(why)),
                 sealed: true,
-                ..ReplicaRecord::started(replica.kind, replica.required, turn.now)
+                ..ReplicaRecord::started(replica.kind, replica.required, transition.now)
             };
         }
-        if !self.doing(id).is_under_way() {
-            self.probe(id, turn);
+        if !self.activity(id).is_under_way() {
+            self.probe(id, transition);
         }
     }
 
-    pub(super) fn replacing(&mut self, id: &ReplicaId, why: String, turn: &mut Turn<'_>) {
+    /// Stops counting the copy that people replace, and waits for the other bytes.
+    pub(super) fn begin_replacement(
+        &mut self,
+        id: &ReplicaId,
+        why: String,
+        transition: &mut Transition<'_>,
+    ) {
         let is_bound = self.is_bound();
         let Some(replica) = self
             .record
@@ -68,12 +75,21 @@ impl FileState {
         };
         *replica = ReplicaRecord {
             state: ReplicaState::UploadFailed(StoreFailure::Gone(why)),
-            ..ReplicaRecord::started(replica.kind, replica.required, turn.now)
+            ..ReplicaRecord::started(replica.kind, replica.required, transition.now)
         };
-        self.begin(id, Doing::Copying(turn.later(turn.limits.idle)));
+        self.begin(
+            id,
+            ReplicaActivity::Copying(transition.later(transition.limits.idle)),
+        );
     }
 
-    pub(super) fn withdrawn(&mut self, id: &ReplicaId, why: String, turn: &mut Turn<'_>) {
+    /// Withdraws the copy from a replica, as people have decided.
+    pub(super) fn withdraw(
+        &mut self,
+        id: &ReplicaId,
+        why: String,
+        transition: &mut Transition<'_>,
+    ) {
         let is_bound = self.is_bound();
         let Some(replica) = self.record.replicas.get_mut(id).filter(|_| is_bound) else {
             return;
@@ -81,14 +97,20 @@ impl FileState {
         if !replica.state.is_withdrawn() {
             *replica = ReplicaRecord {
                 state: ReplicaState::Withdrawn(why),
-                ..ReplicaRecord::started(replica.kind, replica.required, turn.now)
+                ..ReplicaRecord::started(replica.kind, replica.required, transition.now)
             };
         }
-        self.doing.remove(id);
+        self.activities.remove(id);
         self.failures.remove(id);
     }
 
-    pub(super) fn restored(&mut self, id: &ReplicaId, copy: Completion, turn: &mut Turn<'_>) {
+    /// Counts a copy that people have put into the replica, also if it was withdrawn.
+    pub(super) fn restore_copy(
+        &mut self,
+        id: &ReplicaId,
+        copy: Completion,
+        transition: &mut Transition<'_>,
+    ) {
         let content = self.record.content.as_ref();
         let is_admitted = content.is_some_and(|content| content.root == copy.root);
         if let Some(replica) = self
@@ -97,14 +119,19 @@ impl FileState {
             .get_mut(id)
             .filter(|replica| is_admitted && replica.state.is_withdrawn())
         {
-            *replica = ReplicaRecord::started(replica.kind, replica.required, turn.now);
+            *replica = ReplicaRecord::started(replica.kind, replica.required, transition.now);
         }
-        self.completed(id, copy, turn);
+        self.note_completion(id, copy, transition);
     }
 
     /// Gives the name new content, and asks every replica anew: its old copy does not count until the replica says that
     /// it has the new content.
-    pub(super) fn readmitted(&mut self, upload: UploadId, content: Content, turn: &mut Turn<'_>) {
+    pub(super) fn readmit(
+        &mut self,
+        upload: UploadId,
+        content: Content,
+        transition: &mut Transition<'_>,
+    ) {
         let is_new = |old: &Content| old.root != content.root;
         if !self.is_bound() || !self.record.content.as_ref().is_some_and(is_new) {
             return;
@@ -114,26 +141,26 @@ impl FileState {
             claim: Claim::from(&content),
         });
         self.record.content = Some(content);
-        self.doing.clear();
+        self.activities.clear();
         self.failures.clear();
         for replica in self.record.replicas.values_mut() {
             if !replica.state.is_withdrawn() {
                 *replica = ReplicaRecord {
                     state: ReplicaState::UploadFailed(StoreFailure::Conflict),
-                    ..ReplicaRecord::started(replica.kind, replica.required, turn.now)
+                    ..ReplicaRecord::started(replica.kind, replica.required, transition.now)
                 };
             }
         }
         for id in self.open() {
-            self.rest(&id, turn);
+            self.rest(&id, transition);
         }
         // Depositors that wait or compare do so for the old content.
         let waiting = self.waiting.drain(..).map(|waiting| waiting.requester);
         let comparing = std::mem::take(&mut self.comparing).into_keys();
-        let told: Vec<_> = waiting.chain(comparing).collect();
+        let requesters: Vec<_> = waiting.chain(comparing).collect();
         self.source = None;
-        for requester in told {
-            turn.answer(requester, Err(ArchiveError::Busy(self.record.name.clone())));
+        for requester in requesters {
+            transition.answer(requester, Err(ArchiveError::Busy(self.record.name.clone())));
         }
     }
 

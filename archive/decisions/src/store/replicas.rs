@@ -3,11 +3,11 @@
 use archive_model::{ArchiveError, NodeId, ReplicaId, ReplicaState, Root, StoreFailure, VolumeId};
 use jiff::Timestamp;
 
-use super::{Effect, FileState, Phase, ReplicaRecord, Turn};
+use super::{Effect, FileState, Phase, ReplicaRecord, Transition};
 
 /// The action under way with a replica that does not have the file yet, and its deadline.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Doing {
+pub(super) enum ReplicaActivity {
     /// Nothing: the replica has the file, or no bytes have been admitted yet (then the intent's expiry is the timer).
     #[default]
     Idle,
@@ -23,7 +23,7 @@ pub(super) enum Doing {
     Resting(Timestamp),
 }
 
-impl Doing {
+impl ReplicaActivity {
     pub(super) const fn deadline(self) -> Option<Timestamp> {
         match self {
             Self::Idle => None,
@@ -53,62 +53,82 @@ pub(super) struct Completion {
 }
 
 impl FileState {
-    pub(super) fn placed(&mut self, id: &ReplicaId, node: NodeId, turn: &mut Turn<'_>) {
-        if matches!(self.doing(id), Doing::Uploading(_) | Doing::Copying(_)) {
+    /// Handles the choice of a node by the monitor.
+    pub(super) fn note_placement(
+        &mut self,
+        id: &ReplicaId,
+        node: NodeId,
+        transition: &mut Transition<'_>,
+    ) {
+        if matches!(
+            self.activity(id),
+            ReplicaActivity::Uploading(_) | ReplicaActivity::Copying(_)
+        ) {
             if let Some(replica) = self.record.replicas.get_mut(id) {
                 replica.node = Some(node);
             }
-            self.progress(id, turn);
+            self.note_progress(id, transition);
         }
     }
 
-    pub(super) fn progress(&mut self, id: &ReplicaId, turn: &mut Turn<'_>) {
-        let until = turn.later(turn.limits.idle);
-        match self.doing(id) {
-            Doing::Uploading(_) => self.begin(id, Doing::Uploading(until)),
-            Doing::Copying(_) => self.begin(id, Doing::Copying(until)),
-            Doing::Probing(_) if self.record.content.is_none() => self.begin(id, Doing::Idle),
+    /// Handles a sign of life of a replica.
+    pub(super) fn note_progress(&mut self, id: &ReplicaId, transition: &mut Transition<'_>) {
+        let until = transition.later(transition.limits.idle);
+        match self.activity(id) {
+            ReplicaActivity::Uploading(_) => self.begin(id, ReplicaActivity::Uploading(until)),
+            ReplicaActivity::Copying(_) => self.begin(id, ReplicaActivity::Copying(until)),
+            ReplicaActivity::Probing(_) if self.record.content.is_none() => {
+                self.begin(id, ReplicaActivity::Idle)
+            }
             // Its time to verify was over before it was asked: nobody is kept waiting, it is asked again later.
-            Doing::Probing(_) => self.fail(
+            ReplicaActivity::Probing(_) => self.fail(
                 id,
-                StoreFailure::TimedOut("verifying; it is still at it".into()),
-                turn,
+                StoreFailure::TimedOut("verifying; the node is still verifying".into()),
+                transition,
             ),
-            Doing::Idle | Doing::Verifying(_) | Doing::Resting(_) => {}
+            ReplicaActivity::Idle | ReplicaActivity::Verifying(_) | ReplicaActivity::Resting(_) => {
+            }
         }
     }
 
-    pub(super) fn data_uploaded(&mut self, id: &ReplicaId, turn: &mut Turn<'_>) {
-        let said = self
+    /// Handles the statement that the node has every byte and the admission.
+    pub(super) fn note_data_uploaded(&mut self, id: &ReplicaId, transition: &mut Transition<'_>) {
+        let is_repeated = self
             .record
             .replicas
             .get(id)
             .is_some_and(|replica| replica.state == ReplicaState::DataUploaded);
-        match (self.doing(id), &self.record.content) {
+        match (self.activity(id), &self.record.content) {
             // A repeated statement is no news: it would put off the deadline permanently.
-            (Doing::Verifying(_), _) if said => {}
-            (Doing::Verifying(_) | Doing::Copying(_), Some(content)) => {
-                let until = turn.limits.verified_by(turn.now, content.size);
-                self.change(id, ReplicaState::DataUploaded, turn.now);
+            (ReplicaActivity::Verifying(_), _) if is_repeated => {}
+            (ReplicaActivity::Verifying(_) | ReplicaActivity::Copying(_), Some(content)) => {
+                let until = transition.limits.verified_by(transition.now, content.size);
+                self.change(id, ReplicaState::DataUploaded, transition.now);
                 if let Some(replica) = self.record.replicas.get_mut(id) {
                     // This holds for a copy from another replica as well: its node has the admission.
                     replica.sealed = true;
                 }
-                self.begin(id, Doing::Verifying(until));
+                self.begin(id, ReplicaActivity::Verifying(until));
             }
             // The node was not given the admission, or was not asked for this: a sign of life, no more.
-            _ => self.progress(id, turn),
+            _ => self.note_progress(id, transition),
         }
     }
 
-    pub(super) fn completed(&mut self, id: &ReplicaId, copy: Completion, turn: &mut Turn<'_>) {
+    /// Handles the statement that the replica has the whole copy.
+    pub(super) fn note_completion(
+        &mut self,
+        id: &ReplicaId,
+        copy: Completion,
+        transition: &mut Transition<'_>,
+    ) {
         if self
             .record
             .content
             .as_ref()
             .is_none_or(|content| content.root != copy.root)
         {
-            return self.fail(id, StoreFailure::Conflict, turn);
+            return self.fail(id, StoreFailure::Conflict, transition);
         }
         if let Some(replica) = self
             .record
@@ -121,19 +141,19 @@ impl FileState {
             replica.node = Some(copy.node);
             replica.volume = Some(copy.volume);
             replica.sealed = false;
-            self.doing.remove(id);
+            self.activities.remove(id);
             self.failures.remove(id);
         }
     }
 
     /// Handles the statement that the replica does not hold the file. It is believed only as the answer to a probe: a
     /// late one may be older than the upload that now runs.
-    pub(super) fn absent(&mut self, id: &ReplicaId, turn: &mut Turn<'_>) {
-        if !matches!(self.doing(id), Doing::Probing(_)) {
+    pub(super) fn note_absence(&mut self, id: &ReplicaId, transition: &mut Transition<'_>) {
+        if !matches!(self.activity(id), ReplicaActivity::Probing(_)) {
             return;
         }
         if self.record.content.is_none() {
-            self.begin(id, Doing::Idle);
+            self.begin(id, ReplicaActivity::Idle);
             return;
         }
         if let Some(replica) = self.record.replicas.get_mut(id) {
@@ -143,24 +163,32 @@ impl FileState {
                 let reason = StoreFailure::TimedOut(
                     "storing; asked again, it does not hold the file".into(),
                 );
-                self.change(id, ReplicaState::UploadFailed(reason), turn.now);
+                self.change(id, ReplicaState::UploadFailed(reason), transition.now);
             }
         }
         match self.donor(id) {
             Some(donor) => {
-                self.begin(id, Doing::Copying(turn.later(turn.limits.idle)));
-                turn.effects.push(Effect::CopyFrom {
+                self.begin(
+                    id,
+                    ReplicaActivity::Copying(transition.later(transition.limits.idle)),
+                );
+                transition.effects.push(Effect::CopyFrom {
                     replica: id.clone(),
                     donor,
                 });
             }
-            None => self.rest(id, turn),
+            None => self.rest(id, transition),
         }
     }
 
     /// Handles the statement that not every volume of the replica answered. A replica that was never given the file
     /// counts as one that does not hold it; any other may have the copy on a silent volume.
-    pub(super) fn silent(&mut self, id: &ReplicaId, reason: String, turn: &mut Turn<'_>) {
+    pub(super) fn note_silence(
+        &mut self,
+        id: &ReplicaId,
+        reason: String,
+        transition: &mut Transition<'_>,
+    ) {
         if let Some(replica) = self.record.replicas.get_mut(id)
             && matches!(
                 replica.state,
@@ -172,14 +200,14 @@ impl FileState {
         }
         let is_known = |replica: &ReplicaRecord| replica.sealed || replica.state.is_completed();
         if self.record.replicas.get(id).is_none_or(is_known) {
-            return self.fail(id, StoreFailure::Unreachable(reason), turn);
+            return self.fail(id, StoreFailure::Unreachable(reason), transition);
         }
-        self.absent(id, turn);
+        self.note_absence(id, transition);
     }
 
     /// Stops counting a copy. The name stays bound, and the replica is asked once more before the file is copied to
     /// it.
-    pub(super) fn gone(&mut self, id: &ReplicaId, turn: &mut Turn<'_>) {
+    pub(super) fn note_loss(&mut self, id: &ReplicaId, transition: &mut Transition<'_>) {
         let Some(replica) = self.record.replicas.get(id) else {
             return;
         };
@@ -189,7 +217,7 @@ impl FileState {
         }
         let is_bound = self.record.phase.is_bound();
         let was_there = replica.state.is_completed();
-        if !was_there && (!is_bound || self.doing(id).is_under_way()) {
+        if !was_there && (!is_bound || self.activity(id).is_under_way()) {
             // The file is on its way into the replica already.
             return;
         }
@@ -204,12 +232,13 @@ impl FileState {
             ReplicaState::UploadFailed(StoreFailure::Gone(
                 "every volume says so; it is being copied again".to_owned(),
             )),
-            turn.now,
+            transition.now,
         );
-        self.probe(id, turn);
+        self.probe(id, transition);
     }
 
-    pub(super) fn moved(&mut self, id: &ReplicaId, node: NodeId, volume: VolumeId) {
+    /// Handles the statement that a completed copy is at another place of its replica.
+    pub(super) fn note_move(&mut self, id: &ReplicaId, node: NodeId, volume: VolumeId) {
         if let Some(replica) = self
             .record
             .replicas
@@ -221,7 +250,12 @@ impl FileState {
         }
     }
 
-    pub(super) fn fail(&mut self, id: &ReplicaId, reason: StoreFailure, turn: &mut Turn<'_>) {
+    pub(super) fn fail(
+        &mut self,
+        id: &ReplicaId,
+        reason: StoreFailure,
+        transition: &mut Transition<'_>,
+    ) {
         if let Some(replica) = self
             .record
             .replicas
@@ -231,59 +265,61 @@ impl FileState {
             if !replica.sealed {
                 replica.node = None;
             }
-            self.change(id, ReplicaState::UploadFailed(reason), turn.now);
+            self.change(id, ReplicaState::UploadFailed(reason), transition.now);
             // A failure that is told again and again must not put off the next probe.
-            if !matches!(self.doing(id), Doing::Resting(_)) {
-                self.rest(id, turn);
+            if !matches!(self.activity(id), ReplicaActivity::Resting(_)) {
+                self.rest(id, transition);
             }
         }
     }
 
-    pub(super) fn tick(&mut self, turn: &mut Turn<'_>) {
+    pub(super) fn tick(&mut self, transition: &mut Transition<'_>) {
         for id in self.open() {
             if self
-                .doing(&id)
+                .activity(&id)
                 .deadline()
-                .is_none_or(|until| until > turn.now)
+                .is_none_or(|until| until > transition.now)
             {
                 continue;
             }
-            match self.doing(&id) {
+            match self.activity(&id) {
                 // The replica is not asked at once: a copy without a sign of life must not look like endless work.
-                Doing::Uploading(_) | Doing::Copying(_) => {
-                    let silent = turn.limits.idle.as_secs().unsigned_abs();
-                    self.fail(&id, StoreFailure::Stalled(silent), turn);
+                ReplicaActivity::Uploading(_) | ReplicaActivity::Copying(_) => {
+                    let silent = transition.limits.idle.as_secs().unsigned_abs();
+                    self.fail(&id, StoreFailure::Stalled(silent), transition);
                 }
-                Doing::Probing(_) if self.record.content.is_none() => self.begin(&id, Doing::Idle),
-                Doing::Probing(_) => {
+                ReplicaActivity::Probing(_) if self.record.content.is_none() => {
+                    self.begin(&id, ReplicaActivity::Idle)
+                }
+                ReplicaActivity::Probing(_) => {
                     let reason = StoreFailure::TimedOut("asking whether it holds the file".into());
-                    self.fail(&id, reason, turn);
+                    self.fail(&id, reason, transition);
                 }
-                Doing::Verifying(_) => self.probe(&id, turn),
-                Doing::Resting(_) => {
+                ReplicaActivity::Verifying(_) => self.probe(&id, transition),
+                ReplicaActivity::Resting(_) => {
                     let failures = self.failures.entry(id.clone()).or_default();
                     failures.pauses = failures.pauses.saturating_add(1);
-                    self.probe(&id, turn);
+                    self.probe(&id, transition);
                 }
-                Doing::Idle => {}
+                ReplicaActivity::Idle => {}
             }
         }
         let late = self
             .comparing
-            .extract_if(.., |_, (_, until)| *until <= turn.now);
+            .extract_if(.., |_, (_, until)| *until <= transition.now);
         for (requester, _) in late.collect::<Vec<_>>() {
             let what = format!(
                 "reading {} to compare it with what is archived",
                 self.record.name
             );
-            turn.answer(requester, Err(ArchiveError::TimedOut(what)));
+            transition.answer(requester, Err(ArchiveError::TimedOut(what)));
         }
-        if matches!(self.record.phase, Phase::Intent { expires } if expires <= turn.now) {
+        if matches!(self.record.phase, Phase::Intent { expires } if expires <= transition.now) {
             // An admission that is out may still become a file: the name stays taken until the replica denies it.
             let sealed = self.record.replicas.values().any(|replica| replica.sealed);
             if sealed || self.source.is_some() || !self.waiting.is_empty() {
                 self.record.phase = Phase::Intent {
-                    expires: turn.later(turn.limits.rest_longest),
+                    expires: transition.later(transition.limits.rest_longest),
                 };
             } else {
                 self.forget();
@@ -291,41 +327,41 @@ impl FileState {
         }
     }
 
-    pub(super) fn probe(&mut self, id: &ReplicaId, turn: &mut Turn<'_>) {
-        self.begin(id, Doing::Probing(turn.later(turn.limits.probe)));
-        turn.effects.push(Effect::Probe {
+    pub(super) fn probe(&mut self, id: &ReplicaId, transition: &mut Transition<'_>) {
+        self.begin(
+            id,
+            ReplicaActivity::Probing(transition.later(transition.limits.probe)),
+        );
+        transition.effects.push(Effect::Probe {
             replica: id.clone(),
         });
     }
 
     /// Lets the replica pause, longer after each pause. Before the content is fixed there is nothing to come back for.
-    pub(super) fn rest(&mut self, id: &ReplicaId, turn: &mut Turn<'_>) {
+    pub(super) fn rest(&mut self, id: &ReplicaId, transition: &mut Transition<'_>) {
         if self.record.content.is_none() {
-            return self.begin(id, Doing::Idle);
+            return self.begin(id, ReplicaActivity::Idle);
         }
         let failures = self.failures.entry(id.clone()).or_default();
-        let until = turn.limits.rested_by(turn.now, failures.pauses);
+        let until = transition.limits.rested_by(transition.now, failures.pauses);
         failures.times = failures.times.saturating_add(1);
-        self.begin(id, Doing::Resting(until));
+        self.begin(id, ReplicaActivity::Resting(until));
     }
 
     /// Picks a replica to copy from into `id`: another one after each failure, so that one bad donor does not block it permanently.
     pub(super) fn donor(&self, id: &ReplicaId) -> Option<ReplicaId> {
         let failures = self.failures.get(id).copied().unwrap_or_default();
-        let turn = usize::try_from(failures.times).unwrap_or(0);
+        let nth = usize::try_from(failures.times).unwrap_or(0);
         let donors = self.record.donors().collect::<Vec<_>>();
-        donors
-            .get(turn.checked_rem(donors.len())?)
-            .copied()
-            .cloned()
+        donors.get(nth.checked_rem(donors.len())?).copied().cloned()
     }
 
-    pub(super) fn begin(&mut self, id: &ReplicaId, doing: Doing) {
-        self.doing.insert(id.clone(), doing);
+    pub(super) fn begin(&mut self, id: &ReplicaId, activity: ReplicaActivity) {
+        self.activities.insert(id.clone(), activity);
     }
 
-    pub(super) fn doing(&self, id: &ReplicaId) -> Doing {
-        self.doing.get(id).copied().unwrap_or_default()
+    pub(super) fn activity(&self, id: &ReplicaId) -> ReplicaActivity {
+        self.activities.get(id).copied().unwrap_or_default()
     }
 
     pub(super) fn open(&self) -> Vec<ReplicaId> {

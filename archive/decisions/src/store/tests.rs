@@ -192,7 +192,7 @@ fn wanted_replica_gets_the_file_from_another() {
         assert!(world.step(wanted));
         world.step(Absent(id));
         assert!(
-            matches!(world.state.doing(&world.ids[id]), Doing::Copying(_)),
+            matches!(world.activity(id), ReplicaActivity::Copying(_)),
             "{wanted:?}"
         );
         world.step(Completed(id));
@@ -250,7 +250,7 @@ fn archive_finishes_alone_while_one_replica_is_down() {
     let mut world = after("BB", &[AskSame, Failed(1), ReceivedSame]);
     assert!(
         world.unanswered.contains_key(&Requester(1)),
-        "the other replica is still at it"
+        "the other replica is still verifying"
     );
     world.step(Completed(0));
     assert!(
@@ -262,7 +262,7 @@ fn archive_finishes_alone_while_one_replica_is_down() {
     world.step(Absent(1));
     let donor = world.ids[0].clone();
     assert!(
-        matches!(world.state.doing(&world.ids[1]), Doing::Copying(_)),
+        matches!(world.activity(1), ReplicaActivity::Copying(_)),
         "from {donor}, without the depositor"
     );
     world.step(Completed(1));
@@ -287,16 +287,10 @@ fn lost_copy_is_made_again_from_another() {
     assert!(world.state.is_idle());
     world.step(Gone(1));
     assert_eq!(world.disk.phase, Phase::Bound);
-    assert!(matches!(
-        world.state.doing(&world.ids[1]),
-        Doing::Probing(_)
-    ));
+    assert!(matches!(world.activity(1), ReplicaActivity::Probing(_)));
     world.step(Restart);
     world.step(Absent(1));
-    assert!(matches!(
-        world.state.doing(&world.ids[1]),
-        Doing::Copying(_)
-    ));
+    assert!(matches!(world.activity(1), ReplicaActivity::Copying(_)));
     world.step(Completed(1));
     assert!(world.state.is_idle() && world.state.record.phase == Phase::Complete);
     world.step(Gone(0));
@@ -414,7 +408,7 @@ fn lying_stalling_or_repeating_node_is_found_out() {
     for _ in 0..90 {
         world.step(Step::Failed(1));
         world.step(Step::Minutes(1));
-        if matches!(world.state.doing(&world.ids[1]), Doing::Probing(_)) {
+        if matches!(world.activity(1), ReplicaActivity::Probing(_)) {
             return;
         }
     }
@@ -433,10 +427,7 @@ fn failed_copy_is_tried_from_another_donor() {
     for _ in 0..2 {
         world.step(Minutes(10));
         world.step(Absent(2));
-        assert!(matches!(
-            world.state.doing(&world.ids[2]),
-            Doing::Copying(_)
-        ));
+        assert!(matches!(world.activity(2), ReplicaActivity::Copying(_)));
         donors.insert(world.state.donor(&world.ids[2]).unwrap());
         world.step(Failed(2));
     }

@@ -1,5 +1,8 @@
 //! The end of stores: when the network works again, and when nothing ever does.
 
+use jiff::SignedDuration;
+
+use super::super::message::later;
 use super::super::*;
 use super::after;
 use super::world::{ADMITTED, Step, TestArchive, content};
@@ -49,13 +52,13 @@ impl TestArchive {
                     .content
                     .as_ref()
                     .map(|content| content.root.as_bytes()[0]);
-                if matches!(self.state.doing(&id), Doing::Probing(_)) {
+                if matches!(self.state.activity(&id), ReplicaActivity::Probing(_)) {
                     self.apply(Event::Absent {
                         replica: id.clone(),
                     });
                 }
-                if let (Doing::Verifying(_) | Doing::Copying(_), Some(byte)) =
-                    (self.state.doing(&id), root)
+                if let (ReplicaActivity::Verifying(_) | ReplicaActivity::Copying(_), Some(byte)) =
+                    (self.state.activity(&id), root)
                 {
                     self.apply(self.completion(id, byte));
                 }
@@ -184,7 +187,7 @@ fn silent_volume_blocks_only_what_it_may_hold() {
         for step in steps {
             world.step(*step);
         }
-        matches!(world.state.doing(&world.ids[1]), Doing::Copying(_))
+        matches!(world.activity(1), ReplicaActivity::Copying(_))
     };
     assert!(copies(&[Restart, Silent(1)]), "it was never given the file");
     let given = [Restart, Absent(1), Step::DataUploaded(1), Failed(1)];

@@ -62,7 +62,8 @@ impl TestArchive {
                     assert!(!self.is_silent || !may_hold, "{}", story());
                 }
                 Effect::Seal => {
-                    let sealed = |id| matches!(self.state.doing(id), Doing::Verifying(_));
+                    let sealed =
+                        |id| matches!(self.state.activity(id), ReplicaActivity::Verifying(_));
                     assert!(
                         record.content.is_some() && self.ids.iter().any(sealed),
                         "{}",
@@ -117,7 +118,7 @@ impl TestArchive {
         if !self.state.waiting.is_empty() {
             let any_will_do = !record.open().any(|(_, replica)| replica.required);
             let awaited = |(id, replica): (&ReplicaId, &ReplicaRecord)| {
-                (replica.required || any_will_do) && self.state.doing(id).is_under_way()
+                (replica.required || any_will_do) && self.state.activity(id).is_under_way()
             };
             assert!(record.open().any(awaited), "{}", story());
         }
@@ -196,7 +197,12 @@ impl TestArchive {
             .iter()
             .filter(|(_, replica)| replica.state.is_withdrawn())
         {
-            assert_eq!(self.state.doing(id), Doing::Idle, "{}", story());
+            assert_eq!(
+                self.state.activity(id),
+                ReplicaActivity::Idle,
+                "{}",
+                story()
+            );
         }
         if completed > 0 {
             self.bound_to = record.content.as_ref().map(|content| content.root);

@@ -3,7 +3,9 @@
 use archive_model::{
     CopyPlace, Digests, FileName, NodeId, ReplicaKind, Root, StoreFailure, UploadId, VolumeId,
 };
+use jiff::SignedDuration;
 
+use super::super::message::later;
 use super::super::*;
 
 pub(super) const ADMITTED: u8 = 1;
@@ -311,6 +313,11 @@ impl TestArchive {
             at: self.now,
             read_back: true,
         }
+    }
+
+    /// Returns what is under way with a replica, by its place in the set.
+    pub(super) fn activity(&self, replica: usize) -> ReplicaActivity {
+        self.state.activity(&self.ids[replica])
     }
 
     /// Lets the step happen, and checks every promise. Returns whether the step had an effect.
