@@ -9,7 +9,7 @@ use archive_db::DbError;
 use archive_decisions::batch::life::Event;
 use archive_decisions::batch::queue::Queue;
 use archive_durable::{DiskError, directory};
-use archive_model::JobLane;
+use archive_model::JobClass;
 use tokio::sync::Notify;
 use tokio::task::spawn_blocking;
 
@@ -137,7 +137,7 @@ fn sweep(jobs: &JobTable, batch: &Path, submitting: &SubmissionClaims) -> Result
             continue;
         };
         // The job is being submitted now.
-        let Ok(_claim) = submitting.claim(&id, JobLane::Research) else {
+        let Ok(_claim) = submitting.claim(&id, JobClass::Research) else {
             continue;
         };
         if jobs.get(&id)?.is_none() {
@@ -155,7 +155,7 @@ fn expire(
     row: &JobRow,
 ) -> Result<(), OpenError> {
     // Until all is removed, nobody submits under its id.
-    let Ok(_claim) = submitting.claim(&row.id, row.lane()) else {
+    let Ok(_claim) = submitting.claim(&row.id, row.class()) else {
         return Ok(());
     };
     // A crash between the two leaves a directory that the next sweep removes.
@@ -220,13 +220,13 @@ mod tests {
             let names = directory::names(batch.path()).unwrap();
             (jobs.get(&row.id).unwrap().is_some(), !names.is_empty())
         };
-        let claim = submitting.claim(&row.id, row.lane()).unwrap();
+        let claim = submitting.claim(&row.id, row.class()).unwrap();
         expire(&jobs, batch.path(), &submitting, &row).unwrap();
         assert_eq!(is_there(), (true, true));
         drop(claim);
         expire(&jobs, batch.path(), &submitting, &row).unwrap();
         assert_eq!(is_there(), (false, false));
-        let claim = submitting.claim(&row.id, row.lane());
+        let claim = submitting.claim(&row.id, row.class());
         assert!(claim.is_ok(), "it is free again");
     }
 }

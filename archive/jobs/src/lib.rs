@@ -42,7 +42,7 @@ use std::time::Duration;
 
 use archive_daemon::{Clock, Tasks};
 use archive_decisions::batch::life::{Event, Phase};
-use archive_decisions::batch::queue::{LaneKey, Queue};
+use archive_decisions::batch::queue::{ClassKey, Queue};
 use archive_model::{JobId, JobStatus};
 use tokio::sync::Notify;
 
@@ -101,11 +101,11 @@ impl Batches {
         while !stop.is_cancelled() {
             loop {
                 let next = self.queue().take_next();
-                let Some((lane, id)) = next else { break };
+                let Some((class, id)) = next else { break };
                 let own = self.clone();
                 let stop = tasks.stop();
                 tasks.spawn_once("batch-job", async move {
-                    own.run(lane, id, stop).await;
+                    own.run(class, id, stop).await;
                     Ok::<(), Infallible>(())
                 });
             }
@@ -117,7 +117,7 @@ impl Batches {
     }
 
     /// Runs one job to its end, or until the stop. If its row cannot be written, the job is as it was, and is tried again.
-    async fn run(self, lane: LaneKey, id: JobId, stop: tokio_util::sync::CancellationToken) {
+    async fn run(self, class: ClassKey, id: JobId, stop: tokio_util::sync::CancellationToken) {
         let cancel = self.runner.live.enter(&id);
         while let Err(error) = self.runner.run(&id, &cancel, &stop).await {
             tracing::error!(job = %id, %error, "cannot continue a batch job; trying again");
@@ -127,7 +127,7 @@ impl Batches {
             }
         }
         self.runner.live.leave(&id);
-        self.queue().ended(&lane);
+        self.queue().ended(&class);
         self.wake.notify_one();
     }
 
@@ -179,7 +179,7 @@ impl Batches {
         // The running job looks at its row.
         self.runner.live.cancel(id);
         // A job that ran before a restart keeps its turn: what it has not read is still to be counted.
-        if !row.is_open() && self.queue().remove(&row.lane_key(), id) {
+        if !row.is_open() && self.queue().remove(&row.class_key(), id) {
             self.tidy(row.clone());
         }
         Ok(Some(row))
@@ -217,11 +217,11 @@ impl Batches {
 
     /// Puts a job of the table into the queue.
     fn enqueue(&self, row: &JobRow) {
-        let (lane, id) = (row.lane_key(), row.id.clone());
+        let (class, id) = (row.class_key(), row.id.clone());
         if row.life.phase == Phase::Waiting {
-            self.queue().push(&lane, &row.who, id);
+            self.queue().push(&class, &row.who, id);
         } else {
-            self.queue().push_first(&lane, id);
+            self.queue().push_first(&class, id);
         }
         self.wake.notify_one();
     }

@@ -36,7 +36,7 @@ impl Runner {
             component_size: row.component_size,
             after: row.checkpoint.after.clone(),
             left: self.left(row),
-            lane: row.lane(),
+            class: row.class(),
         }
     }
 

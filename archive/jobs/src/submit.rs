@@ -10,13 +10,13 @@ use archive_batch::InvalidJob;
 use archive_decisions::batch::life::Life;
 use archive_durable::AppendFile;
 use archive_model::limits::{LARGEST_COMPONENT, LONGEST_ARGUMENTS, MOST_ARGUMENTS};
-use archive_model::{JobId, JobLane, JobSpec, Program};
+use archive_model::{JobClass, JobId, JobSpec, Program};
 use bytes::Bytes;
 use tokio::task::spawn_blocking;
 
 use super::folder::{FolderError, JobFile, JobFolder};
 use super::space::SpaceError;
-use super::table::{Checkpoint, JobRow, SubmitOutcome, lane_of};
+use super::table::{Checkpoint, JobRow, SubmitOutcome, class_of};
 use super::{BatchError, Batches};
 
 /// The most components that are received at once.
@@ -104,12 +104,12 @@ pub(super) struct Claim {
 
 impl SubmissionClaims {
     /// Claims an id. Jobs of the index have no component, hold their claim for a moment only, and are not counted.
-    pub(super) fn claim(&self, id: &JobId, lane: JobLane) -> Result<Claim, SubmitError> {
+    pub(super) fn claim(&self, id: &JobId, class: JobClass) -> Result<Claim, SubmitError> {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if all.contains(id) {
             return Err(SubmitError::BeingSubmitted(id.clone()));
         }
-        if lane == JobLane::Research && all.len() >= AT_ONCE {
+        if class == JobClass::Research && all.len() >= AT_ONCE {
             return Err(SubmitError::TooManyUploads);
         }
         all.insert(id.clone());
@@ -154,7 +154,7 @@ impl Submission {
                 archive_batch::plan(name, arguments)?;
             }
             // A component may compute for minutes at each file, and those of all jobs share the memory of a node.
-            Program::Component(_) if lane_of(&self.who) == JobLane::Index => {
+            Program::Component(_) if class_of(&self.who) == JobClass::Index => {
                 return Err(SubmitError::IndexComponent);
             }
             Program::Component(_) => {
@@ -198,7 +198,7 @@ impl Batches {
         submission.check()?;
         let claim = self
             .submitting
-            .claim(&submission.id, lane_of(&submission.who))?;
+            .claim(&submission.id, class_of(&submission.who))?;
         let space = &self.runner.space;
         space.take(submission.component_size)?;
         let folder = JobFolder::new(&self.runner.batch, &submission.id);

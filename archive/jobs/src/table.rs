@@ -9,8 +9,8 @@ use std::time::Duration;
 use archive_daemon::Clock;
 use archive_db::{DbError, InvalidValue, Table, Value};
 use archive_decisions::batch::life::{Context, Ending, Event, Life, Phase, Step};
-use archive_decisions::batch::queue::{LaneKey, QueueFull, admit};
-use archive_model::{FileName, JobId, JobLane, JobSpec, Program};
+use archive_decisions::batch::queue::{ClassKey, QueueFull, admit};
+use archive_model::{FileName, JobClass, JobId, JobSpec, Program};
 use archive_rpc::{Grant, Role};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -91,23 +91,23 @@ impl JobRow {
         )
     }
 
-    /// Returns the lane in which the job waits and runs: jobs of the index are known by the role of their submitter.
-    pub fn lane(&self) -> JobLane {
-        lane_of(&self.who)
+    /// Returns the class in which the job waits and runs: jobs of the index are known by the role of their submitter.
+    pub fn class(&self) -> JobClass {
+        class_of(&self.who)
     }
 
     /// Returns the place where the job waits and runs.
-    pub fn lane_key(&self) -> LaneKey {
-        LaneKey {
+    pub fn class_key(&self) -> ClassKey {
+        ClassKey {
             replica: self.spec.replica.clone(),
-            lane: self.lane(),
+            class: self.class(),
         }
     }
 
     /// Returns whether the audit trail records the job. The index runs jobs all day, as parts read files: of its jobs
     /// only the cancelled ones are recorded.
     fn is_audited(&self) -> bool {
-        self.lane() == JobLane::Research
+        self.class() == JobClass::Research
     }
 
     /// Returns whether it has not ended.
@@ -124,11 +124,11 @@ impl JobRow {
     }
 }
 
-/// Returns the lane of jobs that `who` (a `role/name`) submits.
-pub(crate) fn lane_of(who: &str) -> JobLane {
+/// Returns the class of jobs that `who` (a `role/name`) submits.
+pub(crate) fn class_of(who: &str) -> JobClass {
     match who.parse().map(|grant: Grant| grant.role()) {
-        Ok(Role::Index) => JobLane::Index,
-        Ok(_) | Err(_) => JobLane::Research,
+        Ok(Role::Index) => JobClass::Index,
+        Ok(_) | Err(_) => JobClass::Research,
     }
 }
 
@@ -153,7 +153,7 @@ pub enum SubmitOutcome {
     Taken(Box<JobRow>),
     /// The table has a job with this id already.
     Known(Box<JobRow>),
-    /// The lane is full: the number of jobs that wait in it.
+    /// The class is full: the number of jobs that wait in it.
     Full(usize),
     /// The person has too many jobs: the number of them that wait.
     Own(usize),
@@ -187,7 +187,7 @@ impl JobTable {
         Ok(self.table.scan()?.map(|row| row.map(|(_, row)| row)))
     }
 
-    /// Stores a job, unless too many wait in its lane: at most `most` jobs of people.
+    /// Stores a job, unless too many wait in its class: at most `most` jobs of people.
     pub fn submit(&self, row: JobRow, most: usize) -> Result<SubmitOutcome, DbError> {
         let _changing = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = self.get(&row.id)? {
@@ -197,12 +197,12 @@ impl JobTable {
         for other in self.all()? {
             let other = other?;
             if other.life.phase == Phase::Waiting {
-                waiting.push((other.lane(), other.who == row.who));
+                waiting.push((other.class(), other.who == row.who));
             }
         }
-        match admit(row.lane(), most, waiting) {
+        match admit(row.class(), most, waiting) {
             Ok(()) => {}
-            Err(QueueFull::Lane(waiting)) => return Ok(SubmitOutcome::Full(waiting)),
+            Err(QueueFull::Class(waiting)) => return Ok(SubmitOutcome::Full(waiting)),
             Err(QueueFull::Own(waiting)) => return Ok(SubmitOutcome::Own(waiting)),
         }
         let what = format!(
@@ -254,9 +254,9 @@ impl JobTable {
         };
         let context = Context {
             now,
-            patience: match row.lane() {
-                JobLane::Research => self.patience,
-                JobLane::Index => self.patience.min(INDEX_PATIENCE),
+            patience: match row.class() {
+                JobClass::Research => self.patience,
+                JobClass::Index => self.patience.min(INDEX_PATIENCE),
             },
             after: row.checkpoint.after.as_ref(),
             is_by_name: row.spec.names.is_some(),

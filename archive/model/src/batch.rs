@@ -149,10 +149,10 @@ impl Default for FileSelection {
     }
 }
 
-/// A lane of jobs: jobs of one lane wait for each other and share its places; those of different lanes share nothing
+/// A class of jobs: jobs of one class wait for each other and share its places; those of different classes share nothing
 /// but the machines.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum JobLane {
+pub enum JobClass {
     /// Jobs that people submit, which may take days.
     #[default]
     Research,
@@ -160,13 +160,13 @@ pub enum JobLane {
     Index,
 }
 
-impl JobLane {
+impl JobClass {
     /// The number of jobs of the index that run at once over one replica, at its monitor and on each node: one that
     /// follows what is stored, and one that rebuilds beside it. The same number for all three, so that none refuses
     /// what another sends.
     pub const MOST_OF_INDEX: usize = 2;
 
-    /// Every lane.
+    /// Every class.
     pub const ALL: [Self; 2] = [Self::Research, Self::Index];
 }
 

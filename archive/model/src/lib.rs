@@ -65,7 +65,7 @@ pub use approval::Approval;
 pub use attic::{AtticItem, AtticKind, AtticPlace, InvalidAtticPlace};
 pub use backoff::Backoff;
 pub use batch::{
-    FailureKind, FileFailure, FileOutcome, FileSelection, JobId, JobLane, JobLimits, JobSpec,
+    FailureKind, FileFailure, FileOutcome, FileSelection, JobClass, JobId, JobLimits, JobSpec,
     Program, Reduce,
 };
 pub use cause::{Cause, InvalidCause};

@@ -12,14 +12,16 @@
     reason = "a restore fails once, and reports all that is known"
 )]
 
-use std::collections::{BTreeMap, VecDeque};
+mod node_answers;
+
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use archive_daemon::Clock;
 use archive_ledger::admin::{AdminRestore, AdminRow, AuditLine, NodeRow};
-use archive_ledger::restore::combine::{AdmissionRule, NameVerdict, Removal, Sighting};
+use archive_ledger::restore::combine::{AdmissionRule, NameVerdict, Removal};
 use archive_ledger::restore::{
     FromExport, PartialRestore, RestoreError, RestoreFindings, begin, log_end, refuse_if_there,
     restored, trust_file,
@@ -27,12 +29,13 @@ use archive_ledger::restore::{
 use archive_ledger::standing::StandingView;
 use archive_model::{FileName, Gap, NodeId, NodeKey, NodeState, ReplicaId};
 use archive_proof::TrustFile;
-use archive_replicas::{Admissions, Dialer, Replicas};
+use archive_replicas::{Dialer, Replicas};
 use archive_rpc::{CallError, Limits};
 use tokio::runtime::Handle;
 use tokio::task::spawn_blocking;
 
 use crate::settings::Settings;
+use node_answers::NodeAnswers;
 
 /// The longest silence of a monitor or node.
 const PATIENCE: Duration = Duration::from_mins(1);
@@ -166,8 +169,8 @@ impl Work {
         };
         restoring.settle()?;
         let mut report = RestoreReport::default();
-        let mut lanes = self.lanes(&mut report);
-        let removed = self.removed(&lanes, &mut report);
+        let mut nodes = self.node_answers(&mut report);
+        let removed = self.removed(&nodes, &mut report);
         let specs = self.settings.specs();
         let rule = AdmissionRule {
             archive: &own.archive,
@@ -179,7 +182,7 @@ impl Work {
             restoring: &mut restoring,
             next: &mut next,
         };
-        let written = self.merge(&mut lanes, removed, rule, (&mut trail, &mut report));
+        let written = self.merge(&mut nodes, removed, rule, (&mut trail, &mut report));
         if written.is_err() || (report.silent.count > 0 && !partial) || report.nodes.is_empty() {
             restoring.abandon(&own.data)?;
             written?;
@@ -208,8 +211,8 @@ impl Work {
     }
 
     /// Asks every node of every replica.
-    fn lanes(&self, report: &mut RestoreReport) -> Vec<Lane> {
-        let mut lanes = Vec::new();
+    fn node_answers(&self, report: &mut RestoreReport) -> Vec<NodeAnswers> {
+        let mut all = Vec::new();
         for spec in &self.settings.replicas {
             // No part knows any more which nodes to miss.
             self.replicas.set_members(&spec.id, Vec::new());
@@ -234,18 +237,18 @@ impl Work {
                     node: node.clone(),
                 });
                 match self.wait(self.replicas.admissions(&spec.id, &node)) {
-                    Ok(stream) => lanes.push(Lane::new(spec.id.clone(), node, stream)),
+                    Ok(stream) => all.push(NodeAnswers::new(spec.id.clone(), node, stream)),
                     Err(why) => report.silent.add(about, why),
                 }
             }
         }
-        lanes
+        all
     }
 
     /// Asks every node that answers for the removals by people.
-    fn removed(&self, lanes: &[Lane], report: &mut RestoreReport) -> RemovalsByName {
+    fn removed(&self, nodes: &[NodeAnswers], report: &mut RestoreReport) -> RemovalsByName {
         let mut removed = RemovalsByName::new();
-        for Lane { replica, node, .. } in lanes {
+        for NodeAnswers { replica, node, .. } in nodes {
             let about = format!("attic of node {node} of replica {replica}");
             let mut tell = |why: String| report.silent.add(about.as_str(), why);
             if let Err(why) = self.removed_from(replica, node, &mut removed, &mut tell) {
@@ -283,27 +286,28 @@ impl Work {
 
     fn merge(
         &self,
-        lanes: &mut [Lane],
+        nodes: &mut [NodeAnswers],
         mut removed: RemovalsByName,
         rule: AdmissionRule<'_>,
         (trail, report): (&mut Trail<'_>, &mut RestoreReport),
     ) -> Result<(), RestoreError> {
         loop {
-            for lane in &mut *lanes {
-                self.fill(lane, report);
+            for answers in &mut *nodes {
+                self.fill(answers, report);
             }
-            let heads = lanes.iter().filter_map(|lane| lane.waiting.front());
+            let heads = nodes.iter().filter_map(|answers| answers.waiting.front());
             let heads = heads.map(|(name, _)| name).chain(removed.keys().next());
             let Some(name) = heads.min().cloned() else {
                 return Ok(());
             };
             let removals = removed.remove(&name).unwrap_or_default();
             let mut sightings = Vec::new();
-            for lane in &mut *lanes {
-                while let Some((_, sighting)) = lane.waiting.pop_front_if(|(head, _)| *head == name)
+            for answers in &mut *nodes {
+                while let Some((_, sighting)) =
+                    answers.waiting.pop_front_if(|(head, _)| *head == name)
                 {
                     sightings.push(sighting);
-                    self.fill(lane, report);
+                    self.fill(answers, report);
                 }
             }
             let known = trail.restoring.known(&name)?;
@@ -345,41 +349,45 @@ impl Work {
     }
 
     /// Reads on until the next name of a node is known, or its end.
-    fn fill(&self, lane: &mut Lane, report: &mut RestoreReport) {
-        while lane.waiting.is_empty() && !lane.is_done {
-            if let Err(why) = self.read(lane, report) {
-                lane.is_done = true;
-                report.silent.add(lane.about(), why);
+    fn fill(&self, answers: &mut NodeAnswers, report: &mut RestoreReport) {
+        while answers.waiting.is_empty() && !answers.is_done {
+            if let Err(why) = self.read(answers, report) {
+                answers.is_done = true;
+                report.silent.add(answers.about(), why);
             }
         }
     }
 
-    fn read(&self, lane: &mut Lane, report: &mut RestoreReport) -> Result<(), String> {
-        let page = self.wait(lane.stream.next())?;
+    fn read(&self, answers: &mut NodeAnswers, report: &mut RestoreReport) -> Result<(), String> {
+        let page = self.wait(answers.stream.next())?;
         let page = page.ok_or("its answer was cut off")?;
         for found in page.items {
-            lane.count += 1;
+            answers.count += 1;
             let (name, sighting) = match found {
                 Ok(found) => found,
                 Err(why) => {
-                    report.unsigned.add(lane.about(), why);
+                    report.unsigned.add(answers.about(), why);
                     continue;
                 }
             };
-            let is_after = lane.last.as_ref().is_none_or(|last| *last <= name);
-            if !is_after || sighting.replica != lane.replica || sighting.node != lane.node {
+            let is_after = answers.last.as_ref().is_none_or(|last| *last <= name);
+            if !is_after || sighting.replica != answers.replica || sighting.node != answers.node {
                 return Err(format!("its answer is out of order at {name}"));
             }
-            lane.last = Some(name.clone());
-            lane.waiting.push_back((name, sighting));
+            answers.last = Some(name.clone());
+            answers.waiting.push_back((name, sighting));
         }
         if let Some(gaps) = page.end {
-            lane.is_done = true;
-            if let Some(count) = lane.stream.count().filter(|count| *count != lane.count) {
-                return Err(format!("it sent {} of {count} admissions", lane.count));
+            answers.is_done = true;
+            if let Some(count) = answers
+                .stream
+                .count()
+                .filter(|count| *count != answers.count)
+            {
+                return Err(format!("it sent {} of {count} admissions", answers.count));
             }
             for gap in gaps {
-                report.silent.add(lane.about(), gap.to_string());
+                report.silent.add(answers.about(), gap.to_string());
             }
         }
         Ok(())
@@ -427,32 +435,3 @@ impl Trail<'_> {
 
 /// The removals by people, by name.
 type RemovalsByName = BTreeMap<FileName, Vec<Removal>>;
-
-/// The answer of one node.
-struct Lane {
-    replica: ReplicaId,
-    node: NodeId,
-    stream: Admissions,
-    waiting: VecDeque<(FileName, Sighting)>,
-    last: Option<FileName>,
-    count: u64,
-    is_done: bool,
-}
-
-impl Lane {
-    fn new(replica: ReplicaId, node: NodeId, stream: Admissions) -> Self {
-        Self {
-            replica,
-            node,
-            stream,
-            waiting: VecDeque::new(),
-            last: None,
-            count: 0,
-            is_done: false,
-        }
-    }
-
-    fn about(&self) -> String {
-        format!("node {} of replica {}", self.node, self.replica)
-    }
-}

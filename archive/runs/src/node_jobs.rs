@@ -11,7 +11,7 @@ use archive_bitarchive::settings::NodeBatchSettings;
 use archive_component::{Compiler, Components, ProcessHooks};
 use archive_daemon::{Clock, Tasks};
 use archive_durable::{DiskError, directory};
-use archive_model::{JobLane, Program};
+use archive_model::{JobClass, Program};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::instruments::JobInstruments;
@@ -146,18 +146,18 @@ impl NodeJobs {
             share: memory::share(settings.memory, memory::installed(), settings.jobs),
             jobs: Arc::new(Semaphore::new(usize::from(settings.jobs.get()))),
             most_jobs: settings.jobs.get().into(),
-            index_jobs: Arc::new(Semaphore::new(JobLane::MOST_OF_INDEX)),
+            index_jobs: Arc::new(Semaphore::new(JobClass::MOST_OF_INDEX)),
             reduces: Arc::new(Semaphore::new(usize::from(settings.reduces.get()))),
             most_reduces: settings.reduces.get().into(),
             instruments,
         })
     }
 
-    /// Takes a place among the jobs of a lane. Returns `None` if all places are taken.
-    pub(crate) fn slot(&self, lane: JobLane) -> Option<JobSlot> {
-        let places = match lane {
-            JobLane::Research => &self.jobs,
-            JobLane::Index => &self.index_jobs,
+    /// Takes a place among the jobs of a class. Returns `None` if all places are taken.
+    pub(crate) fn slot(&self, class: JobClass) -> Option<JobSlot> {
+        let places = match class {
+            JobClass::Research => &self.jobs,
+            JobClass::Index => &self.index_jobs,
         };
         let permit = Arc::clone(places).try_acquire_owned().ok()?;
         self.instruments.jobs.inc();

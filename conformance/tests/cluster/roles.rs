@@ -70,7 +70,7 @@ const TABLE: &[(&str, &[Role])] = &[
     ("Preservation/Export", &[Operator]),
     ("Preservation/NotifyTest", &[Operator]),
     // A job runs from the researcher to the repository, its monitor, and the nodes: each speaks to the next one only.
-    // Operators see what loads their machines, and end it. The index runs jobs as a researcher does, in its own lane.
+    // Operators see what loads their machines, and end it. The index runs jobs as a researcher does, in its own class.
     ("Batch/BatchJobs", &[Researcher, Index]),
     ("Batch/BatchSubmit", &[Researcher, Index]),
     ("Batch/BatchList", &[Researcher, Operator, Index]),

@@ -39,7 +39,7 @@ pub struct IndexSettings {
     /// About how much memory the database takes.
     #[serde(default = "memory")]
     pub memory: ByteSize,
-    /// The most batch jobs that it has at once. More than the nodes have places for in its queue (2) only wait.
+    /// The most batch jobs that it has at once. More than the nodes have places for in its class (2) only wait.
     #[serde(default = "jobs")]
     pub jobs: NonZeroUsize,
     /// The most files of one job.

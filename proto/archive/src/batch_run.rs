@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use archive_model::batch::{JobId, JobLane, JobLimits, JobSpec};
+use archive_model::batch::{JobClass, JobId, JobLimits, JobSpec};
 use archive_model::limits::{LARGEST_COMPONENT, LONGEST_ARGUMENTS, LONGEST_REASON, MOST_ARGUMENTS};
 use archive_model::{FileName, FileOutcome};
 use archive_rpc::InvalidMessage;
@@ -27,8 +27,8 @@ pub struct JobRun {
     pub after: Option<FileName>,
     /// The time that the job may still take.
     pub left: Duration,
-    /// The lane in which the job has its place.
-    pub lane: JobLane,
+    /// The class in which the job has its place.
+    pub class: JobClass,
 }
 
 impl JobRun {
@@ -37,15 +37,15 @@ impl JobRun {
     /// # Errors
     /// The first field that is missing or invalid.
     pub fn read(open: wire::batch_run_request::Open) -> Result<Self, InvalidMessage> {
-        let lane = if open.of_index {
-            JobLane::Index
+        let class = if open.of_index {
+            JobClass::Index
         } else {
-            JobLane::Research
+            JobClass::Research
         };
         let after = convert::after(&open.after)?;
         Ok(Self {
             after,
-            lane,
+            class,
             ..Self::from_parts(&open.id, open.spec, open.left_ms)?
         })
     }
@@ -72,7 +72,7 @@ impl JobRun {
             component_size,
             after: None,
             left: Duration::from_millis(left_ms).min(LONGEST_TIME),
-            lane: JobLane::Research,
+            class: JobClass::Research,
         })
     }
 
@@ -87,7 +87,7 @@ impl JobRun {
                 .map(FileName::to_string)
                 .unwrap_or_default(),
             left_ms: millis(self.left),
-            of_index: self.lane == JobLane::Index,
+            of_index: self.class == JobClass::Index,
         }
     }
 

@@ -1,7 +1,7 @@
 //! The queue of jobs: pure, fair by person.
 //!
-//! Every replica has a lane for the jobs of people and one for those of the index, each with its own places: a lane
-//! goes on as if the other did not exist. Within a lane, persons who wait take turns; the jobs of one person go in the
+//! The jobs of people and those of the index are two classes, each with its own places in every replica: a class
+//! goes on as if the other did not exist. Within a class, persons who wait take turns; the jobs of one person go in the
 //! order in which they came. Jobs that were running when the repository stopped go first. Owns nothing on disk: it is
 //! filled from the table at the start.
 
@@ -10,7 +10,7 @@ mod tests;
 
 use std::collections::{BTreeMap, VecDeque};
 
-use archive_model::{JobId, JobLane, ReplicaId};
+use archive_model::{JobClass, JobId, ReplicaId};
 
 /// The most jobs of the index that may wait for their turn: it submits the next when it has read the last, and a faulty
 /// program must not fill the admin data.
@@ -21,20 +21,20 @@ const MOST_OF_INDEX_WAIT: usize = 100;
 pub struct Queue {
     /// The most jobs of people that may run at once over one replica.
     most: usize,
-    lanes: BTreeMap<LaneKey, Lane>,
+    classes: BTreeMap<ClassKey, ClassQueue>,
 }
 
-/// The place where a job waits and runs: its replica and its lane.
+/// The place where a job waits and runs: its replica and its class.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct LaneKey {
+pub struct ClassKey {
     /// The replica.
     pub replica: ReplicaId,
-    /// The lane: of people, or of the index.
-    pub lane: JobLane,
+    /// The class: of people, or of the index.
+    pub class: JobClass,
 }
 
 #[derive(Debug, Default)]
-struct Lane {
+struct ClassQueue {
     running: usize,
     /// Resumed jobs: before everybody else.
     first: VecDeque<JobId>,
@@ -46,31 +46,31 @@ struct Lane {
 /// The reason why a further job may not wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum QueueFull {
-    /// The lane is full: the number of jobs that wait in it.
-    Lane(usize),
+    /// The class is full: the number of jobs that wait in it.
+    Class(usize),
     /// The person has too many jobs: the number of them that wait.
     Own(usize),
 }
 
-/// Decides whether a job may wait beside those that wait already, each given by its lane and whether the same person has
+/// Decides whether a job may wait beside those that wait already, each given by its class and whether the same person has
 /// submitted it. At most `most` jobs of people wait, half of them, rounded up, of one person. The index has places of its
 /// own, and may use all of them.
 pub fn admit(
-    lane: JobLane,
+    class: JobClass,
     most: usize,
-    waiting: impl IntoIterator<Item = (JobLane, bool)>,
+    waiting: impl IntoIterator<Item = (JobClass, bool)>,
 ) -> Result<(), QueueFull> {
     let (mut all, mut own) = (0_usize, 0_usize);
-    for (_, is_own) in waiting.into_iter().filter(|(other, _)| *other == lane) {
+    for (_, is_own) in waiting.into_iter().filter(|(other, _)| *other == class) {
         all = all.saturating_add(1);
         own = own.saturating_add(usize::from(is_own));
     }
-    let (most, most_own) = match lane {
-        JobLane::Research => (most, most.div_ceil(2)),
-        JobLane::Index => (MOST_OF_INDEX_WAIT, MOST_OF_INDEX_WAIT),
+    let (most, most_own) = match class {
+        JobClass::Research => (most, most.div_ceil(2)),
+        JobClass::Index => (MOST_OF_INDEX_WAIT, MOST_OF_INDEX_WAIT),
     };
     if all >= most {
-        Err(QueueFull::Lane(all))
+        Err(QueueFull::Class(all))
     } else if own >= most_own {
         Err(QueueFull::Own(own))
     } else {
@@ -83,57 +83,60 @@ impl Queue {
     pub fn new(most: usize) -> Self {
         Self {
             most: most.max(1),
-            lanes: BTreeMap::new(),
+            classes: BTreeMap::new(),
         }
     }
 
     /// Adds a job behind the others of its person.
-    pub fn push(&mut self, key: &LaneKey, who: &str, job: JobId) {
-        let lane = self.lanes.entry(key.clone()).or_default();
-        if !lane.waiting.contains_key(who) {
-            lane.turns.push_back(who.to_owned());
+    pub fn push(&mut self, key: &ClassKey, who: &str, job: JobId) {
+        let class = self.classes.entry(key.clone()).or_default();
+        if !class.waiting.contains_key(who) {
+            class.turns.push_back(who.to_owned());
         }
-        lane.waiting
+        class
+            .waiting
             .entry(who.to_owned())
             .or_default()
             .push_back(job);
     }
 
     /// Adds a job that ran already, before all that have not.
-    pub fn push_first(&mut self, key: &LaneKey, job: JobId) {
-        let lane = self.lanes.entry(key.clone()).or_default();
-        lane.first.push_back(job);
+    pub fn push_first(&mut self, key: &ClassKey, job: JobId) {
+        let class = self.classes.entry(key.clone()).or_default();
+        class.first.push_back(job);
     }
 
     /// Takes the next job that may run now; it counts as running until [`Queue::ended`].
-    pub fn take_next(&mut self) -> Option<(LaneKey, JobId)> {
+    pub fn take_next(&mut self) -> Option<(ClassKey, JobId)> {
         let most_of_people = self.most;
-        let mut lanes = self.lanes.iter_mut();
-        lanes.find_map(|(key, lane)| {
-            let most = match key.lane {
-                JobLane::Research => most_of_people,
-                JobLane::Index => JobLane::MOST_OF_INDEX,
+        let mut classes = self.classes.iter_mut();
+        classes.find_map(|(key, class)| {
+            let most = match key.class {
+                JobClass::Research => most_of_people,
+                JobClass::Index => JobClass::MOST_OF_INDEX,
             };
-            let job = (lane.running < most).then(|| lane.take())??;
-            lane.running += 1;
+            let job = (class.running < most).then(|| class.take())??;
+            class.running += 1;
             Some((key.clone(), job))
         })
     }
 
     /// Frees the place of a job that [`Queue::take_next`] returned.
-    pub fn ended(&mut self, key: &LaneKey) {
-        if let Some(lane) = self.lanes.get_mut(key) {
-            lane.running = lane.running.saturating_sub(1);
+    pub fn ended(&mut self, key: &ClassKey) {
+        if let Some(class) = self.classes.get_mut(key) {
+            class.running = class.running.saturating_sub(1);
         }
     }
 
     /// Removes a waiting job. Returns whether it waited.
-    pub fn remove(&mut self, key: &LaneKey, job: &JobId) -> bool {
-        self.lanes.get_mut(key).is_some_and(|lane| lane.remove(job))
+    pub fn remove(&mut self, key: &ClassKey, job: &JobId) -> bool {
+        self.classes
+            .get_mut(key)
+            .is_some_and(|class| class.remove(job))
     }
 }
 
-impl Lane {
+impl ClassQueue {
     fn take(&mut self) -> Option<JobId> {
         if let Some(job) = self.first.pop_front() {
             return Some(job);

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use archive_batch::{Control, Plan, Stop};
 use archive_bitarchive::{Node, rpc};
-use archive_model::{FileName, Gap, JobLane, JobNode, Program, VolumeName};
+use archive_model::{FileName, Gap, JobClass, JobNode, Program, VolumeName};
 use archive_rpc::answers::{open, run_blocking};
 use archive_rpc::{AnswerStream, Answers, InvalidMessage, Kind};
 use bytes::Bytes;
@@ -76,16 +76,16 @@ where
         let selection = run.spec.selection();
         let selection =
             selection.map_err(|error| InvalidMessage::invalid("files", error.to_string()))?;
-        let slot = self.node_jobs.slot(run.lane).ok_or_else(|| {
+        let slot = self.node_jobs.slot(run.class).ok_or_else(|| {
             let node = self.node_jobs.node.id();
-            Kind::Busy.status(match run.lane {
-                JobLane::Research => format!(
+            Kind::Busy.status(match run.class {
+                JobClass::Research => format!(
                     "{} batch jobs run on node {node} already (`batch_node.jobs`); ask again later",
                     self.node_jobs.most_jobs()
                 ),
-                JobLane::Index => format!(
+                JobClass::Index => format!(
                     "{} batch jobs of the index run on node {node} already; ask again later",
-                    JobLane::MOST_OF_INDEX
+                    JobClass::MOST_OF_INDEX
                 ),
             })
         })?;

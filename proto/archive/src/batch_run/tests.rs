@@ -29,13 +29,13 @@ fn value(name: &str, value: &str) -> wire::batch_spec::Value {
     }
 }
 
-/// Fails if a request at a permitted limit is refused, or its lane, names or arguments are not read.
+/// Fails if a request at a permitted limit is refused, or its class, names or arguments are not read.
 #[test]
 fn what_is_whole_is_read() {
     let run = JobRun::read(open()).unwrap();
     assert_eq!(run.left, LONGEST_TIME);
     assert_eq!(run.spec.program, Program::BuiltIn("file-list".to_owned()));
-    assert_eq!((run.lane, run.spec.names), (JobLane::Research, None));
+    assert_eq!((run.class, run.spec.names), (JobClass::Research, None));
     let mut open = open();
     let spec = open.spec.as_mut().unwrap();
     spec.job.clear();
@@ -46,7 +46,7 @@ fn what_is_whole_is_read() {
     let run = JobRun::read(open).unwrap();
     assert_eq!(run.component_size, LARGEST_COMPONENT);
     assert_eq!(run.spec.arguments.len(), 2);
-    assert_eq!(run.lane, JobLane::Index);
+    assert_eq!(run.class, JobClass::Index);
     let names = run.spec.names.unwrap();
     assert_eq!(convert::names(Some(&names)), ["a.warc", "b.warc"]);
 }
@@ -64,7 +64,7 @@ fn run_is_read_as_it_was_written() {
     assert_eq!(JobRun::read(run.write()), Ok(run.clone()));
     let reduce = JobRun {
         after: None,
-        lane: JobLane::Research,
+        class: JobClass::Research,
         ..run
     };
     assert_eq!(JobRun::read_reduce(reduce.write_reduce()), Ok(reduce));

@@ -6,16 +6,16 @@ fn job(text: &str) -> JobId {
     JobId::new(text).unwrap()
 }
 
-fn lane(replica: &str, lane: JobLane) -> LaneKey {
-    LaneKey {
+fn class(replica: &str, class: JobClass) -> ClassKey {
+    ClassKey {
         replica: ReplicaId::new(replica).unwrap(),
-        lane,
+        class,
     }
 }
 
-/// Returns the lane of people of a replica.
-fn replica(text: &str) -> LaneKey {
-    lane(text, JobLane::Research)
+/// Returns the class of people of a replica.
+fn replica(text: &str) -> ClassKey {
+    class(text, JobClass::Research)
 }
 
 fn drain(queue: &mut Queue) -> Vec<String> {
@@ -92,7 +92,7 @@ fn removed_job_leaves_turns_of_others() {
     assert!(!queue.remove(&replica("none"), &job("b1")));
 }
 
-/// An event of a lane.
+/// An event of a class.
 #[derive(Clone, Copy, Debug)]
 enum Act {
     /// A job of this person comes.
@@ -105,12 +105,12 @@ enum Act {
     Cancel,
 }
 
-/// A queue, and the jobs that its lanes have started.
+/// A queue, and the jobs that its classes have started.
 struct Play {
     queue: Queue,
-    given: BTreeMap<LaneKey, Vec<(u32, JobId)>>,
-    running: BTreeMap<LaneKey, usize>,
-    last: BTreeMap<LaneKey, JobId>,
+    given: BTreeMap<ClassKey, Vec<(u32, JobId)>>,
+    running: BTreeMap<ClassKey, usize>,
+    last: BTreeMap<ClassKey, JobId>,
 }
 
 impl Play {
@@ -123,8 +123,8 @@ impl Play {
         }
     }
 
-    /// Applies an event to a lane at a moment, and starts the jobs that may run then.
-    fn act(&mut self, moment: u32, key: &LaneKey, act: Act) {
+    /// Applies an event to a class at a moment, and starts the jobs that may run then.
+    fn act(&mut self, moment: u32, key: &ClassKey, act: Act) {
         let id = job(&format!("j{moment}"));
         match act {
             Act::Push(who) => self.queue.push(key, &who.to_string(), id.clone()),
@@ -155,11 +155,11 @@ impl Play {
 }
 
 /// Fails if, in any order of events, a job of the index starts at another moment because of jobs of people, or the other
-/// way round; or if more jobs of a lane run than have places.
+/// way round; or if more jobs of a class run than have places.
 #[test]
 fn lane_goes_on_as_if_it_were_alone() {
     const DEEP: u32 = 5;
-    let keys = JobLane::ALL.map(|of| lane("one", of));
+    let keys = JobClass::ALL.map(|of| class("one", of));
     let acts = [
         Act::Push('a'),
         Act::Push('b'),
@@ -179,7 +179,7 @@ fn lane_goes_on_as_if_it_were_alone() {
             let (key, act) = all[rest % all.len()];
             rest /= all.len();
             both.act(moment, key, act);
-            let own = usize::from(key.lane == JobLane::Index);
+            let own = usize::from(key.class == JobClass::Index);
             alone[own].act(moment, key, act);
         }
         for (key, alone) in keys.iter().zip(&alone) {
@@ -194,33 +194,33 @@ fn lane_goes_on_as_if_it_were_alone() {
 #[test]
 fn each_lane_has_its_own_waiting_places() {
     let waiting = |people: usize, own: usize, index: usize| {
-        let people = (0..people).map(move |at| (JobLane::Research, at < own));
-        people.chain((0..index).map(|_| (JobLane::Index, true)))
+        let people = (0..people).map(move |at| (JobClass::Research, at < own));
+        people.chain((0..index).map(|_| (JobClass::Index, true)))
     };
     let most = MOST_OF_INDEX_WAIT;
     for people in 0..6 {
         for own in 0..=people {
             for index in [0, 1, most - 1, most, most + 1] {
-                let of_people = admit(JobLane::Research, 4, waiting(people, own, index));
+                let of_people = admit(JobClass::Research, 4, waiting(people, own, index));
                 let expected = match (people, own) {
-                    (4.., _) => Err(QueueFull::Lane(people)),
+                    (4.., _) => Err(QueueFull::Class(people)),
                     (_, 2..) => Err(QueueFull::Own(own)),
                     _ => Ok(()),
                 };
                 assert_eq!(of_people, expected, "{people} {own} {index}");
-                let of_index = admit(JobLane::Index, 4, waiting(people, own, index));
+                let of_index = admit(JobClass::Index, 4, waiting(people, own, index));
                 let expected = if index < most {
                     Ok(())
                 } else {
-                    Err(QueueFull::Lane(index))
+                    Err(QueueFull::Class(index))
                 };
                 assert_eq!(of_index, expected, "{people} {own} {index}");
             }
         }
     }
     assert_eq!(
-        admit(JobLane::Research, 0, []),
-        Err(QueueFull::Lane(0)),
+        admit(JobClass::Research, 0, []),
+        Err(QueueFull::Class(0)),
         "no place"
     );
 }

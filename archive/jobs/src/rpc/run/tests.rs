@@ -1,6 +1,6 @@
 //! Tests of the choice of nodes, and of the gaps that a node names.
 
-use archive_model::{JobId, JobLane, JobLimits, JobSpec, Program, VolumeState};
+use archive_model::{JobClass, JobId, JobLimits, JobSpec, Program, VolumeState};
 use jiff::Timestamp;
 
 use super::*;
@@ -35,7 +35,7 @@ fn order(present: &[&str], left_out: &[&str]) -> RunOrder {
             component_size: 0,
             after: None,
             left: Duration::from_mins(1),
-            lane: JobLane::Research,
+            class: JobClass::Research,
         },
         selection: FileSelection::default(),
         component: None,

@@ -1,4 +1,4 @@
-//! Tests of jobs of the index: their lane, and what the index may do to jobs of others.
+//! Tests of jobs of the index: their class, and what the index may do to jobs of others.
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -12,7 +12,7 @@ use super::fixture::{BatchFixture, file_list, state};
 use super::replica::RunEnd;
 
 /// Fails if a job of the index waits for researchers' jobs, counts among them, or is refused because too many of them
-/// wait; or if a job of a researcher gets into its lane.
+/// wait; or if a job of a researcher gets into its class.
 #[tokio::test(flavor = "multi_thread")]
 async fn index_job_waits_for_no_researcher() {
     let mut fixture = BatchFixture::new().await;

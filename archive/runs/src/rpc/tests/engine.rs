@@ -1,6 +1,6 @@
 //! Jobs that were made to break the engine: damage, endless computing, more output than anybody reads.
 
-use archive_model::{FileSelection, GROUP_SIZE, JobLane};
+use archive_model::{FileSelection, GROUP_SIZE, JobClass};
 use testing::noise;
 
 use super::*;
@@ -177,7 +177,11 @@ fn begin_as(
         stop: stop.clone(),
     };
     StartedJob {
-        running: RunningJob::begin(node_jobs, node_jobs.slot(JobLane::Research).unwrap(), order),
+        running: RunningJob::begin(
+            node_jobs,
+            node_jobs.slot(JobClass::Research).unwrap(),
+            order,
+        ),
         control,
         stop,
         written,
