@@ -19,21 +19,21 @@ use std::collections::BTreeSet;
 use archive_model::{AnomalyKind, CopyPlace, FileCopy, FileName, Root, SilentPart};
 
 pub use error::CheckError;
-pub use input::{AdminEntry, Expected, ListingItem};
-use input::{Listing, Ordered};
+pub use input::{AdminEntry, ExpectedCopy, ListingItem};
+use input::{Listing, OrderedEntries};
 use report::Absence;
-pub use report::{Cut, Finding, Report, Side};
+pub use report::{CheckReport, CheckSide, Cut, Finding};
 
-/// The findings of one check, as an iterator; [`Check::report`] sums them up.
+/// The findings of one check, as an iterator; [`ReplicaCheck::report`] sums them up.
 #[derive(Debug)]
-pub struct Check<A, L> {
-    admin: Ordered<A>,
+pub struct ReplicaCheck<A, L> {
+    admin: OrderedEntries<A>,
     listing: Listing<L>,
     ready: std::vec::IntoIter<Finding>,
-    report: Report,
+    report: CheckReport,
 }
 
-impl<A, L, E, F> Check<A, L>
+impl<A, L, E, F> ReplicaCheck<A, L>
 where
     A: Iterator<Item = Result<AdminEntry, E>>,
     L: Iterator<Item = Result<ListingItem, F>>,
@@ -43,15 +43,15 @@ where
     /// Creates a check of `listing` against `admin`, both ascending by name.
     pub fn new(admin: A, listing: L) -> Self {
         Self {
-            admin: Ordered::new(admin),
+            admin: OrderedEntries::new(admin),
             listing: Listing::new(listing),
             ready: Vec::new().into_iter(),
-            report: Report::default(),
+            report: CheckReport::default(),
         }
     }
 
     /// Returns the report so far; after the last finding, the report of the whole replica.
-    pub const fn report(&self) -> &Report {
+    pub const fn report(&self) -> &CheckReport {
         &self.report
     }
 
@@ -64,7 +64,7 @@ where
         let order = match (self.admin.peek(), copy) {
             (Err(error), _) => {
                 // Without the admin data nothing can be judged: the listed copies may well be expected.
-                self.report.cut(Side::Admin, error.to_string());
+                self.report.cut(CheckSide::Admin, error.to_string());
                 self.report.ended = true;
                 return None;
             }
@@ -91,27 +91,27 @@ where
 
     fn compare(&mut self, entry: &AdminEntry, copies: &[FileCopy]) -> Vec<Finding> {
         let kinds = match &entry.expected {
-            Expected::Withdrawn if copies.is_empty() => {
+            ExpectedCopy::Withdrawn if copies.is_empty() => {
                 self.report.withdrawn += 1;
                 Vec::new()
             }
-            Expected::Withdrawn => vec![AnomalyKind::Unexpected],
-            Expected::InFlight { root: Some(root) } => conflicts(*root, copies)
+            ExpectedCopy::Withdrawn => vec![AnomalyKind::Unexpected],
+            ExpectedCopy::InFlight { root: Some(root) } => conflicts(*root, copies)
                 .chain([AnomalyKind::Transient])
                 .collect(),
-            Expected::InFlight { root: None } => vec![AnomalyKind::Transient],
-            Expected::Present { place, .. } if copies.is_empty() => {
+            ExpectedCopy::InFlight { root: None } => vec![AnomalyKind::Transient],
+            ExpectedCopy::Present { place, .. } if copies.is_empty() => {
                 let absence = self.absence(&entry.name, place.as_ref(), AnomalyKind::Missing);
                 absence.into_iter().collect()
             }
-            Expected::Incomplete { .. } if copies.is_empty() => {
+            ExpectedCopy::Incomplete { .. } if copies.is_empty() => {
                 let absence = self.absence(&entry.name, None, AnomalyKind::Incomplete);
                 absence.into_iter().collect()
             }
-            Expected::Present { root, size, place } => {
+            ExpectedCopy::Present { root, size, place } => {
                 return self.compare_copies(&entry.name, (*root, *size), place.as_ref(), copies);
             }
-            Expected::Incomplete { root, size } => {
+            ExpectedCopy::Incomplete { root, size } => {
                 return self.compare_copies(&entry.name, (*root, *size), None, copies);
             }
         };
@@ -219,7 +219,7 @@ fn conflicts(root: Root, copies: &[FileCopy]) -> impl Iterator<Item = AnomalyKin
         .map(AnomalyKind::Conflicting)
 }
 
-impl<A, L, E, F> Iterator for Check<A, L>
+impl<A, L, E, F> Iterator for ReplicaCheck<A, L>
 where
     A: Iterator<Item = Result<AdminEntry, E>>,
     L: Iterator<Item = Result<ListingItem, F>>,

@@ -12,7 +12,7 @@ use archive_model::CopyPlace;
 
 /// The relation of a place to the drain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Side {
+pub enum DrainSide {
     /// The place is on the volume or node that is drained here.
     Source,
     /// The place is on another volume or node that is drained as well.
@@ -40,7 +40,7 @@ pub struct CopyState {
     /// The place of the copy.
     pub place: CopyPlace,
     /// Whether the place is drained.
-    pub side: Side,
+    pub side: DrainSide,
     /// The part of the admitted content in the copy.
     pub content: CopyContent,
 }
@@ -49,7 +49,7 @@ pub struct CopyState {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RecordedCopy {
     /// The copy is recorded at this place.
-    At(CopyPlace, Side),
+    At(CopyPlace, DrainSide),
     /// The copy is on its way into the replica.
     OnItsWay,
     /// The admin data want no copy in the replica, or do not know the name.
@@ -58,7 +58,7 @@ pub enum RecordedCopy {
 
 /// The next step of the drain.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Step {
+pub enum DrainStep {
     /// Nothing: no copy is left at the source of the drain, nor recorded there.
     Nothing,
     /// The file is copied to a place where it may stay.
@@ -80,14 +80,14 @@ pub enum Step {
         kept: CopyPlace,
     },
     /// Nothing for now: the drain waits, for this reason.
-    Wait(Why),
+    Wait(DrainReason),
     /// The copy stays in its place, and nothing is lost by that: the archive does not count on it.
-    Leave(Why),
+    Leave(DrainReason),
 }
 
 /// The reason why nothing is done, as people are shown it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Why {
+pub enum DrainReason {
     /// The file is on its way into the replica.
     OnItsWay,
     /// A volume that may have a copy does not answer.
@@ -100,7 +100,7 @@ pub enum Why {
     Unknown,
 }
 
-impl fmt::Display for Why {
+impl fmt::Display for DrainReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::OnItsWay => "it is on its way into the replica",
@@ -115,26 +115,29 @@ impl fmt::Display for Why {
 }
 
 /// Decides the next step.
-pub fn decide(recorded: &RecordedCopy, copies: &[CopyState], is_silent: bool) -> Step {
+pub fn decide(recorded: &RecordedCopy, copies: &[CopyState], is_silent: bool) -> DrainStep {
     let there = copies
         .iter()
-        .find(|copy| copy.side == Side::Source && copy.content != CopyContent::Missing);
-    let stays = |copy: &&CopyState| copy.side == Side::Stays && copy.content == CopyContent::Whole;
+        .find(|copy| copy.side == DrainSide::Source && copy.content != CopyContent::Missing);
+    let stays =
+        |copy: &&CopyState| copy.side == DrainSide::Stays && copy.content == CopyContent::Whole;
     let (place, side) = match recorded {
         RecordedCopy::At(place, side) => (place, *side),
-        RecordedCopy::OnItsWay if there.is_some() => return Step::Wait(Why::OnItsWay),
-        RecordedCopy::Nothing if there.is_some() => return Step::Leave(Why::Unknown),
-        RecordedCopy::OnItsWay | RecordedCopy::Nothing => return Step::Nothing,
+        RecordedCopy::OnItsWay if there.is_some() => return DrainStep::Wait(DrainReason::OnItsWay),
+        RecordedCopy::Nothing if there.is_some() => return DrainStep::Leave(DrainReason::Unknown),
+        RecordedCopy::OnItsWay | RecordedCopy::Nothing => return DrainStep::Nothing,
     };
     let whole = copies.iter().find(stays);
-    if side == Side::Source {
-        return whole.map_or(Step::Copy, |whole| Step::Record(whole.place.clone()));
+    if side == DrainSide::Source {
+        return whole.map_or(DrainStep::Copy, |whole| {
+            DrainStep::Record(whole.place.clone())
+        });
     }
     let Some(old) = there else {
-        return Step::Nothing;
+        return DrainStep::Nothing;
     };
     if old.content == CopyContent::Foreign {
-        return Step::Leave(Why::Foreign);
+        return DrainStep::Leave(DrainReason::Foreign);
     }
     let Some(kept) = copies
         .iter()
@@ -142,17 +145,19 @@ pub fn decide(recorded: &RecordedCopy, copies: &[CopyState], is_silent: bool) ->
         .find(|copy| copy.place == *place)
     else {
         return match (is_silent, whole, side) {
-            (true, ..) => Step::Wait(Why::Silent),
-            (false, Some(whole), _) => Step::Record(whole.place.clone()),
-            (false, None, Side::Leaving) => Step::Copy,
-            (false, None, Side::Stays | Side::Source) => Step::Wait(Why::Hurt),
+            (true, ..) => DrainStep::Wait(DrainReason::Silent),
+            (false, Some(whole), _) => DrainStep::Record(whole.place.clone()),
+            (false, None, DrainSide::Leaving) => DrainStep::Copy,
+            (false, None, DrainSide::Stays | DrainSide::Source) => {
+                DrainStep::Wait(DrainReason::Hurt)
+            }
         };
     };
     let (old, content, kept) = (old.place.clone(), old.content, kept.place.clone());
     if content == CopyContent::Damaged {
-        Step::PutDamagedAside { old, kept }
+        DrainStep::PutDamagedAside { old, kept }
     } else {
-        Step::PutAside { old, kept }
+        DrainStep::PutAside { old, kept }
     }
 }
 
@@ -160,10 +165,10 @@ pub fn decide(recorded: &RecordedCopy, copies: &[CopyState], is_silent: bool) ->
 mod tests {
     use super::*;
 
-    const SIDES: [(Side, &str); 3] = [
-        (Side::Source, "s"),
-        (Side::Leaving, "l"),
-        (Side::Stays, "t"),
+    const SIDES: [(DrainSide, &str); 3] = [
+        (DrainSide::Source, "s"),
+        (DrainSide::Leaving, "l"),
+        (DrainSide::Stays, "t"),
     ];
 
     fn place(at: usize) -> CopyPlace {
@@ -181,7 +186,7 @@ mod tests {
     }
 
     impl ReplicaScene {
-        fn decide(&self, is_silent: bool) -> Step {
+        fn decide(&self, is_silent: bool) -> DrainStep {
             let copies = self.has.iter().enumerate().filter_map(|(at, content)| {
                 Some(CopyState {
                     place: place(at),
@@ -205,11 +210,11 @@ mod tests {
         }
 
         /// Does a step; `false`: the world refuses it.
-        fn done(&mut self, step: &Step) -> bool {
+        fn done(&mut self, step: &DrainStep) -> bool {
             match step {
-                Step::Nothing | Step::Wait(_) | Step::Leave(_) => return false,
+                DrainStep::Nothing | DrainStep::Wait(_) | DrainStep::Leave(_) => return false,
                 // One name, one content: a node takes no second copy beside one that stays.
-                Step::Copy
+                DrainStep::Copy
                     if matches!(
                         self.has[2],
                         Some(CopyContent::Damaged | CopyContent::Foreign)
@@ -217,12 +222,12 @@ mod tests {
                 {
                     return false;
                 }
-                Step::Copy => self.has[2] = Some(CopyContent::Whole),
-                Step::Record(at) => {
+                DrainStep::Copy => self.has[2] = Some(CopyContent::Whole),
+                DrainStep::Record(at) => {
                     let at = Self::at(at);
                     self.recorded = RecordedCopy::At(place(at), SIDES[at].0);
                 }
-                Step::PutAside { old, .. } | Step::PutDamagedAside { old, .. } => {
+                DrainStep::PutAside { old, .. } | DrainStep::PutDamagedAside { old, .. } => {
                     let at = Self::at(old);
                     self.has[at] = None;
                 }
@@ -268,13 +273,19 @@ mod tests {
             let mut steps = 0;
             loop {
                 let (before, step) = (world.clone(), world.decide(is_silent));
-                if let Step::PutAside { old, kept } | Step::PutDamagedAside { old, kept } = &step {
-                    assert_eq!(SIDES[ReplicaScene::at(old)].0, Side::Source, "{first:?}");
+                if let DrainStep::PutAside { old, kept }
+                | DrainStep::PutDamagedAside { old, kept } = &step
+                {
+                    assert_eq!(
+                        SIDES[ReplicaScene::at(old)].0,
+                        DrainSide::Source,
+                        "{first:?}"
+                    );
                     assert_eq!(ReplicaScene::at(kept), 2, "{first:?}");
                     assert_eq!(world.has[2], Some(CopyContent::Whole), "{first:?}");
-                    assert_eq!(world.recorded, RecordedCopy::At(place(2), Side::Stays));
+                    assert_eq!(world.recorded, RecordedCopy::At(place(2), DrainSide::Stays));
                 }
-                if let Step::Record(at) = &step {
+                if let DrainStep::Record(at) = &step {
                     assert_eq!(
                         world.has[ReplicaScene::at(at)],
                         Some(CopyContent::Whole),
@@ -285,14 +296,14 @@ mod tests {
                     let is_there = |content: &Option<CopyContent>| {
                         !matches!(content, None | Some(CopyContent::Missing))
                     };
-                    if step == Step::Nothing {
+                    if step == DrainStep::Nothing {
                         assert!(
                             !is_there(&world.has[0]),
                             "{first:?} is said to be done as {world:?}"
                         );
                         assert_ne!(
                             world.recorded,
-                            RecordedCopy::At(place(0), Side::Source),
+                            RecordedCopy::At(place(0), DrainSide::Source),
                             "{first:?}"
                         );
                         ended += 1;
@@ -320,7 +331,7 @@ mod tests {
     fn the_usual_way_is_three_steps() {
         let mut world = ReplicaScene {
             has: [Some(CopyContent::Whole), None, None],
-            recorded: RecordedCopy::At(place(0), Side::Source),
+            recorded: RecordedCopy::At(place(0), DrainSide::Source),
         };
         let mut steps = Vec::new();
         loop {
@@ -334,10 +345,10 @@ mod tests {
         assert_eq!(
             steps,
             [
-                Step::Copy,
-                Step::Record(kept.clone()),
-                Step::PutAside { old, kept },
-                Step::Nothing
+                DrainStep::Copy,
+                DrainStep::Record(kept.clone()),
+                DrainStep::PutAside { old, kept },
+                DrainStep::Nothing
             ]
         );
     }
@@ -346,38 +357,38 @@ mod tests {
     #[test]
     fn silence_or_unwanted_copy_keeps_the_old_one() {
         let world = |recorded, has| ReplicaScene { has, recorded };
-        let stays = RecordedCopy::At(place(2), Side::Stays);
+        let stays = RecordedCopy::At(place(2), DrainSide::Stays);
         let old = Some(CopyContent::Whole);
         for (world, is_silent, expected) in [
             (
                 world(stays.clone(), [old, None, None]),
                 true,
-                Step::Wait(Why::Silent),
+                DrainStep::Wait(DrainReason::Silent),
             ),
             (
                 world(stays.clone(), [old, None, None]),
                 false,
-                Step::Wait(Why::Hurt),
+                DrainStep::Wait(DrainReason::Hurt),
             ),
             (
                 world(stays.clone(), [old, None, Some(CopyContent::Damaged)]),
                 false,
-                Step::Wait(Why::Hurt),
+                DrainStep::Wait(DrainReason::Hurt),
             ),
             (
                 world(stays, [Some(CopyContent::Foreign), None, old]),
                 false,
-                Step::Leave(Why::Foreign),
+                DrainStep::Leave(DrainReason::Foreign),
             ),
             (
                 world(RecordedCopy::Nothing, [old, None, None]),
                 false,
-                Step::Leave(Why::Unknown),
+                DrainStep::Leave(DrainReason::Unknown),
             ),
             (
                 world(RecordedCopy::OnItsWay, [old, None, None]),
                 false,
-                Step::Wait(Why::OnItsWay),
+                DrainStep::Wait(DrainReason::OnItsWay),
             ),
         ] {
             assert_eq!(world.decide(is_silent), expected, "{world:?}");

@@ -19,7 +19,7 @@
 //! - [`batch`]: one batch job, from its place in the queue to its end.
 //!
 //! ```
-//! use archive_decisions::vote::{Authority, Ballot, Evidence, Verdict, decide};
+//! use archive_decisions::vote::{Authority, Ballot, Evidence, RootVerdict, decide};
 //! use archive_model::{ReplicaId, Root};
 //!
 //! let [first, second, third] = ["a", "b", "c"].map(|id| ReplicaId::new(id).unwrap());
@@ -30,7 +30,7 @@
 //!     ballots: vec![ballot(&first, right), ballot(&second, wrong), ballot(&third, right)],
 //!     ..Evidence::default()
 //! };
-//! assert_eq!(decide(&evidence), Verdict::Right(right, Authority::Vote));
+//! assert_eq!(decide(&evidence), RootVerdict::Right(right, Authority::Vote));
 //! ```
 
 pub mod batch;

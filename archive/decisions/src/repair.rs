@@ -3,8 +3,8 @@
 //! Owns the plan. It moves the damaged groups, not the file; it needs no intact copy, only every group intact somewhere;
 //! and it writes into nothing but the copy that is damaged or absent, so that no good copy is ever planned over.
 //!
-//! Not promised: that a donor is what it was last known to be. Every group of [`Plan::to_verify`] is read and proven first;
-//! where that fails, the copy is entered as damaged and the plan is made again.
+//! Not promised: that a donor is what it was last known to be. Every group of [`RepairPlan::to_verify`] is read and proven
+//! first; where that fails, the copy is entered as damaged and the plan is made again.
 
 pub mod policy;
 #[cfg(test)]
@@ -54,7 +54,7 @@ pub enum ContentState {
 
 /// The plan for one copy.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Plan {
+pub enum RepairPlan {
     /// Copy the whole file into the replica that lacks it.
     Copy {
         /// The replica that gives the file.
@@ -83,14 +83,14 @@ pub enum Plan {
         unknown: Vec<ReplicaId>,
     },
     /// Nothing is to be done.
-    Nothing(Idle),
+    Nothing(NoRepairReason),
     /// People must decide.
-    Officer(Question),
+    Officer(OfficerQuestion),
 }
 
 /// The reason why nothing is to be done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Idle {
+pub enum NoRepairReason {
     /// The copy is intact by what is known now.
     #[error("the copy is intact")]
     Intact,
@@ -112,7 +112,7 @@ pub enum Idle {
 
 /// The question that people must decide.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Question {
+pub enum OfficerQuestion {
     /// The replica has a file that nobody stored.
     #[error(
         "nothing vouches for this file; `repair` it if the archive knows it, else `adopt` it, or `remove` it by its own checksum"
@@ -127,7 +127,7 @@ pub enum Question {
 }
 
 /// Plans the repair of one copy. Donors are preferred in the order of `copies`; the patient's own entry may be among them.
-pub fn plan(patient: &Patient, copies: &[ReplicaContent]) -> Plan {
+pub fn plan(patient: &Patient, copies: &[ReplicaContent]) -> RepairPlan {
     let all = Groups::all(patient.size);
     let needed = match &patient.kind {
         AnomalyKind::Missing | AnomalyKind::Incomplete => all.clone(),
@@ -136,12 +136,12 @@ pub fn plan(patient: &Patient, copies: &[ReplicaContent]) -> Plan {
         AnomalyKind::Lost(ranges) => {
             Groups::touching(ranges.iter().map(|(start, end)| *start..*end)).intersection(&all)
         }
-        AnomalyKind::Unexpected => return Plan::Officer(Question::Unexpected),
-        AnomalyKind::Conflicting(_) => return Plan::Officer(Question::Conflicting),
-        AnomalyKind::Disputed(_) => return Plan::Officer(Question::Disputed),
-        AnomalyKind::Duplicate(_) => return Plan::Nothing(Idle::Duplicate),
-        AnomalyKind::Unverified { .. } => return Plan::Nothing(Idle::Unverified),
-        AnomalyKind::Transient => return Plan::Nothing(Idle::Transient),
+        AnomalyKind::Unexpected => return RepairPlan::Officer(OfficerQuestion::Unexpected),
+        AnomalyKind::Conflicting(_) => return RepairPlan::Officer(OfficerQuestion::Conflicting),
+        AnomalyKind::Disputed(_) => return RepairPlan::Officer(OfficerQuestion::Disputed),
+        AnomalyKind::Duplicate(_) => return RepairPlan::Nothing(NoRepairReason::Duplicate),
+        AnomalyKind::Unverified { .. } => return RepairPlan::Nothing(NoRepairReason::Unverified),
+        AnomalyKind::Transient => return RepairPlan::Nothing(NoRepairReason::Transient),
     };
     let own = copies
         .iter()
@@ -149,13 +149,13 @@ pub fn plan(patient: &Patient, copies: &[ReplicaContent]) -> Plan {
         .map(|copy| &copy.state);
     let is_absent = matches!(patient.kind, AnomalyKind::Missing | AnomalyKind::Incomplete);
     let (needed, whole) = match own {
-        Some(ContentState::Intact) => return Plan::Nothing(Idle::Intact),
+        Some(ContentState::Intact) => return RepairPlan::Nothing(NoRepairReason::Intact),
         Some(ContentState::Unreachable) => {
-            return Plan::Wait {
+            return RepairPlan::Wait {
                 unknown: vec![patient.replica.clone()],
             };
         }
-        Some(ContentState::Other(_)) => return Plan::Officer(Question::Conflicting),
+        Some(ContentState::Other(_)) => return RepairPlan::Officer(OfficerQuestion::Conflicting),
         Some(ContentState::Absent) => (all.clone(), true),
         // The copy is there after all, with damage: its good groups stay.
         Some(ContentState::Damaged(groups)) if is_absent => (groups.intersection(&all), false),
@@ -163,7 +163,7 @@ pub fn plan(patient: &Patient, copies: &[ReplicaContent]) -> Plan {
         None => (needed, is_absent),
     };
     if needed.is_empty() {
-        return Plan::Nothing(Idle::Intact);
+        return RepairPlan::Nothing(NoRepairReason::Intact);
     }
     let donors = || {
         copies
@@ -173,9 +173,9 @@ pub fn plan(patient: &Patient, copies: &[ReplicaContent]) -> Plan {
     if let Some(donor) = donors().find(|copy| copy.state == ContentState::Intact) {
         let from = donor.replica.clone();
         return if whole {
-            Plan::Copy { from }
+            RepairPlan::Copy { from }
         } else {
-            Plan::FetchGroups {
+            RepairPlan::FetchGroups {
                 groups: needed,
                 from,
             }
@@ -194,7 +194,7 @@ pub fn plan(patient: &Patient, copies: &[ReplicaContent]) -> Plan {
         }
     }
     if left.is_empty() {
-        return Plan::Salvage { pieces };
+        return RepairPlan::Salvage { pieces };
     }
     // Lost is said only when every copy is known group by group: silence and an unlocated difference prove nothing.
     let is_unknown = |copy: &&ReplicaContent| {
@@ -208,18 +208,18 @@ pub fn plan(patient: &Patient, copies: &[ReplicaContent]) -> Plan {
         .map(|copy| copy.replica.clone())
         .collect::<Vec<_>>();
     if unknown.is_empty() {
-        Plan::Lost {
+        RepairPlan::Lost {
             ranges: left
                 .byte_ranges(patient.size)
                 .map(|range| (range.start, range.end))
                 .collect(),
         }
     } else {
-        Plan::Wait { unknown }
+        RepairPlan::Wait { unknown }
     }
 }
 
-impl Plan {
+impl RepairPlan {
     /// Returns the groups that each donor must prove, read from its disk, before a byte of them is used.
     pub fn to_verify(&self, size: u64) -> Vec<(&ReplicaId, Groups)> {
         match self {

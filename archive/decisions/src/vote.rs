@@ -31,7 +31,7 @@ pub struct Evidence {
 
 /// The outcome of a vote.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum RootVerdict {
     /// The root is right, on this authority.
     Right(Root, Authority),
     /// All reachable copies agree with each other, and not with the recorded root: nothing is done by itself.
@@ -42,7 +42,7 @@ pub enum Verdict {
         copies: Root,
     },
     /// No authority and no majority: people must decide.
-    NobodyKnows(Doubt),
+    Undecided(Doubt),
 }
 
 /// The authority on which a root is right.
@@ -68,11 +68,11 @@ pub enum Doubt {
 }
 
 /// Decides which root is right.
-pub fn decide(evidence: &Evidence) -> Verdict {
+pub fn decide(evidence: &Evidence) -> RootVerdict {
     let votes = votes(&evidence.ballots);
     let admission = match evidence.admissions.split_first() {
         Some((first, others)) if others.iter().all(|other| other == first) => Some(*first),
-        Some(_) if evidence.admin.is_none() => return Verdict::NobodyKnows(Doubt::Admissions),
+        Some(_) if evidence.admin.is_none() => return RootVerdict::Undecided(Doubt::Admissions),
         Some(_) | None => None,
     };
     let admin = evidence.admin.map(|root| (root, Authority::Admin));
@@ -81,11 +81,11 @@ pub fn decide(evidence: &Evidence) -> Verdict {
     {
         let unanimous = votes.keys().next().filter(|_| votes.len() == 1);
         return match unanimous {
-            Some(Some(copies)) if *copies != recorded => Verdict::Disputed {
+            Some(Some(copies)) if *copies != recorded => RootVerdict::Disputed {
                 recorded,
                 copies: *copies,
             },
-            Some(_) | None => Verdict::Right(recorded, authority),
+            Some(_) | None => RootVerdict::Right(recorded, authority),
         };
     }
     let all: usize = votes.values().sum();
@@ -93,14 +93,14 @@ pub fn decide(evidence: &Evidence) -> Verdict {
         .iter()
         .find_map(|(root, count)| root.filter(|_| *count > 1 && 2 * count > all));
     match winner {
-        Some(root) => Verdict::Right(root, Authority::Vote),
+        Some(root) => RootVerdict::Right(root, Authority::Vote),
         None if votes
             .iter()
             .any(|(root, count)| root.is_some() && *count > 1) =>
         {
-            Verdict::NobodyKnows(Doubt::Tie)
+            RootVerdict::Undecided(Doubt::Tie)
         }
-        None => Verdict::NobodyKnows(Doubt::TooFew),
+        None => RootVerdict::Undecided(Doubt::TooFew),
     }
 }
 
@@ -191,23 +191,23 @@ mod tests {
         let all_say = |byte: u8| !reporting.is_empty() && count(byte) == reporting.len();
         let verdict = decide(evidence);
         let expected = if evidence.admin.is_none() && evidence.admissions == [root(1), root(2)] {
-            Verdict::NobodyKnows(Doubt::Admissions)
+            RootVerdict::Undecided(Doubt::Admissions)
         } else if evidence.admin.is_some() || !evidence.admissions.is_empty() {
             match (2..=3).find(|byte| all_say(*byte)) {
-                Some(copies) => Verdict::Disputed {
+                Some(copies) => RootVerdict::Disputed {
                     recorded: root(1),
                     copies: root(copies),
                 },
-                None if evidence.admin.is_some() => Verdict::Right(root(1), Authority::Admin),
-                None => Verdict::Right(root(1), Authority::Admission),
+                None if evidence.admin.is_some() => RootVerdict::Right(root(1), Authority::Admin),
+                None => RootVerdict::Right(root(1), Authority::Admission),
             }
         } else {
             match (1..=3)
                 .find(|byte| count(*byte) >= 2 && count(*byte) > reporting.len() - count(*byte))
             {
-                Some(byte) => Verdict::Right(root(byte), Authority::Vote),
-                None if (1..=3).any(|byte| count(byte) >= 2) => Verdict::NobodyKnows(Doubt::Tie),
-                None => Verdict::NobodyKnows(Doubt::TooFew),
+                Some(byte) => RootVerdict::Right(root(byte), Authority::Vote),
+                None if (1..=3).any(|byte| count(byte) >= 2) => RootVerdict::Undecided(Doubt::Tie),
+                None => RootVerdict::Undecided(Doubt::TooFew),
             }
         };
         assert_eq!(verdict, expected, "{said:?} {evidence:?}");
@@ -228,6 +228,6 @@ mod tests {
             ballots: repeated,
             ..Evidence::default()
         };
-        assert_eq!(decide(&evidence), Verdict::NobodyKnows(Doubt::TooFew));
+        assert_eq!(decide(&evidence), RootVerdict::Undecided(Doubt::TooFew));
     }
 }

@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use proto_archive::{convert as fields, wire};
 use tonic::Streaming;
 
-use super::{Page, Replicas, gaps_within};
+use super::{AnswerPage, Replicas, gaps_within};
 
 /// The admissions of a node, page by page.
 #[derive(Debug)]
@@ -78,7 +78,7 @@ fn before(name: &FileName) -> String {
 
 impl Admissions {
     /// Returns the next page, or `None` at the end.
-    pub async fn next(&mut self) -> Result<Option<Page<FoundAdmission>>, CallError> {
+    pub async fn next(&mut self) -> Result<Option<AnswerPage<FoundAdmission>>, CallError> {
         let Some(message) = self.stream.message().await? else {
             return Ok(None);
         };
@@ -87,7 +87,7 @@ impl Admissions {
         self.count = message.end.as_ref().map(|end| end.count);
         let end = message.end.map(|end| gaps_within(&self.replica, &end.gaps));
         let end = end.transpose()?;
-        Ok(Some(Page { items, end }))
+        Ok(Some(AnswerPage { items, end }))
     }
 
     /// Returns the number of admissions that the node says it has sent. Known after the last page.

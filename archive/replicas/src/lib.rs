@@ -55,8 +55,8 @@ pub use copies::{LocatedCopies, ReadSegments, Segment, VerifiedCopy, VerifyAnswe
 pub use dialer::Dialer;
 pub use listing::ListedCopies;
 use members::Members;
-pub use mend::{MendAnswer, Mending};
-pub use page::Page;
+pub use mend::{MendAnswer, MendCall};
+pub use page::AnswerPage;
 pub use people::{ListedAttic, unreported, volumes_in_service};
 pub use settings::ReplicaSettings;
 pub use upload::{ChosenNode, Upload, UploadOpening};

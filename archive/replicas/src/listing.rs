@@ -11,7 +11,7 @@ use archive_rpc::{CallError, Kind};
 use proto_archive::{convert as fields, wire};
 use tonic::Streaming;
 
-use super::{Page, Replicas, gap_is_given_up, gaps_within, is_given_up};
+use super::{AnswerPage, Replicas, gap_is_given_up, gaps_within, is_given_up};
 
 /// The files of a replica, without parts out of service.
 #[derive(Debug)]
@@ -97,7 +97,7 @@ impl Replicas {
 
 impl ListedCopies {
     /// Returns the next page, in the order of the names. A listing that ends without its last page was cut off, which is an error.
-    pub async fn next(&mut self) -> Result<Page<FileCopy>, CallError> {
+    pub async fn next(&mut self) -> Result<AnswerPage<FileCopy>, CallError> {
         let cut = || Kind::Unavailable.error("the listing ended before its end");
         let message = self.messages.message().await?.ok_or_else(cut)?;
         let (now, replica) = (&self.now, &self.replica);
@@ -109,6 +109,6 @@ impl ListedCopies {
         if let Some(gaps) = &mut end {
             gaps.retain(|gap| !gap_is_given_up(now, gap));
         }
-        Ok(Page { items: copies, end })
+        Ok(AnswerPage { items: copies, end })
     }
 }

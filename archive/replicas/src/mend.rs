@@ -18,7 +18,7 @@ const WINDOW: usize = 16;
 
 /// The caller's end of a mending call: bytes are sent and answers received in parallel.
 #[derive(Debug)]
-pub struct Mending {
+pub struct MendCall {
     steps: Option<mpsc::Sender<wire::MendRequest>>,
     answers: mpsc::Receiver<Result<MendAnswer, CallError>>,
 }
@@ -44,7 +44,7 @@ impl Replicas {
         &self,
         at: &NodeKey,
         order: &MendOrder,
-    ) -> Result<(Mending, impl Future<Output = ()> + Send + use<'_>), CallError> {
+    ) -> Result<(MendCall, impl Future<Output = ()> + Send + use<'_>), CallError> {
         let mut client = self.node_client(&at.replica, &at.node).await?;
         let (steps, requests) = mpsc::channel(WINDOW);
         let (told, answers) = mpsc::channel(WINDOW);
@@ -78,7 +78,7 @@ impl Replicas {
             }
         };
         Ok((
-            Mending {
+            MendCall {
                 steps: Some(steps),
                 answers,
             },
@@ -87,7 +87,7 @@ impl Replicas {
     }
 }
 
-impl Mending {
+impl MendCall {
     /// Sends the next part.
     pub async fn segment(&self, offset: u64, length: u64, encoded: Bytes) -> Result<(), CallError> {
         let segment = wire::Segment {

@@ -20,7 +20,7 @@ use tonic::transport::Channel;
 use tonic::{Response, Status, Streaming};
 
 use super::view::NodeView;
-use super::{Page, Replicas, gaps_within, is_given_up};
+use super::{AnswerPage, Replicas, gaps_within, is_given_up};
 
 /// The attics of a node, page by page.
 #[derive(Debug)]
@@ -317,14 +317,14 @@ impl Replicas {
 
 impl ListedAttic {
     /// Returns the next page, or `None` after the end of the stream.
-    pub async fn next(&mut self) -> Result<Option<Page<FoundItem>>, CallError> {
+    pub async fn next(&mut self) -> Result<Option<AnswerPage<FoundItem>>, CallError> {
         let Some(message) = self.messages.message().await? else {
             return Ok(None);
         };
         let items = message.items.into_iter();
         let items = items.map(|item| fields::attic_item(&self.replica, item));
         let end = message.end.map(|end| gaps_within(&self.replica, &end.gaps));
-        Ok(Some(Page {
+        Ok(Some(AnswerPage {
             items: items.collect(),
             end: end.transpose()?,
         }))

@@ -10,7 +10,7 @@ use archive_ledger::restore::combine::Removal;
 use archive_model::{AtticItem, AtticKind, NodeId, ReplicaId};
 use archive_rpc::{CallError, InvalidMessage};
 
-use super::{ListedAttic, Page, Replicas};
+use super::{AnswerPage, ListedAttic, Replicas};
 
 /// The removals of a node, page by page.
 #[derive(Debug)]
@@ -32,9 +32,9 @@ impl Replicas {
 
 impl Removals {
     /// Returns the next page, or `None` at the end.
-    pub async fn next(&mut self) -> Result<Option<Page<FoundRemoval>>, CallError> {
+    pub async fn next(&mut self) -> Result<Option<AnswerPage<FoundRemoval>>, CallError> {
         let page = self.0.next().await?;
-        Ok(page.map(|page| Page {
+        Ok(page.map(|page| AnswerPage {
             items: page.items.into_iter().filter_map(read).collect(),
             end: page.end,
         }))

@@ -53,7 +53,7 @@ struct Tallies(BTreeMap<(ReplicaId, Trouble), TroubleTally>);
 
 impl Trouble {
     /// Returns the kind of trouble of an anomaly, or `None` if people need not hear of it.
-    const fn of(kind: &AnomalyKind) -> Option<Self> {
+    const fn from_kind(kind: &AnomalyKind) -> Option<Self> {
         use AnomalyKind as K;
         match kind {
             K::Missing | K::Corrupt(_) | K::Unreadable(_) => Some(Self::Damaged),
@@ -84,7 +84,7 @@ impl Tallies {
         if row.closed.is_some() || filed.accepted.is_some() {
             return;
         }
-        let Some(trouble) = Trouble::of(&filed.kind) else {
+        let Some(trouble) = Trouble::from_kind(&filed.kind) else {
             return;
         };
         let tally = self.0.entry((row.replica.clone(), trouble)).or_default();

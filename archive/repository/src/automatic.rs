@@ -165,8 +165,8 @@ impl Automatic {
                     return Ok(None);
                 }
                 Ok(match own.decide(row, &volumes, now)? {
-                    Decision::RepairNow => Some(turn::Step::Repair),
-                    Decision::ConfirmAt(at) if at <= now => Some(turn::Step::Confirm),
+                    Decision::RepairNow => Some(turn::RepairStep::Repair),
+                    Decision::ConfirmAt(at) if at <= now => Some(turn::RepairStep::Confirm),
                     Decision::ConfirmAt(_) | Decision::Hold(_) | Decision::AskOfficer => {
                         // The anomaly is not repaired here; but the coordinator may have copied the file again.
                         let is_absence = matches!(
@@ -174,7 +174,7 @@ impl Automatic {
                             AnomalyKind::Missing | AnomalyKind::Incomplete
                         );
                         let is_back = is_absence && own.is_back(row)?;
-                        is_back.then_some(turn::Step::Confirm)
+                        is_back.then_some(turn::RepairStep::Confirm)
                     }
                 })
             })
@@ -188,7 +188,7 @@ impl Automatic {
     }
 
     /// Confirms an anomaly, or repairs it, in a task of its own.
-    fn start(&self, row: AnomalyRow, what: turn::Step) {
+    fn start(&self, row: AnomalyRow, what: turn::RepairStep) {
         let id = row.filed.id;
         locked(&self.hands).busy.insert(id);
         let (own, hands) = (self.own.clone(), Arc::clone(&self.hands));
@@ -198,8 +198,8 @@ impl Automatic {
         self.own.archive.tasks.spawn_once("automatic-repair", async move {
             let work = async {
                 match what {
-                    turn::Step::Repair => own.repair_by_itself(&row).await,
-                    turn::Step::Confirm => own.confirm(&row, &look_context, volumes).await,
+                    turn::RepairStep::Repair => own.repair_by_itself(&row).await,
+                    turn::RepairStep::Confirm => own.confirm(&row, &look_context, volumes).await,
                 }
             };
             let done = tokio::select! {

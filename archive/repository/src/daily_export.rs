@@ -19,7 +19,7 @@ use archive_ledger::admin::{Admin, AuditLine};
 use archive_ledger::export::ExportError;
 use archive_model::{Digests, FileName};
 use archive_rpc::answers::{Outlet, Progress, feed};
-use archive_stores::depositor::{Chunk, Depositor, Reply, Source};
+use archive_stores::depositor::{Chunk, DepositStream, Depositor, Reply};
 use archive_stores::file_blocks::FileBlocks;
 use archive_stores::limits;
 use archive_stores::mail::Mail;
@@ -224,7 +224,7 @@ impl DailyExport {
         let (replies, mut answers) = mpsc::channel(16);
         let (chunks, stream) = mpsc::channel(4);
         let stream = ReceiverStream::new(stream);
-        let source = Source::new(stream, replies.clone(), claim.clone()).whole();
+        let source = DepositStream::new(stream, replies.clone(), claim.clone()).whole();
         let depositor = Depositor {
             who: self.book().who,
             source: Some(source),

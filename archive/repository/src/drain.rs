@@ -126,7 +126,7 @@ impl Drain {
                 Ok(passed) => {
                     match (passed.is_empty, row.drained) {
                         (true, None) => {
-                            let held = hands.board.of(source).held;
+                            let held = hands.board.progress(source).held;
                             let beside = if held.is_empty() {
                                 String::new()
                             } else {

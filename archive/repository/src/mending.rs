@@ -18,7 +18,7 @@ mod tests;
 
 use std::sync::Arc;
 
-use archive_decisions::repair::{Patient, Plan, plan};
+use archive_decisions::repair::{Patient, RepairPlan, plan};
 use archive_decisions::store::Content;
 use archive_ledger::anomalies::AnomalyRow;
 use archive_model::{AnomalyKind, CopyPlace, FileCopy, RepairOutcome, ReplicaId};
@@ -59,7 +59,7 @@ pub(crate) struct RepairReport {
 }
 
 impl RepairReport {
-    fn of(outcome: RepairOutcome, what: impl Into<String>) -> Self {
+    fn new(outcome: RepairOutcome, what: impl Into<String>) -> Self {
         Self {
             outcome,
             what: what.into(),
@@ -94,7 +94,7 @@ impl Preserver {
     ) -> Result<RepairReport, CallError> {
         let Some(_claim) = self.repairing.claim(&row.file, MOST_REPAIRS) else {
             let what = "it is being repaired already, or too many others are; try again later";
-            return Ok(RepairReport::of(RepairOutcome::Waiting, what));
+            return Ok(RepairReport::new(RepairOutcome::Waiting, what));
         };
         self.repair_claimed(row, repair_context, None, told).await
     }
@@ -142,35 +142,39 @@ impl Preserver {
                 .collect::<Vec<_>>();
             let plan = plan(&case.patient, &known);
             if repair_context.is_dry {
-                let done = RepairReport::of(RepairOutcome::Planned, plan.dry_run(&case.patient));
+                let done = RepairReport::new(RepairOutcome::Planned, plan.dry_run(&case.patient));
                 return Ok(RepairReport {
                     moved: plan.bytes(case.patient.size),
                     ..done
                 });
             }
             let done = match &plan {
-                Plan::Nothing(why) => {
-                    Some(RepairReport::of(RepairOutcome::Nothing, why.to_string()))
+                RepairPlan::Nothing(why) => {
+                    Some(RepairReport::new(RepairOutcome::Nothing, why.to_string()))
                 }
-                Plan::Officer(question) => Some(RepairReport::of(
+                RepairPlan::Officer(question) => Some(RepairReport::new(
                     RepairOutcome::Officer,
                     question.to_string(),
                 )),
-                Plan::Wait { unknown } => {
+                RepairPlan::Wait { unknown } => {
                     let names: Vec<&str> = unknown.iter().map(ReplicaId::as_str).collect();
                     let names = names.join(", ");
                     let what = format!("{names} cannot be read group by group now");
-                    Some(RepairReport::of(RepairOutcome::Waiting, what))
+                    Some(RepairReport::new(RepairOutcome::Waiting, what))
                 }
-                Plan::Lost { ranges } => {
+                RepairPlan::Lost { ranges } => {
                     self.lost(&case, ranges, (&known, before.as_ref()), repair_context)
                         .await?
                 }
-                Plan::Copy { .. } => Some(self.request_copy(&case, &plan, repair_context).await?),
-                Plan::FetchGroups { .. } | Plan::Salvage { .. } if case.place.is_none() => {
+                RepairPlan::Copy { .. } => {
                     Some(self.request_copy(&case, &plan, repair_context).await?)
                 }
-                Plan::FetchGroups { .. } | Plan::Salvage { .. } => {
+                RepairPlan::FetchGroups { .. } | RepairPlan::Salvage { .. }
+                    if case.place.is_none() =>
+                {
+                    Some(self.request_copy(&case, &plan, repair_context).await?)
+                }
+                RepairPlan::FetchGroups { .. } | RepairPlan::Salvage { .. } => {
                     self.copy_groups(&case, &plan, &copies, repair_context, told)
                         .await?
                 }
@@ -179,7 +183,7 @@ impl Preserver {
                 Some(done) => return Ok(done),
                 None if left == 0 => {
                     let what = "donors turned out to be damaged again and again; check them";
-                    return Ok(RepairReport::of(RepairOutcome::Failed, what));
+                    return Ok(RepairReport::new(RepairOutcome::Failed, what));
                 }
                 None => {}
             }
@@ -272,7 +276,7 @@ impl Preserver {
 
 impl SecondLook {
     fn done(outcome: RepairOutcome, what: impl Into<String>) -> Self {
-        Self::Done(RepairReport::of(outcome, what))
+        Self::Done(RepairReport::new(outcome, what))
     }
 
     fn case(

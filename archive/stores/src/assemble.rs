@@ -24,7 +24,7 @@ use crate::calls::ReplicaCalls;
 
 pub use self::donors::DonorLoad;
 use self::donors::{Candidate, CountedRead, Refusal};
-pub use self::parts::{Donor, Part, Proven, RefusedGroup, WantedFile};
+pub use self::parts::{AssembledPart, Donor, Proven, RefusedGroup, WantedFile};
 
 /// The longest segment that is believed, in bytes.
 const LONGEST_SEGMENT: u64 = 16 << 20;
@@ -150,7 +150,7 @@ impl Assembly {
     }
 
     /// Returns the next part, or `None` once all that was asked for has been returned, proven or refused.
-    pub async fn next(&mut self) -> Option<Part> {
+    pub async fn next(&mut self) -> Option<AssembledPart> {
         loop {
             let range = self.left.front()?.clone();
             if let Some(mut open) = self.open.take() {
@@ -162,7 +162,7 @@ impl Assembly {
                         if proven.offset + proven.length < open.until {
                             self.open = Some(open);
                         }
-                        return Some(Part::Proven(proven));
+                        return Some(AssembledPart::Proven(proven));
                     }
                     Err(failure) => self.failed(open.index, open.until, failure),
                 }
@@ -174,7 +174,7 @@ impl Assembly {
             } else if !self.is_narrow {
                 self.narrow(range.start);
             } else {
-                return Some(Part::Refused(self.refused_group(&range)));
+                return Some(AssembledPart::Refused(self.refused_group(&range)));
             }
         }
     }

@@ -37,10 +37,10 @@ use crate::depositor::Depositor;
 use crate::mail::CoordinatorMessage;
 use crate::transfer::{Seal, Transfers};
 
-use act::Decided;
+use act::FileDecision;
 use apply::FileEvent;
 use followers::Followers;
-use paging::Paging;
+use paging::FilePager;
 pub use retries::{Retries, Times};
 #[cfg(any(test, feature = "testing"))]
 pub use undriven::parts as undriven;
@@ -89,9 +89,9 @@ pub struct Coordinator {
     /// The callers that are told what is remembered of a file.
     followers: Followers,
     /// Copies that count from this round on.
-    back: Vec<doubt::Back>,
+    back: Vec<doubt::ReturnedCopy>,
     /// The walk that loads files on their way into memory.
-    paging: Paging,
+    paging: FilePager,
 }
 
 /// A file that is on its way.
@@ -148,12 +148,12 @@ impl Coordinator {
             waiting: Vec::new(),
             followers: Followers::default(),
             back: Vec::new(),
-            paging: Paging::default(),
+            paging: FilePager::default(),
         }
     }
 
     /// Decides what follows from one event, and adds each decision to `all`.
-    fn decide(&mut self, wake: Wake, all: &mut Vec<Decided>) -> Step<()> {
+    fn decide(&mut self, wake: Wake, all: &mut Vec<FileDecision>) -> Step<()> {
         let now = self.parts.clock.now();
         let Some(file_event) = self.take(wake, now, all)? else {
             return Ok(());
@@ -176,7 +176,7 @@ impl Coordinator {
         &mut self,
         wake: Wake,
         now: Timestamp,
-        all: &mut Vec<Decided>,
+        all: &mut Vec<FileDecision>,
     ) -> Step<Option<FileEvent>> {
         let (name, event, by) = match wake {
             Wake::Message(CoordinatorMessage::Ask {
@@ -235,13 +235,13 @@ impl Coordinator {
         name: &FileName,
         event: &Event,
         now: Timestamp,
-        all: &mut Vec<Decided>,
+        all: &mut Vec<FileDecision>,
     ) -> Step<()> {
         if self.files.contains_key(name) {
             return Ok(());
         }
         if let Some((active, first)) = self.load(name, event, now)? {
-            all.push(Decided::by_itself(name.clone(), first));
+            all.push(FileDecision::by_itself(name.clone(), first));
             self.files.insert(name.clone(), active);
         }
         Ok(())

@@ -69,7 +69,10 @@ impl Copier {
     pub fn probe(&self, name: FileName, replica: ReplicaId, limit: SignedDuration) {
         let transfers = self.transfers.clone();
         let limit = Duration::try_from(limit).unwrap_or_default();
-        let (turns, stop) = (self.probes.of(&replica), self.transfers.tasks.stop());
+        let (turns, stop) = (
+            self.probes.for_replica(&replica),
+            self.transfers.tasks.stop(),
+        );
         self.transfers.tasks.spawn_once("probe", async move {
             // The limit covers the wait for a turn as well: an answer that comes later is not waited for.
             let asking = async {
@@ -131,7 +134,10 @@ impl Copier {
             .assembler
             .read(wanted, donors, std::iter::once(0..item.size))
             .with_bytes();
-        let (turns, stop) = (self.copies.of(&replica), self.transfers.tasks.stop());
+        let (turns, stop) = (
+            self.copies.for_replica(&replica),
+            self.transfers.tasks.stop(),
+        );
         self.transfers.tasks.spawn_once("copy", async move {
             let waiting = turn(&transfers, turns, &item.name, &replica);
             let _turn = tokio::select! {

@@ -20,7 +20,7 @@ use archive_rpc::{CallError, Kind};
 use bytes::Bytes;
 use tokio::sync::{mpsc, watch};
 
-use crate::assemble::{Assembly, Part};
+use crate::assemble::{AssembledPart, Assembly};
 use crate::file_blocks::FileBlocks;
 use crate::transfer::{
     Item, Pace, Route, Transfers, UploadFeed, UploadStart, UploadVerdict, UploadedCopy,
@@ -58,8 +58,9 @@ impl Delivery<'_> {
         reading: &mut Assembly,
         pace: Option<&Pace>,
     ) -> Result<UploadOutcome, StoreFailure> {
-        let (lane, chunks) = mpsc::channel(WINDOW);
-        self.send(chunks, read_assembly(reading, lane, pace)).await
+        let (sender, chunks) = mpsc::channel(WINDOW);
+        self.send(chunks, read_assembly(reading, sender, pace))
+            .await
     }
 
     /// Delivers the whole file at `path`. Returns the outcome of the upload.
@@ -68,8 +69,8 @@ impl Delivery<'_> {
     ///
     /// [`CallError`] of the kind `Storage` if the file at `path` cannot be read, and `Unavailable` if the repository stops.
     pub async fn send_file(self, path: PathBuf) -> Result<UploadOutcome, CallError> {
-        let (lane, chunks) = mpsc::channel(WINDOW);
-        self.send(chunks, read_file(path, lane)).await
+        let (sender, chunks) = mpsc::channel(WINDOW);
+        self.send(chunks, read_file(path, sender)).await
     }
 
     /// Delivers the bytes that `reading` sends into `chunks`: all of them, unless it fails.
@@ -128,19 +129,19 @@ impl Delivery<'_> {
 
 async fn read_assembly(
     reading: &mut Assembly,
-    lane: mpsc::Sender<Bytes>,
+    sender: mpsc::Sender<Bytes>,
     pace: Option<&Pace>,
 ) -> Result<(), StoreFailure> {
     while let Some(part) = reading.next().await {
         match part {
-            Part::Proven(proven) => {
+            AssembledPart::Proven(proven) => {
                 if let Some(pace) = pace {
                     pace.take(proven.length).await;
                 }
                 let ended = |_| StoreFailure::Unreachable("the upload has ended".to_owned());
-                lane.send(proven.bytes).await.map_err(ended)?;
+                sender.send(proven.bytes).await.map_err(ended)?;
             }
-            Part::Refused(group) => {
+            AssembledPart::Refused(group) => {
                 let (start, end) = (group.range.start, group.range.end.saturating_sub(1));
                 let reason = format!("no replica gives bytes {start}-{end}: {}", group.said);
                 return Err(StoreFailure::Unreachable(reason));
@@ -150,9 +151,9 @@ async fn read_assembly(
     Ok(())
 }
 
-async fn read_file(path: PathBuf, lane: mpsc::Sender<Bytes>) -> Result<(), CallError> {
+async fn read_file(path: PathBuf, sender: mpsc::Sender<Bytes>) -> Result<(), CallError> {
     let mut blocks = FileBlocks::new(path.clone());
-    let fed = feed(&lane, move |outlet: &mut Outlet<Bytes>| {
+    let fed = feed(&sender, move |outlet: &mut Outlet<Bytes>| {
         blocks.send(outlet, |bytes| bytes)
     });
     fed.await

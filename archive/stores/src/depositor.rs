@@ -52,7 +52,7 @@ pub struct Custody {
 }
 
 /// A depositor's bytes.
-pub struct Source {
+pub struct DepositStream {
     stream: Pin<Box<dyn Stream<Item = Result<Chunk, String>> + Send>>,
     replies: mpsc::Sender<Reply>,
     told: u64,
@@ -62,9 +62,9 @@ pub struct Source {
     pub claim: Claim,
 }
 
-impl fmt::Debug for Source {
+impl fmt::Debug for DepositStream {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Source")
+        f.debug_struct("DepositStream")
             .field("claim", &self.claim)
             .finish_non_exhaustive()
     }
@@ -76,7 +76,7 @@ pub struct Depositor {
     /// The depositor's name, as `role/name`.
     pub who: String,
     /// The bytes of the file; taken when the depositor may send.
-    pub source: Option<Source>,
+    pub source: Option<DepositStream>,
     /// The channel for the answers to the depositor.
     pub replies: mpsc::Sender<Reply>,
     /// Whether the depositor was told to send bytes that the archive will keep, and not bytes to be compared with those
@@ -90,7 +90,7 @@ pub struct Depositor {
     pub answered: CancellationToken,
 }
 
-impl Source {
+impl DepositStream {
     /// Makes a source of the bytes of `stream`. A stream that ends without [`Chunk::End`] was cut.
     pub fn new(
         stream: impl Stream<Item = Result<Chunk, String>> + Send + 'static,

@@ -101,7 +101,7 @@ impl ScriptedReplicas {
         let (tasks, script) = (Tasks::new(), Arc::<Mutex<Script>>::default());
         let mut specs = Vec::new();
         for replica in ["one", "two"] {
-            let mut part = Part {
+            let mut part = ScriptedPart {
                 replica,
                 endpoint: String::new(),
                 script: Arc::clone(&script),
@@ -246,14 +246,14 @@ async fn listen(tasks: &Tasks, credentials: Credentials, routes: Routes) -> Stri
 
 /// The monitor and the node of a replica.
 #[derive(Clone)]
-struct Part {
+struct ScriptedPart {
     replica: &'static str,
     /// The endpoint of the node.
     endpoint: String,
     script: Arc<Mutex<Script>>,
 }
 
-impl Part {
+impl ScriptedPart {
     fn script(&self) -> MutexGuard<'_, Script> {
         self.script.lock().unwrap()
     }
@@ -309,7 +309,7 @@ impl Part {
 }
 
 #[tonic::async_trait]
-impl Replica for Part {
+impl Replica for ScriptedPart {
     async fn locate(
         &self,
         request: Request<wire::FindRequest>,
@@ -362,7 +362,7 @@ impl Replica for Part {
 }
 
 #[tonic::async_trait]
-impl Node for Part {
+impl Node for ScriptedPart {
     async fn upload(
         &self,
         request: Request<Streaming<wire::UploadRequest>>,

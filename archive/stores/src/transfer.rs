@@ -3,12 +3,12 @@
 //! Every event is reported; what it means is for the store core to decide. The bytes are hashed once, here,
 //! while they pass.
 //!
-//! A stream that broke off goes on where it stood, if the same content is announced by a strong digest: at the last
-//! point that the hashing has kept and every node has. What arrives is held against all that was announced for it.
+//! A stream that broke off is resumed if the same content is announced by a strong digest: at the last point that
+//! the hashing has kept and every node has. What arrives is compared with all that was announced for it.
 
 mod hash;
 mod item;
-mod meeting;
+mod offset_agreement;
 mod pace;
 mod resume_points;
 mod route;
@@ -28,7 +28,7 @@ use tokio::sync::{mpsc, watch};
 
 use hash::Hash;
 pub use item::{Arrival, Item};
-use meeting::Meeting;
+use offset_agreement::OffsetAgreement;
 pub use pace::Pace;
 pub use resume_points::ResumePoints;
 use route::is_given_up;
@@ -38,7 +38,7 @@ pub(crate) use verdict::UploadFeed;
 pub use verdict::{Seal, UploadVerdict, VerdictReceiver};
 
 use crate::calls::ReplicaCalls;
-use crate::depositor::{Chunk, Source};
+use crate::depositor::{Chunk, DepositStream};
 use crate::limits;
 use crate::mail::Mail;
 use crate::metrics::Stores;
@@ -48,6 +48,9 @@ const WINDOW: usize = 8;
 
 /// The time between two signs of life of a replica that takes bytes.
 const PROGRESS: Duration = Duration::from_secs(10);
+
+/// The channel of the upload into one replica.
+type UploadChannel = (ReplicaId, mpsc::Sender<Bytes>);
 
 /// The means of every transfer.
 #[derive(Clone, Debug)]
@@ -74,18 +77,18 @@ impl Transfers {
         let before = self
             .resume_points
             .take(&arrival.item.upload, &arrival.source, with_md5);
-        let mut meeting = Meeting::of(before);
-        let mut lanes = Vec::new();
+        let mut agreement = OffsetAgreement::new(before);
+        let mut channels = Vec::new();
         for replica in targets {
-            let (lane, chunks) = mpsc::channel(WINDOW);
-            lanes.push((replica.clone(), lane));
+            let (sender, chunks) = mpsc::channel(WINDOW);
+            channels.push((replica.clone(), sender));
             let (transfers, item) = (self.clone(), arrival.item.clone());
             let feed = UploadFeed {
                 chunks,
                 sealed: sealed.clone(),
             };
             let route = Route {
-                attends: meeting.seat(),
+                offset_bid: agreement.add_bid(),
                 ..Route::default()
             };
             self.tasks.spawn_once("upload", async move {
@@ -96,7 +99,9 @@ impl Transfers {
         }
         let transfers = self.clone();
         self.tasks.spawn_once("transfer", async move {
-            transfers.receive(arrival, lanes, meeting, with_md5).await;
+            transfers
+                .receive(arrival, channels, agreement, with_md5)
+                .await;
         });
         seal
     }
@@ -105,8 +110,8 @@ impl Transfers {
     async fn receive(
         &self,
         arrival: Arrival,
-        lanes: Vec<(ReplicaId, mpsc::Sender<Bytes>)>,
-        meeting: Meeting,
+        channels: Vec<UploadChannel>,
+        agreement: OffsetAgreement,
         with_md5: bool,
     ) {
         let Arrival {
@@ -115,8 +120,8 @@ impl Transfers {
             requester,
             mut source,
         } = arrival;
-        let limit = limits::resuming(self.calls.stall, meeting.furthest());
-        let mut agreeing = pin!(meeting.agree(&self.calls.clock, limit));
+        let limit = limits::resuming(self.calls.stall, agreement.furthest());
+        let mut agreeing = pin!(agreement.agree(&self.calls.clock, limit));
         let begin = loop {
             tokio::select! {
                 begin = &mut agreeing => break begin,
@@ -134,7 +139,7 @@ impl Transfers {
         let answers = source.answers();
         let content = tokio::select! {
             biased;
-            content = self.tee(&item.name, &mut source, lanes, &mut hash) => content,
+            content = self.tee(&item.name, &mut source, channels, &mut hash) => content,
             // The depositor is gone: the next stream need not wait for this one's slowest replica.
             () = answers.closed() => None,
         };
@@ -168,7 +173,7 @@ impl Transfers {
         name: FileName,
         upload: UploadId,
         requester: Requester,
-        mut source: Source,
+        mut source: DepositStream,
     ) {
         let transfers = self.clone();
         self.tasks.spawn_once("compare", async move {
@@ -190,11 +195,11 @@ impl Transfers {
     async fn tee(
         &self,
         name: &FileName,
-        source: &mut Source,
-        mut lanes: Vec<(ReplicaId, mpsc::Sender<Bytes>)>,
+        source: &mut DepositStream,
+        mut channels: Vec<UploadChannel>,
         hash: &mut Hash,
     ) -> Option<Content> {
-        let is_teeing = !lanes.is_empty();
+        let is_teeing = !channels.is_empty();
         loop {
             match source.next().await {
                 Err(why) => {
@@ -209,15 +214,15 @@ impl Transfers {
                         // Longer than announced: whatever follows, it will be refused.
                         return Some(hash.content());
                     }
-                    let mut open = Vec::with_capacity(lanes.len());
-                    for (replica, lane) in lanes {
+                    let mut open = Vec::with_capacity(channels.len());
+                    for (replica, sender) in channels {
                         match self
                             .calls
                             .clock
-                            .timeout(self.calls.stall, lane.send(bytes.clone()))
+                            .timeout(self.calls.stall, sender.send(bytes.clone()))
                             .await
                         {
-                            Ok(Ok(())) => open.push((replica, lane)),
+                            Ok(Ok(())) => open.push((replica, sender)),
                             // The upload has ended and said why.
                             Ok(Err(_closed)) => {}
                             Err(_late) => {
@@ -228,8 +233,8 @@ impl Transfers {
                             }
                         }
                     }
-                    lanes = open;
-                    if is_teeing && lanes.is_empty() {
+                    channels = open;
+                    if is_teeing && channels.is_empty() {
                         tracing::warn!(file = %name, "no replica takes the file any more");
                         return None;
                     }

@@ -6,7 +6,7 @@ use std::iter::Fuse;
 use archive_model::{CopyPlace, FileCopy, FileName, Root, SilentPart};
 
 use super::error::{CheckError, MOST_COPIES};
-use super::report::{Report, Side};
+use super::report::{CheckReport, CheckSide};
 
 /// The entry of the admin data for one file in the checked replica.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -14,12 +14,12 @@ pub struct AdminEntry {
     /// The name.
     pub name: FileName,
     /// The expected content of the replica.
-    pub expected: Expected,
+    pub expected: ExpectedCopy,
 }
 
 /// The expectation of a file in a replica.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Expected {
+pub enum ExpectedCopy {
     /// A copy, by now: also in a replica that is new, or into which it could not be stored so far.
     Present {
         /// The admitted root.
@@ -58,13 +58,13 @@ pub enum ListingItem {
 
 /// The admin side: strictly ascending.
 #[derive(Debug)]
-pub(super) struct Ordered<A> {
+pub(super) struct OrderedEntries<A> {
     source: Fuse<A>,
     last: Option<FileName>,
     head: Option<AdminEntry>,
 }
 
-impl<A: Iterator> Ordered<A> {
+impl<A: Iterator> OrderedEntries<A> {
     pub(super) fn new(source: A) -> Self {
         Self {
             source: source.fuse(),
@@ -94,7 +94,7 @@ impl<A: Iterator> Ordered<A> {
         Ok(self.head.as_ref())
     }
 
-    /// Takes the entry that [`Ordered::peek`] shows.
+    /// Takes the entry that [`OrderedEntries::peek`] shows.
     pub(super) fn take(&mut self) -> Option<AdminEntry> {
         self.head.take()
     }
@@ -126,7 +126,7 @@ impl<L> Listing<L> {
     }
 
     /// Returns all copies of the next name; at the end there are none. Silence, the end and errors go to the report.
-    pub(super) fn copies<F>(&mut self, report: &mut Report) -> &[FileCopy]
+    pub(super) fn copies<F>(&mut self, report: &mut CheckReport) -> &[FileCopy]
     where
         L: Iterator<Item = Result<ListingItem, F>>,
         F: std::fmt::Display,
@@ -136,14 +136,14 @@ impl<L> Listing<L> {
             while !self.finished && self.next.is_none() {
                 if let Err(error) = self.read(report) {
                     self.finished = true;
-                    report.cut(Side::Replica, error.to_string());
+                    report.cut(CheckSide::Replica, error.to_string());
                 }
             }
         }
         &self.copies
     }
 
-    fn read<F>(&mut self, report: &mut Report) -> Result<(), CheckError>
+    fn read<F>(&mut self, report: &mut CheckReport) -> Result<(), CheckError>
     where
         L: Iterator<Item = Result<ListingItem, F>>,
         F: std::fmt::Display,

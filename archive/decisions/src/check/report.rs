@@ -30,7 +30,7 @@ pub enum Finding {
 
 /// The sides of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Side {
+pub enum CheckSide {
     /// The admin data.
     Admin,
     /// The replica's listing.
@@ -41,7 +41,7 @@ pub enum Side {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cut {
     /// The input.
-    pub side: Side,
+    pub side: CheckSide,
     /// The last name that the input listed well; `None` if it listed none.
     pub after: Option<FileName>,
     /// The reason why the input is not believed.
@@ -50,7 +50,7 @@ pub struct Cut {
 
 /// The result of a check.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Report {
+pub struct CheckReport {
     /// Names in the admin data that were compared.
     pub names: u64,
     /// Entries of the listing.
@@ -73,7 +73,7 @@ pub struct Report {
     pub(super) ended: bool,
 }
 
-impl Report {
+impl CheckReport {
     /// Whether every name of the admin data was compared with the word of every volume.
     pub fn is_complete(&self) -> bool {
         self.ended && self.listing_ended && self.silent.is_empty() && self.cuts.is_empty()
@@ -91,10 +91,10 @@ impl Report {
         }
     }
 
-    pub(super) fn cut(&mut self, side: Side, reason: String) {
+    pub(super) fn cut(&mut self, side: CheckSide, reason: String) {
         let after = match side {
-            Side::Admin => None,
-            Side::Replica => self.last.clone(),
+            CheckSide::Admin => None,
+            CheckSide::Replica => self.last.clone(),
         };
         self.cuts.push(Cut {
             side,

@@ -44,8 +44,8 @@ fn listed(file: &str, byte: u8, at: &str) -> ListingItem {
     ListingItem::Entry(entry(file, byte, at))
 }
 
-fn present(at: Option<&str>) -> Expected {
-    Expected::Present {
+fn present(at: Option<&str>) -> ExpectedCopy {
+    ExpectedCopy::Present {
         root: root(1),
         size: 10,
         place: at.map(place),
@@ -54,14 +54,14 @@ fn present(at: Option<&str>) -> Expected {
 
 type Source<T> = Vec<Result<T, String>>;
 
-fn run(admin: Source<AdminEntry>, listing: Source<ListingItem>) -> (Vec<Finding>, Report) {
-    let mut check = Check::new(admin.into_iter(), listing.into_iter());
+fn run(admin: Source<AdminEntry>, listing: Source<ListingItem>) -> (Vec<Finding>, CheckReport) {
+    let mut check = ReplicaCheck::new(admin.into_iter(), listing.into_iter());
     let findings = check.by_ref().collect();
     (findings, check.report().clone())
 }
 
-fn admin(entries: &[(&str, Expected)]) -> Source<AdminEntry> {
-    let entry = |(file, expected): &(&str, Expected)| {
+fn admin(entries: &[(&str, ExpectedCopy)]) -> Source<AdminEntry> {
+    let entry = |(file, expected): &(&str, ExpectedCopy)| {
         Ok(AdminEntry {
             name: name(file),
             expected: expected.clone(),
@@ -211,7 +211,7 @@ fn nothing_is_judged_after_broken_admin_data() {
         let (findings, report) = run(broken, listing());
         assert_eq!((findings, report.intact), (judged, intact));
         assert!(!report.is_complete());
-        assert_eq!(report.cuts[0].side, Side::Admin);
+        assert_eq!(report.cuts[0].side, CheckSide::Admin);
     }
 }
 
@@ -270,7 +270,7 @@ fn memory_does_not_grow_with_the_streams() {
             ..entry("a", 1, "one")
         }))
     });
-    let mut check = Check::new(
+    let mut check = ReplicaCheck::new(
         admin,
         listing
             .inspect(|_| alive.set(alive.get() - 1))

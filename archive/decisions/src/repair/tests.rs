@@ -103,19 +103,26 @@ fn every_world_of_three_replicas_and_three_groups() {
             repaired |= bits(&groups);
         }
         match &plan {
-            Plan::Copy { .. } | Plan::FetchGroups { .. } | Plan::Salvage { .. } => {
+            RepairPlan::Copy { .. }
+            | RepairPlan::FetchGroups { .. }
+            | RepairPlan::Salvage { .. } => {
                 assert_eq!(repaired, 0b111, "{}", story());
                 assert!((1..=8).contains(&codes[0]), "{}", story());
                 let intact = givers.iter().any(|index| codes[*index] == 0);
-                assert_eq!(matches!(plan, Plan::Salvage { .. }), !intact, "{}", story());
                 assert_eq!(
-                    matches!(plan, Plan::Copy { .. }),
+                    matches!(plan, RepairPlan::Salvage { .. }),
+                    !intact,
+                    "{}",
+                    story()
+                );
+                assert_eq!(
+                    matches!(plan, RepairPlan::Copy { .. }),
                     intact && codes[0] == 8,
                     "{}",
                     story()
                 );
             }
-            Plan::Lost { ranges } => {
+            RepairPlan::Lost { ranges } => {
                 assert!(!unknown && (1..=8).contains(&codes[0]), "{}", story());
                 let lost = Groups::touching(ranges.iter().map(|(start, end)| *start..*end));
                 assert_eq!(bits(&lost), 0b111 & !somewhere, "{}", story());
@@ -127,14 +134,16 @@ fn every_world_of_three_replicas_and_three_groups() {
                         .sum::<u64>()
                 );
             }
-            Plan::Wait { .. } => assert!(
+            RepairPlan::Wait { .. } => assert!(
                 codes[0] == 10 || (unknown && somewhere != 0b111),
                 "{}",
                 story()
             ),
-            Plan::Nothing(Idle::Intact) => assert_eq!(codes[0], 0, "{}", story()),
-            Plan::Officer(Question::Conflicting) => assert_eq!(codes[0], 9, "{}", story()),
-            Plan::Nothing(_) | Plan::Officer(_) => panic!("{}", story()),
+            RepairPlan::Nothing(NoRepairReason::Intact) => assert_eq!(codes[0], 0, "{}", story()),
+            RepairPlan::Officer(OfficerQuestion::Conflicting) => {
+                assert_eq!(codes[0], 9, "{}", story())
+            }
+            RepairPlan::Nothing(_) | RepairPlan::Officer(_) => panic!("{}", story()),
         }
     }
     assert_eq!(worlds, 2 * 1331);
@@ -158,7 +167,7 @@ fn what_people_must_decide_is_never_planned() {
     ] {
         let plan = plan(&patient(kind), &copies([1, 0, 0], ReplicaKind::Bitarchive));
         assert!(
-            matches!(plan, Plan::Officer(_) | Plan::Nothing(_)),
+            matches!(plan, RepairPlan::Officer(_) | RepairPlan::Nothing(_)),
             "{plan:?}"
         );
         assert_eq!(plan.bytes(SIZE), 0);
@@ -215,6 +224,6 @@ fn an_empty_file_is_copied_and_moves_nothing() {
         ..patient(AnomalyKind::Missing)
     };
     let plan = plan(&patient, &copies([8, 0, 0], ReplicaKind::Bitarchive));
-    assert_eq!(plan, Plan::Copy { from: replica(1) });
+    assert_eq!(plan, RepairPlan::Copy { from: replica(1) });
     assert_eq!(plan.bytes(0), 0);
 }

@@ -23,7 +23,7 @@ impl FeedState {
     ///
     /// A file stands from the decision on that acknowledges it: every required replica had it once. Later losses are
     /// mended, and are no change.
-    pub fn of(record: &FileRecord) -> Self {
+    pub fn from_record(record: &FileRecord) -> Self {
         let was_acknowledged = match record.phase {
             Phase::Bound | Phase::Complete => true,
             Phase::Free | Phase::Intent { .. } | Phase::Incomplete => false,
@@ -155,7 +155,11 @@ mod tests {
             (Phase::Incomplete, [out, out, open], FeedState::Unknown),
         ] {
             let record = record(phase, states);
-            assert_eq!(FeedState::of(&record), expected, "{phase:?} {states:?}");
+            assert_eq!(
+                FeedState::from_record(&record),
+                expected,
+                "{phase:?} {states:?}"
+            );
         }
     }
 

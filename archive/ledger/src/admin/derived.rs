@@ -29,7 +29,7 @@ impl DerivedValues {
     pub(super) fn from_record(record: &FileRecord) -> Self {
         Self {
             counted: FileCounts::from_record(record),
-            state: FeedState::of(record),
+            state: FeedState::from_record(record),
             places: places_of(record).collect(),
         }
     }

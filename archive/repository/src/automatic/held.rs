@@ -2,7 +2,7 @@
 
 use archive_db::DbError;
 use archive_decisions::repair::policy::{Automatic, Decision, Hold};
-use archive_decisions::repair::{Idle, Question};
+use archive_decisions::repair::{NoRepairReason, OfficerQuestion};
 use archive_ledger::anomalies::AnomalyRow;
 use archive_model::{AnomalyKind, ReplicaId};
 
@@ -61,11 +61,11 @@ fn ask(row: &AnomalyRow) -> String {
         AnomalyKind::Lost(_) => {
             "no replica has these bytes intact; find another copy, or accept the loss".to_owned()
         }
-        AnomalyKind::Unexpected => Question::Unexpected.to_string(),
-        AnomalyKind::Conflicting(_) => Question::Conflicting.to_string(),
-        AnomalyKind::Disputed(_) => Question::Disputed.to_string(),
-        AnomalyKind::Unverified { .. } => Idle::Unverified.to_string(),
-        AnomalyKind::Incomplete => Idle::Incomplete.to_string(),
+        AnomalyKind::Unexpected => OfficerQuestion::Unexpected.to_string(),
+        AnomalyKind::Conflicting(_) => OfficerQuestion::Conflicting.to_string(),
+        AnomalyKind::Disputed(_) => OfficerQuestion::Disputed.to_string(),
+        AnomalyKind::Unverified { .. } => NoRepairReason::Unverified.to_string(),
+        AnomalyKind::Incomplete => NoRepairReason::Incomplete.to_string(),
         AnomalyKind::Duplicate(_) => format!(
             "it does no harm; `holdfast repair {}` moves the copies that are not recorded into the attic",
             row.file

@@ -5,7 +5,7 @@ use archive_ledger::anomalies::{Anomalies, AnomalyRow};
 
 /// The step for an anomaly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Step {
+pub(super) enum RepairStep {
     /// Look a second time.
     Confirm,
     /// The anomaly is to be repaired.
@@ -18,8 +18,8 @@ pub(super) fn next(
     anomalies: &Anomalies,
     last: Option<&AnomalyRow>,
     free: usize,
-    mut judge: impl FnMut(&AnomalyRow) -> Result<Option<Step>, DbError>,
-) -> Result<Vec<(AnomalyRow, Step)>, DbError> {
+    mut judge: impl FnMut(&AnomalyRow) -> Result<Option<RepairStep>, DbError>,
+) -> Result<Vec<(AnomalyRow, RepairStep)>, DbError> {
     let mut work = Vec::new();
     if free == 0 {
         return Ok(work);
@@ -126,7 +126,7 @@ mod tests {
         let mut last = None;
         let mut turns = Vec::new();
         for free in [0, 2, 4, 3, 7, 100] {
-            let confirm = |_: &AnomalyRow| Ok(Some(Step::Confirm));
+            let confirm = |_: &AnomalyRow| Ok(Some(RepairStep::Confirm));
             let work = next(&fixture.anomalies, last.as_ref(), free, confirm).unwrap();
             turns.push(
                 work.iter()
@@ -144,7 +144,7 @@ mod tests {
         );
         let seventh = |row: &AnomalyRow| {
             let is_it = row.file.as_str() == "f-6";
-            Ok(is_it.then_some(Step::Repair))
+            Ok(is_it.then_some(RepairStep::Repair))
         };
         let work = next(&fixture.anomalies, last.as_ref(), 4, seventh).unwrap();
         assert_eq!(work.len(), 1);

@@ -15,7 +15,7 @@ use archive_model::{
 use archive_replicas::LocatedCopies;
 use archive_rpc::answers::Progress;
 use archive_rpc::{CallError, Kind};
-use archive_stores::assemble::{Donor, Part, WantedFile};
+use archive_stores::assemble::{AssembledPart, Donor, WantedFile};
 use futures_util::future::try_join_all;
 use tokio::sync::{Mutex, mpsc};
 
@@ -249,13 +249,13 @@ impl Pass<'_> {
         let mut reading = self.own.archive.assembler.read(wanted, vec![donor], ranges);
         while let Some(part) = reading.next().await {
             match part {
-                Part::Proven(proven) => {
+                AssembledPart::Proven(proven) => {
                     debug_assert!(proven.length <= u64::from(CHALLENGES) * GROUP_SIZE);
                 }
-                Part::Refused(group) if group.is_silence => {
+                AssembledPart::Refused(group) if group.is_silence => {
                     return Err(Kind::Unavailable.error(group.said));
                 }
-                Part::Refused(_) => return Ok(false),
+                AssembledPart::Refused(_) => return Ok(false),
             }
         }
         Ok(true)

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use archive_decisions::check::{AdminEntry, Check, Finding, ListingItem, Report};
+use archive_decisions::check::{AdminEntry, CheckReport, Finding, ListingItem, ReplicaCheck};
 use archive_ledger::admin::Admin;
 use archive_ledger::anomalies::{Look, LookQuality, LookResult};
 use archive_model::{AnomalyClass, AnomalyKind, CopyPlace, FileName, SilentPart};
@@ -262,7 +262,7 @@ fn compare(
     side: &ExpectedFiles,
     mut listing: mpsc::Receiver<ListedItem>,
     findings: &mpsc::Sender<Finding>,
-) -> Result<Report, CallError> {
+) -> Result<CheckReport, CallError> {
     let rows = side.admin.files(None);
     let rows = rows.map_err(|error| Kind::Storage.error(error.to_string()))?;
     let entries = rows.filter_map(|row| {
@@ -275,7 +275,7 @@ fn compare(
         Some(entry)
     });
     let runtime = Handle::current();
-    let mut check = Check::new(entries, std::iter::from_fn(move || listing.blocking_recv()));
+    let mut check = ReplicaCheck::new(entries, std::iter::from_fn(move || listing.blocking_recv()));
     for finding in &mut check {
         match runtime.block_on(findings.send_timeout(finding, SETTLED)) {
             Ok(()) => {}

@@ -32,7 +32,7 @@ impl DrainBoard {
         }
     }
 
-    pub(crate) fn of(&self, source: &DrainSource) -> DrainProgress {
+    pub(crate) fn progress(&self, source: &DrainSource) -> DrainProgress {
         self.shown().get(source).cloned().unwrap_or_default()
     }
 

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use archive_decisions::drain::{CopyContent, CopyState, RecordedCopy, Side, Step, decide};
+use archive_decisions::drain::{
+    CopyContent, CopyState, DrainSide, DrainStep, RecordedCopy, decide,
+};
 use archive_decisions::store::Event;
 use archive_ledger::admin::AdminRow;
 use archive_ledger::standing::DrainSource;
@@ -87,19 +89,19 @@ impl DrainContext {
             let recorded = self.recorded(source, row.as_ref());
             let step = decide(&recorded, &copies, located.silent.is_some());
             let row = match (step, row) {
-                (Step::Nothing, row) => {
+                (DrainStep::Nothing, row) => {
                     self.close_anomalies(source, name, row.as_ref(), &progress)
                         .await?;
                     return Ok(LeaveOutcome::Left);
                 }
-                (Step::Wait(why), _) => return Ok(LeaveOutcome::Waits(why.to_string())),
-                (Step::Leave(why), _) => return Ok(LeaveOutcome::Stays(why.to_string())),
+                (DrainStep::Wait(why), _) => return Ok(LeaveOutcome::Waits(why.to_string())),
+                (DrainStep::Leave(why), _) => return Ok(LeaveOutcome::Stays(why.to_string())),
                 (_, None) => return Ok(LeaveOutcome::Waits("it is not in the archive".to_owned())),
                 (step, Some(row)) => (step, row),
             };
             match row {
-                (Step::Copy, row) => self.copy(source, &row, &located, &mut progress).await?,
-                (Step::Record(place), row) => {
+                (DrainStep::Copy, row) => self.copy(source, &row, &located, &mut progress).await?,
+                (DrainStep::Record(place), row) => {
                     self.prove(source, &row, &place, &mut progress).await?;
                     let event = Event::Moved {
                         replica: source.replica.clone(),
@@ -107,18 +109,18 @@ impl DrainContext {
                         volume: place.volume,
                     };
                     self.people.order(name, event, &self.own.who).await?;
-                    if let RecordedCopy::At(_, Side::Source) = recorded {
+                    if let RecordedCopy::At(_, DrainSide::Source) = recorded {
                         let size = row.record.content.map_or(0, |content| content.size);
                         self.board.left(source, size);
                     }
                 }
-                (Step::PutAside { old, kept }, row) => {
+                (DrainStep::PutAside { old, kept }, row) => {
                     self.prove(source, &row, &kept, &mut progress).await?;
                     let admitted = content(&row)?;
                     self.put_aside(source, name, (&old, admitted), &kept)
                         .await?;
                 }
-                (Step::PutDamagedAside { old, kept }, row) => {
+                (DrainStep::PutDamagedAside { old, kept }, row) => {
                     progress.is_old_bad = true;
                     self.prove(source, &row, &kept, &mut progress).await?;
                     let size = content(&row)?.size;
@@ -130,7 +132,7 @@ impl DrainContext {
                     let found = FileContent { root, size };
                     self.put_aside(source, name, (&old, found), &kept).await?;
                 }
-                (Step::Nothing | Step::Wait(_) | Step::Leave(_), _) => {}
+                (DrainStep::Nothing | DrainStep::Wait(_) | DrainStep::Leave(_), _) => {}
             }
         }
         Ok(LeaveOutcome::Waits(
@@ -138,14 +140,14 @@ impl DrainContext {
         ))
     }
 
-    fn side(&self, source: &DrainSource, CopyPlace { node, volume }: &CopyPlace) -> Side {
+    fn side(&self, source: &DrainSource, CopyPlace { node, volume }: &CopyPlace) -> DrainSide {
         let replica = &source.replica;
         if source.holds(replica, node, volume) {
-            Side::Source
+            DrainSide::Source
         } else if self.now().leaves(replica, node, volume) {
-            Side::Leaving
+            DrainSide::Leaving
         } else {
-            Side::Stays
+            DrainSide::Stays
         }
     }
 
@@ -207,7 +209,7 @@ impl DrainContext {
             return Err(Kind::Storage.error("the file has no admission"));
         };
         let is_old = |copy: &&FileCopy| {
-            self.side(source, &copy.place) == Side::Source && copy.root == Some(root)
+            self.side(source, &copy.place) == DrainSide::Source && copy.root == Some(root)
         };
         let old = located.copies.iter().find(is_old);
         if !old.is_some_and(FileCopy::is_present) && located.silent.is_none() {
@@ -267,7 +269,7 @@ impl DrainContext {
         }
         let uploaded = sent.map_err(|reason| Kind::Unavailable.error(reason.to_string()))?;
         let copy = uploaded?.copy;
-        let is_elsewhere = self.side(source, &copy.place) == Side::Stays;
+        let is_elsewhere = self.side(source, &copy.place) == DrainSide::Stays;
         if !is_elsewhere || !copy.is_present() || copy.root != Some(root) {
             let said = "its node did not store it elsewhere; trying again";
             return Err(Kind::Unavailable.error(said));

@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use archive_decisions::repair::{ContentState, Plan, ReplicaContent};
+use archive_decisions::repair::{ContentState, RepairPlan, ReplicaContent};
 use archive_model::{
     AnomalyKind, CopyPlace, FileCopy, FileName, Finder, Groups, MendOrder, NodeId, NodeKey,
     ReplicaId,
 };
-use archive_replicas::{MendAnswer, Mending};
+use archive_replicas::{MendAnswer, MendCall};
 use archive_rpc::{CallError, Kind};
-use archive_stores::assemble::{Assembly, Donor, Part};
+use archive_stores::assemble::{AssembledPart, Assembly, Donor};
 use archive_stores::limits;
 
 use super::{RepairCase, RepairContext, RepairOutcome, RepairReport};
@@ -28,7 +28,7 @@ impl Preserver {
     pub(super) async fn copy_groups(
         &self,
         case: &RepairCase,
-        plan: &Plan,
+        plan: &RepairPlan,
         copies: &[(ReplicaContent, Option<NodeId>)],
         repair_context: &RepairContext,
         told: &(dyn Fn(u64) + Send + Sync),
@@ -70,7 +70,7 @@ impl Preserver {
                     .await?;
                 RepairReport {
                     attic,
-                    ..RepairReport::of(outcome, what)
+                    ..RepairReport::new(outcome, what)
                 }
             }
         };
@@ -157,7 +157,7 @@ impl Preserver {
     }
 
     /// Returns why a node ended a repair before it had everything: its answer, or else `broken`, if no answer comes.
-    async fn reason(&self, mending: &mut Mending, broken: CallError) -> CallError {
+    async fn reason(&self, mending: &mut MendCall, broken: CallError) -> CallError {
         let calls = &self.archive.calls;
         let said = calls.clock.timeout(calls.stall, mending.next()).await;
         said.ok().and_then(Result::err).unwrap_or(broken)
@@ -167,15 +167,15 @@ impl Preserver {
     async fn send_groups(
         &self,
         reading: &mut Assembly,
-        mending: &Mending,
+        mending: &MendCall,
     ) -> Result<Option<SendOutcome>, CallError> {
         while let Some(part) = reading.next().await {
             match part {
-                Part::Proven(proven) => {
+                AssembledPart::Proven(proven) => {
                     let sending = mending.segment(proven.offset, proven.length, proven.encoded);
                     self.archive.calls.taken(sending).await?;
                 }
-                Part::Refused(group) => {
+                AssembledPart::Refused(group) => {
                     return Ok(Some(SendOutcome::Refused {
                         is_unknown: !group.unknown.is_empty(),
                         said: group.said,
@@ -237,7 +237,7 @@ impl Preserver {
 fn mend_order(
     case: &RepairCase,
     place: &CopyPlace,
-    plan: &Plan,
+    plan: &RepairPlan,
     repair_context: &RepairContext,
 ) -> MendOrder {
     let pieces = plan.to_verify(case.wanted.size);
@@ -262,7 +262,7 @@ fn refused(error: &CallError) -> RepairReport {
         RepairOutcome::Failed
     };
     let what = format!("the node did not accept the groups: {}", error.reason);
-    RepairReport::of(outcome, what)
+    RepairReport::new(outcome, what)
 }
 
 /// Reports that no donor gave some group; `is_unknown` if one that could not be asked may have it.
@@ -273,7 +273,7 @@ fn without_donor(is_unknown: bool, said: &str) -> RepairReport {
         RepairOutcome::Failed
     };
     let what = format!("no donor gives the needed groups: {said}");
-    RepairReport::of(outcome, what)
+    RepairReport::new(outcome, what)
 }
 
 /// Describes which groups of a copy are replaced, and how many bytes came from each donor.
@@ -292,7 +292,7 @@ fn given(replica: &ReplicaId, order: &MendOrder, reading: &Assembly) -> String {
 
 /// Returns the donors of the groups in the order of the plan, and then all others that have the file, for groups that
 /// the planned donors lack.
-fn donors(plan: &Plan, copies: &[(ReplicaContent, Option<NodeId>)], size: u64) -> Vec<Donor> {
+fn donors(plan: &RepairPlan, copies: &[(ReplicaContent, Option<NodeId>)], size: u64) -> Vec<Donor> {
     let planned: Vec<_> = plan
         .to_verify(size)
         .into_iter()

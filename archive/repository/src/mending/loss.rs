@@ -5,7 +5,9 @@
 
 use std::sync::Arc;
 
-use archive_decisions::repair::{ContentState, Idle, Patient, Plan, ReplicaContent, plan};
+use archive_decisions::repair::{
+    ContentState, NoRepairReason, Patient, RepairPlan, ReplicaContent, plan,
+};
 use archive_decisions::store::{Event, FileRecord, Phase};
 use archive_ledger::anomalies::{AnomalyRow, Look, LookQuality, needs_repair};
 use archive_model::{AnomalyKind, FileName, Finder, Groups, ReplicaId, ReplicaKind};
@@ -27,7 +29,10 @@ impl Preserver {
     ) -> Result<Option<RepairReport>, CallError> {
         let (replica, file) = (&case.patient.replica, &case.patient.file);
         let done = if before.is_some_and(|record| record.phase == Phase::Incomplete) {
-            RepairReport::of(RepairOutcome::Nothing, Idle::Incomplete.to_string())
+            RepairReport::new(
+                RepairOutcome::Nothing,
+                NoRepairReason::Incomplete.to_string(),
+            )
         } else {
             let look_context = LookContext {
                 who: Arc::clone(&repair_context.who),
@@ -41,7 +46,7 @@ impl Preserver {
             let kind = rows.into_iter().map(|row| row.filed.kind.to_string());
             let kind = kind.collect::<Vec<_>>().join(", ");
             let what = format!("{kind}: good in no replica; nothing was touched");
-            RepairReport::of(RepairOutcome::Lost, what)
+            RepairReport::new(RepairOutcome::Lost, what)
         };
         if is_absence(&case.patient.kind) {
             // Absent copies do not count any more, so that a depositor who still has the bytes can store them again.
@@ -87,7 +92,7 @@ impl Preserver {
                 replica,
                 kind,
             };
-            if let Plan::Lost { ranges } = plan(&patient, &known) {
+            if let RepairPlan::Lost { ranges } = plan(&patient, &known) {
                 let filing = self.file_lost(&patient, &ranges, Some(&before), look_context);
                 lost.extend(filing.await?.unwrap_or_default());
             }

@@ -1,6 +1,6 @@
 //! Repair of a missing copy. Only the coordinator decides about uploads: it is told, and followed until the copy is there.
 
-use archive_decisions::repair::Plan;
+use archive_decisions::repair::RepairPlan;
 use archive_decisions::store::{Event, ReplicaRecord};
 use archive_model::{ReplicaState, StoreFailure};
 use archive_rpc::{CallError, Kind};
@@ -24,7 +24,7 @@ impl Preserver {
     pub(super) async fn request_copy(
         &self,
         case: &RepairCase,
-        plan: &Plan,
+        plan: &RepairPlan,
         repair_context: &RepairContext,
     ) -> Result<RepairReport, CallError> {
         let (file, replica) = (&case.patient.file, &case.patient.replica);
@@ -45,7 +45,7 @@ impl Preserver {
             let what = format!(
                 "{replica} was added after the file; `replica bootstrap {replica}` fills it"
             );
-            return Ok(RepairReport::of(RepairOutcome::Officer, what));
+            return Ok(RepairReport::new(RepairOutcome::Officer, what));
         };
         let stopping = || Kind::Unavailable.error("the repository is stopping");
         let changes = self.archive.mail.follow(file.clone()).await;
@@ -77,7 +77,7 @@ impl Preserver {
             }
             Err(_late) => {
                 let what = "the file is still being stored; the archive continues";
-                return Ok(RepairReport::of(RepairOutcome::Waiting, what));
+                return Ok(RepairReport::new(RepairOutcome::Waiting, what));
             }
         }
         let (_, found) = self
@@ -113,14 +113,14 @@ fn fate(copy: Option<&ReplicaRecord>, before: Timestamp) -> Option<CopyFate> {
             if !matches!(reason, StoreFailure::Gone(_)) && copy.since != before =>
         {
             let what = format!("{reason}; the archive tries again");
-            Some(CopyFate::Ended(RepairReport::of(
+            Some(CopyFate::Ended(RepairReport::new(
                 RepairOutcome::Waiting,
                 what,
             )))
         }
         ReplicaState::Withdrawn(why) => {
             let what = format!("people have withdrawn the copy in the meantime: {why}");
-            Some(CopyFate::Ended(RepairReport::of(
+            Some(CopyFate::Ended(RepairReport::new(
                 RepairOutcome::Nothing,
                 what,
             )))

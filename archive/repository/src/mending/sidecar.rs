@@ -38,25 +38,25 @@ impl Preserver {
         let admission = known.and_then(|row| admission(&row, replica).map(str::to_owned));
         let Some(admission) = admission else {
             let what = "the archive expects no copy there; `adopt` or `remove` it";
-            return Ok(RepairReport::of(RepairOutcome::Officer, what));
+            return Ok(RepairReport::new(RepairOutcome::Officer, what));
         };
         let look_context = self.look_context(repair_context);
         let (seen, _) = self.look_and_file(replica, file, &look_context).await?;
         if !seen.found.contains(&AnomalyKind::Unexpected) {
-            return Ok(RepairReport::of(
+            return Ok(RepairReport::new(
                 RepairOutcome::Nothing,
                 "it is not so any more",
             ));
         }
         let Some(stranger) = only_stranger(&seen.located.copies, content) else {
             let what = "the replica has several files under this name; `remove` the superfluous ones by their checksums";
-            return Ok(RepairReport::of(RepairOutcome::Officer, what));
+            return Ok(RepairReport::new(RepairOutcome::Officer, what));
         };
         if repair_context.is_dry {
             let what = format!(
                 "{file}: {replica}: unexpected: would give it its admission, if it has the admitted root"
             );
-            return Ok(RepairReport::of(RepairOutcome::Planned, what));
+            return Ok(RepairReport::new(RepairOutcome::Planned, what));
         }
         let volume = stranger.place.in_replica(replica);
         let what = format!(
@@ -82,7 +82,7 @@ impl Preserver {
         } else {
             RepairOutcome::Failed
         };
-        Ok(RepairReport::of(outcome, what))
+        Ok(RepairReport::new(outcome, what))
     }
 
     /// Tells the coordinator of a copy that has its admission back, and waits until its record says so.
@@ -122,10 +122,10 @@ fn only_stranger<'a>(copies: &'a [FileCopy], content: &Content) -> Option<&'a Fi
 fn refused(error: &CallError) -> RepairReport {
     if error.kind == Kind::Mismatch {
         let what = "its bytes are not what was admitted; `remove` it by its own checksum, and the right ones will be stored";
-        return RepairReport::of(RepairOutcome::Officer, what);
+        return RepairReport::new(RepairOutcome::Officer, what);
     }
     let what = format!("the node did not accept the admission: {}", error.reason);
-    RepairReport::of(RepairOutcome::Waiting, what)
+    RepairReport::new(RepairOutcome::Waiting, what)
 }
 
 /// Returns the admission of the expected copy, or `None` if no copy is expected.

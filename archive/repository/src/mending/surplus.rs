@@ -25,7 +25,7 @@ impl Preserver {
         let (seen, _) = self.look_and_file(replica, file, &look_context).await?;
         if let Some(silent) = &seen.located.silent {
             let what = format!("the other copies are left alone while a part is silent: {silent}");
-            return Ok(RepairReport::of(RepairOutcome::Waiting, what));
+            return Ok(RepairReport::new(RepairOutcome::Waiting, what));
         }
         let record = self.record(file).await?;
         let copy = record
@@ -33,26 +33,26 @@ impl Preserver {
             .and_then(|record| record.replicas.get(replica));
         let copy = copy.filter(|copy| copy.state.is_completed());
         let Some(kept) = copy.and_then(ReplicaRecord::place) else {
-            return Ok(RepairReport::of(
+            return Ok(RepairReport::new(
                 RepairOutcome::Waiting,
                 "it is on its way into the replica",
             ));
         };
         let surplus = match surplus(&seen.located.copies, content.root, &kept) {
             Ok(surplus) if surplus.is_empty() => {
-                return Ok(RepairReport::of(
+                return Ok(RepairReport::new(
                     RepairOutcome::Nothing,
                     "the replica has one copy",
                 ));
             }
             Ok(surplus) => surplus,
-            Err(why) => return Ok(RepairReport::of(RepairOutcome::Officer, why)),
+            Err(why) => return Ok(RepairReport::new(RepairOutcome::Officer, why)),
         };
         let places: Vec<String> = surplus.iter().map(ToString::to_string).collect();
         let places = places.join(" and ");
         if repair_context.is_dry {
             let what = format!("would read {kept} whole, then put aside {places}");
-            return Ok(RepairReport::of(RepairOutcome::Planned, what));
+            return Ok(RepairReport::new(RepairOutcome::Planned, what));
         }
         let admitted = FileContent {
             root: content.root,
@@ -62,7 +62,7 @@ impl Preserver {
         let reading = self.verify_or_file(&volume, file, admitted, &look_context);
         if !reading.await? {
             let what = format!("{kept} is damaged; repair it first");
-            return Ok(RepairReport::of(RepairOutcome::Failed, what));
+            return Ok(RepairReport::new(RepairOutcome::Failed, what));
         }
         let cause = Cause {
             approval: None,
@@ -84,7 +84,7 @@ impl Preserver {
                 Ok(aside) => aside,
                 Err(error) => {
                     let what = format!("the node did not move it into the attic: {}", error.reason);
-                    return Ok(RepairReport::of(RepairOutcome::Failed, what));
+                    return Ok(RepairReport::new(RepairOutcome::Failed, what));
                 }
             };
             let what = format!(
@@ -95,7 +95,7 @@ impl Preserver {
         }
         self.look_and_file(replica, file, &look_context).await?;
         let what = format!("put aside {places}; the copy on {kept} was read, and is good");
-        Ok(RepairReport::of(RepairOutcome::Repaired, what))
+        Ok(RepairReport::new(RepairOutcome::Repaired, what))
     }
 }
 

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use archive_decisions::store::{Content, Event, FileRecord, ReplicaRecord};
-use archive_decisions::vote::{Authority, Ballot, Evidence, Verdict, decide};
+use archive_decisions::vote::{Authority, Ballot, Evidence, RootVerdict, decide};
 use archive_ledger::admin::AdminRow;
 use archive_ledger::requests::{Request, RequestStatus, RequestedAct, Subject};
 use archive_model::{
@@ -295,7 +295,7 @@ impl People {
             ballots: copies.ballots.clone(),
             ..Evidence::default()
         };
-        if decide(&evidence) != Verdict::Right(*root, Authority::Vote) {
+        if decide(&evidence) != RootVerdict::Right(*root, Authority::Vote) {
             return Err(changed(
                 "no majority of the replicas has that root".to_owned(),
             ));

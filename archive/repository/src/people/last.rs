@@ -21,7 +21,7 @@ use archive_ledger::standing::StandingSnapshot;
 
 /// A part of the archive that goes out of service.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Part {
+pub(super) enum ServicePart {
     /// A disk.
     Volume(VolumeKey),
     /// A node of a replica.
@@ -30,7 +30,7 @@ pub(super) enum Part {
     Replica(ReplicaId),
 }
 
-impl fmt::Display for Part {
+impl fmt::Display for ServicePart {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Volume(volume) => volume.fmt(f),
@@ -40,7 +40,7 @@ impl fmt::Display for Part {
     }
 }
 
-impl Part {
+impl ServicePart {
     fn has(&self, id: &ReplicaId, copy: &ReplicaRecord) -> bool {
         match self {
             Self::Volume(volume) => {
@@ -84,7 +84,11 @@ impl People {
 
     /// Checks that every file on the part has a good copy elsewhere, or that the caller knows that some have none.
     /// Every row is read on purpose: an index that is derived from the rows does not decide whether a last copy goes.
-    pub(super) async fn dispensable(&self, part: Part, last_copies: bool) -> Result<(), CallError> {
+    pub(super) async fn dispensable(
+        &self,
+        part: ServicePart,
+        last_copies: bool,
+    ) -> Result<(), CallError> {
         if last_copies {
             return Ok(());
         }
@@ -98,10 +102,10 @@ impl People {
         match counting.await? {
             0 => Ok(()),
             only => Err(changed(match part {
-                Part::Replica(_) => format!(
+                ServicePart::Replica(_) => format!(
                     "{only} file(s) have no good copy but in {part}; repair them in another replica first"
                 ),
-                Part::Volume(_) | Part::Node(_) => format!(
+                ServicePart::Volume(_) | ServicePart::Node(_) => format!(
                     "{only} file(s) have no good copy but on {part}; repair them first, or add `--last-copies`, which two custodians must say"
                 ),
             })),
@@ -111,7 +115,7 @@ impl People {
 
 /// Counts the files on the part that have no good copy elsewhere. Both sides are sorted by file.
 fn only_there(
-    part: &Part,
+    part: &ServicePart,
     now: &StandingSnapshot,
     files: impl Iterator<Item = Result<AdminRow, DbError>>,
     rows: impl Iterator<Item = Result<AnomalyRow, DbError>>,
@@ -135,7 +139,7 @@ fn only_there(
 }
 
 fn is_only_there(
-    part: &Part,
+    part: &ServicePart,
     now: &StandingSnapshot,
     record: &FileRecord,
     filed: &[AnomalyRow],

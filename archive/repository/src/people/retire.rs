@@ -14,7 +14,7 @@ use archive_model::{
 use archive_rpc::{CallError, Kind};
 
 use super::People;
-use super::last::Part;
+use super::last::ServicePart;
 use super::refusal::changed;
 use crate::tables::with_tables;
 
@@ -62,7 +62,7 @@ impl People {
         if self.archive.standing.now().volumes.contains_key(volume) {
             return Err(changed(format!("{volume} is retired already")));
         }
-        self.dispensable(Part::Volume(volume.clone()), last_copies)
+        self.dispensable(ServicePart::Volume(volume.clone()), last_copies)
             .await
     }
 
@@ -73,7 +73,8 @@ impl People {
         last_copies: bool,
     ) -> Result<(), CallError> {
         self.keeps_bytes(&key.replica, &format_args!("node {}", key.node))?;
-        self.dispensable(Part::Node(key.clone()), last_copies).await
+        self.dispensable(ServicePart::Node(key.clone()), last_copies)
+            .await
     }
 
     pub(super) async fn retire_volume(
@@ -172,7 +173,7 @@ impl People {
         left.retain(|spec| spec.id != *replica);
         let probe = FileName::new("a").map_err(|error| Kind::Internal.error(error.to_string()))?;
         FileRecord::free(probe, &left).map_err(|error| changed(error.to_string()))?;
-        self.dispensable(Part::Replica(replica.clone()), false)
+        self.dispensable(ServicePart::Replica(replica.clone()), false)
             .await
     }
 

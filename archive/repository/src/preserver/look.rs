@@ -3,7 +3,7 @@
 //! Owns that a look is of one moment: the record is read before and after the replica is asked, and again when the
 //! result is filed. So a copy that is stored in the meantime is filed as missing until the next look at most.
 
-use archive_decisions::check::{AdminEntry, Expected};
+use archive_decisions::check::{AdminEntry, ExpectedCopy};
 use archive_decisions::store::{Event, FileRecord};
 use archive_ledger::anomalies::{AnomalyRow, Look, LookQuality, LookResult, is_damage};
 use archive_ledger::standing::StandingSnapshot;
@@ -38,8 +38,10 @@ impl Observation {
     /// Returns the copies of the admitted content that the replica reports as damaged.
     fn damaged(&self) -> impl Iterator<Item = &FileCopy> {
         let root = match self.entry.as_ref().map(|entry| &entry.expected) {
-            Some(Expected::Present { root, .. } | Expected::Incomplete { root, .. }) => Some(*root),
-            Some(Expected::InFlight { .. } | Expected::Withdrawn) | None => None,
+            Some(ExpectedCopy::Present { root, .. } | ExpectedCopy::Incomplete { root, .. }) => {
+                Some(*root)
+            }
+            Some(ExpectedCopy::InFlight { .. } | ExpectedCopy::Withdrawn) | None => None,
         };
         let copies = self.located.copies.iter();
         copies.filter(move |copy| root.is_some() && copy.root == root && copy.is_readable())
@@ -91,10 +93,10 @@ impl Preserver {
             &mut found,
         );
         let (size, place, root) = match entry.clone().map(|entry| entry.expected) {
-            Some(Expected::Present { root, size, place }) => (size, place, Some(root)),
-            Some(Expected::Incomplete { root, size }) => (size, None, Some(root)),
-            Some(Expected::InFlight { root }) => (0, None, root),
-            Some(Expected::Withdrawn) | None => (0, None, None),
+            Some(ExpectedCopy::Present { root, size, place }) => (size, place, Some(root)),
+            Some(ExpectedCopy::Incomplete { root, size }) => (size, None, Some(root)),
+            Some(ExpectedCopy::InFlight { root }) => (0, None, root),
+            Some(ExpectedCopy::Withdrawn) | None => (0, None, None),
         };
         // An unexpected file is filed at the place of that copy.
         let readable = located.copies.iter().find(|copy| copy.is_readable());
@@ -260,7 +262,7 @@ impl Preserver {
             admissions: Vec::new(),
             ballots,
         };
-        if let archive_decisions::vote::Verdict::Disputed { copies, .. } =
+        if let archive_decisions::vote::RootVerdict::Disputed { copies, .. } =
             archive_decisions::vote::decide(&evidence)
         {
             seen.found.retain(|kind| !is_conflict(kind));
@@ -274,14 +276,14 @@ impl Preserver {
 fn is_same(now: Option<&AdminEntry>, before: Option<&AdminEntry>) -> bool {
     let expected = |entry: Option<&AdminEntry>| {
         entry.map(|entry| match &entry.expected {
-            Expected::Present { root, size, .. } => Expected::Present {
+            ExpectedCopy::Present { root, size, .. } => ExpectedCopy::Present {
                 root: *root,
                 size: *size,
                 place: None,
             },
-            other @ (Expected::Incomplete { .. }
-            | Expected::InFlight { .. }
-            | Expected::Withdrawn) => other.clone(),
+            other @ (ExpectedCopy::Incomplete { .. }
+            | ExpectedCopy::InFlight { .. }
+            | ExpectedCopy::Withdrawn) => other.clone(),
         })
     };
     expected(now) == expected(before)

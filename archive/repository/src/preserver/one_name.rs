@@ -1,6 +1,6 @@
 //! Judges one look at one name. Pure: the comparison of a check, for a single name.
 
-use archive_decisions::check::{AdminEntry, Check, Expected, Finding, ListingItem};
+use archive_decisions::check::{AdminEntry, ExpectedCopy, Finding, ListingItem, ReplicaCheck};
 use archive_decisions::store::{FileRecord, Phase};
 use archive_model::{AnomalyKind, CopyPlace, FileCopy, ReplicaId};
 use archive_replicas::LocatedCopies;
@@ -12,7 +12,7 @@ pub(crate) fn expected(record: &FileRecord, replica: &ReplicaId) -> Option<Admin
     if !record.phase.is_bound() {
         return None;
     }
-    let present = |place| Expected::Present {
+    let present = |place| ExpectedCopy::Present {
         root: content.root,
         size: content.size,
         place,
@@ -22,13 +22,15 @@ pub(crate) fn expected(record: &FileRecord, replica: &ReplicaId) -> Option<Admin
         None => return None,
         Some(copy) => match &copy.state {
             State::UploadCompleted => present(copy.place()),
-            State::UploadFailed(_) if record.phase == Phase::Incomplete => Expected::Incomplete {
-                root: content.root,
-                size: content.size,
-            },
+            State::UploadFailed(_) if record.phase == Phase::Incomplete => {
+                ExpectedCopy::Incomplete {
+                    root: content.root,
+                    size: content.size,
+                }
+            }
             State::UploadFailed(_) => present(None),
-            State::Withdrawn(_) => Expected::Withdrawn,
-            State::UploadStarted | State::DataUploaded => Expected::InFlight {
+            State::Withdrawn(_) => ExpectedCopy::Withdrawn,
+            State::UploadStarted | State::DataUploaded => ExpectedCopy::InFlight {
                 root: Some(content.root),
             },
         },
@@ -84,7 +86,7 @@ pub(super) fn compare(
         .chain([Ok(ListingItem::End)]);
     let admin = entry.into_iter().map(Ok::<_, &str>);
     let (mut found, mut moved) = (Vec::<AnomalyKind>::new(), None);
-    for finding in Check::new(admin, listing) {
+    for finding in ReplicaCheck::new(admin, listing) {
         match finding {
             Finding::Anomaly { kind, .. } => found.push(kind),
             Finding::Moved { place, .. } => moved = Some(place),
@@ -148,7 +150,7 @@ mod tests {
         });
         AdminEntry {
             name: name(),
-            expected: Expected::Present {
+            expected: ExpectedCopy::Present {
                 root: Root::from_bytes([1; 32]),
                 size: 65536,
                 place,

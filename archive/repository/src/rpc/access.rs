@@ -64,7 +64,7 @@ impl Door {
     fn drains(&self) -> Vec<wire::status_response::Drain> {
         let standing = self.archive.standing.now();
         let drains = standing.draining.iter().map(|(source, row)| {
-            let progress = self.drains.of(source);
+            let progress = self.drains.progress(source);
             fields::drain_message(Drain {
                 replica: source.replica.clone(),
                 node: source.node.clone(),

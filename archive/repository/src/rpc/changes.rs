@@ -153,7 +153,7 @@ impl FeedListing {
     fn send(&mut self, to: &mut ChangesOutlet) -> Result<Progress, Status> {
         let (files, count) = (&mut self.files, &mut self.count);
         let is_over = self.walk.each(&self.admin, |row| {
-            let FeedState::Standing(file) = FeedState::of(&row.record) else {
+            let FeedState::Standing(file) = FeedState::from_record(&row.record) else {
                 return true;
             };
             files.push(file.into());

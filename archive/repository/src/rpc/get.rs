@@ -7,7 +7,7 @@ use archive_ledger::admin::AdminRow;
 use archive_model::{ArchiveError, FileName, Groups, ReplicaId, ReplicaKind};
 use archive_rpc::answers::send_within;
 use archive_rpc::{InvalidMessage, Kind};
-use archive_stores::assemble::{Assembly, Donor, Part, Proven, RefusedGroup, WantedFile};
+use archive_stores::assemble::{AssembledPart, Assembly, Donor, Proven, RefusedGroup, WantedFile};
 use proto_archive::{convert as fields, wire};
 use tonic::Status;
 
@@ -106,11 +106,11 @@ impl GetJob {
         let mut ended = Ok(());
         while let Some(part) = reading.next().await {
             let sent = match part {
-                Part::Proven(proven) => {
+                AssembledPart::Proven(proven) => {
                     let step = Some(wire::get_response::Step::Segment(segment(proven)));
                     give(answers, wire::GetResponse { step }, &mut reading).await
                 }
-                Part::Refused(group) => Err(nowhere(&name, only.as_ref(), &group)),
+                AssembledPart::Refused(group) => Err(nowhere(&name, only.as_ref(), &group)),
             };
             if sent.is_err() {
                 ended = sent;

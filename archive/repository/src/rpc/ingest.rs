@@ -6,7 +6,7 @@ use archive_model::{ArchiveError, Digests, FileName};
 use archive_proof::{Admission, Envelope};
 use archive_rpc::{Identity, IdleTimeout, InvalidMessage, Kind, Role};
 use archive_stores::coordinator::Times;
-use archive_stores::depositor::{Chunk, Depositor, Reply, Source};
+use archive_stores::depositor::{Chunk, DepositStream, Depositor, Reply};
 use proto_archive::wire::ingest_server::Ingest;
 use proto_archive::wire::store_request::{Open, Step};
 use proto_archive::{convert as fields, wire};
@@ -36,7 +36,7 @@ impl Ingest for Door {
         };
         let (name, claim) = asked(&open).inspect_err(|_refused| self.stores.refuse_invalid())?;
         let (replies, answers) = mpsc::channel(16);
-        let source = Source::new(chunks(steps), replies.clone(), claim.clone());
+        let source = DepositStream::new(chunks(steps), replies.clone(), claim.clone());
         let depositor = Depositor {
             who,
             source: Some(source),
@@ -82,7 +82,7 @@ impl Ingest for Door {
         let filed = self.archive.anomalies.rows_of(&name);
         let filed = filed.map_err(|error| admin_failed(&error))?;
         let now = self.archive.standing.now();
-        let retries = self.retries.of(&name);
+        let retries = self.retries.times(&name);
         let stat = convert::stat(&row, admitted, (&now, &filed), &retries);
         Ok(Response::new(stat))
     }

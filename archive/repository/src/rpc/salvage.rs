@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use archive_stores::assemble::Part;
+use archive_stores::assemble::AssembledPart;
 use proto_archive::wire;
 use proto_archive::wire::salvage_response::{Hole, Step};
 use tonic::Status;
@@ -22,7 +22,7 @@ pub(super) async fn run(
     let mut hole: Option<(Range<u64>, bool)> = None;
     while let Some(part) = reading.next().await {
         match part {
-            Part::Refused(next) => {
+            AssembledPart::Refused(next) => {
                 let is_unknown = !next.unknown.is_empty();
                 match &mut hole {
                     Some((range, was)) if *was == is_unknown && range.end == next.range.start => {
@@ -34,7 +34,7 @@ pub(super) async fn run(
                     }
                 }
             }
-            Part::Proven(proven) => {
+            AssembledPart::Proven(proven) => {
                 flush(answers, hole.take()).await?;
                 step(answers, Step::Segment(segment(proven))).await?;
             }

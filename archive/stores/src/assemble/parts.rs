@@ -29,7 +29,7 @@ pub struct Donor {
 
 /// A part of the file that is being read.
 #[derive(Debug)]
-pub enum Part {
+pub enum AssembledPart {
     /// Bytes that were verified against the root.
     Proven(Proven),
     /// Bytes that no replica gives.

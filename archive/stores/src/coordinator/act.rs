@@ -12,18 +12,18 @@ use jiff::Timestamp;
 use super::{Active, Coordinator, CoordinatorError, Step};
 use crate::assemble::Donor;
 use crate::copier::CopyOrder;
-use crate::depositor::{Custody, Reply, Source};
+use crate::depositor::{Custody, DepositStream, Reply};
 use crate::transfer::{Arrival, Item, UploadVerdict};
 
-/// A decision about a file.
-pub(super) struct Decided {
+/// A decision about a file: the effects that are to be carried out.
+pub(super) struct FileDecision {
     pub(super) name: FileName,
     /// The person or part that caused the decision, as `role/name`; `None` if the archive decided by itself.
     pub(super) by: Option<String>,
     pub(super) effects: Vec<Effect>,
 }
 
-impl Decided {
+impl FileDecision {
     /// Whether nobody outside hears of the decision: after a power cut the file is as if its last news had not come.
     pub(super) fn is_quiet(&self) -> bool {
         self.effects
@@ -42,14 +42,14 @@ impl Decided {
 
 impl Coordinator {
     /// Remembers every decision of the round, in one synced batch; then does what was decided.
-    pub(super) fn act(&mut self, all: Vec<Decided>) -> Step<()> {
+    pub(super) fn act(&mut self, all: Vec<FileDecision>) -> Step<()> {
         let now = self.parts.clock.now();
         let mut changes = self.parts.admin.change();
         let mut is_changed = false;
         let mut followed = Vec::new();
         // Callers that wait are told that their decision is remembered.
         let mut is_acknowledged = !self.waiting.is_empty();
-        for Decided { name, by, effects } in &all {
+        for FileDecision { name, by, effects } in &all {
             for effect in effects {
                 match effect {
                     Effect::Persist => {
@@ -103,7 +103,7 @@ impl Coordinator {
         }
         self.close_what_is_back()?;
         let names: Vec<FileName> = all.iter().map(|decided| decided.name.clone()).collect();
-        for Decided { name, effects, .. } in all {
+        for FileDecision { name, effects, .. } in all {
             self.perform(&name, effects, now)?;
         }
         for name in names {
@@ -256,7 +256,11 @@ impl Coordinator {
 
     /// Takes the stream of a depositor, and the upload that it belongs to. The transfer tells the depositor where to
     /// begin.
-    fn take_source(&mut self, name: &FileName, requester: Requester) -> Option<(Source, Upload)> {
+    fn take_source(
+        &mut self,
+        name: &FileName,
+        requester: Requester,
+    ) -> Option<(DepositStream, Upload)> {
         let depositor = self.depositors.get_mut(&requester)?;
         let upload = self.files.get(name)?.state.record().upload.clone()?;
         Some((depositor.source.take()?, upload))

@@ -6,7 +6,7 @@
 use archive_ledger::admin::{AdminError, AuditLine};
 use jiff::Timestamp;
 
-use super::act::Decided;
+use super::act::FileDecision;
 use super::{Active, Coordinator, Step};
 use crate::mail::Admittance;
 
@@ -16,7 +16,7 @@ impl Coordinator {
         &mut self,
         Admittance { row, who, done }: Admittance,
         now: Timestamp,
-        all: &mut Vec<Decided>,
+        all: &mut Vec<FileDecision>,
     ) -> Step<()> {
         let row = *row;
         let name = row.record.name.clone();
@@ -48,7 +48,7 @@ impl Coordinator {
         if !row.record.is_final() {
             let (active, first) = Active::restore(row, now, &self.parts.limits);
             self.files.insert(name.clone(), active);
-            all.push(Decided::by_itself(name, first));
+            all.push(FileDecision::by_itself(name, first));
         }
         done.send(true).unwrap_or_default();
         Ok(())

@@ -4,8 +4,8 @@ use archive_decisions::store::{Effect, Event};
 use archive_model::{FileName, UploadId};
 use jiff::Timestamp;
 
-use super::act::Decided;
-use super::doubt::Back;
+use super::act::FileDecision;
+use super::doubt::ReturnedCopy;
 use super::{Active, Coordinator};
 use crate::transfer::UploadVerdict;
 
@@ -34,7 +34,7 @@ struct BeforeEvent {
     /// Whether the content was known.
     was_fixed: bool,
     /// The copy that the event may make count again.
-    back: Option<Back>,
+    back: Option<ReturnedCopy>,
 }
 
 impl BeforeEvent {
@@ -45,14 +45,14 @@ impl BeforeEvent {
             is_source_end: ended.is_some() && active.source == ended,
             is_readmission: matches!(event, Event::Readmitted { .. }),
             was_fixed: record.content.is_some(),
-            back: Back::of(record, event),
+            back: ReturnedCopy::from_event(record, event),
         }
     }
 }
 
 impl Coordinator {
     /// Applies an event to its file. Returns what was decided, or `None` if the file is not in memory.
-    pub(super) fn apply(&mut self, file_event: FileEvent, now: Timestamp) -> Option<Decided> {
+    pub(super) fn apply(&mut self, file_event: FileEvent, now: Timestamp) -> Option<FileDecision> {
         let FileEvent {
             name,
             mut event,
@@ -73,9 +73,9 @@ impl Coordinator {
             }
             let back = before.back;
             self.back
-                .extend(back.filter(|back| back.is_so(active.state.record())));
+                .extend(back.filter(|back| back.counts_now(active.state.record())));
         }
-        Some(Decided { name, by, effects })
+        Some(FileDecision { name, by, effects })
     }
 
     /// Takes the request of a depositor out of an event, and says in the event whether the depositor goes on with an

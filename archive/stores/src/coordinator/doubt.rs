@@ -9,12 +9,12 @@ use archive_ledger::standing::StandingSnapshot;
 use archive_model::{AnomalyKind, CopyPlace, FileName, Finder, Groups, ReplicaId};
 use jiff::Timestamp;
 
-use super::act::Decided;
+use super::act::FileDecision;
 use super::{Coordinator, Step};
 
 /// A copy that did not count before an event, and does if the record says so after it.
 #[derive(Debug)]
-pub(super) struct Back {
+pub(super) struct ReturnedCopy {
     name: FileName,
     replica: ReplicaId,
     place: CopyPlace,
@@ -22,10 +22,10 @@ pub(super) struct Back {
     is_read: bool,
 }
 
-impl Back {
+impl ReturnedCopy {
     /// Returns the copy that the event may make count again; `None` if it counts already, or if the event stores no
     /// copy.
-    pub(super) fn of(record: &FileRecord, event: &Event) -> Option<Self> {
+    pub(super) fn from_event(record: &FileRecord, event: &Event) -> Option<Self> {
         let (replica, node, volume, is_read) = event.stored_copy()?;
         let counts = |copy: &archive_decisions::store::ReplicaRecord| copy.state.is_completed();
         (!record.replicas.get(replica).is_some_and(counts)).then(|| Self {
@@ -40,7 +40,7 @@ impl Back {
     }
 
     /// Whether the record counts the copy now.
-    pub(super) fn is_so(&self, record: &FileRecord) -> bool {
+    pub(super) fn counts_now(&self, record: &FileRecord) -> bool {
         let copy = record.replicas.get(&self.replica);
         copy.is_some_and(|copy| copy.state.is_completed())
     }
@@ -53,7 +53,7 @@ impl Coordinator {
         &mut self,
         name: &FileName,
         now: Timestamp,
-        all: &mut Vec<Decided>,
+        all: &mut Vec<FileDecision>,
     ) -> Step<()> {
         let Some(active) = self.files.get_mut(name) else {
             return Ok(());
@@ -68,7 +68,7 @@ impl Coordinator {
             .map_err(AdminError::from)?;
         for event in given_up(active.state.record(), &self.parts.standing.now(), &filed) {
             let decided = active.state.apply(event, now, &self.parts.limits);
-            all.push(Decided::by_itself(name.clone(), decided));
+            all.push(FileDecision::by_itself(name.clone(), decided));
         }
         Ok(())
     }

@@ -10,7 +10,7 @@ use archive_ledger::admin::{AdminError, FileWalk, PageLimits};
 use archive_model::FileName;
 use jiff::{SignedDuration, Timestamp};
 
-use super::{Active, Coordinator, Decided, Step};
+use super::{Active, Coordinator, FileDecision, Step};
 
 /// The most files in memory, but for those that depositors send just now.
 pub(super) const MOST: usize = 1000;
@@ -26,7 +26,7 @@ const AGAIN: SignedDuration = SignedDuration::from_mins(5);
 
 /// The walk over the admin data that loads files on their way into memory.
 #[derive(Debug, Default)]
-pub(super) struct Paging {
+pub(super) struct FilePager {
     /// The progress of this pass.
     walk: FileWalk,
     /// The time at which the walk goes on; `None` if every file that is on its way is in memory.
@@ -37,7 +37,7 @@ pub(super) struct Paging {
     found: u64,
 }
 
-impl Paging {
+impl FilePager {
     /// Begins the first pass.
     pub(super) fn begin(&mut self, now: Timestamp) {
         self.next = Some(now);
@@ -71,7 +71,7 @@ impl Paging {
 
 impl Coordinator {
     /// Loads into memory the next files that are on their way, as far as there is room.
-    pub(super) fn page_in(&mut self, now: Timestamp, decided: &mut Vec<Decided>) -> Step<()> {
+    pub(super) fn page_in(&mut self, now: Timestamp, decided: &mut Vec<FileDecision>) -> Step<()> {
         if self.files.len() >= MOST {
             self.make_room(now);
         }
@@ -96,7 +96,7 @@ impl Coordinator {
             self.paging.found += 1;
             let (active, effects) = Active::restore(row, now, &self.parts.limits);
             self.files.insert(name.clone(), active);
-            decided.push(Decided::by_itself(name, effects));
+            decided.push(FileDecision::by_itself(name, effects));
         }
         if page.is_last {
             self.paging.ended(now);

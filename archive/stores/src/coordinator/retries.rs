@@ -29,7 +29,7 @@ impl Retries {
     }
 
     /// Returns the time at which each replica of a file is tried again.
-    pub fn of(&self, name: &FileName) -> Times {
+    pub fn times(&self, name: &FileName) -> Times {
         self.files().get(name).cloned().unwrap_or_default()
     }
 

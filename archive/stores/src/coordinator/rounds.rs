@@ -6,7 +6,7 @@ use archive_ledger::admin::AdminError;
 use tokio::runtime::Handle;
 use tokio::time::Instant;
 
-use super::act::Decided;
+use super::act::FileDecision;
 use super::{Coordinator, Step, Wake};
 
 /// The most messages that are taken in one round, and the most decisions that may wait.
@@ -16,7 +16,7 @@ const ROUND: usize = 256;
 const DEFERRED: Duration = Duration::from_millis(5);
 
 /// Decisions that are not written yet, and until when they may wait.
-type Deferral = Option<(Vec<Decided>, Instant)>;
+type Deferral = Option<(Vec<FileDecision>, Instant)>;
 
 impl Coordinator {
     /// Runs until every sender of messages is gone or `stop` is cancelled. Blocks: for a thread of its own.
@@ -67,7 +67,7 @@ impl Coordinator {
         for wake in round {
             self.decide(wake, &mut decided)?;
         }
-        let is_quiet = self.waiting.is_empty() && decided.iter().all(Decided::is_quiet);
+        let is_quiet = self.waiting.is_empty() && decided.iter().all(FileDecision::is_quiet);
         if is_quiet && !decided.is_empty() && decided.len() < ROUND && Instant::now() < until {
             return Ok(Some((decided, until)));
         }
@@ -76,7 +76,7 @@ impl Coordinator {
     }
 
     /// Remembers what was decided, acts, and tells the callers that wait for it.
-    fn remember(&mut self, decided: Vec<Decided>) -> Step<()> {
+    fn remember(&mut self, decided: Vec<FileDecision>) -> Step<()> {
         self.act(decided)?;
         for done in self.waiting.drain(..) {
             // The caller may have gone away.

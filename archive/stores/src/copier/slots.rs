@@ -23,7 +23,7 @@ impl Slots {
     }
 
     /// Returns the turns of one replica.
-    pub(super) fn of(&self, replica: &ReplicaId) -> Arc<Semaphore> {
+    pub(super) fn for_replica(&self, replica: &ReplicaId) -> Arc<Semaphore> {
         let mut replicas = self.replicas.lock().unwrap_or_else(PoisonError::into_inner);
         let turns = replicas.entry(replica.clone());
         Arc::clone(turns.or_insert_with(|| Arc::new(Semaphore::new(self.most))))
@@ -38,10 +38,10 @@ mod tests {
     #[test]
     fn each_replica_has_its_own_bounded_turns() {
         let slots = Slots::new(2);
-        let [one, two] = ["one", "two"].map(|id| slots.of(&ReplicaId::new(id).unwrap()));
+        let [one, two] = ["one", "two"].map(|id| slots.for_replica(&ReplicaId::new(id).unwrap()));
         let first = Arc::clone(&one).try_acquire_owned().unwrap();
         let _second = Arc::clone(&one).try_acquire_owned().unwrap();
-        let again = slots.of(&ReplicaId::new("one").unwrap());
+        let again = slots.for_replica(&ReplicaId::new("one").unwrap());
         assert!(Arc::clone(&again).try_acquire_owned().is_err());
         assert!(two.try_acquire_owned().is_ok());
         drop(first);

@@ -20,14 +20,14 @@ enum TestSource {
 }
 
 impl TestSource {
-    async fn read(self, lane: mpsc::Sender<Bytes>) -> Result<(), &'static str> {
+    async fn read(self, sender: mpsc::Sender<Bytes>) -> Result<(), &'static str> {
         let (pieces, end) = match self {
             Self::Whole(pieces) => (pieces, Ok(())),
             Self::Fails(pieces) => (pieces, Err("the source broke")),
             Self::Hangs => std::future::pending().await,
         };
         for piece in pieces {
-            lane.send(Bytes::from_static(piece)).await.unwrap();
+            sender.send(Bytes::from_static(piece)).await.unwrap();
         }
         end
     }
@@ -102,8 +102,8 @@ async fn side_that_fails_first_ends_delivery() {
         (Hangs, HasFile, "stored"),
     ] {
         let fixture = DeliveryFixture::start(conduct).await;
-        let (lane, chunks) = mpsc::channel(WINDOW);
-        let sending = fixture.delivery().send(chunks, source.read(lane));
+        let (sender, chunks) = mpsc::channel(WINDOW);
+        let sending = fixture.delivery().send(chunks, source.read(sender));
         let outcome = match testing::in_time(sending).await {
             Ok(Ok(_copy)) => "stored".to_owned(),
             Ok(Err(error)) => format!("replica: {error}"),
@@ -132,17 +132,17 @@ async fn replica_that_stops_reading_is_given_up() {
     let mut fixture = DeliveryFixture::start(UploadConduct::ReadsNothing).await;
     let manual = ManualClock::new(Timestamp::UNIX_EPOCH);
     fixture.transfers.calls.clock = manual.clock();
-    let (lane, chunks) = mpsc::channel(WINDOW);
+    let (sender, chunks) = mpsc::channel(WINDOW);
     let (sent, mut count) = watch::channel(0);
     let reading = async move {
         let piece = Bytes::from(vec![7; 1 << 20]);
-        while lane.send(piece.clone()).await.is_ok() {
+        while sender.send(piece.clone()).await.is_ok() {
             sent.send_modify(|sent| *sent += 1);
         }
         Err::<(), _>("the upload let go of its source")
     };
     let passing = async {
-        // More pieces than the lane holds: the upload is open.
+        // More pieces than the channel holds: the upload is open.
         let opened = count.wait_for(|sent| *sent > WINDOW).await;
         opened.map(drop).unwrap();
         let_time_pass(&manual, fixture.transfers.calls.stall).await

@@ -9,13 +9,13 @@ use sha2::Sha256;
 
 /// The state of hashing the first bytes of a file.
 #[derive(Clone, Debug)]
-pub(super) struct State {
+pub(super) struct HashState {
     prefix: Prefix,
     sha256: Sha256,
     md5: Option<Md5>,
 }
 
-impl State {
+impl HashState {
     /// Returns the root of the bytes that were hashed.
     pub(super) fn root(&self) -> Root {
         self.prefix.root()
@@ -33,7 +33,7 @@ pub(super) struct Hash {
     tree: TreeBuilder<std::io::Sink>,
     sha256: Sha256,
     md5: Option<Md5>,
-    points: Points<State>,
+    points: Points<HashState>,
 }
 
 impl Hash {
@@ -47,7 +47,7 @@ impl Hash {
     }
 
     /// Goes on after the first `offset` bytes, with the state that `points` has of them; without one, begins anew.
-    pub(super) fn after(offset: u64, mut points: Points<State>, md5: bool) -> Self {
+    pub(super) fn after(offset: u64, mut points: Points<HashState>, md5: bool) -> Self {
         match points.back_to(offset).cloned() {
             None => Self::new(md5),
             Some(state) => Self {
@@ -73,7 +73,7 @@ impl Hash {
                 md5.update(piece);
             }
             self.tree.update(piece).ok()?;
-            self.points.keep(self.tree.size(), || State {
+            self.points.keep(self.tree.size(), || HashState {
                 prefix: self.tree.prefix(),
                 sha256: self.sha256.clone(),
                 md5: self.md5.clone(),
@@ -97,7 +97,7 @@ impl Hash {
     }
 
     /// Returns the states from which hashing can go on.
-    pub(super) fn into_points(self) -> Points<State> {
+    pub(super) fn into_points(self) -> Points<HashState> {
         self.points
     }
 }

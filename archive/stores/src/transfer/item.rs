@@ -3,7 +3,7 @@
 use archive_decisions::store::{Claim, Requester};
 use archive_model::{FileName, UploadId};
 
-use crate::depositor::Source;
+use crate::depositor::DepositStream;
 
 /// A file that is being stored.
 #[derive(Clone, Debug)]
@@ -21,11 +21,11 @@ pub struct Item {
 pub struct Arrival {
     /// The file.
     pub item: Item,
-    /// The claim of the upload, which is that of the depositor that began it. [`Source::claim`] is that of the depositor that
-    /// sends now.
+    /// The claim of the upload, which is that of the depositor that began it. [`DepositStream::claim`] is that of the
+    /// depositor that sends now.
     pub claim: Claim,
     /// The depositor's number, which the coordinator gave.
     pub requester: Requester,
     /// The depositor's stream of bytes.
-    pub source: Source,
+    pub source: DepositStream,
 }

@@ -7,14 +7,14 @@ use archive_decisions::store::{Agreement, Claim};
 use archive_model::UploadId;
 use archive_proof::{Points, ResumeStates};
 
-use super::hash::{Hash, State};
-use crate::depositor::Source;
+use super::hash::{Hash, HashState};
+use crate::depositor::DepositStream;
 
 /// The most states that are kept of all streams: some 35 MB.
 const MOST: usize = 2048;
 
 /// An announcement, and how far its stream came.
-type ResumePoint = (Claim, Points<State>);
+type ResumePoint = (Claim, Points<HashState>);
 
 /// The points at which streams broke off, by their upload. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -29,10 +29,15 @@ impl Default for ResumePoints {
 impl ResumePoints {
     /// Takes the states from which this depositor's stream can go on. There are none unless the depositor announces, by
     /// a strong digest, the same content as the depositor that left them.
-    pub(super) fn take(&self, upload: &UploadId, source: &Source, md5: bool) -> Points<State> {
+    pub(super) fn take(
+        &self,
+        upload: &UploadId,
+        source: &DepositStream,
+        md5: bool,
+    ) -> Points<HashState> {
         let left = self.states().take(upload);
         let is_same = |claim: &Claim| source.claim.compare(claim) == Agreement::Same;
-        let has_md5 = |points: &Points<State>| points.iter().all(|(_, state)| state.has_md5());
+        let has_md5 = |points: &Points<HashState>| points.iter().all(|(_, state)| state.has_md5());
         match left {
             Some((claim, points))
                 if source.can_resume && is_same(&claim) && (!md5 || has_md5(&points)) =>
@@ -44,7 +49,7 @@ impl ResumePoints {
     }
 
     /// Keeps the states of a stream that has ended.
-    pub(super) fn put(&self, upload: &UploadId, source: &Source, hash: Hash) {
+    pub(super) fn put(&self, upload: &UploadId, source: &DepositStream, hash: Hash) {
         let points = hash.into_points();
         if !points.is_empty() {
             let left = (source.claim.clone(), points);
@@ -66,7 +71,7 @@ impl ResumePoints {
             root: None,
             digests: archive_model::Digests::default(),
         };
-        let source = Source::new(tokio_stream::empty(), replies, claim);
+        let source = DepositStream::new(tokio_stream::empty(), replies, claim);
         let mut hash = Hash::new(false);
         hash.update(&vec![0; 1 << 20]).unwrap();
         self.put(upload, &source, hash);

@@ -2,7 +2,7 @@
 
 use archive_model::{FileCopy, NodeId};
 
-use super::meeting::Seat;
+use super::offset_agreement::OffsetBid;
 use super::{UploadVerdict, VerdictReceiver};
 
 /// The way of a file into a replica.
@@ -12,9 +12,9 @@ pub struct Route {
     pub avoid: Vec<NodeId>,
     /// Whether the coordinator is told nothing: to it, the replica has the file all the time.
     pub is_quiet: bool,
-    /// The place of the replica in the meeting on the first byte to send; without one, the upload begins with the first
-    /// byte of the file.
-    pub(super) attends: Option<Seat>,
+    /// The bid of the replica on the first byte to send; without one, the upload begins with the first byte of the
+    /// file.
+    pub(super) offset_bid: Option<OffsetBid>,
 }
 
 impl Route {
@@ -23,7 +23,7 @@ impl Route {
         Self {
             avoid,
             is_quiet: true,
-            attends: None,
+            offset_bid: None,
         }
     }
 }

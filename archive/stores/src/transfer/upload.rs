@@ -7,7 +7,7 @@ use archive_model::{NodeId, ReplicaId};
 use archive_replicas::{Upload, UploadOpening};
 use archive_rpc::{CallError, Kind};
 
-use super::meeting::Seat;
+use super::offset_agreement::OffsetBid;
 use super::{Item, PROGRESS, Route, Transfers, UploadFeed, UploadVerdict, UploadedCopy};
 use crate::limits;
 
@@ -55,7 +55,11 @@ impl Transfers {
         route: Route,
     ) -> Result<UploadStart, CallError> {
         let is_quiet = route.is_quiet;
-        let points = route.attends.as_ref().map(Seat::points).unwrap_or_default();
+        let points = route
+            .offset_bid
+            .as_ref()
+            .map(OffsetBid::points)
+            .unwrap_or_default();
         let (node, opened) = self.open(replica, item, route.avoid, &points).await?;
         if !is_quiet {
             let placed = Event::Placed {
@@ -73,9 +77,9 @@ impl Transfers {
             }
             UploadOpening::Ready(offer) => offer,
         };
-        let from = match route.attends {
+        let from = match route.offset_bid {
             None => 0,
-            Some(seat) => seat.agree(&node, offer.offset, offer.root).await?,
+            Some(bid) => bid.agree(&node, offer.offset, offer.root).await?,
         };
         let upload = offer.start(from).await?;
         Ok(UploadStart::Ready(OpenUpload { upload, is_quiet }))

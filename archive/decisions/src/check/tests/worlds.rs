@@ -7,16 +7,16 @@ const EXPECTED: u32 = 6;
 const LISTED: u32 = 5;
 
 /// Returns the admin data's expectation of a name, and the copies that the replica has of it.
-fn sides(code: u32) -> (Option<Expected>, &'static [(u8, &'static str)]) {
+fn sides(code: u32) -> (Option<ExpectedCopy>, &'static [(u8, &'static str)]) {
     let expected = [
         None,
         Some(present(Some("one"))),
         Some(present(None)),
-        Some(Expected::InFlight {
+        Some(ExpectedCopy::InFlight {
             root: Some(root(1)),
         }),
-        Some(Expected::Withdrawn),
-        Some(Expected::Incomplete {
+        Some(ExpectedCopy::Withdrawn),
+        Some(ExpectedCopy::Incomplete {
             root: root(1),
             size: 10,
         }),
@@ -36,18 +36,18 @@ fn sides(code: u32) -> (Option<Expected>, &'static [(u8, &'static str)]) {
 }
 
 /// Returns the findings for one name when the whole replica was heard.
-fn told(file: &str, expected: Option<&Expected>, copies: &[(u8, &str)]) -> Vec<Finding> {
+fn told(file: &str, expected: Option<&ExpectedCopy>, copies: &[(u8, &str)]) -> Vec<Finding> {
     let kinds = match (expected, copies) {
-        (None | Some(Expected::Withdrawn), []) => vec![],
-        (None | Some(Expected::Withdrawn), _) => vec![AnomalyKind::Unexpected],
-        (Some(Expected::Present { .. }), []) => vec![AnomalyKind::Missing],
-        (Some(Expected::Incomplete { .. }), []) => vec![AnomalyKind::Incomplete],
+        (None | Some(ExpectedCopy::Withdrawn), []) => vec![],
+        (None | Some(ExpectedCopy::Withdrawn), _) => vec![AnomalyKind::Unexpected],
+        (Some(ExpectedCopy::Present { .. }), []) => vec![AnomalyKind::Missing],
+        (Some(ExpectedCopy::Incomplete { .. }), []) => vec![AnomalyKind::Incomplete],
         (Some(expected), copies) => {
             let mut kinds = vec![];
             if copies.iter().any(|(byte, _)| *byte == 2) {
                 kinds.push(AnomalyKind::Conflicting(root(2)));
             }
-            if matches!(expected, Expected::InFlight { .. }) {
+            if matches!(expected, ExpectedCopy::InFlight { .. }) {
                 kinds.push(AnomalyKind::Transient);
             } else if copies.len() == 3 {
                 kinds.push(AnomalyKind::Duplicate(vec![node("one"), node("two")]));
@@ -60,9 +60,9 @@ fn told(file: &str, expected: Option<&Expected>, copies: &[(u8, &str)]) -> Vec<F
         .map(|kind| anomaly(file, kind))
         .collect::<Vec<_>>();
     let known = match expected {
-        Some(Expected::Present { place, .. }) => Some(place.clone()),
-        Some(Expected::Incomplete { .. }) => Some(None),
-        Some(Expected::InFlight { .. } | Expected::Withdrawn) | None => None,
+        Some(ExpectedCopy::Present { place, .. }) => Some(place.clone()),
+        Some(ExpectedCopy::Incomplete { .. }) => Some(None),
+        Some(ExpectedCopy::InFlight { .. } | ExpectedCopy::Withdrawn) | None => None,
     };
     if let Some(known) = known
         && let Some((_, at)) = copies.iter().find(|(byte, _)| *byte == 1)
@@ -178,10 +178,10 @@ fn every_small_world_whole_silent_or_cut_anywhere() {
 }
 
 /// Whether a copy is to be there.
-const fn is_present(expected: &Expected) -> bool {
+const fn is_present(expected: &ExpectedCopy) -> bool {
     matches!(
         expected,
-        Expected::Present { .. } | Expected::Incomplete { .. }
+        ExpectedCopy::Present { .. } | ExpectedCopy::Incomplete { .. }
     )
 }
 

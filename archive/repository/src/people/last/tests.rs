@@ -78,7 +78,7 @@ fn every_pair_of_copies_on_every_part() {
         }
     }
     let volume_of = |of: &str, node: &str, text: &str| {
-        Part::Volume(VolumeKey {
+        ServicePart::Volume(VolumeKey {
             replica: id(of),
             node: NodeId::new(node).unwrap(),
             volume: VolumeId::new(text).unwrap(),
@@ -87,7 +87,7 @@ fn every_pair_of_copies_on_every_part() {
     let volume = |of: &str, text: &str| volume_of(of, text, text);
     let node = |of: &str, text: &str| {
         let (replica, node) = (id(of), NodeId::new(text).unwrap());
-        Part::Node(NodeKey { replica, node })
+        ServicePart::Node(NodeKey { replica, node })
     };
     // In "two", 0 and 3 are not good: then the copies in "one" are the only good ones, or damaged as well.
     for (part, expected) in [
@@ -98,8 +98,8 @@ fn every_pair_of_copies_on_every_part() {
         (node("one", "one-a"), 2 * 2),
         (node("two", "one-a"), 0),
         (volume("one", "nowhere"), 0),
-        (Part::Replica(id("one")), 3 * 2),
-        (Part::Replica(id("three")), 0),
+        (ServicePart::Replica(id("one")), 3 * 2),
+        (ServicePart::Replica(id("three")), 0),
     ] {
         let (files, rows) = (files.iter().cloned().map(Ok), rows.iter().cloned().map(Ok));
         let only = only_there(&part, &StandingSnapshot::default(), files, rows).unwrap();

@@ -263,7 +263,7 @@ async fn nothing_is_lost_between_listing_and_changes() {
         .files(None)
         .unwrap()
         .map(Result::unwrap)
-        .filter(|row| matches!(FeedState::of(&row.record), FeedState::Standing(_)))
+        .filter(|row| matches!(FeedState::from_record(&row.record), FeedState::Standing(_)))
         .map(|row| row.record.name.to_string())
         .collect();
     assert_eq!(expected.len(), 4 * ENTRIES + 200);

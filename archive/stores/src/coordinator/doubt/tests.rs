@@ -146,11 +146,11 @@ fn copy_returns_only_where_it_begins_to_count() {
         at: Timestamp::UNIX_EPOCH,
         read_back,
     };
-    assert!(Back::of(&complete, &event(true)).is_none());
+    assert!(ReturnedCopy::from_event(&complete, &event(true)).is_none());
     for read_back in [false, true] {
-        let back = Back::of(&open, &event(read_back)).unwrap();
+        let back = ReturnedCopy::from_event(&open, &event(read_back)).unwrap();
         assert_eq!(back.is_read, read_back);
-        assert!(back.is_so(&complete) && !back.is_so(&open));
+        assert!(back.counts_now(&complete) && !back.counts_now(&open));
     }
-    assert!(Back::of(&open, &Event::Tick).is_none());
+    assert!(ReturnedCopy::from_event(&open, &Event::Tick).is_none());
 }

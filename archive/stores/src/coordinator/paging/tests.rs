@@ -105,7 +105,7 @@ fn paged_files_each_get_a_bounded_turn() {
             let message = Wake::Message(CoordinatorMessage::Happened { name, event });
             let mut answered = Vec::new();
             coordinator.decide(message, &mut answered).unwrap();
-            let is_news = |decided: &Decided| decided.effects.contains(&Effect::Persist);
+            let is_news = |decided: &FileDecision| decided.effects.contains(&Effect::Persist);
             assert!(!answered.iter().any(is_news), "said before");
             coordinator.let_go(&done.name, now);
         }
@@ -198,7 +198,7 @@ fn decision_about_an_absent_file_is_an_error() {
     let hand = ManualClock::new(Timestamp::from_second(1_000_000_000).unwrap());
     let mut coordinator = coordinator(&admin, &hand);
     let name = FileName::new("x").unwrap();
-    let decided = Decided::by_itself(name.clone(), vec![Effect::Persist]);
+    let decided = FileDecision::by_itself(name.clone(), vec![Effect::Persist]);
     let acted = coordinator.act(vec![decided]);
     assert!(
         matches!(&acted, Err(CoordinatorError::Absent(absent)) if *absent == name),
@@ -281,7 +281,10 @@ fn failed_copy_shows_retry_until_stored() {
         let message = Wake::Message(CoordinatorMessage::Happened { name, event });
         let over = Some((Vec::new(), tokio::time::Instant::now()));
         assert!(coordinator.round(vec![message], over).unwrap().is_none());
-        coordinator.parts.retries.of(&FileName::new("a").unwrap())
+        coordinator
+            .parts
+            .retries
+            .times(&FileName::new("a").unwrap())
     };
     let times = hears(Event::Failed {
         replica: id("two"),

@@ -13,36 +13,36 @@ use archive_proof::Points;
 use archive_rpc::{CallError, Kind};
 use tokio::sync::oneshot;
 
-use super::hash::State;
+use super::hash::HashState;
 
-/// The replicas of a transfer, before it begins.
-pub(super) struct Meeting {
-    points: Points<State>,
+/// The agreement of the replicas of a transfer on the offset at which it begins.
+pub(super) struct OffsetAgreement {
+    points: Points<HashState>,
     roots: Arc<BTreeMap<u64, Root>>,
-    seats: Vec<(oneshot::Receiver<u64>, oneshot::Sender<u64>)>,
+    bids: Vec<(oneshot::Receiver<u64>, oneshot::Sender<u64>)>,
 }
 
 /// The offset at which a transfer begins, and the states of hashing up to it.
-pub(super) struct Begin {
+pub(super) struct TransferStart {
     pub(super) offset: u64,
-    pub(super) points: Points<State>,
+    pub(super) points: Points<HashState>,
 }
 
-/// The place of one replica in a meeting.
+/// The bid of one replica: the offset up to which its node has the bytes.
 #[derive(Debug)]
-pub(super) struct Seat {
+pub(super) struct OffsetBid {
     roots: Arc<BTreeMap<u64, Root>>,
-    says: oneshot::Sender<u64>,
-    hears: oneshot::Receiver<u64>,
+    offset: oneshot::Sender<u64>,
+    agreed: oneshot::Receiver<u64>,
 }
 
-impl Meeting {
-    pub(super) fn of(points: Points<State>) -> Self {
+impl OffsetAgreement {
+    pub(super) fn new(points: Points<HashState>) -> Self {
         let roots = points.iter().map(|(offset, state)| (offset, state.root()));
         Self {
             roots: Arc::new(roots.collect()),
             points,
-            seats: Vec::new(),
+            bids: Vec::new(),
         }
     }
 
@@ -51,51 +51,51 @@ impl Meeting {
         self.roots.keys().next_back().copied().unwrap_or(0)
     }
 
-    /// Adds a place for one more replica. Returns `None` if there is nothing to agree on.
-    pub(super) fn seat(&mut self) -> Option<Seat> {
+    /// Adds the bid of one more replica. Returns `None` if there is nothing to agree on.
+    pub(super) fn add_bid(&mut self) -> Option<OffsetBid> {
         if self.roots.is_empty() {
             return None;
         }
-        let (says, said) = oneshot::channel();
-        let (tells, hears) = oneshot::channel();
-        self.seats.push((said, tells));
-        Some(Seat {
+        let (offset, offers) = oneshot::channel();
+        let (agrees, agreed) = oneshot::channel();
+        self.bids.push((offers, agrees));
+        Some(OffsetBid {
             roots: Arc::clone(&self.roots),
-            says,
-            hears,
+            offset,
+            agreed,
         })
     }
 
-    /// Receives the offset of every replica that has not ended, and tells them the smallest, at which all go on. A replica
+    /// Receives the offset of every replica that has not ended, and answers with the smallest, at which all go on. A replica
     /// that is silent for longer than `limit` is left out.
-    pub(super) async fn agree(self, clock: &Clock, limit: Duration) -> Begin {
+    pub(super) async fn agree(self, clock: &Clock, limit: Duration) -> TransferStart {
         let until = clock.instant() + limit;
-        let mut heard = Vec::new();
-        for (said, tells) in self.seats {
+        let mut offers = Vec::new();
+        for (offer, agrees) in self.bids {
             let rest = until.saturating_duration_since(clock.instant());
-            if let Ok(Ok(offset)) = clock.timeout(rest, said).await {
-                heard.push((offset, tells));
+            if let Ok(Ok(offset)) = clock.timeout(rest, offer).await {
+                offers.push((offset, agrees));
             }
         }
-        let offset = heard.iter().map(|(offset, _)| *offset).min().unwrap_or(0);
-        for (_, tells) in heard {
+        let offset = offers.iter().map(|(offset, _)| *offset).min().unwrap_or(0);
+        for (_, agrees) in offers {
             // A replica that has ended meanwhile says why.
-            tells.send(offset).unwrap_or_default();
+            agrees.send(offset).unwrap_or_default();
         }
-        Begin {
+        TransferStart {
             offset,
             points: self.points,
         }
     }
 }
 
-impl Seat {
+impl OffsetBid {
     /// Returns the offsets at which the node may offer to go on.
     pub(super) fn points(&self) -> Vec<u64> {
         self.roots.keys().copied().collect()
     }
 
-    /// Tells the meeting how much the node has, and returns the offset at which all go on. A node whose `root` is wrong
+    /// Bids the offset that the node has reached, and returns the offset at which all go on. A node whose `root` is wrong
     /// counts as one that has nothing.
     pub(super) async fn agree(
         self,
@@ -105,12 +105,12 @@ impl Seat {
     ) -> Result<u64, CallError> {
         let is_true = offset == 0 || self.roots.get(&offset) == Some(&root);
         if !is_true {
-            tracing::warn!(%node, offset, "what a node has of an upload is not what was sent to it");
+            tracing::warn!(%node, offset, "a node offers to resume an upload with other bytes than were sent to it");
         }
         let late = || Kind::TimedOut.error("the node was not ready when the others began");
-        let said = if is_true { offset } else { 0 };
-        self.says.send(said).map_err(|_gone| late())?;
-        self.hears.await.map_err(|_gone| late())
+        let offered = if is_true { offset } else { 0 };
+        self.offset.send(offered).map_err(|_gone| late())?;
+        self.agreed.await.map_err(|_gone| late())
     }
 }
 
@@ -123,13 +123,13 @@ mod tests {
 
     const LIMIT: Duration = Duration::from_secs(30);
 
-    fn points() -> Points<State> {
+    fn points() -> Points<HashState> {
         let mut hash = Hash::new(false);
         hash.update(&vec![7; 3 * 1024 * 1024 + 1]).unwrap();
         hash.into_points()
     }
 
-    fn root(points: &Points<State>, offset: u64) -> Root {
+    fn root(points: &Points<HashState>, offset: u64) -> Root {
         let found = points.iter().find(|(at, _)| *at == offset);
         found.unwrap().1.root()
     }
@@ -138,29 +138,29 @@ mod tests {
     async fn agreed(says: &[Option<(u64, Root)>]) -> (u64, Vec<Option<u64>>) {
         let manual = archive_daemon::clock::ManualClock::new(jiff::Timestamp::UNIX_EPOCH);
         let clock = manual.clock();
-        let mut meeting = Meeting::of(points());
+        let mut agreement = OffsetAgreement::new(points());
         let node = NodeId::new("n").unwrap();
-        let seats: Vec<Seat> = says.iter().map(|_| meeting.seat().unwrap()).collect();
-        let hearing = seats.into_iter().zip(says).map(|(seat, said)| {
+        let bids: Vec<OffsetBid> = says.iter().map(|_| agreement.add_bid().unwrap()).collect();
+        let hearing = bids.into_iter().zip(says).map(|(bid, said)| {
             let node = &node;
             async move {
                 match said {
                     None => {
-                        drop(seat);
+                        drop(bid);
                         None
                     }
-                    Some((offset, root)) => seat.agree(node, *offset, *root).await.ok(),
+                    Some((offset, root)) => bid.agree(node, *offset, *root).await.ok(),
                 }
             }
         });
         let hearing = futures_util::future::join_all(hearing);
-        let (begin, heard) = tokio::join!(meeting.agree(&clock, LIMIT), hearing);
+        let (begin, heard) = tokio::join!(agreement.agree(&clock, LIMIT), hearing);
         (begin.offset, heard)
     }
 
     /// Fails if a transfer resumes beyond what one of its replicas has, or waits for a replica that has ended.
     #[tokio::test]
-    async fn replicas_go_on_where_the_last_one_stands() {
+    async fn transfer_resumes_at_the_smallest_offset() {
         let points = points();
         let at = |strides| Some((strides * STRIDE, root(&points, strides * STRIDE)));
         let nothing = Some((0, Root::from_bytes([0; 32])));
@@ -179,7 +179,7 @@ mod tests {
 
     /// Fails if a node is believed that names an offset which is no point, or the wrong root of the bytes before it.
     #[tokio::test]
-    async fn liars_make_all_begin_anew_and_no_more() {
+    async fn false_resume_offset_restarts_transfer() {
         let points = points();
         let honest = Some((3 * STRIDE, root(&points, 3 * STRIDE)));
         let wrong = Root::from_bytes([9; 32]);
@@ -204,15 +204,15 @@ mod tests {
         let clock = manual.clock();
         let points = points();
         let root = root(&points, STRIDE);
-        let mut meeting = Meeting::of(points);
-        let (first, late) = (meeting.seat().unwrap(), meeting.seat().unwrap());
+        let mut agreement = OffsetAgreement::new(points);
+        let (first, late) = (agreement.add_bid().unwrap(), agreement.add_bid().unwrap());
         let node = NodeId::new("n").unwrap();
         let passing = async {
             manual.sleepers(1).await;
             manual.advance(LIMIT);
         };
         let (begin, heard, ()) = tokio::join!(
-            meeting.agree(&clock, LIMIT),
+            agreement.agree(&clock, LIMIT),
             first.agree(&node, STRIDE, root),
             passing
         );
@@ -223,15 +223,15 @@ mod tests {
 
     /// Fails if the replicas of a new upload, which has nothing to resume, wait for each other.
     #[tokio::test]
-    async fn without_anything_hashed_nobody_waits() {
-        let mut meeting = Meeting::of(Points::default());
-        assert!(meeting.seat().is_none());
+    async fn new_upload_waits_for_no_other_replica() {
+        let mut agreement = OffsetAgreement::new(Points::default());
+        assert!(agreement.add_bid().is_none());
         let manual = archive_daemon::clock::ManualClock::new(jiff::Timestamp::UNIX_EPOCH);
         let clock = manual.clock();
         let begin = tokio::select! {
             biased;
-            begin = meeting.agree(&clock, LIMIT) => begin,
-            () = std::future::ready(()) => panic!("the meeting waits"),
+            begin = agreement.agree(&clock, LIMIT) => begin,
+            () = std::future::ready(()) => panic!("the agreement waits"),
         };
         assert_eq!(begin.offset, 0);
     }
