@@ -13,7 +13,6 @@ pub(crate) mod tests;
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
 use archive_decisions::repair::policy::Policy;
 use archive_decisions::store::FileRecord;
@@ -23,7 +22,7 @@ use archive_ledger::anomalies::{
 use archive_model::{
     FileContent, FileCopy, FileName, Finder, Groups, NodeId, ReplicaId, VolumeId, VolumeKey,
 };
-use archive_rpc::{CallError, Kind};
+use archive_rpc::CallError;
 use archive_stores::limits;
 
 use crate::archive::Archive;
@@ -32,9 +31,6 @@ use crate::tables::with_tables;
 
 use one_name::damage;
 pub(crate) use one_name::{expected, is_compared};
-
-/// The pause before a copy is asked for again that is in use.
-const BUSY: Duration = Duration::from_millis(500);
 
 /// The most suspected copies that are read at once; the others are left to the next scrub or check.
 const MOST_SUSPECTS: usize = 16;
@@ -74,15 +70,12 @@ impl Preserver {
         mut told: impl FnMut(u64) + Send,
     ) -> Result<FileCopy, CallError> {
         let calls = &self.archive.calls;
-        let until = calls.clock.instant() + calls.stall;
+        let until = calls.busy_until();
         loop {
             let limit = limits::reading(size);
-            let verified = calls.verify(place, name, limit, &mut told).await;
-            match verified {
-                Err(error) if error.kind == Kind::Busy && calls.clock.instant() < until => {
-                    calls.clock.sleep(BUSY).await;
-                }
-                verified => return Ok(verified?.copy),
+            match calls.verify(place, name, limit, &mut told).await {
+                Ok(verified) => return Ok(verified.copy),
+                Err(error) => calls.while_busy(until, error).await?,
             }
         }
     }

@@ -4,7 +4,7 @@
 //! from [`limits`].
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use archive_daemon::Clock;
 use archive_daemon::clock::TimedOut;
@@ -13,6 +13,9 @@ use archive_replicas::{LocatedCopies, Replicas, VerifiedCopy, VerifyAnswer};
 use archive_rpc::{CallError, Kind};
 
 use crate::limits;
+
+/// The pause before a node is asked again that was busy with the same file.
+const BUSY: Duration = Duration::from_millis(200);
 
 /// The replicas, with the time that each call to them may take; cheap to clone.
 #[derive(Clone, Debug)]
@@ -88,6 +91,24 @@ impl ReplicaCalls {
         self.within_or(self.stall, sending, |late| {
             Kind::TimedOut.error(format!("the node takes no bytes: {late}"))
         })
+    }
+
+    /// Returns the time until which a busy node is asked again: nodes are waited for as long as a part may be silent.
+    pub fn busy_until(&self) -> Instant {
+        self.clock.instant() + self.stall
+    }
+
+    /// Pauses after `error` where it says that the node works on the file, perhaps for an earlier call of which it has not
+    /// seen the end; the caller then asks again.
+    ///
+    /// # Errors
+    /// `error` itself if it is of another kind, or if `until`, which is that of [`Self::busy_until`], has passed.
+    pub async fn while_busy(&self, until: Instant, error: CallError) -> Result<(), CallError> {
+        if error.kind != Kind::Busy || self.clock.instant() >= until {
+            return Err(error);
+        }
+        self.clock.sleep(BUSY).await;
+        Ok(())
     }
 
     /// Asks where a file is in a replica, by its catalogs.
@@ -171,6 +192,39 @@ mod tests {
     async fn scripted() -> (ScriptedReplicas, ManualClock) {
         let hand = ManualClock::new(Timestamp::UNIX_EPOCH);
         (ScriptedReplicas::start_at(hand.clock()).await, hand)
+    }
+
+    /// Fails if a busy node is not asked again, is asked without a pause or after the time for it, or another error is
+    /// hidden.
+    #[tokio::test]
+    async fn busy_node_is_asked_again_until_stall() {
+        let scripted = ScriptedReplicas::start().await;
+        let hand = ManualClock::new(Timestamp::UNIX_EPOCH);
+        let (transfers, _messages) = scripted.transfers();
+        let calls = ReplicaCalls {
+            clock: hand.clock(),
+            ..transfers.calls
+        };
+        let (busy, until) = (Kind::Busy.error("in use"), calls.busy_until());
+        let mut pauses = 0;
+        let error = loop {
+            let passing = async {
+                // The last call does not sleep.
+                if calls.clock.instant() < until {
+                    hand.advance_sleepers(1, BUSY).await;
+                }
+            };
+            let (pause, ()) = tokio::join!(calls.while_busy(until, busy.clone()), passing);
+            match pause {
+                Ok(()) => pauses += 1,
+                Err(error) => break error,
+            }
+        };
+        assert_eq!(error, busy);
+        assert_eq!(BUSY * pauses, calls.stall);
+        let refused = Kind::Refused.error("no");
+        let until = calls.busy_until();
+        assert_eq!(calls.while_busy(until, refused.clone()).await, Err(refused));
     }
 
     /// Fails if each order of a drain asks the monitor, or an old answer is used without limit.

@@ -1,7 +1,6 @@
 //! One file that leaves a drained volume or node: look, decide, do one step, and repeat.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use archive_decisions::drain::{
     CopyContent, CopyState, DrainSide, DrainStep, RecordedCopy, decide,
@@ -23,9 +22,6 @@ use crate::preserver::LookContext;
 
 /// The most steps for one file in a row.
 const STEPS: usize = 8;
-
-/// The pause before a file is looked at again that its node works on.
-const BUSY: Duration = Duration::from_millis(200);
 
 /// The outcome for one file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -52,15 +48,16 @@ struct MoveProgress {
 impl DrainContext {
     /// Moves a file away from the source, step by step.
     pub(super) async fn leave(&self, source: &DrainSource, name: &FileName) -> LeaveOutcome {
-        let clock = &self.own.archive.calls.clock;
-        let until = clock.instant() + self.own.archive.calls.stall;
+        let calls = &self.own.archive.calls;
+        let until = calls.busy_until();
         loop {
-            match self.try_leave(source, name).await {
+            let error = match self.try_leave(source, name).await {
                 Ok(ended) => return ended,
-                // The node has not yet noticed the end of an earlier call, perhaps of an interrupted move.
-                Err(error) if error.kind == Kind::Busy && clock.instant() < until => {
-                    clock.sleep(BUSY).await;
-                }
+                Err(error) => error,
+            };
+            // The node may not yet have noticed the end of an earlier call, perhaps of an interrupted move.
+            match calls.while_busy(until, error).await {
+                Ok(()) => {}
                 Err(error) if error.kind == Kind::Refused => {
                     return LeaveOutcome::Braked(error.reason);
                 }

@@ -1,7 +1,5 @@
 //! One upload into one replica: opened on a node, or on another one if the first cannot take it, sent, and committed.
 
-use std::time::Duration;
-
 use archive_decisions::store::Event;
 use archive_model::{NodeId, ReplicaId};
 use archive_replicas::{Upload, UploadOpening};
@@ -10,9 +8,6 @@ use archive_rpc::{CallError, Kind};
 use super::offset_agreement::OffsetBid;
 use super::{Item, PROGRESS, Route, Transfers, UploadFeed, UploadVerdict, UploadedCopy};
 use crate::limits;
-
-/// The pause before a node that is busy with the same name is asked again.
-const BUSY: Duration = Duration::from_millis(200);
 
 /// The answer of a replica to the beginning of an upload.
 #[derive(Debug)]
@@ -159,7 +154,7 @@ impl Transfers {
         points: &[u64],
     ) -> Result<(NodeId, UploadOpening), CallError> {
         let limit = limits::resuming(self.calls.stall, points.last().copied().unwrap_or(0));
-        let until = self.calls.clock.instant() + self.calls.stall;
+        let until = self.calls.busy_until();
         let avoided = avoid
             .iter()
             .map(|node| format!("; node {node} is to be avoided"));
@@ -182,11 +177,10 @@ impl Transfers {
                 Ok(opened) => return Ok((place.node, opened)),
                 Err(error) => error,
             };
-            if error.kind == Kind::Busy && self.calls.clock.instant() < until {
-                // The node has not yet seen the end of the stream before this one.
-                self.calls.clock.sleep(BUSY).await;
+            // A busy node has not yet seen the end of the stream before this one.
+            let Err(error) = self.calls.while_busy(until, error).await else {
                 continue;
-            }
+            };
             let another_might = matches!(
                 error.kind,
                 Kind::NoSpace | Kind::Unavailable | Kind::Storage | Kind::TimedOut
