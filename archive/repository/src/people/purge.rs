@@ -49,7 +49,7 @@ impl People {
             )));
         }
         let meant = self.meant_by(&item).await?;
-        decide(&item, terms, meant).map_err(changed)
+        decide(&item, terms, meant)
     }
 
     /// Returns the root that the archive has recorded for the file of an item, and whether it has a good copy under its name.
@@ -87,21 +87,23 @@ fn decide(
     item: &AtticItem,
     terms: PurgeTerms<'_>,
     meant: Option<(Root, bool)>,
-) -> Result<(), String> {
+) -> Result<(), CallError> {
     let is_part = item.name.is_some() && item.kind != AtticKind::File;
     match (is_part, terms.checksum) {
         (true, None) => Ok(()),
-        (true, Some(_)) => Err(format!("{item} is no whole file; ask without a checksum")),
-        (false, None) => Err(format!(
+        (true, Some(_)) => Err(changed(format!(
+            "{item} is no whole file; ask without a checksum"
+        ))),
+        (false, None) => Err(changed(format!(
             "{item} may be a whole file: name its BLAKE3 checksum (`--checksum`)"
-        )),
+        ))),
         (false, Some(named)) => {
             // An unknown file may be the last copy of it; a wrong copy of a known file is not.
             let is_last = meant.is_none_or(|(root, is_good)| root == *named && !is_good);
             if is_last && !terms.last_copies {
-                return Err(format!(
+                return Err(changed(format!(
                     "the archive knows no good copy besides {item}; add `--last-copies` if it shall be lost"
-                ));
+                )));
             }
             Ok(())
         }
@@ -143,9 +145,13 @@ mod tests {
                 checksum,
                 last_copies,
             };
-            decide(item, terms, meant).map_err(|why| {
+            decide(item, terms, meant).map_err(|error| {
+                assert_eq!(error.kind, Kind::Mismatch);
                 let words = ["--checksum", "--last-copies", "without a checksum"];
-                words.into_iter().find(|word| why.contains(word)).unwrap()
+                words
+                    .into_iter()
+                    .find(|word| error.reason.contains(word))
+                    .unwrap()
             })
         };
         let good = Some((right, true));
