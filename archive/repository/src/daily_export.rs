@@ -32,8 +32,11 @@ use tokio_util::sync::CancellationToken;
 
 use spool::{Spool, SpooledExport, WrittenExport};
 
-/// The time between two looks at whether an export is due.
+/// The pause after the first start, a stop, or a failed store of a spooled export.
 const LOOK: Duration = Duration::from_mins(1);
+
+/// The longest sleep until an export is due: a clock that was set forward is noticed then.
+const LONGEST_SLEEP: Duration = Duration::from_hours(1);
 
 /// The pause after a failed export.
 const AGAIN: Duration = Duration::from_mins(15);
@@ -125,8 +128,9 @@ impl Worker for DailyExport {
         let spool = self.spool();
         let pending = spawn_blocking(move || spool.pending()).await??;
         if pending.is_none() && now < due {
+            // Only this worker writes rows and spools exports: nothing can become due earlier.
             let pause = Duration::try_from(due.duration_since(now)).unwrap_or(LOOK);
-            return Ok(Step::Idle(pause.min(LOOK)));
+            return Ok(Step::Idle(pause.min(LONGEST_SLEEP)));
         }
         let (done, pause) = match pending {
             Some(spooled) => (self.archive(now, last, spooled).await, LOOK),

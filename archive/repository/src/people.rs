@@ -27,13 +27,14 @@ use archive_decisions::store::{Event, ReplicaSpec};
 use archive_durable::{DiskError, directory};
 use archive_model::{Act, FileName, NodeId, ReplicaId};
 use archive_rpc::{CallError, Kind};
+use jiff::Timestamp;
 use tokio::sync::oneshot;
 use tokio::task::spawn_blocking;
 
 use crate::archive::Archive;
 use crate::tables::{admin_failed, blocking, with_tables};
 use archive_ledger::requests::table::{RequestError, Requests};
-use archive_ledger::requests::{Person, Request};
+use archive_ledger::requests::{Person, Request, State};
 use archive_stores::mail::RecordChanges;
 use archive_stores::transfer::Transfers;
 
@@ -46,8 +47,8 @@ const PATIENCE_AT_START: Duration = Duration::from_mins(10);
 /// The pause between two tries.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// The time between two searches for expired requests.
-const LOOK: Duration = Duration::from_mins(1);
+/// The longest sleep until a request expires: a clock that was set forward is noticed then. A new request lives longer.
+const LONGEST_SLEEP: Duration = Duration::from_hours(1);
 
 /// The state of all acts of people.
 #[derive(Debug)]
@@ -243,16 +244,30 @@ impl People {
     }
 }
 
-/// The worker that expires requests which were not approved in time.
+/// The worker that expires requests which were not approved in time. It reads all requests when the next one expires.
 pub(crate) struct ExpiryWorker(pub(crate) Arc<People>);
 
 impl Worker for ExpiryWorker {
     const NAME: &'static str = "requests";
 
     async fn step(&mut self) -> Result<Step, WorkerError> {
-        self.0.all().await?;
-        Ok(Step::Idle(LOOK))
+        let now = self.0.archive.now();
+        let requests = self.0.all().await?;
+        Ok(Step::Idle(sleep_until_expiry(&requests, now)))
     }
+}
+
+/// Returns the time until the first open request expires, at most [`LONGEST_SLEEP`]. A request that is made in the meantime
+/// expires later than that.
+fn sleep_until_expiry(requests: &[Request], now: Timestamp) -> Duration {
+    let open = requests
+        .iter()
+        .filter(|request| request.state == State::Open);
+    let next = open
+        .map(|request| request.expires.duration_since(now))
+        .min();
+    let pause = next.map(|pause| Duration::try_from(pause).unwrap_or_default());
+    pause.unwrap_or(LONGEST_SLEEP).min(LONGEST_SLEEP)
 }
 
 fn stopping() -> CallError {
@@ -278,4 +293,45 @@ fn failed(error: &RequestError) -> CallError {
         RequestError::Admin(error) => return admin_failed(error),
     }
     .error(error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn request(expires: &str, state: State) -> Request {
+        Request {
+            number: 1,
+            act: Act::RetireReplica(ReplicaId::new("one").unwrap()).into(),
+            reason: "the house was sold".to_owned(),
+            asked_by: "operator/otto".to_owned(),
+            asked: Timestamp::UNIX_EPOCH,
+            expires: expires.parse().unwrap(),
+            state,
+        }
+    }
+
+    /// Fails if an open request outlives its time, one that has ended wakes the worker, or a new request could expire
+    /// while the worker sleeps.
+    #[test]
+    fn expiry_worker_sleeps_until_next_expiry() {
+        let now = "2026-01-01T00:00:00Z".parse().unwrap();
+        let withdrawn = State::Withdrawn {
+            by: "operator/otto".to_owned(),
+            at: now,
+        };
+        let ended = request("2026-01-01T00:01:00Z", withdrawn);
+        let soon = request("2026-01-01T00:20:00Z", State::Open);
+        let late = request("2026-01-07T00:00:00Z", State::Open);
+        for (requests, minutes) in [
+            (vec![], 60),
+            (vec![ended.clone()], 60),
+            (vec![late.clone()], 60),
+            (vec![late, ended, soon], 20),
+        ] {
+            let pause = sleep_until_expiry(&requests, now);
+            assert_eq!(pause, Duration::from_mins(minutes), "{requests:?}");
+        }
+        assert!(LONGEST_SLEEP < archive_ledger::requests::LIFE.unsigned_abs());
+    }
 }

@@ -14,6 +14,7 @@ const NAME: &str = "holdfast-admin-kb-20260101T000000Z.jsonl.gz";
 struct ExportFixture {
     daily: DailyExport,
     messages: mpsc::Receiver<CoordinatorMessage>,
+    clock: ManualClock,
     _directory: tempfile::TempDir,
 }
 
@@ -41,6 +42,7 @@ impl ExportFixture {
         Self {
             daily,
             messages,
+            clock,
             _directory: directory,
         }
     }
@@ -124,4 +126,14 @@ async fn export_that_was_never_begun_is_removed() {
     fixture.daily.step().await.unwrap();
     assert!(!path.try_exists().unwrap());
     assert!(fixture.messages.try_recv().is_err(), "nothing is stored");
+}
+
+/// Fails if the worker reads its table every minute while no export is due, or sleeps beyond the time of the next one.
+#[tokio::test]
+async fn worker_sleeps_until_export_is_due() {
+    let mut fixture = ExportFixture::new();
+    let (hour, rest) = (Duration::from_hours(1), Duration::from_mins(10));
+    assert_eq!(fixture.daily.step().await.unwrap(), Step::Idle(hour));
+    fixture.clock.advance(hour * 24 - rest);
+    assert_eq!(fixture.daily.step().await.unwrap(), Step::Idle(rest));
 }
