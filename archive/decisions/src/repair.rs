@@ -102,7 +102,7 @@ pub enum NoRepairReason {
     Unverified,
     /// The store of the file was never complete.
     #[error(
-        "its store was never complete: the archive goes on with it as far as some replica has the bytes; else store the file again"
+        "its store was never complete: the archive completes it as far as some replica has the bytes; else store the file again"
     )]
     Incomplete,
     /// The replica has two good copies, which harm nobody.
@@ -131,7 +131,7 @@ pub fn plan(patient: &Patient, copies: &[ReplicaContent]) -> RepairPlan {
     let all = Groups::all(patient.size);
     let needed = match &patient.kind {
         AnomalyKind::Missing | AnomalyKind::Incomplete => all.clone(),
-        // Groups past the end of the file are nobody's honest finding.
+        // No honest node finds damage in groups past the end of the file.
         AnomalyKind::Corrupt(groups) | AnomalyKind::Unreadable(groups) => groups.intersection(&all),
         AnomalyKind::Lost(ranges) => {
             Groups::touching(ranges.iter().map(|(start, end)| *start..*end)).intersection(&all)

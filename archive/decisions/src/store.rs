@@ -148,7 +148,7 @@ impl FileState {
         resting.collect()
     }
 
-    /// Returns the time at which the archive goes on by itself; `None` if no replica has bytes for the others.
+    /// Returns the time at which the archive tries again by itself; `None` if no replica has bytes for the others.
     fn next_retry(&self) -> Option<Timestamp> {
         self.record.donors().next()?;
         self.retries().into_values().min()
@@ -318,7 +318,7 @@ impl FileState {
         (is_unknown && replicas.all(|replica| replica.state == conflict)).then(|| {
             ArchiveError::Storage(format!(
                 "every replica holds a file named {name} that the admin data do not know; let an officer look at it \
-                 with `holdfast check files {name}` and take it in with `holdfast adopt {name}`"
+                 with `holdfast check files {name}` and record it with `holdfast adopt {name}`"
             ))
         })
     }

@@ -170,7 +170,7 @@ mod tests {
 
     /// Fails if two disks with one id are not reported, or the tables of checksum replicas are taken for disks.
     #[test]
-    fn volume_id_on_two_nodes_is_said() {
+    fn volume_id_on_two_nodes_is_reported() {
         let now = StandingSnapshot::default();
         let mut members = members(&[("one", "a"), ("two", "b")]);
         members.checksum = BTreeSet::from([id("three"), id("four")]);

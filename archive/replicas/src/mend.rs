@@ -47,7 +47,7 @@ impl Replicas {
     ) -> Result<(MendCall, impl Future<Output = ()> + Send + use<'_>), CallError> {
         let mut client = self.node_client(&at.replica, &at.node).await?;
         let (steps, requests) = mpsc::channel(WINDOW);
-        let (told, answers) = mpsc::channel(WINDOW);
+        let (sender, answers) = mpsc::channel(WINDOW);
         send(&steps, Step::Open(fields::mend_open(order))).await?;
         let (replica, node) = (at.replica.clone(), at.node.clone());
         let call = async move {
@@ -65,7 +65,7 @@ impl Replicas {
                             attic: message.attic,
                         },
                     };
-                    if told.send(Ok(mended)).await.is_err() {
+                    if sender.send(Ok(mended)).await.is_err() {
                         return Ok(());
                     }
                 }
@@ -74,7 +74,7 @@ impl Replicas {
             let ended: Result<(), CallError> = ended.await;
             if let Err(error) = ended {
                 // A caller that has the result does not listen any more.
-                drop(told.send(Err(error)).await);
+                drop(sender.send(Err(error)).await);
             }
         };
         Ok((

@@ -23,7 +23,7 @@ const STATE: Duration = Duration::from_secs(5);
 impl Replicas {
     /// Returns the nodes of a replica, as its monitor sees them.
     pub async fn state(&self, replica: &ReplicaId) -> Result<Vec<NodeState>, CallError> {
-        Ok(self.marked(replica, self.heard(replica).await?.to_vec()))
+        Ok(self.marked(replica, self.reported_nodes(replica).await?.to_vec()))
     }
 
     /// Asks the monitor of a replica for its nodes now, for a person who looks at the archive.
@@ -31,8 +31,8 @@ impl Replicas {
         Ok(self.marked(replica, self.ask(replica).await?.to_vec()))
     }
 
-    /// Returns the nodes of a replica in their own words, without the marks of [`Replicas::marked`].
-    pub async fn heard(&self, replica: &ReplicaId) -> Result<Arc<[NodeState]>, CallError> {
+    /// Returns the nodes of a replica as they report themselves, without the marks of [`Replicas::marked`].
+    pub async fn reported_nodes(&self, replica: &ReplicaId) -> Result<Arc<[NodeState]>, CallError> {
         if let Some(nodes) = self.fresh(replica) {
             return Ok(nodes);
         }
@@ -118,13 +118,13 @@ impl Replicas {
 
     /// Returns the last answer of a monitor about its nodes, as they report themselves; `None` before the first answer,
     /// and if the replica is out of service.
-    pub fn last_heard(&self, replica: &ReplicaId) -> Option<MonitorAnswer> {
+    pub fn last_reported_nodes(&self, replica: &ReplicaId) -> Option<MonitorAnswer> {
         self.view.last(replica)
     }
 
     /// Returns the last answer with the marks of [`Replicas::marked`].
     pub fn last_nodes(&self, replica: &ReplicaId) -> Option<Result<Vec<NodeState>, Silence>> {
-        let heard = self.last_heard(replica)?;
+        let heard = self.last_reported_nodes(replica)?;
         Some(heard.map(|nodes| self.marked(replica, nodes.to_vec())))
     }
 

@@ -58,7 +58,7 @@ pub(super) fn mark_retired(now: &StandingSnapshot, replica: &ReplicaId, node: &m
 
 impl Replicas {
     /// Calls a node that is alive. Calls that change something are made this way; reads use [`Replicas::node_client`],
-    /// which may be of a node that is gone.
+    /// which may be of a node that was removed.
     ///
     /// The address is the one in the last answer of the monitor while that is fresh. If there is no connection to the node
     /// there, it may have moved: the monitor is asked, and the call is made once more if it reports another address. A call

@@ -158,7 +158,7 @@ mod tests {
             assert_eq!(step.unwrap(), Step::Idle(Duration::ZERO));
         }
         assert_eq!(*asked.lock().unwrap(), ["one", "two", "two"]);
-        assert!(replicas.last_heard(&id("one")).is_none());
+        assert!(replicas.last_reported_nodes(&id("one")).is_none());
         let nodes = replicas.last_in_service(&id("two")).unwrap().unwrap();
         assert_eq!(nodes, [node()]);
     }
@@ -182,7 +182,7 @@ mod tests {
         let mut seen = Vec::new();
         for _ in 0..4 {
             assert_eq!(watch.step().await.unwrap(), Step::Idle(PAUSE));
-            let heard = replicas.last_heard(&id("one")).unwrap();
+            let heard = replicas.last_reported_nodes(&id("one")).unwrap();
             seen.push(heard.map(|nodes| nodes.to_vec()));
             hand.advance(PAUSE);
         }

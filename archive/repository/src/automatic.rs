@@ -332,7 +332,7 @@ mod tests {
         let mut pauses = Vec::new();
         for _ in 0..12 {
             hands.busy.insert(7);
-            assert!(!hands.is_free(7, now), "at it");
+            assert!(!hands.is_free(7, now), "under way");
             hands.ended(7, false, now);
             let (until, _) = hands.resting[&7];
             assert!(!hands.is_free(7, now) && hands.is_free(7, until));

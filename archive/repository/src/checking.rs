@@ -1,8 +1,8 @@
-//! Checks: compare replicas with the admin data, file new anomalies, and close those that are gone.
+//! Checks: compare replicas with the admin data, file new anomalies, and close those that no longer exist.
 //!
 //! Owns the order of a check of one replica: its listing is compared while it is received; suspected names are looked at a
 //! second time, one by one, and only then filed; copies are read again if requested; finally anomalies that were filed
-//! before and not found again are looked at, and closed if they are gone. A silent part is a gap of the report.
+//! before and not found again are looked at, and closed if they no longer exist. A silent part is a gap of the report.
 //!
 //! The caller receives each step; the check ends when the caller goes away.
 
@@ -192,7 +192,7 @@ impl Preserver {
     ) -> Result<(), CallError> {
         let clock = &self.archive.calls.clock;
         match clock.timeout(UNREAD, steps.send(step)).await {
-            Ok(sent) => sent.map_err(|_gone| Kind::Unavailable.error("the caller is gone")),
+            Ok(sent) => sent.map_err(|_gone| Kind::Unavailable.error("the caller has gone away")),
             Err(_late) => {
                 Err(Kind::TimedOut.error("the caller does not receive the steps of the check"))
             }
@@ -224,7 +224,7 @@ impl Pass<'_> {
             }
         }
         if is_heard {
-            self.while_telling(self.close_what_is_gone()).await?;
+            self.while_telling(self.close_vanished_anomalies()).await?;
         }
         let tally = self.tally();
         let files = self.compared.load(Ordering::Relaxed);
@@ -295,8 +295,8 @@ impl Pass<'_> {
         Ok(seen.located)
     }
 
-    /// Closes anomalies that were filed before this check, were not found again, and are gone.
-    async fn close_what_is_gone(&self) -> Result<(), CallError> {
+    /// Closes anomalies that were filed before this check, were not found again, and no longer exist.
+    async fn close_vanished_anomalies(&self) -> Result<(), CallError> {
         let (rows, mut old) = mpsc::channel(WINDOW);
         let (own, replica, started) = (self.own.clone(), self.replica.clone(), self.started);
         let selection = self.scope.selection.clone();

@@ -64,7 +64,7 @@ impl ExportRow {
 }
 
 /// The worker that exports the admin data.
-pub(crate) struct DailyExport {
+pub(crate) struct AdminExportWorker {
     pub(crate) admin: Admin,
     pub(crate) archive: String,
     /// The directory of the admin data.
@@ -80,7 +80,7 @@ pub(crate) struct DailyExport {
 
 /// The reason why an export is not in the archive.
 #[derive(Debug, thiserror::Error)]
-enum DailyExportError {
+enum AdminExportError {
     #[error("the repository is stopping")]
     Stopped,
     #[error("{0}")]
@@ -95,7 +95,7 @@ enum DailyExportError {
     Join(#[from] tokio::task::JoinError),
 }
 
-impl From<ExportError> for DailyExportError {
+impl From<ExportError> for AdminExportError {
     fn from(error: ExportError) -> Self {
         match error {
             ExportError::Stopped => Self::Stopped,
@@ -106,13 +106,13 @@ impl From<ExportError> for DailyExportError {
     }
 }
 
-impl From<DbError> for DailyExportError {
+impl From<DbError> for AdminExportError {
     fn from(error: DbError) -> Self {
         ExportError::from(error).into()
     }
 }
 
-impl Worker for DailyExport {
+impl Worker for AdminExportWorker {
     const NAME: &'static str = "export";
 
     async fn step(&mut self) -> Result<Step, WorkerError> {
@@ -141,7 +141,7 @@ impl Worker for DailyExport {
                 self.notifier.resolve(INCIDENT);
                 Ok(Step::Again)
             }
-            Err(DailyExportError::Stopped) => Ok(Step::Idle(LOOK)),
+            Err(AdminExportError::Stopped) => Ok(Step::Idle(LOOK)),
             Err(error) => {
                 tracing::error!(%error, "cannot export the admin data");
                 let text = format!("cannot export the admin data into the archive: {error}");
@@ -152,7 +152,7 @@ impl Worker for DailyExport {
     }
 }
 
-impl DailyExport {
+impl AdminExportWorker {
     fn book(&self) -> ExportLog {
         ExportLog {
             admin: self.admin.clone(),
@@ -174,7 +174,7 @@ impl DailyExport {
         &self,
         now: Timestamp,
         last: Option<(u64, ExportRow)>,
-    ) -> Result<(), DailyExportError> {
+    ) -> Result<(), AdminExportError> {
         let spool = self.spool();
         let written = spawn_blocking(move || spool.write(now)).await??;
         let WrittenExport {
@@ -199,7 +199,7 @@ impl DailyExport {
         now: Timestamp,
         last: Option<(u64, ExportRow)>,
         spooled: SpooledExport,
-    ) -> Result<(), DailyExportError> {
+    ) -> Result<(), AdminExportError> {
         self.store(&spooled).await?;
         directory::remove_name(&spooled.path)?;
         self.write(now, last, Some(spooled.name), spooled.content)
@@ -212,14 +212,14 @@ impl DailyExport {
         last: Option<(u64, ExportRow)>,
         name: Option<FileName>,
         content: String,
-    ) -> Result<(), DailyExportError> {
+    ) -> Result<(), AdminExportError> {
         let number = last.map_or(0, |(number, _)| number + 1);
         let (book, row) = (self.book(), ExportRow::new(now, name, content));
         Ok(spawn_blocking(move || book.write(number, row)).await??)
     }
 
     /// Deposits the export as any depositor would.
-    async fn store(&self, spooled: &SpooledExport) -> Result<(), DailyExportError> {
+    async fn store(&self, spooled: &SpooledExport) -> Result<(), AdminExportError> {
         let claim = Claim {
             size: spooled.size,
             root: Some(spooled.root),
@@ -254,23 +254,23 @@ impl DailyExport {
             }
         });
         if !self.mail.ask(spooled.name.clone(), claim, depositor).await {
-            return Err(DailyExportError::Stopped);
+            return Err(AdminExportError::Stopped);
         }
         let answered = async {
             while let Some(reply) = answers.recv().await {
                 match reply {
                     Reply::Ready { .. } | Reply::Taken(_) => {}
                     Reply::Stored(_) => return Ok(()),
-                    Reply::Failed(error) => return Err(DailyExportError::Store(error.to_string())),
+                    Reply::Failed(error) => return Err(AdminExportError::Store(error.to_string())),
                 }
             }
-            Err(DailyExportError::Store("it did not answer".to_owned()))
+            Err(AdminExportError::Store("it did not answer".to_owned()))
         };
         let limit = limits::storing(spooled.size);
         tokio::select! {
-            () = self.stop.cancelled() => Err(DailyExportError::Stopped),
+            () = self.stop.cancelled() => Err(AdminExportError::Stopped),
             answered = self.clock.timeout(limit, answered) => {
-                answered.map_err(|late| DailyExportError::Store(late.to_string()))?
+                answered.map_err(|late| AdminExportError::Store(late.to_string()))?
             }
         }
     }

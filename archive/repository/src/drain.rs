@@ -115,7 +115,7 @@ impl Drain {
     }
 
     /// Continues a drain.
-    async fn go_on(&mut self, source: &DrainSource, row: &DrainRow) -> Result<(), WorkerError> {
+    async fn advance(&mut self, source: &DrainSource, row: &DrainRow) -> Result<(), WorkerError> {
         let hands = &self.hands;
         let run = self.runs.entry(source.clone()).or_default();
         if let Some(pass) = &mut run.pass {
@@ -203,7 +203,7 @@ impl Worker for Drain {
             .board
             .retain(|source| now.draining.contains_key(source));
         for (source, row) in &now.draining {
-            self.go_on(source, row).await?;
+            self.advance(source, row).await?;
         }
         Ok(Step::Idle(PAUSE))
     }

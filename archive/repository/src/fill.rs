@@ -90,7 +90,7 @@ impl FillWorker {
     }
 
     /// Continues a task. Returns the pause until the task has something to do, or `None` if it has something now.
-    async fn go_on(&mut self, task: &Task) -> Result<Option<Duration>, WorkerError> {
+    async fn advance(&mut self, task: &Task) -> Result<Option<Duration>, WorkerError> {
         let pass = self.passes.entry(task.clone()).or_default();
         let room = WINDOW.saturating_sub(keep_open(task, &mut pass.open));
         let updates = unbound::updates(task, &mut pass.unbound);
@@ -101,7 +101,7 @@ impl FillWorker {
         if !can_be_asked(&self.people, task).await {
             return Ok(Some(PAUSE));
         }
-        pass.told(&self.people, task, updates).await?;
+        pass.update(&self.people, task, updates).await?;
         if pass.must_wait(room, now) {
             return Ok(Some(PAUSE));
         }
@@ -135,7 +135,7 @@ impl FillWorker {
         });
         let (page, unbound, walk) = page.await?;
         pass.follow_unbound(&self.people, unbound).await?;
-        pass.told(&self.people, task, page.picked).await?;
+        pass.update(&self.people, task, page.picked).await?;
         pass.walk = Some(walk);
         if !page.is_last {
             return Ok(None);
@@ -186,7 +186,7 @@ impl Worker for FillWorker {
         let mut rest = if tasks.is_empty() { Some(PAUSE) } else { None };
         let mut is_busy = false;
         for task in tasks {
-            match self.go_on(&task).await? {
+            match self.advance(&task).await? {
                 None => is_busy = true,
                 Some(pause) => rest = Some(rest.map_or(pause, |rest| rest.min(pause))),
             }

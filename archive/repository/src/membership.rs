@@ -2,7 +2,7 @@
 //!
 //! A monitor remembers nothing. After each of its starts it is told the nodes and volumes to miss; until then each of
 //! its answers has a gap. So a restarted monitor never makes a node, or its files, disappear, nor does a node that has
-//! forgotten a volume. Only people make a node or volume disappear, by an act: the monitors are told of it, and the
+//! forgotten a volume. Only people make a node or volume disappear, by an act: the monitors are informed, and the
 //! nodes once they can be reached.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -96,7 +96,7 @@ impl Membership {
         if let Some(known) = self.known.get(replica) {
             self.archive.calls.replicas.add_members(replica, known);
         }
-        let Some(Ok(heard)) = self.archive.calls.replicas.last_heard(replica) else {
+        let Some(Ok(heard)) = self.archive.calls.replicas.last_reported_nodes(replica) else {
             return Ok(());
         };
         self.tell_retired(replica, &heard).await;

@@ -85,18 +85,19 @@ enum SecondLook {
 }
 
 impl Preserver {
-    /// Repairs one anomaly, as far as possible. `told` has the number of bytes that were verified so far.
+    /// Repairs one anomaly, as far as possible. `progress` receives the number of bytes that were verified so far.
     pub(crate) async fn repair(
         &self,
         row: &AnomalyRow,
         repair_context: &RepairContext,
-        told: &(dyn Fn(u64) + Send + Sync),
+        progress: &(dyn Fn(u64) + Send + Sync),
     ) -> Result<RepairReport, CallError> {
         let Some(_claim) = self.repairing.claim(&row.file, MOST_REPAIRS) else {
             let what = "it is being repaired already, or too many others are; try again later";
             return Ok(RepairReport::new(RepairOutcome::Waiting, what));
         };
-        self.repair_claimed(row, repair_context, None, told).await
+        self.repair_claimed(row, repair_context, None, progress)
+            .await
     }
 
     /// Repairs as [`Preserver::repair`] does, for a caller that has claimed the file. `read` is the damaged copy, if it
@@ -106,9 +107,11 @@ impl Preserver {
         row: &AnomalyRow,
         repair_context: &RepairContext,
         read: Option<FileCopy>,
-        told: &(dyn Fn(u64) + Send + Sync),
+        progress: &(dyn Fn(u64) + Send + Sync),
     ) -> Result<RepairReport, CallError> {
-        let done = self.plan_and_move(row, repair_context, read, told).await?;
+        let done = self
+            .plan_and_move(row, repair_context, read, progress)
+            .await?;
         if !repair_context.is_dry {
             let (anomalies, row) = (Arc::clone(&self.archive.anomalies), row.clone());
             let note = format!("{}: {}", done.outcome, done.what);
@@ -122,14 +125,14 @@ impl Preserver {
         row: &AnomalyRow,
         repair_context: &RepairContext,
         mut read: Option<FileCopy>,
-        told: &(dyn Fn(u64) + Send + Sync),
+        progress: &(dyn Fn(u64) + Send + Sync),
     ) -> Result<RepairReport, CallError> {
         let mut left = PLANS;
         loop {
             left -= 1;
             let before = self.record(&row.file).await?;
             let case = match self
-                .look_again(row, repair_context, read.take(), told)
+                .look_again(row, repair_context, read.take(), progress)
                 .await?
             {
                 SecondLook::Case(case) => case,
@@ -175,7 +178,7 @@ impl Preserver {
                     Some(self.request_copy(&case, &plan, repair_context).await?)
                 }
                 RepairPlan::FetchGroups { .. } | RepairPlan::Salvage { .. } => {
-                    self.copy_groups(&case, &plan, &copies, repair_context, told)
+                    self.copy_groups(&case, &plan, &copies, repair_context, progress)
                         .await?
                 }
             };
@@ -196,7 +199,7 @@ impl Preserver {
         row: &AnomalyRow,
         repair_context: &RepairContext,
         read: Option<FileCopy>,
-        told: &(dyn Fn(u64) + Send + Sync),
+        progress: &(dyn Fn(u64) + Send + Sync),
     ) -> Result<SecondLook, CallError> {
         let record = self.record(&row.file).await?;
         let Some(content) = record.and_then(|record| record.content) else {
@@ -211,7 +214,7 @@ impl Preserver {
             | AnomalyKind::Corrupt(_)
             | AnomalyKind::Unreadable(_)
             | AnomalyKind::Lost(_) => {
-                self.look_at_copy(row, &content, repair_context, read, told)
+                self.look_at_copy(row, &content, repair_context, read, progress)
                     .await
             }
             AnomalyKind::Unexpected => {
@@ -236,7 +239,7 @@ impl Preserver {
         content: &Content,
         repair_context: &RepairContext,
         read: Option<FileCopy>,
-        told: &(dyn Fn(u64) + Send + Sync),
+        progress: &(dyn Fn(u64) + Send + Sync),
     ) -> Result<SecondLook, CallError> {
         let look_context = LookContext {
             who: Arc::clone(&repair_context.who),
@@ -255,7 +258,7 @@ impl Preserver {
         } else {
             let place = (&row.replica, &place.node, Some(&place.volume));
             let (file, size) = (&row.file, content.size);
-            let reading = self.verify_and_file(place, file, size, &look_context, told);
+            let reading = self.verify_and_file(place, file, size, &look_context, progress);
             match reading.await? {
                 Ok((copy, _filed)) => copy,
                 Err(error) => {

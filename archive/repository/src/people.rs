@@ -232,7 +232,7 @@ impl People {
         let mut nodes = with_tables(move || admin.nodes(&id)).await?;
         let calls = &self.archive.calls;
         // The nodes of a monitor that does not answer are stored, except new ones.
-        if let Ok(heard) = calls.answered(calls.replicas.heard(replica)).await {
+        if let Ok(heard) = calls.answered(calls.replicas.reported_nodes(replica)).await {
             let now = self.archive.standing.now();
             let is_new =
                 |node: &NodeId| !nodes.contains(node) && !now.is_retired_node(replica, node);

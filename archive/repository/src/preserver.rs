@@ -60,20 +60,20 @@ pub(crate) struct LookContext {
 }
 
 impl Preserver {
-    /// Has a copy read again, whole, past the cache; `told` is given the number of bytes that were read so far. While
-    /// another caller reads or mends the copy, tries again for a while.
+    /// Has a copy read again, whole, past the cache; `progress` receives the number of bytes that were read so far.
+    /// While another caller reads or mends the copy, tries again for a while.
     pub(crate) async fn verify(
         &self,
         place: (&ReplicaId, &NodeId, Option<&VolumeId>),
         name: &FileName,
         size: u64,
-        mut told: impl FnMut(u64) + Send,
+        mut progress: impl FnMut(u64) + Send,
     ) -> Result<FileCopy, CallError> {
         let calls = &self.archive.calls;
         let until = calls.busy_until();
         loop {
             let limit = limits::reading(size);
-            match calls.verify(place, name, limit, &mut told).await {
+            match calls.verify(place, name, limit, &mut progress).await {
                 Ok(verified) => return Ok(verified.copy),
                 Err(error) => calls.while_busy(until, error).await?,
             }
@@ -88,9 +88,9 @@ impl Preserver {
         name: &FileName,
         size: u64,
         look_context: &LookContext,
-        told: impl FnMut(u64) + Send,
+        progress: impl FnMut(u64) + Send,
     ) -> Result<Result<(FileCopy, LookResult), CallError>, CallError> {
-        let copy = match self.verify(place, name, size, told).await {
+        let copy = match self.verify(place, name, size, progress).await {
             Ok(copy) => copy,
             Err(error) => return Ok(Err(error)),
         };

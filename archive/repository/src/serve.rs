@@ -28,7 +28,7 @@ use crate::alarm::Alarm;
 use crate::archive::Archive;
 use crate::attention::Attention;
 use crate::automatic::{Automatic, Volumes};
-use crate::daily_export::DailyExport;
+use crate::daily_export::AdminExportWorker;
 use crate::drain::{Drain as Draining, DrainBoard, DrainContext};
 use crate::fill::FillWorker;
 use crate::incidents::IncidentTable;
@@ -261,7 +261,7 @@ impl Start {
         if own.export.duration().is_zero() {
             return Ok(());
         }
-        Ok(self.daemon.workers.spawn(DailyExport {
+        Ok(self.daemon.workers.spawn(AdminExportWorker {
             admin: self.archive.admin.clone(),
             archive: own.archive.clone(),
             data: own.data.clone(),

@@ -331,7 +331,7 @@ impl Assembly {
                 if let Some(candidate) = self.candidates.get_mut(index) {
                     candidate.is_slow = true;
                     let (file, replica) = (&self.wanted.name, &candidate.donor.replica);
-                    tracing::info!(%file, %replica, "a read does not wait, and goes on from another replica");
+                    tracing::info!(%file, %replica, "a read does not wait, and continues from another replica");
                     self.of.load.note_slow(replica, now);
                 }
             }
@@ -346,7 +346,7 @@ impl Assembly {
         };
         let donor = &mut candidate.donor;
         let (file, replica) = (&self.wanted.name, &donor.replica);
-        tracing::warn!(%file, %replica, node = ?donor.node, offset, %error, "a read goes on from another replica");
+        tracing::warn!(%file, %replica, node = ?donor.node, offset, %error, "a read continues from another replica");
         let said = format!("{replica}: {}", error.reason);
         let refusal = match error.kind {
             Kind::NotFound if donor.node.is_some() && !candidate.is_located => {

@@ -136,8 +136,8 @@ impl ReplicaCalls {
         self.answered(locating).await
     }
 
-    /// Has a copy read again, whole, past the page cache. The node may be silent for `limit` while it reads; `told` hears how
-    /// many bytes were read so far.
+    /// Has a copy read again, whole, past the page cache. The node may be silent for `limit` while it reads; `progress`
+    /// receives the number of bytes that were read so far.
     ///
     /// # Errors
     /// The error of the node, `Busy` where somebody else reads or mends the copy, or `TimedOut`.
@@ -146,13 +146,13 @@ impl ReplicaCalls {
         (replica, node, volume): (&ReplicaId, &NodeId, Option<&VolumeId>),
         name: &FileName,
         limit: Duration,
-        mut told: impl FnMut(u64) + Send,
+        mut progress: impl FnMut(u64) + Send,
     ) -> Result<VerifiedCopy, CallError> {
         let opening = self.replicas.verify(replica, node, name, volume);
         let mut verifying = self.answered(opening).await?;
         loop {
             match self.within(limit, verifying.next()).await? {
-                VerifyAnswer::Progress(bytes) => told(bytes),
+                VerifyAnswer::Progress(bytes) => progress(bytes),
                 VerifyAnswer::Done(verified) => return Ok(*verified),
             }
         }

@@ -119,7 +119,7 @@ pub enum CoordinatorError {
     Sign(FileName, String),
     /// An id that was made for an upload cannot be used: a bug.
     #[error(
-        "cannot begin an upload of {0}: {1}; this is a bug: report it, and start the repository again, which goes on \
+        "cannot begin an upload of {0}: {1}; this is a bug: report it, and start the repository again, which resumes \
          with all that was decided"
     )]
     Upload(FileName, InvalidId),

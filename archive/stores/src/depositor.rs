@@ -55,7 +55,8 @@ pub struct Custody {
 pub struct DepositStream {
     stream: Pin<Box<dyn Stream<Item = Result<Chunk, String>> + Send>>,
     replies: mpsc::Sender<Reply>,
-    told: u64,
+    /// The number of bytes up to which the depositor was told that they were taken.
+    reported: u64,
     /// Whether the stream can begin later than with the first byte.
     pub can_resume: bool,
     /// The claim of the depositor that sends these bytes.
@@ -100,7 +101,7 @@ impl DepositStream {
         Self {
             stream: Box::pin(stream),
             replies,
-            told: 0,
+            reported: 0,
             can_resume: true,
             claim,
         }
@@ -115,13 +116,13 @@ impl DepositStream {
         }
     }
 
-    /// Tells the depositor to send, beginning at `offset`. A depositor that is gone is noticed by its stream.
+    /// Tells the depositor to send, beginning at `offset`. That a depositor has gone away is noticed by its stream.
     pub fn ready(&mut self, upload: UploadId, offset: u64) {
-        self.told = offset;
+        self.reported = offset;
         drop(self.replies.try_send(Reply::Ready { upload, offset }));
     }
 
-    /// Returns the channel for the answers to the depositor. It is closed once the depositor is gone.
+    /// Returns the channel for the answers to the depositor. It is closed once the depositor has gone away.
     pub fn answers(&self) -> mpsc::Sender<Reply> {
         self.replies.clone()
     }
@@ -145,11 +146,11 @@ impl DepositStream {
 
     /// Tells the depositor now and then how many bytes were taken. Does not wait for a depositor that does not listen.
     pub fn taken(&mut self, bytes: u64) {
-        if bytes.saturating_sub(self.told) < STRIDE {
+        if bytes.saturating_sub(self.reported) < STRIDE {
             return;
         }
         if let Ok(place) = self.replies.try_reserve() {
-            self.told = bytes;
+            self.reported = bytes;
             place.send(Reply::Taken(bytes));
         }
     }

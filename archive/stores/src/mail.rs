@@ -16,9 +16,9 @@ pub struct Mail(mpsc::Sender<CoordinatorMessage>);
 /// A message to the coordinator.
 #[derive(Debug)]
 pub enum CoordinatorMessage {
-    /// A depositor wants to store a file.
+    /// A depositor asks to store a file.
     Ask {
-        /// The file.
+        /// The name of the file.
         name: FileName,
         /// The claim about its bytes.
         claim: Claim,
@@ -27,14 +27,14 @@ pub enum CoordinatorMessage {
     },
     /// Something happened to a file.
     Happened {
-        /// The file.
+        /// The name of the file that the event is about.
         name: FileName,
         /// The event.
         event: Event,
     },
     /// People have decided something about a file.
     Ordered {
-        /// The file.
+        /// The name of the file that the event is about.
         name: FileName,
         /// The event.
         event: Event,
@@ -43,11 +43,11 @@ pub enum CoordinatorMessage {
         /// The caller, who is told once the decision is remembered.
         done: oneshot::Sender<()>,
     },
-    /// People take in a file that replicas have with a signed admission, and that the admin data do not know.
+    /// People record a file that replicas have with a signed admission, and that the admin data do not know.
     Admit(Admittance),
-    /// A caller wants to be told how a file stands, each time that a decision about it was remembered.
+    /// A caller follows a file: it receives the record of the file each time that a decision about it was remembered.
     Follow {
-        /// The file.
+        /// The name of the file.
         name: FileName,
         /// The channel that receives the record of the file.
         records: watch::Sender<Option<FileRecord>>,
@@ -56,8 +56,8 @@ pub enum CoordinatorMessage {
     Settle(oneshot::Sender<()>),
 }
 
-/// The record of a file, each time that a decision about the file was remembered. A name that was given up is told as a free
-/// one.
+/// The record of a file, each time that a decision about the file was remembered. A name that was given up is reported as
+/// free.
 #[derive(Debug)]
 pub struct RecordChanges(watch::Receiver<Option<FileRecord>>);
 

@@ -29,7 +29,7 @@ pub struct Stores {
     pub acknowledged: Counter,
     /// Bytes that came from depositors.
     pub bytes: Counter,
-    /// Bytes that did not have to come again after a cut.
+    /// Bytes that did not have to be sent again after a cut.
     pub resumed: Counter,
     refused: BTreeMap<&'static str, Counter>,
 }

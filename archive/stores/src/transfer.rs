@@ -131,7 +131,7 @@ impl Transfers {
         };
         let (from, points) = (begin.offset, begin.points);
         if from > 0 {
-            tracing::info!(file = %item.name, from, "a store goes on where it stood");
+            tracing::info!(file = %item.name, from, "a store is resumed");
             self.stores.resumed.inc_by(from);
         }
         source.ready(item.upload.clone(), from);
@@ -140,7 +140,7 @@ impl Transfers {
         let content = tokio::select! {
             biased;
             content = self.tee(&item.name, &mut source, channels, &mut hash) => content,
-            // The depositor is gone: the next stream need not wait for this one's slowest replica.
+            // The depositor has gone away: the next stream need not wait for this one's slowest replica.
             () = answers.closed() => None,
         };
         // Until a replica has committed, a stream may have to be sent again even though all its bytes are here.
@@ -160,7 +160,7 @@ impl Transfers {
             if from > 0 {
                 // Which stream is to blame cannot be told: the bytes before `from` may be another's. The file is sent
                 // again, whole.
-                tracing::warn!(file = %item.name, from, %error, "a store that went on is not what was announced");
+                tracing::warn!(file = %item.name, from, %error, "the content of a resumed store is not what was announced");
                 event = Event::SourceGone { requester };
             }
         }

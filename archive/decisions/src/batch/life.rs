@@ -317,7 +317,7 @@ impl Life {
         Step::Run
     }
 
-    /// Handles a run that failed because of a node. If the node has ended many runs, the job goes on without it.
+    /// Handles a run that failed because of a node. If the node has ended many runs, the job continues without it.
     fn node_broke(&mut self, node: &NodeId, reason: String, context: Context<'_>) -> Step {
         let count = match self.nodes.broke(node, context) {
             Blame::Job => return self.broke(reason, context.after),

@@ -2,7 +2,7 @@
 
 use archive_model::FileName;
 
-/// More volumes than this under one name, in one replica, are nobody's honest listing.
+/// More volumes than this under one name, in one replica, are in no honest listing.
 pub(super) const MOST_COPIES: usize = 256;
 
 /// The reason why an input of a check is not believed from some point on.

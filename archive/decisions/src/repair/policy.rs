@@ -125,7 +125,7 @@ pub enum Decision {
 pub enum Hold {
     /// Too many files need repair at once.
     #[error(
-        "{found} files of the replica need repair, or were repaired within a day, and that is more than {brake}; nothing goes on by itself: look why, then `repair --all` says how many to confirm"
+        "{found} files of the replica need repair, or were repaired within a day, and that is more than {brake}; nothing is repaired automatically: look why, then `repair --all` says how many to confirm"
     )]
     Brake {
         /// The number of files that need repair, or did so within the last 24 h.
@@ -135,7 +135,7 @@ pub enum Hold {
     },
     /// The volume changed state lately: its disk may have come back half.
     #[error(
-        "its volume changed state at {changed}; repair goes on at {until} if it stays as it is"
+        "its volume changed state at {changed}; repair resumes at {until} if it stays as it is"
     )]
     VolumeChanged {
         /// The time when the volume changed state.

@@ -267,7 +267,7 @@ mod tests {
 
     /// Fails if merging two claims loses a digest that only one of them has.
     #[test]
-    fn merging_keeps_what_either_said() {
+    fn merged_claim_has_digests_of_both() {
         let merged = claim(1, Some(1), None, None).merged(&claim(1, None, Some(2), Some(3)));
         assert_eq!(merged, claim(1, Some(1), Some(2), Some(3)));
     }

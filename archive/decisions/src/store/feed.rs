@@ -45,7 +45,7 @@ impl FeedState {
         })
     }
 
-    /// Derives the change that followers are told of. Returns `None` where nothing has changed for them.
+    /// Derives the change that followers receive. Returns `None` where nothing has changed for them.
     pub fn change(before: Self, after: Self) -> Option<(ChangeKind, FeedFile)> {
         match (before, after) {
             (Self::Unknown, Self::Standing(file)) => Some((ChangeKind::Stored, file)),
@@ -108,7 +108,7 @@ mod tests {
         }
     }
 
-    /// Fails if a file is told of that no depositor may rely on, or one that only lost copies is taken back.
+    /// Fails if the feed has a file on which no depositor may rely, or withdraws one that only lost copies.
     #[test]
     fn file_stands_from_its_acknowledgement_on() {
         let done = &ReplicaState::UploadCompleted;
@@ -163,7 +163,7 @@ mod tests {
         }
     }
 
-    /// Fails if a change is told as another one, or if what is no change is told at all.
+    /// Fails if a change is reported as another one, or if what is no change is reported at all.
     #[test]
     fn each_pair_of_states_has_its_change() {
         use FeedState::{Standing, Unknown, Withdrawn};

@@ -23,7 +23,7 @@ pub enum Event {
         upload: UploadId,
         /// The depositor's statement about the bytes.
         claim: Claim,
-        /// Whether the depositor is the one that began the upload on its way: nobody else goes on with an upload that
+        /// Whether the depositor is the one that began the upload on its way: no other one resumes an upload that
         /// was left.
         resumes: bool,
     },
@@ -34,7 +34,7 @@ pub enum Event {
         /// The bytes that arrived.
         content: Content,
     },
-    /// The depositor's stream broke, or the depositor is gone.
+    /// The depositor's stream broke, or the depositor has gone away.
     SourceGone {
         /// The owner of the stream.
         requester: Requester,
@@ -83,7 +83,7 @@ pub enum Event {
         /// The nodes that did not answer, and why.
         reason: String,
     },
-    /// A copy that was completed is gone: every non-retired volume has looked. The file is to be copied again.
+    /// A copy that was completed is lost: every non-retired volume has looked. The file is to be copied again.
     Gone {
         /// The replica.
         replica: ReplicaId,
@@ -104,7 +104,7 @@ pub enum Event {
         /// The reason of the failure.
         reason: StoreFailure,
     },
-    /// The replica shall have the file, and may lack it: the replica is new, or its copy is gone. It is asked, and then
+    /// The replica shall have the file, and may lack it: the replica is new, or its copy is lost. It is asked, and then
     /// given the file. No effect on a copy that was withdrawn, or before the name is bound.
     Wanted {
         /// The replica.

@@ -274,7 +274,7 @@ fn archive_finishes_alone_while_one_replica_is_down() {
     );
 }
 
-/// Fails if a copy that is gone still counts, is not copied again, or is copied without asking once more, or if a
+/// Fails if a lost copy still counts, is not copied again, or is copied without asking once more, or if a
 /// restart on the way forgets the file.
 #[test]
 fn lost_copy_is_made_again_from_another() {

@@ -30,7 +30,7 @@ impl Preserver {
             self.look_and_file(&row.replica, &row.file, look_context)
                 .await?;
             let now = self.filed(&row.file).await?;
-            return Ok(turn::has_told(row, &now));
+            return Ok(turn::is_decided(row, &now));
         };
         let place = (&row.replica, &node, Some(&volume));
         let size = row.filed.size;
@@ -39,10 +39,10 @@ impl Preserver {
         let claim = self.repairing.claim(&row.file, MOST_REPAIRS);
         // The anomaly is looked up under the claim: a repair since the read may have closed it.
         let now = self.filed(&row.file).await?;
-        let has_told = turn::has_told(row, &now);
+        let is_decided = turn::is_decided(row, &now);
         let confirmed = now.into_iter().find(|now| now.filed.id == row.filed.id);
-        let (true, Some(row), Some(_claim)) = (has_told, confirmed, claim) else {
-            return Ok(has_told);
+        let (true, Some(row), Some(_claim)) = (is_decided, confirmed, claim) else {
+            return Ok(is_decided);
         };
         let (own, of) = (self.clone(), row.clone());
         let decided =

@@ -47,9 +47,9 @@ fn place(row: &AnomalyRow) -> (&str, &str, String) {
     (row.file.as_str(), row.replica.as_str(), row.filed.slot())
 }
 
-/// Returns whether a second look showed anything of `before`, given the anomalies of the file now: that it is gone, or still
-/// there.
-pub(super) fn has_told(before: &AnomalyRow, now: &[AnomalyRow]) -> bool {
+/// Returns whether a second look decided about `before`, given the anomalies of the file now: that it was closed, or
+/// confirmed.
+pub(super) fn is_decided(before: &AnomalyRow, now: &[AnomalyRow]) -> bool {
     let now = now.iter().find(|row| row.filed.id == before.filed.id);
     now.is_none_or(|now| now.filed.confirmed > before.filed.confirmed)
 }
@@ -156,13 +156,13 @@ mod tests {
         let fixture = TurnFixture::new(1);
         let before = fixture.row("f-0").remove(0);
         fixture.look("f-0", &look(LookQuality::Nothing, true));
-        assert!(!has_told(&before, &fixture.row("f-0")));
+        assert!(!is_decided(&before, &fixture.row("f-0")));
         fixture.look("f-0", &look(LookQuality::Listing, true));
         let confirmed = fixture.row("f-0").remove(0);
-        assert!(has_told(&before, std::slice::from_ref(&confirmed)));
+        assert!(is_decided(&before, std::slice::from_ref(&confirmed)));
         fixture.look("f-0", &look(LookQuality::Nothing, true));
-        assert!(!has_told(&confirmed, &fixture.row("f-0")));
+        assert!(!is_decided(&confirmed, &fixture.row("f-0")));
         fixture.look("f-0", &look(LookQuality::Glimpse, true));
-        assert!(has_told(&confirmed, &fixture.row("f-0")), "closed");
+        assert!(is_decided(&confirmed, &fixture.row("f-0")), "closed");
     }
 }

@@ -149,7 +149,7 @@ impl Pass<'_> {
             Err(error) => return self.refused(target, &error).await,
         };
         let before = AtomicU64::new(0);
-        let told = |bytes: u64| {
+        let progress = |bytes: u64| {
             let more = bytes.saturating_sub(before.swap(bytes, Ordering::Relaxed));
             self.read.fetch_add(more, Ordering::Relaxed);
         };
@@ -159,7 +159,7 @@ impl Pass<'_> {
         let (name, size) = (&target.name, target.size);
         let verifying = self
             .own
-            .verify_and_file(place, name, size, look_context, told);
+            .verify_and_file(place, name, size, look_context, progress);
         let found = match verifying.await? {
             Ok((_copy, found)) => found,
             Err(error) => return self.refused(target, &error).await,
@@ -289,7 +289,7 @@ mod tests {
     /// Fails if a copy that moved while the check ran is not read where it is now, or one that its node does not find
     /// passes for intact because the monitor lists it.
     #[test]
-    fn copy_not_found_is_sought_where_listed() {
+    fn missing_copy_is_looked_for_where_listed() {
         let root = Root::from_bytes([1; 32]);
         let copy = |node: &str, root, condition| FileCopy {
             name: "a".parse().unwrap(),

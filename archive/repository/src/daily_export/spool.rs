@@ -12,7 +12,7 @@ use flate2::{Compression, write::GzEncoder};
 use jiff::Timestamp;
 use tokio_util::sync::CancellationToken;
 
-use super::DailyExportError;
+use super::AdminExportError;
 use archive_ledger::admin::Admin;
 use archive_ledger::export::{Export, ExportError, prefix};
 
@@ -52,7 +52,7 @@ impl Spool {
 
     /// Returns the spooled export that the archive was asked to store and may not have. Removes other spooled files,
     /// which the archive was never asked to store.
-    pub(super) fn pending(&self) -> Result<Option<SpooledExport>, DailyExportError> {
+    pub(super) fn pending(&self) -> Result<Option<SpooledExport>, AdminExportError> {
         let folder = self.folder();
         directory::make(&folder)?;
         for entry in directory::names(&folder)? {
@@ -70,7 +70,7 @@ impl Spool {
         Ok(None)
     }
 
-    fn read(name: FileName, path: PathBuf) -> Result<SpooledExport, DailyExportError> {
+    fn read(name: FileName, path: PathBuf) -> Result<SpooledExport, AdminExportError> {
         let mut hash = blake3::Hasher::new();
         let mut file = directory::open(&path)?;
         let size = io::copy(&mut file, &mut hash).map_err(failed)?;
@@ -84,7 +84,7 @@ impl Spool {
     }
 
     /// Writes an export of now, durably.
-    pub(super) fn write(&self, now: Timestamp) -> Result<WrittenExport, DailyExportError> {
+    pub(super) fn write(&self, now: Timestamp) -> Result<WrittenExport, AdminExportError> {
         let folder = self.folder();
         directory::make(&folder)?;
         let time = now.strftime("%Y%m%dT%H%M%SZ");
@@ -128,7 +128,7 @@ impl Spool {
     }
 }
 
-fn failed(error: io::Error) -> DailyExportError {
+fn failed(error: io::Error) -> AdminExportError {
     ExportError::Write(error).into()
 }
 

@@ -12,7 +12,7 @@ use archive_stores::mail::CoordinatorMessage;
 const NAME: &str = "holdfast-admin-kb-20260101T000000Z.jsonl.gz";
 
 struct ExportFixture {
-    daily: DailyExport,
+    daily: AdminExportWorker,
     messages: mpsc::Receiver<CoordinatorMessage>,
     clock: ManualClock,
     _directory: tempfile::TempDir,
@@ -26,7 +26,7 @@ impl ExportFixture {
         let (mail, messages) = Mail::new();
         let admin = Admin::init(directory.path()).unwrap();
         let tasks = Tasks::new();
-        let daily = DailyExport {
+        let daily = AdminExportWorker {
             admin,
             archive: "kb".to_owned(),
             data: directory.path().to_owned(),

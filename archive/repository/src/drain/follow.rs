@@ -106,7 +106,7 @@ mod tests {
 
     /// Every mode of a node and of its volume, alive or silent, with every drain known before.
     ///
-    /// Fails if a drain ends because its node is silent, the drain of a retired volume goes on, or one begins twice.
+    /// Fails if a drain ends because its node is silent, the drain of a retired volume continues, or one begins twice.
     #[test]
     fn drain_follows_modes_of_live_nodes() {
         let modes = [Mode::ReadOnly, Mode::Draining, Mode::Retired];

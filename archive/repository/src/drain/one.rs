@@ -77,7 +77,7 @@ impl DrainContext {
         let mut progress = MoveProgress::default();
         for _ in 0..STEPS {
             if !self.is_drained_still(source) {
-                return Ok(LeaveOutcome::Waits("it is drained no more".to_owned()));
+                return Ok(LeaveOutcome::Waits("the drain was ended".to_owned()));
             }
             let located = self.own.archive.calls.locate(&source.replica, name).await?;
             // Read after the replica was asked: a copy that was stored in the meantime is known here.

@@ -16,7 +16,7 @@ use crate::tables::with_tables;
 
 impl Pass {
     /// Updates files, and notes the outcomes.
-    pub(super) async fn told(
+    pub(super) async fn update(
         &mut self,
         people: &People,
         task: &Task,

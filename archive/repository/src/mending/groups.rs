@@ -31,7 +31,7 @@ impl Preserver {
         plan: &RepairPlan,
         copies: &[(ReplicaContent, Option<NodeId>)],
         repair_context: &RepairContext,
-        told: &(dyn Fn(u64) + Send + Sync),
+        progress: &(dyn Fn(u64) + Send + Sync),
     ) -> Result<Option<RepairReport>, CallError> {
         let Some(place) = &case.place else {
             return Ok(None);
@@ -44,7 +44,13 @@ impl Preserver {
             .archive
             .assembler
             .read(case.wanted.clone(), donors, ranges);
-        let sent = self.send((place, &order), &mut reading, case, repair_context, told);
+        let sent = self.send(
+            (place, &order),
+            &mut reading,
+            case,
+            repair_context,
+            progress,
+        );
         let sent = sent.await;
         for (donor, bytes) in reading.sent() {
             self.instruments.count_moved(donor, *bytes);
@@ -109,7 +115,7 @@ impl Preserver {
         reading: &mut Assembly,
         case: &RepairCase,
         repair_context: &RepairContext,
-        told: &(dyn Fn(u64) + Send + Sync),
+        progress: &(dyn Fn(u64) + Send + Sync),
     ) -> Result<SendOutcome, CallError> {
         let at = NodeKey {
             replica: case.patient.replica.clone(),
@@ -138,7 +144,7 @@ impl Preserver {
             let limit = limits::writing(case.wanted.size);
             loop {
                 match self.archive.calls.within(limit, mending.next()).await? {
-                    MendAnswer::Progress(bytes) => told(bytes),
+                    MendAnswer::Progress(bytes) => progress(bytes),
                     MendAnswer::Done { copy, attic } => {
                         return Ok(SendOutcome::Mended { copy, attic });
                     }

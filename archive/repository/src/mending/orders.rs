@@ -190,7 +190,7 @@ mod tests {
 
     /// Fails if a row is left out, or comes twice, because the repair paused.
     #[test]
-    fn rows_go_on_after_each_pause() {
+    fn rows_continue_after_each_pause() {
         let directory = tempfile::tempdir().unwrap();
         let admin = Admin::init(directory.path()).unwrap();
         let hand = ManualClock::new(Timestamp::from_second(1_000_000_000).unwrap());

@@ -45,7 +45,7 @@ impl Preserver {
         if !seen.found.contains(&AnomalyKind::Unexpected) {
             return Ok(RepairReport::new(
                 RepairOutcome::Nothing,
-                "it is not so any more",
+                "the replica has no unexpected file under this name any more",
             ));
         }
         let Some(stranger) = only_stranger(&seen.located.copies, content) else {

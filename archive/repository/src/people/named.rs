@@ -62,7 +62,7 @@ impl People {
         let calls = &self.archive.calls;
         let asking = specs
             .iter()
-            .map(|spec| calls.answered(calls.replicas.heard(&spec.id)));
+            .map(|spec| calls.answered(calls.replicas.reported_nodes(&spec.id)));
         for (spec, heard) in specs.iter().zip(join_all(asking).await) {
             // The volumes of a monitor that does not answer are recorded, except empty ones.
             if let Ok(heard) = heard {
@@ -164,7 +164,7 @@ mod tests {
     /// Fails if one of two volumes that bear the same id is taken for the other, or a retired namesake makes the one in
     /// service ambiguous.
     #[test]
-    fn volume_named_twice_is_refused_until_said_which() {
+    fn volume_named_twice_is_refused_until_node_is_named() {
         let all = || ["one/a/disk-1", "one/b/disk-1", "two/c/disk-1", "two/c/x"].map(key);
         let named = |replica: Option<&str>, node: Option<&str>, volume: &str| VolumeSelector {
             replica: replica.map(|id| id.parse().unwrap()),

@@ -288,7 +288,7 @@ impl People {
         match copies.len() {
             1 => copies
                 .pop()
-                .ok_or_else(|| Kind::Internal.error("the only copy is gone from the list")),
+                .ok_or_else(|| Kind::Internal.error("the only copy is not in the list any more")),
             0 => Err(Kind::NotFound.error(format!(
                 "replica {} has no copy of {}; repair it, or store the file again if no replica has a good copy",
                 replacement.replica, replacement.name

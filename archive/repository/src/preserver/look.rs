@@ -204,7 +204,7 @@ impl Preserver {
         Ok((seen, Some(found)))
     }
 
-    /// Closes the damage of copies that are gone: drained, deleted by a person, moved into an attic.
+    /// Closes the damage of copies that were removed: drained, deleted by a person, moved into an attic.
     async fn close_absent(
         &self,
         replica: &ReplicaId,

@@ -60,7 +60,7 @@ impl FeedJob {
         };
         let stop = door.archive.tasks.stop();
         tokio::select! {
-            told = follower.tell(self.after) => told,
+            ended = follower.tell(self.after) => ended,
             () = stop.cancelled() => Err(Kind::Unavailable.status(
                 "the repository is stopping; try again later with the last position",
             )),
@@ -79,8 +79,8 @@ impl Follower {
     /// Sends the feed after a position, until the follower goes away.
     async fn tell(&self, after: Option<FeedPosition>) -> Result<(), Status> {
         // Taken before any file is listed: later decisions are sent as changes.
-        let mut told = self.admin.follow_feed();
-        let listed = *told.borrow_and_update();
+        let mut positions = self.admin.follow_feed();
+        let listed = *positions.borrow_and_update();
         let mut position = if let Some(position) = self.known(after).await? {
             position
         } else {
@@ -89,24 +89,24 @@ impl Follower {
             listed
         };
         loop {
-            let end = *told.borrow_and_update();
+            let end = *positions.borrow_and_update();
             if position.number < end.number {
                 let mut span = FeedSpan::new(self.admin.clone(), position, end);
                 answer_from(&self.answers, move |outlet| span.send(outlet)).await?;
                 position = end;
             }
             send(&self.answers, response(Step::CaughtUp(position.into()))).await?;
-            if !self.wait(&mut told).await {
+            if !self.wait(&mut positions).await {
                 return Ok(());
             }
         }
     }
 
     /// Waits until there is something to send. Returns `false` if the follower has gone away.
-    async fn wait(&self, told: &mut watch::Receiver<FeedPosition>) -> bool {
+    async fn wait(&self, positions: &mut watch::Receiver<FeedPosition>) -> bool {
         tokio::select! {
             () = self.answers.closed() => false,
-            changed = told.changed() => changed.is_ok(),
+            changed = positions.changed() => changed.is_ok(),
             () = self.clock.sleep(BEAT) => true,
         }
     }

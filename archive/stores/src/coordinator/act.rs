@@ -101,7 +101,7 @@ impl Coordinator {
         if is_acknowledged {
             self.parts.admin.stamp().map_err(AdminError::from)?;
         }
-        self.close_what_is_back()?;
+        self.close_returned_copies()?;
         let names: Vec<FileName> = all.iter().map(|decided| decided.name.clone()).collect();
         for FileDecision { name, effects, .. } in all {
             self.perform(&name, effects, now)?;

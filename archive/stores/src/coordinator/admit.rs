@@ -11,7 +11,7 @@ use super::{Active, Coordinator, Step};
 use crate::mail::Admittance;
 
 impl Coordinator {
-    /// Remembers the file, if nobody has its name, and goes on with it where a replica lacks it.
+    /// Remembers the file, if nobody has its name, and has it copied into replicas that lack it.
     pub(super) fn admit(
         &mut self,
         Admittance { row, who, done }: Admittance,

@@ -78,8 +78,8 @@ impl Coordinator {
         Some(FileDecision { name, by, effects })
     }
 
-    /// Takes the request of a depositor out of an event, and says in the event whether the depositor goes on with an
-    /// upload of its own. Returns `None` if the event is no request, or the depositor is gone.
+    /// Takes the request of a depositor out of an event, and says in the event whether the depositor resumes an
+    /// upload of its own. Returns `None` if the event is no request, or the depositor has gone away.
     fn take_request(&self, name: &FileName, event: &mut Event) -> Option<StoreRequest> {
         let Event::Asked {
             upload,

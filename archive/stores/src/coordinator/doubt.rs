@@ -1,5 +1,5 @@
 //! Filed anomalies of a file, as the coordinator uses them: a copy that is known to be gone is asked for again when
-//! somebody sends the bytes, and what says that it is gone is closed when it is there.
+//! somebody sends the bytes, and the anomaly of its absence is closed when it is there.
 
 use archive_decisions::store::{Event, FileRecord};
 use archive_ledger::admin::AdminError;
@@ -74,7 +74,7 @@ impl Coordinator {
     }
 
     /// Closes the anomalies of copies that are there again, as far as their nodes have looked.
-    pub(super) fn close_what_is_back(&mut self) -> Step<()> {
+    pub(super) fn close_returned_copies(&mut self) -> Step<()> {
         let who = format!("repository/{}", self.parts.archive);
         for back in std::mem::take(&mut self.back) {
             let filed = self.parts.anomalies.rows_of(&back.name);

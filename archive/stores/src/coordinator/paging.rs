@@ -29,7 +29,7 @@ const AGAIN: SignedDuration = SignedDuration::from_mins(5);
 pub(super) struct FilePager {
     /// The progress of this pass.
     walk: FileWalk,
-    /// The time at which the walk goes on; `None` if every file that is on its way is in memory.
+    /// The time at which the walk continues; `None` if every file that is on its way is in memory.
     next: Option<Timestamp>,
     /// Whether a file gave up its place since this pass began.
     is_behind: bool,
@@ -43,7 +43,7 @@ impl FilePager {
         self.next = Some(now);
     }
 
-    /// Returns the time at which the walk goes on.
+    /// Returns the time at which the walk continues.
     pub(super) const fn due(&self) -> Option<Timestamp> {
         self.next
     }
@@ -60,7 +60,10 @@ impl FilePager {
 
     fn ended(&mut self, now: Timestamp) {
         if self.found > 0 {
-            tracing::info!(files = self.found, "files that were on their way go on");
+            tracing::info!(
+                files = self.found,
+                "files that were on their way are resumed"
+            );
         }
         *self = Self {
             next: self.is_behind.then(|| later(now, AGAIN)),

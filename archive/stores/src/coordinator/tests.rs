@@ -136,7 +136,7 @@ fn unusable_upload_id_is_no_fault_of_signing() {
     assert!(!text.contains("signing"), "{text}");
 }
 
-/// Fails if who goes on with an upload that another one left deposits in the other one's name.
+/// Fails if a depositor who resumes the upload of another one deposits in the other one's name.
 #[test]
 fn abandoned_upload_is_resumed_by_its_depositor_only() {
     on_a_coordinator(|coordinator, _| {
@@ -144,7 +144,7 @@ fn abandoned_upload_is_resumed_by_its_depositor_only() {
         let begun = coordinator.upload();
         coordinator.hears(Event::SourceGone { requester: first });
         let again = coordinator.asks(WHO[0], bare());
-        assert_eq!(coordinator.upload(), begun, "the same one goes on");
+        assert_eq!(coordinator.upload(), begun, "the same one resumes");
         coordinator.hears(Event::SourceGone { requester: again });
         let second = coordinator.asks(WHO[1], bare());
         assert_ne!(coordinator.upload(), begun);
@@ -251,11 +251,11 @@ fn upload_begun_anew_drops_the_abandoned_states() {
         coordinator.hears(Event::SourceGone { requester: first });
         left.put_some(&begun);
         let again = coordinator.asks(WHO[0], bare());
-        assert!(left.had(&begun), "its depositor goes on with them");
+        assert!(left.had(&begun), "its depositor resumes from them");
         coordinator.hears(Event::SourceGone { requester: again });
         left.put_some(&begun);
         coordinator.asks(WHO[1], bare());
         assert_ne!(coordinator.upload(), begun);
-        assert!(!left.had(&begun), "nobody goes on with them");
+        assert!(!left.had(&begun), "nobody resumes from them");
     });
 }

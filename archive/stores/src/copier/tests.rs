@@ -29,7 +29,10 @@ async fn silent_volume_answers_probe_with_silence() {
         let Some(CoordinatorMessage::Happened { event, .. }) = message.await else {
             panic!("the probe ended without an answer")
         };
-        let told = format!("{event:?}");
-        assert!(told.starts_with(expected), "{told} instead of {expected}");
+        let reported = format!("{event:?}");
+        assert!(
+            reported.starts_with(expected),
+            "{reported} instead of {expected}"
+        );
     }
 }

@@ -57,7 +57,7 @@ impl ResumePoints {
         }
     }
 
-    /// Forgets what the streams of an upload left.
+    /// Forgets the states that the streams of an upload left.
     pub fn forget(&self, upload: &UploadId) {
         drop(self.states().take(upload));
     }

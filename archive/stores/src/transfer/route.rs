@@ -33,7 +33,7 @@ impl Route {
 pub struct UploadedCopy {
     /// The copy.
     pub copy: FileCopy,
-    /// Whether the copy was uploaded now and read back; otherwise it was there before, and nobody looked at it.
+    /// Whether the copy was uploaded now and read back; otherwise it was there before, and was not read.
     pub(super) read_back: bool,
 }
 

@@ -157,7 +157,7 @@ impl Play {
 /// Fails if, in any order of events, a job of the index starts at another moment because of jobs of people, or the other
 /// way round; or if more jobs of a class run than have places.
 #[test]
-fn lane_goes_on_as_if_it_were_alone() {
+fn class_is_independent_of_the_other() {
     const DEEP: u32 = 5;
     let keys = JobClass::ALL.map(|of| class("one", of));
     let acts = [

@@ -36,7 +36,7 @@ fn sides(code: u32) -> (Option<ExpectedCopy>, &'static [(u8, &'static str)]) {
 }
 
 /// Returns the findings for one name when the whole replica was heard.
-fn told(file: &str, expected: Option<&ExpectedCopy>, copies: &[(u8, &str)]) -> Vec<Finding> {
+fn findings(file: &str, expected: Option<&ExpectedCopy>, copies: &[(u8, &str)]) -> Vec<Finding> {
     let kinds = match (expected, copies) {
         (None | Some(ExpectedCopy::Withdrawn), []) => vec![],
         (None | Some(ExpectedCopy::Withdrawn), _) => vec![AnomalyKind::Unexpected],
@@ -102,7 +102,7 @@ fn every_small_world_whole_silent_or_cut_anywhere() {
         let whole = NAMES
             .iter()
             .zip(&sides)
-            .flat_map(|(file, (expected, copies))| told(file, expected.as_ref(), copies));
+            .flat_map(|(file, (expected, copies))| findings(file, expected.as_ref(), copies));
         let whole = whole.collect::<Vec<_>>();
 
         let ended = [listing.clone(), vec![Ok(ListingItem::End)]].concat();

@@ -4,7 +4,7 @@ use super::super::*;
 use super::after;
 use super::world::{ADMITTED, BARE, OTHER, Step, TestArchive, claim};
 
-/// Fails if somebody goes on with bytes that another depositor has left, or a name is held by asking for it and leaving.
+/// Fails if somebody resumes an upload that another depositor has left, or a name is held by asking for it and leaving.
 #[test]
 fn another_depositor_begins_an_abandoned_upload_anew() {
     for said in [BARE, claim(OTHER), claim(ADMITTED)] {

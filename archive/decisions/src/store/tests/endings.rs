@@ -24,7 +24,7 @@ impl TestArchive {
             let only_checksums =
                 self.state.record.phase.is_bound() && self.state.record.donors().next().is_none();
             if only_checksums && self.state.source.is_none() && round > 20 {
-                // No replica can give the bytes: the depositor, who was told to keep them, comes again.
+                // No replica can give the bytes: the depositor, who was told to keep them, sends them again.
                 let claim = Claim::from(self.state.record.content.as_ref().unwrap());
                 let event = self.ask(claim);
                 self.apply(event);

@@ -103,7 +103,7 @@ impl TestArchive {
             "{}",
             story()
         );
-        // Fails if a state is stuck: whatever waits has a timer, the shell was told of it, and a tick moves it on.
+        // Fails if a state is stuck: whatever waits has a timer, the shell has set it, and a tick moves it on.
         assert_eq!(
             self.state.next_deadline().is_none(),
             self.state.is_idle(),
@@ -180,7 +180,7 @@ impl TestArchive {
             .filter(|replica| replica.state.is_completed())
             .count();
         // Fails if a name becomes free because its copies are withdrawn or lost, a file is kept of which nothing is
-        // left to do, one with work left is forgotten, or one that no depositor was told of passes for one that was.
+        // left to do, one with work left is forgotten, or one that was acknowledged to no depositor passes for one that was.
         self.was_acknowledged |= record.is_acknowledged() || record.open().next().is_none();
         let phase = match (completed, record.open().count()) {
             (_, 0) => record.phase == Phase::Complete,
@@ -251,7 +251,7 @@ impl TestArchive {
             Err(ArchiveError::NotEnoughReplicas {
                 failures, again, ..
             }) => {
-                // Fails if a depositor is not told when the archive goes on by itself, or told so where it cannot.
+                // Fails if a depositor does not learn when the archive tries again by itself, or learns so where it cannot.
                 assert_eq!(
                     again.is_some(),
                     record.donors().next().is_some(),

@@ -144,7 +144,7 @@ pub(super) struct TestArchive {
     pub(super) bound_to: Option<Root>,
     /// Whether the file was in every required replica once.
     pub(super) was_acknowledged: bool,
-    /// The replica of which the last event said that its copy is gone, or elsewhere (then it still counts).
+    /// The replica of which the last event said that its copy is lost, or elsewhere (then it still counts).
     pub(super) not_counted: Option<(ReplicaId, bool)>,
     pub(super) trail: Vec<Step>,
     /// Whether the last event said that somebody in a replica is silent.

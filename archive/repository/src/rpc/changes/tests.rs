@@ -104,7 +104,7 @@ fn withdrawn(mut row: AdminRow) -> AdminRow {
     row
 }
 
-fn told(admin: &Admin) -> FeedPosition {
+fn feed_position(admin: &Admin) -> FeedPosition {
     *admin.follow_feed().borrow()
 }
 
@@ -119,7 +119,7 @@ async fn newcomer_hears_listing_then_changes() {
     let admin = open(directory.path());
     put(&admin, &[row("c", 1), row("a", 2), row("b", 3)]);
     put(&admin, &[withdrawn(row("b", 3))]);
-    let begun = told(&admin);
+    let begun = feed_position(&admin);
     let mut following = follow(&admin, None);
     let heard = following.until_caught_up().await;
     let listed = vec!["a".to_owned(), "c".to_owned()];
@@ -129,11 +129,11 @@ async fn newcomer_hears_listing_then_changes() {
     put(&admin, &[row("d", 4)]);
     let heard = following.until_caught_up().await;
     assert_eq!((heard.listing.as_ref(), heard.names()), (None, vec!["d"]));
-    assert_eq!(heard.caught_up, Some(told(&admin)));
+    assert_eq!(heard.caught_up, Some(feed_position(&admin)));
     put(&admin, &[row("b", 3)]);
     let heard = following.until_caught_up().await;
     assert_eq!(heard.changes[0].kind, ChangeKind::Restored);
-    assert_eq!(heard.changes[0].position, told(&admin));
+    assert_eq!(heard.changes[0].position, feed_position(&admin));
 }
 
 /// Fails if a follower that comes back receives a change twice or misses one, or if one whose position is unknown gets no
@@ -142,20 +142,20 @@ async fn newcomer_hears_listing_then_changes() {
 async fn position_decides_how_the_feed_begins() {
     let directory = tempfile::tempdir().unwrap();
     let admin = open(directory.path());
-    let begin = told(&admin);
+    let begin = feed_position(&admin);
     let mut positions = vec![begin];
     for name in ["a", "b", "c"] {
         put(&admin, &[row(name, 1)]);
-        positions.push(told(&admin));
+        positions.push(feed_position(&admin));
     }
     for (rest, position) in positions.iter().enumerate() {
         let heard = follow(&admin, Some(*position)).until_caught_up().await;
         assert_eq!(heard.listing, None, "{position}");
         let expected: Vec<_> = ["a", "b", "c"].into_iter().skip(rest).collect();
         assert_eq!(heard.names(), expected, "{position}");
-        assert_eq!(heard.caught_up, Some(told(&admin)));
+        assert_eq!(heard.caught_up, Some(feed_position(&admin)));
     }
-    let end = told(&admin);
+    let end = feed_position(&admin);
     let future = FeedPosition {
         number: end.number + 1,
         ..end
@@ -173,7 +173,7 @@ async fn position_decides_how_the_feed_begins() {
 async fn idle_feed_says_that_it_lives() {
     let directory = tempfile::tempdir().unwrap();
     let admin = open(directory.path());
-    let mut following = follow(&admin, Some(told(&admin)));
+    let mut following = follow(&admin, Some(feed_position(&admin)));
     let begin = following.until_caught_up().await;
     for _ in 0..3 {
         following.hand.advance_sleepers(1, BEAT).await;
@@ -187,7 +187,7 @@ async fn slow_follower_keeps_a_few_messages() {
     const MANY: usize = 6 * ENTRIES + 1;
     let directory = tempfile::tempdir().unwrap();
     let admin = open(directory.path());
-    let mut following = follow(&admin, Some(told(&admin)));
+    let mut following = follow(&admin, Some(feed_position(&admin)));
     following.until_caught_up().await;
     let names: Vec<_> = (0..MANY).map(|number| format!("f-{number:05}")).collect();
     for some in names.chunks(100) {
@@ -275,7 +275,7 @@ async fn nothing_is_lost_between_listing_and_changes() {
 async fn lost_row_is_an_error() {
     let directory = tempfile::tempdir().unwrap();
     let admin = open(directory.path());
-    let begin = told(&admin);
+    let begin = feed_position(&admin);
     for name in ["a", "b", "c"] {
         put(&admin, &[row(name, 1)]);
     }

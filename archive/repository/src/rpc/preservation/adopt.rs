@@ -98,7 +98,7 @@ async fn choose(
         0 => Err(Kind::NotFound.status(format!("replica {replica} has no unexpected file {name}"))),
         1 => found
             .pop()
-            .ok_or_else(|| Kind::Internal.status("the only unexpected file is gone from the list")),
+            .ok_or_else(|| Kind::Internal.status("the only unexpected file is not in the list any more")),
         _ => Err(Kind::Mismatch.status(format!(
             "replica {replica} has {name} unexpectedly on several volumes; remove all but one, by their checksums"
         ))),

@@ -122,7 +122,7 @@ pub(super) fn state(door: &Door, row: &AnomalyRow) -> Result<wire::AnomalyState,
     filed(door, row).map(fields::anomaly_message)
 }
 
-/// Returns the anomaly as people are told of it.
+/// Returns the anomaly in the form of a list for people.
 pub(super) fn filed(door: &Door, row: &AnomalyRow) -> Result<FiledAnomaly, DbError> {
     let filed = &row.filed;
     let (groups, lost) = match &filed.kind {
@@ -218,7 +218,7 @@ mod tests {
 
     /// Fails if the list lacks an anomaly, or has it twice, because its reader paused.
     #[test]
-    fn list_goes_on_after_each_pause() {
+    fn list_continues_after_each_pause() {
         let directory = tempfile::tempdir().unwrap();
         let admin = Admin::init(directory.path()).unwrap();
         let anomalies = Anomalies::open(&admin, Clock::system()).unwrap();

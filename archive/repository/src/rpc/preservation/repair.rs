@@ -127,11 +127,11 @@ impl RepairJob {
         answers: &Answers<wire::RepairResponse>,
     ) -> Result<(), Status> {
         let verified = AtomicU64::new(0);
-        let told = |bytes: u64| {
+        let progress = |bytes: u64| {
             verified.store(bytes, Ordering::Relaxed);
         };
         let state = |row: &AnomalyRow| state(door, row).map_err(|error| admin_failed(&error));
-        let mut work = Box::pin(door.preserver.repair(row, &self.repair_context, &told));
+        let mut work = Box::pin(door.preserver.repair(row, &self.repair_context, &progress));
         let done = loop {
             match door.archive.calls.clock.timeout(PROGRESS, &mut work).await {
                 Ok(done) => break done?,

@@ -34,7 +34,7 @@ pub(super) async fn list(caller: &mut Caller, own: bool, open: bool) -> Vec<Stri
 
 /// Fails if a job hides files that no node has read, or its result lacks those of the others.
 #[tokio::test(flavor = "multi_thread")]
-async fn unread_files_are_named_beside_the_result() {
+async fn unread_files_are_named_with_the_result() {
     let fixture = BatchFixture::new().await;
     fill(&fixture.replica, &["b.warc", "d.warc"]);
     fixture.store(&["a.warc", "b.warc", "c.txt", "d.warc", "e.warc"]);
@@ -424,7 +424,7 @@ async fn limits_end_a_job_with_the_reason() {
     drop(anna);
     running.stop().await;
     let running = fixture.start().await;
-    eventually("its files are gone", PATIENCE, async || {
+    eventually("its files are removed", PATIENCE, async || {
         !fixture.folder("all").try_exists().unwrap()
     })
     .await;

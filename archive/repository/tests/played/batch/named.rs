@@ -22,7 +22,7 @@ fn named(names: &[&str]) -> BatchSpec {
 
 /// Fails if a job is done although a file that it names was not read, or if that file is not reported.
 #[tokio::test(flavor = "multi_thread")]
-async fn named_file_that_no_node_has_is_told() {
+async fn named_file_that_no_node_has_is_reported() {
     let fixture = BatchFixture::new().await;
     fill(&fixture.replica, &["b.warc", "c.warc", "d.warc"]);
     fixture.store(&["b.warc", "c.warc", "d.warc", "e.warc"]);
@@ -165,7 +165,7 @@ async fn job_is_forgotten_when_its_keep_is_over() {
         }
     })
     .await;
-    eventually("its files are gone", PATIENCE, async || {
+    eventually("its files are removed", PATIENCE, async || {
         !fixture.folder("short").try_exists().unwrap()
     })
     .await;

@@ -139,7 +139,7 @@ async fn repository_stopped_after_any_message_resumes() {
     fixture.end(running).await;
 }
 
-/// Fails if a job goes on over files that it has lost, or a directory without a job stays.
+/// Fails if a job resumes although files of it are lost, or a directory without a job stays.
 #[tokio::test(flavor = "multi_thread")]
 async fn lost_files_fail_job_and_orphans_go() {
     let fixture = BatchFixture::new().await;

@@ -59,7 +59,7 @@ fn filed(replica: &str, kind: AnomalyKind, is_accepted: bool) -> AnomalyRow {
 }
 
 /// Returns the events as `replica gone` or `replica wanted`.
-fn said(record: &FileRecord, now: &StandingSnapshot, filed: &[AnomalyRow]) -> Vec<String> {
+fn lost_copies(record: &FileRecord, now: &StandingSnapshot, filed: &[AnomalyRow]) -> Vec<String> {
     let events = given_up(record, now, filed);
     let text = |event: &Event| {
         if let Event::Gone { replica } = event {
@@ -94,17 +94,23 @@ fn only_provably_absent_copy_is_given_up() {
         AnomalyKind::Incomplete,
         AnomalyKind::Transient,
     ] {
-        assert_eq!(said(&record, &now, &[filed("one", kind, false)]), [""; 0]);
+        assert_eq!(
+            lost_copies(&record, &now, &[filed("one", kind, false)]),
+            [""; 0]
+        );
     }
     let missing = |replica, is_accepted| filed(replica, AnomalyKind::Missing, is_accepted);
     let one = [missing("one", false)];
-    assert_eq!(said(&record, &now, &one), ["one gone"]);
+    assert_eq!(lost_copies(&record, &now, &one), ["one gone"]);
     let both = [missing("one", false), missing("two", false)];
-    assert_eq!(said(&record, &now, &both), ["one gone", "two gone"]);
+    assert_eq!(lost_copies(&record, &now, &both), ["one gone", "two gone"]);
     let lived_with = [missing("one", true)];
-    assert_eq!(said(&record, &now, &lived_with), [""; 0]);
+    assert_eq!(lost_copies(&record, &now, &lived_with), [""; 0]);
     let lived_with = [missing("one", true), missing("two", true)];
-    assert_eq!(said(&record, &now, &lived_with), ["one gone", "two gone"]);
+    assert_eq!(
+        lost_copies(&record, &now, &lived_with),
+        ["one gone", "two gone"]
+    );
 
     let retired = Retirement {
         at: Timestamp::UNIX_EPOCH,
@@ -119,16 +125,19 @@ fn only_provably_absent_copy_is_given_up() {
         volume: VolumeId::new("v-one").unwrap(),
     };
     now.volumes.insert(volume, retired.clone());
-    assert_eq!(said(&record, &now, &one), ["one wanted one-1 v-one"]);
+    assert_eq!(lost_copies(&record, &now, &one), ["one wanted one-1 v-one"]);
     let gone = ReplicaRow::Retired(retired);
     now.replicas.insert(id("one"), gone);
-    assert_eq!(said(&record, &now, &one), [""; 0]);
+    assert_eq!(lost_copies(&record, &now, &one), [""; 0]);
 
     let mut open = record;
     for copy in open.replicas.values_mut() {
         copy.state = ReplicaState::UploadStarted;
     }
-    assert_eq!(said(&open, &StandingSnapshot::default(), &both), [""; 0]);
+    assert_eq!(
+        lost_copies(&open, &StandingSnapshot::default(), &both),
+        [""; 0]
+    );
 }
 
 /// Fails if what was filed is closed for a copy that counted all along, or for one that does not count after all.

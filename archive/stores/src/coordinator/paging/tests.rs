@@ -258,7 +258,7 @@ fn unawaited_news_is_written_with_the_next() {
     assert!(deferred.unwrap().is_none(), "it was deferred long enough");
 }
 
-/// Fails if nobody who asks is told when a failed copy is tried again, or is still told of a retry after the copy was
+/// Fails if the time at which a failed copy is tried again is not shown, or is still shown after the copy was
 /// stored.
 #[test]
 fn failed_copy_shows_retry_until_stored() {

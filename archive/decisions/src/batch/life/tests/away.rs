@@ -4,7 +4,7 @@ use super::*;
 
 /// Fails if a job does not wait for nodes after a restart of the cluster, waits without limit, or waits twice.
 #[test]
-fn unheard_node_is_waited_for_once() {
+fn silent_node_is_waited_for_once() {
     let mut history = JobHistory::running();
     // The cluster was started again, and no node has reported yet.
     history.seconds = 1000;
@@ -40,7 +40,7 @@ fn unheard_node_is_waited_for_once() {
 
 /// Fails if a node that reports within the patience becomes a gap.
 #[test]
-fn node_heard_in_time_leaves_no_gap() {
+fn node_that_answers_in_time_leaves_no_gap() {
     let mut history = JobHistory::running();
     assert!(matches!(
         history.say(looked_also(&[], &[], &["a", "b"])),

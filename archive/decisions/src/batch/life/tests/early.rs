@@ -117,7 +117,7 @@ fn too_many_gaps_say_so() {
     );
 }
 
-/// Fails if a run that always breaks at one place goes on without end, or its job does not say where.
+/// Fails if a run that always breaks at one place is repeated without end, or its job does not say where.
 #[test]
 fn run_breaking_at_one_place_fails_job() {
     let mut history = JobHistory::running();
