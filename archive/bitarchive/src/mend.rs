@@ -217,7 +217,7 @@ impl Mend<'_> {
                 .compare(self.old.as_ref(), at, group)
                 .map_err(|error| self.node.blame(&self.entry.volume, error))?;
         }
-        self.put(&bytes, BlockSource::Brought)?;
+        self.put(&bytes, BlockSource::Sent)?;
         if let Some(range) = self.wanted.front_mut() {
             range.start = end;
             if range.is_empty() {

@@ -5,7 +5,7 @@
 //! archive finishes alone, from that copy. Every wait ends by a timer.
 //!
 //! Two depositors, one name: the same content (by a strong digest) *waits* for the running upload, and its stream takes
-//! over if the first one breaks; other content, or content that only its bytes could tell, is told *busy* until the
+//! over if the first one breaks; other content, or content that only its bytes could tell, is refused as *busy* until the
 //! name is bound, then refused or compared. Nothing of the running upload is disturbed. An upload that a depositor has
 //! left before its content was fixed is continued by that depositor only: another begins anew, so that nobody holds a
 //! name by asking for it and going away.

@@ -71,7 +71,7 @@ pub struct Replicas {
     dialer: Dialer,
     /// The last answers of the monitors.
     view: NodeView,
-    /// The nodes, and the volumes with copies, of each replica: each monitor is told with every question about its state.
+    /// The nodes, and the volumes with copies, of each replica: each monitor receives them with every question about its state.
     members: Mutex<Members>,
     reinstating: Mutex<Option<VolumeKey>>,
     /// The parts out of service, which are neither asked nor heard.

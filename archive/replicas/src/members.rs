@@ -1,7 +1,7 @@
 //! The nodes and volumes that belong to the replicas, and ids that two parts bear.
 //!
 //! A node that is heard of for the first time with the id of another replica's node is not used: it is no member, it gets
-//! no files, and it is shown with what is wrong. Nodes and volumes that have shared an id since before are told apart by
+//! no files, and it is shown with what is wrong. Nodes and volumes that have shared an id since before are distinguished by
 //! replica and node, and are shown as well.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -16,7 +16,7 @@ pub(super) struct Members {
     pub(super) nodes: BTreeMap<ReplicaId, BTreeSet<NodeId>>,
     /// The volumes that have copies.
     pub(super) volumes: BTreeSet<VolumeKey>,
-    /// The volumes that were online when their replica last told.
+    /// The volumes that were online in the last answer about their replica.
     pub(super) online: BTreeSet<VolumeKey>,
     /// Replicas without volumes: each shows its table as one.
     pub(super) checksum: BTreeSet<ReplicaId>,

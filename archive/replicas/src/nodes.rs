@@ -77,7 +77,7 @@ impl Replicas {
         answer
     }
 
-    /// Sends the question. The monitor is told which nodes and volumes to miss.
+    /// Sends the question. It tells the monitor which nodes and volumes to miss.
     pub(crate) async fn ask_monitor(
         &self,
         replica: &ReplicaId,

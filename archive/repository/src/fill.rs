@@ -38,7 +38,7 @@ const MOST_WAITING: usize = 1000;
 /// The number of rows that are read in one step.
 const PAGE: usize = 2000;
 
-/// The pause while nothing can be done. What was decided meanwhile was told, so no table is read for it.
+/// The pause while nothing can be done. Decisions in the meantime come from the coordinator, so that no table is read for them.
 const PAUSE: Duration = Duration::from_millis(500);
 
 /// The pause before files that wait for another try are looked at again.

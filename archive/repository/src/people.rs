@@ -208,7 +208,7 @@ impl People {
         changes.ok_or_else(stopping)
     }
 
-    /// Waits until the coordinator has remembered what it was told before.
+    /// Waits until the coordinator has remembered all that was sent to it before.
     pub(crate) async fn settled(&self) -> Result<(), CallError> {
         let is_settled = self.archive.mail.settled().await;
         is_settled.then_some(()).ok_or_else(stopping)

@@ -312,7 +312,7 @@ impl Assembly {
             }
             Ok(())
         });
-        // An honest node checks what it sends: damage of its disk is told, not sent.
+        // An honest node checks what it sends: damage of its disk is reported, not sent.
         proven.map_err(|error| Kind::Internal.error(format!("what the node sent: {error}")))?;
         Ok(Proven {
             offset,

@@ -86,7 +86,7 @@ pub struct Coordinator {
     last_requester: u64,
     /// The callers that wait until all that was decided before is remembered.
     waiting: Vec<oneshot::Sender<()>>,
-    /// The callers that are told what is remembered of a file.
+    /// The callers that follow what is remembered of a file.
     followers: Followers,
     /// Copies that count from this round on.
     back: Vec<doubt::ReturnedCopy>,

@@ -8,7 +8,7 @@
 //!
 //! The rooms in reading order:
 //!
-//! - [`mail`] (what the coordinator is told), [`depositor`] (who sends a file), [`file_blocks`] (a file on a disk of the
+//! - [`mail`] (the messages to the coordinator), [`depositor`] (who sends a file), [`file_blocks`] (a file on a disk of the
 //!   repository, piece by piece);
 //! - [`limits`] (how long a whole file may take), [`calls`] (calls to the replicas, which end in time);
 //! - [`coordinator`]: the owner of files on their way;

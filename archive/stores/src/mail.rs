@@ -1,6 +1,6 @@
 //! The messages to the coordinator.
 //!
-//! Owns what it can be told, and the wait of those who told it. Everybody may send; only the coordinator receives, and decides.
+//! Owns the messages to it, and the wait of their senders. Everybody may send; only the coordinator receives, and decides.
 
 use archive_decisions::store::{Claim, Event, FileRecord};
 use archive_ledger::admin::AdminRow;
@@ -61,7 +61,7 @@ pub enum CoordinatorMessage {
 #[derive(Debug)]
 pub struct RecordChanges(watch::Receiver<Option<FileRecord>>);
 
-/// A file that is to be taken in.
+/// A file that replicas have, and that is to be recorded.
 #[derive(Debug)]
 pub struct Admittance {
     /// The row of the file in the admin data.

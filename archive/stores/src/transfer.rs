@@ -158,7 +158,7 @@ impl Transfers {
         if let Err(error) = claim.verify(&item.name, &content) {
             self.resume_points.forget(&item.upload);
             if from > 0 {
-                // Which stream is to blame cannot be told: the bytes before `from` may be another's. The file is sent
+                // Which stream is to blame is unknown: the bytes before `from` may be another's. The file is sent
                 // again, whole.
                 tracing::warn!(file = %item.name, from, %error, "the content of a resumed store is not what was announced");
                 event = Event::SourceGone { requester };

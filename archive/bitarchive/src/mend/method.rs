@@ -17,7 +17,7 @@ pub(super) enum BlockSource {
     /// The old copy.
     Kept,
     /// The segments that were sent, which are proven.
-    Brought,
+    Sent,
 }
 
 /// The method of a mend that is under way.
@@ -93,7 +93,7 @@ impl MendMethod {
                     .map_err(|error| DiskError::new("hash", std::path::Path::new(""), error))?;
                 match source {
                     BlockSource::Kept => Ok(()),
-                    BlockSource::Brought => in_place.journal.append(bytes),
+                    BlockSource::Sent => in_place.journal.append(bytes),
                 }
             }
         }

@@ -114,7 +114,7 @@ pub enum Decision {
     /// At that time the copy is to be read again, past the cache; if the anomaly is still there, ask again with
     /// [`Case::confirmed`].
     ConfirmAt(Timestamp),
-    /// The repair is held, and people are told why.
+    /// The repair is held, and people are shown the reason.
     Hold(Hold),
     /// The repair may begin only if an officer says so.
     AskOfficer,

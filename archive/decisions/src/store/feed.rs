@@ -1,7 +1,7 @@
 //! The state of a file as followers of the feed know it, and the change between two states.
 //!
 //! Changes are a function of two records, before and after a decision. Not promised: that replicas can be read now; a file that is
-//! damaged or silent everywhere stands all the same.
+//! damaged or silent everywhere stays in the feed.
 
 use archive_model::{ChangeKind, FeedFile, ReplicaKind};
 
@@ -10,7 +10,7 @@ use super::{FileRecord, Phase};
 /// A file as its followers know it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FeedState {
-    /// The file never stood: no depositor may have been told that the archive has it.
+    /// The file was never acknowledged: no depositor may rely on it.
     Unknown,
     /// The file stands, with this content.
     Standing(FeedFile),

@@ -182,7 +182,7 @@ impl Event {
             ..
         } = self
         {
-            // A node takes in only what it has read whole.
+            // A node accepts only what it has read whole.
             Some((replica, node, volume, true))
         } else {
             None

@@ -1,4 +1,4 @@
-//! The record that the admin data keeps of one file: enough to go on after a crash at any point.
+//! The record that the admin data keeps of one file: enough to resume after a crash at any point.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -54,7 +54,7 @@ pub enum Phase {
     /// Every replica has the file, except those from which people have withdrawn it. Nothing is left to do.
     Complete,
     /// A replica has committed, so the name is bound and the other replicas get the content too; but the store was
-    /// never complete: no depositor was told that the archive has the file.
+    /// never complete: it was acknowledged to no depositor.
     Incomplete,
 }
 

@@ -80,7 +80,7 @@ impl FileState {
             ReplicaActivity::Probing(_) if self.record.content.is_none() => {
                 self.begin(id, ReplicaActivity::Idle)
             }
-            // Its time to verify was over before it was asked: nobody is kept waiting, it is asked again later.
+            // Its time to verify was over before it was asked: no depositor is kept waiting, it is asked again later.
             ReplicaActivity::Probing(_) => self.fail(
                 id,
                 StoreFailure::TimedOut("verifying; the node is still verifying".into()),
@@ -226,7 +226,7 @@ impl FileState {
             replica.volume = None;
             replica.sealed = true;
         }
-        // Also after a failure: it is tried now rather than when the pause is over, and a new failure can be told from it.
+        // Also after a failure: it is tried now rather than when the pause is over, and a new failure can be distinguished from it.
         self.change(
             id,
             ReplicaState::UploadFailed(StoreFailure::Gone(
@@ -266,7 +266,7 @@ impl FileState {
                 replica.node = None;
             }
             self.change(id, ReplicaState::UploadFailed(reason), transition.now);
-            // A failure that is told again and again must not put off the next probe.
+            // A failure that is reported repeatedly must not put off the next probe.
             if !matches!(self.activity(id), ReplicaActivity::Resting(_)) {
                 self.rest(id, transition);
             }

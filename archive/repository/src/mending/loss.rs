@@ -1,7 +1,7 @@
 //! Loss: bytes that are good in no replica are filed as lost as soon as that is known, by the check that found the last copy
 //! bad or by a repair. Nothing is touched.
 //!
-//! Owns that no file counts as lost whose store was never complete: no depositor was told that the archive has it.
+//! Owns that no file counts as lost whose store was never complete: it was acknowledged to no depositor.
 
 use std::sync::Arc;
 

@@ -47,7 +47,7 @@ impl Coordinator {
         let mut changes = self.parts.admin.change();
         let mut is_changed = false;
         let mut followed = Vec::new();
-        // Callers that wait are told that their decision is remembered.
+        // Callers that wait hear that their decision is remembered.
         let mut is_acknowledged = !self.waiting.is_empty();
         for FileDecision { name, by, effects } in &all {
             for effect in effects {

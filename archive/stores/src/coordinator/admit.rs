@@ -1,4 +1,4 @@
-//! A file that replicas have with a signed admission, and that the admin data do not know: taken in as it is.
+//! A file that replicas have with a signed admission, and that the admin data do not know: recorded as it is.
 //!
 //! After admin data were restored from an older export, what was stored since lies in every replica, signed, and nobody
 //! knows it. Taking it in says nothing new: the signature has said it.

@@ -1,4 +1,4 @@
-//! Callers who follow a file: they are told how it stands each time that a decision about it was remembered.
+//! Callers who follow a file: they receive its record each time that a decision about it was remembered.
 
 use std::collections::HashMap;
 

@@ -85,7 +85,7 @@ impl Coordinator {
         Ok(())
     }
 
-    /// Lets files that were on their way go on after a start, some at a time.
+    /// Resumes files that were on their way after a start, some at a time.
     pub(super) fn resume(&mut self) -> Step<()> {
         self.parts.admin.count(drop)?;
         self.paging.begin(self.parts.clock.now());

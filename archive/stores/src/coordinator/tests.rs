@@ -166,7 +166,7 @@ fn depositor_is_whose_bytes_are_admitted() {
     });
 }
 
-/// Fails if a depositor is told that its file is stored while a power cut may still take the row away unnoticed.
+/// Fails if a store is acknowledged while a power cut may still take the row away unnoticed.
 #[test]
 fn depositor_is_answered_after_the_stamp() {
     on_a_coordinator(|coordinator, data| {
@@ -195,7 +195,7 @@ fn depositor_is_answered_after_the_stamp() {
     });
 }
 
-/// Fails if a caller who waits for a file is told what may still be lost, or not told what became of it.
+/// Fails if a caller who waits for a file receives what may still be lost, or does not hear what became of it.
 #[test]
 fn follower_hears_what_is_remembered() {
     on_a_coordinator(|coordinator, _| {
@@ -219,7 +219,7 @@ fn follower_hears_what_is_remembered() {
     });
 }
 
-/// Fails if a caller who waits for a file is not told that its name was given up.
+/// Fails if a caller who waits for a file does not hear that its name was given up.
 #[test]
 fn follower_hears_that_a_name_is_free() {
     on_a_coordinator(|coordinator, _| {

@@ -1,4 +1,4 @@
-//! All that is computed of a depositor's bytes while they pass, and the states from which hashing can go on.
+//! All that is computed of a depositor's bytes while they pass, and the states from which hashing can be resumed.
 
 use archive_decisions::store::Content;
 use archive_model::{Digests, Root};
@@ -96,7 +96,7 @@ impl Hash {
         }
     }
 
-    /// Returns the states from which hashing can go on.
+    /// Returns the states from which hashing can be resumed.
     pub(super) fn into_points(self) -> Points<HashState> {
         self.points
     }

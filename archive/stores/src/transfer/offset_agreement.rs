@@ -1,4 +1,4 @@
-//! The offset at which the replicas of a transfer go on: the last one up to which all of them have what was hashed.
+//! The offset at which the replicas of a transfer resume: the last one up to which all of them have what was hashed.
 //!
 //! A node is believed only where it names one of the points and the root of the bytes before it. Not promised:
 //! that all replicas come; one that comes too late, or not at all, is left out, and gets the file later by a copy.
@@ -66,7 +66,7 @@ impl OffsetAgreement {
         })
     }
 
-    /// Receives the offset of every replica that has not ended, and answers with the smallest, at which all go on. A replica
+    /// Receives the offset of every replica that has not ended, and answers with the smallest, at which all resume. A replica
     /// that is silent for longer than `limit` is left out.
     pub(super) async fn agree(self, clock: &Clock, limit: Duration) -> TransferStart {
         let until = clock.instant() + limit;
@@ -90,12 +90,12 @@ impl OffsetAgreement {
 }
 
 impl OffsetBid {
-    /// Returns the offsets at which the node may offer to go on.
+    /// Returns the offsets at which the node may offer to resume.
     pub(super) fn points(&self) -> Vec<u64> {
         self.roots.keys().copied().collect()
     }
 
-    /// Bids the offset that the node has reached, and returns the offset at which all go on. A node whose `root` is wrong
+    /// Bids the offset that the node has reached, and returns the offset at which all resume. A node whose `root` is wrong
     /// counts as one that has nothing.
     pub(super) async fn agree(
         self,
@@ -134,7 +134,7 @@ mod tests {
         found.unwrap().1.root()
     }
 
-    /// Returns the offset at which all go on if the replicas say `says`, and the offset that each hears.
+    /// Returns the offset at which all resume if the replicas say `says`, and the offset that each hears.
     async fn agreed(says: &[Option<(u64, Root)>]) -> (u64, Vec<Option<u64>>) {
         let manual = archive_daemon::clock::ManualClock::new(jiff::Timestamp::UNIX_EPOCH);
         let clock = manual.clock();

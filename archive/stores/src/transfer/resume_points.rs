@@ -27,7 +27,7 @@ impl Default for ResumePoints {
 }
 
 impl ResumePoints {
-    /// Takes the states from which this depositor's stream can go on. There are none unless the depositor announces, by
+    /// Takes the states from which this depositor's stream can be resumed. There are none unless the depositor announces, by
     /// a strong digest, the same content as the depositor that left them.
     pub(super) fn take(
         &self,

@@ -10,7 +10,7 @@ use super::{UploadVerdict, VerdictReceiver};
 pub struct Route {
     /// The nodes that shall not have the file.
     pub avoid: Vec<NodeId>,
-    /// Whether the coordinator is told nothing: to it, the replica has the file all the time.
+    /// Whether nothing is reported to the coordinator: to it, the replica has the file all the time.
     pub is_quiet: bool,
     /// The bid of the replica on the first byte to send; without one, the upload begins with the first byte of the
     /// file.

@@ -22,7 +22,7 @@ pub(crate) enum UploadStart {
 #[derive(Debug)]
 pub(crate) struct OpenUpload {
     upload: Upload,
-    /// Whether the coordinator is told nothing.
+    /// Whether nothing is reported to the coordinator.
     is_quiet: bool,
 }
 

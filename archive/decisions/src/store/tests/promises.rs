@@ -245,9 +245,9 @@ impl TestArchive {
                     story()
                 );
             }
-            // Fails if a removed file is taken in again, or refused while a copy is left.
+            // Fails if a removed file is stored again, or refused while a copy is left.
             Err(ArchiveError::Refused(_)) => assert!(record.is_withdrawn(), "{}", story()),
-            // Fails if a failure is told without its reason.
+            // Fails if a failure is reported without its reason.
             Err(ArchiveError::NotEnoughReplicas {
                 failures, again, ..
             }) => {

@@ -58,7 +58,7 @@ async fn index_job_waits_for_no_researcher() {
 
 /// Fails if jobs of the index have no limit, so that a faulty program takes the whole machine.
 #[tokio::test(flavor = "multi_thread")]
-async fn lane_of_index_has_two_places() {
+async fn class_of_index_has_two_places() {
     let fixture = BatchFixture::new().await;
     for id in ["cdx-1", "cdx-2"] {
         let hangs = VecDeque::from([RunEnd::Hangs(0)]);
