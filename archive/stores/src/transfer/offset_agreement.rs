@@ -57,8 +57,8 @@ impl OffsetAgreement {
             return None;
         }
         let (offset, offers) = oneshot::channel();
-        let (agrees, agreed) = oneshot::channel();
-        self.bids.push((offers, agrees));
+        let (answer, agreed) = oneshot::channel();
+        self.bids.push((offers, answer));
         Some(OffsetBid {
             roots: Arc::clone(&self.roots),
             offset,
@@ -71,16 +71,16 @@ impl OffsetAgreement {
     pub(super) async fn agree(self, clock: &Clock, limit: Duration) -> TransferStart {
         let until = clock.instant() + limit;
         let mut offers = Vec::new();
-        for (offer, agrees) in self.bids {
+        for (offer, answer) in self.bids {
             let rest = until.saturating_duration_since(clock.instant());
             if let Ok(Ok(offset)) = clock.timeout(rest, offer).await {
-                offers.push((offset, agrees));
+                offers.push((offset, answer));
             }
         }
         let offset = offers.iter().map(|(offset, _)| *offset).min().unwrap_or(0);
-        for (_, agrees) in offers {
+        for (_, answer) in offers {
             // A replica that has ended meanwhile says why.
-            agrees.send(offset).unwrap_or_default();
+            answer.send(offset).unwrap_or_default();
         }
         TransferStart {
             offset,
