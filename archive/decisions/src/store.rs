@@ -196,7 +196,7 @@ impl FileState {
                 self.admit_depositor(requester, upload, claim, transition);
             }
             Event::Received { requester, content } => {
-                self.receive_content(requester, content, transition)
+                self.receive_content(requester, content, transition);
             }
             Event::SourceGone { requester } => self.drop_depositor(requester, transition),
             Event::Tick => self.tick(transition),

@@ -34,7 +34,7 @@ use tokio::task::spawn_blocking;
 use crate::archive::Archive;
 use crate::tables::{admin_failed, blocking, with_tables};
 use archive_ledger::requests::table::{RequestError, Requests};
-use archive_ledger::requests::{Person, Request, State};
+use archive_ledger::requests::{Person, Request, RequestStatus};
 use archive_stores::mail::RecordChanges;
 use archive_stores::transfer::Transfers;
 
@@ -262,7 +262,7 @@ impl Worker for ExpiryWorker {
 fn sleep_until_expiry(requests: &[Request], now: Timestamp) -> Duration {
     let open = requests
         .iter()
-        .filter(|request| request.state == State::Open);
+        .filter(|request| request.state == RequestStatus::Open);
     let next = open
         .map(|request| request.expires.duration_since(now))
         .min();
@@ -299,7 +299,7 @@ fn failed(error: &RequestError) -> CallError {
 mod tests {
     use super::*;
 
-    fn request(expires: &str, state: State) -> Request {
+    fn request(expires: &str, state: RequestStatus) -> Request {
         Request {
             number: 1,
             act: Act::RetireReplica(ReplicaId::new("one").unwrap()).into(),
@@ -316,13 +316,13 @@ mod tests {
     #[test]
     fn expiry_worker_sleeps_until_next_expiry() {
         let now = "2026-01-01T00:00:00Z".parse().unwrap();
-        let withdrawn = State::Withdrawn {
+        let withdrawn = RequestStatus::Withdrawn {
             by: "operator/otto".to_owned(),
             at: now,
         };
         let ended = request("2026-01-01T00:01:00Z", withdrawn);
-        let soon = request("2026-01-01T00:20:00Z", State::Open);
-        let late = request("2026-01-07T00:00:00Z", State::Open);
+        let soon = request("2026-01-01T00:20:00Z", RequestStatus::Open);
+        let late = request("2026-01-07T00:00:00Z", RequestStatus::Open);
         for (requests, minutes) in [
             (vec![], 60),
             (vec![ended.clone()], 60),

@@ -141,7 +141,7 @@ fn every_world_of_three_replicas_and_three_groups() {
             ),
             RepairPlan::Nothing(NoRepairReason::Intact) => assert_eq!(codes[0], 0, "{}", story()),
             RepairPlan::Officer(OfficerQuestion::Conflicting) => {
-                assert_eq!(codes[0], 9, "{}", story())
+                assert_eq!(codes[0], 9, "{}", story());
             }
             RepairPlan::Nothing(_) | RepairPlan::Officer(_) => panic!("{}", story()),
         }

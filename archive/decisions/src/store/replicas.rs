@@ -78,7 +78,7 @@ impl FileState {
             ReplicaActivity::Uploading(_) => self.begin(id, ReplicaActivity::Uploading(until)),
             ReplicaActivity::Copying(_) => self.begin(id, ReplicaActivity::Copying(until)),
             ReplicaActivity::Probing(_) if self.record.content.is_none() => {
-                self.begin(id, ReplicaActivity::Idle)
+                self.begin(id, ReplicaActivity::Idle);
             }
             // Its time to verify was over before it was asked: no depositor is kept waiting, it is asked again later.
             ReplicaActivity::Probing(_) => self.fail(
@@ -289,7 +289,7 @@ impl FileState {
                     self.fail(&id, StoreFailure::Stalled(silent), transition);
                 }
                 ReplicaActivity::Probing(_) if self.record.content.is_none() => {
-                    self.begin(&id, ReplicaActivity::Idle)
+                    self.begin(&id, ReplicaActivity::Idle);
                 }
                 ReplicaActivity::Probing(_) => {
                     let reason = StoreFailure::TimedOut("asking whether it holds the file".into());

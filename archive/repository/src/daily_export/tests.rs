@@ -132,8 +132,10 @@ async fn export_that_was_never_begun_is_removed() {
 #[tokio::test]
 async fn worker_sleeps_until_export_is_due() {
     let mut fixture = ExportFixture::new();
-    let (hour, rest) = (Duration::from_hours(1), Duration::from_mins(10));
+    let hour = Duration::from_hours(1);
     assert_eq!(fixture.daily.step().await.unwrap(), Step::Idle(hour));
-    fixture.clock.advance(hour * 24 - rest);
+    let before_due = Duration::from_mins(24 * 60 - 10);
+    fixture.clock.advance(before_due);
+    let rest = Duration::from_mins(10);
     assert_eq!(fixture.daily.step().await.unwrap(), Step::Idle(rest));
 }

@@ -97,13 +97,15 @@ impl Check {
         let mut items = Items::begin(&context.output, "anomalies")?;
         let mut summary = CheckSummary::default();
         let mut bars = Bars::new(!context.output.is_json());
-        let ended = found.follow(&mut steps, &mut items, &mut bars, unit).await;
+        let ended = summary
+            .follow(&mut steps, &mut items, &mut bars, unit)
+            .await;
         bars.finish();
         let ended = ended?;
-        found.summarise(&mut items)?;
-        let exit = found.exit();
-        let complete = found.is_complete();
-        items.end(complete, found, ended, exit)
+        summary.summarise(&mut items)?;
+        let exit = summary.exit();
+        let complete = summary.is_complete();
+        items.end(complete, summary, ended, exit)
     }
 }
 
