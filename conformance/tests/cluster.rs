@@ -285,7 +285,7 @@ fn monitor_restart_never_makes_a_file_disappear() {
 }
 
 /// A source that waits in its middle, once, until it may go on.
-struct Waiting {
+struct PausingSource {
     bytes: Vec<u8>,
     has_waited: AtomicBool,
     reached: UnboundedSender<()>,
@@ -296,7 +296,7 @@ struct Waiting {
 fn waiting(name: &FileName, bytes: &[u8]) -> (Deposit, UnboundedReceiver<()>, mpsc::Sender<()>) {
     let (reached, is_reached) = unbounded_channel();
     let (go, go_on) = mpsc::channel();
-    let source = Waiting {
+    let source = PausingSource {
         bytes: bytes.to_vec(),
         has_waited: AtomicBool::new(false),
         reached,
@@ -309,7 +309,7 @@ fn waiting(name: &FileName, bytes: &[u8]) -> (Deposit, UnboundedReceiver<()>, mp
     (deposit, is_reached, go)
 }
 
-impl ReadAt for Waiting {
+impl ReadAt for PausingSource {
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
         let is_middle = offset >= self.bytes.len() as u64 / 2;
         if is_middle && !self.has_waited.swap(true, Ordering::Relaxed) {

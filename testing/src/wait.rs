@@ -23,7 +23,7 @@ const EXTENSIONS: u32 = 3;
 /// `bool` and an `Option` can say no more than that it was not so.
 pub trait Observation {
     /// The value that the wait returns.
-    type Awaited;
+    type Value;
     /// The state that was seen instead.
     type SeenState: Debug;
 
@@ -32,7 +32,7 @@ pub trait Observation {
     /// # Errors
     ///
     /// Returns the state that was seen when it was not the awaited one.
-    fn into_result(self) -> Result<Self::Awaited, Self::SeenState>;
+    fn into_result(self) -> Result<Self::Value, Self::SeenState>;
 }
 
 /// The state seen by a look that says only that the awaited one is not there.
@@ -40,7 +40,7 @@ pub trait Observation {
 pub struct NoSeenState;
 
 impl<T, S: Debug> Observation for Result<T, S> {
-    type Awaited = T;
+    type Value = T;
     type SeenState = S;
 
     fn into_result(self) -> Self {
@@ -49,7 +49,7 @@ impl<T, S: Debug> Observation for Result<T, S> {
 }
 
 impl<T> Observation for Option<T> {
-    type Awaited = T;
+    type Value = T;
     type SeenState = NoSeenState;
 
     fn into_result(self) -> Result<T, NoSeenState> {
@@ -58,7 +58,7 @@ impl<T> Observation for Option<T> {
 }
 
 impl Observation for bool {
-    type Awaited = ();
+    type Value = ();
     type SeenState = NoSeenState;
 
     fn into_result(self) -> Result<(), NoSeenState> {
@@ -77,7 +77,7 @@ pub fn eventually<O: Observation>(
     what: &str,
     limit: Duration,
     mut look: impl AsyncFnMut() -> O,
-) -> impl Future<Output = O::Awaited> {
+) -> impl Future<Output = O::Value> {
     let mut wait = Wait::new(what, limit);
     async move {
         loop {
@@ -102,7 +102,7 @@ pub fn eventually_blocking<O: Observation>(
     what: &str,
     limit: Duration,
     mut look: impl FnMut() -> O,
-) -> O::Awaited {
+) -> O::Value {
     let mut wait = Wait::new(what, limit);
     loop {
         match look().into_result() {

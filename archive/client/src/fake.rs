@@ -70,10 +70,10 @@ const BEGIN: Timestamp = Timestamp::constant(1_767_225_600, 0);
 #[derive(Clone)]
 pub struct FakeArchive {
     who: String,
-    shared: Arc<Shared>,
+    shared: Arc<SharedFake>,
 }
 
-struct Shared {
+struct SharedFake {
     key: SigningKey,
     trust: TrustFile,
     replicas: Vec<Replica>,
@@ -110,7 +110,7 @@ impl FakeArchive {
     /// Makes an empty archive.
     pub fn new() -> Self {
         let key = SigningKey::from_seed([7; 32]);
-        let shared = Shared {
+        let shared = SharedFake {
             trust: trust(&key),
             key,
             replicas: Replica::all(),

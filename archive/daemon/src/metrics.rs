@@ -36,12 +36,12 @@ type Labels = Vec<(String, String)>;
 /// The metrics of one process, cheap to clone.
 #[derive(Clone, Debug, Default)]
 pub struct Metrics {
-    shared: Arc<Mutex<Shared>>,
+    shared: Arc<Mutex<SharedMetrics>>,
     labels: Labels,
 }
 
 #[derive(Debug, Default)]
-struct Shared {
+struct SharedMetrics {
     registry: Registry,
     families: BTreeMap<String, AnyFamily>,
 }
@@ -207,12 +207,12 @@ impl Metrics {
         Ok(all)
     }
 
-    fn shared(&self) -> MutexGuard<'_, Shared> {
+    fn shared(&self) -> MutexGuard<'_, SharedMetrics> {
         self.shared.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Shared {
+impl SharedMetrics {
     /// Returns the family of that name; registers `made` if there is no such family.
     fn family(&mut self, name: &str, help: &str, made: AnyFamily) -> AnyFamily {
         if let Some(family) = self.families.get(name) {

@@ -45,10 +45,10 @@ const AGAIN: Duration = Duration::from_mins(1);
 
 /// A notifier of people, cheap to clone. Does nothing where no channel is configured.
 #[derive(Clone, Debug)]
-pub struct Notifier(Option<Arc<Shared>>);
+pub struct Notifier(Option<Arc<NotifierState>>);
 
 #[derive(Debug)]
-struct Shared {
+struct NotifierState {
     /// The part that notifies: `repository kb`.
     source: String,
     clock: Clock,
@@ -108,7 +108,7 @@ impl Notifier {
             remind: settings.remind.duration().max(Duration::from_secs(1)),
         };
         let kept = memory.load().map_err(NotifyError::Memory)?;
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(NotifierState {
             source: source.to_owned(),
             clock: daemon.clock.clone(),
             chance: daemon.chance.clone(),
@@ -178,7 +178,7 @@ impl Notifier {
     }
 }
 
-impl Shared {
+impl NotifierState {
     async fn run(&self, stop: &CancellationToken) {
         while !stop.is_cancelled() {
             let is_written = self.write().await;

@@ -61,12 +61,12 @@ impl<E: Into<AnyError> + Send + 'static> Outcome for Result<(), E> {
 /// The tasks of one process, cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Tasks {
-    shared: Arc<Shared>,
+    shared: Arc<SharedTasks>,
     part: Option<Arc<str>>,
 }
 
 #[derive(Debug, Default)]
-struct Shared {
+struct SharedTasks {
     stop: CancellationToken,
     tracker: TaskTracker,
     state: Mutex<TasksState>,
@@ -278,7 +278,7 @@ enum TaskLife {
     UntilDone,
 }
 
-impl Shared {
+impl SharedTasks {
     fn state(&self) -> MutexGuard<'_, TasksState> {
         // The holder of the lock never panics, so that its content is valid even when poisoned.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)

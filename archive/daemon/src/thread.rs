@@ -21,11 +21,11 @@ type Job = Box<dyn FnOnce() + Send>;
 /// of this handle is dropped and its work is done.
 #[derive(Clone, Debug)]
 pub struct OwnThread {
-    shared: Arc<Shared>,
+    shared: Arc<SharedThread>,
 }
 
 #[derive(Debug)]
-struct Shared {
+struct SharedThread {
     name: &'static str,
     /// The permit of the thread, which is free while the thread has nothing to do.
     idle: Arc<Semaphore>,
@@ -55,7 +55,7 @@ impl OwnThread {
     /// Makes a thread with this name, which the system shows.
     pub fn new(name: &'static str) -> Self {
         Self {
-            shared: Arc::new(Shared {
+            shared: Arc::new(SharedThread {
                 name,
                 idle: Arc::new(Semaphore::new(1)),
                 jobs: Mutex::default(),

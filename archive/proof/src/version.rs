@@ -16,7 +16,7 @@ pub struct UnknownVersion {
 }
 
 #[derive(Deserialize)]
-struct Versioned {
+struct VersionedMessage {
     version: String,
 }
 
@@ -26,7 +26,7 @@ where
     T: Deserialize<'de>,
     E: From<UnknownVersion> + From<serde_json::Error>,
 {
-    let Versioned { version } = serde_json::from_slice(json)?;
+    let VersionedMessage { version } = serde_json::from_slice(json)?;
     let minor = version.strip_prefix(expected).and_then(|rest| {
         if rest.is_empty() {
             Some("0")

@@ -16,7 +16,7 @@ use tonic::transport::Channel;
 use crate::settings::ReplicaSettings;
 
 /// The address where a node was dialled, and the channel to it.
-type Dialled = (String, NodeClient<Channel>);
+type DialledNode = (String, NodeClient<Channel>);
 
 /// The means of dialling monitors and nodes, and the connections to the nodes.
 #[derive(Debug)]
@@ -24,7 +24,7 @@ pub struct Dialer {
     credentials: Credentials,
     limits: Limits,
     /// The connections: two replicas may each have a node of one name, and each is asked for its own copies.
-    nodes: Mutex<BTreeMap<NodeKey, Dialled>>,
+    nodes: Mutex<BTreeMap<NodeKey, DialledNode>>,
 }
 
 impl Dialer {
@@ -94,7 +94,7 @@ impl Dialer {
             .map_err(|error| Kind::Unavailable.error(error.to_string()))
     }
 
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<NodeKey, Dialled>> {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<NodeKey, DialledNode>> {
         self.nodes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

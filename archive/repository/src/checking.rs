@@ -42,7 +42,7 @@ const MOST_REMEMBERED: usize = 10_000;
 const WINDOW: usize = 256;
 
 /// A part of a check that runs beside others.
-type Boxed<'a, T = ()> = Pin<Box<dyn Future<Output = Result<T, CallError>> + Send + 'a>>;
+type CheckFuture<'a, T = ()> = Pin<Box<dyn Future<Output = Result<T, CallError>> + Send + 'a>>;
 
 /// The replica and files that a check covers, its depth, and who looks.
 #[derive(Clone, Debug)]
@@ -151,7 +151,7 @@ impl Preserver {
                 losses: Arc::clone(&losses),
             })
             .collect();
-        let mut runs: Vec<Boxed<'_, ReplicaReport>> = Vec::new();
+        let mut runs: Vec<CheckFuture<'_, ReplicaReport>> = Vec::new();
         for pass in &passes {
             let keeps_bytes = self
                 .archive

@@ -27,12 +27,12 @@ const SIZE: usize = 64 * 16384 + 7;
 
 /// The messages of one check.
 #[derive(Debug, Default)]
-pub(crate) struct Checked {
+pub(crate) struct CheckMessages {
     anomalies: Vec<wire::AnomalyState>,
     reports: Vec<wire::check_response::Report>,
 }
 
-impl Checked {
+impl CheckMessages {
     pub(crate) fn report(&self, replica: &str) -> &wire::check_response::Report {
         let mut reports = self.reports.iter();
         reports.find(|report| report.replica == replica).unwrap()
@@ -68,9 +68,9 @@ fn officer(cluster: &Cluster) -> PreservationClient<Channel> {
 pub(crate) async fn check(
     cluster: &Cluster,
     request: wire::CheckRequest,
-) -> Result<Checked, Status> {
+) -> Result<CheckMessages, Status> {
     let mut steps = officer(cluster).check(request).await?.into_inner();
-    let mut checked = Checked::default();
+    let mut checked = CheckMessages::default();
     while let Some(message) = steps.message().await? {
         match message.step.unwrap() {
             wire::check_response::Step::Progress(_) => {}

@@ -71,7 +71,7 @@ impl Child {
         self.with(names).spawn().wait()
     }
 
-    pub(super) fn spawn(self) -> Running {
+    pub(super) fn spawn(self) -> RunningChild {
         let mut process = Command::new(env!("CARGO_BIN_EXE_crash_node"))
             .args(self.arguments)
             .stdout(Stdio::piped())
@@ -79,7 +79,7 @@ impl Child {
             .spawn()
             .unwrap();
         let lines = BufReader::new(process.stdout.take().unwrap()).lines();
-        Running {
+        RunningChild {
             process,
             lines,
             said: Vec::new(),
@@ -95,13 +95,13 @@ impl Child {
 
 /// A run that has begun. Killed when it is dropped.
 #[derive(Debug)]
-pub(super) struct Running {
+pub(super) struct RunningChild {
     process: std::process::Child,
     lines: Lines<BufReader<ChildStdout>>,
     said: Vec<String>,
 }
 
-impl Running {
+impl RunningChild {
     /// Waits until the run has said a line with this beginning, this many times from now. Returns `false` if it ended
     /// before.
     pub(super) fn heard(&mut self, beginning: &str, times: usize) -> bool {
@@ -151,7 +151,7 @@ impl Running {
     }
 }
 
-impl Drop for Running {
+impl Drop for RunningChild {
     fn drop(&mut self) {
         // It has ended already, as a rule.
         self.process.kill().unwrap();

@@ -19,14 +19,14 @@ use tonic::{Request, Response, Status, Streaming};
 use crate::archive::Archive;
 
 /// The answers of a call, and the requests that it got. Without answers the call is not offered.
-pub struct Scripted<Q, A> {
+pub struct ScriptedCall<Q, A> {
     pub asked: Vec<Q>,
     pub answers: Option<Vec<Result<A, Status>>>,
     /// After the answers the stream stays open, silent.
     pub then_silent: bool,
 }
 
-impl<Q, A> Default for Scripted<Q, A> {
+impl<Q, A> Default for ScriptedCall<Q, A> {
     fn default() -> Self {
         Self {
             asked: Vec::new(),
@@ -36,7 +36,7 @@ impl<Q, A> Default for Scripted<Q, A> {
     }
 }
 
-impl<Q, A: Clone + Send + 'static> Scripted<Q, A> {
+impl<Q, A: Clone + Send + 'static> ScriptedCall<Q, A> {
     /// Sets the answers of the call.
     pub fn say(&mut self, answers: impl IntoIterator<Item = A>) {
         self.answers = Some(answers.into_iter().map(Ok).collect());
@@ -72,28 +72,28 @@ impl<Q, A: Clone + Send + 'static> Scripted<Q, A> {
 
 #[derive(Default)]
 pub struct Script {
-    pub check: Scripted<CheckRequest, CheckResponse>,
-    pub anomalies: Scripted<AnomaliesRequest, AnomaliesResponse>,
-    pub repair: Scripted<RepairRequest, RepairResponse>,
-    pub scrubs: Scripted<ScrubsRequest, ScrubsResponse>,
-    pub replace: Scripted<ReplaceRequest, ReplaceResponse>,
+    pub check: ScriptedCall<CheckRequest, CheckResponse>,
+    pub anomalies: ScriptedCall<AnomaliesRequest, AnomaliesResponse>,
+    pub repair: ScriptedCall<RepairRequest, RepairResponse>,
+    pub scrubs: ScriptedCall<ScrubsRequest, ScrubsResponse>,
+    pub replace: ScriptedCall<ReplaceRequest, ReplaceResponse>,
     /// The bytes that came as a replacement.
     pub replaced: Vec<u8>,
     /// Answers after the open, without waiting for the bytes.
     pub replace_early: bool,
-    pub adopt: Scripted<AdoptFileRequest, AdoptFileResponse>,
-    pub attics: Scripted<AtticsRequest, AtticsResponse>,
-    pub restore: Scripted<AtticsRef, FileEntry>,
-    pub ask: Scripted<AskRequest, RequestState>,
-    pub requests: Scripted<RequestsRequest, RequestsResponse>,
-    pub approve: Scripted<RequestRef, RequestState>,
-    pub withdraw: Scripted<RequestRef, RequestState>,
-    pub volume: Scripted<VolumeRequest, NodeStatus>,
-    pub node: Scripted<NodeRequest, NodeStatus>,
-    pub bootstrap: Scripted<BootstrapRequest, BootstrapResponse>,
-    pub audit: Scripted<AuditRequest, AuditResponse>,
-    pub export: Scripted<ExportRequest, ExportResponse>,
-    pub notify_test: Scripted<NotifyTestRequest, NotifyTestResponse>,
+    pub adopt: ScriptedCall<AdoptFileRequest, AdoptFileResponse>,
+    pub attics: ScriptedCall<AtticsRequest, AtticsResponse>,
+    pub restore: ScriptedCall<AtticsRef, FileEntry>,
+    pub ask: ScriptedCall<AskRequest, RequestState>,
+    pub requests: ScriptedCall<RequestsRequest, RequestsResponse>,
+    pub approve: ScriptedCall<RequestRef, RequestState>,
+    pub withdraw: ScriptedCall<RequestRef, RequestState>,
+    pub volume: ScriptedCall<VolumeRequest, NodeStatus>,
+    pub node: ScriptedCall<NodeRequest, NodeStatus>,
+    pub bootstrap: ScriptedCall<BootstrapRequest, BootstrapResponse>,
+    pub audit: ScriptedCall<AuditRequest, AuditResponse>,
+    pub export: ScriptedCall<ExportRequest, ExportResponse>,
+    pub notify_test: ScriptedCall<NotifyTestRequest, NotifyTestResponse>,
 }
 
 /// A call that answers with one message.

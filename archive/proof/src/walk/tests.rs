@@ -12,18 +12,18 @@ use testing::{Random, noise};
 
 const G: usize = GROUP;
 
-struct Stored {
+struct StoredCopy {
     data: Vec<u8>,
     outboard: Vec<u8>,
     root: Root,
 }
 
-fn stored(size: usize, seed: u64) -> Stored {
+fn stored(size: usize, seed: u64) -> StoredCopy {
     let data = noise(size, seed);
     let mut builder = TreeBuilder::new(Vec::new());
     builder.update(&data).unwrap();
     let tree = builder.finish().unwrap();
-    Stored {
+    StoredCopy {
         data,
         outboard: tree.sink,
         root: tree.root,
@@ -34,7 +34,7 @@ fn go_on(_: u64) -> ControlFlow<()> {
     ControlFlow::Continue(())
 }
 
-impl Stored {
+impl StoredCopy {
     fn size(&self) -> u64 {
         self.data.len() as u64
     }

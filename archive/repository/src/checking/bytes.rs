@@ -19,7 +19,7 @@ use archive_stores::assemble::{AssembledPart, Donor, WantedFile};
 use futures_util::future::try_join_all;
 use tokio::sync::{Mutex, mpsc};
 
-use super::{Boxed, Pass, WINDOW};
+use super::{CheckFuture, Pass, WINDOW};
 use crate::tables::{feed_rows, with_tables};
 
 /// The number of unreadable copies of a volume after which the others are not asked for.
@@ -45,7 +45,7 @@ impl Pass<'_> {
     pub(super) async fn read_all(&self) -> Result<(), CallError> {
         let (admin, replica) = (self.own.archive.admin.clone(), self.replica.clone());
         let nodes = with_tables(move || admin.nodes(&replica)).await?;
-        let mut walks: Vec<Boxed<'_>> = Vec::new();
+        let mut walks: Vec<CheckFuture<'_>> = Vec::new();
         for node in nodes {
             walks.push(Box::pin(self.walk(node)));
         }

@@ -8,7 +8,7 @@ const HEAD_LIMIT: usize = 1 << 12;
 
 /// A response as the framer reads it.
 #[derive(Debug, PartialEq, Eq)]
-struct Framed {
+struct FramedResponse {
     /// The bytes of interim responses.
     interim: usize,
     head: Vec<u8>,
@@ -57,7 +57,7 @@ pub(super) fn response(input: &[u8]) {
     assert_eq!(whole.payload, payload);
 }
 
-fn framed(input: &[u8], size: usize) -> Framed {
+fn framed(input: &[u8], size: usize) -> FramedResponse {
     let mut framer = ResponseFramer::new(false, HEAD_LIMIT);
     let (mut payload, mut damaged, mut taken) = (Vec::new(), 0, 0);
     for piece in input.chunks(size) {
@@ -79,7 +79,7 @@ fn framed(input: &[u8], size: usize) -> Framed {
     if framer.ending() == Ending::Unframed {
         payload = framer.unframed().to_vec();
     }
-    Framed {
+    FramedResponse {
         interim: framer.interim().iter().map(Vec::len).sum(),
         head: framer.raw_head().to_vec(),
         payload,

@@ -35,12 +35,12 @@ enum Bug {
     Flips,
 }
 
-struct Seeded {
+struct SeededArchive {
     archive: FakeArchive,
     bug: Bug,
 }
 
-impl Ingest for Seeded {
+impl Ingest for SeededArchive {
     fn store<'a>(
         &'a self,
         deposit: &'a Deposit,
@@ -76,7 +76,7 @@ impl Ingest for Seeded {
     }
 }
 
-impl Access for Seeded {
+impl Access for SeededArchive {
     fn get<'a>(&'a self, wanted: &'a FileRange) -> Answer<'a, FileStream> {
         Box::pin(async move {
             let mut wanted = wanted.clone();
@@ -160,7 +160,7 @@ async fn a_broken_promise_is_found_and_named() {
         (Bug::Flips, "what_was_stored_comes_out"),
     ] {
         let archive = FakeArchive::new();
-        let of = |who: &str| Seeded {
+        let of = |who: &str| SeededArchive {
             archive: archive.depositing_as(who),
             bug,
         };

@@ -22,12 +22,12 @@ use super::super::world::{
 use super::open;
 
 /// A source that counts the bytes that are read of it.
-struct Counting {
+struct CountingSource {
     bytes: Vec<u8>,
     read: Arc<AtomicU64>,
 }
 
-impl ReadAt for Counting {
+impl ReadAt for CountingSource {
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> std::io::Result<usize> {
         let read = self.bytes.read_at(offset, buffer)?;
         self.read.fetch_add(read as u64, Ordering::Relaxed);
@@ -49,7 +49,7 @@ fn cut_stream_resumes_where_it_stopped() {
             let name = name(&format!("cut-{cut}"));
             let read = Arc::new(AtomicU64::new(0));
             let deposit = Deposit {
-                source: Arc::new(Counting {
+                source: Arc::new(CountingSource {
                     bytes: bytes.clone(),
                     read: Arc::clone(&read),
                 }),

@@ -41,12 +41,12 @@ pub fn write_site(root: &Path) {
 }
 
 /// A crawl that is cut short and resumed, through a relay that knows the moment.
-pub struct Interrupted<'a> {
+pub struct InterruptedCrawl<'a> {
     pub relay: &'a Relay,
     pub base: &'a Path,
 }
 
-impl Interrupted<'_> {
+impl InterruptedCrawl<'_> {
     /// Runs the crawl, or resumes it, until that number of pieces has passed the relay. Then acts upon it, and kills it.
     #[track_caller]
     pub fn run_until(&self, pieces: usize, act: impl FnOnce() + Send + 'static) {
@@ -137,7 +137,7 @@ fn crawl_killed_ten_times_is_whole() {
     let expected = undisturbed(&relay);
     let before = site.requests_when(|requests| requests.len() == expected.len());
     let directory = tempfile::tempdir().unwrap();
-    let crawl = Interrupted {
+    let crawl = InterruptedCrawl {
         relay: &relay,
         base: &directory.path().join("crawl"),
     };

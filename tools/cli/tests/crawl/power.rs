@@ -5,7 +5,7 @@
 use std::collections::BTreeSet;
 
 use crate::image::{FLUSHED, Image, UNFLUSHED, cut_power};
-use crate::interruptions::{Interrupted, PAGES, is_as_undisturbed, undisturbed, write_site};
+use crate::interruptions::{InterruptedCrawl, PAGES, is_as_undisturbed, undisturbed, write_site};
 use crate::mounts::has_own_mounts;
 use crate::support::nginx::Nginx;
 use crate::support::relay::Relay;
@@ -28,7 +28,7 @@ fn crawl_survives_power_cuts() {
     // On a disk with less than 400 MB free a crawl waits for room. The file of the image has holes.
     let image = Image::new("1G", &[]);
     let base = image.mounted().join("crawl");
-    let crawl = Interrupted {
+    let crawl = InterruptedCrawl {
         relay: &relay,
         base: &base,
     };

@@ -102,14 +102,14 @@ fn answer(root: &Path, stream: TcpStream) {
 }
 
 /// The parts of a relayed crawl.
-struct Relayed {
+struct RelayedCrawl {
     directory: tempfile::TempDir,
     relay: Relay,
     job: JobFolder,
 }
 
 /// Crawls through a relay.
-fn crawl_through(server: u16, path: &str, order: &str) -> Relayed {
+fn crawl_through(server: u16, path: &str, order: &str) -> RelayedCrawl {
     let directory = tempfile::tempdir().unwrap();
     let relay = Relay::to(server);
     let seed = format!("http://127.0.0.1:{}/{path}", relay.port);
@@ -119,14 +119,14 @@ fn crawl_through(server: u16, path: &str, order: &str) -> Relayed {
     let words = [&words[..], &[order_file.to_str().unwrap()]].concat();
     let (job, report) = crawl(&directory.path().join("crawl"), &words);
     assert_eq!(report["status"], "done");
-    Relayed {
+    RelayedCrawl {
         directory,
         relay,
         job,
     }
 }
 
-impl Relayed {
+impl RelayedCrawl {
     /// Has the records compared with the bytes of the relay, and the digests by warcio. Gives what was seen of each framing.
     fn judge(&self, tools: &Tools) -> serde_json::Value {
         let log = self.directory.path().join("relayed");

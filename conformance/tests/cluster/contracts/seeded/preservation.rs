@@ -19,9 +19,9 @@ use crate::cluster::visits::limits;
 use crate::cluster::world::{Cluster, on_a_cluster};
 
 /// The door of one person.
-struct Seeded(Keeper);
+struct SeededKeeper(Keeper);
 
-impl Seeded {
+impl SeededKeeper {
     /// Turns a refusal into a success, with any request as its result.
     async fn obey(&self, answer: Result<Request, ClientError>) -> Result<Request, ClientError> {
         match answer {
@@ -31,7 +31,7 @@ impl Seeded {
     }
 }
 
-impl Preservation for Seeded {
+impl Preservation for SeededKeeper {
     /// A replica is left out of the reports.
     fn check<'a>(&'a self, order: &'a CheckOrder) -> Answer<'a, Steps<CheckStep>> {
         Box::pin(async move {
@@ -134,7 +134,7 @@ impl Preservation for Seeded {
 fn broken_promise_of_preservation_is_found_and_named() {
     on_a_cluster(async |cluster: &mut Cluster| {
         let depositor = cluster.depositor();
-        let seeded = |grant| Seeded(Keeper::new(cluster.channel(grant), limits()));
+        let seeded = |grant| SeededKeeper(Keeper::new(cluster.channel(grant), limits()));
         let people = People {
             depositor: &depositor,
             officer: &seeded("officer/ole"),

@@ -24,14 +24,14 @@ enum Bug {
     GoesOn,
 }
 
-struct Seeded<'a> {
+struct SeededBytes<'a> {
     bytes: &'a [u8],
     bug: Bug,
     /// The end of the last read.
     position: Cell<u64>,
 }
 
-impl ReadAt for Seeded<'_> {
+impl ReadAt for SeededBytes<'_> {
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
         let refuses = match self.bug {
             Bug::RefusesFarOffsets => offset > i64::MAX.unsigned_abs(),
@@ -81,7 +81,7 @@ fn broken_promise_of_source_is_found_and_named() {
         (Bug::FillsUp, "all_or_an_error_is_read_exactly"),
         (Bug::GoesOn, "reads_share_no_position"),
     ] {
-        let source = Seeded {
+        let source = SeededBytes {
             bytes: &bytes,
             bug,
             position: Cell::new(0),

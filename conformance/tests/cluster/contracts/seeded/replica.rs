@@ -51,14 +51,14 @@ enum Bug {
 
 /// The monitor behind the door, as the repository and as a node know it.
 #[derive(Clone)]
-struct Seeded {
+struct SeededMonitor {
     repository: ReplicaClient<Channel>,
     node: ReplicaClient<Channel>,
     bug: Bug,
     places: Arc<AtomicU32>,
 }
 
-impl Seeded {
+impl SeededMonitor {
     /// Opens the door, and returns a client at it. It is open until `tasks` are dropped.
     async fn open(self, tasks: &mut JoinSet<()>) -> ReplicaClient<Channel> {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -82,7 +82,7 @@ impl Seeded {
 }
 
 #[tonic::async_trait]
-impl Replica for Seeded {
+impl Replica for SeededMonitor {
     async fn heartbeat(
         &self,
         request: Request<HeartbeatRequest>,
@@ -195,7 +195,7 @@ fn broken_promise_of_replica_is_found_and_named() {
             (Bug::Mumbles, "a_field_that_cannot_be_is_named"),
             (Bug::Forgets, "a_known_node_that_was_never_heard_is_silent"),
         ] {
-            let seeded = Seeded {
+            let seeded = SeededMonitor {
                 repository: monitor.repository.clone(),
                 node: monitor.node.clone(),
                 bug,

@@ -15,13 +15,13 @@ pub fn executable() -> Command {
 
 /// The exit code and the output of a command.
 #[derive(Debug)]
-pub struct Ended {
+pub struct CommandOutput {
     pub code: i32,
     pub out: String,
     pub err: String,
 }
 
-impl Ended {
+impl CommandOutput {
     #[track_caller]
     pub fn expect(self, code: i32) -> Self {
         assert_eq!(self.code, code, "{self:#?}");
@@ -36,9 +36,9 @@ impl Ended {
 }
 
 /// Runs a command to its end.
-pub fn run(command: &mut Command) -> Ended {
+pub fn run(command: &mut Command) -> CommandOutput {
     let output = command.output().expect("run");
-    Ended {
+    CommandOutput {
         code: output.status.code().expect("an exit code"),
         out: String::from_utf8(output.stdout).expect("text"),
         err: String::from_utf8(output.stderr).expect("text"),
