@@ -80,7 +80,7 @@ impl Kind {
         (Self::Client, "endpoints"),
     ];
 
-    fn of(path: &Path) -> Result<Self, Failure> {
+    fn from_sections(path: &Path) -> Result<Self, Failure> {
         let sections = settings::sections(path)?;
         let fits = |name: &str| sections.iter().any(|section| section == name);
         let kinds: Vec<Self> = Self::ALL
@@ -276,14 +276,14 @@ fn looked_at(file: &Path, set: &[String]) -> Result<(Option<Kind>, Vec<String>),
     if !torn.is_empty() {
         return Ok((None, torn));
     }
-    let kind = Kind::of(file)?;
+    let kind = Kind::from_sections(file)?;
     let sources = kind.sources(file, set)?;
     Ok((Some(kind), kind.problems(&sources)?))
 }
 
 impl Print {
     fn run(&self, context: &Context) -> Result<Exit, Failure> {
-        let kind = Kind::of(&self.file)?;
+        let kind = Kind::from_sections(&self.file)?;
         let sources = kind.sources(&self.file, &context.global.set)?;
         let printed = kind.printed(&sources)?;
         let text = if self.documented {
