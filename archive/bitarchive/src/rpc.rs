@@ -24,7 +24,7 @@ use std::time::Duration;
 
 use archive_daemon::{Clock, Tasks};
 use archive_rpc::answers::{Outlet, Progress, ROOM, answer_from, open, open_blocking};
-use archive_rpc::{AnswerStream, Answers, Kind, Services};
+use archive_rpc::{AnswerStream, Answers, Kind, Services, run_blocking};
 use jiff::Timestamp;
 use proto_archive::wire::node_server::{Node as NodeService, NodeServer};
 use proto_archive::{convert as fields, wire};
@@ -81,8 +81,8 @@ impl Door {
         work: impl FnOnce(&Node, Timestamp) -> Result<T, NodeError> + Send + 'static,
     ) -> Result<Response<T>, Status> {
         let (node, now) = (Arc::clone(&self.node), self.clock.now());
-        let done = tokio::task::spawn_blocking(move || work(&node, now)).await;
-        done.map_err(|error| Kind::Internal.status(error.to_string()))?
+        run_blocking(move || work(&node, now))
+            .await?
             .map(Response::new)
             .map_err(|error| convert::status(&error))
     }
@@ -323,10 +323,8 @@ impl NodeService for Door {
     ) -> Result<Response<wire::ScrubState>, Status> {
         let (node, control) = (Arc::clone(&self.node), Arc::clone(&self.scrub));
         let (request, now) = (request.into_inner(), self.clock.now());
-        let state =
-            tokio::task::spawn_blocking(move || scrub::scrub(&node, &control, &request, now)).await;
-        state
-            .map_err(|error| Kind::Internal.status(error.to_string()))?
+        run_blocking(move || scrub::scrub(&node, &control, &request, now))
+            .await?
             .map(Response::new)
     }
 

@@ -31,18 +31,19 @@ pub enum ChangeKind {
     /// People have withdrawn the file from every replica that keeps bytes.
     Withdrawn,
     /// People have put a copy of a withdrawn file back.
+    #[serde(rename = "brought-back")]
     Restored,
     /// People have decided that the name means other content from now on.
     NewRoot,
 }
 
 impl ChangeKind {
-    /// Returns the kind in a word or two.
+    /// Returns the kind in the words of the rows of the feed, over which the lineages are computed: they never change.
     pub const fn word(self) -> &'static str {
         match self {
             Self::Stored => "stored",
             Self::Withdrawn => "withdrawn",
-            Self::Restored => "restored",
+            Self::Restored => "brought-back",
             Self::NewRoot => "new-root",
         }
     }
@@ -83,6 +84,22 @@ pub struct FeedChange {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Fails if a row of an earlier build is not read any more, or a lineage is computed over another word.
+    #[test]
+    fn words_of_rows_never_change() {
+        let words = ["stored", "withdrawn", "brought-back", "new-root"];
+        let kinds = [
+            ChangeKind::Stored,
+            ChangeKind::Withdrawn,
+            ChangeKind::Restored,
+            ChangeKind::NewRoot,
+        ];
+        for (kind, word) in kinds.into_iter().zip(words) {
+            assert_eq!(serde_json::to_value(kind).unwrap(), word);
+            assert_eq!(kind.word(), word);
+        }
+    }
 
     /// Fails if two positions that differ read the same.
     #[test]

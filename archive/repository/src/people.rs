@@ -26,13 +26,13 @@ use archive_daemon::{Step, Worker, WorkerError};
 use archive_decisions::store::{Event, ReplicaSpec};
 use archive_durable::{DiskError, directory};
 use archive_model::{Act, FileName, NodeId, ReplicaId};
-use archive_rpc::{CallError, Kind};
+use archive_rpc::{CallError, Kind, run_blocking};
 use jiff::Timestamp;
 use tokio::sync::oneshot;
 use tokio::task::spawn_blocking;
 
 use crate::archive::Archive;
-use crate::tables::{admin_failed, blocking, with_tables};
+use crate::tables::{admin_failed, with_tables};
 use archive_ledger::requests::table::{RequestError, Requests};
 use archive_ledger::requests::{Person, Request, RequestStatus};
 use archive_stores::mail::RecordChanges;
@@ -183,7 +183,7 @@ impl People {
         work: impl FnOnce(&Requests) -> Result<T, RequestError> + Send + 'static,
     ) -> Result<T, CallError> {
         let requests = self.requests.clone();
-        let done = blocking(move || work(&requests)).await?;
+        let done = run_blocking(move || work(&requests)).await?;
         done.map_err(|error| failed(&error))
     }
 

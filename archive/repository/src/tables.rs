@@ -6,23 +6,16 @@
 
 use archive_db::DbError;
 use archive_rpc::answers::{FeedError, Outlet, Progress, feed};
-use archive_rpc::{CallError, Kind};
+use archive_rpc::{CallError, Kind, run_blocking};
 use tokio::sync::mpsc;
-use tokio::task::spawn_blocking;
 
 /// Runs work with tables on a blocking thread.
 pub(crate) async fn with_tables<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, DbError> + Send + 'static,
 ) -> Result<T, CallError> {
-    blocking(work).await?.map_err(|error| admin_failed(&error))
-}
-
-/// Runs other work on a blocking thread.
-pub(crate) async fn blocking<T: Send + 'static>(
-    work: impl FnOnce() -> T + Send + 'static,
-) -> Result<T, CallError> {
-    let done = spawn_blocking(work).await;
-    done.map_err(|error| Kind::Internal.error(error.to_string()))
+    run_blocking(work)
+        .await?
+        .map_err(|error| admin_failed(&error))
 }
 
 /// Sends rows of tables from a blocking thread, as long as somebody receives them.

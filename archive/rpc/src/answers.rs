@@ -101,18 +101,6 @@ pub fn send_blocking<T>(answers: &Answers<T>, answer: T) -> Result<(), Status> {
     Handle::current().block_on(send(answers, answer))
 }
 
-/// Runs work that blocks, on a thread that may.
-///
-/// # Errors
-///
-/// `Internal` if the work panics, or the runtime ends.
-pub async fn run_blocking<T: Send + 'static>(
-    work: impl FnOnce() -> T + Send + 'static,
-) -> Result<T, Status> {
-    let done = spawn_blocking(work).await;
-    done.map_err(|error| Kind::Internal.status(error.to_string()))
-}
-
 /// Sends the error that ends the answers. A caller that has gone away, or does not read within [`UNREAD`], does not get
 /// it.
 async fn fail<T>(answers: &Answers<T>, error: Status) {

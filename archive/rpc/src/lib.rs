@@ -13,7 +13,7 @@
 //! - [`browser`]: the one door without client certificates, for browsers; its certificates are chosen by host.
 //! - [`answers`], [`patience`]: answers to callers and browsers that may not read them; [`idle`], [`invalid`], [`text`],
 //!   [`kind`]: streams that stall, messages that are wrong, texts fit for people, errors that keep their kind; `status`
-//!   carries the kind over the wire, and `call_error` is such an error away from it.
+//!   carries the kind over the wire, and `call_error` is such an error away from it; `blocking` runs work that blocks.
 //! - [`steps`], [`peer`]: the client's end: answers that come one by one, and the words for a call that failed.
 //!
 //! Not promised: anything about the meaning of a call. Of the workspace the crate knows the model alone; it writes no
@@ -29,6 +29,7 @@
 
 mod accept;
 pub mod answers;
+mod blocking;
 pub mod browser;
 mod call_error;
 mod callers;
@@ -57,6 +58,7 @@ pub mod tls;
 pub mod verify;
 
 pub use answers::{AnswerStream, Answers};
+pub use blocking::run_blocking;
 pub use browser::{BrowserAcceptor, BrowserError, BrowserOptions, BrowserStream, SiteError};
 pub use call_error::CallError;
 pub use connect::{ConnectError, connect, connect_lazy};

@@ -14,7 +14,7 @@ use std::time::Duration;
 use archive_daemon::{Clock, Tasks};
 use archive_model::{FileName, Root, UploadId};
 use archive_proof::Envelope;
-use archive_rpc::{Kind, Services};
+use archive_rpc::{Kind, Services, run_blocking};
 use jiff::Timestamp;
 use proto_archive::wire;
 use proto_archive::wire::node_server::NodeServer;
@@ -64,9 +64,8 @@ impl Door {
         work: impl FnOnce(&ChecksumReplica) -> Result<T, Status> + Send + 'static,
     ) -> Result<Response<T>, Status> {
         let replica = Arc::clone(&self.replica);
-        let answer = tokio::task::spawn_blocking(move || work(&replica)).await;
-        answer
-            .map_err(|error| Kind::Internal.status(error.to_string()))?
+        run_blocking(move || work(&replica))
+            .await?
             .map(Response::new)
     }
 

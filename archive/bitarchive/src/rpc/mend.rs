@@ -51,7 +51,7 @@ impl MendSteps {
         instruments: &Instruments,
     ) -> Result<(), Status> {
         let Step::Open(open) = self.next()? else {
-            return Err(unexpected("open"));
+            return Err(InvalidMessage::unexpected_step("open").into());
         };
         let order = fields::mend_order(open)?;
         let mut mend = node
@@ -78,7 +78,9 @@ impl MendSteps {
                     news.end(taken.map_err(|error| convert::status(&error)))?;
                 }
                 Step::Close(_) => break,
-                Step::Open(_) => return Err(unexpected("segment or close")),
+                Step::Open(_) => {
+                    return Err(InvalidMessage::unexpected_step("segment or close").into());
+                }
             }
         }
         let mended = mend.close(clock.now(), &mut |bytes| news.report(bytes, send_progress));
@@ -95,8 +97,4 @@ impl MendSteps {
         };
         send(answers, response)
     }
-}
-
-fn unexpected(expected: &str) -> Status {
-    InvalidMessage::invalid("step", format!("is not {expected}")).into()
 }

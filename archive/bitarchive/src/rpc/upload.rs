@@ -105,7 +105,7 @@ pub(crate) fn receive<I: FileReceiver>(
 ) -> Result<(), Status> {
     let failed = |error: NodeError| convert::status(&error);
     let Step::Open(open) = steps.next()? else {
-        return Err(unexpected("open"));
+        return Err(InvalidMessage::unexpected_step("open").into());
     };
     let name = fields::file_name("name", &open.name)?;
     let id = fields::upload_id(&open.upload)?;
@@ -135,7 +135,7 @@ pub(crate) fn receive<I: FileReceiver>(
         },
     )?;
     let Step::Start(start) = steps.next()? else {
-        return Err(unexpected("start"));
+        return Err(InvalidMessage::unexpected_step("start").into());
     };
     if start.offset < upload.received() {
         upload = upload.keep(start.offset).map_err(failed)?;
@@ -153,7 +153,9 @@ pub(crate) fn receive<I: FileReceiver>(
             Step::Data(bytes) => write_next(&mut upload, &bytes, &id, open.size).map_err(failed)?,
             Step::Close(close) => break close.admission,
             Step::Forget(_) => return upload.discard().map_err(failed),
-            Step::Open(_) | Step::Start(_) => return Err(unexpected("data, close or forget")),
+            Step::Open(_) | Step::Start(_) => {
+                return Err(InvalidMessage::unexpected_step("data, close or forget").into());
+            }
         }
     };
     let admission = Envelope::parse(admission.as_bytes())
@@ -185,10 +187,6 @@ fn stored(intake: &impl FileReceiver, entry: Entry) -> wire::UploadResponse {
     wire::UploadResponse {
         step: Some(wire::upload_response::Step::Stored(intake.entry(entry))),
     }
-}
-
-fn unexpected(expected: &str) -> Status {
-    InvalidMessage::invalid("step", format!("is not {expected}")).into()
 }
 
 /// Received bytes stay when the sender goes away, for the same upload to resume.

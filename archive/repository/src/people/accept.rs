@@ -7,11 +7,11 @@ use std::sync::Arc;
 use archive_ledger::anomalies::{Anomalies, AnomalyRow, is_within};
 use archive_ledger::requests::{AcceptedAnomaly, RequestedAct, Subject};
 use archive_model::{Act, Cause};
-use archive_rpc::{CallError, Kind};
+use archive_rpc::{CallError, Kind, run_blocking};
 
 use super::People;
 use super::refusal::changed;
-use crate::tables::{admin_failed, blocking};
+use crate::tables::admin_failed;
 
 impl People {
     /// Binds an act: one that names an anomaly to its present state, one that names an item of an attic to the present item,
@@ -20,7 +20,7 @@ impl People {
         let subject = match &act {
             Act::Accept { anomaly } => {
                 let (anomalies, id) = (Arc::clone(&self.archive.anomalies), anomaly.clone());
-                Subject::Anomaly(blocking(move || acceptable(&anomalies, &id)).await??)
+                Subject::Anomaly(run_blocking(move || acceptable(&anomalies, &id)).await??)
             }
             Act::Purge { place, .. } => Subject::Item(self.attic_item(place).await?),
             Act::Remove { .. }

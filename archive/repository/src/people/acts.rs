@@ -14,13 +14,12 @@ use archive_model::{
     ReplicaKind, ReplicaState, Root, UploadId, VolumeKey,
 };
 use archive_replicas::admitted;
-use archive_rpc::{CallError, Kind};
+use archive_rpc::{CallError, Kind, run_blocking};
 
 use super::People;
 use super::accept::accept;
 use super::purge::PurgeTerms;
 use super::refusal::{changed, content, unnamed};
-use crate::tables::blocking;
 
 /// The copies of a file, each read whole, so that their replicas can vote on the root of the file.
 #[derive(Default)]
@@ -148,7 +147,7 @@ impl People {
             Act::Accept { anomaly } => {
                 let (anomalies, id) = (Arc::clone(&self.archive.anomalies), anomaly.clone());
                 let of = request.act.subject.anomaly().cloned();
-                blocking(move || accept(&anomalies, &id, of, &cause)).await?
+                run_blocking(move || accept(&anomalies, &id, of, &cause)).await?
             }
             Act::NewRoot {
                 name,

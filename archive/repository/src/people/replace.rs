@@ -14,7 +14,7 @@ use archive_decisions::store::Event;
 use archive_durable::{DiskError, Space, Stage};
 use archive_ledger::anomalies::{Look, LookQuality};
 use archive_model::{AtticItem, Cause, FileCopy, FileName, Finder, ReplicaId, Root};
-use archive_rpc::{CallError, Kind};
+use archive_rpc::{CallError, Kind, run_blocking};
 use archive_stores::delivery::Delivery;
 use archive_stores::transfer::{Item, Route};
 use bytes::Bytes;
@@ -22,7 +22,6 @@ use tokio::sync::oneshot;
 
 use super::People;
 use super::refusal::content;
-use crate::tables::blocking;
 
 /// The bytes that stay free on the disk of the spool.
 const RESERVE: u64 = 1 << 30;
@@ -89,7 +88,7 @@ impl People {
             }
         }
         let spool = self.spool.clone();
-        let free = blocking(move || Space::measure(&spool)).await?;
+        let free = run_blocking(move || Space::measure(&spool)).await?;
         let free = free.map_err(|error| failed_disk(&error))?.usable(RESERVE);
         if free < admitted.size {
             let said = format!(
@@ -116,7 +115,7 @@ impl People {
             id: id.clone(),
         };
         let spool = self.spool.clone();
-        let stage = blocking(move || Stage::create(&spool, &id)).await?;
+        let stage = run_blocking(move || Stage::create(&spool, &id)).await?;
         let mut stage = stage.map_err(|error| failed_disk(&error))?;
         let mut is_whole = true;
         while let Some(bytes) = chunks.next().await? {
@@ -125,10 +124,10 @@ impl People {
                 is_whole = false;
                 break;
             }
-            let written = blocking(move || stage.write_all(&bytes).map(|()| stage)).await?;
+            let written = run_blocking(move || stage.write_all(&bytes).map(|()| stage)).await?;
             stage = written.map_err(|error| failed_disk(&error))?;
         }
-        let received = blocking(move || stage.finish()).await?;
+        let received = run_blocking(move || stage.finish()).await?;
         let received = received.map_err(|error| failed_disk(&error))?;
         if is_whole && received.root() == admitted.root && received.size() == admitted.size {
             return Ok(spooled);

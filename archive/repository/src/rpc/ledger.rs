@@ -7,11 +7,10 @@ use archive_ledger::audit::{Trail, TrailFilter};
 use archive_ledger::audit_log::{LogError, TrailLine};
 use archive_ledger::export::{Export, ExportError};
 use archive_model::FileName;
-use archive_rpc::Kind;
 use archive_rpc::answers::send_blocking;
+use archive_rpc::{Kind, run_blocking};
 use bytes::Bytes;
 use proto_archive::{convert as fields, wire};
-use tokio::task::spawn_blocking;
 use tonic::{Response, Status};
 
 use super::{AnswerStream, Answers, Door};
@@ -118,8 +117,7 @@ impl Door {
         work: impl FnOnce(&Answers<T>) -> Result<(), Status> + Send + 'static,
     ) -> Response<AnswerStream<T>> {
         self.answer(name, |answers| async move {
-            let ended = spawn_blocking(move || work(&answers)).await;
-            ended.unwrap_or_else(|bug| Err(Kind::Internal.status(bug.to_string())))
+            run_blocking(move || work(&answers)).await?
         })
     }
 }
