@@ -24,7 +24,7 @@ use std::time::Duration;
 
 use archive_daemon::{Clock, Tasks};
 use archive_rpc::answers::{Outlet, Progress, ROOM, answer_from, open, open_blocking};
-use archive_rpc::{AnswerStream, Answers, Kind, Services, run_blocking};
+use archive_rpc::{AnswerStream, Answers, Services, run_blocking};
 use jiff::Timestamp;
 use proto_archive::wire::node_server::{Node as NodeService, NodeServer};
 use proto_archive::{convert as fields, wire};

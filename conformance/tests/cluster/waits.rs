@@ -32,7 +32,7 @@ impl Cluster {
         &self,
         what: &str,
         mut look: impl AsyncFnMut() -> O,
-    ) -> O::Awaited {
+    ) -> O::Value {
         assert_eq!(self.silent_after, PATIENT, "use `on_a_patient_cluster`");
         let (mut pause, mut calm) = (PAUSE, Duration::from_secs(3));
         let mut next = Instant::now();

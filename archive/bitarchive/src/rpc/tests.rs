@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use archive_daemon::Metrics;
 use archive_model::{FileName, Root, VolumeId};
+use archive_rpc::Kind;
 use proto_archive::wire::attic_item::Kind as AtticKind;
 use proto_archive::wire::set_volume_request::Order;
 use tokio_stream::StreamExt;

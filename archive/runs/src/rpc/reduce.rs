@@ -173,11 +173,11 @@ where
         tokio::pin!(computing);
         let pumped = tokio::select! {
             // The step may need only the first part of the input.
-            reduced = &mut computing => return reduced,
+            reduced = &mut computing => return Ok(reduced?),
             pumped = self.input.pump(sender) => pumped,
         };
         pumped?;
-        computing.await
+        Ok(computing.await?)
     }
 }
 

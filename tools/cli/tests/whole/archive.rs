@@ -350,7 +350,7 @@ fn is_running(id: Pid) -> bool {
 
 /// Looks again and again until the observation is the awaited one.
 #[track_caller]
-pub fn wait<O: Observation>(what: &str, look: impl FnMut() -> O) -> O::Awaited {
+pub fn wait<O: Observation>(what: &str, look: impl FnMut() -> O) -> O::Value {
     eventually_blocking(what, PATIENCE, look)
 }
 
