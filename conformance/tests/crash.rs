@@ -453,11 +453,11 @@ fn at_every_call_of_a_start(fault: &str, check: impl Fn(&Case<'_>)) {
 }
 
 fn cut_a_manifest(machine: &CrashMachine) {
-    let shelf = &blake3::hash(KEPT.as_bytes()).to_hex()[..2];
+    let directory = &blake3::hash(KEPT.as_bytes()).to_hex()[..2];
     let path = machine
         .disk()
         .join("files")
-        .join(shelf)
+        .join(directory)
         .join("manifest-blake3.txt");
     let file = std::fs::OpenOptions::new().write(true).open(path).unwrap();
     file.set_len(30).unwrap();

@@ -5,7 +5,7 @@
 //! the engine for them. Knows no network, no node and no clock of its own: the caller brings the bytes, proven while
 //! they are read ([`FileSource`]), takes the output ([`Sink`]), and says when the job has to end ([`Control`]).
 //!
-//! Each file has a job of its own, which is dropped behind it. So what a job writes about a file depends on that file
+//! Each file has a job of its own, which is dropped after it. So what a job writes about a file depends on that file
 //! alone; one file cannot spoil another; and a job that was interrupted continues after any file. Work over several
 //! files is that of the reduce step, which sees all the output in the order of the names.
 //!

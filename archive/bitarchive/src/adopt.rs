@@ -172,11 +172,11 @@ impl Node {
 
 /// The admission that a file has before it is adopted.
 enum PriorAdmission {
-    /// None that can be read.
+    /// There is no admission that can be read.
     Absent,
-    /// One of other content.
+    /// The file has an admission of other content.
     Other,
-    /// The root that the file should get: the caller asks for the second time.
+    /// The file has an admission of the root that it should get: the caller asks for the second time.
     Same,
 }
 

@@ -2,7 +2,7 @@
 //! bytes: such a replica is a cheap third voice for the day when the admin data itself is in doubt.
 //!
 //! Owns the order of one upload: hash every byte, compare the hash with the signed admission, write the row, synced, then
-//! answer. Its table is one of [record](table), not a cache: nothing on its disk could restore it.
+//! answer. Its table is a [table of record](table), not a cache: nothing on its disk could restore it.
 //!
 //! Invariants:
 //! - a root in the table is that of a signed admission, and was computed here, from all bytes. The exception is a name that

@@ -20,8 +20,7 @@
 //! key = "pki/custodian-1.key"
 //! ```
 //!
-//! Owns the form of the client file and its use. Paths in the file are relative to it. Does not read the file: callers
-//! do ([`ClientFile`] refuses unknown keys).
+//! Owns the form of the client file and its use. Paths in it are relative to it. Callers read it; unknown keys are refused.
 //!
 //! # Errors
 //!

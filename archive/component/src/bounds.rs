@@ -22,7 +22,7 @@ const FUNCTION: usize = 1 << 20;
     reason = "what else there is, is bounded by the size of the component"
 )]
 pub(super) fn check(binary: &[u8]) -> Result<(), String> {
-    let broken = |error: BinaryReaderError| format!("cannot compile the component: {error}");
+    let broken = |error: BinaryReaderError| format!("it does not compile: {error}");
     let mut definitions = 0_u64;
     for payload in Parser::new(0).parse_all(binary) {
         let more = match payload.map_err(broken)? {

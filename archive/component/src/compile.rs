@@ -97,7 +97,7 @@ impl Program {
         bounds::check(bytes).map_err(InvalidJob::Component)?;
         let code = Code::from_binary(engine, bytes).map_err(|error| {
             refuse(format!(
-                "cannot compile the component: {}",
+                "it does not compile: {}",
                 innermost_message(&error)
             ))
         })?;

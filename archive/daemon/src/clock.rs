@@ -103,7 +103,7 @@ impl Clock {
     }
 }
 
-/// Returns the moment that is `duration` behind another, or the last one that there is.
+/// Returns the time that is `duration` after `time`, or the last one that there is.
 pub fn later(time: Timestamp, duration: Duration) -> Timestamp {
     time.checked_add(duration).unwrap_or(Timestamp::MAX)
 }

@@ -12,7 +12,7 @@
 //! The rooms in reading order:
 //!
 //! - [`store`]: one file, from the first question of a depositor to copies that were read back in every replica;
-//! - [`check`]: the listing of a replica, merged with the admin data: each anomaly, and what could not be compared;
+//! - [`check`]: the listing of a replica, merged with the admin data: each anomaly, and what could not be verified;
 //! - [`vote`]: which root is right, where replicas disagree and no signed admission decides;
 //! - [`repair`]: the groups to move and the donors to take them from, or why nothing is done; [`repair::policy`] says when;
 //! - [`drain`]: the next step for one file that has to leave a volume or a node;

@@ -166,7 +166,7 @@ fn crash_of_exchange_leaves_old_or_repaired_copy() {
     at_every_call(TestVolume::exchange, |place, what| {
         let content = place.content();
         assert!(content == damaged() || content == good(), "{what}");
-        // The exchange can be done again, once its remains were removed.
+        // The exchange can be done again, once its remains have been removed.
         for entry in std::fs::read_dir(place.path("incoming")).expect("listed") {
             std::fs::remove_file(entry.expect("an entry").path()).expect("removed");
         }

@@ -361,7 +361,7 @@ impl Admin {
     }
 
     /// Writes into the stamp, durably, how far the database has come. Costs nothing if it has not come further.
-    /// What was committed before may then be announced to followers of the feed.
+    /// Changes that were committed before may then be announced to followers of the feed.
     pub fn stamp(&self) -> Result<(), DiskError> {
         let fed = self.feed.committed();
         self.stamp.write(|| self.database.reach())?;

@@ -92,8 +92,8 @@ pub enum AnomalyKind {
     },
     /// The file is on its way: stored, repaired or moved just now.
     Transient,
-    /// Every volume answered and none has the file, whose store was never complete: no depositor was answered that the
-    /// archive has it.
+    /// Every volume answered and none has the file, whose store was never complete: it was acknowledged to no
+    /// depositor.
     Incomplete,
 }
 

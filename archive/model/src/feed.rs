@@ -26,7 +26,7 @@ impl fmt::Display for FeedPosition {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ChangeKind {
-    /// Every required replica has the file: its depositor may have been answered so.
+    /// Every required replica has the file: from now on its depositor may be answered so.
     Stored,
     /// People have withdrawn the file from every replica that keeps bytes.
     Withdrawn,

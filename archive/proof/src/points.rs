@@ -203,7 +203,7 @@ mod tests {
     /// Fails if a full set drops another state than the oldest, counts a replaced one twice, or keeps one above its
     /// limit.
     #[test]
-    fn full_shelf_drops_oldest_first() {
+    fn full_set_drops_oldest_first() {
         let id = |name: &str| UploadId::new(name).unwrap();
         let mut states = ResumeStates::new(10);
         states.put(id("a"), 4, 'a');

@@ -120,7 +120,7 @@ pub enum CoordinatorError {
     /// An id that was made for an upload cannot be used: a bug.
     #[error(
         "cannot begin an upload of {0}: {1}; this is a bug: report it, and start the repository again, which resumes \
-         with all that was decided"
+         all that was decided"
     )]
     Upload(FileName, InvalidId),
     /// A decision about a file outlived the file's entry in memory: a bug, and what was decided is not remembered.

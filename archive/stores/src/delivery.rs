@@ -1,11 +1,11 @@
-//! One delivery of bytes into one replica: a file that does not come from its depositor: from other replicas or from a disk of
+//! One delivery of bytes into one replica that do not come from a depositor: a file from other replicas or from a disk of
 //! the repository, with its signed admission behind it.
 //!
 //! Owns how a delivery ends. The admission is sent only once the source was read to its end. A source that fails cuts the
 //! upload off where it stands, so that no node can commit what it received. What fails first is reported, and the other
 //! side is stopped: a replica that failed waits for no source, nor the other way round. If both have failed when that is
-//! noticed, the source is reported. Only the answer to the opening of the upload is always awaited: a replica whose node
-//! has the file already needs no source.
+//! noticed, the source is reported. Only the answer to the opening of the upload is always awaited, also after the source has
+//! failed: a replica whose node has the file already needs no source.
 //!
 //! Not promised: that the coordinator hears of it. The caller knows whether the upload was ordered, and reports its
 //! outcome with [`Transfers::report`]. The stream of a depositor is another thing: it goes to several replicas, and its

@@ -34,7 +34,7 @@ pub enum CoordinatorMessage {
     },
     /// People have decided something about a file.
     Ordered {
-        /// The name of the file that the event is about.
+        /// The name of the file that was decided about.
         name: FileName,
         /// The event.
         event: Event,

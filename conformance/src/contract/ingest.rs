@@ -223,7 +223,7 @@ pub async fn an_empty_file_is_a_file(archive: &dyn Ingest) -> Result<()> {
     Ok(())
 }
 
-/// The status of a file is the one with which it was admitted, for every replica.
+/// The status of a file has what was admitted, for every replica.
 pub async fn stat_says_what_was_admitted(archive: &dyn Ingest) -> Result<()> {
     let name = name("ingest-stat.warc")?;
     let stored = store_deposit(archive, &everything(&name)?).await?;

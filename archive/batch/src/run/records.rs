@@ -17,7 +17,7 @@ use crate::control::{Control, Stop};
 use crate::job::{self, File, FileSource, JobError};
 
 impl FileRun<'_> {
-    /// Shows the records; returns whether the job can be ended with the file.
+    /// Shows the records; returns whether the job can be shown the end of the file.
     pub(super) fn show_records(&mut self, shown: &mut FileInput<'_>) -> Result<bool, Stop> {
         let (file, control) = (shown.file, self.control);
         let mut known = None;

@@ -1,4 +1,4 @@
-//! The table of record of a checksum replica: it lies in RocksDB, with a label that says to which replica it belongs, and a
+//! The table of record of a checksum replica: a RocksDB database, with a label that says to which replica it belongs, and a
 //! stamp that says how far it has come.
 //!
 //! The table is made once, by [`ChecksumTable::init`]. From then on a table that is absent, damaged, behind its stamp or of

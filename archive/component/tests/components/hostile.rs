@@ -180,7 +180,7 @@ fn foreign_component_is_refused_in_plain_words() {
             "it is a core module and no component",
         ),
         (&b"\0asm\x0d\0\x01\0"[..], "it exports neither"),
-        (&whole[..whole.len() / 2], "cannot compile"),
+        (&whole[..whole.len() / 2], "does not compile"),
         (
             &nothing[..],
             "it exports neither holdfast:batch/records@1.0.0 nor holdfast:batch/bytes@1.0.0, but nothing",

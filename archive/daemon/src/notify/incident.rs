@@ -90,7 +90,7 @@ pub enum IncidentStage {
     Over,
 }
 
-/// The news of an incident: a thing to tell.
+/// The news of an incident: a thing to announce.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IncidentNews {
     /// The key of the incident.

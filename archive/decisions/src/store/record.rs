@@ -144,7 +144,8 @@ impl FileRecord {
                 .all(|replica| !replica.required || !replica.state.is_open())
     }
 
-    /// Whether people have taken the file out of every replica: its name stays taken, and nothing is restored.
+    /// Whether people have taken the file out of every replica: its name stays taken, and the archive copies
+    /// nothing again by itself.
     pub fn is_withdrawn(&self) -> bool {
         self.replicas
             .values()

@@ -83,7 +83,7 @@ impl FileState {
             // Its time to verify was over before it was asked: no depositor is kept waiting, it is asked again later.
             ReplicaActivity::Probing(_) => self.fail(
                 id,
-                StoreFailure::TimedOut("verifying; the node is still verifying".into()),
+                StoreFailure::TimedOut("verifying; the node has not finished".into()),
                 transition,
             ),
             ReplicaActivity::Idle | ReplicaActivity::Verifying(_) | ReplicaActivity::Resting(_) => {

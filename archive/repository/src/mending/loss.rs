@@ -225,7 +225,7 @@ mod tests {
     /// Fails if a loss is looked for while a copy is good as far as is known, is not looked for once the last copy was
     /// found bad, or is looked for in a file that was acknowledged to no depositor.
     #[test]
-    fn loss_is_looked_for_once_every_copy_is_bad() {
+    fn loss_is_sought_once_every_copy_is_bad() {
         let bytes = [id("one"), id("two")];
         let mut record = row("a", 7).record;
         let corrupt = |replica, of: &[u64]| filed(replica, AnomalyKind::Corrupt(groups(of)));

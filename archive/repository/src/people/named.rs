@@ -164,7 +164,7 @@ mod tests {
     /// Fails if one of two volumes that bear the same id is taken for the other, or a retired namesake makes the one in
     /// service ambiguous.
     #[test]
-    fn volume_named_twice_is_refused_until_node_is_named() {
+    fn volume_named_twice_is_refused_without_its_node() {
         let all = || ["one/a/disk-1", "one/b/disk-1", "two/c/disk-1", "two/c/x"].map(key);
         let named = |replica: Option<&str>, node: Option<&str>, volume: &str| VolumeSelector {
             replica: replica.map(|id| id.parse().unwrap()),

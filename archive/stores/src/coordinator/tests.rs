@@ -144,7 +144,7 @@ fn abandoned_upload_is_resumed_by_its_depositor_only() {
         let begun = coordinator.upload();
         coordinator.hears(Event::SourceGone { requester: first });
         let again = coordinator.asks(WHO[0], bare());
-        assert_eq!(coordinator.upload(), begun, "the same one resumes");
+        assert_eq!(coordinator.upload(), begun, "the same one is resumed");
         coordinator.hears(Event::SourceGone { requester: again });
         let second = coordinator.asks(WHO[1], bare());
         assert_ne!(coordinator.upload(), begun);

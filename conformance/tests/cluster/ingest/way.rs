@@ -113,7 +113,7 @@ fn lying_donor_is_caught_and_another_is_asked() {
 /// Fails if a node that hangs in the middle of an upload holds up the store beyond the time for stalls, or never gets
 /// its copy.
 #[test]
-fn hanging_node_is_dropped_and_gets_the_file_later() {
+fn hanging_node_is_dropped_and_filled_later() {
     on_a_cluster(async |cluster: &mut Cluster| {
         cluster.extra = "stall = '8 s'".to_owned();
         cluster.stop(REPOSITORY).await;

@@ -12,9 +12,9 @@ use super::*;
 /// Returns the path of the sidecar of a copy.
 fn sidecar(cluster: &Cluster, replica: &str, name: &FileName) -> PathBuf {
     let file = cluster.copy(replica, name);
-    let shelf = file.parent().unwrap();
-    let volume = shelf.parent().unwrap().parent().unwrap();
-    let meta = volume.join("meta").join(shelf.file_name().unwrap());
+    let directory = file.parent().unwrap();
+    let volume = directory.parent().unwrap().parent().unwrap();
+    let meta = volume.join("meta").join(directory.file_name().unwrap());
     meta.join(format!("{name}.json"))
 }
 

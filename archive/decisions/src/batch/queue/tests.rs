@@ -192,7 +192,7 @@ fn class_is_independent_of_the_other() {
 
 /// Fails if jobs of people take places of the index, the index those of people, or either has more than its own.
 #[test]
-fn each_lane_has_its_own_waiting_places() {
+fn each_class_has_its_own_waiting_places() {
     let waiting = |people: usize, own: usize, index: usize| {
         let people = (0..people).map(move |at| (JobClass::Research, at < own));
         people.chain((0..index).map(|_| (JobClass::Index, true)))

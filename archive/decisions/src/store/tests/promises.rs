@@ -251,7 +251,7 @@ impl TestArchive {
             Err(ArchiveError::NotEnoughReplicas {
                 failures, again, ..
             }) => {
-                // Fails if a depositor does not learn when the archive tries again by itself, or learns so where it cannot.
+                // Fails if a depositor does not learn when the archive tries again by itself, or learns a time where it cannot.
                 assert_eq!(
                     again.is_some(),
                     record.donors().next().is_some(),

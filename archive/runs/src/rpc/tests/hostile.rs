@@ -138,7 +138,7 @@ async fn unexpected_step_or_end_cancels_the_job() {
 
 /// Fails if more jobs run than there are places, jobs of the index wait for those of people, or a place is lost.
 #[tokio::test]
-async fn places_of_jobs_are_limited_per_lane() {
+async fn places_of_jobs_are_limited_per_class() {
     let fixture = TestNode::new();
     let mut waiting = Vec::new();
     for _ in 0..4 {

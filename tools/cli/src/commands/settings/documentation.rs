@@ -236,7 +236,7 @@ mod tests {
     /// Each section of the table is a key of the section around it. Fails if a path is misspelt or a key was renamed: the
     /// section would be printed without comments.
     #[test]
-    fn every_section_is_a_key_of_its_outer_section() {
+    fn sections_are_keys_of_their_outer_section() {
         for (kind, own) in Kind::ALL {
             let sections = sections(kind);
             assert!(find(sections, own).is_some(), "{kind:?}: [{own}]");
