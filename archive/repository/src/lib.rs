@@ -9,7 +9,7 @@
 //! The rooms in reading order, from those that use no other one to the doors:
 //!
 //! - `tables` (the way to the ledger from where nothing may block), `archive` (the handles that all actors share);
-//! - who is there: `membership` (which nodes and volumes each replica has), `attention` (the incidents of them for operators);
+//! - who is there: `membership` (which nodes and volumes each replica has), `attention` (their incidents, for operators);
 //! - keeping: `preserver` (a look at one name), `checking` (a whole replica), `mending` (a repair), `automatic` and `schedule`
 //!   (both without a person), `incidents` and `alarm` (incidents of files, for operators);
 //! - people: `people` (their acts), `drain` (out of a volume or node), `fill` (into a new replica, and the rows after a

@@ -244,7 +244,8 @@ impl People {
     }
 }
 
-/// The worker that expires requests which were not approved in time. It reads all requests when the next one expires.
+/// The worker that expires requests which were not approved in time. It reads all requests when the
+/// next one expires, and at least once in [`LONGEST_SLEEP`].
 pub(crate) struct ExpiryWorker(pub(crate) Arc<People>);
 
 impl Worker for ExpiryWorker {

@@ -120,7 +120,7 @@ async fn deliver<T>(
 }
 
 fn caller_gone() -> Status {
-    Status::cancelled("the caller is gone")
+    Status::cancelled("the caller has gone away")
 }
 
 fn unread_answer() -> Status {

@@ -137,7 +137,7 @@ impl Admin {
         self.feed.announced.subscribe()
     }
 
-    /// Whether the feed came through this position, and may have been announced so far.
+    /// Whether the feed came through this position, and was announced at least up to it.
     pub fn is_in_feed(&self, position: FeedPosition) -> Result<bool, DbError> {
         let announced = *self.feed.announced.borrow();
         if position.number > announced.number {

@@ -113,7 +113,7 @@ pub(super) fn options() -> Options {
         .migration(to_version_2)
 }
 
-/// Gives what is retired keys of replica, node and volume, and stores the volumes of all copies.
+/// Keys what is retired by replica, node and volume, and stores the volumes of all copies.
 fn to_version_2(database: &Database) -> Result<(), DbError> {
     let files: Table<Text<FileName>, AdminRow> = database.table("files")?;
     let volumes: Table<VolumeTableKey, ()> = database.table(VOLUMES)?;

@@ -4,7 +4,7 @@
 //! decide; a name without any valid admission is for a vote of re-hashed bytes. Both are left out, and named.
 //!
 //! A replica that has no copy, and says that two persons had it removed, has none from then on too: what a court had
-//! taken away is not made current again by a restore. But nobody has signed what an attic says, and the admin data that knew
+//! taken away does not come back with a restore. But nobody has signed what an attic says, and the admin data that knew
 //! the request are gone; so such a removal is called *unproven*, in the report and in the state of the copy, until people
 //! have looked at it. A name that is nowhere but in such attics stays taken, and removed everywhere.
 

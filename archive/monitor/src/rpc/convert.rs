@@ -43,7 +43,7 @@ pub(super) fn report(status: wire::NodeStatus) -> Result<NodeState, InvalidMessa
     Ok(state)
 }
 
-/// Writes how a node stands. Its sign of life, and what it does not report, are reported by this monitor.
+/// Writes how a node stands. Its sign of life, and what it does not report, come from this monitor.
 pub(super) fn node_status(liveness: &NodeLiveness<'_>) -> wire::NodeStatus {
     let mut state = match liveness.last {
         Some((seen, report)) => NodeState {

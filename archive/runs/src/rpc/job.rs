@@ -81,7 +81,7 @@ pub(super) async fn wait_for_early_end<T>(
     };
     tokio::select! {
         biased;
-        () = answers.closed() => Status::cancelled("the caller is gone"),
+        () = answers.closed() => Status::cancelled("the caller has gone away"),
         () = stop.cancelled() => {
             Kind::Unavailable.status("the node is stopping; ask again when it is back")
         }

@@ -212,7 +212,7 @@ async fn report_end(
 async fn send(answers: &Answers<BatchReduceResponse>, step: Answer) -> Result<(), Status> {
     let answer = BatchReduceResponse { step: Some(step) };
     let sent = answers.send(Ok(answer)).await;
-    sent.map_err(|_gone| Status::cancelled("the caller is gone"))
+    sent.map_err(|_gone| Status::cancelled("the caller has gone away"))
 }
 
 /// The messages of the caller.

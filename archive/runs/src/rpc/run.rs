@@ -166,7 +166,7 @@ where
     async fn want(&mut self) -> Result<(), Status> {
         let want = batch_run_response::Step::Want(batch_run_response::Want {});
         let sent = self.answers.send(Ok(answer(want))).await;
-        sent.map_err(|_gone| Status::cancelled("the caller is gone"))
+        sent.map_err(|_gone| Status::cancelled("the caller has gone away"))
     }
 }
 
@@ -214,7 +214,7 @@ async fn forward(
             }
             continue;
         };
-        let gone = || Status::cancelled("the caller is gone");
+        let gone = || Status::cancelled("the caller has gone away");
         match unsent {
             TrySendError::Closed(_) => return Err(gone()),
             TrySendError::Full(message) => {

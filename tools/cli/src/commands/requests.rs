@@ -167,7 +167,7 @@ fn text(request: &Request) -> Vec<String> {
             describe::time(*expires)
         ));
         lines.push(format!("    holdfast approve {id} --as {role}/NAME"));
-        lines.push(format!("  take it back with `holdfast withdraw {id}`"));
+        lines.push(format!("  withdraw it with `holdfast withdraw {id}`"));
     }
     lines
 }
@@ -202,7 +202,7 @@ mod tests {
              asked by custodian/custodian-1, 2026-01-02T03:04:05Z: taken down by court order\n  \
              not done yet: until 2026-01-09T03:04:05Z another person who is custodian can type\n    \
              holdfast approve r17 --as custodian/NAME\n  \
-             take it back with `holdfast withdraw r17`"
+             withdraw it with `holdfast withdraw r17`"
         );
         let done = Request {
             state: RequestState::Done,

@@ -208,7 +208,7 @@ async fn destructive_request_needs_approval_of_second_person() {
                     asked by custodian/cus-1, 2026-01-02T03:04:05Z: why\n  \
                     not done yet: until 2026-01-09T03:04:05Z another person who is custodian can type\n    \
                     holdfast approve 17 --as custodian/NAME\n  \
-                    take it back with `holdfast withdraw 17`\n";
+                    withdraw it with `holdfast withdraw 17`\n";
     assert_eq!(ran.out, expected);
     assert!(matches!(act, Act::Remove(asked) if asked.last_copies && asked.replica == "two"));
     assert!(

@@ -112,7 +112,7 @@ fn anomalies_and_counts_survive_restart() {
 
 /// Fails if a list of what is closed that continues behind one of them has a gap, or says something twice.
 #[test]
-fn closed_rows_go_on_behind_any() {
+fn closed_rows_continue_behind_any() {
     let directory = tempfile::tempdir().unwrap();
     let admin = Admin::init(directory.path()).unwrap();
     let table = Anomalies::open(&admin, Clock::system()).unwrap();

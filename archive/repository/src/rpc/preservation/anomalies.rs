@@ -122,7 +122,7 @@ pub(super) fn state(door: &Door, row: &AnomalyRow) -> Result<wire::AnomalyState,
     filed(door, row).map(fields::anomaly_message)
 }
 
-/// Returns the anomaly in the form of a list for people.
+/// Returns the anomaly as lists show it to people.
 pub(super) fn filed(door: &Door, row: &AnomalyRow) -> Result<FiledAnomaly, DbError> {
     let filed = &row.filed;
     let (groups, lost) = match &filed.kind {
