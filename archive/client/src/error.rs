@@ -75,12 +75,12 @@ pub enum ClientError {
 /// The meaning of an error for the caller: the classes of the executable's exit codes.
 ///
 /// ```
-/// use archive_client::{Class, ClientError};
+/// use archive_client::{ClientError, ErrorClass};
 ///
 /// let class = |error: fn(String) -> ClientError| error("why".to_owned()).class();
-/// assert_eq!(class(ClientError::Invalid), Class::Usage);
-/// assert_eq!(class(ClientError::NotFound), Class::Failed);
-/// assert_eq!(class(ClientError::Busy), Class::Unreachable);
+/// assert_eq!(class(ClientError::Invalid), ErrorClass::Usage);
+/// assert_eq!(class(ClientError::NotFound), ErrorClass::Failed);
+/// assert_eq!(class(ClientError::Busy), ErrorClass::Unreachable);
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ErrorClass {

@@ -89,7 +89,7 @@ pub(crate) fn judge(
     };
     if expected.is_some_and(|expected| expected != root) {
         return Judgement::Damaged(format!(
-            "the node read content with root {root}, which is not the content of the file"
+            "the node read content with root {root}, and the archive has other content under this name"
         ));
     }
     match &report.foreign {

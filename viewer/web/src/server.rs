@@ -368,7 +368,7 @@ impl Server {
     }
 }
 
-/// Returns the body for the route of a request that is no GET. The body of a request for an archived page is read here: with
+/// Returns the body for the route of a request that is neither GET nor HEAD. The body of a request for an archived page is read here: with
 /// the method it is part of the key of the capture.
 async fn prepare_body(
     request: &mut Request,

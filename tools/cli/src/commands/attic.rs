@@ -67,7 +67,7 @@ pub(crate) struct Restore {
 
 /// Ask for an item of an attic to be destroyed
 ///
-/// Nothing is destroyed yet: a second person must approve; the command is printed. The item is then lost permanently. Name
+/// Nothing is destroyed yet: a second person must approve; the command is printed. The item is then destroyed permanently. Name
 /// the file by its checksum, which its node compares with the bytes in the attic; groups and leftovers have none. Nodes
 /// refuse to destroy an item that is younger than `attic.min_age` (30 days by default). If the archive knows no good copy of
 /// the file besides this one, --last-copies is needed. Needs the role custodian. The exit code is 0 if the request is

@@ -28,7 +28,7 @@ pub(crate) struct Requests {
 
 /// Approve the request of another person: the act is done now
 ///
-/// Read the request first (`holdfast requests`): a removed file goes to the attic, and a purged one is lost permanently.
+/// Read the request first (`holdfast requests`): a removed file goes to the attic, and a purged one is destroyed permanently.
 /// Nobody approves a request of their own. Needs a role that the request names, mostly custodian. The exit code is 0 if the
 /// act was done, 1 if it could not be done, and 5 if you may not approve it.
 #[derive(Debug, Args)]

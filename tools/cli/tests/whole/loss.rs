@@ -1,4 +1,4 @@
-//! Nodes, disks and tables that are lost: never mistaken for files that are lost.
+//! Nodes, disks and tables that are absent: their files are never taken for missing.
 
 use std::path::Path;
 

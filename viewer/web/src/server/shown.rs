@@ -273,7 +273,7 @@ mod tests {
         RecordError::Archive(ClientError::Unavailable(words.to_owned()))
     }
 
-    /// Fails if a record that was removed hides another one that cannot be read now, or a later failure hides the first.
+    /// Fails if a record that is missing hides another one that cannot be read now, or a later failure hides the first.
     #[test]
     fn passing_failure_outlives_lasting_ones() {
         for (failures, expected) in [

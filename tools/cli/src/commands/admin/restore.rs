@@ -270,12 +270,12 @@ fn show_replicas(context: &Context, report: &RestoreReport) -> Result<Exit, Fail
             "re-established: {files} files, {incomplete} of them not in every replica"
         ))?;
         context.output.line(
-            "the trail before this, and files that depositors had only begun to store, are lost; start the repository, \
+            "the trail before this, and files that depositors had only begun to store, are not in them; start the repository, \
              then let a check confirm",
         )?;
     } else {
         context.output.line(
-            "nothing was written; start the nodes that did not answer, or continue without them with --partial",
+            "nothing was written; make the nodes that did not answer reachable, or continue without them with --partial",
         )?;
     }
     Ok(exit)

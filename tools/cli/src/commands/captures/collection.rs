@@ -49,7 +49,7 @@ impl Question<'_> {
         let head = Head::read(&mut input, LARGEST_HEAD).map_err(|error| unreachable(&error))?;
         let mut body: Box<dyn BufRead> = match head.content_length() {
             _ if head.is_chunked() => Box::new(BufReader::new(ChunkedReader::new(input))),
-            Some(length) => Box::new(LengthChecked {
+            Some(length) => Box::new(LengthCheckReader {
                 input,
                 left: length,
             }),
@@ -153,12 +153,12 @@ fn unreached(message: String) -> Failure {
 }
 
 /// A body of known length: one that ends before is an error.
-struct LengthChecked<R> {
+struct LengthCheckReader<R> {
     input: R,
     left: u64,
 }
 
-impl<R: BufRead> Read for LengthChecked<R> {
+impl<R: BufRead> Read for LengthCheckReader<R> {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
         let available = self.fill_buf()?;
         let count = available.len().min(out.len());
@@ -170,7 +170,7 @@ impl<R: BufRead> Read for LengthChecked<R> {
     }
 }
 
-impl<R: BufRead> BufRead for LengthChecked<R> {
+impl<R: BufRead> BufRead for LengthCheckReader<R> {
     fn fill_buf(&mut self) -> io::Result<&[u8]> {
         if self.left == 0 {
             return Ok(&[]);
