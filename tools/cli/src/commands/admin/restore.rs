@@ -270,8 +270,8 @@ fn show_replicas(context: &Context, report: &RestoreReport) -> Result<Exit, Fail
             "re-established: {files} files, {incomplete} of them not in every replica"
         ))?;
         context.output.line(
-            "the trail before this, and files that depositors had only begun to store, are not in them; start the repository, \
-             then let a check confirm",
+            "the restored admin data lack the trail before this, and files that depositors had only begun to store; start \
+             the repository, then let a check confirm",
         )?;
     } else {
         context.output.line(
