@@ -63,11 +63,14 @@ fn walks_name_files_and_functions_that_exist() {
                     Some(file) if !declares(&file.text, function) => {
                         wrong.push(format!("{path}: it has no function {function}"));
                     }
+                    Some(file) if !is_of_its_type(&file.text, step) => {
+                        wrong.push(format!("{path}: it implements no {step}"));
+                    }
                     Some(_) => {}
                 }
             }
             if let Some((kind, method)) = name_in_walk(word).split_once("::") {
-                let has_it = |text: &str| text.contains(kind) && declares(text, method);
+                let has_it = |text: &str| has_type(text, kind) && declares(text, method);
                 steps += 1;
                 if !sources.iter().any(|source| has_it(&source.text)) {
                     wrong.push(format!("{kind}::{method}: no file has it"));
@@ -80,6 +83,23 @@ fn walks_name_files_and_functions_that_exist() {
         &wrong,
         "stand in a walk of ARCHITECTURE.md: draw the walk as it goes now",
     );
+}
+
+/// Returns whether a file has the type of `Type::method`; a step without a type is of any.
+fn is_of_its_type(text: &str, step: &str) -> bool {
+    step.split_once("::")
+        .is_none_or(|(kind, _)| has_type(text, kind))
+}
+
+/// Returns whether a file declares a type or trait, or implements something for it.
+fn has_type(text: &str, kind: &str) -> bool {
+    let is_word = |c: char| c.is_alphanumeric() || c == '_';
+    let openings = ["impl", "pub", "struct", "enum", "trait"];
+    let mut lines = text.lines();
+    lines.any(|line| {
+        openings.iter().any(|opening| line.starts_with(opening))
+            && line.split(|c| !is_word(c)).any(|word| word == kind)
+    })
 }
 
 /// The rows of the first column of a table of `ARCHITECTURE.md`, from its heading to the next one.
