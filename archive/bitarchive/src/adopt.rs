@@ -172,7 +172,7 @@ impl Node {
 
 /// The admission that a file has before it is adopted.
 enum PriorAdmission {
-    /// There is no admission that can be read.
+    /// The file has no admission that can be read.
     Absent,
     /// The file has an admission of other content.
     Other,
