@@ -163,7 +163,7 @@ mod tests {
         check("a.warc", &[(FailureKind::Format, None)], 3, Ok(0));
         check("notes.txt", &[(FailureKind::Format, None)], 0, Ok(0));
         let other = judge("a.warc", Some(Root::from_bytes([2; 32])), &report(&[]), 7);
-        assert!(matches!(other, Judgement::Damaged(reason) if reason.contains("other bytes")));
+        assert!(matches!(other, Judgement::Damaged(reason) if reason.contains("other content")));
         let unknown = judge("a.warc", None, &report(&[]), 7);
         assert_eq!(unknown, Judgement::Extracted { defects: 0 });
         let nobody = judge("a.warc", root, &FileReport::default(), 0);

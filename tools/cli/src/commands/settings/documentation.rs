@@ -329,7 +329,7 @@ mod tests {
                 "certificate=c",
                 "key=k",
                 r#"endpoints={repository="h:1"}"#,
-                r#"identity=[{role="curator", name="n", certificate="c", key="k"}]"#,
+                r#"identity=[{role="officer", name="n", certificate="c", key="k"}]"#,
             ],
         ),
     ];
