@@ -6,19 +6,33 @@ use std::process::Command;
 
 use crate::support::job::{JobFolder, executable, run};
 
-/// Returns the status and URI of each line of a crawl log, those of names that were looked up included.
-fn outcomes(log: &Path) -> BTreeSet<(String, String)> {
-    let text = std::fs::read_to_string(log).expect("a crawl log");
-    let lines = text.lines().map(|line| {
-        let fields: Vec<&str> = line.split_whitespace().collect();
-        (fields[1].to_owned(), fields[3].to_owned())
-    });
-    lines.collect()
+/// The URIs of a crawl log.
+#[derive(Debug, PartialEq, Eq)]
+struct LoggedUris {
+    /// The URIs that were fetched, each with its status.
+    fetched: BTreeSet<(i32, String)>,
+    /// All URIs, those that could not be fetched included.
+    all: BTreeSet<String>,
 }
 
-/// The job was killed after it had fetched 17 of 25 URIs of a site at 127.0.0.1:81, where nothing listens now: the rest cannot be
-/// reached, but for one that `robots.txt` forbids. Fails if the frontier, the logs, the order or the open archive file of an
-/// earlier build are refused or misread: a URI would be lost, or asked for again and then be unreachable.
+impl LoggedUris {
+    fn read(log: &Path) -> Self {
+        let text = std::fs::read_to_string(log).expect("a crawl log");
+        let lines = text.lines().map(|line| {
+            let fields: Vec<&str> = line.split_whitespace().collect();
+            (fields[1].parse().expect("a status"), fields[3].to_owned())
+        });
+        let lines: Vec<(i32, String)> = lines.collect();
+        Self {
+            fetched: lines.iter().filter(|line| line.0 > 0).cloned().collect(),
+            all: lines.into_iter().map(|line| line.1).collect(),
+        }
+    }
+}
+
+/// The job was killed after it had fetched 17 of 25 URIs of a site at 127.0.0.1:81, where nothing listens now: the others cannot be
+/// reached, and are logged so. Fails if the frontier, the logs, the order or the open archive file of an earlier build are
+/// refused or misread: a URI would be lost, or one that was fetched would be asked for again and then be unreachable.
 #[test]
 fn job_of_earlier_build_is_resumed() {
     let directory = tempfile::tempdir().unwrap();
@@ -37,7 +51,7 @@ fn job_of_earlier_build_is_resumed() {
     let report = ended.json();
     assert_eq!(report["status"], "done", "{report:#}");
     assert_eq!(report["objects"], 17, "{report:#}");
-    let expected = outcomes(&directory.path().join("said/crawl.log"));
-    assert_eq!(outcomes(&job.join("logs/crawl.log")), expected);
+    let expected = LoggedUris::read(&directory.path().join("said/crawl.log"));
+    assert_eq!(LoggedUris::read(&job.join("logs/crawl.log")), expected);
     JobFolder::only_one(&base).check_files();
 }

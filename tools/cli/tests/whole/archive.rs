@@ -54,8 +54,8 @@ impl Archive {
     }
 
     /// Returns an archive that is not started, in a new directory which `fill` has filled.
-    pub fn in_directory(fill: impl FnOnce(&Path, &PortBlock)) -> Self {
-        let archive = Self::new(&[]);
+    pub fn in_directory(set: &[&str], fill: impl FnOnce(&Path, &PortBlock)) -> Self {
+        let archive = Self::new(set);
         fill(archive.directory.path(), &archive.ports);
         archive
     }

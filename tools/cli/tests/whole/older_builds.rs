@@ -24,6 +24,14 @@ const ANSWERS: [(&str, &[&str]); 8] = [
     ("captures", &["captures", "http://example.org/"]),
 ];
 
+/// Without these settings, acts that became due since the directory was written are done at the start: a check, an export (a
+/// file more in each answer), and the removal of replaced groups from an attic.
+const NOTHING_IS_DUE: [&str; 3] = [
+    "repository.export=0 s",
+    "checks.files=0 s",
+    "attic.evidence=36500 d",
+];
+
 fn golden() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/archive-before-one-house.tar.gz")
 }
@@ -78,17 +86,28 @@ fn with_ports(text: &str, mut new_port: impl FnMut(u16) -> u16) -> String {
     out
 }
 
+/// Takes away the lines that the trail got since: a week after the directory was written, its open request expires.
+fn cut_later_lines(now: &mut Value, said: &Value) {
+    let then = said["lines"].as_array().expect("lines").len();
+    now["lines"].as_array_mut().expect("lines").truncate(then);
+    now["count"] = said["count"].clone();
+}
+
 /// Fails if a table, a sidecar, a manifest, a client file or a settings file of an earlier build is refused or misread, or a
 /// field of a document that scripts read has another name or value.
 #[test]
 fn archive_of_earlier_build_is_unchanged() {
-    let mut archive = Archive::in_directory(unpack);
+    let mut archive = Archive::in_directory(&NOTHING_IS_DUE, unpack);
     archive.up(&[]);
     for (answer, words) in ANSWERS {
         let path = archive.path("said").join(format!("{answer}.json"));
         let said: Value =
             serde_json::from_slice(&std::fs::read(path).expect("read")).expect(answer);
-        assert_eq!(archive.json(words, 0), said, "{answer}");
+        let mut now = archive.json(words, 0);
+        if answer == "audit" {
+            cut_later_lines(&mut now, &said);
+        }
+        assert_eq!(now, said, "{answer}");
     }
     // The second one was open, and has ended after a week.
     let requests = archive.json(&["requests", "--all"], 0);
