@@ -1,10 +1,11 @@
 //! The promises of a trait's implementations, as functions that each of them is held to: a suite for each trait.
 //!
-//! A promise is one public function. It says in its first line what is promised, takes what makes the promise, and names
-//! itself when that is broken; the suite's `all` holds an implementation to every one of them. Suites take an archive as
-//! they find it, and leave files in it: run each once on an archive.
+//! A promise is one public function. It says in its first line what is promised, takes what makes the promise, and
+//! names itself when that is broken; the suite's `all` holds an implementation to every one of them. Suites take an
+//! archive as they find it, and leave files in it: run each once on an archive.
 //!
-//! Not promised: anything that only a fault shows. Faults are played in `tests/cluster` and `tests/crash`, on real parts.
+//! Not promised: anything that only a fault shows. Faults are played in `tests/cluster` and `tests/crash`, on real
+//! parts.
 //!
 //! # Errors
 //!

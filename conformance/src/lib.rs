@@ -1,9 +1,9 @@
 //! Conformance: sees everything, seen by nothing.
 //!
-//! Owns the tests that no single crate can have: that the source tree is what `ARCHITECTURE.md` says it is, and
-//! that its manners are kept, that whatever implements a trait keeps the promises of that trait, and that a node keeps its
-//! promises when it dies or its disk fails. The library finds out what is there, says what is promised, and has the node
-//! that dies; `tests/` says what should be.
+//! Owns the tests that no single crate can have: that the source tree is what `ARCHITECTURE.md` says it is, and that
+//! its manners are kept, that whatever implements a trait keeps the promises of that trait, and that a node keeps its
+//! promises when it dies or its disk fails. The library finds out what is there, says what is promised, and has the
+//! node that dies; `tests/` says what should be.
 //!
 //! The rooms in reading order:
 //!

@@ -1,7 +1,7 @@
 //! One node's machine for crash tests: a disk and a data directory that survive whatever happens to the node.
 //!
-//! The content of a file follows from its name, and its size is the last part of it (`left-20000`). So a reader who finds
-//! a file knows what it must be, and no bookkeeping of a test can be wrong about it.
+//! The content of a file follows from its name, and its size is the last part of it (`left-20000`). So a reader who
+//! finds a file knows what it must be, and no bookkeeping of a test can be wrong about it.
 //!
 //! # Errors
 //!

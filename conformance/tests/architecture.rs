@@ -202,8 +202,8 @@ fn crates_that_cannot_await_have_no_runtime() {
     );
 }
 
-/// Fails if what lies between the doors of the core speaks in gRPC statuses: it has [`archive_rpc::CallError`], whose kind
-/// says what a caller does next.
+/// Fails if what lies between the doors of the core speaks in gRPC statuses: it has [`archive_rpc::CallError`], whose
+/// kind says what a caller does next.
 #[test]
 fn core_names_tonic_at_its_doors_only() {
     const CORES: [&str; 7] = [
@@ -235,8 +235,8 @@ fn core_names_tonic_at_its_doors_only() {
     );
 }
 
-/// Fails if what the wire says, or a client that says it, is handed on as it is by the crate that calls the replicas: its
-/// callers speak of the nouns of `archive-model`.
+/// Fails if what the wire says, or a client that says it, is handed on as it is by the crate that calls the replicas:
+/// its callers speak of the nouns of `archive-model`.
 #[test]
 fn replicas_show_no_wire_types() {
     let files = tree::files().unwrap();

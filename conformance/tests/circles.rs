@@ -1,9 +1,9 @@
 //! No circle of files: within a crate, no arrows lead from a file back to it.
 //!
-//! An arrow leads from a file to each file that it names, by `use` or by a path, past re-exports to the file that has the name.
-//! A file and the folder of its name are one room: a file in the folder may use what the file above owns, and what those
-//! above that own, up to `lib.rs`; this is no arrow. So a file and one in its folder may need each other, and a circle that
-//! is closed by such a step alone is not found. Tests do not count.
+//! An arrow leads from a file to each file that it names, by `use` or by a path, past re-exports to the file that has
+//! the name. A file and the folder of its name are one room: a file in the folder may use what the file above owns, and
+//! what those above that own, up to `lib.rs`; this is no arrow. So a file and one in its folder may need each other,
+//! and a circle that is closed by such a step alone is not found. Tests do not count.
 
 mod names;
 
@@ -136,8 +136,8 @@ fn described(folder: &str, circle: &[ModulePath], arrows: &Arrows) -> String {
     format!("{folder}: {}", lines.join("; "))
 }
 
-/// Fails if two files of a crate need each other, and neither lies in the folder of the other: neither can be understood, or
-/// moved, without the other.
+/// Fails if two files of a crate need each other, and neither lies in the folder of the other: neither can be
+/// understood, or moved, without the other.
 #[test]
 fn no_files_of_a_crate_need_each_other() {
     let mut wrong = Vec::new();

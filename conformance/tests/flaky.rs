@@ -39,7 +39,8 @@ fn crashes() {
 }
 ";
 
-/// Fails if a failed test is not run again, if one that fails again or a crash is excused, or if the first output of a flaky test is lost.
+/// Fails if a failed test is not run again, if one that fails again or a crash is excused, or if the first output of a
+/// flaky test is lost.
 #[test]
 fn only_tests_that_pass_alone_are_flaky() {
     let workspace = TempDir::new().unwrap();

@@ -1,5 +1,5 @@
-//! Nothing that comes from a disk, a wire or a person makes us panic or believe it: mutations of good input, thousands for
-//! each parser, the same at every run. `tools/fuzz` searches the same targets without an end.
+//! Nothing that comes from a disk, a wire or a person makes us panic or believe it: mutations of good input, thousands
+//! for each parser, the same at every run. `tools/fuzz` searches the same targets without an end.
 
 #[expect(unreachable_pub, reason = "it is public where it is fuzzed")]
 #[path = "../fuzz/src/inputs.rs"]

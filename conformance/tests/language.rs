@@ -1,8 +1,8 @@
 //! The language of the tree: the rules of naming and writing that a program can check.
 //!
 //! Banned phrases are refused in every text of the tree: code, pages, wire files, texts for people, manifests and shell
-//! scripts. Python is left out, where a comparison with `None` is code that reads like one of them. All other rules hold
-//! for Rust files. Not checked: a phrase that a line break divides, and whether a sentence is understood.
+//! scripts. Python is left out, where a comparison with `None` is code that reads like one of them. All other rules
+//! hold for Rust files. Not checked: a phrase that a line break divides, and whether a sentence is understood.
 
 mod errors;
 
@@ -28,8 +28,8 @@ const TEXTS: [&str; 12] = [
 /// The first line of a shell script without an extension.
 const SHELL: &str = "#!/usr/bin/env bash";
 
-/// Participles, pronouns and stage props: as the whole name of a type they do not say what the value holds. Those that end
-/// in `ed` or `ing` are refused by these letters.
+/// Participles, pronouns and stage props: as the whole name of a type they do not say what the value holds. Those that
+/// end in `ed` or `ing` are refused by these letters.
 const EMPTY_NAMES: [&str; 29] = [
     "Aside", "Begun", "Brought", "Done", "Errand", "Eye", "Found", "Given", "Hands", "Held",
     "Herald", "Hurt", "It", "Kept", "Known", "Left", "Letter", "Mandate", "Mine", "Other", "Said",

@@ -1,7 +1,7 @@
 //! The size of each crate, and the map of its rooms.
 //!
-//! A crate of more rooms than a reader remembers, or of a `lib.rs` that does not name them, cannot be entered by a stranger.
-//! Tests do not count: neither files of tests, nor modules of them at the end of a file.
+//! A crate of more rooms than a reader remembers, or of a `lib.rs` that does not name them, cannot be entered by a
+//! stranger. Tests do not count: neither files of tests, nor modules of them at the end of a file.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;

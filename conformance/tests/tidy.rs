@@ -9,6 +9,9 @@ use crate::assert_none;
 /// The longest file that needs no excuse, in lines.
 const LONGEST: usize = 450;
 
+/// The widest comment, in columns.
+const WIDEST: usize = 120;
+
 /// Names that say nothing about what a file owns.
 const RESERVED: [&str; 9] = [
     "common",
@@ -105,6 +108,29 @@ fn long_files_say_why() {
         &wrong,
         "make two files of it, one idea each; or say in it: over 450 lines because …",
     );
+}
+
+/// Fails if a comment is wider than 120 columns, so that it breaks in a review or beside another file. Rows of tables
+/// and code in documentation are as wide as they must be.
+#[test]
+fn comments_fit_in_120_columns() {
+    let mut wrong = Vec::new();
+    for file in rust() {
+        let mut is_code = false;
+        for (number, line) in file.text.lines().enumerate() {
+            let text = line
+                .trim_start()
+                .trim_start_matches("//!")
+                .trim_start_matches("///");
+            let is_comment = line.trim_start().starts_with("//");
+            is_code = is_comment && (is_code ^ text.trim_start().starts_with("```"));
+            let is_row = text.trim_start().starts_with('|');
+            if is_comment && !is_code && !is_row && line.chars().count() > WIDEST {
+                wrong.push(format!("{}:{}", file.path, number + 1));
+            }
+        }
+    }
+    assert_none(&wrong, "wrap the comment at 120 columns");
 }
 
 /// Fails if a comment puts work off without the number of an issue, so that nobody is reminded of the work.

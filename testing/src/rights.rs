@@ -3,8 +3,8 @@
 use rustix::io::Errno;
 use rustix::thread::{self, CapabilitySet};
 
-/// Gives up the rights of root over the permissions of files, for this thread and its children: no part runs as root, and
-/// what only root can do is no proof. Does nothing where the kernel does not allow it.
+/// Gives up the rights of root over the permissions of files, for this thread and its children: no part runs as root,
+/// and what only root can do is no proof. Does nothing where the kernel does not allow it.
 ///
 /// # Panics
 ///

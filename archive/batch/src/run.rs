@@ -51,7 +51,8 @@ impl fmt::Debug for FileInput<'_> {
 
 /// Shows a file to a job of its own. A file that fails fails alone; an error only when the whole job has to end.
 ///
-/// Behind damage, a job for records is shown the next record that can be found; a job for bytes gets no more of the file.
+/// Behind damage, a job for records is shown the next record that can be found; a job for bytes gets no more of the
+/// file.
 ///
 /// # Errors
 ///

@@ -37,8 +37,8 @@ const ROWS: usize = 10_000;
 const BYTES: u64 = 1024 * 1024 * 1024;
 
 impl Node {
-    /// Gives a file its admission, if its bytes on the medium are what the admission says. The file is unexpected, or has
-    /// other bytes than its own sidecar admits.
+    /// Gives a file its admission, if its bytes on the medium are what the admission says. The file is unexpected, or
+    /// has other bytes than its own sidecar admits.
     pub fn adopt(
         &self,
         name: &FileName,
@@ -126,8 +126,8 @@ impl Node {
         Ok(entry)
     }
 
-    /// Hashes some unexpected files without a root, from the first name after `after` on. Returns the name after which to go
-    /// on, or `None` if all were hashed.
+    /// Hashes some unexpected files without a root, from the first name after `after` on. Returns the name after which
+    /// to go on, or `None` if all were hashed.
     pub fn hash_unexpected(&self, after: Option<&FileName>) -> Result<Option<FileName>, NodeError> {
         let mut last = None;
         let mut hashed = 0;
@@ -145,7 +145,8 @@ impl Node {
         Ok(None)
     }
 
-    /// Hashes one unexpected file and returns its number of bytes. A file that cannot be read, or is in use, stays as it is.
+    /// Hashes one unexpected file and returns its number of bytes. A file that cannot be read, or is in use, stays as
+    /// it is.
     fn hash(&self, entry: &Entry) -> Result<u64, NodeError> {
         let (name, volume) = (&entry.name, &entry.volume);
         let (Ok(layout), Ok(_claim)) =

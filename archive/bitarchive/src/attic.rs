@@ -126,8 +126,8 @@ pub fn put_aside(
     Ok(place)
 }
 
-/// Makes a directory in the attic, with its reason. Its name is `prefix`, the second and `id`, and a number if that name is
-/// taken: making a directory refuses an existing one, so that no two items ever share a name.
+/// Makes a directory in the attic, with its reason. Its name is `prefix`, the second and `id`, and a number if that
+/// name is taken: making a directory refuses an existing one, so that no two items ever share a name.
 pub(crate) fn make_place(
     layout: &Layout,
     prefix: &str,

@@ -1,8 +1,8 @@
-//! The brake on removals: the most that a node removes within an hour for all callers together, also if a repository has
-//! gone mad.
+//! The brake on removals: the most that a node removes within an hour for all callers together, also if a repository
+//! has gone mad.
 //!
-//! Each removal is written into a file of the node data before it is done, so that a restart does not reset the count. A
-//! drain does not release the brake: a caller that may ask for removals can ask for a drain as well. Only copies that
+//! Each removal is written into a file of the node data before it is done, so that a restart does not reset the count.
+//! A drain does not release the brake: a caller that may ask for removals can ask for a drain as well. Only copies that
 //! the node itself has a second time, on a volume that stays in use, have a budget of their own, as nothing leaves the
 //! node.
 //!
@@ -10,8 +10,8 @@
 //!
 //! # Errors
 //!
-//! A removal is refused with [`NodeError::TooManyRemovals`], or with [`NodeError::Removals`] if the count cannot be read or
-//! written.
+//! A removal is refused with [`NodeError::TooManyRemovals`], or with [`NodeError::Removals`] if the count cannot be
+//! read or written.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
@@ -82,8 +82,8 @@ impl Brake {
         Ok(replace(&self.path, &text)?)
     }
 
-    /// Returns the removals within the hour, if there is room for one more. A removal in the future, from before a clock was
-    /// set back, counts as one of now.
+    /// Returns the removals within the hour, if there is room for one more. A removal in the future, from before a
+    /// clock was set back, counts as one of now.
     fn room(&self, now: Timestamp) -> Result<Vec<Timestamp>, NodeError> {
         let at: Vec<Timestamp> = self
             .read()?

@@ -69,8 +69,8 @@ pub enum Condition {
         /// The groups that the disk cannot read.
         unreadable: Groups,
     },
-    /// The file is there without a readable sidecar: the repository decides about it. If the row has a root, the bytes had
-    /// it when they were last read.
+    /// The file is there without a readable sidecar: the repository decides about it. If the row has a root, the bytes
+    /// had it when they were last read.
     Unexpected {
         /// The reason why it has no usable sidecar.
         why: String,
@@ -112,9 +112,9 @@ pub struct OpenedCatalog {
 }
 
 impl Catalog {
-    /// Opens the catalog in `path`. A damaged or outdated catalog is destroyed: nothing in it is worth keeping. A catalog of a
-    /// later release is refused and left alone. `stamp` is a new number at each start, such as the time, from which the
-    /// stamps of findings count.
+    /// Opens the catalog in `path`. A damaged or outdated catalog is destroyed: nothing in it is worth keeping. A
+    /// catalog of a later release is refused and left alone. `stamp` is a new number at each start, such as the time,
+    /// from which the stamps of findings count.
     pub fn open(path: &Path, stamp: u64) -> Result<OpenedCatalog, DbError> {
         let was_there = path.join("CURRENT").try_exists().unwrap_or(true);
         let options = Options::new("catalog", 2, &["files", FINDINGS]).migration(findings::fill);
@@ -152,8 +152,8 @@ impl Catalog {
         Ok(OpenedCatalog { catalog, rebuild })
     }
 
-    /// Writes the stamp beside it. A failure is only logged: an older copy of the catalog might then be believed, or a new
-    /// one be built once more.
+    /// Writes the stamp beside it. A failure is only logged: an older copy of the catalog might then be believed, or a
+    /// new one be built once more.
     pub fn stamp(&self) {
         let mut stamped = self.stamped.lock().unwrap_or_else(PoisonError::into_inner);
         let reached = self.database.reach();
@@ -189,8 +189,8 @@ impl Catalog {
             .collect()
     }
 
-    /// Lists the entries, sorted by name, then volume, from the first name after `after` on. Damage ends the listing with an
-    /// error.
+    /// Lists the entries, sorted by name, then volume, from the first name after `after` on. Damage ends the listing
+    /// with an error.
     pub fn list(
         &self,
         after: Option<&FileName>,
@@ -210,8 +210,8 @@ impl Catalog {
         Ok(rows.map(to_entry).filter(is_later))
     }
 
-    /// Lists the findings, which are the entries in any condition but present, sorted as by [`Catalog::list`]. The cost is
-    /// that of the findings alone.
+    /// Lists the findings, which are the entries in any condition but present, sorted as by [`Catalog::list`]. The cost
+    /// is that of the findings alone.
     pub fn list_findings(
         &self,
         after: Option<&FileName>,

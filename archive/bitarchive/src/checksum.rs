@@ -1,14 +1,14 @@
 //! A checksum replica: the name, size and root of every file, computed from the bytes that were sent to it. It keeps no
 //! bytes: such a replica is a cheap third voice for the day when the admin data itself is in doubt.
 //!
-//! Owns the order of one upload: hash every byte, compare the hash with the signed admission, write the row, synced, then
-//! answer. Its table is a [table of record](table), not a cache: nothing on its disk could restore it.
+//! Owns the order of one upload: hash every byte, compare the hash with the signed admission, write the row, synced,
+//! then answer. Its table is a [table of record](table), not a cache: nothing on its disk could restore it.
 //!
 //! Invariants:
-//! - a root in the table is that of a signed admission, and was computed here, from all bytes. The exception is a name that
-//!   people have let mean other content (`adopt`): its row has only the word of the admission;
-//! - a row that is removed or replaced leaves a line in `removed.jsonl`, with its admission; the number of removals within an
-//!   hour is limited, also over a restart;
+//! - a root in the table is that of a signed admission, and was computed here, from all bytes. The exception is a name
+//!   that people have let mean other content (`adopt`): its row has only the word of the admission;
+//! - a row that is removed or replaced leaves a line in `removed.jsonl`, with its admission; the number of removals
+//!   within an hour is limited, also over a restart;
 //! - it answers for a file only after its row is synced.
 //!
 //! Not promised: that the bytes can still be read anywhere. Everything here blocks; time is an argument.

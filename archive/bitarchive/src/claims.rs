@@ -1,5 +1,5 @@
-//! The names that are being received or moved: no two work on one name, or write under one id in `incoming/`, at the same
-//! time.
+//! The names that are being received or moved: no two work on one name, or write under one id in `incoming/`, at the
+//! same time.
 //!
 //! Claims are in memory only: after a crash, unfinished work is found on the disk at the next start.
 
@@ -59,8 +59,8 @@ impl Drop for Claim {
     }
 }
 
-/// Makes the id under which a verb holds the file `name`, in the place of an upload. Each file has another id, because the
-/// verb also writes under it in `incoming/`.
+/// Makes the id under which a verb holds the file `name`, in the place of an upload. Each file has another id, because
+/// the verb also writes under it in `incoming/`.
 pub(crate) fn verb(what: &str, name: &FileName) -> Result<UploadId, NodeError> {
     let hash = blake3::hash(name.as_str().as_bytes()).to_hex();
     UploadId::new(&format!("{what}-{hash:.32}")).map_err(|error| NodeError::Bug(error.to_string()))

@@ -5,8 +5,8 @@ use std::panic::resume_unwind;
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 
-/// Calls `each` with every item, on one thread for each core, and returns what each thread has gathered from its `start`.
-/// After the first error no item is begun.
+/// Calls `each` with every item, on one thread for each core, and returns what each thread has gathered from its
+/// `start`. After the first error no item is begun.
 pub(crate) fn on_all_cores<I, G: Send, E: Send>(
     items: impl Iterator<Item = I> + Send,
     start: impl Fn() -> G + Sync,

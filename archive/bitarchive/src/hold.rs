@@ -1,4 +1,5 @@
-//! The files that are worked on: a file is verified, scrubbed or mended by one at a time, and by nobody while it is received.
+//! The files that are worked on: a file is verified, scrubbed or mended by one at a time, and by nobody while it is
+//! received.
 //!
 //! People and the repository go before the scrub: it releases a file that somebody else wants, and reads it later.
 

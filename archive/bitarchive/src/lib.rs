@@ -1,5 +1,5 @@
-//! One node of a bitarchive replica: its volumes, its files and what is known of them. Also the [checksum replica], which
-//! has names and checksums without files.
+//! One node of a bitarchive replica: its volumes, its files and what is known of them. Also the [checksum replica],
+//! which has names and checksums without files.
 //!
 //! [checksum replica]: checksum
 //!
@@ -17,13 +17,14 @@
 //! - [`node`]: all of it together; [`reconcile`] compares the disks with the catalog when they come online;
 //! - `claims` and `hold` (who works on a name, and on a file), `cores` (work that computes), `scrub_age`
 //!   (how old checks are);
-//! - [`upload`]: the write path; `admitted` (received bytes against their admission), [`manifest`] (the lists for people);
+//! - [`upload`]: the write path; `admitted` (received bytes against their admission), [`manifest`] (the lists for
+//!   people);
 //! - `adopt` (files that nobody uploaded, or whose sidecar is absent);
 //! - [`verify`] (one copy), [`scrub`] (all of them, in time), [`mend`] (a damaged one);
 //! - [`attic`] (what was removed or replaced), [`brake`] (how much of that within an hour);
 //! - [`checksum`]: the checksum replica, with a table in the place of disks;
-//! - [`rpc`] (the door), `heartbeat` (the calls to the monitor), [`settings`], `metrics`, `serve` (the start of the process),
-//!   [`error`] and [`work`] (common types).
+//! - [`rpc`] (the door), `heartbeat` (the calls to the monitor), [`settings`], `metrics`, `serve` (the start of the
+//!   process), [`error`] and [`work`] (common types).
 //!
 //! Not promised: knowledge of other nodes. The monitor sees whether a name is on two nodes.
 #![doc = include_str!("../FORMAT.md")]

@@ -1,7 +1,7 @@
 //! The manifests: one list for each directory, which `b3sum -c` can read in fifty years.
 //!
-//! A manifest is derived: a line is added when a file is stored, and the whole list is written again at start if it does
-//! not agree with the sidecars. It decides nothing.
+//! A manifest is derived: a line is added when a file is stored, and the whole list is written again at start if it
+//! does not agree with the sidecars. It decides nothing.
 //!
 //! # Errors
 //!

@@ -1,11 +1,11 @@
 //! The mending of a damaged copy with groups from elsewhere, each proven while it arrives.
 //!
-//! Good groups stay from the old copy, and the new ones replace the others; together they must hash to the root, or nothing
-//! is touched. The repaired copy is made beside the old one and exchanged with it; if there is no room for two, the groups
-//! are replaced in place under a journal. The replaced groups go to the attic before.
+//! Good groups stay from the old copy, and the new ones replace the others; together they must hash to the root, or
+//! nothing is touched. The repaired copy is made beside the old one and exchanged with it; if there is no room for two,
+//! the groups are replaced in place under a journal. The replaced groups go to the attic before.
 //!
-//! Not promised: that a copy with more damage than these groups can be mended. The mend then says so, and the copy stays as
-//! it was: verify it again, and send those groups too.
+//! Not promised: that a copy with more damage than these groups can be mended. The mend then says so, and the copy
+//! stays as it was: verify it again, and send those groups too.
 //!
 //! # Errors
 //!
@@ -227,8 +227,8 @@ impl Mend<'_> {
         Ok(())
     }
 
-    /// Ends the mend when all groups have come: proves the new copy, puts the replaced groups into the attic, and exchanges
-    /// the copies.
+    /// Ends the mend when all groups have come: proves the new copy, puts the replaced groups into the attic, and
+    /// exchanges the copies.
     pub fn close(
         mut self,
         now: Timestamp,
@@ -395,8 +395,8 @@ impl CopyExchange<'_> {
         failed.map_or(Ok(attic), Err)
     }
 
-    /// Reads the copy whose groups were replaced in place, and computes its outboard again if that is wrong. Returns why
-    /// the copy cannot be called mended, or `None` if it is.
+    /// Reads the copy whose groups were replaced in place, and computes its outboard again if that is wrong. Returns
+    /// why the copy cannot be called mended, or `None` if it is.
     fn read_back(&self, progress: Progress<'_>) -> Result<Option<NodeError>, NodeError> {
         let blame = |error| self.blame(error);
         let data = UncachedFile::open(&self.target.file).map_err(blame)?;

@@ -111,8 +111,8 @@ impl Node {
         }
     }
 
-    /// Reconciles one file with the catalog, as a start would, and returns its root. A disk that fails meanwhile is taken
-    /// offline: after a failed sync of a name, a second one would pass and prove nothing.
+    /// Reconciles one file with the catalog, as a start would, and returns its root. A disk that fails meanwhile is
+    /// taken offline: after a failed sync of a name, a second one would pass and prove nothing.
     pub(crate) fn look_at(
         &self,
         id: &VolumeId,
@@ -131,8 +131,8 @@ impl Node {
         })
     }
 
-    /// Returns the copies of a file on this node, the best one first. Several copies are for people to look at, unless a volume
-    /// is being drained.
+    /// Returns the copies of a file on this node, the best one first. Several copies are for people to look at, unless
+    /// a volume is being drained.
     pub fn find(&self, name: &FileName) -> Result<Vec<Entry>, NodeError> {
         let mut entries = self.catalog.find(name)?;
         self.sort_by_use(&mut entries);
@@ -236,14 +236,14 @@ impl Node {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the time at which the copy that has waited longest was last verified, as far as the scrub has counted; `None` if
-    /// some copy was not verified since the catalog was built, or there are no copies.
+    /// Returns the time at which the copy that has waited longest was last verified, as far as the scrub has counted;
+    /// `None` if some copy was not verified since the catalog was built, or there are no copies.
     pub fn oldest_verification(&self) -> Option<Timestamp> {
         self.scrub_age.oldest()
     }
 
-    /// Returns the time by which the scrub has to read the most urgent of the copies that are due; `None` if no copy is due. A
-    /// time in the past says that the scrub does not keep its deadline.
+    /// Returns the time by which the scrub has to read the most urgent of the copies that are due; `None` if no copy is
+    /// due. A time in the past says that the scrub does not keep its deadline.
     pub fn verify_by(&self) -> Option<Timestamp> {
         self.scrub_age.verify_by()
     }

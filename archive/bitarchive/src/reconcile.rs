@@ -1,5 +1,5 @@
-//! The reconciliation of a disk with the catalog, at start and when a volume comes online. The disk is right about what is
-//! there, the catalog about what should be.
+//! The reconciliation of a disk with the catalog, at start and when a volume comes online. The disk is right about what
+//! is there, the catalog about what should be.
 //!
 //! The pass compares names and sizes only: bytes are for the scrub. Nothing is deleted, and no row is removed because
 //! its file is absent. A sidecar, an inode or a manifest that cannot be read is damage of one file, and keeps no other
@@ -246,8 +246,8 @@ impl<'a> ReconcilePass<'a> {
         Ok(row)
     }
 
-    /// Makes durable the names of files that were recorded: a crash may have come between a name and its sync, and from now on
-    /// the file counts as stored.
+    /// Makes durable the names of files that were recorded: a crash may have come between a name and its sync, and from
+    /// now on the file counts as stored.
     fn sync_names(&mut self, layout: &Layout, on: FileDirectory) -> Result<(), DiskError> {
         if std::mem::take(&mut self.has_taken_over) {
             // Their sidecars were made durable before they got their names.
@@ -326,8 +326,8 @@ impl<'a> ReconcilePass<'a> {
         }
     }
 
-    /// Notes sidecars without a file or a row: they are leftovers, or of missing files. The repository knows which; until it
-    /// says, the files are missing.
+    /// Notes sidecars without a file or a row: they are leftovers, or of missing files. The repository knows which;
+    /// until it says, the files are missing.
     fn leftover_sidecars(&mut self, layout: &Layout, on: FileDirectory) -> Result<(), NodeError> {
         for last in directory::names(&layout.meta(on))? {
             let name = last.to_str().and_then(|name| name.strip_suffix(".json"));

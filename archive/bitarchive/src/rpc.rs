@@ -75,7 +75,8 @@ impl Door {
         answer(&self.tasks, &self.node, name, work)
     }
 
-    /// Runs `work`, with one answer, on a thread that may block. `work` runs to its end even if the caller has gone away.
+    /// Runs `work`, with one answer, on a thread that may block. `work` runs to its end even if the caller has gone
+    /// away.
     async fn act<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Node, Timestamp) -> Result<T, NodeError> + Send + 'static,

@@ -57,13 +57,14 @@ impl ScrubAge {
         !self.lock().suspects.is_empty()
     }
 
-    /// Returns the time at which the copy that has waited longest was last verified, as far as the scrub has counted; `None` if
-    /// some copy was not verified since the catalog was built, or there are no copies.
+    /// Returns the time at which the copy that has waited longest was last verified, as far as the scrub has counted;
+    /// `None` if some copy was not verified since the catalog was built, or there are no copies.
     pub(crate) fn oldest(&self) -> Option<Timestamp> {
         self.lock().oldest
     }
 
-    /// Returns the time by which the scrub has to read the most urgent of the copies that are due; `None` if no copy is due.
+    /// Returns the time by which the scrub has to read the most urgent of the copies that are due; `None` if no copy is
+    /// due.
     pub(crate) fn verify_by(&self) -> Option<Timestamp> {
         self.lock().verify_by
     }

@@ -41,7 +41,8 @@ pub enum StartError {
         /// The node of the settings.
         node: NodeId,
     },
-    /// The certificate does not name both roles: the repository calls a checksum replica as the monitor and as the node.
+    /// The certificate does not name both roles: the repository calls a checksum replica as the monitor and as the
+    /// node.
     #[error(
         "the certificate is {found}, not monitor/{replica} and node/{node}; issue one with `holdfast pki issue`"
     )]
@@ -174,7 +175,8 @@ pub async fn serve(
     Ok(address)
 }
 
-/// Starts what looks after the copies of a node: the watch of its catalog, the evidence in its attic, its metrics, its scrub.
+/// Starts what looks after the copies of a node: the watch of its catalog, the evidence in its attic, its metrics, its
+/// scrub.
 fn spawn_keepers(
     daemon: &Daemon,
     id: &str,

@@ -35,16 +35,17 @@ pub struct Settings {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, DocumentedFields)]
 #[serde(deny_unknown_fields, default)]
 pub struct NodeBatchSettings {
-    /// The number of files that each batch job computes at once, if `memory` allows. The default is the number of cores.
+    /// The number of files that each batch job computes at once, if `memory` allows. The default is the number of
+    /// cores.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub workers: Option<NonZeroU16>,
     /// The number of batch jobs that run at once. A further one is refused, and asked again later.
     pub jobs: NonZeroU16,
     /// The number of reduce steps of components that run at once. A further one is refused, and asked again later.
     pub reduces: NonZeroU16,
-    /// The memory that the components of all batch jobs take together. Each job has an equal share, and may always run one
-    /// component. The default is half of what the machine has, but at least 2 GiB. Compiling takes more on top. Set it if
-    /// several nodes share a machine, and in a container that may take less.
+    /// The memory that the components of all batch jobs take together. Each job has an equal share, and may always run
+    /// one component. The default is half of what the machine has, but at least 2 GiB. Compiling takes more on top. Set
+    /// it if several nodes share a machine, and in a container that may take less.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub memory: Option<ByteSize>,
 }
@@ -94,12 +95,12 @@ pub struct AtticSettings {
     /// The least time that items of the attic are kept, for all callers.
     #[serde(default = "min_age")]
     pub min_age: Period,
-    /// The most copies that are put aside or purged within an hour, for all callers together, drained or not. A drain to other
-    /// nodes goes at this pace; to drain a whole node, raise it on that node for as long.
+    /// The most copies that are put aside or purged within an hour, for all callers together, drained or not. A drain
+    /// to other nodes goes at this pace; to drain a whole node, raise it on that node for as long.
     #[serde(default = "removals_per_hour")]
     pub removals_per_hour: u64,
-    /// The most copies on drained volumes that are put aside within an hour if this node has the same content on another of
-    /// its volumes, which is not drained.
+    /// The most copies on drained volumes that are put aside within an hour if this node has the same content on
+    /// another of its volumes, which is not drained.
     #[serde(default = "moved_per_hour")]
     pub moved_per_hour: u64,
     /// The time that the groups which a repair replaced are kept, as evidence; then the node removes them by itself.

@@ -1,8 +1,8 @@
 //! Helpers of tests: the machine of a node, whose disks and data directory outlive the node.
 //!
-//! Owns the options with which a node starts in tests, and the way of a file onto it. Other crates see it with the feature
-//! `testing`. Machines are in memory, where a sync costs nothing: disks that fail have tests of their own, and whole archives
-//! are tested on real ones.
+//! Owns the options with which a node starts in tests, and the way of a file onto it. Other crates see it with the
+//! feature `testing`. Machines are in memory, where a sync costs nothing: disks that fail have tests of their own, and
+//! whole archives are tested on real ones.
 
 #![expect(
     clippy::expect_used,

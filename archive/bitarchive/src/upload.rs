@@ -1,8 +1,8 @@
 //! A file on its way into this node: the write path, in its order.
 //!
-//! The file is received beside its destination and hashed on the way, compared with the signed admission, synced with its
-//! sidecar and outboard, read back past the page cache, and given its final name: from then on it is stored. Only then come
-//! the row of the catalog, the answer, and the line of the manifest.
+//! The file is received beside its destination and hashed on the way, compared with the signed admission, synced with
+//! its sidecar and outboard, read back past the page cache, and given its final name: from then on it is stored. Only
+//! then come the row of the catalog, the answer, and the line of the manifest.
 //!
 //! # Errors
 //!
@@ -25,8 +25,8 @@ use crate::error::NodeError;
 use crate::layout::Layout;
 use crate::node::{Node, SecondCopy};
 
-/// An upload in progress. Dropping it leaves the received bytes, to be resumed or reaped, and gives back the room that was
-/// reserved for the rest.
+/// An upload in progress. Dropping it leaves the received bytes, to be resumed or reaped, and gives back the room that
+/// was reserved for the rest.
 #[derive(Debug)]
 pub struct Upload<'a> {
     node: &'a Node,

@@ -1,9 +1,9 @@
 //! The verification of one copy: it is read whole, past the page cache, and its condition goes into the catalog.
 //!
-//! The data is judged by the root as admitted and by nothing else. A rotten or absent outboard costs time, and is computed
-//! again once the data is good; a rotten sidecar makes a good file *unexpected*, for the repository to adopt again. An absent
-//! name, or one that bears something else (a directory, a link: never followed), is missing; a file that cannot be opened is
-//! unreadable as a whole; a file that is longer than admitted is damaged in its last group.
+//! The data is judged by the root as admitted and by nothing else. A rotten or absent outboard costs time, and is
+//! computed again once the data is good; a rotten sidecar makes a good file *unexpected*, for the repository to adopt
+//! again. An absent name, or one that bears something else (a directory, a link: never followed), is missing; a file
+//! that cannot be opened is unreadable as a whole; a file that is longer than admitted is damaged in its last group.
 //!
 //! Not promised: anything about a volume that went away meanwhile. Its rows stay as they are.
 //!
@@ -76,8 +76,8 @@ impl Node {
         }
     }
 
-    /// Returns the root of a copy just after it was verified: of an intact one as admitted, of a damaged one by reading it once
-    /// more. Returns `None` if the copy is absent, or some of it cannot be read.
+    /// Returns the root of a copy just after it was verified: of an intact one as admitted, of a damaged one by reading
+    /// it once more. Returns `None` if the copy is absent, or some of it cannot be read.
     pub fn root_now(
         &self,
         entry: &Entry,
@@ -303,7 +303,8 @@ impl CopyCheck<'_> {
         Ok(row)
     }
 
-    /// Computes a rotten or absent outboard again. If the disk has no room for it, or fails, that is no fault of the data.
+    /// Computes a rotten or absent outboard again. If the disk has no room for it, or fails, that is no fault of the
+    /// data.
     fn rebuild(&self, data: &UncachedFile, content: FileContent) {
         let beside = MendPaths::new(self.layout, self.name).outboard;
         let target = self.layout.target(self.name).outboard;

@@ -1,12 +1,13 @@
 //! The volumes of one node: which are online, why the others are offline, and which one takes the next file.
 //!
-//! The volumes of the node and their last paths are kept in `<node data>/volumes.json`, so that every start can distinguish a
-//! wrong, swapped, empty or older disk from the right one, and an absent volume stays known. A volume that failed a write is
-//! *poisoned* there until people clear it.
+//! The volumes of the node and their last paths are kept in `<node data>/volumes.json`, so that every start can
+//! distinguish a wrong, swapped, empty or older disk from the right one, and an absent volume stays known. A volume
+//! that failed a write is *poisoned* there until people clear it.
 //!
 //! # Errors
 //!
-//! Orders fail with a [`VolumesError`], which says what people have to do; questions to disks fail with a [`DiskError`].
+//! Orders fail with a [`VolumesError`], which says what people have to do; questions to disks fail with a
+//! [`DiskError`].
 
 mod disks;
 mod error;
@@ -89,8 +90,8 @@ struct State {
 }
 
 impl Volumes {
-    /// Looks at every path. A path without the right volume is offline with the reason, never an error. No room stays free on
-    /// them ([`Volumes::with_reserve`]).
+    /// Looks at every path. A path without the right volume is offline with the reason, never an error. No room stays
+    /// free on them ([`Volumes::with_reserve`]).
     pub fn open(
         node: &NodeId,
         replica: &ReplicaId,
@@ -134,8 +135,8 @@ impl Volumes {
         self.disks.space(path)
     }
 
-    /// Looks at every path again. Returns the volumes that have come back: they stay offline until the caller has reconciled
-    /// them with the catalog ([`Volumes::accept`]). Nobody but the caller waits for the disks.
+    /// Looks at every path again. Returns the volumes that have come back: they stay offline until the caller has
+    /// reconciled them with the catalog ([`Volumes::accept`]). Nobody but the caller waits for the disks.
     pub fn refresh(&self) -> Result<Vec<(VolumeId, Layout)>, VolumesError> {
         let _alone = self.looking.lock().unwrap_or_else(PoisonError::into_inner);
         let (before, shown) = {
@@ -217,8 +218,8 @@ impl Volumes {
         self.state.write().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Looks at the paths at which no volume was seen yet. A new volume of this node is remembered; anything else is shown. The
-    /// last path of a retired volume is not expected to have one.
+    /// Looks at the paths at which no volume was seen yet. A new volume of this node is remembered; anything else is
+    /// shown. The last path of a retired volume is not expected to have one.
     fn take_in_unclaimed(&self, remembered: &mut BTreeMap<VolumeId, VolumeMemory>) -> Vec<Volume> {
         let mut strays = Vec::new();
         for path in &self.paths {

@@ -1,4 +1,5 @@
-//! A node whose disk cannot read single sectors and inodes: each is damage of one file, and the volume serves all others.
+//! A node whose disk cannot read single sectors and inodes: each is damage of one file, and the volume serves all
+//! others.
 #![expect(
     clippy::disallowed_methods,
     clippy::expect_used,

@@ -1,5 +1,5 @@
-//! A node mends a copy while its disk stops at every system call in turn, also in the middle of a write; and reads copies
-//! of which some groups cannot be read.
+//! A node mends a copy while its disk stops at every system call in turn, also in the middle of a write; and reads
+//! copies of which some groups cannot be read.
 //!
 //! A disk on which every call fails from one on holds what a process that died there would have left.
 #![expect(

@@ -52,9 +52,10 @@ pub trait Access: Send + Sync {
     /// own files.
     fn receipt<'a>(&'a self, name: &'a FileName) -> Answer<'a, HeldReceipt>;
 
-    /// Begins to follow the changes of which files the archive has, from the one after `after` on. The steps never end by
-    /// themselves: they wait for the next change, and end with an error; come back then with the last position. Without a
-    /// position, or with one that the archive does not know, a listing of every file comes first. For the part `index`.
+    /// Begins to follow the changes of which files the archive has, from the one after `after` on. The steps never end
+    /// by themselves: they wait for the next change, and end with an error; come back then with the last position.
+    /// Without a position, or with one that the archive does not know, a listing of every file comes first. For the
+    /// part `index`.
     fn changes<'a>(&'a self, after: Option<&'a FeedPosition>) -> Answer<'a, Steps<FeedStep>>;
 
     /// Asks for the status of the archive: its parts, replicas, nodes, volumes and space.
@@ -120,7 +121,8 @@ impl FileRange {
     }
 }
 
-/// A file that is being read: its admission, and its bytes as a stream that ends where the range ends, or with an error.
+/// A file that is being read: its admission, and its bytes as a stream that ends where the range ends, or with an
+/// error.
 ///
 /// After an error nothing comes any more; what came before is proven all the same.
 pub struct FileStream {

@@ -20,7 +20,7 @@
 //! key = "pki/custodian-1.key"
 //! ```
 //!
-//! Owns the form of the client file and its use. Paths in it are relative to it. Callers read it; unknown keys are refused.
+//! Owns the form of the client file and its use. Paths in it are relative to it; unknown keys are refused.
 //!
 //! # Errors
 //!

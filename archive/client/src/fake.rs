@@ -2,8 +2,8 @@
 //! real one (`conformance/src/contract`).
 //!
 //! It has two bitarchive replicas, `one` and `two`, and the checksum replica `three`. Everything that it hands out is
-//! signed with a real key and proves itself. At its door for deposits stands a harvester ([`FakeArchive::depositing_as`]),
-//! at its door for readers a reader.
+//! signed with a real key and proves itself. At its door for deposits stands a harvester
+//! ([`FakeArchive::depositing_as`]), at its door for readers a reader.
 //!
 //! Time is an argument elsewhere; here it stands still, and every signature is a second later than the one before. The
 //! key is made of a well-known seed.

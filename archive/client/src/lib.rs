@@ -18,8 +18,10 @@
 //!
 //! The rooms in reading order:
 //!
-//! - [`client_file`] (where the archive is, and who one is), [`limits`], `retry` (how long and how often this end waits);
-//! - [`ingest`] (storing a file), [`access`] (reading, listing and salvaging files), [`steps`] (answers that come one by one);
+//! - [`client_file`] (where the archive is, and who one is), [`limits`], `retry` (how long and how often this end
+//!   waits);
+//! - [`ingest`] (storing a file), [`access`] (reading, listing and salvaging files), [`steps`] (answers that come one
+//!   by one);
 //! - [`mod@record`] (one record of a file), [`losses`](mod@losses) (the records in damaged bytes);
 //! - [`preservation`] (checks, repairs and acts of those who look after the archive), [`batch`] (jobs over its files);
 //! - [`archive_status`], [`file_status`] (the nouns of answers), [`error`] (why an answer is missing).

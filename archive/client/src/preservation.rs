@@ -50,8 +50,8 @@ pub trait Preservation: Send + Sync {
     fn scrubs<'a>(&'a self, selection: &'a ScrubSelection, order: ScrubOrder)
     -> Answer<'a, Scrubs>;
 
-    /// Moves a wrong copy into the attic and stores the right bytes in its place. `watch` is called with the number of bytes
-    /// that are on their way.
+    /// Moves a wrong copy into the attic and stores the right bytes in its place. `watch` is called with the number of
+    /// bytes that are on their way.
     fn replace<'a>(
         &'a self,
         replacement: &'a Replacement,

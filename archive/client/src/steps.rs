@@ -2,8 +2,8 @@
 
 use crate::error::ClientError;
 
-/// Steps of an answer of the archive, as they come. They end only when they are complete: a cut is an error, and after an
-/// error nothing comes.
+/// Steps of an answer of the archive, as they come. They end only when they are complete: a cut is an error, and after
+/// an error nothing comes.
 ///
 /// ```
 /// use archive_client::Steps;

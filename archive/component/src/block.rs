@@ -1,7 +1,7 @@
 //! The input of a component: the block of a record, or the output of all files.
 //!
-//! Owns the order of asking: the head first, then either the bytes as they are stored or what they carry. Bounded memory.
-//! Keeps the first error of the input itself, so that damage is reported whatever the component does with it.
+//! Owns the order of asking: the head first, then either the bytes as they are stored or what they carry. Bounded
+//! memory. Keeps the first error of the input itself, so that damage is reported whatever the component does with it.
 
 use std::io::{self, BufRead, Cursor, Read};
 

@@ -1,7 +1,8 @@
 //! Bounds of what a component may define, looked at before it is compiled.
 //!
-//! Owns the bounds of what no limit of a running component sees: what each instance of a module takes beside its memories
-//! and tables, and functions over which a compiler would sit without end. Does not know what a component is for.
+//! Owns the bounds of what no limit of a running component sees: what each instance of a module takes beside its
+//! memories and tables, and functions over which a compiler would sit without end. Does not know what a component is
+//! for.
 
 use wasmparser::{BinaryReaderError, Parser, Payload};
 
@@ -9,8 +10,8 @@ use wasmparser::{BinaryReaderError, Parser, Payload};
 /// twenty.
 pub(super) const INSTANCES: usize = 64;
 
-/// The most imports, functions, globals and elements of tables in all modules together: each takes up to 32 bytes in each
-/// instance of its module.
+/// The most imports, functions, globals and elements of tables in all modules together: each takes up to 32 bytes in
+/// each instance of its module.
 const DEFINITIONS: u64 = 300_000;
 
 /// The longest function, in bytes: the time to compile one grows faster than its length.

@@ -2,8 +2,8 @@
 //!
 //! Machine code is run as it lies there, and wasmtime believes what it reads: its cache has no sums. Owns a sum for
 //! each of its files. A file that is not as it was written, or was never noted, is deleted before anything is compiled.
-//! Nothing is synced, since a loss costs nothing but time: the file of a sum that a crash has lost or torn is deleted, and
-//! its component is compiled again.
+//! Nothing is synced, since a loss costs nothing but time: the file of a sum that a crash has lost or torn is deleted,
+//! and its component is compiled again.
 //!
 //! Not promised: anything against a user who may write here; they can run what they like.
 

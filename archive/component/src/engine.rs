@@ -59,7 +59,8 @@ pub struct ProcessHooks {
 }
 
 impl Default for ProcessHooks {
-    /// Returns hooks that compile in this process and spare no panic: for components of the person who runs the process.
+    /// Returns hooks that compile in this process and spare no panic: for components of the person who runs the
+    /// process.
     fn default() -> Self {
         Self {
             compiler: None,

@@ -1,8 +1,8 @@
 //! A component at work, on a thread of its own.
 //!
-//! Two threads take turns: one holds the file and the output, which are borrowed; the other holds the component, which can
-//! hold nothing borrowed. The thread of its own also makes computing time easy to tell: waiting for the disk, for the sink
-//! or for other threads does not count.
+//! Two threads take turns: one holds the file and the output, which are borrowed; the other holds the component, which
+//! can hold nothing borrowed. The thread of its own also makes computing time easy to tell: waiting for the disk, for
+//! the sink or for other threads does not count.
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};

@@ -12,7 +12,8 @@
 //! The rooms in reading order:
 //!
 //! - `wit` (the nouns that cross the border), `block` (bytes that a component is shown a piece at a time);
-//! - `config` (the settings of an engine), `compile` and `child` (bytes become a program, within limits), `cache` (compiled ones on disk), `bounds` (of memory);
+//! - `config` (the settings of an engine), `compile` and `child` (bytes become a program, within limits), `cache`
+//!   (compiled ones on disk), `bounds` (of memory);
 //! - `host` (what a component may ask for), `guest` (one instance on its thread), `reason` (why it ended);
 //! - `engine` ([`Components`], which has them all), `job` (a component as a [`Plan`]).
 //!

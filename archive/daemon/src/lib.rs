@@ -12,7 +12,8 @@
 //! The rooms in reading order:
 //!
 //! - [`mod@run`] (the life of a process), [`settings`] (where its settings come from), [`telemetry`] (its log);
-//! - [`tasks`] (all that runs), [`worker`] (background jobs), [`thread`] (blocking work of its own), [`shutdown`] (signals);
+//! - [`tasks`] (all that runs), [`worker`] (background jobs), [`thread`] (blocking work of its own), [`shutdown`]
+//!   (signals);
 //! - [`clock`] (the time and randomness), [`metrics`] (what is counted), [`notify`] (who is notified).
 //!
 //! ```no_run

@@ -233,8 +233,9 @@ impl Tasks {
         self.supervise(name, handle, lives);
     }
 
-    /// Starts a second task that waits for the first, because only a join handle sees a panic. If it is dropped before, then
-    /// by the runtime, which ends with all that it runs: the stop is for blocking code, which the runtime cannot drop.
+    /// Starts a second task that waits for the first, because only a join handle sees a panic. If it is dropped before,
+    /// then by the runtime, which ends with all that it runs: the stop is for blocking code, which the runtime cannot
+    /// drop.
     fn supervise(&self, name: Arc<str>, handle: JoinHandle<impl Outcome>, lives: TaskLife) {
         let shared = Arc::clone(&self.shared);
         let id = {

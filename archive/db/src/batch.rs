@@ -116,8 +116,8 @@ impl Batch {
     ///
     /// # Errors
     ///
-    /// Returns [`DbError::SyncedOnly`] unless the database was opened with [`crate::Options::syncs_later`]; otherwise it
-    /// fails as [`Batch::commit`] does.
+    /// Returns [`DbError::SyncedOnly`] unless the database was opened with [`crate::Options::syncs_later`]; otherwise
+    /// it fails as [`Batch::commit`] does.
     pub fn write(self) -> Result<u64, DbError> {
         if !self.inner.syncs_later {
             return Err(DbError::SyncedOnly {

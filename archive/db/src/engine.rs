@@ -1,4 +1,5 @@
-//! An open RocksDB: its tables by their names, and the first write after which no other can succeed. All handles share it.
+//! An open RocksDB: its tables by their names, and the first write after which no other can succeed. All handles share
+//! it.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -181,7 +182,8 @@ impl Engine {
     }
 }
 
-/// Returns the options for reading whole tables: checked, read ahead, and without evicting everything else from the cache.
+/// Returns the options for reading whole tables: checked, read ahead, and without evicting everything else from the
+/// cache.
 pub(crate) fn scan_options() -> ReadOptions {
     let mut options = ReadOptions::default();
     options.set_verify_checksums(true);

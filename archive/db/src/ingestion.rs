@@ -347,8 +347,8 @@ mod tests {
         assert_eq!(table.get(&1), Ok(Some("one".to_owned())));
     }
 
-    /// Fails if a file lies in the way of the next process, or stays, after a kill in the middle of writing it; or if a file
-    /// that was taken leaves its first name behind.
+    /// Fails if a file lies in the way of the next process, or stays, after a kill in the middle of writing it; or if a
+    /// file that was taken leaves its first name behind.
     #[test]
     fn files_left_on_their_way_go() {
         let directory = tempfile::tempdir().unwrap();

@@ -5,11 +5,13 @@
 //! whether the database is a cache or a record.
 //!
 //! Promised:
-//! - a [`Batch`] that was committed is synced, in all its tables or in none; one that was only written ([`Batch::write`], where
-//!   [`Options::syncs_later`] allows it) is lost together with everything after it, or not at all;
+//! - a [`Batch`] that was committed is synced, in all its tables or in none; one that was only written
+//!   ([`Batch::write`], where [`Options::syncs_later`] allows it) is lost together with everything after it, or not at
+//!   all;
 //! - no read is silently short: damage is an `Err`, as the last item of an iteration if need be;
 //! - a database of another name or version, or whose bulk [`Load`] was cut off, is refused at [`Database::open`];
-//! - memory stays within [`Options::memory`] and what a caller holds in a [`Batch`] or an [`Ingestion`], at any number of rows.
+//! - memory stays within [`Options::memory`] and what a caller holds in a [`Batch`] or an [`Ingestion`], at any number
+//!   of rows.
 //!
 //! Not promised: to notice a write-ahead log that vanished or was cut at a record boundary. RocksDB opens such a
 //! database with fewer rows. Its users compare with the disk (a cache), or keep [`Database::reach`] in a second place
@@ -22,7 +24,8 @@
 //!
 //! - `key`, `value` (how keys and values become bytes), `table` (typed rows in the order of their keys);
 //! - `batch` (changes that are committed together), `ingestion` and `load` (many rows at once);
-//! - `options`, `tuning` (what a user asks of a database, and how RocksDB is set up for it), `version` (which build reads it);
+//! - `options`, `tuning` (what a user asks of a database, and how RocksDB is set up for it), `version` (which build
+//!   reads it);
 //! - `open`, `torn`, `log` (opening: refusals, migrations, and writes that a power cut tore);
 //! - `database`, `engine` (an open database, and the RocksDB that its handles share), `reach` (how far it has come);
 //! - `error`, `memory` (databases without a disk, for tests), `fault` (commits that fail, for tests).

@@ -25,9 +25,9 @@ impl Database {
     ///
     /// # Errors
     ///
-    /// Returns [`DbError::Damaged`], [`DbError::Behind`] or [`DbError::Other`] if it is not the database that the options
-    /// describe, [`DbError::Format`] if it has another name or a version that this build does not read, [`DbError::Busy`] if
-    /// another handle has it open, and [`DbError::Io`] if the system fails.
+    /// Returns [`DbError::Damaged`], [`DbError::Behind`] or [`DbError::Other`] if it is not the database that the
+    /// options describe, [`DbError::Format`] if it has another name or a version that this build does not read,
+    /// [`DbError::Busy`] if another handle has it open, and [`DbError::Io`] if the system fails.
     pub fn open(path: &Path, options: &Options) -> Result<Self, DbError> {
         if !is_there(path)? {
             return Self::open_in(path, options, None, true);

@@ -201,8 +201,8 @@ pub struct Rows<'a, K, V> {
 }
 
 impl<K: Key, V: Value> Rows<'_, K, V> {
-    /// Continues at the row of `key`, or at the next one if that is absent; the rows before it are not read. Does nothing if
-    /// the iteration has already passed it.
+    /// Continues at the row of `key`, or at the next one if that is absent; the rows before it are not read. Does
+    /// nothing if the iteration has already passed it.
     pub fn skip_to(&mut self, key: &K) {
         let key = to_bytes(key);
         let is_ahead = self.raw.key().is_some_and(|next| match self.direction {

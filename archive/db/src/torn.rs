@@ -21,7 +21,8 @@ pub struct TornTail {
 }
 
 impl TornTail {
-    /// Finds the write that a power cut tore at the end of the newest log. Returns `None` if the damage is of another kind.
+    /// Finds the write that a power cut tore at the end of the newest log. Returns `None` if the damage is of another
+    /// kind.
     pub(crate) fn find(path: &Path, at_least: u64) -> Result<Option<Self>, DbError> {
         let io = |error: io::Error| DbError::from_io(path, &error);
         let files = log::logs(path).map_err(io)?;

@@ -1,7 +1,8 @@
 //! One file of a volume or node that is drained: what to do next, given where its replica has it.
 //!
-//! Owns the order: a whole copy in a place that stays comes first, then the record names it, and only then the copy that
-//! has to leave is put aside. A caller that asks again after each step, or after a crash at any point, gets the next one.
+//! Owns the order: a whole copy in a place that stays comes first, then the record names it, and only then the copy
+//! that has to leave is put aside. A caller that asks again after each step, or after a crash at any point, gets the
+//! next one.
 //!
 //! Not promised: that a copy is what its node last knew of it. A copy that was not read just now is read before a step
 //! that relies on it.

@@ -1,10 +1,11 @@
 //! One damaged or missing copy: what to move, from whom – and, in [`policy`], when.
 //!
-//! Owns the plan. It moves the damaged groups, not the file; it needs no intact copy, only every group intact somewhere;
-//! and it writes into nothing but the copy that is damaged or absent, so that no good copy is ever planned over.
+//! Owns the plan. It moves the damaged groups, not the file; it needs no intact copy, only every group intact
+//! somewhere; and it writes into nothing but the copy that is damaged or absent, so that no good copy is ever planned
+//! over.
 //!
-//! Not promised: that a donor is what it was last known to be. Every group of [`RepairPlan::to_verify`] is read and proven
-//! first; where that fails, the copy is entered as damaged and the plan is made again.
+//! Not promised: that a donor is what it was last known to be. Every group of [`RepairPlan::to_verify`] is read and
+//! proven first; where that fails, the copy is entered as damaged and the plan is made again.
 
 pub mod policy;
 #[cfg(test)]
@@ -126,7 +127,8 @@ pub enum OfficerQuestion {
     Disputed,
 }
 
-/// Plans the repair of one copy. Donors are preferred in the order of `copies`; the patient's own entry may be among them.
+/// Plans the repair of one copy. Donors are preferred in the order of `copies`; the patient's own entry may be among
+/// them.
 pub fn plan(patient: &Patient, copies: &[ReplicaContent]) -> RepairPlan {
     let all = Groups::all(patient.size);
     let needed = match &patient.kind {

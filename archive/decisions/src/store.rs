@@ -5,10 +5,10 @@
 //! archive finishes alone, from that copy. Every wait ends by a timer.
 //!
 //! Two depositors, one name: the same content (by a strong digest) *waits* for the running upload, and its stream takes
-//! over if the first one breaks; other content, or content that only its bytes could tell, is refused as *busy* until the
-//! name is bound, then refused or compared. Nothing of the running upload is disturbed. An upload that a depositor has
-//! left before its content was fixed is continued by that depositor only: another begins anew, so that nobody holds a
-//! name by asking for it and going away.
+//! over if the first one breaks; other content, or content that only its bytes could tell, is refused as *busy* until
+//! the name is bound, then refused or compared. Nothing of the running upload is disturbed. An upload that a depositor
+//! has left before its content was fixed is continued by that depositor only: another begins anew, so that nobody holds
+//! a name by asking for it and going away.
 //!
 //! Not promised: that an effect was carried out. What is lost is found out by a probe, after a timer or a restart.
 
@@ -323,7 +323,8 @@ impl FileState {
         })
     }
 
-    /// Lets the first depositor whose stream is untouched send, where nobody sends and no replica could give another a copy.
+    /// Lets the first depositor whose stream is untouched send, where nobody sends and no replica could give another a
+    /// copy.
     fn take_source(&mut self, transition: &mut Transition<'_>) {
         if self.source.is_some() || self.record.donors().next().is_some() {
             return;

@@ -3,7 +3,8 @@
 //! Owns the rule of what decides about content. A vote is the last resort, for the day when neither the admin data nor
 //! one valid signature is left, and it decides only by a majority of at least two re-hashed replicas.
 //!
-//! Not promised: that a ballot is honest. Pass only roots of bytes (for a checksum replica: of its record) read just now.
+//! Not promised: that a ballot is honest. Pass only roots of bytes (for a checksum replica: of its record) read just
+//! now.
 
 use std::collections::BTreeMap;
 

@@ -53,7 +53,8 @@ impl RepairedCopy {
     ///
     /// # Errors
     ///
-    /// Returns `None` if the copy does not have the root, or `progress` stopped; a [`DiskError`] if a system call fails.
+    /// Returns `None` if the copy does not have the root, or `progress` stopped; a [`DiskError`] if a system call
+    /// fails.
     pub fn prove(
         self,
         root: Root,

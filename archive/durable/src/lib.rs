@@ -7,9 +7,9 @@
 //!
 //! Invariants:
 //! - a final name never bears bytes that were not synced and read back;
-//! - nothing is replaced, except a small state file by [`replace()`], a [`stamp`] slot by slot, and a damaged copy by its
-//!   repaired one ([`exchange`], or [`journal`] where there is no room for two): after a crash it is old or new, never
-//!   absent;
+//! - nothing is replaced, except a small state file by [`replace()`], a [`stamp`] slot by slot, and a damaged copy by
+//!   its repaired one ([`exchange`], or [`journal`] where there is no room for two): after a crash it is old or new,
+//!   never absent;
 //! - a system call that fails is reported with its name and path, and is never tried again.
 //!
 //! Not promised: durability on a disk that lies about its cache, or on file systems without hard links.
@@ -17,14 +17,15 @@
 //! The rooms in reading order:
 //!
 //! - `call`, `error` (each system call and its failure), [`directory`] (names, and what makes them durable);
-//! - [`stage`] (a file from the wire to its final name), [`verify`] (what is on the medium), [`hashed`] (what is read anyway);
-//! - [`exchange`] and [`journal`] (a damaged copy becomes its repaired one), [`replace`](mod@replace), [`append`] and [`stamp`]
-//!   (small state, lists that grow, how far something has come);
+//! - [`stage`] (a file from the wire to its final name), [`verify`] (what is on the medium), [`hashed`] (what is read
+//!   anyway);
+//! - [`exchange`] and [`journal`] (a damaged copy becomes its repaired one), [`replace`](mod@replace), [`append`] and
+//!   [`stamp`] (small state, lists that grow, how far something has come);
 //! - [`sidecar`], [`volume`], [`space`] (a file's description, a disk's label, the room that is left);
 //! - `fault` (system calls that fail, for tests).
 //!
-//! The reason for the order: a name that was given before the bytes were synced may bear an empty file after a power cut,
-//! and one whose directory was not synced may be gone. With the feature `faults`, every system call of this crate
+//! The reason for the order: a name that was given before the bytes were synced may bear an empty file after a power
+//! cut, and one whose directory was not synced may be gone. With the feature `faults`, every system call of this crate
 //! is a point at which a test can make it fail, or the process die; `conformance/tests/crash.rs` does both.
 
 pub mod append;

@@ -20,12 +20,14 @@ use crate::error::DiskError;
 /// The longest state file that is read, in bytes: more is damage, not state.
 const MAX_STATE: u64 = 64 * 1024 * 1024;
 
-/// Puts `bytes` under `path`, durably. Two simultaneous writers of one path are a mistake of the caller: the second fails.
+/// Puts `bytes` under `path`, durably. Two simultaneous writers of one path are a mistake of the caller: the second
+/// fails.
 pub fn replace(path: &Path, bytes: &[u8]) -> Result<(), DiskError> {
     replace_with(path, bytes, 0o644)
 }
 
-/// Puts `bytes` under `path` as [`replace()`] does, readable by its owner only, for a private key. [`read_secret`] reads it.
+/// Puts `bytes` under `path` as [`replace()`] does, readable by its owner only, for a private key. [`read_secret`]
+/// reads it.
 pub fn replace_secret(path: &Path, bytes: &[u8]) -> Result<(), DiskError> {
     replace_with(path, bytes, 0o600)
 }
@@ -85,7 +87,8 @@ impl<'a> SmallFile<'a> {
     }
 }
 
-/// Replaces several files of a directory, durably. After a crash each of them is old or new, some may be old and others new.
+/// Replaces several files of a directory, durably. After a crash each of them is old or new, some may be old and others
+/// new.
 ///
 /// The directory is synced once for all of them, where [`replace()`] syncs it for each file.
 pub fn replace_all(directory: &Path, files: &[SmallFile<'_>]) -> Result<(), DiskError> {
@@ -110,8 +113,8 @@ pub fn read_state(path: &Path) -> Result<Option<Vec<u8>>, DiskError> {
     read_small(path, MAX_STATE)
 }
 
-/// Reads a state file with a secret. Returns `None` if the file is absent. A file that others on this machine can use is
-/// refused, as [`check_secret`] says.
+/// Reads a state file with a secret. Returns `None` if the file is absent. A file that others on this machine can use
+/// is refused, as [`check_secret`] says.
 pub fn read_secret(path: &Path) -> Result<Option<Vec<u8>>, DiskError> {
     read_checked(path, MAX_STATE, |file| {
         let mode = call::status(file, path)?.permissions().mode();
@@ -189,7 +192,8 @@ mod tests {
         }
     }
 
-    /// Fails if a file of several keeps its old content, is readable by others though it is secret, or leaves its unfinished name.
+    /// Fails if a file of several keeps its old content, is readable by others though it is secret, or leaves its
+    /// unfinished name.
     #[test]
     fn several_files_are_replaced_together() {
         let directory = tempfile::tempdir().unwrap();

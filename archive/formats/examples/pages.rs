@@ -1,7 +1,8 @@
 //! Writes an archive file of pages that were never published: the same bytes at every run, and much like a crawl.
 //!
-//! `cargo run --release -p archive-formats --example pages -- PAGES FILE [SEED]` writes for each page a request, a response and
-//! metadata, a member each: nine of ten pages are HTML of 2 to 80 KiB in words of uneven frequency, the others noise.
+//! `cargo run --release -p archive-formats --example pages -- PAGES FILE [SEED]` writes for each page a request, a
+//! response and metadata, a member each: nine of ten pages are HTML of 2 to 80 KiB in words of uneven frequency, the
+//! others noise.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};

@@ -8,7 +8,8 @@
 //! The rooms in reading order:
 //!
 //! - [`warc`], [`arc`] (records, read, written and validated), [`defect`] (what can be wrong with a file);
-//! - `input`, `stream`, `gzip`, `zst` (the bytes of a file, its members and frames), [`record_end`] (the end of one record);
+//! - `input`, `stream`, `gzip`, `zst` (the bytes of a file, its members and frames), [`record_end`] (the end of one
+//!   record);
 //! - [`http`] (messages in records), [`date`], [`digest`] (values of fields);
 //! - [`cdx`], [`surt`], [`post`], `json` (captures, as indexes name them);
 //! - [`crawl_log`], [`lines`] (logs of crawls, and lines of any length).

@@ -1,8 +1,8 @@
 //! The end of a record, found in its bytes as they are pushed.
 //!
 //! Owns the least that must be understood to find the end of a gzip member, of a plain WARC record and of a plain ARC
-//! record. A member is decompressed into a buffer that is thrown away: a large one costs time, not memory. Lines may end
-//! in CRLF or in LF alone, as those of files in the field do.
+//! record. A member is decompressed into a buffer that is thrown away: a large one costs time, not memory. Lines may
+//! end in CRLF or in LF alone, as those of files in the field do.
 //!
 //! Not promised: that the record is valid in any other respect.
 
@@ -14,8 +14,8 @@ use crate::warc::header::{Header, may_begin, number};
 
 use member::Member;
 
-/// The longest header of a plain WARC record that is read, in bytes. The header of a gzip member may have twice as many, and
-/// the line before an ARC record a quarter of them, as for the reader of [`warc`](crate::warc).
+/// The longest header of a plain WARC record that is read, in bytes. The header of a gzip member may have twice as
+/// many, and the line before an ARC record a quarter of them, as for the reader of [`warc`](crate::warc).
 pub const LONGEST_HEADER: usize = 64 * 1024;
 
 /// The name of the format in the first line of a WARC record.
@@ -317,9 +317,9 @@ fn warc_length(header: &[u8]) -> Result<u64, NoRecord> {
     found.ok_or_else(|| broken(RecordKind::Warc, "it has no Content-Length".to_owned()))
 }
 
-/// Returns the length of the block of an ARC record, from its first line: the last of at least five fields, one of which
-/// is a time. The address at the beginning may have spaces in it. A line whose address lacks the beginning of its scheme
-/// is not one: the offset is within the line.
+/// Returns the length of the block of an ARC record, from its first line: the last of at least five fields, one of
+/// which is a time. The address at the beginning may have spaces in it. A line whose address lacks the beginning of its
+/// scheme is not one: the offset is within the line.
 fn arc_length(line: &[u8]) -> Option<u64> {
     let line = line.strip_suffix(b"\r").unwrap_or(line);
     let fields: Vec<&[u8]> = line.split(|byte| *byte == b' ').collect();

@@ -1,7 +1,8 @@
 //! URL keys: canonical URLs turned round so that related URLs sort together (SURT).
 //!
-//! Owns one dialect, the Internet Archive's, as the Python package `surt`, pywb and cdxj-indexer have it. Never fails: any
-//! bytes give a key. Does not say that two URLs with one key are one resource, and loses the URL: keep the original beside it.
+//! Owns one dialect, the Internet Archive's, as the Python package `surt`, pywb and cdxj-indexer have it. Never fails:
+//! any bytes give a key. Does not say that two URLs with one key are one resource, and loses the URL: keep the original
+//! beside it.
 //!
 //! In order: blanks around and tabs and line ends within go, the fragment goes, escapes are undone until no more are
 //! left and then made once where needed; hosts become small, Punycode and dotted decimals, without user, default port

@@ -147,7 +147,8 @@ fn sweep(jobs: &JobTable, batch: &Path, submitting: &SubmissionClaims) -> Result
     Ok(())
 }
 
-/// Forgets a job that has expired, and removes its files. A job whose id is being submitted now is left to the next round.
+/// Forgets a job that has expired, and removes its files. A job whose id is being submitted now is left to the next
+/// round.
 fn expire(
     jobs: &JobTable,
     batch: &Path,

@@ -1,7 +1,7 @@
 //! Writes what a run sends: on a thread of its own, synced at checkpoints, and only then remembered.
 //!
-//! A checkpoint is at a file boundary: output, errors and manifest are synced, then their lengths are stored in the row.
-//! The next run cuts off what lies behind it.
+//! A checkpoint is at a file boundary: output, errors and manifest are synced, then their lengths are stored in the
+//! row. The next run cuts off what lies behind it.
 
 use std::time::{Duration, Instant};
 

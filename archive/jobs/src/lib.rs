@@ -1,8 +1,8 @@
 //! Batch jobs of the archive: submitted, queued, run over one replica, and kept.
 //!
 //! Owns the truth about every job (the table `batch` of the admin data) and the files it leaves (`batch/<id>/` beside
-//! them). What has been read is synced before the table says so, and after any restart a job continues behind the last file
-//! that the table knows. No node is believed about what it sends: it must be in order, announced and requested.
+//! them). What has been read is synced before the table says so, and after any restart a job continues behind the last
+//! file that the table knows. No node is believed about what it sends: it must be in order, announced and requested.
 //!
 //! Not promised: the order of files over time, and that a file is read only once. Each file stands in the output once.
 //!
@@ -12,7 +12,8 @@
 //!   [`archive_decisions::batch`]);
 //! - `submit` (how a job is accepted), `runner` and `steps` (through its life);
 //! - `rpc` (the door to the nodes: a run over all of them, a reduce step on one), `merge` (many nodes as one; pure),
-//!   `keeper` (writes what is received), `unread` (files that nobody has read), `reduce` (the result of a built-in job);
+//!   `keeper` (writes what is received), `unread` (files that nobody has read), `reduce` (the result of a built-in
+//!   job);
 //! - `folder`, `chunks`, `lines`, `space`, `keep` (the files that a job leaves, and for how long), `live`, `status` and
 //!   `meters` (what is shown); `settings`.
 
@@ -116,7 +117,8 @@ impl Batches {
         }
     }
 
-    /// Runs one job to its end, or until the stop. If its row cannot be written, the job is as it was, and is tried again.
+    /// Runs one job to its end, or until the stop. If its row cannot be written, the job is as it was, and is tried
+    /// again.
     async fn run(self, class: ClassKey, id: JobId, stop: tokio_util::sync::CancellationToken) {
         let cancel = self.runner.live.enter(&id);
         while let Err(error) = self.runner.run(&id, &cancel, &stop).await {
@@ -164,8 +166,8 @@ impl Batches {
         Ok(found.into_iter().rev().map(|(_, id)| id).collect())
     }
 
-    /// Ends a job in the name of `who`, or begins to; a job that is ending or has ended stays as it is. Returns `None` if
-    /// there is no such job.
+    /// Ends a job in the name of `who`, or begins to; a job that is ending or has ended stays as it is. Returns `None`
+    /// if there is no such job.
     ///
     /// # Errors
     /// [`BatchError`] if the admin data cannot be written.

@@ -1,19 +1,19 @@
-//! Merges the messages of many nodes in one run of a job into one sequence. Pure: the shell feeds messages of nodes, and
-//! pulls merged items.
+//! Merges the messages of many nodes in one run of a job into one sequence. Pure: the shell feeds messages of nodes,
+//! and pulls merged items.
 //!
 //! Each node announces the next file, sends the output of the job for it, and ends it with `done`, in the order of the
-//! names. The merge emits a file once every node that still runs has announced its next file, and this one is the first of
-//! them, so that its output is in order. Of a node whose turn has not come one message is held, and no more is read from
-//! it: memory does not grow with the output.
+//! names. The merge emits a file once every node that still runs has announced its next file, and this one is the first
+//! of them, so that its output is in order. Of a node whose turn has not come one message is held, and no more is read
+//! from it: memory does not grow with the output.
 //!
 //! A file that two nodes have is emitted once. The first node, by id, whose job has written output for the file, or has
 //! ended the file without a failure, is chosen; if all of them ended it with nothing but failures, the first one. Later
 //! messages are not known without keeping all of them, so that a failure in the middle does not make another node's
 //! output count.
 //!
-//! A node that fails ends the merge where its next file would come, after all that lies before. A node that violates the
-//! protocol, or sends a file that the job has not selected, is a gap from there on; unless half a file of it was emitted
-//! already, which ends the merge too.
+//! A node that fails ends the merge where its next file would come, after all that lies before. A node that violates
+//! the protocol, or sends a file that the job has not selected, is a gap from there on; unless half a file of it was
+//! emitted already, which ends the merge too.
 
 use std::fmt;
 
@@ -244,7 +244,8 @@ impl<E> Merge<E> {
         self.break_off(index, SourceError::Failed(why));
     }
 
-    /// Marks a node that violates the protocol: it is a gap from here on. If half a file of it was emitted, the merge ends.
+    /// Marks a node that violates the protocol: it is a gap from here on. If half a file of it was emitted, the merge
+    /// ends.
     pub(crate) fn lied(&mut self, index: usize, reason: String) {
         if self.turn == Some(index) {
             return self.break_off(index, SourceError::Lied(reason));
@@ -308,7 +309,8 @@ impl<E> Merge<E> {
         }
     }
 
-    /// Chooses the source of the next file, as soon as it is certain. The same file of other nodes is ignored from then on.
+    /// Chooses the source of the next file, as soon as it is certain. The same file of other nodes is ignored from then
+    /// on.
     fn choose(&mut self) -> Option<usize> {
         let is_broken = |source: &Source<E>| matches!(source.state, SourceState::Broken(None, _));
         if let Some(broken) = self.sources.iter().position(is_broken) {

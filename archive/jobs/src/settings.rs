@@ -14,8 +14,8 @@ pub struct BatchSettings {
     pub waiting: u32,
     /// The time for which the results of a job are kept after its end.
     pub keep: Period,
-    /// The time to wait for a node that goes away during a job, was not heard of since its monitor started, or ends each
-    /// run; then the job continues without it, and reports that.
+    /// The time to wait for a node that goes away during a job, was not heard of since its monitor started, or ends
+    /// each run; then the job continues without it, and reports that.
     pub patience: Period,
     /// The longest time that a job may take once it has begun, and the default.
     pub time: Period,
@@ -25,7 +25,8 @@ pub struct BatchSettings {
     pub memory: ByteSize,
     /// The largest output of a job, before it is reduced and after, and the default.
     pub output: ByteSize,
-    /// The most bytes that all jobs together may keep on disk, beside the admin data. If it is not set, the disk is the limit.
+    /// The most bytes that all jobs together may keep on disk, beside the admin data. If it is not set, the disk is the
+    /// limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub space: Option<ByteSize>,
 }

@@ -1,5 +1,5 @@
-//! The limit on what all batch jobs together keep on disk: the one that an operator has set, and never the room that the
-//! admin data need beside them.
+//! The limit on what all batch jobs together keep on disk: the one that an operator has set, and never the room that
+//! the admin data need beside them.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};

@@ -1,6 +1,7 @@
 //! The state of a job as it is reported: what follows from its row for people and programs.
 //!
-//! Owns which of a job's files is its result. The row itself is not reported: it has the counts by which a job continues.
+//! Owns which of a job's files is its result. The row itself is not reported: it has the counts by which a job
+//! continues.
 
 use archive_decisions::batch::life::{Ending, JobGap, Life, Phase};
 use archive_model::{Gap, JobNode, JobOutput, JobState, JobStatus, NodeId, ReplicaId, VolumeName};

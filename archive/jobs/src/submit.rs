@@ -1,4 +1,5 @@
-//! Submission of jobs: a job is checked, its component is on disk, and its row is written, before the caller is answered.
+//! Submission of jobs: a job is checked, its component is on disk, and its row is written, before the caller is
+//! answered.
 //!
 //! # Errors
 //! All public functions fail with a [`SubmitError`] if the job is refused, or the disk or the admin data fail.

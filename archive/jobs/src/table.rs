@@ -1,4 +1,5 @@
-//! The table of batch jobs: each change is one synced batch, with a line in the audit trail if people want to know of it.
+//! The table of batch jobs: each change is one synced batch, with a line in the audit trail if people want to know of
+//! it.
 //!
 //! # Errors
 //! All public functions fail with a [`DbError`] if the admin data cannot be read or written.
@@ -216,8 +217,8 @@ impl JobTable {
         Ok(SubmitOutcome::Taken(Box::new(row)))
     }
 
-    /// Applies an event to a job that has not ended, after `change` to its row. Returns the row and the next step, or `None`
-    /// if there is no such job.
+    /// Applies an event to a job that has not ended, after `change` to its row. Returns the row and the next step, or
+    /// `None` if there is no such job.
     pub fn happen(
         &self,
         id: &JobId,

@@ -1,9 +1,9 @@
 //! Finds files that the replica is known to have and nobody has read, and those of which other bytes were read than the
 //! archive has: compares the manifest and the list of errors with the admin data, all by name.
 //!
-//! A file counts if it is in the replica according to the admin data after the run, and was in the archive before the job
-//! began. A file that was stored since, and was not read, is not missed. A file that a job names counts in any case,
-//! because it was requested. Memory holds one line of each list.
+//! A file counts if it is in the replica according to the admin data after the run, and was in the archive before the
+//! job began. A file that was stored since, and was not read, is not missed. A file that a job names counts in any
+//! case, because it was requested. Memory holds one line of each list.
 
 #[cfg(test)]
 mod tests;
@@ -75,8 +75,8 @@ impl From<AdminRow> for CandidateFile {
 }
 
 impl CompareScope {
-    /// Returns the files that the job may have selected, by name: those that it names, each looked up, or every file of the
-    /// archive.
+    /// Returns the files that the job may have selected, by name: those that it names, each looked up, or every file of
+    /// the archive.
     pub(crate) fn candidates<'a>(
         &'a self,
         admin: &'a Admin,
@@ -152,8 +152,8 @@ pub(crate) struct UnreadCount {
     pub failed: u64,
 }
 
-/// Passes each file that nobody has read, or of which other bytes were read, to `report`, in the order of names. Returns
-/// the numbers of both kinds.
+/// Passes each file that nobody has read, or of which other bytes were read, to `report`, in the order of names.
+/// Returns the numbers of both kinds.
 pub(crate) fn unread(
     about: &CompareScope,
     standing: &StandingSnapshot,

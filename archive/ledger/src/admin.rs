@@ -1,8 +1,8 @@
 //! The decisions about every file, and the trail of who did what: one database, one synced batch for both.
 //!
 //! Written before it is acted on. Damage is never read as absence: a row that does not decode, or a database that ends
-//! before the stamp that is kept beside it, stops the repository. Before a change is acknowledged the stamp is brought up to
-//! date; so what is behind it at the end of a log, torn by a power cut, was never acknowledged, and is cut away.
+//! before the stamp that is kept beside it, stops the repository. Before a change is acknowledged the stamp is brought
+//! up to date; so what is behind it at the end of a log, torn by a power cut, was never acknowledged, and is cut away.
 //!
 //! # Errors
 //!
@@ -244,8 +244,8 @@ impl Admin {
         changes.batch.put(&self.nodes, &key, &NodeRow::default())
     }
 
-    /// Returns a number that changes each time that a node or a volume is remembered, or a volume forgotten: at the same number
-    /// they need not be read again.
+    /// Returns a number that changes each time that a node or a volume is remembered, or a volume forgotten: at the
+    /// same number they need not be read again.
     pub fn members_version(&self) -> u64 {
         self.members.load(Ordering::Acquire)
     }

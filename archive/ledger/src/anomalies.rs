@@ -1,8 +1,8 @@
 //! The effect of a new look at one file in one replica on the anomalies that are filed of it. Pure.
 //!
-//! Owns the rule: what is found is filed, once for each kind; what was filed and is not found any more is closed, but only
-//! by a look that could have seen it. Nothing that nobody looked for is ever closed, and what was accepted stays accepted
-//! until it gets worse.
+//! Owns the rule: what is found is filed, once for each kind; what was filed and is not found any more is closed, but
+//! only by a look that could have seen it. Nothing that nobody looked for is ever closed, and what was accepted stays
+//! accepted until it gets worse.
 //!
 //! Not promised: that a look is honest. Whether everybody was asked is for the caller to say, by the [`LookQuality`].
 

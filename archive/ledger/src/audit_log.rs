@@ -125,8 +125,8 @@ pub struct AuditLog {
 }
 
 impl AuditLog {
-    /// Reads the whole log and compares it with what is known of it, and with `rows`, which the table still has. Finishes
-    /// what a crash cut off; refuses a log that is not what was written.
+    /// Reads the whole log and compares it with what is known of it, and with `rows`, which the table still has.
+    /// Finishes what a crash cut off; refuses a log that is not what was written.
     pub fn open(
         at: &Path,
         rows: &dyn TrailRows,

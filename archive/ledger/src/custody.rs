@@ -1,8 +1,8 @@
 //! Custody: the recorded copies of a file that count now, and the receipt that names them.
 //!
 //! Owns the rule: a copy counts when the admin data record it as completed, nothing that holds it was retired, and no
-//! anomaly is filed that says otherwise. A client gets the answer that a file is in the archive by this rule, and by nothing
-//! else: a depositor deletes its own copy on the answer.
+//! anomaly is filed that says otherwise. A client gets the answer that a file is in the archive by this rule, and by
+//! nothing else: a depositor deletes its own copy on the answer.
 //!
 //! Not promised: that a copy of which nothing is filed is good. That is what scrubs and checks find out.
 

@@ -10,8 +10,8 @@
 //! {"end":{"files":1,"nodes":1,"audit":1,"rows":{…},"audit_head":"…","blake3":"…"}}   BLAKE3 of every byte before it
 //! ```
 //!
-//! It is all as it stood at one moment. `audit_head` is the SHA-256 of the last line of the audit log: an export that is
-//! stored in the replicas shows whether the log was rewritten since.
+//! It is all as it stood at one moment. `audit_head` is the SHA-256 of the last line of the audit log: an export that
+//! is stored in the replicas shows whether the log was rewritten since.
 //!
 //! Format 1 had files, nodes and trail alone; it is still read.
 //!

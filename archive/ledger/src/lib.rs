@@ -1,11 +1,12 @@
 //! The ledger of the archive: what was decided about every file, by whom, and the way back when it is lost.
 //!
-//! Owns the admin data (a row for each file, with the tables beside it), the audit trail, and their form outside of this
-//! disk: the export that is archived like any other file, and the restore from it. Each change of several tables is one
-//! synced batch, and a stamp in a second file knows how far they reach.
+//! Owns the admin data (a row for each file, with the tables beside it), the audit trail, and their form outside of
+//! this disk: the export that is archived like any other file, and the restore from it. Each change of several tables
+//! is one synced batch, and a stamp in a second file knows how far they reach.
 //!
-//! Not promised: that a decision was acted on. No crate under this one can call another machine, so a fault of the network
-//! cannot lie between a row and its trail; `archive-stores` and `archive-repository` act after it was remembered here.
+//! Not promised: that a decision was acted on. No crate under this one can call another machine, so a fault of the
+//! network cannot lie between a row and its trail; `archive-stores` and `archive-repository` act after it was
+//! remembered here.
 //!
 //! The rooms in reading order; each knows only those before it:
 //!

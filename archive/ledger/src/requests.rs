@@ -4,8 +4,8 @@
 //! Owns the rule of destroying acts: a request is bound to its act and its reason, is approved only by another *name*
 //! (another role of the same name is the same person), lives for seven days and is done once.
 //!
-//! Not promised: that the world is still as it was when somebody asked. The part that does the act compares, and reports what
-//! came of it: a changed world makes it fail.
+//! Not promised: that the world is still as it was when somebody asked. The part that does the act compares, and
+//! reports what came of it: a changed world makes it fail.
 //!
 //! # Errors
 //!

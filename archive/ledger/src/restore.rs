@@ -1,9 +1,9 @@
 //! The way back from lost admin data: from an export, or from the signed admissions in the sidecars of every replica.
 //!
-//! Owns the reading of an export, and the rule by which admissions become rows ([`combine`]). `archive-repository` asks the
-//! nodes for the admissions. Both work while the repository is stopped, and only where there are no admin data. A trail whose log is still there goes
-//! on; else it begins with what the export has. What is restored is complete or not there at all: until the last row is
-//! written the admin data cannot be opened.
+//! Owns the reading of an export, and the rule by which admissions become rows ([`combine`]). `archive-repository` asks
+//! the nodes for the admissions. Both work while the repository is stopped, and only where there are no admin data. A
+//! trail whose log is still there goes on; else it begins with what the export has. What is restored is complete or not
+//! there at all: until the last row is written the admin data cannot be opened.
 //!
 //! Not promised: what no signature vouches for. It is named, and left out.
 

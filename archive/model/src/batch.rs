@@ -149,8 +149,8 @@ impl Default for FileSelection {
     }
 }
 
-/// A class of jobs: jobs of one class wait for each other and share its places; those of different classes share nothing
-/// but the machines.
+/// A class of jobs: jobs of one class wait for each other and share its places; those of different classes share
+/// nothing but the machines.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum JobClass {
     /// Jobs that people submit, which may take days.
@@ -189,8 +189,8 @@ closed_set! {
 closed_set! {
     /// The reason why something of a file is not in the output.
     FailureKind {
-        /// Bytes of the file are not what was admitted, or cannot be read: they were not shown to the job. Or a node read
-        /// another file under its name than the archive has: the job was shown that one.
+        /// Bytes of the file are not what was admitted, or cannot be read: they were not shown to the job. Or a node
+        /// read another file under its name than the archive has: the job was shown that one.
         Damaged = "damaged",
         /// The file is no archive file, or a record in it is broken.
         Format = "format",

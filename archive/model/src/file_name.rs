@@ -1,8 +1,8 @@
 //! The names under which files may be archived.
 //!
 //! 1 to 240 bytes of UTF-8 in NFC; no separators, control, bidirectional-format or unassigned characters; no leading
-//! dot, hyphen or space, no trailing dot or space. Wide enough for everything the field writes, narrow enough that a name
-//! is the same name on every file system, in every terminal and in every manifest.
+//! dot, hyphen or space, no trailing dot or space. Wide enough for everything the field writes, narrow enough that a
+//! name is the same name on every file system, in every terminal and in every manifest.
 
 use std::fmt;
 use std::str::FromStr;

@@ -1,7 +1,7 @@
 //! The state of a batch job, as the archive reports it.
 //!
-//! Owns the stages of a job, and the JSON that `holdfast batch --json` prints of it. Does not decide when a job reaches a
-//! stage: the repository does.
+//! Owns the stages of a job, and the JSON that `holdfast batch --json` prints of it. Does not decide when a job reaches
+//! a stage: the repository does.
 
 use std::time::Duration;
 

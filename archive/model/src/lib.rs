@@ -8,16 +8,17 @@
 //!
 //! The rooms in reading order:
 //!
-//! - [`file_name`], [`name_pattern`], [`name_list`] (what files are called), [`checksum`], [`content`], [`groups`] (what is
-//!   in them);
-//! - [`mod@replica`], [`node`], [`copy`] (where copies are, and how), [`disk_order`] (what a node does with its disks), [`gap`]
-//!   (what could not be asked), [`store_state`] (how far each has come);
+//! - [`file_name`], [`name_pattern`], [`name_list`] (what files are called), [`checksum`], [`content`], [`groups`]
+//!   (what is in them);
+//! - [`mod@replica`], [`node`], [`copy`] (where copies are, and how), [`disk_order`] (what a node does with its disks),
+//!   [`gap`] (what could not be asked), [`store_state`] (how far each has come);
 //! - [`anomaly`], [`check`] (what is wrong), [`attic`], [`scrub`], [`repair`], [`mend`], [`drain`] (what is done about
 //!   it);
-//! - [`batch`], [`job_status`], [`feed`] (jobs over files, how far they are, and changes of files), [`role`], [`approval`],
-//!   [`cause`], [`act`], `request` (who may do what and why, and what wants a second person);
-//! - [`mod@error`], [`limits`], [`quantity`], [`backoff`] (errors, bounds, units and pauses that all parts share), [`secret`]
-//!   (who may use the file of a key or password); `closed_set` (the macro behind every enumeration of words).
+//! - [`batch`], [`job_status`], [`feed`] (jobs over files, how far they are, and changes of files), [`role`],
+//!   [`approval`], [`cause`], [`act`], `request` (who may do what and why, and what wants a second person);
+//! - [`mod@error`], [`limits`], [`quantity`], [`backoff`] (errors, bounds, units and pauses that all parts share),
+//!   [`secret`] (who may use the file of a key or password); `closed_set` (the macro behind every enumeration of
+//!   words).
 //!
 //! ```
 //! use archive_model::FileName;

@@ -1,8 +1,8 @@
 //! The permissions of a file with a secret: a private key, or a password.
 //!
-//! Owns the rule, which is one for every part: only its owner may change the file, and nobody may read it but the owner and
-//! one group. The group may, because operators share keys in that way, as Debian does with `ssl-cert`. Not promised: that a
-//! copy of the file, or a backup, is closed as well.
+//! Owns the rule, which is one for every part: only its owner may change the file, and nobody may read it but the owner
+//! and one group. The group may, because operators share keys in that way, as Debian does with `ssl-cert`. Not
+//! promised: that a copy of the file, or a backup, is closed as well.
 
 use std::path::{Path, PathBuf};
 
@@ -53,8 +53,8 @@ pub fn check_secret(path: &Path, mode: u32) -> Result<(), ExposedSecret> {
 mod tests {
     use super::*;
 
-    /// Fails if a secret is used that every account can read or that its group can change, if one is refused that a group may
-    /// read, or if the operator does not learn the file, its mode and the remedy.
+    /// Fails if a secret is used that every account can read or that its group can change, if one is refused that a
+    /// group may read, or if the operator does not learn the file, its mode and the remedy.
     #[test]
     fn secret_is_for_its_owner_and_group() {
         let path = Path::new("/etc/holdfast/node.key");

@@ -7,8 +7,8 @@ use archive_model::{NodeId, VolumeName};
 /// The longest reason, in characters: some come from nodes, and an answer has to fit into a message.
 const LONGEST: usize = 300;
 
-/// A node or volume that could not be asked, and why: the answer may lack its files. Unlike [`archive_model::Gap`], it names
-/// no replica, for a monitor has one, and it says whether the node is only at work.
+/// A node or volume that could not be asked, and why: the answer may lack its files. Unlike [`archive_model::Gap`], it
+/// names no replica, for a monitor has one, and it says whether the node is only at work.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReplicaGap {
     /// The silent node; `None` if the repository has not named the nodes yet.

@@ -8,8 +8,8 @@
 //! endpoint goes back to one it had just left. Such a node is *contested*: while it is, it is asked nothing and takes
 //! nothing, since each of the two would answer for half of the files.
 //!
-//! A volume that has copies, as the repository says ([`Nodes::expect_volumes`]), and that its node does not report is a gap
-//! as well: a node that lost its data directory has forgotten volumes that are well.
+//! A volume that has copies, as the repository says ([`Nodes::expect_volumes`]), and that its node does not report is a
+//! gap as well: a node that lost its data directory has forgotten volumes that are well.
 //!
 //! Not promised: anything over a restart. The repository remembers which nodes there are, and says so
 //! ([`Nodes::expect`]); until it has, nobody can know what is missing, and every survey has a gap.

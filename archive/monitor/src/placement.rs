@@ -7,8 +7,8 @@
 //! 4. of those that take files and have room for it: the one that misses it (it will miss it no longer), else the one
 //!    with most room; of equals the first by id.
 //!
-//! Unfinished uploads are remembered for [`KEPT`], the newest [`MOST`]. Not promised: anything over a restart; an upload
-//! that was forgotten begins anew, elsewhere perhaps, and the node clears away what was left.
+//! Unfinished uploads are remembered for [`KEPT`], the newest [`MOST`]. Not promised: anything over a restart; an
+//! upload that was forgotten begins anew, elsewhere perhaps, and the node clears away what was left.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::time::{Duration, Instant};

@@ -1,7 +1,7 @@
 //! The admission: the statement of what the archive took in, made once and signed.
 //!
-//! Owns `holdfast-admission/1`, the payload that fixes the root of a file permanently. It is signed by the repository when
-//! the last byte has passed, and kept verbatim beside every copy.
+//! Owns `holdfast-admission/1`, the payload that fixes the root of a file permanently. It is signed by the repository
+//! when the last byte has passed, and kept verbatim beside every copy.
 //!
 //! Not promised: that any copy exists. That is the [receipt](crate::receipt).
 

@@ -12,18 +12,19 @@
 //! - a payload is parsed only after its signature was verified, and its bytes are never written anew;
 //! - memory does not grow with the file.
 //!
-//! It makes it impossible to await, to open a file, to ask for the time or for chance: readers, writers, times and seeds
-//! are arguments.
+//! It makes it impossible to await, to open a file, to ask for the time or for chance: readers, writers, times and
+//! seeds are arguments.
 //!
 //! The rooms in reading order:
 //!
-//! - `chaining`, `pairs` (inner hashes, and how they are read), [`outboard`] (the format of the tree), [`tree`] (how one is
-//!   built), [`rebuild`] (how it is made again), [`read_at`] (how this crate sees a file);
-//! - [`mod@walk`] (which groups of a copy are good), [`reader`] (any bytes of a copy, proven before they are handed out);
-//! - [`ranges`], `join` (bytes with their proof, for someone else; slices that become one), [`record_proof`] (the same as one
-//!   file, offline), [`points`] (where a stream that was cut continues);
-//! - [`key`], [`envelope`], [`trust`] (who signs, and whose signatures count), [`admission`], [`receipt`] (what is signed),
-//!   [`version`] (how each document begins).
+//! - `chaining`, `pairs` (inner hashes, and how they are read), [`outboard`] (the format of the tree), [`tree`] (how
+//!   one is built), [`rebuild`] (how it is made again), [`read_at`] (how this crate sees a file);
+//! - [`mod@walk`] (which groups of a copy are good), [`reader`] (any bytes of a copy, proven before they are handed
+//!   out);
+//! - [`ranges`], `join` (bytes with their proof, for someone else; slices that become one), [`record_proof`] (the same
+//!   as one file, offline), [`points`] (where a stream that was cut continues);
+//! - [`key`], [`envelope`], [`trust`] (who signs, and whose signatures count), [`admission`], [`receipt`] (what is
+//!   signed), [`version`] (how each document begins).
 //!
 //! Not promised: durability (the caller syncs), secrecy (the caller guards its keys), or that a root is the right one
 //! (the admission tells that).

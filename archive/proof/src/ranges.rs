@@ -4,8 +4,8 @@
 //! tree that the ranges need, full 16 KiB groups without inner pairs, no header. Both ends must name the same content
 //! and ranges. Both work on one group at a time, whatever the size of the file.
 //!
-//! Not promised: that `size` is right. A range in the middle of a file proves its bytes and their place, and no more; it
-//! can decode under a wrong size. Take the size from the signed admission, or have it proven: [`ranges_with_last`].
+//! Not promised: that `size` is right. A range in the middle of a file proves its bytes and their place, and no more;
+//! it can decode under a wrong size. Take the size from the signed admission, or have it proven: [`ranges_with_last`].
 
 use std::cell::Cell;
 use std::io::{self, Read, Write};
@@ -34,9 +34,9 @@ pub fn ranges_with_last(ranges: &[Range<u64>], size: u64) -> Vec<Range<u64>> {
 
 /// Writes the bytes of `copy` in `ranges` with their proof to `out`, and returns the number of bytes written.
 ///
-/// `ranges` are byte ranges in any order; bytes past the size are left out. Every group is compared with the root before
-/// it is written, so that a damaged copy fails instead of spreading. Only a file of one group needs no outboard. A group
-/// costs its 16 KiB and 64 bytes for each level of the tree: 17,408 bytes in a file of 1 GiB.
+/// `ranges` are byte ranges in any order; bytes past the size are left out. Every group is compared with the root
+/// before it is written, so that a damaged copy fails instead of spreading. Only a file of one group needs no outboard.
+/// A group costs its 16 KiB and 64 bytes for each level of the tree: 17,408 bytes in a file of 1 GiB.
 ///
 /// On an error part of the stream may have been written; [`decode`] refuses such a stream.
 ///

@@ -1,7 +1,8 @@
 //! Positioned reads: how this crate sees a file.
 //!
-//! Owns the one trait through which stored bytes are read, and what a copy of a file is to this crate. The caller who opens the file decides how it is read (through
-//! the page cache or past it); nothing here opens, writes or remembers a position.
+//! Owns the one trait through which stored bytes are read, and what a copy of a file is to this crate. The caller who
+//! opens the file decides how it is read (through the page cache or past it); nothing here opens, writes or remembers a
+//! position.
 
 use std::fmt;
 use std::fs::File;

@@ -1,6 +1,7 @@
 //! An outboard made again from data that is good.
 //!
-//! Owns the refusal of other data: what does not hash to the root gets no outboard. Not promised: that the sink is durable.
+//! Owns the refusal of other data: what does not hash to the root gets no outboard. Not promised: that the sink is
+//! durable.
 
 use std::io::{self, Write};
 

@@ -13,10 +13,10 @@
 //! ```
 //!
 //! `admission` is the signed admission of the archived file, a string that holds a DSSE envelope byte for byte
-//! ([`crate::envelope`], [`crate::admission`]); in its payload are `name`, `size` and `root`, the BLAKE3 hash of the whole
-//! file. `start` is the offset of the first byte that is proven, `end` one past the last; `start < end ≤ size`. Fields that
-//! are not known are ignored while the number after the slash in `version` is 1 (`…/1` or `…/1.N`); with any other, the
-//! file must not be interpreted. The line is at most 4 MiB long.
+//! ([`crate::envelope`], [`crate::admission`]); in its payload are `name`, `size` and `root`, the BLAKE3 hash of the
+//! whole file. `start` is the offset of the first byte that is proven, `end` one past the last; `start < end ≤ size`.
+//! Fields that are not known are ignored while the number after the slash in `version` is 1 (`…/1` or `…/1.N`); with
+//! any other, the file must not be interpreted. The line is at most 4 MiB long.
 //!
 //! The slice is of the groups (16384 bytes each, the last may be shorter) that the range touches: from `start` rounded
 //! down to a multiple of 16384, up to `end` rounded up to one, at most `size`. It is the tree of [`crate::outboard`],
@@ -27,11 +27,12 @@
 //!
 //! # How to check it
 //!
-//! Verify the signature of the envelope with a key that you trust for that archive. Then walk: the first pair must compress
-//! to `root` with the ROOT flag, each further pair to the value that the pair above it gives, and each group must hash to
-//! its value at its position (sections 2.1 to 2.5 of the BLAKE3 paper). A file of one group has no pair: the slice is the
-//! file, and its hash is `root`. After the last group the file must end. The bytes from `start` to `end` are then those of
-//! the archived file. Other tools: the slice is what the Rust crate `bao-tree` encodes with a block size of 2⁴ chunks.
+//! Verify the signature of the envelope with a key that you trust for that archive. Then walk: the first pair must
+//! compress to `root` with the ROOT flag, each further pair to the value that the pair above it gives, and each group
+//! must hash to its value at its position (sections 2.1 to 2.5 of the BLAKE3 paper). A file of one group has no pair:
+//! the slice is the file, and its hash is `root`. After the last group the file must end. The bytes from `start` to
+//! `end` are then those of the archived file. Other tools: the slice is what the Rust crate `bao-tree` encodes with a
+//! block size of 2⁴ chunks.
 //!
 //! Not promised: that the range is one record, or a whole one: the bytes themselves show that. Nor that copies exist.
 

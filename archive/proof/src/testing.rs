@@ -1,7 +1,7 @@
 //! Helpers of tests: a key, a file that trusts it, and admissions for it to sign.
 //!
-//! Owns the archive that tests speak of. Other crates see it with the feature `testing`. Not promised: that an admission
-//! from here has ever been made by a repository.
+//! Owns the archive that tests speak of. Other crates see it with the feature `testing`. Not promised: that an
+//! admission from here has ever been made by a repository.
 
 #![expect(
     clippy::expect_used,

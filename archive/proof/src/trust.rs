@@ -171,7 +171,8 @@ impl TrustFile {
     /// Checks that a trusted key signed `envelope`, and that its payload is of `payload_type`.
     ///
     /// Payload bytes are returned only then. One good signature of a trusted key is enough; signatures of unknown keys
-    /// count for nothing. Check the term and the archive of the key against the payload with [`VerifiedPayload::accept`].
+    /// count for nothing. Check the term and the archive of the key against the payload with
+    /// [`VerifiedPayload::accept`].
     ///
     /// # Errors
     ///
@@ -226,7 +227,8 @@ pub struct VerifiedPayload<'a> {
 }
 
 impl VerifiedPayload<'_> {
-    /// Checks that the key signs for `archive` and did so within its term; `time` is when the payload says it was signed.
+    /// Checks that the key signs for `archive` and did so within its term; `time` is when the payload says it was
+    /// signed.
     ///
     /// # Errors
     ///

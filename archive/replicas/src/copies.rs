@@ -1,8 +1,9 @@
-//! Calls about one copy: where a file is, its bytes with their proofs, and the state of its bytes when they are read again.
+//! Calls about one copy: where a file is, its bytes with their proofs, and the state of its bytes when they are read
+//! again.
 //!
 //! # Errors
-//! All functions fail with a [`CallError`] if the monitor or node cannot be reached, refuses the call, or sends an invalid
-//! answer.
+//! All functions fail with a [`CallError`] if the monitor or node cannot be reached, refuses the call, or sends an
+//! invalid answer.
 
 use std::ops::Range;
 

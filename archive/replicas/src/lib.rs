@@ -1,24 +1,25 @@
 //! Calls to the replicas of the archive: to their monitors, and to the nodes that these name.
 //!
-//! Owns who is asked: a node is dialled under its own name, so that no other one answers for it, and parts out of service
-//! are neither asked nor heard. A door: wire messages are read here, once, and become nouns of the archive.
+//! Owns who is asked: a node is dialled under its own name, so that no other one answers for it, and parts out of
+//! service are neither asked nor heard. A door: wire messages are read here, once, and become nouns of the archive.
 //!
 //! Not promised: that an answer is true. A node may lie about a copy; callers check proofs against roots.
 //!
 //! The rooms in reading order:
 //!
-//! - `settings` (of one replica), `dialer` (connections, and who answers there), `members` (which nodes and volumes belong to
-//!   which replica);
-//! - `view` (the last answers of the monitors), `nodes` (the states of the nodes, out of the view or asked for), `watch` (the
-//!   worker that asks once a second);
-//! - `copies` (where a file is, its bytes, and a second read of them), `listing` (all that a replica has), `page` (a part
-//!   of a long answer);
-//! - `upload` (bytes into a node), `mend` (groups replaced in place), `people` (copies moved into attics, restored, adopted);
+//! - `settings` (of one replica), `dialer` (connections, and who answers there), `members` (which nodes and volumes
+//!   belong to which replica);
+//! - `view` (the last answers of the monitors), `nodes` (the states of the nodes, out of the view or asked for),
+//!   `watch` (the worker that asks once a second);
+//! - `copies` (where a file is, its bytes, and a second read of them), `listing` (all that a replica has), `page` (a
+//!   part of a long answer);
+//! - `upload` (bytes into a node), `mend` (groups replaced in place), `people` (copies moved into attics, restored,
+//!   adopted);
 //! - `admissions` and `removals` (the contents of sidecars and attics of a node, for a restore).
 //!
 //! # Errors
-//! All functions fail with a [`CallError`] if the monitor or node cannot be reached, refuses the call, or sends an invalid
-//! answer.
+//! All functions fail with a [`CallError`] if the monitor or node cannot be reached, refuses the call, or sends an
+//! invalid answer.
 
 mod admissions;
 mod copies;
@@ -71,7 +72,8 @@ pub struct Replicas {
     dialer: Dialer,
     /// The last answers of the monitors.
     view: NodeView,
-    /// The nodes, and the volumes with copies, of each replica: each monitor receives them with every question about its state.
+    /// The nodes, and the volumes with copies, of each replica: each monitor receives them with every question about
+    /// its state.
     members: Mutex<Members>,
     reinstating: Mutex<Option<VolumeKey>>,
     /// The parts out of service, which are neither asked nor heard.
@@ -124,7 +126,8 @@ impl Replicas {
         self.monitors.get(replica).cloned().ok_or_else(unknown)
     }
 
-    /// Returns a connection of its own to a node at its reported address: a batch job that does not read delays no other answers.
+    /// Returns a connection of its own to a node at its reported address: a batch job that does not read delays no
+    /// other answers.
     ///
     /// # Errors
     /// `Unavailable` if the reported address is invalid.
@@ -132,7 +135,8 @@ impl Replicas {
         self.dialer.batch_channel(state)
     }
 
-    /// Returns a client for a node of the replica at its present address. Errors of its calls go through [`Replicas::failed`].
+    /// Returns a client for a node of the replica at its present address. Errors of its calls go through
+    /// [`Replicas::failed`].
     pub(crate) async fn node_client(
         &self,
         replica: &ReplicaId,
@@ -301,7 +305,8 @@ mod tests {
         Dialer::new(credentials, Limits::default())
     }
 
-    /// Fails if a call to a node of one replica goes to the node of the same name in another, because that was dialled first.
+    /// Fails if a call to a node of one replica goes to the node of the same name in another, because that was dialled
+    /// first.
     #[tokio::test]
     async fn namesake_in_another_replica_is_not_asked() {
         let (one, two) = (

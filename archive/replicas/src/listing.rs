@@ -1,7 +1,8 @@
 //! The listing of a replica, or of one node: message by message, each with a time limit of the caller.
 //!
 //! # Errors
-//! All functions fail with a [`CallError`] if the monitor or node cannot be reached, or the listing is cut off or invalid.
+//! All functions fail with a [`CallError`] if the monitor or node cannot be reached, or the listing is cut off or
+//! invalid.
 
 use std::sync::Arc;
 
@@ -96,7 +97,8 @@ impl Replicas {
 }
 
 impl ListedCopies {
-    /// Returns the next page, in the order of the names. A listing that ends without its last page was cut off, which is an error.
+    /// Returns the next page, in the order of the names. A listing that ends without its last page was cut off, which
+    /// is an error.
     pub async fn next(&mut self) -> Result<AnswerPage<FileCopy>, CallError> {
         let cut = || Kind::Unavailable.error("the listing ended before its end");
         let message = self.messages.message().await?.ok_or_else(cut)?;

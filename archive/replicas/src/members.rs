@@ -1,8 +1,8 @@
 //! The nodes and volumes that belong to the replicas, and ids that two parts bear.
 //!
-//! A node that is heard of for the first time with the id of another replica's node is not used: it is no member, it gets
-//! no files, and it is shown with what is wrong. Nodes and volumes that have shared an id since before are distinguished by
-//! replica and node, and are shown as well.
+//! A node that is heard of for the first time with the id of another replica's node is not used: it is no member, it
+//! gets no files, and it is shown with what is wrong. Nodes and volumes that have shared an id since before are
+//! distinguished by replica and node, and are shown as well.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -37,7 +37,8 @@ impl Members {
         others.find(|(id, nodes)| has(id, nodes)).map(|(id, _)| id)
     }
 
-    /// Returns whether a node that the monitor of the replica has heard of does not belong to it: another replica has that id.
+    /// Returns whether a node that the monitor of the replica has heard of does not belong to it: another replica has
+    /// that id.
     pub(super) fn is_foreign(
         &self,
         now: &StandingSnapshot,

@@ -32,8 +32,8 @@ pub struct ListedAttic {
 /// An item in an attic of a node, or the fault of one that breaks a rule.
 type FoundItem = Result<AtticItem, InvalidMessage>;
 
-/// An order that changes the state of a replica's nodes: answers from before its end are not fresh, even if the caller goes
-/// away before the node has answered.
+/// An order that changes the state of a replica's nodes: answers from before its end are not fresh, even if the caller
+/// goes away before the node has answered.
 struct ViewChange<'a> {
     view: &'a NodeView,
     replica: &'a ReplicaId,
@@ -60,9 +60,9 @@ impl Replicas {
     /// Calls a node that is alive. Calls that change something are made this way; reads use [`Replicas::node_client`],
     /// which may be of a node that was removed.
     ///
-    /// The address is the one in the last answer of the monitor while that is fresh. If there is no connection to the node
-    /// there, it may have moved: the monitor is asked, and the call is made once more if it reports another address. A call
-    /// whose connection broke under way is not repeated: the node may have done what was asked.
+    /// The address is the one in the last answer of the monitor while that is fresh. If there is no connection to the
+    /// node there, it may have moved: the monitor is asked, and the call is made once more if it reports another
+    /// address. A call whose connection broke under way is not repeated: the node may have done what was asked.
     pub(crate) async fn call_live<M: Clone, T, C>(
         &self,
         replica: &ReplicaId,

@@ -101,8 +101,8 @@ mod tests {
         }
     }
 
-    /// Fails if an item that one person replaced, or a crash left behind, counts as a removal, or one that cannot be read is
-    /// skipped.
+    /// Fails if an item that one person replaced, or a crash left behind, counts as a removal, or one that cannot be
+    /// read is skipped.
     #[test]
     fn only_two_persons_remove_and_errors_show() {
         let replica = ReplicaId::new("one").unwrap();

@@ -58,8 +58,8 @@ pub struct Upload {
 }
 
 impl ChosenNode {
-    /// Opens the upload, for a sender that can continue at each of `points`; without any, the bytes of an earlier stream are
-    /// forgotten.
+    /// Opens the upload, for a sender that can continue at each of `points`; without any, the bytes of an earlier
+    /// stream are forgotten.
     pub async fn open(
         &self,
         upload: &UploadId,

@@ -1,9 +1,9 @@
 //! The last answers of the monitors about their nodes, and how long one stands for a question.
 //!
 //! Owns the age. An answer is used in place of a question for at most [`FRESH`], and only while nothing has happened
-//! since that question which may change it: an order about a disk or the mode of a node, a connection that failed, a new
-//! member of the replica, or a decision of people about what is in service. So a caller that has given such an order sees
-//! its effect at once. Not promised: the room on a disk after a copy was moved or destroyed.
+//! since that question which may change it: an order about a disk or the mode of a node, a connection that failed, a
+//! new member of the replica, or a decision of people about what is in service. So a caller that has given such an
+//! order sees its effect at once. Not promised: the room on a disk after a copy was moved or destroyed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -152,7 +152,8 @@ mod tests {
         Arc::from([node])
     }
 
-    /// Fails if an answer stands for a question although it is too old, or something has happened since it was asked for.
+    /// Fails if an answer stands for a question although it is too old, or something has happened since it was asked
+    /// for.
     #[test]
     fn answer_is_fresh_until_age_or_change() {
         let (view, replica) = (NodeView::default(), ReplicaId::new("one").unwrap());

@@ -1,8 +1,9 @@
-//! Incidents of files, for people: damage, loss, anomalies that wait for people, a brake that holds, files that lag behind.
+//! Incidents of files, for people: damage, loss, anomalies that wait for people, a brake that holds, files that lag
+//! behind.
 //!
-//! Pure: from anomalies, counts and brakes follow all incidents of now, one for each replica and kind of trouble, never one
-//! for each file. The kinds are kept apart, so that a loss is not hidden by damage that is repaired automatically. The
-//! notifier owns which incidents were reported before, and how long one must last.
+//! Pure: from anomalies, counts and brakes follow all incidents of now, one for each replica and kind of trouble, never
+//! one for each file. The kinds are kept apart, so that a loss is not hidden by damage that is repaired automatically.
+//! The notifier owns which incidents were reported before, and how long one must last.
 
 mod watch;
 

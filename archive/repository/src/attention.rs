@@ -1,9 +1,9 @@
-//! Incidents of the replicas, for people: silent monitors and nodes, volumes that are offline, and scrubs that miss their
-//! deadlines.
+//! Incidents of the replicas, for people: silent monitors and nodes, volumes that are offline, and scrubs that miss
+//! their deadlines.
 //!
-//! Reports only what is wrong now, and of what nothing is known now. The notifier owns how long an incident must last before
-//! it is reported, and which were reported before. A silent monitor reports nothing of its nodes, a silent node nothing of
-//! its volumes: their incidents do not end for that.
+//! Reports only what is wrong now, and of what nothing is known now. The notifier owns how long an incident must last
+//! before it is reported, and which were reported before. A silent monitor reports nothing of its nodes, a silent node
+//! nothing of its volumes: their incidents do not end for that.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -36,7 +36,8 @@ fn scope(replica: &ReplicaId) -> String {
     format!("replica/{replica}")
 }
 
-/// Returns the incidents of a replica, from the last states of its nodes; no incidents if its monitor was not asked yet.
+/// Returns the incidents of a replica, from the last states of its nodes; no incidents if its monitor was not asked
+/// yet.
 fn known(
     replica: &ReplicaId,
     seen: Option<Result<Vec<NodeState>, Silence>>,

@@ -146,9 +146,10 @@ impl Automatic {
 
     /// Asks the policy about every open anomaly, and starts what it decides. No table is read while no anomaly is open.
     ///
-    /// While one is, each round reads all that are open. The answer depends on the time, on the states of volumes, on the
-    /// record of the file, on how many anomalies were found that day, and on the end of other repairs: a wake-up for each of
-    /// these could be missed, and a missed one would leave damage unrepaired. [`rest_after`] bounds the share of time.
+    /// While one is, each round reads all that are open. The answer depends on the time, on the states of volumes, on
+    /// the record of the file, on how many anomalies were found that day, and on the end of other repairs: a wake-up
+    /// for each of these could be missed, and a missed one would leave damage unrepaired. [`rest_after`] bounds the
+    /// share of time.
     async fn hand_out(&mut self) -> Result<(), CallError> {
         let kinds = self.own.archive.anomalies.kinds();
         if kinds.values().all(|count| *count == 0) {

@@ -1,8 +1,9 @@
 //! Checks: compare replicas with the admin data, file new anomalies, and close those that no longer exist.
 //!
-//! Owns the order of a check of one replica: its listing is compared while it is received; suspected names are looked at a
-//! second time, one by one, and only then filed; copies are read again if requested; finally anomalies that were filed
-//! before and not found again are looked at, and closed if they no longer exist. A silent part is a gap of the report.
+//! Owns the order of a check of one replica: its listing is compared while it is received; suspected names are looked
+//! at a second time, one by one, and only then filed; copies are read again if requested; finally anomalies that were
+//! filed before and not found again are looked at, and closed if they no longer exist. A silent part is a gap of the
+//! report.
 //!
 //! The caller receives each step; the check ends when the caller goes away.
 

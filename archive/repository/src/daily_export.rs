@@ -1,8 +1,8 @@
 //! The daily export into the archive itself: an archived file like any other, in every replica.
 //!
-//! If nothing has changed since the last export, the day is skipped. The admin data remember when the next one is due. The
-//! repository is the depositor: an export whose store was not completed is stored again, before another one is made, until
-//! the archive has it.
+//! If nothing has changed since the last export, the day is skipped. The admin data remember when the next one is due.
+//! The repository is the depositor: an export whose store was not completed is stored again, before another one is
+//! made, until the archive has it.
 
 mod spool;
 #[cfg(test)]

@@ -1,4 +1,5 @@
-//! Drains of volumes and nodes: every copy is stored at another place of the same replica, and then moved into the attic.
+//! Drains of volumes and nodes: every copy is stored at another place of the same replica, and then moved into the
+//! attic.
 //!
 //! Owns the walk over the copies that are recorded at a drained place, a bounded number of files at a time. The step
 //! for one file is decided in [`archive_decisions::drain`] from the admin data and the present answers of the nodes,
@@ -6,8 +7,8 @@
 //! to be stored. At the end the node is asked for all that it has in the place; the rest of interrupted moves is moved
 //! then, and unknown files are reported.
 //!
-//! Bytes are stored in the replica in the ordinary way, with their old admission, and are proven while they pass: damaged
-//! parts come from another replica, and are filed as anomalies.
+//! Bytes are stored in the replica in the ordinary way, with their old admission, and are proven while they pass:
+//! damaged parts come from another replica, and are filed as anomalies.
 //!
 //! Not promised: that a replica has other room. If it has none, the drain reports that and waits.
 
@@ -44,8 +45,8 @@ const REST: Duration = Duration::from_secs(10);
 /// The rest after a pass, as a multiple of the time that it took to count.
 const REST_SHARE: u32 = 10;
 
-/// The pause after a drained part is empty: a file that was being stored when the drain began may still arrive there. Also
-/// the pause for old copies that their node does not release within this hour.
+/// The pause after a drained part is empty: a file that was being stored when the drain began may still arrive there.
+/// Also the pause for old copies that their node does not release within this hour.
 const LONG_REST: Duration = Duration::from_mins(10);
 
 /// The worker of all drains.
@@ -209,7 +210,8 @@ impl Worker for Drain {
     }
 }
 
-/// Returns the pause after a pass. Files that could not leave are tried again soon, and later each time that no file left.
+/// Returns the pause after a pass. Files that could not leave are tried again soon, and later each time that no file
+/// left.
 fn rest(passed: &PassOutcome, fruitless: u32) -> Duration {
     match (passed.is_empty, passed.waits) {
         (true, _) => LONG_REST,

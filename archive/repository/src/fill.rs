@@ -1,8 +1,9 @@
-//! Updates the row of every file after a decision about a part: a replica to be filled, a retired volume, node or replica.
+//! Updates the row of every file after a decision about a part: a replica to be filled, a retired volume, node or
+//! replica.
 //!
 //! Owns the walk over the admin data, a bounded number of files at a time. Each row remembers the decision, and the
-//! coordinator stores the file where it is needed; so a restart begins the walk again and finds only what is still to be
-//! done. A walk ends after one whole pass without a finding.
+//! coordinator stores the file where it is needed; so a restart begins the walk again and finds only what is still to
+//! be done. A walk ends after one whole pass without a finding.
 //!
 //! Not promised: that a file which no replica has is stored. The walk waits for it; its record says why.
 
@@ -38,7 +39,8 @@ const MOST_WAITING: usize = 1000;
 /// The number of rows that are read in one step.
 const PAGE: usize = 2000;
 
-/// The pause while nothing can be done. Decisions in the meantime come from the coordinator, so that no table is read for them.
+/// The pause while nothing can be done. Decisions in the meantime come from the coordinator, so that no table is read
+/// for them.
 const PAUSE: Duration = Duration::from_millis(500);
 
 /// The pause before files that wait for another try are looked at again.
@@ -207,7 +209,8 @@ impl Pass {
     }
 }
 
-/// Returns whether the monitor has answered of late, and so knows what is out of service: before, every copy would be unknown.
+/// Returns whether the monitor has answered of late, and so knows what is out of service: before, every copy would be
+/// unknown.
 async fn can_be_asked(people: &People, task: &Task) -> bool {
     let replica = match task {
         Task::Fill(replica) | Task::Node(NodeKey { replica, .. }) => replica,
@@ -317,8 +320,8 @@ const fn limits(task: &Task, room: usize) -> PageLimits {
     PageLimits { rows: PAGE, picks }
 }
 
-/// Returns the update of a file for a task, or `None` if it needs no update. If `first`, recorded copies are looked for as
-/// well.
+/// Returns the update of a file for a task, or `None` if it needs no update. If `first`, recorded copies are looked for
+/// as well.
 fn wanted(task: &Task, record: &FileRecord, first: bool) -> Option<FileUpdate> {
     if !record.phase.is_bound() {
         return None;

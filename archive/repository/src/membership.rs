@@ -63,8 +63,8 @@ impl Membership {
         }
     }
 
-    /// Reads the remembered nodes and volumes, if one has come or gone since the last reading, or people have changed what
-    /// is in service.
+    /// Reads the remembered nodes and volumes, if one has come or gone since the last reading, or people have changed
+    /// what is in service.
     async fn read_members(&mut self) -> Result<(), WorkerError> {
         let (version, now) = (
             self.archive.admin.members_version(),
@@ -144,8 +144,8 @@ impl Membership {
 }
 
 impl Membership {
-    /// Forgets a volume that its node does not report, and from which every copy was moved: its disk was emptied and removed, or
-    /// another node has adopted it.
+    /// Forgets a volume that its node does not report, and from which every copy was moved: its disk was emptied and
+    /// removed, or another node has adopted it.
     async fn forget_empty(
         &mut self,
         replica: &ReplicaId,

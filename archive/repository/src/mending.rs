@@ -1,8 +1,8 @@
 //! Repair of one file: looks again, plans, moves the needed groups, and files the result.
 //!
 //! Owns the order: the damaged copy is looked at again before anything else; the plan is made from the present state of
-//! every copy; donors prove each group while it is read; only a node that has read back its mended copy closes the anomaly.
-//! One repair of a file at a time. Nothing of a file is touched if some needed group is good nowhere.
+//! every copy; donors prove each group while it is read; only a node that has read back its mended copy closes the
+//! anomaly. One repair of a file at a time. Nothing of a file is touched if some needed group is good nowhere.
 //!
 //! Not promised: that a plan holds. A donor that turns out to be damaged is looked at, and the plan is made again.
 
@@ -304,8 +304,8 @@ impl SecondLook {
         }))
     }
 
-    /// Returns what follows if no copy of the content was seen in the replica: `silent` are the parts of it that did not
-    /// answer, `found` is what the look found.
+    /// Returns what follows if no copy of the content was seen in the replica: `silent` are the parts of it that did
+    /// not answer, `found` is what the look found.
     fn without_copy(
         row: &AnomalyRow,
         content: &Content,
@@ -326,8 +326,8 @@ impl SecondLook {
     }
 }
 
-/// Returns the place of the copy to read: the one that the anomaly names, or else the first, as a read finds its damage.
-/// Returns `None` if no copy of the content can be read.
+/// Returns the place of the copy to read: the one that the anomaly names, or else the first, as a read finds its
+/// damage. Returns `None` if no copy of the content can be read.
 fn place_to_read<'a>(
     row: &AnomalyRow,
     content: &Content,

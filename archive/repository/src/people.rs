@@ -1,7 +1,7 @@
 //! Acts of people: requests are stored, approved acts are carried out, and their outcomes are reported.
 //!
-//! Owns the order: an act is carried out once its approval is stored; acts are carried out one after another, so that two of
-//! them cannot each rely on the copy that the other takes away. A restart resumes interrupted acts.
+//! Owns the order: an act is carried out once its approval is stored; acts are carried out one after another, so that
+//! two of them cannot each rely on the copy that the other takes away. A restart resumes interrupted acts.
 //!
 //! Not promised: that an act succeeds. A change since it was asked for makes it fail, with the reason.
 
@@ -258,8 +258,8 @@ impl Worker for ExpiryWorker {
     }
 }
 
-/// Returns the time until the first open request expires, at most [`LONGEST_SLEEP`]. A request that is made in the meantime
-/// expires later than that.
+/// Returns the time until the first open request expires, at most [`LONGEST_SLEEP`]. A request that is made in the
+/// meantime expires later than that.
 fn sleep_until_expiry(requests: &[Request], now: Timestamp) -> Duration {
     let open = requests
         .iter()

@@ -1,8 +1,8 @@
 //! The common ground of checks, repairs and automatic repairs: looking at one copy, and filing the result.
 //!
 //! Owns the step from "a listing seems to lack it" to "it is missing": before anything is filed, the admin data and
-//! every node of the replica are asked a second time about that one name. Silence of a node, a volume or a monitor never
-//! makes a file missing.
+//! every node of the replica are asked a second time about that one name. Silence of a node, a volume or a monitor
+//! never makes a file missing.
 
 mod look;
 mod one_name;
@@ -80,8 +80,8 @@ impl Preserver {
         }
     }
 
-    /// Has a copy read again, whole, and files the outcome. Returns the copy as it was read, and what was filed; the inner
-    /// error is that of the node, which did not read it: then nothing is filed.
+    /// Has a copy read again, whole, and files the outcome. Returns the copy as it was read, and what was filed; the
+    /// inner error is that of the node, which did not read it: then nothing is filed.
     pub(crate) async fn verify_and_file(
         &self,
         place: (&ReplicaId, &NodeId, Option<&VolumeId>),
@@ -99,8 +99,8 @@ impl Preserver {
         Ok(Ok((copy, found)))
     }
 
-    /// Has a copy on which an act relies read again, whole. Returns whether it is present with this content; if it is not,
-    /// files that.
+    /// Has a copy on which an act relies read again, whole. Returns whether it is present with this content; if it is
+    /// not, files that.
     pub(crate) async fn verify_or_file(
         &self,
         VolumeKey {

@@ -1,11 +1,14 @@
-//! Restore of the admin data from the replicas: every node of every replica is asked for the admissions beside its files.
+//! Restore of the admin data from the replicas: every node of every replica is asked for the admissions beside its
+//! files.
 //!
-//! The nodes' answers are sorted by name and read in parallel, so that memory holds one page of each. The monitors say which
-//! nodes there are; the report names them, because no other part remembers them. Removals by people are read first, and kept
-//! in memory. Not promised: that a removal is found whose copy was also destroyed in the attic. An export has it.
+//! The nodes' answers are sorted by name and read in parallel, so that memory holds one page of each. The monitors say
+//! which nodes there are; the report names them, because no other part remembers them. Removals by people are read
+//! first, and kept in memory. Not promised: that a removal is found whose copy was also destroyed in the attic. An
+//! export has it.
 //!
 //! # Errors
-//! A [`RestoreError`]: the export is damaged, a setting or certificate cannot be used, or the admin data cannot be written.
+//! A [`RestoreError`]: the export is damaged, a setting or certificate cannot be used, or the admin data cannot be
+//! written.
 
 #![expect(
     clippy::result_large_err,
@@ -70,8 +73,8 @@ pub struct RestoreReport {
     pub written: bool,
 }
 
-/// Restores the admin data of a stopped repository from its replicas. If a node or volume did not answer, nothing is written
-/// unless `partial` is set.
+/// Restores the admin data of a stopped repository from its replicas. If a node or volume did not answer, nothing is
+/// written unless `partial` is set.
 pub async fn from_replicas(
     settings: &Settings,
     partial: bool,

@@ -1,8 +1,8 @@
 //! The schedule of checks: which check of which replica is due, and when. One of each kind runs at a time, and not all
 //! replicas at once: a check of checksums that takes days does not delay the daily checks of files.
 //!
-//! The time of each check is stored, so that a restart neither repeats nor forgets one. A check that could not ask every
-//! node is repeated sooner. A check that is due for longer than its period is overdue, and is reported.
+//! The time of each check is stored, so that a restart neither repeats nor forgets one. A check that could not ask
+//! every node is repeated sooner. A check that is due for longer than its period is overdue, and is reported.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -77,7 +77,8 @@ impl Schedule {
         })
     }
 
-    /// Returns the check of each kind that has been due for the longest time, if one is due. Sets the first time of new checks.
+    /// Returns the check of each kind that has been due for the longest time, if one is due. Sets the first time of new
+    /// checks.
     fn due(&mut self) -> Result<BTreeMap<CheckKind, ReplicaId>, DbError> {
         let now = self.own.archive.calls.clock.now();
         let mut first_due = BTreeMap::new();
@@ -324,8 +325,8 @@ mod tests {
         assert!(!still.is_closed(), "no other check of checksums began");
     }
 
-    /// Fails if a kind is scheduled that is switched off, or is stored under another word than before, so that a restart
-    /// forgets when each check is due.
+    /// Fails if a kind is scheduled that is switched off, or is stored under another word than before, so that a
+    /// restart forgets when each check is due.
     #[tokio::test]
     async fn stored_checks_bear_the_word_of_their_kind() {
         let directory = tempfile::tempdir().unwrap();

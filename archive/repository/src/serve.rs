@@ -42,8 +42,8 @@ use crate::settings::Settings;
 pub use open::StartError;
 use open::{Ledger, Secrets};
 
-/// Opens the admin data, resumes all work under way, listens, and returns the address. The repository lives in the daemon's
-/// tasks until they stop.
+/// Opens the admin data, resumes all work under way, listens, and returns the address. The repository lives in the
+/// daemon's tasks until they stop.
 ///
 /// # Errors
 /// [`StartError`] says which setting, file or table prevents the start.

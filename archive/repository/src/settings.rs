@@ -70,8 +70,8 @@ pub struct RepositorySettings {
     /// Whether a single bitarchive replica is enough.
     #[serde(default)]
     pub allow_single: bool,
-    /// The time between two exports of the admin data and the audit trail into the archive itself, if they have changed; 0
-    /// turns them off.
+    /// The time between two exports of the admin data and the audit trail into the archive itself, if they have
+    /// changed; 0 turns them off.
     #[serde(default = "export")]
     pub export: Period,
 }
@@ -91,8 +91,8 @@ impl RepositorySettings {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, DocumentedFields)]
 #[serde(deny_unknown_fields, default)]
 pub struct RepairSettings {
-    /// The anomalies that are repaired automatically: `off`, `missing` or `all`. Only those that a scrub or a scheduled check
-    /// has found.
+    /// The anomalies that are repaired automatically: `off`, `missing` or `all`. Only those that a scrub or a scheduled
+    /// check has found.
     pub automatic: Automatic,
     /// The time between the finding and the repair.
     pub delay: Period,

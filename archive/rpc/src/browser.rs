@@ -1,4 +1,5 @@
-//! Connections from browsers: TLS without client certificates, where the host that is asked for chooses the certificate.
+//! Connections from browsers: TLS without client certificates, where the host that is asked for chooses the
+//! certificate.
 //!
 //! [`BrowserAcceptor`] takes an open stream (of a listener, or of a proxy's `CONNECT`) and returns an encrypted one.
 //! Certificates come from files, and are exchanged without a restart; or from a maker that can make one for any host

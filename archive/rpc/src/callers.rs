@@ -1,9 +1,9 @@
 //! The calls that each caller has under way: no caller may keep others from working.
 //!
 //! A caller is the identity in the certificate, not the connection: one that connects twice is counted once. People and
-//! harvesters are limited. Parts of the archive are not: the certificate of a part stands for all who ask that part, and a
-//! limit on a viewer would refuse one reader for what others read. A part limits those who ask it by itself: by this table
-//! or, where they have no certificate, by its settings (`replay.requests` and `replay.records` of a viewer).
+//! harvesters are limited. Parts of the archive are not: the certificate of a part stands for all who ask that part,
+//! and a limit on a viewer would refuse one reader for what others read. A part limits those who ask it by itself: by
+//! this table or, where they have no certificate, by its settings (`replay.requests` and `replay.records` of a viewer).
 
 use std::collections::HashMap;
 use std::pin::Pin;

@@ -8,10 +8,12 @@
 //! - [`pki`] makes an environment's authority, its certificates and its list of revoked ones; `pem` reads them.
 //! - [`role`], [`identity`]: who the peer is; [`rules`]: what that peer may call.
 //! - [`tls`]: the certificate of this end, exchanged without a restart; [`verify`]: the server that a client wants.
-//! - [`mod@serve`], [`mod@connect`], [`limits`], `settings`: servers and channels; nothing waits without end. `accept` takes
-//!   connections, `guard` holds each call against the rules, `callers` counts the calls of each, `refusal` those that were refused.
+//! - [`mod@serve`], [`mod@connect`], [`limits`], `settings`: servers and channels; nothing waits without end. `accept`
+//!   takes connections, `guard` holds each call against the rules, `callers` counts the calls of each, `refusal` those
+//!   that were refused.
 //! - [`browser`]: the one door without client certificates, for browsers; its certificates are chosen by host.
-//! - [`answers`], [`patience`]: answers to callers and browsers that may not read them; [`idle`], [`invalid`], [`text`],
+//! - [`answers`], [`patience`]: answers to callers and browsers that may not read them; [`idle`], [`invalid`],
+//!   [`text`],
 //!   [`kind`]: streams that stall, messages that are wrong, texts fit for people, errors that keep their kind; `status`
 //!   carries the kind over the wire, and `call_error` is such an error away from it; `blocking` runs work that blocks.
 //! - [`steps`], [`peer`]: the client's end: answers that come one by one, and the words for a call that failed.

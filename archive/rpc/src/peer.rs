@@ -32,8 +32,8 @@ impl Peer {
         Self(name)
     }
 
-    /// Reads the status of a call that failed: its kind, and a reason that is fit for a terminal. Returns `None` if the peer
-    /// does not know the call.
+    /// Reads the status of a call that failed: its kind, and a reason that is fit for a terminal. Returns `None` if the
+    /// peer does not know the call.
     pub fn read(self, status: &Status) -> Option<CallError> {
         if status.code() == Code::Unimplemented {
             return None;

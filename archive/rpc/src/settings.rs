@@ -25,8 +25,8 @@ pub struct RpcSettings {
     /// The list of revoked certificates, PEM.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub revoked: Option<PathBuf>,
-    /// The number of calls that one person or harvester may have under way at once; more are refused. Parts of the archive
-    /// are not limited.
+    /// The number of calls that one person or harvester may have under way at once; more are refused. Parts of the
+    /// archive are not limited.
     #[serde(default = "calls_per_caller")]
     pub calls_per_caller: NonZeroUsize,
 }

@@ -78,8 +78,8 @@ fn read(
     Ok((done, output))
 }
 
-/// Looks again at a copy that could not be read: the disk may have gone away; and damage is filed as a verification files
-/// it, so that it is repaired.
+/// Looks again at a copy that could not be read: the disk may have gone away; and damage is filed as a verification
+/// files it, so that it is repaired.
 fn recheck(
     shared: &JobContext,
     entry: &Entry,

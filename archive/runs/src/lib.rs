@@ -2,9 +2,10 @@
 //! steps of components. No other part of the archive runs foreign code, so that this is a crate of its own: a node
 //! stores files without it.
 //!
-//! Owns how much of the machine a job takes: *workers* are its permits to compute, one for each file, given in the order of
-//! the names. Every job has its own, and the operating system shares the cores: a job that computes for minutes at each
-//! file keeps no other waiting. A file whose output nobody takes yet holds a bounded buffer and no permit (`output`).
+//! Owns how much of the machine a job takes: *workers* are its permits to compute, one for each file, given in the
+//! order of the names. Every job has its own, and the operating system shares the cores: a job that computes for
+//! minutes at each file keeps no other waiting. A file whose output nobody takes yet holds a bounded buffer and no
+//! permit (`output`).
 //!
 //! A component takes memory also while its output waits, so that as many files of a job are begun as fit into its share
 //! of the memory, and at least one (`memory`).

@@ -1,8 +1,8 @@
 //! The memory that the components of batch jobs may take on this node.
 //!
-//! Owns the share of each job. The share is the same for all jobs: no job ever waits for memory that another one has, which
-//! may wait for the first on another node. Does not own the limit of one component, which the job sets, nor the memory for
-//! compiling.
+//! Owns the share of each job. The share is the same for all jobs: no job ever waits for memory that another one has,
+//! which may wait for the first on another node. Does not own the limit of one component, which the job sets, nor the
+//! memory for compiling.
 
 use std::num::NonZero;
 

@@ -17,8 +17,8 @@ pub(crate) struct NamePage {
     pub(crate) next: Option<FileName>,
 }
 
-/// Returns the next names of files of the archive, in any condition of their copies. A file that nobody admitted is left
-/// out.
+/// Returns the next names of files of the archive, in any condition of their copies. A file that nobody admitted is
+/// left out.
 pub(crate) fn page(
     node: &Node,
     selection: &FileSelection,

@@ -1,4 +1,5 @@
-//! The state that the batch jobs of a node share: the engine, the places of jobs and reduce steps, the permits to compute.
+//! The state that the batch jobs of a node share: the engine, the places of jobs and reduce steps, the permits to
+//! compute.
 
 use std::num::NonZero;
 use std::path::PathBuf;

@@ -1,7 +1,7 @@
 //! Calls to the replicas, each within a time limit.
 //!
-//! Owns the limits: no call to a replica is waited for without one. What may take as long as a file is large takes its limit
-//! from [`limits`].
+//! Owns the limits: no call to a replica is waited for without one. What may take as long as a file is large takes its
+//! limit from [`limits`].
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -98,8 +98,8 @@ impl ReplicaCalls {
         self.clock.instant() + self.stall
     }
 
-    /// Pauses after `error` where it says that the node works on the file, perhaps for an earlier call of which it has not
-    /// seen the end; the caller then asks again.
+    /// Pauses after `error` where it says that the node works on the file, perhaps for an earlier call of which it has
+    /// not seen the end; the caller then asks again.
     ///
     /// # Errors
     /// `error` itself if it is of another kind, or if `until`, which is that of [`Self::busy_until`], has passed.

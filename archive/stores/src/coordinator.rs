@@ -1,9 +1,9 @@
 //! The owner of every file that is on its way: it takes what happened, decides, remembers once, then acts.
 //!
 //! One task. It takes what happened, lets the store core decide, writes all decisions of a round in one synced batch,
-//! and only then starts what was decided. Decisions that start nothing and that nobody waits for, such as that one of three
-//! replicas has the bytes, are written with those of the next rounds: a sync is what a round costs. Nothing here waits for
-//! a replica or a depositor.
+//! and only then starts what was decided. Decisions that start nothing and that nobody waits for, such as that one of
+//! three replicas has the bytes, are written with those of the next rounds: a sync is what a round costs. Nothing here
+//! waits for a replica or a depositor.
 
 mod act;
 mod admit;

@@ -1,8 +1,8 @@
 //! Copies that the archive makes by itself until a file is in every replica: ask a replica whether it has the file, and
 //! copy it from a replica that has it. Bytes are verified while they pass.
 //!
-//! The number of probes and of copies at once is bounded for each replica. A file that waits to be copied reports progress
-//! now and then, so that it does not count as stalled.
+//! The number of probes and of copies at once is bounded for each replica. A file that waits to be copied reports
+//! progress now and then, so that it does not count as stalled.
 
 mod slots;
 

@@ -1,11 +1,11 @@
-//! One delivery of bytes into one replica that do not come from a depositor: a file from other replicas or from a disk of
-//! the repository, with its signed admission behind it.
+//! One delivery of bytes into one replica that do not come from a depositor: a file from other replicas or from a disk
+//! of the repository, with its signed admission behind it.
 //!
-//! Owns how a delivery ends. The admission is sent only once the source was read to its end. A source that fails cuts the
-//! upload off where it stands, so that no node can commit what it received. What fails first is reported, and the other
-//! side is stopped: a replica that failed waits for no source, nor the other way round. If both have failed when that is
-//! noticed, the source is reported. Only the answer to the opening of the upload is always awaited, also after the source has
-//! failed: a replica whose node has the file already needs no source.
+//! Owns how a delivery ends. The admission is sent only once the source was read to its end. A source that fails cuts
+//! the upload off where it stands, so that no node can commit what it received. What fails first is reported, and the
+//! other side is stopped: a replica that failed waits for no source, nor the other way round. If both have failed when
+//! that is noticed, the source is reported. Only the answer to the opening of the upload is always awaited, also after
+//! the source has failed: a replica whose node has the file already needs no source.
 //!
 //! Not promised: that the coordinator hears of it. The caller knows whether the upload was ordered, and reports its
 //! outcome with [`Transfers::report`]. The stream of a depositor is another thing: it goes to several replicas, and its
@@ -48,7 +48,8 @@ pub struct Delivery<'a> {
 }
 
 impl Delivery<'_> {
-    /// Delivers the whole file out of `reading`, no faster than `pace` if there is one. Returns the outcome of the upload.
+    /// Delivers the whole file out of `reading`, no faster than `pace` if there is one. Returns the outcome of the
+    /// upload.
     ///
     /// # Errors
     ///
@@ -67,7 +68,8 @@ impl Delivery<'_> {
     ///
     /// # Errors
     ///
-    /// [`CallError`] of the kind `Storage` if the file at `path` cannot be read, and `Unavailable` if the repository stops.
+    /// [`CallError`] of the kind `Storage` if the file at `path` cannot be read, and `Unavailable` if the repository
+    /// stops.
     pub async fn send_file(self, path: PathBuf) -> Result<UploadOutcome, CallError> {
         let (sender, chunks) = mpsc::channel(WINDOW);
         self.send(chunks, read_file(path, sender)).await

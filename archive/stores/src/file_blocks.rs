@@ -1,6 +1,7 @@
 //! The blocks of a file on a disk of the repository, on their way to a receiver that may be slow.
 //!
-//! Owns the place in the file between two runs on a thread that may block, as [`archive_rpc::answers::feed`] makes them.
+//! Owns the place in the file between two runs on a thread that may block, as [`archive_rpc::answers::feed`] makes
+//! them.
 
 use std::fs::File;
 use std::io::{self, Read};

@@ -1,6 +1,7 @@
 //! The messages to the coordinator.
 //!
-//! Owns the messages to it, and the wait of their senders. Everybody may send; only the coordinator receives, and decides.
+//! Owns the messages to it, and the wait of their senders. Everybody may send; only the coordinator receives, and
+//! decides.
 
 use archive_decisions::store::{Claim, Event, FileRecord};
 use archive_ledger::admin::AdminRow;
@@ -56,8 +57,8 @@ pub enum CoordinatorMessage {
     Settle(oneshot::Sender<()>),
 }
 
-/// The record of a file, each time that a decision about the file was remembered. A name that was given up is reported as
-/// free.
+/// The record of a file, each time that a decision about the file was remembered. A name that was given up is reported
+/// as free.
 #[derive(Debug)]
 pub struct RecordChanges(watch::Receiver<Option<FileRecord>>);
 
@@ -100,8 +101,8 @@ impl Mail {
         self.0.send(message).await.is_ok() && is_done.await.is_ok()
     }
 
-    /// Takes a file in, and waits until that is remembered. Returns `false` if another file has that name by now, and `None`
-    /// if the repository is stopping.
+    /// Takes a file in, and waits until that is remembered. Returns `false` if another file has that name by now, and
+    /// `None` if the repository is stopping.
     pub async fn admit(&self, row: AdminRow, who: String) -> Option<bool> {
         let (done, is_done) = oneshot::channel();
         let row = Box::new(row);
@@ -150,8 +151,8 @@ impl RecordChanges {
         self.0.borrow_and_update().clone()
     }
 
-    /// Returns the record as it is now, without waiting. Returns `None` if no decision was remembered since the last one that
-    /// was told.
+    /// Returns the record as it is now, without waiting. Returns `None` if no decision was remembered since the last
+    /// one that was told.
     pub fn latest(&mut self) -> Option<FileRecord> {
         let is_new = self.0.has_changed().unwrap_or(false);
         is_new.then(|| self.0.borrow_and_update().clone())?

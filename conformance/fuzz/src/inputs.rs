@@ -1,7 +1,7 @@
 //! The targets: what they are called, what is good input, and what must be true of any.
 //!
-//! A target must not panic, whatever it is given; most also assert what the thing promises. A new parser of something that
-//! comes from outside gets a line here and a file in `fuzz_targets/`; a test compares the two.
+//! A target must not panic, whatever it is given; most also assert what the thing promises. A new parser of something
+//! that comes from outside gets a line here and a file in `fuzz_targets/`; a test compares the two.
 
 #[path = "inputs/cdx_request.rs"]
 mod cdx_request;

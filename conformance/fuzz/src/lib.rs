@@ -1,7 +1,7 @@
 //! Everything of ours that is parsed from a disk, a wire or a person, as functions of some bytes.
 //!
-//! Two run them: libFuzzer (`tools/fuzz`), which searches, and the ordinary tests (`conformance/tests/hostile.rs`), which
-//! go through thousands of mutations that are the same every time. So a target is written once.
+//! Two run them: libFuzzer (`tools/fuzz`), which searches, and the ordinary tests (`conformance/tests/hostile.rs`),
+//! which go through thousands of mutations that are the same every time. So a target is written once.
 //!
 //! Not promised: an interface. This crate is outside the workspace, because libFuzzer wants other flags for all of it.
 

@@ -1,7 +1,8 @@
 //! A node that dies on command: the child process of the crash tests.
 //!
-//! It says what it acknowledged, one flushed line each, so that the test that kills it knows what must be there afterwards:
-//! `ready`, `acknowledged NAME ROOT`, `refused NAME WHY`, `doing ACT`, `did ACT`, and at its end `calls N` and, if it is so, `poisoned WHY`.
+//! It says what it acknowledged, one flushed line each, so that the test that kills it knows what must be there
+//! afterwards: `ready`, `acknowledged NAME ROOT`, `refused NAME WHY`, `doing ACT`, `did ACT`, and at its end `calls N`
+//! and, if it is so, `poisoned WHY`.
 
 use std::io::{self, Write};
 use std::path::PathBuf;

@@ -1,7 +1,7 @@
 //! Further acts of a node on its files, repeated endlessly: it mends, puts aside, takes back and adopts.
 //!
-//! Each act is said before it begins and when it is done, so that the test that pulls the plug knows what must be so. Not
-//! promised: that it ends by itself. It continues until it is killed or refused.
+//! Each act is said before it begins and when it is done, so that the test that pulls the plug knows what must be so.
+//! Not promised: that it ends by itself. It continues until it is killed or refused.
 //!
 //! # Errors
 //!

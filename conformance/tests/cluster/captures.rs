@@ -1,5 +1,5 @@
-//! The index of a whole archive: what is stored is found, what people take away is not, and all of it comes back when the
-//! database is gone.
+//! The index of a whole archive: what is stored is found, what people take away is not, and all of it comes back when
+//! the database is gone.
 
 use std::time::Duration;
 
@@ -102,8 +102,8 @@ async fn export(cluster: &Cluster) -> Vec<u8> {
     bytes
 }
 
-/// Fails if a stored file is not found, a withdrawn one is, or the index does not come back as it was when its database is
-/// gone, or its captures were deleted.
+/// Fails if a stored file is not found, a withdrawn one is, or the index does not come back as it was when its database
+/// is gone, or its captures were deleted.
 #[test]
 fn index_follows_the_archive() {
     on_a_cluster(async |cluster: &mut Cluster| {

@@ -103,8 +103,8 @@ async fn trail(cluster: &Cluster) -> Vec<(String, String)> {
     lines
 }
 
-/// Fails if a drain puts a copy aside before another place has it whole, copies a damaged one, does not continue after a
-/// restart of the repository, or if the trail lacks what is to be done or what was done.
+/// Fails if a drain puts a copy aside before another place has it whole, copies a damaged one, does not continue after
+/// a restart of the repository, or if the trail lacks what is to be done or what was done.
 #[test]
 fn drained_node_moves_all_copies_to_the_other() {
     on_a_cluster(async |cluster: &mut Cluster| {

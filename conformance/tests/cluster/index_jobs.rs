@@ -31,8 +31,8 @@ async fn all(mut lines: JobLines) -> Vec<String> {
     all
 }
 
-/// Fails if the index waits until two studies of days have ended, takes a place of a researcher, gets other lines than one
-/// machine makes of the same files, or is not told of a name that nobody has.
+/// Fails if the index waits until two studies of days have ended, takes a place of a researcher, gets other lines than
+/// one machine makes of the same files, or is not told of a name that nobody has.
 #[test]
 fn index_reads_named_files_beside_two_long_jobs() {
     on_a_cluster(async |cluster: &mut Cluster| {

@@ -1,4 +1,5 @@
-//! Peers that do not answer and callers that do not read: nobody else waits for them, and disks that fail end their part.
+//! Peers that do not answer and callers that do not read: nobody else waits for them, and disks that fail end their
+//! part.
 
 use std::pin::pin;
 use std::time::Duration;

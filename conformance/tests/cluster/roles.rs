@@ -1,6 +1,7 @@
 //! The roles that may call each RPC, written down a second time, without the table that servers use.
 //!
-//! A mistake in the rules is seen only by somebody who does not read them. A new RPC fails the walk until it stands here.
+//! A mistake in the rules is seen only by somebody who does not read them. A new RPC fails the walk until it stands
+//! here.
 
 use archive_rpc::Role;
 use archive_rpc::Role::{
@@ -81,7 +82,8 @@ const TABLE: &[(&str, &[Role])] = &[
     ("Node/ReduceBatch", &[Repository]),
 ];
 
-/// Every RPC of the index. Looking captures up is reading; what changes the index, or takes all of it, is for operators.
+/// Every RPC of the index. Looking captures up is reading; what changes the index, or takes all of it, is for
+/// operators.
 const OF_INDEX: &[(&str, &[Role])] = &[
     ("Captures/Query", &[Reader, Researcher, Officer, Viewer]),
     ("Captures/Status", &[Operator]),

@@ -87,7 +87,8 @@ fn forgotten_volume_is_a_gap_not_missing() {
     });
 }
 
-/// Fails if the table of a checksum replica can be taken out of service like a disk: nothing would be acknowledged then.
+/// Fails if the table of a checksum replica can be taken out of service like a disk: nothing would be acknowledged
+/// then.
 #[test]
 fn table_of_a_checksum_replica_cannot_be_retired() {
     on_a_cluster(async |cluster: &mut Cluster| {

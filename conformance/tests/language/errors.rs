@@ -37,7 +37,8 @@ fn silent_errors(file: &File) -> Vec<String> {
     found
 }
 
-/// Fails if a public fallible function needs no words, or if words at the function or in the module's head do not count.
+/// Fails if a public fallible function needs no words, or if words at the function or in the module's head do not
+/// count.
 #[test]
 fn public_errors_without_words_are_found() {
     let silent =

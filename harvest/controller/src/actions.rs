@@ -8,10 +8,10 @@
 //! | `NAME.free` | patterns that are freed from quarantine, one a line |
 //! | `NAME.budget` | `QUEUE OBJECTS BYTES`, one queue a line; `-1` is no limit |
 //!
-//! Owns when a file is complete, and what becomes of it: one that was carried out lies in `done` under the time at which it was;
-//! one that cannot be carried out lies there as well, with `.refused` behind its name and the reason in a file `.reason` beside
-//! it. It is moved once what it asks for is durable, so that the end of a process loses no request. Heritrix looks every 30
-//! seconds; here it is a second.
+//! Owns when a file is complete, and what becomes of it: one that was carried out lies in `done` under the time at
+//! which it was; one that cannot be carried out lies there as well, with `.refused` behind its name and the reason in a
+//! file `.reason` beside it. It is moved once what it asks for is durable, so that the end of a process loses no
+//! request. Heritrix looks every 30 seconds; here it is a second.
 
 mod parse;
 

@@ -120,8 +120,8 @@ impl JobRun<'_> {
         Ok(())
     }
 
-    /// Returns the error of a crawl that has broken off. Where the frontier cannot be read, it says how the job can end without
-    /// it.
+    /// Returns the error of a crawl that has broken off. Where the frontier cannot be read, it says how the job can end
+    /// without it.
     fn crawl_error(&self, source: CrawlError) -> JobError {
         if source.is_damage() {
             let state = self.directory.path("state");
@@ -151,7 +151,8 @@ impl JobRun<'_> {
     }
 }
 
-/// Opens the index of earlier captures that an order names, and reads all of it once: a changed byte would give a wrong place.
+/// Opens the index of earlier captures that an order names, and reads all of it once: a changed byte would give a wrong
+/// place.
 fn known_captures(order: &CrawlOrder) -> Result<Option<Arc<KnownCaptures>>, DedupError> {
     let Some(path) = &order.dedup.file else {
         return Ok(None);

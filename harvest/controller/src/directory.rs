@@ -256,7 +256,8 @@ impl JobDirectory {
         }
     }
 
-    /// Returns the archive files that lie in the directory under their final names, in the order in which they were begun.
+    /// Returns the archive files that lie in the directory under their final names, in the order in which they were
+    /// begun.
     ///
     /// # Errors
     ///

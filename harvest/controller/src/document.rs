@@ -67,8 +67,8 @@ pub enum DocumentError {
     Write(io::Error),
 }
 
-/// Writes the reports and the metadata file, unless it was written before. Returns the metadata file; `None`: it is in the
-/// archive, and no other one may have its name.
+/// Writes the reports and the metadata file, unless it was written before. Returns the metadata file; `None`: it is in
+/// the archive, and no other one may have its name.
 pub(crate) fn document(
     job: &JobDirectory,
     environment: &JobEnvironment,

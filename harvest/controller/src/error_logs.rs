@@ -1,7 +1,8 @@
-//! `uri-errors.log` and `runtime-errors.log`: the URIs that are none that can be fetched, and those at which the crawler failed.
+//! `uri-errors.log` and `runtime-errors.log`: the URIs that are none that can be fetched, and those at which the
+//! crawler failed.
 //!
-//! Both are made from the crawl log once a crawl is over, as Heritrix has them; they are there also when there is nothing to
-//! tell.
+//! Both are made from the crawl log once a crawl is over, as Heritrix has them; they are there also when there is
+//! nothing to tell.
 
 use archive_durable::{AppendFile, DiskError};
 use archive_formats::crawl_log::CrawlLogLine;

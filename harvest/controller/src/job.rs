@@ -1,8 +1,8 @@
 //! The life of a job, from its seeds to its receipts.
 //!
-//! Owns the order: salvage what a dead process left; crawl, and store each archive file as soon as it is closed; document; store
-//! the metadata file last; report. The outcome of a crawl is kept before any upload is waited for. Whatever fails, the job ends
-//! in a state that its directory shows, and can be resumed from there.
+//! Owns the order: salvage what a dead process left; crawl, and store each archive file as soon as it is closed;
+//! document; store the metadata file last; report. The outcome of a crawl is kept before any upload is waited for.
+//! Whatever fails, the job ends in a state that its directory shows, and can be resumed from there.
 
 use std::convert::Infallible;
 use std::fmt;

@@ -1,8 +1,9 @@
 //! The life of one harvest job: a directory, a crawl, its documentation, and the archive.
 //!
-//! Owns the order of things: archive files are stored while the crawl runs, the metadata file is stored last, and a local file
-//! goes only on a receipt that is kept. A job whose process has ended is resumed from its directory; what such a process left is
-//! salvaged. Decides nothing about what is fetched, and nothing about where the archive keeps it.
+//! Owns the order of things: archive files are stored while the crawl runs, the metadata file is stored last, and a
+//! local file goes only on a receipt that is kept. A job whose process has ended is resumed from its directory; what
+//! such a process left is salvaged. Decides nothing about what is fetched, and nothing about where the archive keeps
+//! it.
 //!
 //! The rooms, in reading order; each uses only those below it:
 //! - `job`: a job from its seeds to its receipts;
@@ -10,9 +11,11 @@
 //! - `crawl`: the crawl, with `actions`, the requests of people while it runs;
 //! - `run`: what the steps of a job share, and the way of each whole file; `error`: the reasons why a job breaks off;
 //! - `upload`: archive files on their way into the archive; `salvage`: what a dead process has left;
-//! - `document`: reports and the metadata file, with `error_logs` and `requests_log`; `progress_log`: the log of the crawl;
+//! - `document`: reports and the metadata file, with `error_logs` and `requests_log`; `progress_log`: the log of the
+//!   crawl;
 //! - `environment` and `notice`: the machine around a job, and what people are told;
-//! - [`directory`]: all that a job has on disk; [`lock`]: one process at a time; `receipts`: which files count as stored.
+//! - [`directory`]: all that a job has on disk; [`lock`]: one process at a time; `receipts`: which files count as
+//!   stored.
 //!
 //! Promised: no file is deleted before the archive has proven with a receipt that it has these bytes.
 //!

@@ -1,7 +1,7 @@
 //! The receipts of a job: `receipts/NAME.receipt.json`, each as the archive has signed it.
 //!
-//! Owns which files count as stored. `holdfast verify receipt` says who signed a receipt and what it promises; here a receipt
-//! that was verified when it came is only looked at for damage.
+//! Owns which files count as stored. `holdfast verify receipt` says who signed a receipt and what it promises; here a
+//! receipt that was verified when it came is only looked at for damage.
 
 use std::path::PathBuf;
 

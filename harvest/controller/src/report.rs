@@ -1,7 +1,7 @@
 //! The report of a job: how it ended, and what the archive has of it.
 //!
-//! Owns that it names all files of the job, by whichever process they were written or stored: those of which the directory has
-//! an index or a receipt, and those that were set aside.
+//! Owns that it names all files of the job, by whichever process they were written or stored: those of which the
+//! directory has an index or a receipt, and those that were set aside.
 
 use std::collections::BTreeMap;
 

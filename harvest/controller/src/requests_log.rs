@@ -1,8 +1,8 @@
 //! `requests.log`: the requests that people have made to a job while it ran.
 //!
-//! Owns the text, which is made of the directory `done`: for each request its time, the name of its file, and whether it was
-//! taken or refused; the reason for a refusal after a tab and `# `; then its lines, each after a tab. Users and passwords in URIs
-//! are left out.
+//! Owns the text, which is made of the directory `done`: for each request its time, the name of its file, and whether
+//! it was taken or refused; the reason for a refusal after a tab and `# `; then its lines, each after a tab. Users and
+//! passwords in URIs are left out.
 
 use std::path::Path;
 

@@ -1,7 +1,7 @@
 //! A job that runs: what its steps share, and what becomes of each file that is whole.
 //!
-//! Owns that an archive file is indexed before it is handed on to be stored, that a damaged one is set aside, and that people are
-//! told at once of one that cannot be handed on.
+//! Owns that an archive file is indexed before it is handed on to be stored, that a damaged one is set aside, and that
+//! people are told at once of one that cannot be handed on.
 
 use std::io::BufReader;
 
@@ -33,8 +33,8 @@ pub(crate) struct JobRun<'a> {
 }
 
 impl JobRun<'_> {
-    /// Closes archive files that an earlier process has left whole. One that cannot be indexed does not hold up the others; the
-    /// first such error is given at the end.
+    /// Closes archive files that an earlier process has left whole. One that cannot be indexed does not hold up the
+    /// others; the first such error is given at the end.
     pub(crate) async fn close_all(&self, files: Vec<ClosedFile>) -> Result<(), JobError> {
         let mut first = Ok(());
         for file in files {
@@ -43,8 +43,8 @@ impl JobRun<'_> {
         first
     }
 
-    /// Closes an archive file as [`JobRun::close`] does, and notifies people at once if it cannot: it is tried again when the job
-    /// is resumed.
+    /// Closes an archive file as [`JobRun::close`] does, and notifies people at once if it cannot: it is tried again
+    /// when the job is resumed.
     pub(crate) async fn close_or_notify(&self, file: ClosedFile) -> Result<(), JobError> {
         let name = file.name.clone();
         let closed = self.close(file).await;
@@ -101,8 +101,8 @@ impl JobRun<'_> {
     }
 }
 
-/// Indexes an archive file. Returns its digest if it is to be stored and was read for its index: both come of one reading, past the
-/// page cache. Returns the first damage of one that is damaged.
+/// Indexes an archive file. Returns its digest if it is to be stored and was read for its index: both come of one
+/// reading, past the page cache. Returns the first damage of one that is damaged.
 fn index_and_hash(
     directory: &JobDirectory,
     closed: &ClosedFile,

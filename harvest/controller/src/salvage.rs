@@ -1,10 +1,10 @@
 //! The files that a dead process has left in the directory of a job.
 //!
-//! Owns what becomes of them before the job is resumed. Where the frontier is there, the recorder of the crawl cuts its open
-//! file and log behind the last outcome that all have. Where it is lost, the crawl cannot be resumed: its open file is cut
-//! behind the last whole record and closed, one that is damaged before its end is set aside as `NAME.invalid`, and the job ends
-//! with what was recorded. Files that are not of this job are moved to `lost-files`. Nothing is deleted but an open file
-//! without a record of the crawl.
+//! Owns what becomes of them before the job is resumed. Where the frontier is there, the recorder of the crawl cuts its
+//! open file and log behind the last outcome that all have. Where it is lost, the crawl cannot be resumed: its open
+//! file is cut behind the last whole record and closed, one that is damaged before its end is set aside as
+//! `NAME.invalid`, and the job ends with what was recorded. Files that are not of this job are moved to `lost-files`.
+//! Nothing is deleted but an open file without a record of the crawl.
 
 use std::collections::BTreeMap;
 use std::fs::File;

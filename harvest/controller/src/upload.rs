@@ -1,8 +1,8 @@
 //! Archive files on their way into the archive.
 //!
-//! Owns that a local file goes only on a receipt of its own bytes that is kept beside it, and that an archive that is down is
-//! waited for. Announces the hash of each file as it is on the disk: where nobody has read the file from there yet, it is read for
-//! its hash first.
+//! Owns that a local file goes only on a receipt of its own bytes that is kept beside it, and that an archive that is
+//! down is waited for. Announces the hash of each file as it is on the disk: where nobody has read the file from there
+//! yet, it is read for its hash first.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -137,8 +137,9 @@ impl<'a> Uploader<'a> {
         }
     }
 
-    /// Stores files in the order in which they come, until there are no more or the job is suspended. Files that the archive
-    /// could not take are tried again once it takes another one, and at the end. Returns the reasons why files were not stored.
+    /// Stores files in the order in which they come, until there are no more or the job is suspended. Files that the
+    /// archive could not take are tried again once it takes another one, and at the end. Returns the reasons why files
+    /// were not stored.
     pub(crate) async fn upload_all(
         &self,
         mut files: mpsc::UnboundedReceiver<WholeFile>,
@@ -218,7 +219,8 @@ impl<'a> Uploader<'a> {
         if !is_here {
             return Err(UploadError::Gone { name: name.clone() });
         }
-        // A file that is to go is stored again also if it has a receipt: the archive says once more that it has these bytes.
+        // A file that is to go is stored again also if it has a receipt: the archive says once more that it has these
+        // bytes.
         let envelope = self.store(archive, whole).await?;
         self.directory.keep_receipt(name, &envelope)?;
         (self.notify)(JobNotice::Stored(name));

@@ -1,8 +1,8 @@
-//! Fills the frontier of a crawl, hands part of it out, closes it and opens it again; prints the time and the memory of each
-//! part.
+//! Fills the frontier of a crawl, hands part of it out, closes it and opens it again; prints the time and the memory of
+//! each part.
 //!
-//! `cargo run --release -p harvest-crawler --example frontier -- URIS QUEUES DIRECTORY`: a small number of queues has most of the
-//! URIs, as in the web, and each URI is found twice. Batches are as large as those of a crawl.
+//! `cargo run --release -p harvest-crawler --example frontier -- URIS QUEUES DIRECTORY`: a small number of queues has
+//! most of the URIs, as in the web, and each URI is found twice. Batches are as large as those of a crawl.
 
 use std::io::{Write as _, stdout};
 use std::path::Path;

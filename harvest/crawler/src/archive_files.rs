@@ -1,9 +1,9 @@
 //! The archive files of one job, on the disk of the crawler.
 //!
-//! Owns their names (`PREFIX-TIMESTAMP17-SERIAL-HOST.warc.gz`, as NetarchiveSuite has them, or `.warc`), when one is full, and
-//! that a file under its final name is whole and durable: until then it ends in `.open`. One file is open at a time. Groups of
-//! records are appended as they are; whether they are whole was decided where they were made. Does not upload and does not
-//! delete.
+//! Owns their names (`PREFIX-TIMESTAMP17-SERIAL-HOST.warc.gz`, as NetarchiveSuite has them, or `.warc`), when one is
+//! full, and that a file under its final name is whole and durable: until then it ends in `.open`. One file is open at
+//! a time. Groups of records are appended as they are; whether they are whole was decided where they were made. Does
+//! not upload and does not delete.
 
 use std::fs::File;
 use std::io::{self, Cursor, Read, Seek as _, SeekFrom};
@@ -130,8 +130,8 @@ pub struct ArchiveFiles {
 }
 
 impl ArchiveFiles {
-    /// Opens the files behind a place: what lies behind it in its file is cut off, and an open file that has nothing recorded is
-    /// taken away.
+    /// Opens the files behind a place: what lies behind it in its file is cut off, and an open file that has nothing
+    /// recorded is taken away.
     ///
     /// # Errors
     ///
@@ -292,8 +292,8 @@ impl ArchiveFiles {
     }
 }
 
-/// Returns whether an archive file has all records between two places, from the first byte of the first one to the last byte of
-/// the last one.
+/// Returns whether an archive file has all records between two places, from the first byte of the first one to the last
+/// byte of the last one.
 pub fn has_records(directory: &Path, from: &RecordedPlace, to: &RecordedPlace) -> bool {
     if from.file == to.file && from.file_length == to.file_length {
         return true;

@@ -1,8 +1,8 @@
-//! The records of one exchange: response or revisit, request, metadata, each deflated into a gzip member of its own, unless the
-//! order says that they are not compressed.
+//! The records of one exchange: response or revisit, request, metadata, each deflated into a gzip member of its own,
+//! unless the order says that they are not compressed.
 //!
-//! Owns which fields such records have (ISO 28500:2017 §5, §6; Heritrix' `metadata` fields). The members are made where the
-//! exchange was, so that the owner of the archive file only appends them. Knows no archive file and no clock.
+//! Owns which fields such records have (ISO 28500:2017 §5, §6; Heritrix' `metadata` fields). The members are made where
+//! the exchange was, so that the owner of the archive file only appends them. Knows no archive file and no clock.
 
 use std::io::{self, Cursor, Read, Seek as _, SeekFrom};
 use std::net::IpAddr;
@@ -114,7 +114,8 @@ pub struct RecordWriterPool {
 }
 
 impl RecordWriterPool {
-    /// Makes a pool. Large groups go to temporary files in `directory`. `compresses`: whether each record is a gzip member.
+    /// Makes a pool. Large groups go to temporary files in `directory`. `compresses`: whether each record is a gzip
+    /// member.
     pub const fn new(directory: PathBuf, compresses: bool) -> Self {
         Self {
             directory,
@@ -274,16 +275,16 @@ impl CapturedExchange<'_> {
         })
     }
 
-    /// Returns a record beside the response, which names the address for all of them (ISO 28500:2017 §5.11 leaves that open). Nor
-    /// have they a digest of their block where they are compressed: each gzip member has a checksum, and small records would be
-    /// digests for the most part.
+    /// Returns a record beside the response, which names the address for all of them (ISO 28500:2017 §5.11 leaves that
+    /// open). Nor have they a digest of their block where they are compressed: each gzip member has a checksum, and
+    /// small records would be digests for the most part.
     fn builder(&self, kind: Kind, id: &str) -> Builder {
         let builder = Builder::new(kind, id, self.date().as_str());
         self.with_protocol(builder).target_uri(self.uri)
     }
 
-    /// Adds a note to an exchange over HTTP/2 that its messages were not sent as their records have them, in the form of
-    /// HTTP/1.1.
+    /// Adds a note to an exchange over HTTP/2 that its messages were not sent as their records have them, in the form
+    /// of HTTP/1.1.
     fn with_protocol(&self, builder: Builder) -> Builder {
         match self.protocol {
             HttpProtocol::Http1 => builder,

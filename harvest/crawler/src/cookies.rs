@@ -1,8 +1,8 @@
 //! The cookies of a crawl that runs.
 //!
-//! Owns that every request gets the cookies that its host has set, and no other ones, unless the order says to keep none. They
-//! are in memory as long as the crawl runs: one that is resumed begins without cookies, and logs in again. They are bytes of the
-//! wire, so that records have them.
+//! Owns that every request gets the cookies that its host has set, and no other ones, unless the order says to keep
+//! none. They are in memory as long as the crawl runs: one that is resumed begins without cookies, and logs in again.
+//! They are bytes of the wire, so that records have them.
 
 use std::sync::{Mutex, PoisonError};
 

@@ -1,7 +1,8 @@
 //! A crawl: seeds go in, archive files and a crawl log come out.
 //!
-//! Owns the course of one crawl: one thread decides what is fetched next and records what came of it; fetches and the work on
-//! them run beside it. A connection takes its next URI only when the last one is recorded. Knows no archive and no job.
+//! Owns the course of one crawl: one thread decides what is fetched next and records what came of it; fetches and the
+//! work on them run beside it. A connection takes its next URI only when the last one is recorded. Knows no archive and
+//! no job.
 
 mod control;
 mod hosts;
@@ -150,7 +151,8 @@ impl CrawlSettings {
         Ok((scope, order.queue_names(Arc::new(suffixes))))
     }
 
-    /// Returns the settings of the recorder. The key of the frontier is drawn anew; a frontier that is there keeps its own.
+    /// Returns the settings of the recorder. The key of the frontier is drawn anew; a frontier that is there keeps its
+    /// own.
     fn recorder(
         &self,
         queues: &QueueNaming,
@@ -209,8 +211,8 @@ pub struct CrawlHandle {
     pub requests: mpsc::UnboundedSender<ControlRequest>,
     /// The notices for people while the crawl runs.
     pub notices: mpsc::UnboundedReceiver<CrawlNotice>,
-    /// Becomes `true` once the crawl has opened what an earlier process has left of it; the channel closes before if that is not
-    /// possible.
+    /// Becomes `true` once the crawl has opened what an earlier process has left of it; the channel closes before if
+    /// that is not possible.
     pub opened: watch::Receiver<bool>,
     /// The archive files, each as soon as it is closed.
     pub closed: mpsc::UnboundedReceiver<ClosedFile>,
@@ -249,8 +251,8 @@ impl Crawl {
         (crawl, handle)
     }
 
-    /// Crawls until nothing is left, a limit is reached, or a person ends it. The last archive file is closed then, unless the
-    /// crawl is suspended. Inside a runtime only: fetches run on it, the recorder on a thread of its own.
+    /// Crawls until nothing is left, a limit is reached, or a person ends it. The last archive file is closed then,
+    /// unless the crawl is suspended. Inside a runtime only: fetches run on it, the recorder on a thread of its own.
     ///
     /// # Errors
     ///

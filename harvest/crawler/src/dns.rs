@@ -1,8 +1,8 @@
 //! The addresses of hosts, with the answer of the name server as it is archived.
 //!
-//! Owns the question to the name server and the text of its answer (`text/dns`: the time with 14 digits, then a line for each
-//! resource record, as in Heritrix' `dns:` records; WARC 1.1 §6.4.4). Does not decide which addresses may be connected to, and
-//! does not remember: its owner does, as long as the answer holds.
+//! Owns the question to the name server and the text of its answer (`text/dns`: the time with 14 digits, then a line
+//! for each resource record, as in Heritrix' `dns:` records; WARC 1.1 §6.4.4). Does not decide which addresses may be
+//! connected to, and does not remember: its owner does, as long as the answer holds.
 
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
@@ -137,7 +137,8 @@ impl DnsResolver {
     }
 }
 
-/// Returns the code with which a name server says that there is no address; `None` if it says something else, or nothing.
+/// Returns the code with which a name server says that there is no address; `None` if it says something else, or
+/// nothing.
 fn absence(error: &NetError) -> Option<ResponseCode> {
     let NetError::Dns(NameError::NoRecordsFound(said)) = error else {
         return None;

@@ -1,6 +1,7 @@
 //! One request and its response on a connection, as the bytes of the wire.
 //!
-//! Owns when an exchange has taken too long, and when a connection can be used again. Does not know why something is fetched.
+//! Owns when an exchange has taken too long, and when a connection can be used again. Does not know why something is
+//! fetched.
 
 mod http2;
 mod incoming;
@@ -205,7 +206,8 @@ impl HostConnection {
     ///
     /// # Errors
     ///
-    /// [`ExchangeError::Connect`], also where the host takes too long, [`ExchangeError::Tls`] and [`ExchangeError::Http2`].
+    /// [`ExchangeError::Connect`], also where the host takes too long, [`ExchangeError::Tls`] and
+    /// [`ExchangeError::Http2`].
     pub async fn open(
         address: SocketAddr,
         tls: Option<(&TlsClient, ServerName<'static>, ProtocolOffer)>,
@@ -271,8 +273,8 @@ impl HostConnection {
         }
     }
 
-    /// Returns whether a connection that has waited can carry another request: the host has neither closed it nor sent anything
-    /// since. Bytes that it sends unasked, such as a late 408, would be taken for the next response.
+    /// Returns whether a connection that has waited can carry another request: the host has neither closed it nor sent
+    /// anything since. Bytes that it sends unasked, such as a late 408, would be taken for the next response.
     pub async fn is_quiet(&mut self) -> bool {
         match &mut self.messages {
             MessageTransport::Text(wire, _) => wire::is_quiet(wire.as_mut()).await,
@@ -280,14 +282,14 @@ impl HostConnection {
         }
     }
 
-    /// Sends a request and takes its response. A large response goes to a temporary file in `directory`. Returns whether the
-    /// connection may be used again, the response says.
+    /// Sends a request and takes its response. A large response goes to a temporary file in `directory`. Returns
+    /// whether the connection may be used again, the response says.
     ///
     /// # Errors
     ///
-    /// [`ExchangeError::NoResponse`] and [`ExchangeError::Timeout`] if not a byte has come: on a connection that was used
-    /// before, it is likely that the host had closed it meanwhile. [`ExchangeError::NotHttp2`]. [`ExchangeError::Storage`]. A
-    /// response of which some bytes have come is no error, but says why it is cut.
+    /// [`ExchangeError::NoResponse`] and [`ExchangeError::Timeout`] if not a byte has come: on a connection that was
+    /// used before, it is likely that the host had closed it meanwhile. [`ExchangeError::NotHttp2`].
+    /// [`ExchangeError::Storage`]. A response of which some bytes have come is no error, but says why it is cut.
     pub async fn exchange(
         &mut self,
         request: &HttpRequest,

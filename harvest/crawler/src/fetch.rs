@@ -1,8 +1,8 @@
 //! Fetching one URI from one address: a connection, a request, a response.
 //!
-//! Owns the connections that wait for their next request, and which header fields a request has. Decides neither what is fetched
-//! nor when. A connection that a host has closed meanwhile is replaced once by a fresh one, unseen by the caller; so is one to a
-//! host that does not speak HTTP/1.1, if the order allows HTTP/2.
+//! Owns the connections that wait for their next request, and which header fields a request has. Decides neither what
+//! is fetched nor when. A connection that a host has closed meanwhile is replaced once by a fresh one, unseen by the
+//! caller; so is one to a host that does not speak HTTP/1.1, if the order allows HTTP/2.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
@@ -172,8 +172,8 @@ impl Fetcher {
         let request = self.request(fetch)?;
         let endpoint = endpoint(fetch)?;
         while let Some(mut connection) = self.take_idle(&endpoint) {
-            // A form is sent once: on a connection that its host may have closed nobody would know. The host has closed it while
-            // it waited, which is its right, or has said something that nobody asked for.
+            // A form is sent once: on a connection that its host may have closed nobody would know. The host has closed
+            // it while it waited, which is its right, or has said something that nobody asked for.
             if fetch.form.is_some() || !connection.is_quiet().await {
                 continue;
             }

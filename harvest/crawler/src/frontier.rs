@@ -1,10 +1,10 @@
 //! The URIs that a crawl has still to fetch, on disk.
 //!
-//! Owns which URI comes next and which were seen. A URI that is leased stays in its queue until its outcome is committed, so that
-//! after the end of the process each of them is fetched again and none is lost. Changes are collected and committed in one batch,
-//! logged and not synced: [`Frontier::sync`] is its owner's business, and what was not synced can be taken back. Each queue is
-//! read from a remembered place, never over the rows that were deleted. Does not know how a URI is fetched, and decides neither
-//! scope nor politeness.
+//! Owns which URI comes next and which were seen. A URI that is leased stays in its queue until its outcome is
+//! committed, so that after the end of the process each of them is fetched again and none is lost. Changes are
+//! collected and committed in one batch, logged and not synced: [`Frontier::sync`] is its owner's business, and what
+//! was not synced can be taken back. Each queue is read from a remembered place, never over the rows that were deleted.
+//! Does not know how a URI is fetched, and decides neither scope nor politeness.
 //!
 //! In memory: a few dozen bytes for each queue and for each URI under way, at any number of URIs.
 
@@ -50,8 +50,8 @@ const DESIRED_STATE: u8 = 1;
 /// The place of a URI: queue, urgency, cost, number.
 type UriKey = (u32, u8, u8, u64);
 
-/// The priority of a URI within its queue: its urgency, then its cost. URIs of one priority are taken in the order in which they
-/// came.
+/// The priority of a URI within its queue: its urgency, then its cost. URIs of one priority are taken in the order in
+/// which they came.
 type UriPriority = (u8, u8);
 
 /// A URI as the table of seen ones has it: 128 bits of a keyed hash.
@@ -247,8 +247,8 @@ impl Frontier {
         Ok(NextUri::Fetch(Box::new(lease)))
     }
 
-    /// Puts a URI back that was leased and not fetched: it is leased again from its old place, once its queue has rested until a
-    /// moment.
+    /// Puts a URI back that was leased and not fetched: it is leased again from its old place, once its queue has
+    /// rested until a moment.
     pub fn put_back(&mut self, lease: &UriLease, until: Moment) {
         if !self.leased.remove(&lease.key) {
             return;
@@ -313,8 +313,8 @@ impl Frontier {
         self.waiting
     }
 
-    /// Returns the first URI of each queue that a quota has retired, with the quota: the crawl log says by it why the queue
-    /// ended.
+    /// Returns the first URI of each queue that a quota has retired, with the quota: the crawl log says by it why the
+    /// queue ended.
     ///
     /// # Errors
     ///
@@ -372,8 +372,8 @@ impl UriHasher {
         self.hash(&canonical(url))
     }
 
-    /// Hashes a URI that another one with the same canonical form redirects to, so that it is not taken for seen: a host often
-    /// sends from `http://a.dk/` to `http://www.a.dk/`.
+    /// Hashes a URI that another one with the same canonical form redirects to, so that it is not taken for seen: a
+    /// host often sends from `http://a.dk/` to `http://www.a.dk/`.
     pub fn key_of_redirect(&self, url: &Url) -> SeenKey {
         self.hash(&format!("redirect {url}"))
     }

@@ -1,22 +1,24 @@
 //! One crawl: what is fetched, how, and how it is written down.
 //!
-//! Owns the exchange with hosts, byte for byte as it went over the wire, and the order in which an outcome is recorded. Decides
-//! nothing about what may be fetched, when or in which order: `harvest-policy` does. Knows no archive.
+//! Owns the exchange with hosts, byte for byte as it went over the wire, and the order in which an outcome is recorded.
+//! Decides nothing about what may be fetched, when or in which order: `harvest-policy` does. Knows no archive.
 //!
 //! The rooms, in the order in which a URI passes through them:
-//! - [`crawl`]: a crawl as its job sees it; its owner decides on one thread, and its workers do all that has to be waited for;
+//! - [`crawl`]: a crawl as its job sees it; its owner decides on one thread, and its workers do all that has to be
+//!   waited for;
 //! - [`frontier`]: the URIs that are still to be fetched, their queues, and what people have asked for, on disk;
 //! - [`dns`], [`login`], [`cookies`]: what a request needs beside its URI;
 //! - [`fetch`]: a connection, a request and a response; [`exchange`]: their bytes;
 //! - [`process`]: the records, the log line and the links of a response; [`capture`]: the records themselves;
-//! - [`recorder`]: records, line and outcome, written in this order; [`archive_files`]: the files that the records go into;
+//! - [`recorder`]: records, line and outcome, written in this order; [`archive_files`]: the files that the records go
+//!   into;
 //! - [`suffixes`]: the list of public suffixes of an order.
 //!
-//! Promised: after any end of the process, a power cut included, the files have all records of every outcome that stands in the
-//! frontier, and every other URI is fetched again.
+//! Promised: after any end of the process, a power cut included, the files have all records of every outcome that
+//! stands in the frontier, and every other URI is fetched again.
 //!
-//! Not promised: that a URI is fetched once only, or that a crawl whose state was damaged can be resumed. Such a crawl is refused
-//! before anything of it is changed.
+//! Not promised: that a URI is fetched once only, or that a crawl whose state was damaged can be resumed. Such a crawl
+//! is refused before anything of it is changed.
 //!
 //! ```no_run
 //! use std::path::PathBuf;

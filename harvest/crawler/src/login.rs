@@ -1,7 +1,8 @@
 //! Users and passwords for hosts that ask for them.
 //!
-//! Owns which challenge is answered, and with which credential of the order: a password goes to the host that it is for, and to
-//! no other one. A host that has asked once is told at once with the next requests. When a form is sent is not decided here.
+//! Owns which challenge is answered, and with which credential of the order: a password goes to the host that it is
+//! for, and to no other one. A host that has asked once is told at once with the next requests. When a form is sent is
+//! not decided here.
 
 use std::borrow::Cow;
 use std::collections::HashMap;

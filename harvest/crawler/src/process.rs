@@ -1,7 +1,8 @@
 //! The work that follows a fetch: its records, its line in the crawl log, and the URIs that it leads to.
 //!
-//! Runs on threads beside the fetches; reads the body once for its links and once for its records. Owns which status a try has,
-//! which lines its `metadata` record has, and which of the links belong to the crawl. Writes nothing but temporary files.
+//! Runs on threads beside the fetches; reads the body once for its links and once for its records. Owns which status a
+//! try has, which lines its `metadata` record has, and which of the links belong to the crawl. Writes nothing but
+//! temporary files.
 
 use std::io::{self, BufReader, Seek as _, SeekFrom};
 use std::path::PathBuf;

@@ -1,9 +1,10 @@
 //! The recorder of a crawl: the order in which the outcome of a try is written down.
 //!
-//! Owns that nothing stands in the crawl log without its records, or twice, whenever the process ends: first the records into
-//! the archive file, then the line into the log, then the outcome into the frontier, with the place in both that it ends at.
-//! Every second, and before a file is closed, all three are synced in this order. When the recorder is opened again, the files
-//! are cut behind the last outcome that all three have, and later ones are taken back. One thread owns it; its calls block.
+//! Owns that nothing stands in the crawl log without its records, or twice, whenever the process ends: first the
+//! records into the archive file, then the line into the log, then the outcome into the frontier, with the place in
+//! both that it ends at. Every second, and before a file is closed, all three are synced in this order. When the
+//! recorder is opened again, the files are cut behind the last outcome that all three have, and later ones are taken
+//! back. One thread owns it; its calls block.
 
 use std::fs::File;
 use std::io::{self, Read, Seek as _, SeekFrom};
@@ -135,8 +136,8 @@ impl CrawlRecorder {
     ///
     /// # Errors
     ///
-    /// [`RecorderError`] if a file or the database is damaged, or the disk refuses. [`RecorderError::is_damage`]: nothing was
-    /// changed.
+    /// [`RecorderError`] if a file or the database is damaged, or the disk refuses. [`RecorderError::is_damage`]:
+    /// nothing was changed.
     pub fn open(
         settings: RecorderSettings,
         clock: Clock,
@@ -183,8 +184,8 @@ impl CrawlRecorder {
         Ok((recorder, resume.taken_back))
     }
 
-    /// Makes durable that a file is closed whose process ended, or whose disk was full, before the frontier knew: from now on the
-    /// file may be stored and deleted.
+    /// Makes durable that a file is closed whose process ended, or whose disk was full, before the frontier knew: from
+    /// now on the file may be stored and deleted.
     fn forget_closed_file(&mut self, place: &RecordedPlace) -> Result<(), RecorderError> {
         let current = self.files.place(self.log_length);
         if place.file != current.file {

@@ -1,7 +1,7 @@
 //! Charsets of documents: which one a document is in, and its bytes as UTF-8.
 //!
-//! Owns the order in which witnesses are asked: the byte order mark, the head of the response, the document itself within
-//! [`PRESCAN`] bytes, and a guess last. Decodes for the sake of links only.
+//! Owns the order in which witnesses are asked: the byte order mark, the head of the response, the document itself
+//! within [`PRESCAN`] bytes, and a guess last. Decodes for the sake of links only.
 
 use std::io::{self, BufRead, Read};
 
@@ -158,7 +158,8 @@ fn charset_in(tag: &str) -> Option<&str> {
     value.split(is_end).next().filter(|label| !label.is_empty())
 }
 
-/// Returns the charset that fits the bytes: UTF-8 if they can be that, or else what a detector makes of them and of the country.
+/// Returns the charset that fits the bytes: UTF-8 if they can be that, or else what a detector makes of them and of the
+/// country.
 fn guess(url: &Url, start: &[u8]) -> &'static Encoding {
     match str::from_utf8(start) {
         Ok(_) => return UTF_8,
@@ -180,7 +181,8 @@ fn guess(url: &Url, start: &[u8]) -> &'static Encoding {
     )
 }
 
-/// A reader of the bytes of a charset as UTF-8, without their byte order mark. What cannot be decoded is read as U+FFFD.
+/// A reader of the bytes of a charset as UTF-8, without their byte order mark. What cannot be decoded is read as
+/// U+FFFD.
 pub(crate) struct Utf8Reader<R> {
     inner: R,
     decoder: Decoder,

@@ -52,7 +52,8 @@ struct CssScanner<'a> {
 }
 
 impl<'a> CssScanner<'a> {
-    /// Moves on to the next token of interest, and returns its URL, still with its escapes, or an empty text. `None` at the end.
+    /// Moves on to the next token of interest, and returns its URL, still with its escapes, or an empty text. `None` at
+    /// the end.
     fn next_reference(&mut self) -> Option<&'a str> {
         let stops = |byte: u8| {
             matches!(
@@ -159,8 +160,8 @@ fn find_unescaped(text: &str, is_wanted: impl Fn(u8) -> bool) -> Option<usize> {
     })
 }
 
-/// Returns whether a URL without quotation marks has a character in it that it must not have. The blank that ends the digits of
-/// an escape may be there.
+/// Returns whether a URL without quotation marks has a character in it that it must not have. The blank that ends the
+/// digits of an escape may be there.
 fn is_bad(url: &str) -> bool {
     let mut rest = url;
     while let Some((before, behind)) = rest.split_once('\\') {

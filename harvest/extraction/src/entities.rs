@@ -23,8 +23,8 @@ const BARE: [&str; 106] = [
     "yacute", "yen", "yuml",
 ];
 
-/// Returns the value with its references replaced, as they are read in attributes: one without a semicolon is left where a
-/// letter, a digit or `=` follows, so that `?a=1&copy=2` stays what it is.
+/// Returns the value with its references replaced, as they are read in attributes: one without a semicolon is left
+/// where a letter, a digit or `=` follows, so that `?a=1&copy=2` stays what it is.
 pub(crate) fn decode(value: &str) -> Cow<'_, str> {
     let Some(first) = value.find('&') else {
         return Cow::Borrowed(value);

@@ -1,7 +1,8 @@
 //! Links of pages: attributes, redirects and embedded scripts, styles and data of HTML.
 //!
-//! Owns how a page is read in one pass, with one tag in memory, and what several attributes of an element mean together.
-//! Builds no tree and runs no script. The content of `noscript` is read too: replay may have to do without scripts.
+//! Owns how a page is read in one pass, with one tag in memory, and what several attributes of an element mean
+//! together. Builds no tree and runs no script. The content of `noscript` is read too: replay may have to do without
+//! scripts.
 
 mod roles;
 

@@ -23,8 +23,8 @@ pub(crate) enum DocumentKind {
 impl DocumentKind {
     /// Returns the kind of a document that begins with these bytes.
     ///
-    /// Servers send feeds as HTML and pages as plain text, so the bytes decide where they are plain; but a script or a style
-    /// sheet is what the server says, or else its name.
+    /// Servers send feeds as HTML and pages as plain text, so the bytes decide where they are plain; but a script or a
+    /// style sheet is what the server says, or else its name.
     pub(crate) fn detect(document: &FetchedDocument<'_>, start: &[u8]) -> Self {
         let media = document.field("content-type").and_then(MediaType::read);
         let named = media.and_then(|media| Self::from_essence(&media.essence));
@@ -129,8 +129,8 @@ impl DocumentKind {
     }
 }
 
-/// Returns whether a document is gzip that a sitemap is in: its bytes are gzip, and it was reached as a sitemap or is named like
-/// one.
+/// Returns whether a document is gzip that a sitemap is in: its bytes are gzip, and it was reached as a sitemap or is
+/// named like one.
 pub(crate) fn is_packed_sitemap(document: &FetchedDocument<'_>, start: &[u8]) -> bool {
     start.starts_with(&[0x1f, 0x8b])
         && (document.is_manifest || document.url.path().ends_with(".xml.gz"))

@@ -1,16 +1,16 @@
 //! The links of captured documents: bytes in, URIs out.
 //!
-//! Owns how a document is read for its links: what it is, which charset it is in, where links stand in it, and by which hop
-//! each of them leads on. Reads HTML, style sheets, strings of scripts and of JSON, XML with feeds and sitemaps, lists of
-//! URLs, PDF, and the head of the response. Knows no socket, no file and no clock, and does not decide what is fetched: the
-//! scope judges the links later.
+//! Owns how a document is read for its links: what it is, which charset it is in, where links stand in it, and by which
+//! hop each of them leads on. Reads HTML, style sheets, strings of scripts and of JSON, XML with feeds and sitemaps,
+//! lists of URLs, PDF, and the head of the response. Knows no socket, no file and no clock, and does not decide what is
+//! fetched: the scope judges the links later.
 //!
-//! The rooms, in reading order: `kind` says what a document is and `charset` how its text is encoded; `source` bounds what is
-//! read; `header`, `html`, `css`, `script`, `xml`, `url_list` and `pdf` find references in one kind each, with `references`,
-//! `entities` and `speculation`; `outlinks` makes links of them.
+//! The rooms, in reading order: `kind` says what a document is and `charset` how its text is encoded; `source` bounds
+//! what is read; `header`, `html`, `css`, `script`, `xml`, `url_list` and `pdf` find references in one kind each, with
+//! `references`, `entities` and `speculation`; `outlinks` makes links of them.
 //!
-//! All bytes are hostile. Reading ends where memory or bytes run out; it takes time linear in what is read, and what was
-//! found before the end stays.
+//! All bytes are hostile. Reading ends where memory or bytes run out; it takes time linear in what is read, and what
+//! was found before the end stays.
 //!
 //! ```
 //! use harvest_extraction::{FetchedDocument, ExtractionLimits, extract};
@@ -139,7 +139,8 @@ pub struct Extraction {
     pub charset: Option<String>,
 }
 
-/// Finds the links of a document: those of its head, then those of its body, which is given with content encodings undone.
+/// Finds the links of a document: those of its head, then those of its body, which is given with content encodings
+/// undone.
 ///
 /// Never fails: damage ends a document early, and an annotation says so.
 pub fn extract(
@@ -274,7 +275,8 @@ fn unknown_coding(head: &Head) -> Option<&[u8]> {
         .find(|name| !is_plain(name) && Coding::from_name(name).is_none())
 }
 
-/// Returns an annotation with a name that a document gave: at most 40 bytes, nothing that the crawl log could take for its own.
+/// Returns an annotation with a name that a document gave: at most 40 bytes, nothing that the crawl log could take for
+/// its own.
 fn annotation(name: &str, value: &[u8]) -> String {
     let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"-._:+".contains(byte);
     let value = value.iter().copied().filter(is_plain).take(40);

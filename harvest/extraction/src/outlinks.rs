@@ -1,7 +1,7 @@
 //! The links of one document as they are gathered.
 //!
-//! Owns how a reference becomes an absolute URL, which schemes are links, that each link is kept once, and how many are kept.
-//! Does not know where references stand.
+//! Owns how a reference becomes an absolute URL, which schemes are links, that each link is kept once, and how many are
+//! kept. Does not know where references stand.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -57,7 +57,8 @@ impl<'a> Outlinks<'a> {
         self.base = base;
     }
 
-    /// Sets the base that a page names, which is itself relative to the page. One that nothing can be relative to is ignored.
+    /// Sets the base that a page names, which is itself relative to the page. One that nothing can be relative to is
+    /// ignored.
     pub(crate) fn set_base_reference(&mut self, reference: &str) {
         if let Ok(base) = self.own.join(reference)
             && !matches!(base.scheme(), "data" | "javascript")
@@ -67,7 +68,8 @@ impl<'a> Outlinks<'a> {
         }
     }
 
-    /// Adds the URL of a reference, unless it is no link: empty, a fragment, of another scheme, a template, the document itself.
+    /// Adds the URL of a reference, unless it is no link: empty, a fragment, of another scheme, a template, the
+    /// document itself.
     pub(crate) fn add(&mut self, reference: &str, hop: Hop, context: &'static str) {
         let reference = reference.trim_matches(|c: char| c <= ' ');
         if reference.is_empty()
@@ -105,8 +107,8 @@ impl<'a> Outlinks<'a> {
     }
 }
 
-/// Returns a URL as a link: without a fragment, which no host sees, and without a user or password, which logs and records would
-/// show. `None` if it is of another scheme than those that are fetched, or too long.
+/// Returns a URL as a link: without a fragment, which no host sees, and without a user or password, which logs and
+/// records would show. `None` if it is of another scheme than those that are fetched, or too long.
 pub fn as_link(mut url: Url) -> Option<Url> {
     if !matches!(url.scheme(), "http" | "https" | "ftp") {
         return None;

@@ -1,7 +1,8 @@
-//! Links of PDF files: the `/URI` strings of actions, in plain objects and in compressed object streams (ISO 32000-1 §12.6.4.7,
-//! §7.5.7).
+//! Links of PDF files: the `/URI` strings of actions, in plain objects and in compressed object streams (ISO 32000-1
+//! §12.6.4.7, §7.5.7).
 //!
-//! Reads no object tree: a string behind the name is enough. Encrypted files give strings that are no URLs, which are left out.
+//! Reads no object tree: a string behind the name is enough. Encrypted files give strings that are no URLs, which are
+//! left out.
 
 use std::io::BufRead;
 
@@ -95,7 +96,8 @@ fn uris(bytes: &[u8], outlinks: &mut Outlinks<'_>) {
     }
 }
 
-/// Returns a string in parentheses, which may nest, with its escapes undone, and the bytes behind it; `None` if it is cut.
+/// Returns a string in parentheses, which may nest, with its escapes undone, and the bytes behind it; `None` if it is
+/// cut.
 fn literal(text: &[u8]) -> (Option<Vec<u8>>, &[u8]) {
     let mut string = Vec::new();
     let mut depth = 0_usize;
@@ -131,7 +133,8 @@ fn literal(text: &[u8]) -> (Option<Vec<u8>>, &[u8]) {
     (None, rest)
 }
 
-/// Returns a string of hexadecimal digits, among blanks, and the bytes behind it; `None` if it is cut or has anything else.
+/// Returns a string of hexadecimal digits, among blanks, and the bytes behind it; `None` if it is cut or has anything
+/// else.
 fn hexadecimal(text: &[u8]) -> (Option<Vec<u8>>, &[u8]) {
     let Some(end) = memchr::memchr(b'>', text) else {
         return (None, &[]);

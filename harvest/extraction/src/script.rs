@@ -1,7 +1,7 @@
 //! Links in scripts and in JSON: the string literals that look like URLs.
 //!
-//! Owns where literals begin and end, among comments, regular expressions and templates, and their escapes. JSON is read by
-//! the same rules, because its strings are literals of scripts. Runs nothing.
+//! Owns where literals begin and end, among comments, regular expressions and templates, and their escapes. JSON is
+//! read by the same rules, because its strings are literals of scripts. Runs nothing.
 
 use std::borrow::Cow;
 
@@ -85,7 +85,8 @@ fn enter(bytes: &[u8], end: usize, templates: &mut Vec<usize>) -> usize {
     end + 2
 }
 
-/// Returns the end of the string that began before `from`: at its quote, or at the line end that breaks it. `None` if it is cut.
+/// Returns the end of the string that began before `from`: at its quote, or at the line end that breaks it. `None` if
+/// it is cut.
 fn string_end(bytes: &[u8], from: usize, quote: u8) -> Option<usize> {
     let mut at = from;
     loop {
@@ -97,7 +98,8 @@ fn string_end(bytes: &[u8], from: usize, quote: u8) -> Option<usize> {
     }
 }
 
-/// Returns the end of the template, or of the part of it before an expression: at its quote, or at `${`. `None` if it is cut.
+/// Returns the end of the template, or of the part of it before an expression: at its quote, or at `${`. `None` if it
+/// is cut.
 fn template_end(bytes: &[u8], from: usize) -> Option<usize> {
     let mut at = from;
     loop {
@@ -118,7 +120,8 @@ struct SlashScanner<'a> {
 }
 
 impl SlashScanner<'_> {
-    /// Returns the position behind a comment, a regular expression or a division that begins with the slash at a position.
+    /// Returns the position behind a comment, a regular expression or a division that begins with the slash at a
+    /// position.
     fn end(&mut self, slash: usize) -> usize {
         let bytes = self.bytes;
         let rest = bytes.get(slash + 1..).unwrap_or_default();
@@ -146,8 +149,8 @@ impl SlashScanner<'_> {
     }
 }
 
-/// Returns whether a slash behind these bytes divides: behind a value it does, behind an operator or `return` an expression
-/// begins.
+/// Returns whether a slash behind these bytes divides: behind a value it does, behind an operator or `return` an
+/// expression begins.
 fn is_division(before: &[u8]) -> bool {
     const KEYWORDS: [&[u8]; 4] = [b"return", b"typeof", b"case", b"in"];
     /// The bytes that are looked back, so that many slashes behind many blanks take no longer than the text.

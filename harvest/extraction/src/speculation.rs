@@ -1,7 +1,7 @@
 //! The judge of strings that may be URLs, in scripts, in JSON and in attributes of no standard.
 //!
-//! Owns the rule of thumb behind the hop X. It refuses what is doubtful: a string that is no URL costs a host a request and the
-//! archive a page of error.
+//! Owns the rule of thumb behind the hop X. It refuses what is doubtful: a string that is no URL costs a host a request
+//! and the archive a page of error.
 
 use std::net::Ipv4Addr;
 
@@ -26,8 +26,8 @@ const VOCABULARIES: [&str; 5] = [
     "schema.org",
 ];
 
-/// Returns whether a string is most likely a URL: absolute, of a host (`//a.dk/x`), of a path (`/x/y`), or relative with an
-/// extension of a file. Its escapes are undone.
+/// Returns whether a string is most likely a URL: absolute, of a host (`//a.dk/x`), of a path (`/x/y`), or relative
+/// with an extension of a file. Its escapes are undone.
 pub(crate) fn looks_like_url(text: &str) -> bool {
     if !(4..=MAX_REFERENCE).contains(&text.len())
         || !text.chars().all(is_url_character)
@@ -97,7 +97,8 @@ fn begins_with_host(text: &str) -> bool {
     host.split('.').all(is_label) && (is_name || host.parse::<Ipv4Addr>().is_ok())
 }
 
-/// Returns whether the text behind the first slash is a path: `news/` and `a/b` are, `g` without a query and `.+` are not.
+/// Returns whether the text behind the first slash is a path: `news/` and `a/b` are, `g` without a query and `.+` are
+/// not.
 fn is_absolute_path(path: &str, has_query: bool) -> bool {
     let first = path.split('/').next().unwrap_or_default();
     let begins = path.starts_with(|c: char| c.is_alphanumeric() || matches!(c, '_' | '~' | '%'));

@@ -1,7 +1,7 @@
 //! Links in XML: sitemaps, RSS, Atom, OPML, SVG, and whatever else names URLs.
 //!
-//! Owns which elements and attributes of these are links. Entities that a document declares are not expanded, and nothing is
-//! fetched for it. Names are compared as they are usually written: prefixes are not resolved.
+//! Owns which elements and attributes of these are links. Entities that a document declares are not expanded, and
+//! nothing is fetched for it. Names are compared as they are usually written: prefixes are not resolved.
 
 use std::io::{self, BufRead, Read};
 

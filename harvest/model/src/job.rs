@@ -1,6 +1,7 @@
 //! A harvest job: what is to be harvested, for which harvest, and by which order.
 //!
-//! Owns the identity of a job and the names that follow from it. The command line makes the same job that a scheduler sends.
+//! Owns the identity of a job and the names that follow from it. The command line makes the same job that a scheduler
+//! sends.
 
 mod harvest_info;
 
@@ -108,8 +109,8 @@ impl HarvestJob {
     ///
     /// # Errors
     ///
-    /// [`InvalidOrder`] names the line and the key of the first mistake. Mistakes that [`CrawlOrder::check`] finds are named by
-    /// their key.
+    /// [`InvalidOrder`] names the line and the key of the first mistake. Mistakes that [`CrawlOrder::check`] finds are
+    /// named by their key.
     pub fn parse(text: &str) -> Result<Self, InvalidOrder> {
         let job: Self =
             toml::from_str(text).map_err(|error| InvalidOrder::from_toml(&error, text))?;
@@ -117,8 +118,8 @@ impl HarvestJob {
         Ok(job)
     }
 
-    /// Prints the job with the passwords of its order: for a file that nobody but the job reads, and that is no part of its
-    /// documentation.
+    /// Prints the job with the passwords of its order: for a file that nobody but the job reads, and that is no part of
+    /// its documentation.
     ///
     /// # Errors
     ///
@@ -130,8 +131,8 @@ impl HarvestJob {
         Ok(toml::to_string(&table)?)
     }
 
-    /// Returns the beginning of the names of its archive files: `<collection>-<job>-<harvest>`, or `<job>-<harvest>` without a
-    /// collection.
+    /// Returns the beginning of the names of its archive files: `<collection>-<job>-<harvest>`, or `<job>-<harvest>`
+    /// without a collection.
     ///
     /// ```
     /// use harvest_model::HarvestJob;

@@ -1,11 +1,11 @@
 //! The nouns of harvesting: what a job is to harvest, and by which order.
 //!
-//! Owns [`HarvestJob`] and its [`CrawlOrder`]: the command line makes the same two that a scheduler sends. They are plain values:
-//! nothing here opens a file, reads a clock, or can await. Turns an order into the policies of `harvest-policy`; does not carry
-//! them out.
+//! Owns [`HarvestJob`] and its [`CrawlOrder`]: the command line makes the same two that a scheduler sends. They are
+//! plain values: nothing here opens a file, reads a clock, or can await. Turns an order into the policies of
+//! `harvest-policy`; does not carry them out.
 //!
-//! The rooms, in reading order: [`job`] has the job with its identity, [`order`] the settings of its crawl and what they become,
-//! and [`seed`] reads lists of seeds.
+//! The rooms, in reading order: [`job`] has the job with its identity, [`order`] the settings of its crawl and what
+//! they become, and [`seed`] reads lists of seeds.
 //!
 //! ```
 //! use harvest_model::CrawlOrder;

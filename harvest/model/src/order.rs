@@ -1,7 +1,7 @@
 //! The order of a job: how it is to be harvested.
 //!
-//! Owns the order as a TOML file: unknown keys and bad values are refused with their line and key. A new order has the defaults
-//! of Heritrix and NetarchiveSuite, and prints as a file in which every key is explained.
+//! Owns the order as a TOML file: unknown keys and bad values are refused with their line and key. A new order has the
+//! defaults of Heritrix and NetarchiveSuite, and prints as a file in which every key is explained.
 
 mod checks;
 mod credential;

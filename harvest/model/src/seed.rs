@@ -84,8 +84,8 @@ fn has_scheme(text: &str) -> bool {
         || (scheme.chars().all(is_name) && !rest.starts_with(|c: char| c.is_ascii_digit()))
 }
 
-/// Reads a list of seeds, one a line, in their order and each once. Empty lines and those that begin with `#` or `//` are
-/// comments.
+/// Reads a list of seeds, one a line, in their order and each once. Empty lines and those that begin with `#` or `//`
+/// are comments.
 ///
 /// # Errors
 ///

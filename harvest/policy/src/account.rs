@@ -1,7 +1,7 @@
 //! The account of a queue: what its URIs cost, and when it has to make way for others or may fetch nothing more.
 //!
-//! Owns the arithmetic of Heritrix' budgets and of NetarchiveSuite's quotas. A session budget decides how long a queue stays
-//! active while others wait; a total budget and the quotas retire it.
+//! Owns the arithmetic of Heritrix' budgets and of NetarchiveSuite's quotas. A session budget decides how long a queue
+//! stays active while others wait; a total budget and the quotas retire it.
 
 use crate::status::FetchStatus;
 
@@ -113,8 +113,8 @@ impl QueueStanding {
 }
 
 impl QueueAccount {
-    /// Charges a finished try: the cost of its URI, a penalty for a failure, and nothing for a URI that was left out or deferred.
-    /// `bytes`: the size of the response as it is recorded.
+    /// Charges a finished try: the cost of its URI, a penalty for a failure, and nothing for a URI that was left out or
+    /// deferred. `bytes`: the size of the response as it is recorded.
     pub fn charge(&mut self, status: FetchStatus, bytes: u64, cost: u64, limits: &QueueLimits) {
         let cost = if status.is_success() {
             cost
@@ -135,8 +135,8 @@ impl QueueAccount {
         self.session = 0;
     }
 
-    /// Returns whether the queue may go on. `in_flight` of its URIs are being fetched, and count as fetched, so that a quota is
-    /// kept within one object for each connection.
+    /// Returns whether the queue may go on. `in_flight` of its URIs are being fetched, and count as fetched, so that a
+    /// quota is kept within one object for each connection.
     pub fn standing(&self, limits: &QueueLimits, in_flight: u64) -> QueueStanding {
         let reached = |limit: Option<u64>, value: u64| limit.is_some_and(|limit| value >= limit);
         if reached(limits.successes, self.successes.saturating_add(in_flight)) {

@@ -1,9 +1,9 @@
 //! Which addresses a crawl may connect to.
 //!
-//! Owns the addresses that are no place of the public web (IANA's special-purpose address registries, RFC 6890): a page of the
-//! public web must not lead the crawler to the machines of the institution. They are reached only if the job allows their
-//! network. Looks at addresses and not at names, because anybody's name server may answer with any address: it is asked for
-//! each address right before it is connected to.
+//! Owns the addresses that are no place of the public web (IANA's special-purpose address registries, RFC 6890): a page
+//! of the public web must not lead the crawler to the machines of the institution. They are reached only if the job
+//! allows their network. Looks at addresses and not at names, because anybody's name server may answer with any
+//! address: it is asked for each address right before it is connected to.
 //!
 //! ```
 //! use harvest_policy::address::{Network, decide};
@@ -91,7 +91,8 @@ pub fn decide(address: IpAddr, allowed: &[Network]) -> Result<(), ForbiddenAddre
     }
 }
 
-/// Returns the IPv4 address that an IPv6 address stands for: IPv4-mapped (RFC 4291 §2.5.5.2), 6to4 (RFC 3056), NAT64 (RFC 6052).
+/// Returns the IPv4 address that an IPv6 address stands for: IPv4-mapped (RFC 4291 §2.5.5.2), 6to4 (RFC 3056), NAT64
+/// (RFC 6052).
 fn embedded_ipv4(address: IpAddr) -> Option<Ipv4Addr> {
     let IpAddr::V6(address) = address else {
         return None;
@@ -179,8 +180,8 @@ const fn v6(address: u128, length: u8) -> Network {
 /// A network to which a crawl may or may not connect, in the notation of CIDR (RFC 4632, RFC 4291 §2.3): `10.0.0.0/8`,
 /// `fd00::/8`. An address by itself is a network of one.
 ///
-/// The `Network` of `viewer-replay` is another type: it says where visitors come from, and takes an IPv4 address within IPv6
-/// for the IPv4 address. Here an address is taken as it stands, and [`decide`] looks for both.
+/// The `Network` of `viewer-replay` is another type: it says where visitors come from, and takes an IPv4 address within
+/// IPv6 for the IPv4 address. Here an address is taken as it stands, and [`decide`] looks for both.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Network {
     address: IpAddr,

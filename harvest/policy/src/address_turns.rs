@@ -1,7 +1,8 @@
 //! Turns at addresses: how many requests an address has at a time, and when it has the next one.
 //!
-//! Owns politeness by address, whichever queues the requests come from: many hosts of many domains may live at one address.
-//! A request asks with a ticket; it may go at once, or its ticket comes up when the address has rested. Takes time as a value.
+//! Owns politeness by address, whichever queues the requests come from: many hosts of many domains may live at one
+//! address. A request asks with a ticket; it may go at once, or its ticket comes up when the address has rested. Takes
+//! time as a value.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::net::IpAddr;
@@ -38,7 +39,8 @@ impl AddressTurns {
         }
     }
 
-    /// Asks for a request to an address. Returns whether it may go now, and counts as under way; else its ticket comes up later.
+    /// Asks for a request to an address. Returns whether it may go now, and counts as under way; else its ticket comes
+    /// up later.
     pub fn ask(&mut self, address: IpAddr, ticket: RequestTicket, now: Moment) -> bool {
         let connections = self.connections;
         let state = self.addresses.entry(address).or_default();

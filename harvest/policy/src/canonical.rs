@@ -1,8 +1,9 @@
 //! The form in which a crawl tells whether it has seen a URI.
 //!
-//! Two URIs of one form are fetched once. In order: no user, no fragment, no `www.` or `www12.` in front of a host and no dot at
-//! its end, no session id in path or query, no `?` without a query. Hosts are in small letters already; paths keep their case,
-//! because most hosts of today do tell cases apart. The URI itself is what is fetched and archived, never this form.
+//! Two URIs of one form are fetched once. In order: no user, no fragment, no `www.` or `www12.` in front of a host and
+//! no dot at its end, no session id in path or query, no `?` without a query. Hosts are in small letters already; paths
+//! keep their case, because most hosts of today do tell cases apart. The URI itself is what is fetched and archived,
+//! never this form.
 
 use url::Url;
 

@@ -1,9 +1,9 @@
 //! The cookies of a crawl: which are kept, and which go with a request (RFC 6265 §5).
 //!
-//! Owns the rules for hosts, domains, paths, secure connections and times, and the bounds: a site that sets cookies without an
-//! end pushes out its own, and sites that were not asked for long are forgotten. A cookie is never shared with a host of another
-//! registrable domain, whatever it says. Has no clock; a jar is in memory only, and a crawl that is resumed begins with an empty
-//! one.
+//! Owns the rules for hosts, domains, paths, secure connections and times, and the bounds: a site that sets cookies
+//! without an end pushes out its own, and sites that were not asked for long are forgotten. A cookie is never shared
+//! with a host of another registrable domain, whatever it says. Has no clock; a jar is in memory only, and a crawl that
+//! is resumed begins with an empty one.
 //!
 //! ```
 //! use harvest_policy::cookies::CookieJar;
@@ -122,8 +122,8 @@ pub struct CookieJar {
 }
 
 impl CookieJar {
-    /// Keeps the cookie of a `Set-Cookie` field in the response of a URI, if it is one and the host may set it. `now`: the
-    /// second since 1970.
+    /// Keeps the cookie of a `Set-Cookie` field in the response of a URI, if it is one and the host may set it. `now`:
+    /// the second since 1970.
     pub fn keep(&mut self, url: &Url, field: &[u8], now: i64) {
         let Some(host) = host(url) else {
             return;
@@ -211,8 +211,8 @@ impl CookieJar {
         })
     }
 
-    /// Returns the domain of a cookie that a host sets for a domain, and whether only the host itself gets it; `None` if the host
-    /// may not set one there.
+    /// Returns the domain of a cookie that a host sets for a domain, and whether only the host itself gets it; `None`
+    /// if the host may not set one there.
     fn domain_for(&self, host: &str, named: &str) -> Option<(String, bool)> {
         let named = named.strip_prefix('.').unwrap_or(named);
         let named = Host::parse(named).ok()?.to_string();

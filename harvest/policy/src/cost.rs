@@ -1,4 +1,5 @@
-//! The cost of a URI for its queue, and the order in which a queue is worked off (Heritrix' cost and precedence policies).
+//! The cost of a URI for its queue, and the order in which a queue is worked off (Heritrix' cost and precedence
+//! policies).
 //!
 //! Owns both as functions of what is known of a URI before it is fetched. What costs add up to is the matter of
 //! [`account`](crate::account).

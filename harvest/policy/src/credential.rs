@@ -1,7 +1,8 @@
 //! Answers to hosts that ask for a user and a password: Basic (RFC 7617) and Digest (RFC 7616, RFC 2069).
 //!
-//! Owns the reading of challenges, the choice among them, and the value of `Authorization`. Does not know which password is for
-//! which host, and has no randomness: the caller picks client nonces and counts how often it used a nonce of the host.
+//! Owns the reading of challenges, the choice among them, and the value of `Authorization`. Does not know which
+//! password is for which host, and has no randomness: the caller picks client nonces and counts how often it used a
+//! nonce of the host.
 //!
 //! ```
 //! use harvest_policy::credential::{Login, SignedRequest, parse_challenges, strongest};
@@ -65,7 +66,8 @@ pub struct DigestAlgorithm {
     pub name: Option<String>,
     /// The hash function.
     pub hash: DigestHash,
-    /// Whether the password is hashed with the nonces once (`-sess`). The client nonce then stays that of the first request.
+    /// Whether the password is hashed with the nonces once (`-sess`). The client nonce then stays that of the first
+    /// request.
     pub is_session: bool,
 }
 

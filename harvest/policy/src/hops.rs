@@ -1,4 +1,5 @@
-//! The way by which a crawl came to a URI: the hops from its seed, a letter each, as Heritrix writes them into its crawl log.
+//! The way by which a crawl came to a URI: the hops from its seed, a letter each, as Heritrix writes them into its
+//! crawl log.
 //!
 //! ```
 //! use harvest_policy::hops::{Hop, HopPath};

@@ -1,7 +1,7 @@
 //! Decisions of a crawl: which URIs may be fetched, when, and in which order.
 //!
-//! Owns the decisions of the harvester that need no socket, no disk and no clock: they are functions of what was seen, so
-//! that each of them is tested by itself and exhaustively. Does not fetch, remember or wait: `harvest-crawler` does.
+//! Owns the decisions of the harvester that need no socket, no disk and no clock: they are functions of what was seen,
+//! so that each of them is tested by itself and exhaustively. Does not fetch, remember or wait: `harvest-crawler` does.
 //!
 //! | Module | Decides |
 //! |---|---|

@@ -1,27 +1,27 @@
 //! Patterns of URIs that only make more of themselves: calendars, session ids, growing paths.
 //!
-//! Owns when a pattern is put under quarantine: its URIs are rejected by its name until a person frees it. Bounded in memory:
-//! what it forgets counts as never seen, which only keeps a trap open for longer. Holds no queue: the caller asks
-//! [`Quarantine::holding_pattern`] when it takes a URI in and before it fetches one.
+//! Owns when a pattern is put under quarantine: its URIs are rejected by its name until a person frees it. Bounded in
+//! memory: what it forgets counts as never seen, which only keeps a trap open for longer. Holds no queue: the caller
+//! asks [`Quarantine::holding_pattern`] when it takes a URI in and before it fetches one.
 //!
 //! # The signal
 //!
 //! A large pattern is no trap: `/article/123` may have a million pages. A trap shows itself by what its pages link to.
 //!
-//! - *Fruit*: a link that was never seen, of another pattern that has something to give. Pages of an archive have images,
-//!   authors, other sections; a list links to articles. A pattern of which nearly every response repeats an older one, or fails,
-//!   has nothing to give: otherwise the days of an empty calendar would be the fruit of its months, and the pages under one
-//!   session id the fruit of those under another.
-//! - *Content*: the set of words, by [`words`]. A calendar differs in numbers and in twelve names of months, and soon repeats
-//!   itself. Digests of payloads tell nothing: in a trap they are all different.
-//! - *Vouchers*: a page of another pattern with new content that links to a URI vouches for it. So do sitemaps. The pages of a
-//!   script-driven site have the same words, all of them; they are real, and known from elsewhere.
+//! - *Fruit*: a link that was never seen, of another pattern that has something to give. Pages of an archive have
+//!   images, authors, other sections; a list links to articles. A pattern of which nearly every response repeats an
+//!   older one, or fails, has nothing to give: otherwise the days of an empty calendar would be the fruit of its
+//!   months, and the pages under one session id the fruit of those under another.
+//! - *Content*: the set of words, by [`words`]. A calendar differs in numbers and in twelve names of months, and soon
+//!   repeats itself. Digests of payloads tell nothing: in a trap they are all different.
+//! - *Vouchers*: a page of another pattern with new content that links to a URI vouches for it. So do sitemaps. The
+//!   pages of a script-driven site have the same words, all of them; they are real, and known from elsewhere.
 //!
-//! Each page without fruit and voucher makes its pattern more suspect: one that repeats content by [`REPEATED`] points, one that
-//! has new content and brings URIs of its own pattern only by 1 point, as a chain of real pages may well do for a while. A page
-//! with new content and no new links is a leaf and costs nothing. Fruit takes [`FRUIT`] points away. A pattern that repeats
-//! itself is caught after `after_pages` pages, and one that makes up new text after [`REPEATED`] times as many: below that a
-//! chain of real pages is kept whole.
+//! Each page without fruit and voucher makes its pattern more suspect: one that repeats content by [`REPEATED`] points,
+//! one that has new content and brings URIs of its own pattern only by 1 point, as a chain of real pages may well do
+//! for a while. A page with new content and no new links is a leaf and costs nothing. Fruit takes [`FRUIT`] points
+//! away. A pattern that repeats itself is caught after `after_pages` pages, and one that makes up new text after
+//! [`REPEATED`] times as many: below that a chain of real pages is kept whole.
 //!
 //! Not caught: two patterns that lead to each other and always have new words. The budgets of the queue end them.
 
@@ -105,8 +105,8 @@ pub enum ResponseContent {
 }
 
 impl Quarantine {
-    /// Makes a quarantine without patterns. `after_pages`: the pages that repeat themselves until a pattern is put under
-    /// quarantine, 0 for never.
+    /// Makes a quarantine without patterns. `after_pages`: the pages that repeat themselves until a pattern is put
+    /// under quarantine, 0 for never.
     pub fn new(after_pages: u32) -> Self {
         Self {
             after_pages,
@@ -125,8 +125,8 @@ impl Quarantine {
         self.held.get(&pattern(url)).map(String::as_str)
     }
 
-    /// Takes note of a response with status 200: its content, and the URIs it led to that belong to the crawl and were never
-    /// seen before. Returns the name of its pattern if that is put under quarantine now.
+    /// Takes note of a response with status 200: its content, and the URIs it led to that belong to the crawl and were
+    /// never seen before. Returns the name of its pattern if that is put under quarantine now.
     pub fn note_response<'u>(
         &mut self,
         url: &Url,
@@ -175,8 +175,8 @@ impl Quarantine {
         self.held.get(&name).map(String::as_str)
     }
 
-    /// Takes note of a URI that came to nothing: robots.txt excludes it, its host says 404, or does not answer. Links to such
-    /// URIs are no fruit.
+    /// Takes note of a URI that came to nothing: robots.txt excludes it, its host says 404, or does not answer. Links
+    /// to such URIs are no fruit.
     pub fn note_failure(&mut self, url: &Url) {
         self.patterns
             .entry(hash(&pattern(url)))

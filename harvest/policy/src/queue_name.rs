@@ -1,7 +1,7 @@
 //! The name of the queue of a URI: URIs of one queue are fetched one after the other, and share its budgets and quotas.
 //!
-//! Owns which part of a URI names its queue, as NetarchiveSuite counts objects and bytes by domain. Names stay in the form that
-//! `url` gives them: lower case, international ones as `xn--`.
+//! Owns which part of a URI names its queue, as NetarchiveSuite counts objects and bytes by domain. Names stay in the
+//! form that `url` gives them: lower case, international ones as `xn--`.
 //!
 //! ```
 //! use harvest_policy::queue_name::{QueueKind, QueueNaming};
@@ -55,7 +55,8 @@ impl QueueNaming {
     }
 }
 
-/// Returns the host of a URI without the dot of the root at its end; of a `dns:` URI (RFC 4501) the name that is asked for.
+/// Returns the host of a URI without the dot of the root at its end; of a `dns:` URI (RFC 4501) the name that is asked
+/// for.
 fn host(url: &Url) -> Option<&str> {
     let host = match url.scheme() {
         "dns" => url.path().rsplit('/').next()?,

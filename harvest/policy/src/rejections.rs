@@ -1,7 +1,7 @@
 //! URIs that a person rejects while a crawl runs.
 //!
-//! Owns how such a rule is written, one a line: a URI, which covers all that begins with it; a prefix in SURT form; or a
-//! regular expression, which has to match all of a URI. A text that could match no URI is refused.
+//! Owns how such a rule is written, one a line: a URI, which covers all that begins with it; a prefix in SURT form; or
+//! a regular expression, which has to match all of a URI. A text that could match no URI is refused.
 //!
 //! ```
 //! use harvest_policy::rejections::Rejections;

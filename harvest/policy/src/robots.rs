@@ -1,8 +1,8 @@
 //! Which paths of a host a robots.txt leaves to a crawler (RFC 9309).
 //!
 //! Owns the reading of the file and the matching of paths. What a missing or unreachable file means is decided by
-//! [`RobotsAnswer`]. Takes what hosts write: any line ends, a byte order mark, blanks, comments, groups in pieces, escapes in
-//! any case. Reads the first [`MAX_BYTES`]; a pattern is matched in time linear in the length of the path.
+//! [`RobotsAnswer`]. Takes what hosts write: any line ends, a byte order mark, blanks, comments, groups in pieces,
+//! escapes in any case. Reads the first [`MAX_BYTES`]; a pattern is matched in time linear in the length of the path.
 //!
 //! ```
 //! use harvest_policy::robots::RobotsRules;
@@ -80,8 +80,8 @@ struct RobotsGroup {
 }
 
 impl RobotsRules {
-    /// Returns the rules for the crawler whose product token is `product`: those of all groups that name it in any case, or else
-    /// those of all groups for `*` (RFC 9309 §2.2.1).
+    /// Returns the rules for the crawler whose product token is `product`: those of all groups that name it in any
+    /// case, or else those of all groups for `*` (RFC 9309 §2.2.1).
     pub fn parse(file: &[u8], product: &str) -> Self {
         let (file, cut) = match file.get(..MAX_BYTES) {
             Some(start) => (start, file.len() > MAX_BYTES),
@@ -153,8 +153,8 @@ impl RobotsRules {
         }
     }
 
-    /// Returns whether a path with its query may be fetched. The rule with the longest pattern decides; the one that allows, of
-    /// two of the same length; what no rule matches may be fetched (RFC 9309 §2.2.2).
+    /// Returns whether a path with its query may be fetched. The rule with the longest pattern decides; the one that
+    /// allows, of two of the same length; what no rule matches may be fetched (RFC 9309 §2.2.2).
     pub fn allows(&self, path_and_query: &str) -> bool {
         let path = normal_path(path_and_query.as_bytes());
         if path == b"/robots.txt" {
@@ -164,7 +164,8 @@ impl RobotsRules {
         deciding.is_none_or(|rule| rule.allows)
     }
 
-    /// Returns the pause between two requests that the file asks for: no part of RFC 9309, but widely written. At most a day.
+    /// Returns the pause between two requests that the file asks for: no part of RFC 9309, but widely written. At most
+    /// a day.
     pub fn crawl_delay(&self) -> Option<Duration> {
         self.crawl_delay
     }
@@ -232,8 +233,8 @@ fn field(line: &[u8]) -> Option<(&[u8], &[u8])> {
     Some((name.trim_ascii(), value.trim_ascii()))
 }
 
-/// Returns the product token at the beginning of a `User-agent` value: letters, `_` and `-` (RFC 9309 §2.2.1). Versions are left
-/// out.
+/// Returns the product token at the beginning of a `User-agent` value: letters, `_` and `-` (RFC 9309 §2.2.1). Versions
+/// are left out.
 fn product_token(value: &[u8]) -> &[u8] {
     let is_token = |byte: &u8| byte.is_ascii_alphabetic() || matches!(byte, b'_' | b'-');
     let length = value.iter().take_while(|byte| is_token(byte)).count();
@@ -248,8 +249,8 @@ fn delay(value: &[u8]) -> Option<Duration> {
         .flatten()
 }
 
-/// Returns a path in the form in which paths are compared (RFC 9309 §2.2.2): an escape of an unreserved character is undone,
-/// other escapes are in capital letters, and bytes beyond printable ASCII are escaped.
+/// Returns a path in the form in which paths are compared (RFC 9309 §2.2.2): an escape of an unreserved character is
+/// undone, other escapes are in capital letters, and bytes beyond printable ASCII are escaped.
 fn normal_path(path: &[u8]) -> Vec<u8> {
     const HEX: &[u8; 16] = b"0123456789ABCDEF";
     let mut normal = Vec::with_capacity(path.len());

@@ -1,7 +1,7 @@
 //! Whether a URI belongs to a crawl (the decide rules of Heritrix, as NetarchiveSuite's templates order them).
 //!
-//! Owns the rules and their order. Each rule that has an opinion overrides those before it: the last one decides, and says so
-//! by its name in the log.
+//! Owns the rules and their order. Each rule that has an opinion overrides those before it: the last one decides, and
+//! says so by its name in the log.
 //!
 //! ```
 //! use harvest_policy::hops::HopPath;
@@ -93,8 +93,8 @@ pub struct Scope {
     pub max_segments: usize,
     /// The most times that the same segments may stand behind each other.
     pub max_repeats: usize,
-    /// Other limits and further traps for parts of the web. Of several that cover a URI all apply, and the last one that has a
-    /// limit decides about it.
+    /// Other limits and further traps for parts of the web. Of several that cover a URI all apply, and the last one
+    /// that has a limit decides about it.
     pub overlays: Vec<ScopeOverlay>,
 }
 
@@ -210,8 +210,8 @@ fn segments(path: &str) -> impl Iterator<Item = &str> {
     path.trim_matches('/').split('/')
 }
 
-/// Returns how often the same segments stand behind each other at most: 3 in `/a/x/y/x/y/x/y`. The last segment is a file and
-/// does not count, as in Heritrix' `.*?/(.*?/)\1{2,}.*`.
+/// Returns how often the same segments stand behind each other at most: 3 in `/a/x/y/x/y/x/y`. The last segment is a
+/// file and does not count, as in Heritrix' `.*?/(.*?/)\1{2,}.*`.
 fn repeat_count(path: &str) -> usize {
     let Some((directories, _)) = path.rsplit_once('/') else {
         return 0;

@@ -40,8 +40,8 @@ impl FetchStatus {
     pub const OUT_OF_SCOPE: Self = Self(-5000);
     /// In the scope, and blocked by a person: a crawler trap.
     pub const BLOCKED_BY_USER: Self = Self(-5001);
-    /// The host lies at an address that must not be connected to; the annotation says why. (Heritrix: blocked by a custom
-    /// processor.)
+    /// The host lies at an address that must not be connected to; the annotation says why. (Heritrix: blocked by a
+    /// custom processor.)
     pub const BLOCKED_BY_ADDRESS: Self = Self(-5002);
     /// A quota is used up; the annotation says which.
     pub const BLOCKED_BY_QUOTA: Self = Self(-5003);
@@ -72,7 +72,8 @@ impl FetchStatus {
         self.0 > 0
     }
 
-    /// Returns whether the URI was left out before a connection was thought of: out of scope, a quota, a trap, robots.txt.
+    /// Returns whether the URI was left out before a connection was thought of: out of scope, a quota, a trap,
+    /// robots.txt.
     pub const fn is_disregarded(self) -> bool {
         matches!(
             self,
@@ -162,8 +163,8 @@ pub enum TryDecision {
 }
 
 impl RetryRules {
-    /// Decides after the `tries`-th try, which ended with `status`. `retry_after`: the time that the host asks for with a
-    /// 429 or 503.
+    /// Decides after the `tries`-th try, which ended with `status`. `retry_after`: the time that the host asks for with
+    /// a 429 or 503.
     pub fn after_try(
         &self,
         status: FetchStatus,

@@ -1,8 +1,8 @@
 //! Public suffixes: the names below which everyone may have a domain, such as `dk`, `co.uk` and `github.io`.
 //!
-//! Owns what the domain of a host is: the label under a public suffix, by Mozilla's list. That list is compiled in; a file in its
-//! format may stand in its place. An address is kept whole, and a host without a public suffix (`localhost`, `intranet`) is its
-//! own domain.
+//! Owns what the domain of a host is: the label under a public suffix, by Mozilla's list. That list is compiled in; a
+//! file in its format may stand in its place. An address is kept whole, and a host without a public suffix
+//! (`localhost`, `intranet`) is its own domain.
 //!
 //! ```
 //! use harvest_policy::suffixes::SuffixList;
@@ -18,8 +18,8 @@ use publicsuffix::{List, Psl};
 use sha2::{Digest as _, Sha256};
 use url::Host;
 
-/// The list that is compiled in, for documentation: the crate, and its version, which is published anew whenever the list
-/// changes.
+/// The list that is compiled in, for documentation: the crate, and its version, which is published anew whenever the
+/// list changes.
 pub const COMPILED_LIST: &str = "psl 2.1.247";
 
 /// The line of a list from which on its rules count.
@@ -112,8 +112,8 @@ impl SuffixList {
         &self.version
     }
 
-    /// Returns the domain of a host: `example.co.uk` of `www.example.co.uk`. The host itself if it is an address, a public
-    /// suffix, or under none.
+    /// Returns the domain of a host: `example.co.uk` of `www.example.co.uk`. The host itself if it is an address, a
+    /// public suffix, or under none.
     pub fn domain<'h>(&self, host: &'h str) -> &'h str {
         let is_address = host.starts_with('[') || host.parse::<std::net::Ipv4Addr>().is_ok();
         if is_address {

@@ -1,8 +1,8 @@
 //! URIs turned round, so that a prefix covers a domain, a host or a directory (the SURT form of Heritrix).
 //!
-//! `http://www.example.dk/a?b` becomes `http://(dk,example,www,)/a?b`: `http://(dk,example,` covers the domain with all its
-//! hosts, `http://(dk,example,www,)` one host, `http://(dk,example,www,)/a` what lies under a path. `https` becomes `http`.
-//! Paths keep their case. This is the form for scopes; keys of indexes are `archive_formats::surt::UrlKey`.
+//! `http://www.example.dk/a?b` becomes `http://(dk,example,www,)/a?b`: `http://(dk,example,` covers the domain with all
+//! its hosts, `http://(dk,example,www,)` one host, `http://(dk,example,www,)/a` what lies under a path. `https` becomes
+//! `http`. Paths keep their case. This is the form for scopes; keys of indexes are `archive_formats::surt::UrlKey`.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -44,8 +44,8 @@ fn host_part(url: &Url) -> Option<String> {
     Some(format!("{scheme}://({host}{port}"))
 }
 
-/// A prefix in SURT form, as people write it into a list: `http://(dk,example,` for a domain, `http://(dk,example,www,)` for a
-/// host, `http://(dk,example,www,)/a` for a path.
+/// A prefix in SURT form, as people write it into a list: `http://(dk,example,` for a domain,
+/// `http://(dk,example,www,)` for a host, `http://(dk,example,www,)/a` for a path.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SurtPrefix(String);
 
@@ -111,8 +111,8 @@ impl fmt::Display for SurtPrefix {
     }
 }
 
-/// Returns whether what stands before a closing parenthesis is a host as SURT forms have it: labels with a comma behind each, or
-/// an address.
+/// Returns whether what stands before a closing parenthesis is a host as SURT forms have it: labels with a comma behind
+/// each, or an address.
 fn is_whole(host: &str) -> bool {
     let name = host.split(':').next().unwrap_or_default();
     host.starts_with('[') || name.ends_with(',') || name.parse::<Ipv4Addr>().is_ok()

@@ -1,8 +1,8 @@
 //! Crawler traps: regular expressions for URIs that shall not be fetched.
 //!
-//! Owns what such an expression may be and how a list of them is refused. A URI is a trap if all of it matches one of them,
-//! as in Heritrix. Matching takes time linear in the length of the URI, whatever the expressions are: those that cannot be
-//! matched so (look-around, back-references) are refused by their line.
+//! Owns what such an expression may be and how a list of them is refused. A URI is a trap if all of it matches one of
+//! them, as in Heritrix. Matching takes time linear in the length of the URI, whatever the expressions are: those that
+//! cannot be matched so (look-around, back-references) are refused by their line.
 
 use std::fmt;
 use std::str::FromStr;

@@ -1,8 +1,8 @@
 //! Turns of queues: which of many may send the next request.
 //!
-//! Owns the states of queues: ready, in process, snoozed, inactive, retired, exhausted (those of Heritrix' frontier). Active
-//! queues rest between requests; one that has spent its session makes way for those that wait; a lower precedence waits until no
-//! higher one can go. Takes time as a value, and holds a few bytes for each queue.
+//! Owns the states of queues: ready, in process, snoozed, inactive, retired, exhausted (those of Heritrix' frontier).
+//! Active queues rest between requests; one that has spent its session makes way for those that wait; a lower
+//! precedence waits until no higher one can go. Takes time as a value, and holds a few bytes for each queue.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
@@ -78,8 +78,8 @@ impl QueueTurns {
         }
     }
 
-    /// Notes that a queue has a URI that nobody fetches yet. The queue waits for its turn if it is new or was exhausted; the
-    /// smaller its `precedence`, the sooner.
+    /// Notes that a queue has a URI that nobody fetches yet. The queue waits for its turn if it is new or was
+    /// exhausted; the smaller its `precedence`, the sooner.
     pub fn add_uri(&mut self, number: QueueNumber, precedence: u8) {
         let queue = self.queues.entry(number).or_insert(Queue {
             state: QueueState::Exhausted,
@@ -124,8 +124,8 @@ impl QueueTurns {
         }
     }
 
-    /// Notes that the URI of a turn was taken out of its queue. `has_more`: the queue has others, of which one may go over
-    /// another connection.
+    /// Notes that the URI of a turn was taken out of its queue. `has_more`: the queue has others, of which one may go
+    /// over another connection.
     pub fn take_uri(&mut self, number: QueueNumber, has_more: bool) {
         if let Some(queue) = self.queues.get_mut(&number) {
             queue.has_more = has_more;
@@ -133,8 +133,8 @@ impl QueueTurns {
         self.update_state(number);
     }
 
-    /// Takes note that a fetch of a turn has ended. The queue rests until `rests_until`; `standing` says whether it may go on.
-    /// `has_more`: it has URIs that nobody fetches yet.
+    /// Takes note that a fetch of a turn has ended. The queue rests until `rests_until`; `standing` says whether it may
+    /// go on. `has_more`: it has URIs that nobody fetches yet.
     pub fn end_fetch(
         &mut self,
         number: QueueNumber,
@@ -223,7 +223,8 @@ impl QueueTurns {
         self.in_process
     }
 
-    /// Returns the number of queues that have their turns: those that are ready or rest, and those with a fetch under way.
+    /// Returns the number of queues that have their turns: those that are ready or rest, and those with a fetch under
+    /// way.
     pub fn active(&self) -> usize {
         self.ready.len() + self.snoozed.len() + self.in_process
     }
@@ -319,8 +320,8 @@ impl QueueTurns {
         }
     }
 
-    /// Makes the inactive queue active that has waited longest of the smallest precedence. One that rests is passed by for
-    /// the next one.
+    /// Makes the inactive queue active that has waited longest of the smallest precedence. One that rests is passed by
+    /// for the next one.
     fn activate(&mut self, now: Moment) {
         while let Some(mut entry) = self.inactive.first_entry() {
             let Some(number) = entry.get_mut().pop_front() else {

@@ -1,7 +1,7 @@
 //! The harvest report of NetarchiveSuite: objects, bytes and stop reason of each domain of a job.
 //!
-//! Owns which domain a line of the crawl log counts for, and which reason a domain is given. What a limit of a configuration
-//! makes of a reason is decided where configurations are known.
+//! Owns which domain a line of the crawl log counts for, and which reason a domain is given. What a limit of a
+//! configuration makes of a reason is decided where configurations are known.
 
 use std::collections::BTreeMap;
 
@@ -60,8 +60,8 @@ impl StopReason {
         Self::ALL.get(usize::from(number)).copied()
     }
 
-    /// Returns the reason for domains of which the crawl log says nothing else, by the last line of `progress-statistics.log`
-    /// ([`last_line`](crate::progress::last_line)); `None` if there is no such line.
+    /// Returns the reason for domains of which the crawl log says nothing else, by the last line of
+    /// `progress-statistics.log` ([`last_line`](crate::progress::last_line)); `None` if there is no such line.
     ///
     /// By parts of the line, as NetarchiveSuite reads it. A crawl that did not end, or that an operator has ended, is
     /// unfinished. One that a limit of data or documents has ended counts as complete.
@@ -104,8 +104,8 @@ pub struct HarvestReport {
 impl HarvestReport {
     /// Begins without domains.
     ///
-    /// With `disregard_seed` (NetarchiveSuite's `disregardSeedURLInfo`) a line counts for the domain of its URI; without, for
-    /// the domain of the seed that it came from, if the line names one.
+    /// With `disregard_seed` (NetarchiveSuite's `disregardSeedURLInfo`) a line counts for the domain of its URI;
+    /// without, for the domain of the seed that it came from, if the line names one.
     pub fn new(default_reason: StopReason, disregard_seed: bool) -> Self {
         Self {
             default_reason,

@@ -1,17 +1,18 @@
 //! The index of an archive file, as the metadata file of its job has it: NetarchiveSuite's CDX lines, and the captures.
 //!
-//! Owns which records have a line, and what is in it. Both lists are made in one reading of the file, sorted bytewise with
-//! bounded memory, and lie in temporary files without a name. Does not resolve revisits.
+//! Owns which records have a line, and what is in it. Both lists are made in one reading of the file, sorted bytewise
+//! with bounded memory, and lie in temporary files without a name. Does not resolve revisits.
 //!
-//! NetarchiveSuite's lines are of `response` records only (in ARC files: of all records but the version block): `url ip date14
-//! mimetype length filename offset md5`, where the length is that of the block, and the MD5 that of the bytes after the HTTP
-//! header.
+//! NetarchiveSuite's lines are of `response` records only (in ARC files: of all records but the version block):
+//! `url ip date14 mimetype length filename offset md5`, where the length is that of the block, and the MD5 that of the
+//! bytes after the HTTP header.
 //!
-//! The captures are CDXJ lines of HTTP responses and revisits that are whole. They are what later jobs are deduplicated against,
-//! so that nobody has to join a crawl log with CDX lines by URL (the join takes the last of two captures of one URL). Beside the
-//! usual members they have, where it is known: `recordId`, `etag`, `lastModified`; of a revisit `refersTo`, `refersToTargetUri`
-//! and `refersToDate`, so that the first capture is found and no revisit refers to a revisit. A response that was truncated has
-//! no `etag` and no `lastModified`: "not modified" would be said of a whole one.
+//! The captures are CDXJ lines of HTTP responses and revisits that are whole. They are what later jobs are deduplicated
+//! against, so that nobody has to join a crawl log with CDX lines by URL (the join takes the last of two captures of
+//! one URL). Beside the usual members they have, where it is known: `recordId`, `etag`, `lastModified`; of a revisit
+//! `refersTo`, `refersToTargetUri` and `refersToDate`, so that the first capture is found and no revisit refers to a
+//! revisit. A response that was truncated has no `etag` and no `lastModified`: "not modified" would be said of a whole
+//! one.
 
 use std::fs::File;
 use std::io::{self, Read, Seek as _, Write as _};
@@ -86,8 +87,8 @@ pub struct ArchiveIndex {
 ///
 /// # Errors
 ///
-/// Fails if the archive file or the temporary files cannot be read or written. Damage in the archive file is no failure: the
-/// records after it are indexed, and the damage is among the problems.
+/// Fails if the archive file or the temporary files cannot be read or written. Damage in the archive file is no
+/// failure: the records after it are indexed, and the damage is among the problems.
 pub fn index_archive_file(
     archive: impl Read,
     file: &str,

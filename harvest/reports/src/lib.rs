@@ -1,14 +1,15 @@
 //! The documentation of a crawl, as texts and as a metadata file.
 //!
 //! Owns the reports that Heritrix writes at the end of a crawl, the lines of its progress log, the harvest report of
-//! NetarchiveSuite and the metadata WARC file of a job. All of them are functions of the crawl log and of rows that the crawler
-//! hands over. Knows no clock and no network, and writes temporary files only.
+//! NetarchiveSuite and the metadata WARC file of a job. All of them are functions of the crawl log and of rows that the
+//! crawler hands over. Knows no clock and no network, and writes temporary files only.
 //!
 //! The rooms, in reading order:
 //! - [`log`]: the lines of a crawl log; `novelty`: what a line says of a payload that was seen before;
 //! - [`statistics`]: sums of lines, and the reports that are made of them alone;
 //! - [`harvest`]: the harvest of each domain; [`processors`]: the counters of the stages;
-//! - [`frontier`], [`threads`], [`archive_files`]: reports of rows that the crawler hands over; [`progress`]: lines while it runs;
+//! - [`frontier`], [`threads`], [`archive_files`]: reports of rows that the crawler hands over; [`progress`]: lines
+//!   while it runs;
 //! - [`index`]: the index of an archive file; [`warcinfo`]: the block that begins it; [`metadata`]: the metadata file;
 //! - [`text`]: numbers as Heritrix writes them.
 //!

@@ -1,7 +1,7 @@
 //! The lines of a crawl log, one after the other.
 //!
-//! Owns which lines cannot be read, and how they are named. Memory is bounded at any length of a line. Does not know what a
-//! line means: `archive_formats::crawl_log` does.
+//! Owns which lines cannot be read, and how they are named. Memory is bounded at any length of a line. Does not know
+//! what a line means: `archive_formats::crawl_log` does.
 
 use std::fmt;
 use std::io::{self, BufRead};
@@ -45,7 +45,8 @@ impl fmt::Display for UnreadableLine {
     }
 }
 
-/// A reader of the entries of a crawl log. It ends after the first I/O error, and continues after a line that cannot be read.
+/// A reader of the entries of a crawl log. It ends after the first I/O error, and continues after a line that cannot be
+/// read.
 #[derive(Debug)]
 pub struct CrawlLogReader<R> {
     lines: BoundedLines<R>,

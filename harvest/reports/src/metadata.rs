@@ -1,14 +1,15 @@
 //! The metadata file of a job: its setup, reports, logs and indexes as the records of one WARC file (NetarchiveSuite).
 //!
-//! Owns the order of the records, their URIs, their fields and media types. Every record is a gzip member of a WARC 1.1 file.
-//! Record ids and times are arguments. The contents are those that the caller gives, unchanged: passwords must not be in them.
+//! Owns the order of the records, their URIs, their fields and media types. Every record is a gzip member of a WARC 1.1
+//! file. Record ids and times are arguments. The contents are those that the caller gives, unchanged: passwords must
+//! not be in them.
 //!
-//! The parameter `heritrixVersion` of setup, report and log records keeps the name that readers of such files look for. Its value
-//! here is [`CRAWLER_VERSION`], which no version of Heritrix looks like.
+//! The parameter `heritrixVersion` of setup, report and log records keeps the name that readers of such files look for.
+//! Its value here is [`CRAWLER_VERSION`], which no version of Heritrix looks like.
 //!
-//! Beside NetarchiveSuite's CDX record there is one record more for each archive file, `crawl/index/captures`, with the captures
-//! as CDXJ lines ([`crate::index`]). CDXJ has no registered media type; `application/x-cdxj` goes with NetarchiveSuite's
-//! `application/x-cdx`.
+//! Beside NetarchiveSuite's CDX record there is one record more for each archive file, `crawl/index/captures`, with the
+//! captures as CDXJ lines ([`crate::index`]). CDXJ has no registered media type; `application/x-cdxj` goes with
+//! NetarchiveSuite's `application/x-cdx`.
 
 use std::io::{self, Read, Seek, Write};
 use std::net::IpAddr;
@@ -149,7 +150,8 @@ impl<W: Write, S: FnMut() -> RecordStamp> MetadataFile<W, S> {
     ///
     /// # Errors
     ///
-    /// [`MetadataError::Header`] if `name` has control characters, [`MetadataError::Write`] if the file cannot be written.
+    /// [`MetadataError::Header`] if `name` has control characters, [`MetadataError::Write`] if the file cannot be
+    /// written.
     pub fn begin(output: W, head: MetadataHead<'_>, mut stamps: S) -> Result<Self, MetadataError> {
         let MetadataHead {
             name,
@@ -207,8 +209,8 @@ impl<W: Write, S: FnMut() -> RecordStamp> MetadataFile<W, S> {
     ///
     /// # Errors
     ///
-    /// [`MetadataError::Content`] if a file cannot be read, [`MetadataError::Write`] if the metadata file cannot be written or a
-    /// file grows or shrinks meanwhile, [`MetadataError::Order`] if indexes were written before.
+    /// [`MetadataError::Content`] if a file cannot be read, [`MetadataError::Write`] if the metadata file cannot be
+    /// written or a file grows or shrinks meanwhile, [`MetadataError::Order`] if indexes were written before.
     pub fn documents(&mut self, documents: Vec<MetadataDocument<'_>>) -> Result<(), MetadataError> {
         let mut documents: Vec<_> = documents
             .into_iter()
@@ -234,7 +236,8 @@ impl<W: Write, S: FnMut() -> RecordStamp> MetadataFile<W, S> {
     ///
     /// # Errors
     ///
-    /// [`MetadataError::Content`] if the index cannot be read, [`MetadataError::Write`] if the metadata file cannot be written.
+    /// [`MetadataError::Content`] if the index cannot be read, [`MetadataError::Write`] if the metadata file cannot be
+    /// written.
     pub fn index(&mut self, index: &mut ArchiveIndex) -> Result<(), MetadataError> {
         let uri = self.job.cdx_uri(&index.file);
         self.resource(

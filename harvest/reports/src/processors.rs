@@ -1,7 +1,8 @@
 //! `processors-report.txt`: what each stage of the crawler has done, by the chains of Heritrix.
 //!
-//! Owns which stages there are, and the counters of them that a crawl log shows. The crawler adds stages and counters that no
-//! log has (links that were extracted, records that were written). A counter that nobody counted is not in the report.
+//! Owns which stages there are, and the counters of them that a crawl log shows. The crawler adds stages and counters
+//! that no log has (links that were extracted, records that were written). A counter that nobody counted is not in the
+//! report.
 
 use archive_formats::crawl_log::{CrawlLogLine, escaped};
 use archive_formats::date::Stamp;

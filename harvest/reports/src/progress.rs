@@ -1,7 +1,8 @@
-//! The lines of `progress-statistics.log` (Heritrix 3): a legend, a line of numbers every 20 seconds, and notes of states.
+//! The lines of `progress-statistics.log` (Heritrix 3): a legend, a line of numbers every 20 seconds, and notes of
+//! states.
 //!
-//! Owns the columns, the notes and the messages at the end of a crawl, and how the last line is read. Takes numbers as they
-//! are; times are arguments.
+//! Owns the columns, the notes and the messages at the end of a crawl, and how the last line is read. Takes numbers as
+//! they are; times are arguments.
 
 use std::fmt;
 use std::io::{self, BufRead};
@@ -107,8 +108,8 @@ impl fmt::Display for ProgressLine {
     }
 }
 
-/// Returns values, right-aligned under the legend. A value that is too wide moves those after it to the right, so that a blank is
-/// between any two.
+/// Returns values, right-aligned under the legend. A value that is too wide moves those after it to the right, so that
+/// a blank is between any two.
 fn columns(time: &str, values: [String; COLUMNS.len()]) -> String {
     let mut line = format!("{time:>TIME_END$}");
     for (value, (_, end)) in values.into_iter().zip(COLUMNS) {
@@ -216,8 +217,8 @@ impl fmt::Display for StateNote {
     }
 }
 
-/// Reads the last line of a log that is not empty. `None` if the log has no line, ends within one, or ends with one that is
-/// too long or not UTF-8: then nothing is known of how the crawl ended.
+/// Reads the last line of a log that is not empty. `None` if the log has no line, ends within one, or ends with one
+/// that is too long or not UTF-8: then nothing is known of how the crawl ended.
 ///
 /// # Errors
 ///

@@ -1,11 +1,11 @@
 //! The sums of a crawl: one pass over the lines of its crawl log.
 //!
-//! Owns what is counted, and under which host, media type, status, source and seed. Memory is bounded by their number, and by
-//! limits where a host can invent them. The texts are in the part `reports`, the counters of the stages of the crawler in
-//! [`crate::processors`].
+//! Owns what is counted, and under which host, media type, status, source and seed. Memory is bounded by their number,
+//! and by limits where a host can invent them. The texts are in the part `reports`, the counters of the stages of the
+//! crawler in [`crate::processors`].
 //!
-//! As in Heritrix, a URI counts for its host, media type, status and source once it was fetched (status above zero). Its bytes
-//! are those of the record (annotation `content-size:N`), or else the size in field 3.
+//! As in Heritrix, a URI counts for its host, media type, status and source once it was fetched (status above zero).
+//! Its bytes are those of the record (annotation `content-size:N`), or else the size in field 3.
 
 use std::collections::BTreeMap;
 use std::ops::AddAssign;
@@ -234,8 +234,8 @@ impl CrawlStatistics {
 
     /// Returns the stages of the crawler with the counters that the crawl log shows.
     ///
-    /// A URI that its scope left out has a line only if it was already in a queue. "Failed" leaves out the URIs that were
-    /// disregarded. A retry is a try after the first one of a URI (annotation `Nt`).
+    /// A URI that its scope left out has a line only if it was already in a queue. "Failed" leaves out the URIs that
+    /// were disregarded. A retry is a try after the first one of a URI (annotation `Nt`).
     pub fn stages(&self) -> Vec<StageReport> {
         self.stages.reports()
     }
@@ -258,8 +258,8 @@ impl CrawlStatistics {
     }
 }
 
-/// Returns a URI in the form that URLs have once they were read (URL Standard), without a fragment, so that `http://a.dk#top` and
-/// `http://a.dk/` are one seed.
+/// Returns a URI in the form that URLs have once they were read (URL Standard), without a fragment, so that
+/// `http://a.dk#top` and `http://a.dk/` are one seed.
 fn normal_uri(uri: &str) -> String {
     let trimmed = uri.trim();
     match Url::parse(trimmed) {
@@ -271,7 +271,8 @@ fn normal_uri(uri: &str) -> String {
     }
 }
 
-/// Returns the host of a URI, as URLs have it: in small letters, international names in ASCII (`xn--…`). Of a `dns:` URI (RFC
+/// Returns the host of a URI, as URLs have it: in small letters, international names in ASCII (`xn--…`). Of a `dns:`
+/// URI (RFC
 /// 4501) the name that was asked for. `None` if it has no host.
 pub(crate) fn host_of(uri: &str) -> Option<String> {
     if let Some(name) = uri.strip_prefix(DNS) {

@@ -1,7 +1,7 @@
 //! The lines of reports, and numbers as the reports of Heritrix write them.
 //!
-//! Owns rates with two decimals, durations by their units, and amounts of bytes. All arithmetic is in whole numbers, so that a
-//! report is the same on every machine.
+//! Owns rates with two decimals, durations by their units, and amounts of bytes. All arithmetic is in whole numbers, so
+//! that a report is the same on every machine.
 
 use std::fmt::{self, Write as _};
 use std::time::Duration;

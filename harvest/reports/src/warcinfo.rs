@@ -1,7 +1,7 @@
 //! The block of a `warcinfo` record: who has harvested, and how (Heritrix' fields, NetarchiveSuite's `harvestInfo`).
 //!
-//! Owns the names and their order (ISO 28500:2017 §6.2, `application/warc-fields`). The same block begins archive files and the
-//! metadata file. Passwords have no place in it: what the caller gives is published.
+//! Owns the names and their order (ISO 28500:2017 §6.2, `application/warc-fields`). The same block begins archive files
+//! and the metadata file. Passwords have no place in it: what the caller gives is published.
 
 use std::fmt::Write as _;
 use std::net::IpAddr;
@@ -52,8 +52,8 @@ pub struct Warcinfo {
 }
 
 impl Warcinfo {
-    /// Writes the block: a line for each field, with CR LF at its end. Control characters and line ends in a value become one
-    /// blank.
+    /// Writes the block: a line for each field, with CR LF at its end. Control characters and line ends in a value
+    /// become one blank.
     pub fn block(&self) -> String {
         let text = |value: &Option<String>| value.clone().unwrap_or_default();
         let fields = [

@@ -1,5 +1,5 @@
-//! Reports of logs that are made up, compared with counts of their bare fields: odd URIs, huge numbers, lines that are no lines,
-//! a last line that is cut.
+//! Reports of logs that are made up, compared with counts of their bare fields: odd URIs, huge numbers, lines that are
+//! no lines, a last line that is cut.
 
 #![expect(
     clippy::unwrap_used,

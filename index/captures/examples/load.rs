@@ -1,7 +1,8 @@
-//! Asks a server over HTTP as fast as it answers, for `tools/bench captures`: `load HOST:PORT CONNECTIONS PREFIX < TARGETS`.
+//! Asks a server over HTTP as fast as it answers, for `tools/bench captures`:
+//! `load HOST:PORT CONNECTIONS PREFIX < TARGETS`.
 //!
-//! Each connection asks for one target after the other. Prints how many answers there were, the seconds, how many of them
-//! were no 200, the bytes of their bodies, and half and 99 of a hundred of the times of answers in microseconds.
+//! Each connection asks for one target after the other. Prints how many answers there were, the seconds, how many of
+//! them were no 200, the bytes of their bodies, and half and 99 of a hundred of the times of answers in microseconds.
 
 use std::error::Error;
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -85,8 +86,8 @@ fn ask(
     while let Some(target) = targets.get(next.fetch_add(1, Ordering::Relaxed)) {
         let request = format!("GET {prefix}{target} HTTP/1.1\r\nHost: {address}\r\n\r\n");
         let start = Instant::now();
-        // A server that sends its answer in pieces, and waits in between for our system to confirm the first, is not measured
-        // by the 40 ms that this takes.
+        // A server that sends its answer in pieces, and waits in between for our system to confirm the first, is not
+        // measured by the 40 ms that this takes.
         connection.get_ref().set_quickack(true)?;
         connection.get_mut().write_all(request.as_bytes())?;
         let answer = answer(&mut connection)?;

@@ -7,7 +7,8 @@
 //! - `throughput look-up DIRECTORY COUNT LOOKUPS` asks that index.
 //! - `throughput search FILE COUNT LOOKUPS` searches the sorted lines by bisection instead.
 //!
-//! The captures: 35 of seven URLs, from one to fifteen each; a hundred URLs of each host; files of some 50,000 captures.
+//! The captures: 35 of seven URLs, from one to fifteen each; a hundred URLs of each host; files of some 50,000
+//! captures.
 
 use std::error::Error;
 use std::fs::{self, File};

@@ -41,14 +41,15 @@ pub struct Captures {
 }
 
 impl Captures {
-    /// Makes durable all that was changed. Changes survive the end of the process without it; a power cut may take those
-    /// since the last call, the latest ones first, with the [`FollowPosition`](crate::FollowPosition) that came with them.
+    /// Makes durable all that was changed. Changes survive the end of the process without it; a power cut may take
+    /// those since the last call, the latest ones first, with the [`FollowPosition`](crate::FollowPosition) that came
+    /// with them.
     pub fn sync(&self) -> Result<(), DbError> {
         self.shared.database.sync()
     }
 
-    /// Returns how far the index has come, a number that grows with each change. An index that is opened with less than was
-    /// made durable has lost rows; see [`OpenOptions::at_least`](crate::OpenOptions::at_least).
+    /// Returns how far the index has come, a number that grows with each change. An index that is opened with less than
+    /// was made durable has lost rows; see [`OpenOptions::at_least`](crate::OpenOptions::at_least).
     pub fn sequence(&self) -> u64 {
         self.shared.database.sequence()
     }
@@ -58,8 +59,8 @@ impl Captures {
         self.shared.ledger().counts
     }
 
-    /// Returns the capture that the index has of a file of the archive at the place where this one is: same URL, time and
-    /// offset. `line` says how many captures of the file were before it, which counts where it has no offset. For
+    /// Returns the capture that the index has of a file of the archive at the place where this one is: same URL, time
+    /// and offset. `line` says how many captures of the file were before it, which counts where it has no offset. For
     /// comparisons of the index with its files; also of a withdrawn file.
     pub fn find_capture(
         &self,
@@ -86,8 +87,8 @@ impl Captures {
         }
     }
 
-    /// Forgets all files of the archive, with their captures and how far the archive was followed: before they are indexed
-    /// anew. Imported sets stay, and so does which files are withdrawn: they stay hidden in the sets, too.
+    /// Forgets all files of the archive, with their captures and how far the archive was followed: before they are
+    /// indexed anew. Imported sets stay, and so does which files are withdrawn: they stay hidden in the sets, too.
     pub fn forget_files(&self) -> Result<(), DbError> {
         self.shared.forget_files()
     }

@@ -15,8 +15,8 @@ pub struct CheckPoint {
 }
 
 impl Captures {
-    /// Reads up to `limit` captures behind a point, with their checksums, and moves the point on. Returns whether it was the
-    /// end; the point is then at the beginning again.
+    /// Reads up to `limit` captures behind a point, with their checksums, and moves the point on. Returns whether it
+    /// was the end; the point is then at the beginning again.
     ///
     /// # Errors
     ///

@@ -193,7 +193,8 @@ fn sorter(export: &Export, temporary: &Path) -> Sorter {
     }
 }
 
-/// Returns whether lines of a form are sorted by key and time, so that only those of one key and time have to be sorted.
+/// Returns whether lines of a form are sorted by key and time, so that only those of one key and time have to be
+/// sorted.
 fn is_in_key_order(format: &Format) -> bool {
     let Format::Cdx(legend) = format else {
         return true;

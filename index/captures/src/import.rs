@@ -47,7 +47,8 @@ pub struct DamagedLine {
 /// The outcome of an import.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ImportReport {
-    /// The number of captures that were read; those that name one record of one URL and time twice stand in the index once.
+    /// The number of captures that were read; those that name one record of one URL and time twice stand in the index
+    /// once.
     pub captures: u64,
     /// The number of captures that have no URL, and keep the key that they had.
     pub without_url: u64,
@@ -80,8 +81,8 @@ pub enum ImportError {
 
 /// The import of one set, from one input or several.
 ///
-/// Nobody sees them before [`Importer::complete`], which puts them in the place of those that the set had. Captures of an
-/// import that was dropped or cut off are never seen, and [`Captures::sweep`] takes them away.
+/// Nobody sees them before [`Importer::complete`], which puts them in the place of those that the set had. Captures of
+/// an import that was dropped or cut off are never seen, and [`Captures::sweep`] takes them away.
 ///
 /// ```
 /// # use index_captures::{Captures, Memory, OpenOptions};
@@ -173,7 +174,7 @@ impl Captures {
 }
 
 impl Importer {
-    /// Reads an input of any form to its end. Damaged lines are left out and named in the report by the name of the input.
+    /// Reads an input of any form to its end. Damaged lines are left out, and reported with the name of the input.
     ///
     /// # Errors
     ///

@@ -13,8 +13,8 @@ pub(crate) struct KeyRules {
 }
 
 impl KeyRules {
-    /// Returns the key of a capture: of its URL and of the body that was posted to it. A capture without a URL keeps the
-    /// key that it has.
+    /// Returns the key of a capture: of its URL and of the body that was posted to it. A capture without a URL keeps
+    /// the key that it has.
     pub(crate) fn key_of(&self, capture: &Capture) -> String {
         let key = match &capture.original {
             Some(url) => (self.key)(&asked_url(capture, url)),

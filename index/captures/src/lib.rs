@@ -1,12 +1,14 @@
 //! The captures of an archive by URL and time, in a table that is searched, filled, imported and exported.
 //!
-//! Owns the table of captures: its keys, the files and sets that captures come from, and the queries over them. Stores for
-//! the part that follows an archive its position, and the files that wait. Does not read archive files, does not decide who
-//! may see what, and knows no network. It is a cache: what comes from files can be made again from them at any time.
+//! Owns the table of captures: its keys, the files and sets that captures come from, and the queries over them. Stores
+//! for the part that follows an archive its position, and the files that wait. Does not read archive files, does not
+//! decide who may see what, and knows no network. It is a cache: what comes from files can be made again from them at
+//! any time.
 //!
 //! The rooms, in reading order:
 //! - `captures`: the handle; `open`: opens an index, and `rekey` makes new keys for one of older rules;
-//! - `files`: the files that are known, and changes of them; `writer`: the captures of one file; `import`: those of a set;
+//! - `files`: the files that are known, and changes of them; `writer`: the captures of one file; `import`: those of a
+//!   set;
 //! - `query`: answers; `export`: all captures as lines;
 //! - `check` and `sweep`: the work in the background;
 //! - `shared`: the state behind all handles; `visible`: the files that are shown; `names`: the sources of captures;
@@ -14,7 +16,8 @@
 //! - `keys`, `moment`, `place`: the key of a row; `packed`: its value.
 //!
 //! Promised:
-//! - the captures of a file, or of an imported set, are seen all together or not at all, by queries that begin afterwards;
+//! - the captures of a file, or of an imported set, are seen all together or not at all, by queries that begin
+//!   afterwards;
 //! - a withdrawn file is out of sight at once, and back at once;
 //! - an answer is never silently short: damage is an error, as the last item if need be;
 //! - memory is bounded at any number of captures, in queries, imports and exports.

@@ -5,8 +5,8 @@ use archive_formats::date::Stamp;
 /// The number of bytes that a moment has in a key.
 pub(crate) const BYTES: usize = 7;
 
-/// A [`Stamp`] as a number: year, month, day, hour, minute, second and millisecond in bits, then whether it is written with
-/// 17 digits.
+/// A [`Stamp`] as a number: year, month, day, hour, minute, second and millisecond in bits, then whether it is written
+/// with 17 digits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Moment(u64);
 

@@ -142,8 +142,8 @@ impl OpenError {
 impl Captures {
     /// Opens the index in a directory; makes it if it is absent.
     ///
-    /// An index whose keys were made by other rules gets new ones from the URLs of its captures. That takes about a minute
-    /// for ten million, is begun anew if it was cut off, and reads no archive file.
+    /// An index whose keys were made by other rules gets new ones from the URLs of its captures. That takes about a
+    /// minute for ten million, is begun anew if it was cut off, and reads no archive file.
     ///
     /// # Errors
     ///

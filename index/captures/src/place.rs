@@ -1,7 +1,7 @@
 //! Keys of rows: where a capture stands in the table.
 //!
-//! The bytes are those of `FORMAT.md`: the key of the URL, a zero byte, the time, the number of the file, and the position in
-//! it.
+//! The bytes are those of `FORMAT.md`: the key of the URL, a zero byte, the time, the number of the file, and the
+//! position in it.
 
 use archive_db::{InvalidKey, Key};
 

@@ -1,7 +1,7 @@
 //! Removes the rows of captures that no query shows any more.
 //!
-//! Captures of a replaced or deleted file, of a replaced set, and of a writer that did not complete, are out of sight at
-//! once. Their rows stay until a sweep meets them: it reads all captures, a bounded number in each call.
+//! Captures of a replaced or deleted file, of a replaced set, and of a writer that did not complete, are out of sight
+//! at once. Their rows stay until a sweep meets them: it reads all captures, a bounded number in each call.
 
 use archive_db::DbError;
 

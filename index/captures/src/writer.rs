@@ -12,8 +12,8 @@ use crate::rows::{BATCH, NumberRow};
 
 /// The writer of the captures of one file of the archive.
 ///
-/// Nobody sees them before [`FileWriter::complete`], which puts them in the place of those that the file had. Captures of a
-/// writer that was dropped, or whose process was killed, are never seen, and [`Captures::sweep`] takes them away.
+/// Nobody sees them before [`FileWriter::complete`], which puts them in the place of those that the file had. Captures
+/// of a writer that was dropped, or whose process was killed, are never seen, and [`Captures::sweep`] takes them away.
 ///
 /// ```
 /// use archive_formats::cdx::Capture;
@@ -104,8 +104,9 @@ impl FileWriter {
         self.note = Some(FileChange::Note(note));
     }
 
-    /// Shows the captures in the place of those that the file had, and says that it is indexed, or that it has nothing to
-    /// index; keeps how far the archive was followed in the same batch, if that is given. Returns the number of captures.
+    /// Shows the captures in the place of those that the file had, and says that it is indexed, or that it has nothing
+    /// to index; keeps how far the archive was followed in the same batch, if that is given. Returns the number of
+    /// captures.
     ///
     /// The change is logged, and durable with the next [`Captures::sync`].
     ///

@@ -13,6 +13,6 @@ pub trait Captures: Send + Sync {
     fn query<'a>(&'a self, query: &'a CaptureQuery) -> Answer<'a, CaptureStream>;
 }
 
-/// Captures as they come. They end only when they are whole: a cut is an error, and nothing follows an error. Dropping them
-/// ends the work of the index.
+/// Captures as they come. They end only when they are whole: a cut is an error, and nothing follows an error. Dropping
+/// them ends the work of the index.
 pub type CaptureStream = Steps<Capture, IndexError>;

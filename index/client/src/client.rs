@@ -95,8 +95,8 @@ impl IndexClient {
         Ok(answer.files)
     }
 
-    /// Deletes the captures that came from files, and lets the index follow the archive from a full listing. Returns how many
-    /// were deleted.
+    /// Deletes the captures that came from files, and lets the index follow the archive from a full listing. Returns
+    /// how many were deleted.
     ///
     /// # Errors
     ///

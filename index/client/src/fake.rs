@@ -1,5 +1,5 @@
-//! An index in memory, for the tests of code that asks one: it answers by the shared terms of `archive_formats::cdx::query`
-//! alone, which makes it the model of a real one.
+//! An index in memory, for the tests of code that asks one: it answers by the shared terms of
+//! `archive_formats::cdx::query` alone, which makes it the model of a real one.
 //!
 //! ```
 //! use archive_formats::cdx::Capture;

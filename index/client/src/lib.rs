@@ -1,9 +1,10 @@
 //! The index of captures as its users see it.
 //!
-//! Owns this end of `holdfast.index.v1`: programs that look captures up hold a [`Captures`], and [`IndexClient`] is one over
-//! gRPC, with the verbs of operators beside it.
+//! Owns this end of `holdfast.index.v1`: programs that look captures up hold a [`Captures`], and [`IndexClient`] is one
+//! over gRPC, with the verbs of operators beside it.
 //!
-//! The rooms, in reading order: [`captures`] is the trait, [`client`] speaks gRPC, [`error`] says what to do about a failure.
+//! The rooms, in reading order: [`captures`] is the trait, [`client`] speaks gRPC, [`error`] says what to do about a
+//! failure.
 //!
 //! ```
 //! use archive_formats::cdx::query::CaptureQuery;

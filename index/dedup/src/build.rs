@@ -1,7 +1,7 @@
 //! Builds an index from metadata files, in bounded memory.
 //!
-//! Owns the order of the steps, each of which reads sorted lines and leaves lines to be sorted: [`metadata`] reads the files;
-//! [`join`] joins the lines of a crawl log with those of the index of its job; [`chains`] follows duplicates to
+//! Owns the order of the steps, each of which reads sorted lines and leaves lines to be sorted: [`metadata`] reads the
+//! files; [`join`] joins the lines of a crawl log with those of the index of its job; [`chains`] follows duplicates to
 //! their first captures; [`sections`] writes the file. Temporary files have no names and end with the process.
 
 mod chains;
@@ -49,11 +49,12 @@ pub struct Workspace<'a> {
     pub memory: usize,
 }
 
-/// Builds an index from metadata files, each given with its name and opened when its turn comes, and writes it into `sink`.
+/// Builds an index from metadata files, each given with its name and opened when its turn comes, and writes it into
+/// `sink`.
 ///
-/// A file with the record `metadata://…/crawl/index/captures` has what is needed; of all others, the crawl log is joined with
-/// the CDX records of its job. Damage, lines that cannot be read and duplicates that lead nowhere are in the report, and
-/// the other captures in the index.
+/// A file with the record `metadata://…/crawl/index/captures` has what is needed; of all others, the crawl log is
+/// joined with the CDX records of its job. Damage, lines that cannot be read and duplicates that lead nowhere are in
+/// the report, and the other captures in the index.
 ///
 /// # Errors
 ///

@@ -1,7 +1,7 @@
 //! An index that is open: what was captured before, asked by URL and by digest.
 //!
-//! Owns what makes a file an index of this version, and the meaning of its lines. Loads nothing: a lookup reads about as many
-//! small pieces of the file as a binary search has steps.
+//! Owns what makes a file an index of this version, and the meaning of its lines. Loads nothing: a lookup reads about
+//! as many small pieces of the file as a binary search has steps.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -131,8 +131,8 @@ impl DedupIndex {
         })
     }
 
-    /// Reads the whole file and compares it with the hash in its last line. Worth it once before a crawl: a changed byte
-    /// may otherwise give a wrong place.
+    /// Reads the whole file and compares it with the hash in its last line. Worth it once before a crawl: a changed
+    /// byte may otherwise give a wrong place.
     ///
     /// # Errors
     ///

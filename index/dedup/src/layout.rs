@@ -111,7 +111,8 @@ pub(crate) fn digest_prefix(digest: &str, key: &str) -> String {
     format!("{digest} {} ", hash.get(..16).unwrap_or_default())
 }
 
-/// Reads the digest of a payload: labelled, or SHA-1 as old logs and indexes have it. `None` for one that cannot be compared.
+/// Reads the digest of a payload: labelled, or SHA-1 as old logs and indexes have it. `None` for one that cannot be
+/// compared.
 pub(crate) fn digest(text: &str) -> Option<Value> {
     let digest = if text.contains(':') {
         text.parse()

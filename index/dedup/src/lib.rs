@@ -1,12 +1,12 @@
 //! Earlier captures by URL and by payload digest, in an immutable sorted text file that is searched in place.
 //!
 //! Owns the file, its builder, and how earlier captures come out of the metadata files of crawls: ours, and those of
-//! NetarchiveSuite since 2005 (which made Lucene indexes of them). Every line names the first capture of its content, so
-//! that a revisit never refers to a revisit. Does not decide what is deduplicated, and publishes no file: the builder
-//! writes into a sink.
+//! NetarchiveSuite since 2005 (which made Lucene indexes of them). Every line names the first capture of its content,
+//! so that a revisit never refers to a revisit. Does not decide what is deduplicated, and publishes no file: the
+//! builder writes into a sink.
 //!
-//! The rooms, in reading order: `layout` has the lines of the file, `index` looks them up with `search`, `build` makes the file
-//! in four steps, and `report` names what it had to leave out.
+//! The rooms, in reading order: `layout` has the lines of the file, `index` looks them up with `search`, `build` makes
+//! the file in four steps, and `report` names what it had to leave out.
 //!
 //! Memory is bounded at any number of captures. A file that is cut, changed, foreign or of a newer version is refused:
 //! [`DedupIndex::open`] sees all but changed bytes, and [`DedupIndex::verify`] sees these.

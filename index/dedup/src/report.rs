@@ -84,7 +84,8 @@ pub enum BuildProblem {
         /// The reason why the line was left out.
         problem: String,
     },
-    /// A duplicate whose origin is in no metadata file that was given, so that it is not known whether it is a first capture.
+    /// A duplicate whose origin is in no metadata file that was given, so that it is not known whether it is a first
+    /// capture.
     Dangling {
         /// The URI of the duplicate.
         uri: String,

@@ -1,7 +1,7 @@
 //! Lines of a sorted text, found by binary search with positioned reads.
 //!
-//! Owns how many bytes are read where, and the lines that every search begins with, which are kept. Does not know what a
-//! line means.
+//! Owns how many bytes are read where, and the lines that every search begins with, which are kept. Does not know what
+//! a line means.
 
 use std::cmp::Ordering;
 use std::collections::HashMap;
@@ -92,7 +92,8 @@ impl SearchedFile {
             .transpose()
     }
 
-    /// Returns the offset of the first line that is not less than `target`: a begin of a line, or the end of the section.
+    /// Returns the offset of the first line that is not less than `target`: a begin of a line, or the end of the
+    /// section.
     fn lower_bound(&self, section: &Range<u64>, target: &[u8]) -> io::Result<u64> {
         let (mut low, mut high) = (section.start, section.end);
         let mut step = 0;
@@ -108,8 +109,8 @@ impl SearchedFile {
         Ok(low)
     }
 
-    /// Compares the line around an offset with `target`, and says where that line lies. The middles of the first steps are
-    /// the same in every search.
+    /// Compares the line around an offset with `target`, and says where that line lies. The middles of the first steps
+    /// are the same in every search.
     fn probe(
         &self,
         section: &Range<u64>,

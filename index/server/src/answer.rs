@@ -4,8 +4,8 @@ use archive_formats::cdx::Capture;
 use archive_formats::cdx::query::CaptureQuery;
 use index_captures::{Captures, QueryError};
 
-/// Calls `give` with each capture that answers the query, in order, until it says that no more are wanted. Returns how many
-/// were given.
+/// Calls `give` with each capture that answers the query, in order, until it says that no more are wanted. Returns how
+/// many were given.
 ///
 /// # Errors
 ///

@@ -48,8 +48,8 @@ pub(crate) fn on_listing(known: Option<KnownFile>, listed: Option<FileContent>) 
         (known, Some(content)) => stands(known, content),
         // The file stays hidden, and is shown again at once when it is restored.
         (Some(known), None) if known.is_withdrawn => FileAction::Nothing,
-        // The file was withdrawn while the index did not follow the archive: its name is kept, because an imported set may
-        // name it.
+        // The file was withdrawn while the index did not follow the archive: its name is kept, because an imported set
+        // may name it.
         (Some(_), None) => FileAction::Withdraw,
         (None, None) => FileAction::Nothing,
     }
@@ -64,7 +64,8 @@ fn stands(known: Option<KnownFile>, content: FileContent) -> FileAction {
     }
 }
 
-/// Returns whether a file may have the captures of an earlier crawl in its logs: it is a metadata file of a harvest job.
+/// Returns whether a file may have the captures of an earlier crawl in its logs: it is a metadata file of a harvest
+/// job.
 pub(crate) fn is_metadata(name: &str) -> bool {
     name.contains("-metadata-") && is_archive_name(name)
 }
@@ -154,8 +155,8 @@ mod tests {
         }
     }
 
-    /// Fails if some order of decisions of the archive, each reported once or twice, or a listing at any point, leaves the index
-    /// with other content than the archive, or shows what is withdrawn.
+    /// Fails if some order of decisions of the archive, each reported once or twice, or a listing at any point, leaves
+    /// the index with other content than the archive, or shows what is withdrawn.
     #[test]
     fn every_short_history_ends_like_the_archive() {
         const DEPTH: u32 = 6;

@@ -1,12 +1,12 @@
 //! One batch of files: jobs where their bytes are, their lines into the database, and a verdict on each file.
 //!
 //! Owns the asking and the reading of what jobs left. How a job is run is in `job`, what a failure means is decided in
-//! `judge`, what becomes of a file in the queue. Captures are seen once the file that they are of is settled; of a batch
-//! that breaks off, nothing is seen. A file that one replica could not give is read in another one before that counts as a
-//! failure. While some replica could not be asked, it does not count as one.
+//! `judge`, what becomes of a file in the queue. Captures are seen once the file that they are of is settled; of a
+//! batch that breaks off, nothing is seen. A file that one replica could not give is read in another one before that
+//! counts as a failure. While some replica could not be asked, it does not count as one.
 //!
-//! Crawls of the time of ARC files wrote no record of content that an earlier crawl had stored: only their logs name it. Such a
-//! capture is one of the metadata file that has the log.
+//! Crawls of the time of ARC files wrote no record of content that an earlier crawl had stored: only their logs name
+//! it. Such a capture is one of the metadata file that has the log.
 
 mod write;
 
@@ -261,8 +261,8 @@ pub(crate) struct ResultLine {
 /// The field of a line for the file whose log it is from.
 const LOG: &str = "log";
 
-/// Reads a line of a result. A capture that only a log names has no record in the file of that log: where its record lies is
-/// kept as that of an original.
+/// Reads a line of a result. A capture that only a log names has no record in the file of that log: where its record
+/// lies is kept as that of an original.
 pub(crate) fn read_line(line: &[u8]) -> Result<ResultLine, ClientError> {
     let untrusted = |why: String| {
         ClientError::Untrusted(format!("cannot read a line of the result of a job: {why}"))
@@ -299,8 +299,8 @@ mod tests {
 
     use super::*;
 
-    /// Fails if a capture of a log is taken for one of the file that has its record, is indexed although that is no ARC file,
-    /// or comes out of the index as another one than it is in the log.
+    /// Fails if a capture of a log is taken for one of the file that has its record, is indexed although that is no ARC
+    /// file, or comes out of the index as another one than it is in the log.
     #[test]
     fn lines_of_logs_belong_to_their_logs() {
         let line = |file: &str, log: &str| {

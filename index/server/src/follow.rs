@@ -25,7 +25,8 @@ use crate::metrics::Instruments;
 /// The pause before the archive is asked again; it doubles up to [`LONGEST_PAUSE`].
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
 
-/// The longest pause before the archive is asked again: so short that an archive which is back is followed within seconds.
+/// The longest pause before the archive is asked again: so short that an archive which is back is followed within
+/// seconds.
 const LONGEST_PAUSE: Duration = Duration::from_secs(3);
 
 /// The most steps of the feed that are taken at once.

@@ -1,12 +1,13 @@
-//! The index as it follows the archive: what is decided about files is in the database before anything is done about it.
+//! The index as it follows the archive: what is decided about files is in the database before anything is done about
+//! it.
 //!
-//! Owns the order of decisions: the queue is held by one decision at a time, and is never ahead of the database. All functions
-//! may block on the disk; asynchronous callers use a blocking thread.
+//! Owns the order of decisions: the queue is held by one decision at a time, and is never ahead of the database. All
+//! functions may block on the disk; asynchronous callers use a blocking thread.
 //!
 //! # Errors
 //!
-//! All functions fail with [`DbError`] if the database does. All that works on it then ends: where it is damaged, it is begun
-//! anew.
+//! All functions fail with [`DbError`] if the database does. All that works on it then ends: where it is damaged, it is
+//! begun anew.
 
 mod reading;
 #[cfg(test)]
@@ -159,8 +160,8 @@ impl Follower {
         self.lock().queue.next_turn(now)
     }
 
-    /// Lets files be tried again that are parked, with fresh attempts: those that are named, or all. Returns how many, or which
-    /// name is not parked.
+    /// Lets files be tried again that are parked, with fresh attempts: those that are named, or all. Returns how many,
+    /// or which name is not parked.
     pub(crate) fn retry(&self, names: &[FileName]) -> Result<Result<u64, FileName>, DbError> {
         let mut state = self.lock();
         let mut files = Vec::new();
@@ -211,7 +212,8 @@ impl Follower {
         Ok(())
     }
 
-    /// Forgets all files and their captures, and how far the archive was followed. Returns the number of captures that went.
+    /// Forgets all files and their captures, and how far the archive was followed. Returns the number of captures that
+    /// went.
     pub(crate) fn forget_files(&self) -> Result<u64, DbError> {
         let mut state = self.lock();
         let captures = self.captures.counts().captures;

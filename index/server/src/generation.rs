@@ -4,8 +4,8 @@
 //! rebuilt. The process does not end for it: in `holdfast up` it has all other parts too, and these continue. For some
 //! seconds the index cannot be reached, and says nothing that would be short.
 //!
-//! Not promised: to continue without end on a bad disk. The part ends as it does at any other failure when databases are damaged
-//! again and again, or when somebody keeps the damaged one open.
+//! Not promised: to continue without end on a bad disk. The part ends as it does at any other failure when databases
+//! are damaged again and again, or when somebody keeps the damaged one open.
 
 use std::net::SocketAddr;
 use std::sync::Arc;

@@ -1,9 +1,10 @@
-//! The health of the database: what is known of it beside it, and the end of all that works on it when it is found damaged.
+//! The health of the database: what is known of it beside it, and the end of all that works on it when it is found
+//! damaged.
 //!
-//! Owns a small file beside the directory of the database, `<data>.state.json`: how far the database had come when that was
-//! last durable, which imported sets it had, and whether it was found damaged. A database that is behind that file has lost
-//! rows, whatever it says of itself. A damaged database is rebuilt at its next opening, and the sets that went with it are
-//! named until they are imported again.
+//! Owns a small file beside the directory of the database, `<data>.state.json`: how far the database had come when that
+//! was last durable, which imported sets it had, and whether it was found damaged. A database that is behind that file
+//! has lost rows, whatever it says of itself. A damaged database is rebuilt at its next opening, and the sets that went
+//! with it are named until they are imported again.
 //!
 //! Not promised: that rows of the last seconds before a damage are missed. The file is written after the database.
 
@@ -142,8 +143,8 @@ impl Health {
         self.lock().lost_sets.clone()
     }
 
-    /// Checks an error of the database for damage. Damage ends all that works on it: an answer from what is left would lack
-    /// captures.
+    /// Checks an error of the database for damage. Damage ends all that works on it: an answer from what is left would
+    /// lack captures.
     pub(crate) fn check_error(&self, error: &DbError) {
         if !error.is_damage() {
             return;

@@ -1,7 +1,7 @@
 //! One job of the index, from its submission to its end: over another replica where one stands still.
 //!
-//! Owns how long a replica may be silent before a job is given to another one, and which replicas were so lately. What a job
-//! found is read in `extract`.
+//! Owns how long a replica may be silent before a job is given to another one, and which replicas were so lately. What
+//! a job found is read in `extract`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -22,7 +22,8 @@ const KEEP: Duration = Duration::from_mins(10);
 /// The longest time that a job may take once it has begun: long enough that only a job that hangs meets it.
 const TIME: Duration = Duration::from_hours(6);
 
-/// The longest time that a job may stand still before it is given to another replica. Nodes at work report every second.
+/// The longest time that a job may stand still before it is given to another replica. Nodes at work report every
+/// second.
 const STILL: Duration = Duration::from_secs(2);
 
 /// The time for which a replica that stood still is the last one to be asked.

@@ -1,8 +1,8 @@
 //! Decides by the report of a job whether a file counts as extracted. Pure.
 //!
-//! A file that no node has read waits for its nodes: that is no failure of the file. Damaged bytes may be whole in another
-//! replica, or after a repair: that is a failure, and the file is tried again. What is wrong in the archived bytes
-//! themselves stays wrong: the captures around it are in the index, and the rest is counted.
+//! A file that no node has read waits for its nodes: that is no failure of the file. Damaged bytes may be whole in
+//! another replica, or after a repair: that is a failure, and the file is tried again. What is wrong in the archived
+//! bytes themselves stays wrong: the captures around it are in the index, and the rest is counted.
 
 use archive_model::{FailureKind, Root};
 
@@ -116,7 +116,8 @@ mod tests {
         report
     }
 
-    /// Fails if a file is tried again although that cannot help, or is taken for whole although its bytes were not read.
+    /// Fails if a file is tried again although that cannot help, or is taken for whole although its bytes were not
+    /// read.
     #[test]
     fn failures_that_may_pass_are_tried_again() {
         let root = Some(Root::from_bytes([1; 32]));

@@ -1,18 +1,19 @@
 //! The part `index`: it follows the archive, and answers where and when each URL was captured.
 //!
 //! Owner of: which files are read next ([`queue`]), what changes of the archive mean for them, and the door
-//! `holdfast.index.v1`. The captures themselves are `index-captures`'. All that came from files is a cache: it comes back
-//! from a full listing of the archive by itself. Imported sets do not.
+//! `holdfast.index.v1`. The captures themselves are `index-captures`'. All that came from files is a cache: it comes
+//! back from a full listing of the archive by itself. Imported sets do not.
 //!
 //! The rooms, in reading order:
-//! - [`settings`], `metrics`: as in every part; `board`: the live state that `status` shows; `blocking`: the thread for work
-//!   that may wait for the disk;
-//! - pure: `decide` (what a change means for a file), [`queue`] (which files are read next), `judge` (what the report of a job
-//!   is worth);
+//! - [`settings`], `metrics`: as in every part; `board`: the live state that `status` shows; `blocking`: the thread for
+//!   work that may wait for the disk;
+//! - pure: `decide` (what a change means for a file), [`queue`] (which files are read next), `judge` (what the report
+//!   of a job is worth);
 //! - `follower`: decisions and rows, in this order; `follow`: the loops that read the feed and dispatch files;
-//! - `extract` and `job`: a batch of files, read where their bytes are, or why not (`batch_error`); `work`: the jobs in the background;
-//! - `health`: notices that the database is damaged, and ends all that works on it; `generation`: begins the database anew then,
-//!   and starts all of that again, in the same process;
+//! - `extract` and `job`: a batch of files, read where their bytes are, or why not (`batch_error`); `work`: the jobs in
+//!   the background;
+//! - `health`: notices that the database is damaged, and ends all that works on it; `generation`: begins the database
+//!   anew then, and starts all of that again, in the same process;
 //! - `rpc`: the service; `answer`: a query of it.
 //!
 //! Not promised: that a capture can be read, or that who may see it was asked. That is the viewer's.
@@ -103,8 +104,8 @@ pub enum StartError {
 ///
 /// # Errors
 ///
-/// Fails when the settings or the certificate cannot be used, or the database cannot be opened. A database that is damaged
-/// is not such an error: it is begun anew.
+/// Fails when the settings or the certificate cannot be used, or the database cannot be opened. A database that is
+/// damaged is not such an error: it is begun anew.
 pub async fn serve(settings: Settings, daemon: Daemon) -> Result<SocketAddr, StartError> {
     let index = settings.index;
     index.check()?;
@@ -137,8 +138,8 @@ pub async fn serve(settings: Settings, daemon: Daemon) -> Result<SocketAddr, Sta
         Ok(renewed.reload(now.into())?)
     });
     daemon.workers.spawn(reload)?;
-    // Calls are cut before the tasks are, so that a client that does not read ends as a call and not as a failure; and the
-    // tasks of a generation before that of all.
+    // Calls are cut before the tasks are, so that a client that does not read ends as a call and not as a failure; and
+    // the tasks of a generation before that of all.
     let drain = settings.daemon.drain.duration();
     let generations = Generations {
         settings: index,

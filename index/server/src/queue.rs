@@ -1,10 +1,10 @@
 //! The files that wait for their captures: which of them are read next, and what follows from how that went.
 //!
-//! Pure: no clock, no disk, no await. Time is the duration since the start of the process. The queue holds a window of the
-//! files whose row in the database says that they wait; the rest stays in the database until there is room.
+//! Pure: no clock, no disk, no await. Time is the duration since the start of the process. The queue holds a window of
+//! the files whose row in the database says that they wait; the rest stays in the database until there is room.
 //!
-//! Invariant: a file is in the queue at most once, waiting or being read. A file that was dropped or put again while it was
-//! being read is stale there: nothing that comes of that read counts.
+//! Invariant: a file is in the queue at most once, waiting or being read. A file that was dropped or put again while it
+//! was being read is stale there: nothing that comes of that read counts.
 
 #[cfg(test)]
 mod tests;
@@ -29,8 +29,8 @@ pub struct QueueLimits {
     pub files: usize,
     /// The most bytes of files of a batch; one larger file is a batch of its own.
     pub bytes: u64,
-    /// The pause before a file is tried again after its first failure; it is tenfold after the second one, and while no node
-    /// has read the file.
+    /// The pause before a file is tried again after its first failure; it is tenfold after the second one, and while no
+    /// node has read the file.
     pub pause: Duration,
 }
 

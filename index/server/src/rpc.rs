@@ -103,8 +103,8 @@ impl Captures for Door {
             instruments.queries.inc();
             Ok(())
         });
-        // Most answers are one message: it goes out together with the head before it and the end behind it, and either side
-        // writes and wakes up once, not three times.
+        // Most answers are one message: it goes out together with the head before it and the end behind it, and either
+        // side writes and wakes up once, not three times.
         let first = messages.next().await.transpose()?;
         let is_whole = first.as_ref().is_some_and(|message| message.end.is_some());
         let first = tokio_stream::iter(first.map(Ok));
@@ -203,7 +203,8 @@ fn panicked(error: &JoinError) -> Status {
     Kind::Internal.status(error.to_string())
 }
 
-/// Starts the work of an answer, which reads captures and changes none: where it panics, this answer ends, and nothing else.
+/// Starts the work of an answer, which reads captures and changes none: where it panics, this answer ends, and nothing
+/// else.
 fn start_answer<T: Send + 'static>(
     tasks: &Tasks,
     name: &str,

@@ -48,8 +48,8 @@ pub struct IndexSettings {
     /// The most bytes of files of one job; one larger file is a job of its own.
     #[serde(default = "bytes_per_job")]
     pub bytes_per_job: ByteSize,
-    /// The pause before a file that failed is tried again; it is tenfold the second time. The third failure parks it. A file
-    /// that no node has read has not failed, and is tried again after the tenfold pause.
+    /// The pause before a file that failed is tried again; it is tenfold the second time. The third failure parks it. A
+    /// file that no node has read has not failed, and is tried again after the tenfold pause.
     #[serde(default = "retry")]
     pub retry: Period,
     /// The pause between two files that are taken at random, read again, and compared with what is in the index.

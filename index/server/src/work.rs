@@ -1,5 +1,5 @@
-//! Background jobs: rows that no query shows are removed, what was changed is made durable, all captures are read now and
-//! then, certificates are reloaded, and a file taken at random is read again and compared.
+//! Background jobs: rows that no query shows are removed, what was changed is made durable, all captures are read now
+//! and then, certificates are reloaded, and a file taken at random is read again and compared.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -4,8 +4,8 @@
 //!
 //! # Errors
 //!
-//! Every function that reads fails with an [`InvalidMessage`] if a required field is absent, or if a value breaks a rule of
-//! the model.
+//! Every function that reads fails with an [`InvalidMessage`] if a required field is absent, or if a value breaks a
+//! rule of the model.
 
 mod act;
 mod anomaly;

@@ -4,8 +4,8 @@
 //! them, and [`convert`] is the only way from it to the model and back. A message that breaks a rule is refused with
 //! the name of its field.
 //!
-//! [`convert`] is for what every part speaks of, [`feed`] and [`batch_run`] for the feed and for batch jobs; [`rules`] says which
-//! role may make which call.
+//! [`convert`] is for what every part speaks of, [`feed`] and [`batch_run`] for the feed and for batch jobs; [`rules`]
+//! says which role may make which call.
 //!
 //! Not promised: that a message that converts makes sense; the parts decide that.
 

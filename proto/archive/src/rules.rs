@@ -1,5 +1,5 @@
-//! The rules of which role may make which call: one table for every server of the archive. `archive/README.md` lists the
-//! roles.
+//! The rules of which role may make which call: one table for every server of the archive. `archive/README.md` lists
+//! the roles.
 //!
 //! An RPC that is not listed here is refused to everyone, and a server that offers it does not start.
 

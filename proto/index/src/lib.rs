@@ -1,9 +1,9 @@
 //! The language of the index on the wire.
 //!
-//! Owns `holdfast.index.v1`: the `.proto` files in `index/v1` are the manual of the API, [`wire`] is generated from them,
-//! [`capture`], [`query`] and [`export`] are the only way between it and the nouns of `archive_formats::cdx`; [`status`] and
-//! [`sets`] have the nouns of the index itself, [`rules`] the roles that may call, and `fields` the checks of single
-//! fields. A message that breaks a rule is refused with the name of its field.
+//! Owns `holdfast.index.v1`: the `.proto` files in `index/v1` are the manual of the API, [`wire`] is generated from
+//! them, [`capture`], [`query`] and [`export`] are the only way between it and the nouns of `archive_formats::cdx`;
+//! [`status`] and [`sets`] have the nouns of the index itself, [`rules`] the roles that may call, and `fields` the
+//! checks of single fields. A message that breaks a rule is refused with the name of its field.
 //!
 //! Not promised: that a message that converts makes sense; the part decides that.
 

@@ -1,5 +1,5 @@
-//! The roles that may call each RPC of the index. An RPC without a rule is refused to everyone, and a server that offers
-//! it does not start.
+//! The roles that may call each RPC of the index. An RPC without a rule is refused to everyone, and a server that
+//! offers it does not start.
 
 use archive_rpc::{Role, Rules};
 

@@ -3,20 +3,20 @@
 //! Owns the verbs, their arguments and their help. Sessions, output and exit codes, which all verbs share, are in
 //! `tools-terminal`.
 //!
-//! A file has the arguments of its verb and their help, then `run`, then the lines and documents that `run` prints. The rooms
-//! in reading order, from starting an archive to looking after it:
+//! A file has the arguments of its verb and their help, then `run`, then the lines and documents that `run` prints. The
+//! rooms in reading order, from starting an archive to looking after it:
 //!
 //! - starting: `up` (a whole archive on this machine), `parts` (one part), `settings` (their settings files), `pki`
 //!   (certificates);
-//! - files: `store`, `get`, `list`, `stat` (where a file stands), `record` (one record of a file), `receipt` and `verify` (the
-//!   proof that a file is archived);
-//! - health: `status` (the archive at a glance), `check`, `anomalies`, `repair`, `scrub` (the reading of all copies), `notify`
-//!   (a test of the notifications), `audit` (the log of all decisions);
+//! - files: `store`, `get`, `list`, `stat` (where a file stands), `record` (one record of a file), `receipt` and
+//!   `verify` (the proof that a file is archived);
+//! - health: `status` (the archive at a glance), `check`, `anomalies`, `repair`, `scrub` (the reading of all copies),
+//!   `notify` (a test of the notifications), `audit` (the log of all decisions);
 //! - single copies: `replace`, `adopt`, `remove`, `attic` (copies that were put aside);
 //! - machines: `replica`, `node`, `volume`; `requests` (acts that wait for a second person), `admin` (the admin data,
 //!   exported and restored);
-//! - harvests and captures: `crawl`, `warc` and `cdx` (files on this machine), `batch` (jobs over archived files), `captures`
-//!   and `index` (captures by URL and time).
+//! - harvests and captures: `crawl`, `warc` and `cdx` (files on this machine), `batch` (jobs over archived files),
+//!   `captures` and `index` (captures by URL and time).
 
 mod admin;
 mod adopt;
@@ -79,9 +79,9 @@ pub(crate) enum Command {
     /// Start a whole archive on this machine
     ///
     /// Starts two replicas, a checksum replica, the repository, the index and the viewer, in one process unless
-    /// --processes is given, with certificates and settings of their own. An archive that is in the directory already is
-    /// started again. Runs until Ctrl-C or SIGTERM. The exit code is 1 if the demonstration did not prove what it should,
-    /// and 3 if the settings are wrong.
+    /// --processes is given, with certificates and settings of their own. An archive that is in the directory already
+    /// is started again. Runs until Ctrl-C or SIGTERM. The exit code is 1 if the demonstration did not prove what it
+    /// should, and 3 if the settings are wrong.
     Up(up::Up),
     /// Run the repository: the coordinator of the archive
     ///
@@ -104,8 +104,8 @@ pub(crate) enum Command {
     Bitarchive(parts::Part),
     /// Run a replica that keeps names and checksums only
     ///
-    /// Runs until Ctrl-C or SIGTERM. The exit code is 3 if its settings are wrong, and 1 if it cannot continue, for example
-    /// because there is no record and --init is not given.
+    /// Runs until Ctrl-C or SIGTERM. The exit code is 3 if its settings are wrong, and 1 if it cannot continue, for
+    /// example because there is no record and --init is not given.
     #[command(after_help = "Examples:
   holdfast checksum-replica --settings checksum-replica-three.toml --init      the first time
   holdfast checksum-replica --settings checksum-replica-three.toml")]

@@ -5,8 +5,8 @@
 //!
 //! # Errors
 //!
-//! A list or a source that cannot be read, a line that holds no checksum, and a digest that is not the listed one; each says
-//! which file and line.
+//! A list or a source that cannot be read, a line that holds no checksum, and a digest that is not the listed one; each
+//! says which file and line.
 
 use std::collections::BTreeMap;
 use std::io::{self, Read};

@@ -14,7 +14,8 @@ use crate::output::Output;
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Options of every command")]
 pub struct Global {
-    /// Print one JSON document on stdout and nothing else; `warc list`, `warc check` and `captures` print one on each line
+    /// Print one JSON document on stdout and nothing else; `warc list`, `warc check` and `captures` print one on each
+    /// line
     #[arg(long, global = true)]
     pub json: bool,
     /// The client file, with the addresses of the archive, the trust file and your certificates [default:

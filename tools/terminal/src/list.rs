@@ -2,7 +2,8 @@
 //!
 //! # Errors
 //!
-//! A text that is no name; a list that cannot be read, or is longer than one of its kind may be: it is never read in part.
+//! A text that is no name; a list that cannot be read, or is longer than one of its kind may be: it is never read in
+//! part.
 
 use std::fs::File;
 use std::io::Read;

@@ -165,8 +165,8 @@ pub fn or_dash(value: Option<&impl ToString>) -> String {
 mod tests {
     use super::*;
 
-    /// Fails if a column of numbers is aligned to the left, one of words to the right, the last column is filled up with
-    /// spaces, or the width of a cell is counted in bytes.
+    /// Fails if a column of numbers is aligned to the left, one of words to the right, the last column is filled up
+    /// with spaces, or the width of a cell is counted in bytes.
     #[test]
     fn columns_are_aligned_on_their_side() {
         let mut table = Table::new(&[

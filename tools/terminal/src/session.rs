@@ -2,8 +2,8 @@
 //!
 //! # Errors
 //!
-//! Every function fails on a client file that is missing or wrong, and says what to write there; the archive itself is not
-//! asked yet.
+//! Every function fails on a client file that is missing or wrong, and says what to write there; the archive itself is
+//! not asked yet.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

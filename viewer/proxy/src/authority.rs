@@ -1,9 +1,9 @@
 //! The authority of the proxy: it makes the certificates that browsers are shown for archived hosts.
 //!
-//! Owns its private key and its certificate, two files in the data directory of the proxy, made at the first start and never
-//! replaced. It belongs to the proxy alone: the authority of the environment, with whose certificates parts know each other,
-//! is refused, because people install this one in browsers. A certificate for a host is good for a month, and has a serial
-//! number of its own, because browsers refuse two certificates of one authority that share one.
+//! Owns its private key and its certificate, two files in the data directory of the proxy, made at the first start and
+//! never replaced. It belongs to the proxy alone: the authority of the environment, with whose certificates parts know
+//! each other, is refused, because people install this one in browsers. A certificate for a host is good for a month,
+//! and has a serial number of its own, because browsers refuse two certificates of one authority that share one.
 
 use std::error::Error;
 use std::fmt;

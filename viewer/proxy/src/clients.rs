@@ -1,7 +1,7 @@
 //! Clients, distinguished by address and user name: the view that each has chosen, and the URLs that were missing.
 //!
-//! Owns how much is remembered and for how long. A client that has chosen nothing and records nothing takes no room; of too
-//! many the longest unused are forgotten, first those of the same address. The time is an argument.
+//! Owns how much is remembered and for how long. A client that has chosen nothing and records nothing takes no room; of
+//! too many the longest unused are forgotten, first those of the same address. The time is an argument.
 
 use std::collections::{BTreeSet, HashMap};
 use std::net::IpAddr;

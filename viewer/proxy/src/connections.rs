@@ -1,7 +1,7 @@
 //! Connections from browsers, as all listeners of the viewer take them: accepted, limited, and drained at the stop.
 //!
-//! Owns the limits of a connection: how many there are, how long the head of a request may take, and how large a head may be.
-//! HTTP/1.1 only. Knows neither TLS nor tunnels, and does not answer: a listener does.
+//! Owns the limits of a connection: how many there are, how long the head of a request may take, and how large a head
+//! may be. HTTP/1.1 only. Knows neither TLS nor tunnels, and does not answer: a listener does.
 
 use std::convert::Infallible;
 use std::io;

@@ -1,7 +1,8 @@
 //! The control hosts: where a client chooses what it sees, and asks what was missing.
 //!
-//! Owns the commands of NetarchiveSuite's viewerproxy and the pages around them. A change comes from a form of these pages, or
-//! from a program; a browser that comes by an address gets a form to say yes to; an archived page is refused, whatever it sends.
+//! Owns the commands of NetarchiveSuite's viewerproxy and the pages around them. A change comes from a form of these
+//! pages, or from a program; a browser that comes by an address gets a form to say yes to; an archived page is refused,
+//! whatever it sends.
 
 mod caller;
 pub(crate) mod command;

@@ -1,24 +1,25 @@
 //! The proxy mode of the viewer: browsers and tools set it as their HTTP proxy, and see the archive instead of the web.
 //!
-//! Owns the listener ([`serve`]), the tunnels that end in it, the authority that makes certificates for archived hosts, the
-//! control hosts, and what is remembered of each client. Asks the archive through one trait, [`ProxiedArchive`], behind which
-//! the part `viewer` decides who sees what, as it does for all its routes.
+//! Owns the listener ([`serve`]), the tunnels that end in it, the authority that makes certificates for archived hosts,
+//! the control hosts, and what is remembered of each client. Asks the archive through one trait, [`ProxiedArchive`],
+//! behind which the part `viewer` decides who sees what, as it does for all its routes.
 //!
 //! The rooms in reading order:
 //!
 //! - `archive`: the trait; [`settings`]: the section `[proxy]`;
 //! - [`connections`]: connections and their limits, for all listeners of the viewer;
 //! - `listener`, `prefixed`, `body`: tunnels, bodies and their limits;
-//! - `requested`: which URL a request means; [`reading`]: all that its head says; `server`: its answer; `page`: answers in
-//!   words;
+//! - `requested`: which URL a request means; [`reading`]: all that its head says; `server`: its answer; `page`: answers
+//!   in words;
 //! - `control`: commands, and which callers may use them;
 //! - `clients`, `missing`: views and lists of missing URLs, bounded and forgotten in time;
 //! - `authority`: the key and the certificate that people install.
 //!
-//! Invariants: nothing here can connect to anything; an archived page has no origin of the control hosts and cannot call their
-//! commands; the authority is the proxy's own and never that of the environment.
+//! Invariants: nothing here can connect to anything; an archived page has no origin of the control hosts and cannot
+//! call their commands; the authority is the proxy's own and never that of the environment.
 //!
-//! Not promised: that a client is who it says. Views and lists are conveniences, and access is decided by the address alone.
+//! Not promised: that a client is who it says. Views and lists are conveniences, and access is decided by the address
+//! alone.
 
 mod archive;
 mod authority;

@@ -1,7 +1,8 @@
 //! The port of the proxy: connections in, requests to the server, and tunnels that end here.
 //!
-//! Owns the tunnels, and how long the first byte of one may take. A tunnel leads to this very process: its first byte says
-//! whether TLS or plain HTTP is spoken in it, whatever its port. Connections are accepted and limited in `connections`.
+//! Owns the tunnels, and how long the first byte of one may take. A tunnel leads to this very process: its first byte
+//! says whether TLS or plain HTTP is spoken in it, whatever its port. Connections are accepted and limited in
+//! `connections`.
 
 use std::convert::Infallible;
 use std::io;

@@ -58,8 +58,8 @@ pub(crate) fn lines(urls: &[Arc<str>]) -> String {
     text
 }
 
-/// Returns URLs as a list of seeds: those that can be harvested, one in a line, below a line that says what they are. Lines
-/// that begin with `#` are no seeds.
+/// Returns URLs as a list of seeds: those that can be harvested, one in a line, below a line that says what they are.
+/// Lines that begin with `#` are no seeds.
 pub(crate) fn seeds(urls: &[Arc<str>], label: &str) -> String {
     let label: String = label.chars().filter(|c| !c.is_control()).collect();
     let mut text = format!("# Missing in the archive: {label}\n");

@@ -1,7 +1,7 @@
 //! Answers of the proxy in words: errors that stand where an archived page would, and the pages of the control hosts.
 //!
-//! Owns their form: HTML without scripts for browsers, plain text to all others. Everything that came from outside is escaped
-//! where it is written. An answer under the address of an archived site has nothing in it that acts.
+//! Owns their form: HTML without scripts for browsers, plain text to all others. Everything that came from outside is
+//! escaped where it is written. An answer under the address of an archived site has nothing in it that acts.
 
 use axum::body::Body;
 use axum::http::header::{

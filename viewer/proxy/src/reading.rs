@@ -1,8 +1,8 @@
 //! The reading of a request: everything that its head says, judged in one order, before anything is looked up.
 //!
 //! Owns that order: the target, its length, what cannot be replayed (web sockets, service workers), the control hosts,
-//! questions before requests across origins, the URL and the date. It reads no body, and asks neither a clock nor the archive,
-//! so that a fuzzer gives it what clients give the server.
+//! questions before requests across origins, the URL and the date. It reads no body, and asks neither a clock nor the
+//! archive, so that a fuzzer gives it what clients give the server.
 //!
 //! Not promised: an interface. It is public for that fuzzer.
 

@@ -1,7 +1,7 @@
 //! The meaning of a request: a site, a tunnel to one, or the proxy itself.
 //!
-//! Owns how the target of a request, the tunnel that it came through and its `Host` become one URL. They have to agree: a
-//! request that names one host in a tunnel to another one is refused. Nothing here is connected to.
+//! Owns how the target of a request, the tunnel that it came through and its `Host` become one URL. They have to agree:
+//! a request that names one host in a tunnel to another one is refused. Nothing here is connected to.
 
 use std::fmt;
 

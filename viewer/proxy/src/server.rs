@@ -1,7 +1,7 @@
 //! One request in, one answer out.
 //!
-//! Owns what is done about a request that was read: a tunnel, a page in words, a command, or a look-up in the archive. Whatever
-//! a request names, nothing is ever connected to.
+//! Owns what is done about a request that was read: a tunnel, a page in words, a command, or a look-up in the archive.
+//! Whatever a request names, nothing is ever connected to.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -174,8 +174,8 @@ impl<A: ProxiedArchive> ProxyServer<A> {
     }
 }
 
-/// Allows what a browser asks before a request across origins (a preflight). Whether a page may read the answer to the request
-/// itself is what the archived header says.
+/// Allows what a browser asks before a request across origins (a preflight). Whether a page may read the answer to the
+/// request itself is what the archived header says.
 fn preflight(asked: &HeaderMap) -> Response<Body> {
     let mut response = Response::new(Body::empty());
     *response.status_mut() = StatusCode::NO_CONTENT;

@@ -1,22 +1,24 @@
 //! The one decision about access: may this visitor see this capture, or this file, at this moment?
 //!
 //! Owns the rules of pywb's `.aclj` files ([`RuleSet`]), the embargo of a collection ([`Embargo`]), who a visitor is
-//! ([`VisitorSettings`]), and how they become one [`Decision`]. Knows no collection by name, reads no file and no clock.
-//! Everything that shows something of the archive asks here: look-ups, TimeMaps, raw records, pages, the proxy, whole files.
+//! ([`VisitorSettings`]), and how they become one [`Decision`]. Knows no collection by name, reads no file and no
+//! clock. Everything that shows something of the archive asks here: look-ups, TimeMaps, raw records, pages, the proxy,
+//! whole files.
 //!
 //! In order:
 //!
-//! 1. The rule with the longest key decides, an exact one (`key###`) before any prefix. Rules for other users, and rules whose
-//!    dates do not hold for the capture, do not count.
-//! 2. Among rules with one key, those for a group of the visitor go before those for all visitors, and those with dates before
-//!    those without. Of several that are left the strictest decides, so that the order of lines and files has no meaning;
-//!    but groups add up: where two groups of a visitor have rules, the more permissive one decides.
+//! 1. The rule with the longest key decides, an exact one (`key###`) before any prefix. Rules for other users, and
+//!    rules whose dates do not hold for the capture, do not count.
+//! 2. Among rules with one key, those for a group of the visitor go before those for all visitors, and those with dates
+//!    before those without. Of several that are left the strictest decides, so that the order of lines and files has no
+//!    meaning; but groups add up: where two groups of a visitor have rules, the more permissive one decides.
 //! 3. Without a rule, the default of the collection decides.
 //! 4. An embargo makes the result stricter, unless it is `allow_ignore_embargo`.
 //!
-//! Where this differs from pywb 2.9, on purpose: a rule whose dates do not hold gives way to the next one, and not to the
-//! default; all dates of a rule have to hold, and any date of an embargo is enough; `after` includes the moment itself, as
-//! pywb's manual says; unknown fields and values are refused, because a misspelt one would open what it should close.
+//! Where this differs from pywb 2.9, on purpose: a rule whose dates do not hold gives way to the next one, and not to
+//! the default; all dates of a rule have to hold, and any date of an embargo is enough; `after` includes the moment
+//! itself, as pywb's manual says; unknown fields and values are refused, because a misspelt one would open what it
+//! should close.
 //!
 //! ```
 //! use archive_formats::date::{Fill, Stamp};

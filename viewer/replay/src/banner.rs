@@ -1,7 +1,7 @@
 //! The banner over a page without scripts, and the notes that follow a page whose bytes are not what they should be.
 //!
-//! Owns their HTML. The styles stand in the elements, because a page may have any style sheet. Nothing in them leads out of the
-//! archive: the original URL is a text. Everything from outside is escaped.
+//! Owns their HTML. The styles stand in the elements, because a page may have any style sheet. Nothing in them leads
+//! out of the archive: the original URL is a text. Everything from outside is escaped.
 
 use archive_formats::date::Stamp;
 

@@ -1,11 +1,11 @@
-//! Cache busters: parameters that only make a URL new, such as `_=1577836800000`, and the captures that were made with another
-//! value of them.
+//! Cache busters: parameters that only make a URL new, such as `_=1577836800000`, and the captures that were made with
+//! another value of them.
 //!
-//! Owns one rule. A parameter is a buster if its name is one that pages use for the purpose and its value is a number (of at
-//! least eight digits, or a fraction, or any number behind `_`); if its value is the name of a callback that a library has made
-//! up (`jQuery1102…_1577…`); or if the whole query is a number of at least eight digits. Two URLs are the same but for their
-//! busters if their keys are equal once the busters are removed. A buster never changes which exact capture is found: it is asked
-//! about only where there is no capture of the URL itself.
+//! Owns one rule. A parameter is a buster if its name is one that pages use for the purpose and its value is a number
+//! (of at least eight digits, or a fraction, or any number behind `_`); if its value is the name of a callback that a
+//! library has made up (`jQuery1102…_1577…`); or if the whole query is a number of at least eight digits. Two URLs are
+//! the same but for their busters if their keys are equal once the busters are removed. A buster never changes which
+//! exact capture is found: it is asked about only where there is no capture of the URL itself.
 //!
 //! ```
 //! use viewer_replay::busters::BustedUrl;
@@ -68,7 +68,8 @@ const MADE_UP: [&str; 7] = [
     "json_callback_",
 ];
 
-/// The least number of digits of a moment: seconds since 1970 have nine since 1973, and a date without a time has eight.
+/// The least number of digits of a moment: seconds since 1970 have nine since 1973, and a date without a time has
+/// eight.
 const MOMENT: usize = 8;
 
 /// A URL with at least one buster.
@@ -142,7 +143,8 @@ fn shared_beginning(key: &str, whole: &str) -> String {
     let (left, all) = (parameters(key), parameters(whole));
     let mut beginning = format!("{path}?");
     for parameter in &all {
-        // A buster may be sorted before any other parameter in another capture, so that only equal ones before the first count.
+        // A buster may be sorted before any other parameter in another capture, so that only equal ones before the
+        // first count.
         if is_buster(parameter) || !left.contains(parameter) {
             break;
         }

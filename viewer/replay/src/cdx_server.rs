@@ -1,14 +1,14 @@
 //! CDX servers: one question about captures, asked and answered in three dialects.
 //!
-//! Owns the reading of a request ([`CdxRequest::parse`]) into an
-//! [`archive_formats::cdx::query::CaptureQuery`], the writing of the answer ([`AnswerWriter`]), and the model of pages
-//! ([`PageMarks`]). Knows no socket and no clock: a shell asks the index [`CdxRequest::index_query`], asks
-//! [`access`](crate::access) about each capture, and pushes the visible ones into the writer until
-//! [`AnswerWriter::is_complete`]. Collapsing and limits come behind the access decision, so that a capture that no visitor may
-//! see never hides one that everybody may see, and an answer has as many rows as it was asked for.
+//! Owns the reading of a request ([`CdxRequest::parse`]) into an [`archive_formats::cdx::query::CaptureQuery`], the
+//! writing of the answer ([`AnswerWriter`]), and the model of pages ([`PageMarks`]). Knows no socket and no clock: a
+//! shell asks the index [`CdxRequest::index_query`], asks [`access`](crate::access) about each capture, and pushes the
+//! visible ones into the writer until [`AnswerWriter::is_complete`]. Collapsing and limits come behind the access
+//! decision, so that a capture that no visitor may see never hides one that everybody may see, and an answer has as
+//! many rows as it was asked for.
 //!
-//! An answer that cannot be finished is never closed: the writer is dropped, and the shell has to break the connection off
-//! (a chunked body without its last chunk). Then JSON and XML also lack their ends; lines have no other sign.
+//! An answer that cannot be finished is never closed: the writer is dropped, and the shell has to break the connection
+//! off (a chunked body without its last chunk). Then JSON and XML also lack their ends; lines have no other sign.
 //!
 //! | Dialect | Served at | What differs |
 //! |---|---|---|
@@ -16,8 +16,9 @@
 //! | [`Dialect::Wayback`] | `/cdx/search/cdx` | text and rows of JSON with a header, resume keys, counters, pages |
 //! | [`Dialect::OutbackCdx`] | `/<coll>` | text and rows of JSON with numbers, range match, XML for `q=` |
 //!
-//! Both spellings of the fields are known in all of them (`original`, `mimetype`, `statuscode`; `url`, `mime`, `status`),
-//! and the letters of a CDX legend. Unknown parameters are ignored; a value that makes no sense is a [`RequestError`].
+//! Both spellings of the fields are known in all of them (`original`, `mimetype`, `statuscode`; `url`, `mime`,
+//! `status`), and the letters of a CDX legend. Unknown parameters are ignored; a value that makes no sense is a
+//! [`RequestError`].
 
 mod answer;
 mod columns;

@@ -1,7 +1,7 @@
 //! The kind of a captured document: page, style sheet, drawing, or anything else.
 //!
-//! Owns how the kind is known from the `Content-Type` and the first bytes, and which `Content-Type` an answer has then. An
-//! archived field is never passed on where a browser could read it differently than this module did.
+//! Owns how the kind is known from the `Content-Type` and the first bytes, and which `Content-Type` an answer has then.
+//! An archived field is never passed on where a browser could read it differently than this module did.
 
 use archive_formats::http::MediaType;
 

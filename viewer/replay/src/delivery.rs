@@ -1,8 +1,9 @@
 //! Delivery: the form in which a capture leaves the replay host, by who asks for it and how.
 //!
-//! Owns the rule that archived HTML is given as a page only where it cannot harm: to our own service worker, and then for a
-//! frame; or rewritten without scripts. Every other request for a page gets the loader, which installs the worker, or is
-//! led to the page that frames it. Nothing here trusts a request to be honest: a field that is missing decides for the loader.
+//! Owns the rule that archived HTML is given as a page only where it cannot harm: to our own service worker, and then
+//! for a frame; or rewritten without scripts. Every other request for a page gets the loader, which installs the
+//! worker, or is led to the page that frames it. Nothing here trusts a request to be honest: a field that is missing
+//! decides for the loader.
 //!
 //! ```
 //! use viewer_replay::delivery::{Delivery, FetchFacts};
@@ -15,8 +16,8 @@
 
 use crate::request::Modifier;
 
-/// The field by which our service worker says what the request is for that it stands for: the destination of that request,
-/// such as `iframe` or `image`, and `empty` where it has none.
+/// The field by which our service worker says what the request is for that it stands for: the destination of that
+/// request, such as `iframe` or `image`, and `empty` where it has none.
 pub const WORKER_FIELD: &str = "x-replay-worker";
 
 /// The destinations that make a page within another page.

@@ -1,7 +1,7 @@
 //! Replay decided: who sees what, what a request asks for, which capture is shown, and what it looks like on the wire.
 //!
-//! Owns the decisions of a viewer, and nothing that waits: no socket, no disk, no clock, no runtime. A shell looks captures up
-//! and reads records; what it found goes in here, and what it does next comes out.
+//! Owns the decisions of a viewer, and nothing that waits: no socket, no disk, no clock, no runtime. A shell looks
+//! captures up and reads records; what it found goes in here, and what it does next comes out.
 //!
 //! The modules, in the order in which a request passes through them:
 //!

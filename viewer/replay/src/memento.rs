@@ -1,7 +1,7 @@
 //! Memento: captures by date, as RFC 7089 says.
 //!
-//! Owns `Accept-Datetime`, the answers of a TimeGate, the `Link` of a capture, TimeMaps and `Prefer`. Does not look captures
-//! up: a shell says which there are. Header values that are made here are visible ASCII.
+//! Owns `Accept-Datetime`, the answers of a TimeGate, the `Link` of a capture, TimeMaps and `Prefer`. Does not look
+//! captures up: a shell says which there are. Header values that are made here are visible ASCII.
 //!
 //! ```
 //! use viewer_replay::memento::{self, Neighbours, TimeGate, TimeGateStyle};
@@ -119,8 +119,8 @@ pub struct TimeGate {
 }
 
 impl TimeGate {
-    /// Returns the fields of an answer that finds a capture: where it is, `Vary`, `Link`, and with the capture itself its
-    /// date.
+    /// Returns the fields of an answer that finds a capture: where it is, `Vary`, `Link`, and with the capture itself
+    /// its date.
     pub fn fields(&self, addresses: &Addresses, url: &str, neighbours: &Neighbours) -> Vec<Field> {
         let address = addresses.memento(neighbours.this, self.modifier, url);
         let link = link(addresses, url, neighbours);
@@ -165,15 +165,15 @@ pub fn proxied_memento(url: &str, time: Stamp) -> Vec<Field> {
     ]
 }
 
-/// The most bytes of `Link` with other captures in it: clients read lines of 64 KiB at most, and a long URL stands in it many
-/// times.
+/// The most bytes of `Link` with other captures in it: clients read lines of 64 KiB at most, and a long URL stands in
+/// it many times.
 const LONGEST_LINK: usize = 32 << 10;
 
 /// The most bytes of `Link`. A URL whose bytes are all escaped has 30,000.
 const MOST_LINK: usize = 60 << 10;
 
-/// Returns the value of `Link` for a capture: original, TimeGate, TimeMap and the captures around it, as far as they have
-/// room.
+/// Returns the value of `Link` for a capture: original, TimeGate, TimeMap and the captures around it, as far as they
+/// have room.
 fn link(addresses: &Addresses, url: &str, neighbours: &Neighbours) -> String {
     let link = whole_link(addresses, url, neighbours);
     if link.len() <= LONGEST_LINK {

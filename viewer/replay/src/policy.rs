@@ -1,13 +1,15 @@
 //! Policies: what a browser may do with an answer of the replay host.
 //!
-//! Owns the texts of `Content-Security-Policy` and `Permissions-Policy`. They are one of three walls; the others are the sandbox
-//! of the frame, which the page host sets up, and the worker, which asks its own host alone.
+//! Owns the texts of `Content-Security-Policy` and `Permissions-Policy`. They are one of three walls; the others are
+//! the sandbox of the frame, which the page host sets up, and the worker, which asks its own host alone.
 //!
-//! A browser asks the policy of a page before it asks the service worker, so that a framed page has to be allowed the URLs that
-//! it was made with: `http:` and `https:` reach the worker. Schemes and ways that pass by the worker are not in the list: `ws:`,
-//! frames and objects of other hosts, threads from `blob:` (in them `WebTransport` cannot be taken away), forms that leave.
+//! A browser asks the policy of a page before it asks the service worker, so that a framed page has to be allowed the
+//! URLs that it was made with: `http:` and `https:` reach the worker. Schemes and ways that pass by the worker are not
+//! in the list: `ws:`, frames and objects of other hosts, threads from `blob:` (in them `WebTransport` cannot be taken
+//! away), forms that leave.
 
-/// The features of a browser that an archived page has no use for. Some of them fetch without asking the service worker.
+/// The features of a browser that an archived page has no use for. Some of them fetch without asking the service
+/// worker.
 pub const PERMISSIONS: &str = "accelerometer=(), attribution-reporting=(), \
     browsing-topics=(), camera=(), compute-pressure=(), display-capture=(), geolocation=(), gyroscope=(), hid=(), \
     identity-credentials-get=(), idle-detection=(), join-ad-interest-group=(), local-fonts=(), magnetometer=(), \

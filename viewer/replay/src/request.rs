@@ -1,7 +1,7 @@
 //! Requests and what they ask for: pywb's path space, with the Internet Archive's and OutbackCDX's look-ups in it.
 //!
-//! Owns the paths, and how the URL in one is read: raw, from path and query together, as it was sent. Does not know which
-//! collections there are, and does not read the queries of look-ups.
+//! Owns the paths, and how the URL in one is read: raw, from path and query together, as it was sent. Does not know
+//! which collections there are, and does not read the queries of look-ups.
 //!
 //! | Path | Request |
 //! |---|---|
@@ -350,8 +350,8 @@ enum LeadingTime {
 
 /// Reads a time, a span or a modifier that a slash ends; `None` if the URL begins at once.
 ///
-/// A segment of digits is a time, so that an impossible one is refused; digits that letters follow are a host (`1und1.de`)
-/// unless the letters end like a modifier.
+/// A segment of digits is a time, so that an impossible one is refused; digits that letters follow are a host
+/// (`1und1.de`) unless the letters end like a modifier.
 fn leading_time(rest: &str) -> Result<Option<(LeadingTime, &str)>, InvalidRequest> {
     let Some((segment, url)) = rest.split_once('/') else {
         return if is_digits(rest) {

@@ -1,18 +1,18 @@
 //! The choice of the capture that is shown, and the place of its payload.
 //!
-//! Owns the choice among captures that are near in time, and the way from a revisit to its original, both as a state machine
-//! that asks for one look-up after the other: a shell does them, and returns the answers. Access is asked about each capture
-//! whose content might be shown. Does not say how a capture is shown.
+//! Owns the choice among captures that are near in time, and the way from a revisit to its original, both as a state
+//! machine that asks for one look-up after the other: a shell does them, and returns the answers. Access is asked about
+//! each capture whose content might be shown. Does not say how a capture is shown.
 //!
-//! Chosen is the nearest capture that the visitor may know of. Captures that lead to themselves (`http` to `https`, with or
-//! without `www`), that are a part (206) or say "not modified" (304) without being revisits are chosen only if there is nothing
-//! else. If the nearest one is blocked, that is the answer: another one would hide it.
+//! Chosen is the nearest capture that the visitor may know of. Captures that lead to themselves (`http` to `https`,
+//! with or without `www`), that are a part (206) or say "not modified" (304) without being revisits are chosen only if
+//! there is nothing else. If the nearest one is blocked, that is the answer: another one would hide it.
 //!
-//! The original of a revisit is looked for where the index or the record says (file and offset, URL and date), then under
-//! its digest, as far as the shell can search by digests: the index has no order of them, so that it searches the captures of
-//! one host. An original at another host that nothing names is not found, and the outcome says so. A revisit may lead to a
-//! revisit, and that to the original; longer chains and circles end with a word about it. An original that the visitor may not
-//! see is not shown under another name.
+//! The original of a revisit is looked for where the index or the record says (file and offset, URL and date), then
+//! under its digest, as far as the shell can search by digests: the index has no order of them, so that it searches the
+//! captures of one host. An original at another host that nothing names is not found, and the outcome says so. A
+//! revisit may lead to a revisit, and that to the original; longer chains and circles end with a word about it. An
+//! original that the visitor may not see is not shown under another name.
 //!
 //! ```
 //! use archive_formats::cdx::Capture;
@@ -68,8 +68,8 @@ pub enum ResolveStep {
         /// The time that the captures are to be near to.
         time: Stamp,
     },
-    /// Look up captures with a payload digest, at the URLs that can be searched, a few of them that are no revisits; answer with
-    /// [`StepAnswer::Captures`].
+    /// Look up captures with a payload digest, at the URLs that can be searched, a few of them that are no revisits;
+    /// answer with [`StepAnswer::Captures`].
     FindByDigest {
         /// The digest, as the revisit has it.
         digest: String,
@@ -135,8 +135,8 @@ pub enum NotFoundReason {
     NoRecord,
     /// The capture is a revisit, and nothing that it refers to is there.
     NoOriginal,
-    /// The capture is a revisit that refers to nothing, and its content was not found where it was searched. It may be at
-    /// another host.
+    /// The capture is a revisit that refers to nothing, and its content was not found where it was searched. It may be
+    /// at another host.
     UnnamedOriginal,
     /// The capture is a revisit of a revisit of a revisit.
     ChainTooLong,
@@ -181,8 +181,8 @@ impl Resolver {
         }
     }
 
-    /// Takes an answer, and returns the next step. An answer that was not asked for ends the request as unavailable; behind
-    /// the end the outcome is returned once more.
+    /// Takes an answer, and returns the next step. An answer that was not asked for ends the request as unavailable;
+    /// behind the end the outcome is returned once more.
     pub fn answer(
         &mut self,
         answer: StepAnswer,

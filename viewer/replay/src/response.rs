@@ -1,11 +1,13 @@
 //! Raw answers: from an archived record to the head and the bytes that go over the wire.
 //!
 //! Owns which fields of an archived head become fields of an answer and which are only kept under another name
-//! (`X-Archive-Orig-…`), the status, where a redirect leads, ranges, and how the bytes are held against their digest while
-//! they pass. Does not rewrite pages, and adds no security policy of the replay host: that is the business of the server.
+//! (`X-Archive-Orig-…`), the status, where a redirect leads, ranges, and how the bytes are held against their digest
+//! while they pass. Does not rewrite pages, and adds no security policy of the replay host: that is the business of the
+//! server.
 //!
-//! An archived head is bytes from a stranger. A field of the answer is a token and one line without control characters, or it
-//! is left out and counted. Nothing of it means anything to a browser, except the few fields that say what the bytes are.
+//! An archived head is bytes from a stranger. A field of the answer is a token and one line without control characters,
+//! or it is left out and counted. Nothing of it means anything to a browser, except the few fields that say what the
+//! bytes are.
 //!
 //! ```
 //! use archive_formats::http::Head;

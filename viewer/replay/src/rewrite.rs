@@ -1,14 +1,14 @@
 //! Rewriting of archived pages and style sheets, so that their references stay in the archive.
 //!
-//! Owns two forms of a page. [`PageMode::NoScript`] is for browsers without a service worker, for curl and for those who read
-//! with their ears: scripts are off, and links, images, style sheets, frames and forms lead to captures. [`PageMode::Guided`] is
-//! for our service worker, which catches what a page loads: only what would navigate is rewritten (links, forms, frames, `base`,
-//! refresh), one script comes first, and everything else stays as it was. In both, hints that connect to hosts are taken away,
-//! which no policy of a browser stops.
+//! Owns two forms of a page. [`PageMode::NoScript`] is for browsers without a service worker, for curl and for those
+//! who read with their ears: scripts are off, and links, images, style sheets, frames and forms lead to captures.
+//! [`PageMode::Guided`] is for our service worker, which catches what a page loads: only what would navigate is
+//! rewritten (links, forms, frames, `base`, refresh), one script comes first, and everything else stays as it was. In
+//! both, hints that connect to hosts are taken away, which no policy of a browser stops.
 //!
-//! Bytes that are not rewritten stay as they are, in the charset of the page. This is no wall: what the replay host sends beside
-//! it (its `Content-Security-Policy`, the sandbox of its frame) is. Rewriting is what makes a page whole; it does not run or
-//! understand scripts.
+//! Bytes that are not rewritten stay as they are, in the charset of the page. This is no wall: what the replay host
+//! sends beside it (its `Content-Security-Policy`, the sandbox of its frame) is. Rewriting is what makes a page whole;
+//! it does not run or understand scripts.
 //!
 //! ```
 //! use viewer_replay::request::Addresses;
@@ -143,8 +143,8 @@ impl PageRewriter {
         }
     }
 
-    /// Returns the charset of the output: that of the page, or UTF-8 if that cannot hold tags (UTF-16, ISO-2022-JP). The
-    /// answer then has to name it, because the page names another.
+    /// Returns the charset of the output: that of the page, or UTF-8 if that cannot hold tags (UTF-16, ISO-2022-JP).
+    /// The answer then has to name it, because the page names another.
     pub fn encoding(&self) -> &'static Encoding {
         self.encoding
     }
@@ -203,8 +203,8 @@ pub fn style_sheet(text: &str, addresses: &Addresses, time: Stamp, url: &Url) ->
     })
 }
 
-/// Rewrites the value of a `Refresh` field, which leads to another page that is shown with a modifier; `None` if it leads nowhere
-/// in the archive.
+/// Rewrites the value of a `Refresh` field, which leads to another page that is shown with a modifier; `None` if it
+/// leads nowhere in the archive.
 pub fn refresh_value(
     value: &str,
     addresses: &Addresses,

@@ -1,8 +1,8 @@
 //! The collections as they are served: which captures are in each, and who sees them.
 //!
 //! Owns the one door to the access decision: every route asks [`ReplayCollection::decide`] or
-//! [`ReplayCollection::decide_file`]. Rules are read from their files at the start, where a fault refuses the start, and again
-//! when a file changes, where a fault leaves the old rules and is written to the log.
+//! [`ReplayCollection::decide_file`]. Rules are read from their files at the start, where a fault refuses the start,
+//! and again when a file changes, where a fault leaves the old rules and is written to the log.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -67,8 +67,8 @@ pub(crate) struct Collections {
     all: Arc<BTreeMap<String, Arc<ReplayCollection>>>,
 }
 
-/// The mark that distinguishes one state of a file from another: when it was written, and how long it is. `None` if the file
-/// cannot be read.
+/// The mark that distinguishes one state of a file from another: when it was written, and how long it is. `None` if the
+/// file cannot be read.
 type Fingerprint = Option<(SystemTime, u64)>;
 
 impl Collections {
@@ -179,8 +179,8 @@ impl ReplayCollection {
         self.decide_anywhere(visitor, capture, now)
     }
 
-    /// Returns whether a visitor sees a capture, whatever file it lies in: the original of a revisit may lie in a file of
-    /// an earlier harvest.
+    /// Returns whether a visitor sees a capture, whatever file it lies in: the original of a revisit may lie in a file
+    /// of an earlier harvest.
     pub(crate) fn decide_anywhere(
         &self,
         visitor: &Visitor,

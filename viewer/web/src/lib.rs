@@ -1,21 +1,22 @@
-//! The part `viewer`: the replay listener, where captures are looked up and replayed, and the page host, where people find them.
+//! The part `viewer`: the replay listener, where captures are looked up and replayed, and the page host, where people
+//! find them.
 //!
-//! Owns the two listeners ([`serve`]), and all that is needed to ask the index, the archive and the rules with each request.
-//! Decisions are made in `viewer-replay`; this crate waits, streams and limits.
+//! Owns the two listeners ([`serve`]), and all that is needed to ask the index, the archive and the rules with each
+//! request. Decisions are made in `viewer-replay`; this crate waits, streams and limits.
 //!
 //! The rooms in reading order, from those that use no other one to the listeners:
 //!
 //! - [`settings`], `metrics` (as in every part), `visitors` (who asks), `answer` (errors in words);
 //! - `collections` (which captures are in which collection, and who sees them);
 //! - `records` (proven bytes of the archive in, heads and bodies out);
-//! - `server` (one request to the replay listener in, one answer out): its modules are the routes, and `server::proxied` is the
-//!   same archive for the proxy, which is a crate of its own and asks by one trait;
+//! - `server` (one request to the replay listener in, one answer out): its modules are the routes, and
+//!   `server::proxied` is the same archive for the proxy, which is a crate of its own and asks by one trait;
 //! - `pages` (one request to the page host in, one page out): it says how a page is added;
 //! - `listener` (connections and their limits), [`serve`] (the start of all of it).
 //!
 //! Invariants: every route asks the one access decision; no answer sets a cookie; an answer that breaks off never looks
-//! complete; what is down is 503 and never 404; nothing here can fetch anything from the web; pages and replay are never on
-//! one host.
+//! complete; what is down is 503 and never 404; nothing here can fetch anything from the web; pages and replay are
+//! never on one host.
 
 mod answer;
 mod collections;

@@ -1,7 +1,7 @@
 //! The listeners of the part: connections in, requests to the server, and an end that is graceful and has an end.
 //!
-//! Owns the choice between TLS and plain HTTP, and how long a handshake may take. A client that speaks plain HTTP where TLS
-//! is spoken gets that as its answer, whatever its request. The connections themselves are accepted and limited in
+//! Owns the choice between TLS and plain HTTP, and how long a handshake may take. A client that speaks plain HTTP where
+//! TLS is spoken gets that as its answer, whatever its request. The connections themselves are accepted and limited in
 //! [`viewer_proxy::connections`].
 
 use std::convert::Infallible;
@@ -121,8 +121,8 @@ impl<S: Site> SiteConnection<S> {
         }
     }
 
-    /// Returns whether a client begins with something else than a TLS handshake. A client that sends nothing is left to the
-    /// handshake.
+    /// Returns whether a client begins with something else than a TLS handshake. A client that sends nothing is left to
+    /// the handshake.
     async fn is_plain(&self, stream: &TcpStream) -> bool {
         let mut first = [HANDSHAKE];
         let peeked = timeout(self.connection.limits.head_time, stream.peek(&mut first)).await;

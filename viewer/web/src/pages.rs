@@ -1,7 +1,7 @@
 //! The page host: pages for people, without a script.
 //!
-//! Owns a host of its own, on which no archived byte is ever shown: a request in, a page out. It reads the index and never the
-//! archive; captures are shown by the replay host, in a frame that can reach nothing here.
+//! Owns a host of its own, on which no archived byte is ever shown: a request in, a page out. It reads the index and
+//! never the archive; captures are shown by the replay host, in a frame that can reach nothing here.
 //!
 //! | Address | Page |
 //! |---|---|
@@ -11,17 +11,17 @@
 //! | `/replay/<coll>/[<time>/]<url>` | `frame`: a capture, with a banner above it |
 //! | `/static/…` | `assets`: the style sheet and the icon |
 //!
-//! Every capture goes through the one access decision (`lookup`) before a page learns of it. A list that is not whole says so,
-//! and has a link to its next page. Everything that came from outside is escaped by the templates.
+//! Every capture goes through the one access decision (`lookup`) before a page learns of it. A list that is not whole
+//! says so, and has a link to its next page. Everything that came from outside is escaped by the templates.
 //!
 //! # How to add a page
 //!
 //! 1. A file here with a struct that derives `Template`, and a method of [`PageHost`] that fills it; it returns a
 //!    `Response` from [`page_answer`], or a [`PageProblem`], which becomes a page as well.
-//! 2. Its template in `templates/`, which begins with `{% extends "base.html" %}`: `base.html` has the head, the search, the
-//!    languages. It gets them from the field `layout`.
-//! 3. Its texts in `texts/en.ftl` and `texts/da.ftl`, said by `words.text("key")`. A test finds keys that are missing in a
-//!    language, and those that nothing uses.
+//! 2. Its template in `templates/`, which begins with `{% extends "base.html" %}`: `base.html` has the head, the
+//!    search, the languages. It gets them from the field `layout`.
+//! 3. Its texts in `texts/en.ftl` and `texts/da.ftl`, said by `words.text("key")`. A test finds keys that are missing
+//!    in a language, and those that nothing uses.
 //! 4. An address in `address` (`PagePath`), and an arm in [`PageHost::route`].
 //! 5. Style in `static/pages.css`: colours are the properties at its top, once for light and once for dark.
 //!

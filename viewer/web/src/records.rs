@@ -1,9 +1,9 @@
 //! Records of the archive, opened: proven bytes in, the head and the body of what was captured out.
 //!
-//! Owns the bridge between the archive, whose bytes are waited for, and the readers of formats, which wait themselves. A
-//! record has a thread while it is read; a body of up to [`WHOLE`] bytes is read at once and its thread is free, a longer one
-//! comes in pieces, and no faster than its client takes them. Memory is bounded for each record, and so is the number of
-//! records.
+//! Owns the bridge between the archive, whose bytes are waited for, and the readers of formats, which wait themselves.
+//! A record has a thread while it is read; a body of up to [`WHOLE`] bytes is read at once and its thread is free, a
+//! longer one comes in pieces, and no faster than its client takes them. Memory is bounded for each record, and so is
+//! the number of records.
 //!
 //! Not promised: that the payload is what its digest says. That is checked while it passes, and reported.
 
@@ -139,7 +139,8 @@ struct Pieces {
 }
 
 impl Records {
-    /// Returns the records of `archive`; at most `most` are read at once, and a client may leave one unread for so long.
+    /// Returns the records of `archive`; at most `most` are read at once, and a client may leave one unread for so
+    /// long.
     pub(crate) fn new(archive: Arc<dyn Access>, most: usize, unread: Duration) -> Self {
         Self {
             archive,
@@ -314,7 +315,8 @@ fn cut(bytes: &Bytes, range: &Range<u64>) -> Bytes {
     bytes.slice(start..end.max(start))
 }
 
-/// A part of a body on its way to a client. An error in it is its end, and nothing that came before may pass for the whole.
+/// A part of a body on its way to a client. An error in it is its end, and nothing that came before may pass for the
+/// whole.
 pub(crate) struct BodySlice {
     first: Bytes,
     left: Option<Pieces>,

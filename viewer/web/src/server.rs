@@ -1,8 +1,8 @@
 //! The server: one request in, one answer out.
 //!
-//! Owns the order in which a request is judged: room, length, host, method, path, collection, visitor, then its route. All
-//! answers leave through [`Server::answer`], which counts them, gives each a limit of time to begin, and sees to it that no
-//! answer sets a cookie, and that answers to visitors with groups stay in no shared cache.
+//! Owns the order in which a request is judged: room, length, host, method, path, collection, visitor, then its route.
+//! All answers leave through [`Server::answer`], which counts them, gives each a limit of time to begin, and sees to it
+//! that no answer sets a cookie, and that answers to visitors with groups stay in no shared cache.
 
 mod cdx;
 mod delivered;
@@ -154,7 +154,8 @@ impl Server {
         // Archived headers come back under other names, and nothing here sets one: this is the last wall.
         parts.headers.remove(SET_COOKIE);
         if !visitors::visitor(&self.parts.visitors, peer, &head.headers).is_anonymous() {
-            // What the visitor's group may see is neither for pages of the live web nor for others behind the same cache.
+            // What the visitor's group may see is neither for pages of the live web nor for others behind the same
+            // cache.
             parts.headers.remove(ACCESS_CONTROL_ALLOW_ORIGIN);
             let private = HeaderValue::from_static("private");
             parts.headers.entry(CACHE_CONTROL).or_insert(private);
@@ -368,8 +369,8 @@ impl Server {
     }
 }
 
-/// Returns the body for the route of a request that is neither GET nor HEAD. The body of a request for an archived page is read here: with
-/// the method it is part of the key of the capture.
+/// Returns the body for the route of a request that is neither GET nor HEAD. The body of a request for an archived page
+/// is read here: with the method it is part of the key of the capture.
 async fn prepare_body(
     request: &mut Request,
     head: &axum::http::request::Parts,

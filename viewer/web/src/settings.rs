@@ -44,7 +44,8 @@ pub struct Settings {
     /// The pages for people, on a host of their own. Without it there are no pages.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub web: Option<WebSettings>,
-    /// The proxy, by which browsers and tools see the archive where they ask for the web; without this section there is no proxy.
+    /// The proxy, by which browsers and tools see the archive where they ask for the web; without this section there is
+    /// no proxy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub proxy: Option<ProxySettings>,
     /// The groups of visitors. Has to be there when a listener is reachable from other machines.
@@ -89,8 +90,8 @@ pub struct ReplaySettings {
     /// A service worker to serve in place of our own: a file of `wabac.js`, which the operator supplies.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub service_worker: Option<PathBuf>,
-    /// The longest target of a request, in bytes. An archived URL of 10,000 bytes has room, also where all of them are escaped
-    /// and their escapes are escaped again, as in a path. HTTP/1 ends at 65,534.
+    /// The longest target of a request, in bytes. An archived URL of 10,000 bytes has room, also where all of them are
+    /// escaped and their escapes are escaped again, as in a path. HTTP/1 ends at 65,534.
     pub longest_url: ByteSize,
     /// The largest body of a query that comes by POST.
     pub largest_query: ByteSize,

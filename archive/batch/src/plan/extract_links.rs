@@ -1,7 +1,7 @@
 //! The links of pages.
 //!
-//! Owns which attributes are links, and how they are read. A link is written as it is resolved, once for each place where
-//! it stands; scripts and data within the page are none.
+//! Owns which attributes are links, and how they are read. A link is written as it is resolved, once for each place
+//! where it stands; scripts and data within the page are none.
 
 use std::borrow::Cow;
 use std::io::Read;

@@ -1,7 +1,7 @@
 //! The records of a file, one after the other, and how reading continues behind damage.
 //!
-//! A record is shown only as far as its bytes are proven: where they are not, reading it ends with an error, and nothing
-//! of it is put together with what lies behind. There, a new reader looks for the next beginning of a record.
+//! A record is shown only as far as its bytes are proven: where they are not, reading it ends with an error, and
+//! nothing of it is put together with what lies behind. There, a new reader looks for the next beginning of a record.
 
 use std::cell::RefCell;
 use std::io::Read;
@@ -156,8 +156,8 @@ impl FileRun<'_> {
                 Err(error) => error,
             };
             self.control.check()?;
-            // The defects of the record, unless the job has taken them: then the record is reported as failed, and only the
-            // defects before it are reported here.
+            // The defects of the record, unless the job has taken them: then the record is reported as failed, and only
+            // the defects before it are reported here.
             let rest = reader.take_defects();
             defects(if rest.is_empty() { &before } else { &rest }, done);
             if let JobError::Read(error) = &error

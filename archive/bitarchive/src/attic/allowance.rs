@@ -1,4 +1,5 @@
-//! The choice of the brake for a removal: a copy that a drain has moved has a budget of its own, as nothing leaves the node.
+//! The choice of the brake for a removal: a copy that a drain has moved has a budget of its own, as nothing leaves the
+//! node.
 
 use archive_durable::directory::{self, EntryKind};
 use archive_model::{FileName, Root, VolumeId};
@@ -9,8 +10,8 @@ use crate::error::NodeError;
 use crate::node::Node;
 
 impl Node {
-    /// Returns the brake for the removal of a copy: the wider one if the copy is on a drained volume and the node has the same
-    /// content on a volume that is not drained, as its catalog says and the disk confirms.
+    /// Returns the brake for the removal of a copy: the wider one if the copy is on a drained volume and the node has
+    /// the same content on a volume that is not drained, as its catalog says and the disk confirms.
     pub(super) fn brake_of(
         &self,
         name: &FileName,

@@ -21,8 +21,8 @@ use crate::node::Node;
 const EVERY: Duration = Duration::from_hours(1);
 
 impl Node {
-    /// Removes the groups that repairs have replaced longer ago than `attic.evidence` (and `attic.min_age`). Returns the
-    /// number of items. A volume that fails keeps no other from its turn.
+    /// Removes the groups that repairs have replaced longer ago than `attic.evidence` (and `attic.min_age`). Returns
+    /// the number of items. A volume that fails keeps no other from its turn.
     pub fn end_evidence(&self, now: Timestamp) -> u64 {
         let mut ended = 0;
         for (volume, layout) in self.volume_set().online() {

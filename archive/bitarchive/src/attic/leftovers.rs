@@ -11,8 +11,8 @@ use crate::layout::{Layout, is_file};
 use crate::node::Node;
 
 impl Node {
-    /// Puts aside what lies under the final names of an absent file: the leftovers of an upload that died between linking the
-    /// sidecar and linking the file, and anything else (a directory, a link) in the place of the file.
+    /// Puts aside what lies under the final names of an absent file: the leftovers of an upload that died between
+    /// linking the sidecar and linking the file, and anything else (a directory, a link) in the place of the file.
     pub(crate) fn put_leftovers_aside(
         &self,
         layout: &Layout,

@@ -77,8 +77,8 @@ fn move_if_free(from: &Path, to: &Path) -> Result<(), DiskError> {
     }
 }
 
-/// Ends every move that was cut off on this volume. An odd item, or a move that cannot be ended now, is left for people and
-/// for the next start: only a disk that fails keeps the volume from use.
+/// Ends every move that was cut off on this volume. An odd item, or a move that cannot be ended now, is left for people
+/// and for the next start: only a disk that fails keeps the volume from use.
 pub(crate) fn settle_all(
     catalog: &Catalog,
     volume: &VolumeId,
@@ -358,8 +358,8 @@ impl Node {
         }
     }
 
-    /// Reads a file in the attic past the page cache and proves it by its admission. A rotten or absent outboard is computed
-    /// again.
+    /// Reads a file in the attic past the page cache and proves it by its admission. A rotten or absent outboard is
+    /// computed again.
     fn prove(
         &self,
         volume: &VolumeId,

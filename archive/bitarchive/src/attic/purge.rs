@@ -1,7 +1,7 @@
 //! The purge of items of the attic: only old ones, only a limited number an hour, and never without a trace.
 //!
-//! A whole file is destroyed only by the BLAKE3 checksum of its bytes, as read from the disk now: a person who destroys it
-//! names its content, not only its place. No error reveals the checksum that it has.
+//! A whole file is destroyed only by the BLAKE3 checksum of its bytes, as read from the disk now: a person who destroys
+//! it names its content, not only its place. No error reveals the checksum that it has.
 //!
 //! # Errors
 //!
@@ -21,9 +21,9 @@ use crate::layout::Layout;
 use crate::node::Node;
 
 impl Node {
-    /// Destroys one item and returns its number of bytes. An item younger than `attic.min_age` is refused, and so is a whole
-    /// file whose bytes do not have the root that is named. The remains after a crash are an item with a reason, and can be
-    /// purged again.
+    /// Destroys one item and returns its number of bytes. An item younger than `attic.min_age` is refused, and so is a
+    /// whole file whose bytes do not have the root that is named. The remains after a crash are an item with a reason,
+    /// and can be purged again.
     pub fn purge(&self, item: &ItemReference, now: Timestamp) -> Result<u64, NodeError> {
         let ItemReference {
             volume,
@@ -85,8 +85,8 @@ impl Node {
     }
 }
 
-/// Checks that `checksum` names the item at `place`; the inner error says why not. The remains of a purge that a crash cut
-/// off need no checksum.
+/// Checks that `checksum` names the item at `place`; the inner error says why not. The remains of a purge that a crash
+/// cut off need no checksum.
 fn named_by(
     checksum: Option<Root>,
     layout: &Layout,

@@ -1,4 +1,5 @@
-//! The findings among the entries: their keys in a table of their own, their number, and a stamp that changes with them.
+//! The findings among the entries: their keys in a table of their own, their number, and a stamp that changes with
+//! them.
 //!
 //! The table is written in the batch that changes the entries, so that the two always agree.
 
@@ -103,8 +104,8 @@ impl Findings {
         }
     }
 
-    /// Commits changes of entries together with those of the findings. Only changes that touch a finding wait for each other,
-    /// so that ordinary stores go to the disk together.
+    /// Commits changes of entries together with those of the findings. Only changes that touch a finding wait for each
+    /// other, so that ordinary stores go to the disk together.
     pub(super) fn commit(
         &self,
         mut batch: Batch,

@@ -1,12 +1,12 @@
-//! The point that the catalog has reached, kept beside it. An older copy that somebody puts back ends before that point, or
-//! is from before a rebuild.
+//! The point that the catalog has reached, kept beside it. An older copy that somebody puts back ends before that
+//! point, or is from before a rebuild.
 //!
 //! ```text
 //! <data>/catalog.stamp      1204 8d1f6a4c-…
 //! ```
 //!
-//! It is an [`archive_db::Reach`]; older releases wrote the number alone. Not promised: to notice a copy that is younger
-//! than the last stamp.
+//! It is an [`archive_db::Reach`]; older releases wrote the number alone. Not promised: to notice a copy that is
+//! younger than the last stamp.
 
 use std::path::{Path, PathBuf};
 
@@ -18,7 +18,8 @@ fn path(catalog: &Path) -> PathBuf {
     catalog.with_extension("stamp")
 }
 
-/// Reads the point that the catalog has reached at least. A file that is not a stamp asks for more than any catalog has.
+/// Reads the point that the catalog has reached at least. A file that is not a stamp asks for more than any catalog
+/// has.
 pub(super) fn read(catalog: &Path) -> Result<Reach, DbError> {
     let path = path(catalog);
     let text = read_state(&path).map_err(|error| DbError::Io {

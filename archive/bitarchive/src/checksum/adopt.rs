@@ -1,7 +1,7 @@
 //! The adoption of a new admission for a name that people let mean other content.
 //!
-//! No bytes come here for that, so nothing is computed: the row repeats the admission until the file is stored again. The
-//! earlier row is first written into `removed.jsonl`, synced.
+//! No bytes come here for that, so nothing is computed: the row repeats the admission until the file is stored again.
+//! The earlier row is first written into `removed.jsonl`, synced.
 //!
 //! # Errors
 //!

@@ -1,9 +1,10 @@
-//! The removal of rows: only by their checksum, only a limited number within an hour, and never without a line that says who
-//! removed which row, and why.
+//! The removal of rows: only by their checksum, only a limited number within an hour, and never without a line that
+//! says who removed which row, and why.
 //!
 //! # Errors
 //!
-//! A removal fails with [`PutAsideError`], which says why the row stays; the list of removed rows fails if the disk does.
+//! A removal fails with [`PutAsideError`], which says why the row stays; the list of removed rows fails if the disk
+//! does.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
@@ -108,8 +109,8 @@ pub fn append(path: &Path, line: &RemovedRow) -> Result<(), ChecksumTableError> 
     Ok(file.sync()?)
 }
 
-/// Returns every line of `removed.jsonl`, oldest first. A line that cannot be read, such as one that a crash cut off, is
-/// given as the reason. After a failure of the disk nothing follows.
+/// Returns every line of `removed.jsonl`, oldest first. A line that cannot be read, such as one that a crash cut off,
+/// is given as the reason. After a failure of the disk nothing follows.
 pub fn removed_lines(
     data: &Path,
 ) -> Result<impl Iterator<Item = Result<RemovedRow, String>> + use<>, DiskError> {

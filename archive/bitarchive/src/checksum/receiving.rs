@@ -35,8 +35,8 @@ pub struct ReceivingFile<'a> {
 }
 
 impl ChecksumReplica {
-    /// Begins to receive a file, or resumes at the last of `points` that an earlier stream of the upload has reached while
-    /// this process lives.
+    /// Begins to receive a file, or resumes at the last of `points` that an earlier stream of the upload has reached
+    /// while this process lives.
     pub fn begin(
         &self,
         upload: &UploadId,

@@ -2,8 +2,8 @@
 //!
 //! # Errors
 //!
-//! Every function fails with a [`ChecksumTableError`] if the table cannot be read, or with a [`DiskError`] if the disk does
-//! not answer.
+//! Every function fails with a [`ChecksumTableError`] if the table cannot be read, or with a [`DiskError`] if the disk
+//! does not answer.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};

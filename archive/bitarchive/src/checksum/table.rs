@@ -1,9 +1,9 @@
-//! The table of record of a checksum replica: a RocksDB database, with a label that says to which replica it belongs, and a
-//! stamp that says how far it has come.
+//! The table of record of a checksum replica: a RocksDB database, with a label that says to which replica it belongs,
+//! and a stamp that says how far it has come.
 //!
-//! The table is made once, by [`ChecksumTable::init`]. From then on a table that is absent, damaged, behind its stamp or of
-//! another replica is refused: an empty table in its place would say that nothing was ever stored. The stamp is written
-//! before a row is acknowledged; a later write that a power cut tore is cut away and logged.
+//! The table is made once, by [`ChecksumTable::init`]. From then on a table that is absent, damaged, behind its stamp
+//! or of another replica is refused: an empty table in its place would say that nothing was ever stored. The stamp is
+//! written before a row is acknowledged; a later write that a power cut tore is cut away and logged.
 //!
 //! The admissions lie in a table of their own, so that a listing does not read them.
 //!

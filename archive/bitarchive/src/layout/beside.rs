@@ -1,7 +1,7 @@
 //! The names of a mend in `incoming/`: the name of its file, with endings that no upload has.
 //!
-//! The last two parts of a name always say its purpose (before the `.bao` or `.json` of a copy). So no two files ever share
-//! such a name.
+//! The last two parts of a name always say its purpose (before the `.bao` or `.json` of a copy). So no two files ever
+//! share such a name.
 
 use std::path::PathBuf;
 
@@ -64,7 +64,8 @@ impl MendPaths {
     }
 }
 
-/// Returns whether a name in `incoming/` is that of a mend. The id of an upload has no dot, so no upload has these endings.
+/// Returns whether a name in `incoming/` is that of a mend. The id of an upload has no dot, so no upload has these
+/// endings.
 pub(crate) fn is_mend_name(name: &str) -> bool {
     let name = match name.strip_prefix('.') {
         // A state file that was not finished.

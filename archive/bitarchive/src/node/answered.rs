@@ -1,7 +1,8 @@
 //! Rows that say *missing* and are answered: the same bytes are on another volume of this node.
 //!
-//! Such a row has done its duty as an alarm, and is removed. The remains of the file on its volume (its sidecar) go to the
-//! attic, or the next start would find it missing again. A volume that cannot be looked at now has its turn when it is back.
+//! Such a row has done its duty as an alarm, and is removed. The remains of the file on its volume (its sidecar) go to
+//! the attic, or the next start would find it missing again. A volume that cannot be looked at now has its turn when it
+//! is back.
 
 use archive_durable::VolumeProblem;
 use archive_model::FileName;

@@ -58,7 +58,8 @@ impl Node {
         Ok(())
     }
 
-    /// Retires a volume permanently, whether its disk is there or not. Returns the number of files that are missing by that.
+    /// Retires a volume permanently, whether its disk is there or not. Returns the number of files that are missing by
+    /// that.
     pub fn retire_volume(&self, id: &VolumeId, now: Timestamp) -> Result<u64, NodeError> {
         self.volume_set().retire(id)?;
         let missing = self.note_retired(now)?;
@@ -95,7 +96,8 @@ impl Node {
         self.mode() == Mode::Draining || volume.is_some_and(|one| one.mode == Mode::Draining)
     }
 
-    /// Makes the rows of retired volumes say *missing*. A start does this too: the catalog is a cache, and may be older.
+    /// Makes the rows of retired volumes say *missing*. A start does this too: the catalog is a cache, and may be
+    /// older.
     pub(super) fn note_retired(&self, now: Timestamp) -> Result<u64, NodeError> {
         let retired = self.volume_set().retired();
         if retired.is_empty() {
@@ -120,8 +122,8 @@ impl Node {
         Ok(missing)
     }
 
-    /// Ends the store of a file whose row was written: removes rows of other volumes that say it is missing, and makes its own
-    /// row say so if its volume was retired in that moment.
+    /// Ends the store of a file whose row was written: removes rows of other volumes that say it is missing, and makes
+    /// its own row say so if its volume was retired in that moment.
     pub(crate) fn after_store(&self, stored: &Entry, now: Timestamp) -> Result<(), NodeError> {
         self.volume_set().note_change(&stored.volume);
         let retired = self.volume_set().retired();

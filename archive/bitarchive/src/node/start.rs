@@ -1,5 +1,5 @@
-//! The start of a node, and its later looks at the disks: unfinished moves, mends and uploads are ended before a volume is
-//! reconciled with the catalog.
+//! The start of a node, and its later looks at the disks: unfinished moves, mends and uploads are ended before a volume
+//! is reconciled with the catalog.
 //!
 //! # Errors
 //!

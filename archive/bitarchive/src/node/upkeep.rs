@@ -1,5 +1,5 @@
-//! The rest of the state of a node: locks so that two acts do not meet, the brakes on removals, and the work that is left
-//! for the next look at the disks.
+//! The rest of the state of a node: locks so that two acts do not meet, the brakes on removals, and the work that is
+//! left for the next look at the disks.
 
 use std::path::Path;
 use std::sync::Mutex;
@@ -24,8 +24,8 @@ pub(super) struct Upkeep {
     pub(super) lists: Mutex<()>,
     /// Whether a move into or out of the attic could not be ended.
     pub(super) unsettled: AtomicBool,
-    /// The number of times that a volume was reconciled with the catalog, or an unexpected file was met: there may be files to
-    /// hash.
+    /// The number of times that a volume was reconciled with the catalog, or an unexpected file was met: there may be
+    /// files to hash.
     pub(super) looked: AtomicU64,
 }
 

@@ -26,8 +26,8 @@ const ROWS: usize = 10_000;
 pub(crate) type WalkProgress<'a> = &'a mut dyn FnMut(u64) -> ControlFlow<()>;
 
 impl Node {
-    /// Compares the names on every online volume with the catalog. Returns `None` if `progress` stopped it. A volume whose
-    /// directories cannot be read is offline from then on.
+    /// Compares the names on every online volume with the catalog. Returns `None` if `progress` stopped it. A volume
+    /// whose directories cannot be read is offline from then on.
     pub(crate) fn walk(
         &self,
         now: Timestamp,

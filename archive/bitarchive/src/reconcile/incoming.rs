@@ -6,8 +6,8 @@ use archive_model::VolumeId;
 
 use crate::layout::Layout;
 
-/// Tidies `incoming/`. A file there with two names is published: a crash came before its first name was removed. An upload
-/// that was cut by a crash still has its reservation, which is given back.
+/// Tidies `incoming/`. A file there with two names is published: a crash came before its first name was removed. An
+/// upload that was cut by a crash still has its reservation, which is given back.
 pub(super) fn tidy_incoming(id: &VolumeId, layout: &Layout) -> Result<(), DiskError> {
     let incoming = layout.incoming();
     for (name, kind) in directory::look(&incoming)? {

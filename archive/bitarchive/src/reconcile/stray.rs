@@ -1,9 +1,9 @@
-//! Files that lie in another directory of `files/` than their names belong in: the person who put them there did not know how
-//! files are spread.
+//! Files that lie in another directory of `files/` than their names belong in: the person who put them there did not
+//! know how files are spread.
 //!
-//! Each is moved to its place, if nothing is there, and is then a file like any: with its sidecar it is what that admits,
-//! without one it is *unexpected*: a check names it, and `holdfast adopt` adopts it. If its place is taken, the file
-//! stays and is logged.
+//! Each is moved to its place, if nothing is there, and is then a file like any: with its sidecar it is what that
+//! admits, without one it is *unexpected*: a check names it, and `holdfast adopt` adopts it. If its place is taken, the
+//! file stays and is logged.
 
 use std::ffi::OsStr;
 

@@ -88,8 +88,8 @@ fn coarse(groups: &Groups, most: usize) -> Groups {
     merged
 }
 
-/// Writes the places of a file, and the volumes that could not be asked. While a file is being received, nobody can say that
-/// it is absent. With `on_disk`, which is the time, the disks are asked too.
+/// Writes the places of a file, and the volumes that could not be asked. While a file is being received, nobody can say
+/// that it is absent. With `on_disk`, which is the time, the disks are asked too.
 pub(crate) fn find_response(
     node: &Node,
     name: &FileName,

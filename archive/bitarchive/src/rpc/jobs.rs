@@ -1,5 +1,5 @@
-//! The calls of batch jobs: the node passes them to a runner, which is another crate. So the crate that stores files links
-//! no engine for components.
+//! The calls of batch jobs: the node passes them to a runner, which is another crate. So the crate that stores files
+//! links no engine for components.
 
 use std::error::Error;
 use std::sync::Arc;

@@ -47,7 +47,8 @@ impl<T: Message> ListingPage<T> {
     }
 }
 
-/// Sends every entry, then the end with the `gaps` at that time. An error among the entries ends the listing without an end.
+/// Sends every entry, then the end with the `gaps` at that time. An error among the entries ends the listing without an
+/// end.
 pub(super) fn send_all(
     all: impl Iterator<Item = Result<wire::FileEntry, Status>>,
     gaps: impl FnOnce() -> Vec<wire::Gap>,

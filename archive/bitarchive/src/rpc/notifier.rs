@@ -1,7 +1,7 @@
 //! The reports of the node to the monitor of its replica.
 //!
-//! Owns their order: a report is made and sent under one lock, so that no older report arrives later, unless a call took
-//! longer than its limit. Does not decide when to report.
+//! Owns their order: a report is made and sent under one lock, so that no older report arrives later, unless a call
+//! took longer than its limit. Does not decide when to report.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,9 +1,9 @@
 //! The order in which the scrub reads copies, and its rate. Pure: rows and the time in, a plan out.
 //!
-//! Every copy has a window: a time from which it may be read again, and a time by which it must have been read. Both follow
-//! from its last verification (or, while that is unknown, from the time at which that was noticed) and from its name, which
-//! spreads the copies that were stored on one day. The most urgent copy comes first. The rate is what the tightest limit asks
-//! for: the bytes up to it, over the time until then.
+//! Every copy has a window: a time from which it may be read again, and a time by which it must have been read. Both
+//! follow from its last verification (or, while that is unknown, from the time at which that was noticed) and from its
+//! name, which spreads the copies that were stored on one day. The most urgent copy comes first. The rate is what the
+//! tightest limit asks for: the bytes up to it, over the time until then.
 //!
 //! Not promised: that a rate below that, ordered by people, keeps the deadline.
 
@@ -78,8 +78,8 @@ impl PartialOrd for PlannedRead {
 }
 
 impl ReadPolicy {
-    /// Returns the window in which a copy is to be read, or `None` if the scrub does not read it. For a copy that was never
-    /// verified, `unknown_since` is the time at which that was noticed.
+    /// Returns the window in which a copy is to be read, or `None` if the scrub does not read it. For a copy that was
+    /// never verified, `unknown_since` is the time at which that was noticed.
     pub(crate) fn window(
         &self,
         entry: &Entry,
@@ -348,7 +348,8 @@ impl Survey {
     }
 }
 
-/// Returns the bytes a second that keep every limit. `urgent` is sorted by its limits; the rest of `bytes` has later ones.
+/// Returns the bytes a second that keep every limit. `urgent` is sorted by its limits; the rest of `bytes` has later
+/// ones.
 fn rate(policy: ReadPolicy, urgent: &[PlannedRead], bytes: u64, now: i128) -> u64 {
     let least_time = (nanoseconds(policy.deadline) / OVERDUE_PARTS).max(1_000_000_000);
     let mut sum: u64 = 0;

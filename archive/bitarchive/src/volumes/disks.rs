@@ -1,7 +1,7 @@
 //! Questions to disks that may never answer: a mount whose server does not answer hangs every call, without an error.
 //!
-//! Each path is asked on a thread of its own, one question after the other. The caller waits for a limited time; while an
-//! answer is overdue nothing more is asked there, so that a hung mount holds one thread and delays no other disk.
+//! Each path is asked on a thread of its own, one question after the other. The caller waits for a limited time; while
+//! an answer is overdue nothing more is asked there, so that a hung mount holds one thread and delays no other disk.
 //!
 //! # Errors
 //!

@@ -10,7 +10,8 @@
 //!
 //! # Errors
 //!
-//! Every function fails when a disk does; [`Volumes::confirm`] also when the disk is not that volume, or an older copy of it.
+//! Every function fails when a disk does; [`Volumes::confirm`] also when the disk is not that volume, or an older copy
+//! of it.
 
 use std::sync::PoisonError;
 
@@ -42,7 +43,8 @@ impl Volumes {
         self.change_state().changed.insert(id.clone());
     }
 
-    /// Raises the generation of every online volume that has changed since the last call. A disk that fails is taken offline.
+    /// Raises the generation of every online volume that has changed since the last call. A disk that fails is taken
+    /// offline.
     pub fn raise_changed(&self) -> Result<(), VolumesError> {
         let changed = std::mem::take(&mut self.change_state().changed);
         for (id, layout) in self.online() {
@@ -59,8 +61,8 @@ impl Volumes {
         Ok(())
     }
 
-    /// Raises the generation of a volume that is there, durably. A disk that is full or mounted for reading only keeps the
-    /// one it has.
+    /// Raises the generation of a volume that is there, durably. A disk that is full or mounted for reading only keeps
+    /// the one it has.
     pub fn raise(&self, id: &VolumeId, layout: &Layout) -> Result<(), VolumesError> {
         let _alone = self
             .labelling

@@ -20,8 +20,8 @@ use super::memory::{VolumeMemory, write};
 use crate::layout::Layout;
 
 impl Volumes {
-    /// Labels an empty directory as a new volume of this node and takes it into use. An order that was cut off is continued.
-    /// The path is remembered: a later start finds the volume even if no setting names it.
+    /// Labels an empty directory as a new volume of this node and takes it into use. An order that was cut off is
+    /// continued. The path is remembered: a later start finds the volume even if no setting names it.
     pub fn init(&self, path: &Path, id: &VolumeId) -> Result<(), VolumesError> {
         let _alone = self
             .labelling
@@ -195,7 +195,8 @@ impl Volumes {
         Ok(())
     }
 
-    /// Refuses a volume that lies in another one or in the node's data, or contains them: files of one would be in the other.
+    /// Refuses a volume that lies in another one or in the node's data, or contains them: files of one would be in the
+    /// other.
     fn refuse_nested(&self, path: &Path, own: Option<&VolumeId>) -> Result<(), VolumesError> {
         let canonical = |path: &Path| {
             path.canonicalize()

@@ -151,8 +151,9 @@ impl StepReader for ExpectedRange {
             return Err(self.untrusted("something comes that is no segment"));
         };
         let piece = self.accept(&segment)?;
-        // Only the segment of an empty file has no wanted byte: no wanted range of another file is empty, and each group that
-        // must come has a byte of it. Nothing is lost: what an empty file has is in its admission, and no proof is of no bytes.
+        // Only the segment of an empty file has no wanted byte: no wanted range of another file is empty, and each
+        // group that must come has a byte of it. Nothing is lost: what an empty file has is in its admission, and no
+        // proof is of no bytes.
         if !piece.bytes.is_empty() {
             out.push_back(piece);
         }

@@ -1,8 +1,8 @@
 //! Follows a job from its submission to its end, and reads its outputs line by line: for programs that run jobs, such
 //! as the index.
 //!
-//! Owns how often the archive is asked for the status of a job, unless the caller sets the pace. Does not decide what an
-//! incomplete job is worth: the caller reads its state, and its failures.
+//! Owns how often the archive is asked for the status of a job, unless the caller sets the pace. Does not decide what
+//! an incomplete job is worth: the caller reads its state, and its failures.
 
 use std::time::Duration;
 
@@ -91,8 +91,8 @@ pub async fn wait_while(
     .await
 }
 
-/// Watches a job until it has ended, or until `goes_on` returns `false`. `goes_on` sees the status of the open job at each
-/// look, and each error after which the archive is asked again.
+/// Watches a job until it has ended, or until `goes_on` returns `false`. `goes_on` sees the status of the open job at
+/// each look, and each error after which the archive is asked again.
 ///
 /// # Errors
 /// As those of [`wait`].

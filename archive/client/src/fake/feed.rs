@@ -155,8 +155,8 @@ impl FakeArchive {
         Ok(())
     }
 
-    /// Loses the feed, as an archive does whose admin data are restored: the files stay, positions of before are unknown,
-    /// and every follower is cut off.
+    /// Loses the feed, as an archive does whose admin data are restored: the files stay, positions of before are
+    /// unknown, and every follower is cut off.
     pub fn lose_feed(&self) {
         let mut state = self.state();
         state.feed.lineage += 1;

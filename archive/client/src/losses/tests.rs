@@ -1,4 +1,5 @@
-//! Damage at every place of small files of every kind: nothing is named that is whole, and nothing damaged is kept quiet.
+//! Damage at every place of small files of every kind: nothing is named that is whole, and nothing damaged is kept
+//! quiet.
 
 #![expect(
     clippy::single_range_in_vec_init,

@@ -154,8 +154,8 @@ impl Walk {
         self.damaged.last().is_none_or(|last| last.end <= reached)
     }
 
-    /// Reads up to the next hole, and returns the earliest offset to continue at; `None` at the end of the file, or of the
-    /// damage.
+    /// Reads up to the next hole, and returns the earliest offset to continue at; `None` at the end of the file, or of
+    /// the damage.
     fn stretch<P>(&mut self, reader: &mut Reader<Stretches<P>>) -> io::Result<Option<u64>>
     where
         P: Iterator<Item = io::Result<SalvagedPart>>,

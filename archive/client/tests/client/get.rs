@@ -113,7 +113,8 @@ async fn range_beyond_file_is_callers_mistake() {
     );
 }
 
-/// Fails if slices lack a group of the range, of which one byte may be wanted, or if an empty file has a slice of no bytes.
+/// Fails if slices lack a group of the range, of which one byte may be wanted, or if an empty file has a slice of no
+/// bytes.
 #[tokio::test]
 async fn slices_have_every_group_of_the_range() {
     let world = ServedArchive::new().await;

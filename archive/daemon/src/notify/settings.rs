@@ -52,8 +52,8 @@ pub struct SmtpSettings {
     /// The name of the user to log in. Without it: no login.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user: Option<String>,
-    /// The file whose first line is the password; read for each message. Only its owner may change it, and only its owner and
-    /// its group may read it: mode 0600, or 0640.
+    /// The file whose first line is the password; read for each message. Only its owner may change it, and only its
+    /// owner and its group may read it: mode 0600, or 0640.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub password_file: Option<PathBuf>,
     /// The sender of the mail: `holdfast@example.org` or `Holdfast <holdfast@example.org>`.

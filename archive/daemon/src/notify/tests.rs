@@ -144,8 +144,8 @@ impl Memory for Rows {
     }
 }
 
-/// Fails if a restart repeats a message, also one whose hook had not ended at the stop, or if nobody is told that what was
-/// wrong is over.
+/// Fails if a restart repeats a message, also one whose hook had not ended at the stop, or if nobody is told that what
+/// was wrong is over.
 #[tokio::test]
 async fn a_restart_repeats_nothing_and_forgets_nothing() {
     let directory = tempfile::tempdir().unwrap();

@@ -1,7 +1,7 @@
 //! Chooses the replica that reads for a job which names none: a pure function of the answers of their monitors.
 //!
-//! Owns the order of preference: a replica that has every file of the job, then the one that has the most, then the first in
-//! the settings. Not promised: that the files are read there. A node may go away at any time.
+//! Owns the order of preference: a replica that has every file of the job, then the one that has the most, then the
+//! first in the settings. Not promised: that the files are read there. A node may go away at any time.
 
 use std::cmp::Reverse;
 
@@ -23,8 +23,8 @@ pub enum MonitorAnswer {
     Failed,
     /// The monitor has answered for its nodes.
     Nodes {
-        /// The number of files named by the job that are on nodes that are alive; for an expression, the number of these
-        /// nodes.
+        /// The number of files named by the job that are on nodes that are alive; for an expression, the number of
+        /// these nodes.
         found: u64,
         /// Whether nothing is missing: every named file is on a node that is alive, or every node is alive.
         is_whole: bool,

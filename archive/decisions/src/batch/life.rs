@@ -1,7 +1,8 @@
 //! The life of a batch job: a function from what happened to what to do next.
 //!
-//! Owns when a run is repeated, how long an absent node is waited for, which node is left out, and how a job ends. Awaits
-//! nothing and reads no clock: the shell stores a [`Life`] whenever it has changed, and only then performs the [`Step`].
+//! Owns when a run is repeated, how long an absent node is waited for, which node is left out, and how a job ends.
+//! Awaits nothing and reads no clock: the shell stores a [`Life`] whenever it has changed, and only then performs the
+//! [`Step`].
 //!
 //! Not promised: that the step is performed. After a restart the shell applies [`Event::Turn`] again, and gets the same
 //! step.
@@ -191,7 +192,8 @@ impl Life {
         self.nodes.left_out()
     }
 
-    /// Applies an event and returns the next step. An event that is late, or has no meaning in this phase, changes nothing.
+    /// Applies an event and returns the next step. An event that is late, or has no meaning in this phase, changes
+    /// nothing.
     pub fn apply(&mut self, event: Event, context: Context<'_>) -> Step {
         if self.ending().is_some() {
             return Step::Stop;

@@ -1,7 +1,7 @@
 //! The queue of jobs: pure, fair by person.
 //!
-//! The jobs of people and those of the index are two classes, each with its own places in every replica: a class
-//! is served as if the other did not exist. Within a class, persons who wait take turns; the jobs of one person go in the
+//! The jobs of people and those of the index are two classes, each with its own places in every replica: a class is
+//! served as if the other did not exist. Within a class, persons who wait take turns; the jobs of one person go in the
 //! order in which they came. Jobs that were running when the repository stopped go first. Owns nothing on disk: it is
 //! filled from the table at the start.
 
@@ -52,9 +52,9 @@ pub enum QueueFull {
     Own(usize),
 }
 
-/// Decides whether a job may wait beside those that wait already, each given by its class and whether the same person has
-/// submitted it. At most `most` jobs of people wait, half of them, rounded up, of one person. The index has places of its
-/// own, and may use all of them.
+/// Decides whether a job may wait beside those that wait already, each given by its class and whether the same person
+/// has submitted it. At most `most` jobs of people wait, half of them, rounded up, of one person. The index has places
+/// of its own, and may use all of them.
 ///
 /// # Errors
 ///

@@ -132,8 +132,8 @@ fn the_silent_one_is_named() {
     );
 }
 
-/// Fails if a listing that repeats itself, is out of order or continues behind its end is believed, or may grow without a
-/// limit.
+/// Fails if a listing that repeats itself, is out of order or continues behind its end is believed, or may grow without
+/// a limit.
 #[test]
 fn listing_is_disbelieved_from_its_first_lie() {
     let entries = || {

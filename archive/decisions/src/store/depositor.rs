@@ -55,9 +55,9 @@ impl FileState {
                 }
             }
             (Phase::Intent { .. } | Phase::Bound | Phase::Complete | Phase::Incomplete, _) => {
-                // Before the content is fixed and with nobody there, the same depositor may continue with bytes that only
-                // *may* be the same: the transfer compares the prefix, and everything said so far must hold of what
-                // arrives.
+                // Before the content is fixed and with nobody there, the same depositor may continue with bytes that
+                // only *may* be the same: the transfer compares the prefix, and everything said so far must hold of
+                // what arrives.
                 let resumes = self.record.content.is_none() && self.waiting.is_empty();
                 if agreement == Agreement::Different
                     || (agreement == Agreement::Unknown && !resumes)

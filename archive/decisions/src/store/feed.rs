@@ -1,7 +1,7 @@
 //! The state of a file as followers of the feed know it, and the change between two states.
 //!
-//! Changes are a function of two records, before and after a decision. Not promised: that replicas can be read now; a file that is
-//! damaged or silent everywhere still stands.
+//! Changes are a function of two records, before and after a decision. Not promised: that replicas can be read now; a
+//! file that is damaged or silent everywhere still stands.
 
 use archive_model::{ChangeKind, FeedFile, ReplicaKind};
 

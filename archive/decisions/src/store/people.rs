@@ -1,5 +1,5 @@
-//! Handles the acts of people on a file that is in the archive: give a replica its copy, take it away, restore it, decide
-//! anew what the name means.
+//! Handles the acts of people on a file that is in the archive: give a replica its copy, take it away, restore it,
+//! decide anew what the name means.
 //!
 //! Owns the effect of these acts on the record. Not promised: that the caller may do so; that is decided in `requests`
 //! and at the door.

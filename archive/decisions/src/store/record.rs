@@ -73,8 +73,8 @@ impl Phase {
 pub struct Upload {
     /// The name of the upload in `incoming/` on the nodes; kept when the depositor resumes.
     pub id: UploadId,
-    /// The claim of the depositor that began the upload, with the digests that it added when it came back. What arrives is
-    /// compared with this claim, also where another depositor of the same content sends it.
+    /// The claim of the depositor that began the upload, with the digests that it added when it came back. What arrives
+    /// is compared with this claim, also where another depositor of the same content sends it.
     pub claim: Claim,
 }
 

@@ -226,7 +226,8 @@ impl FileState {
             replica.volume = None;
             replica.sealed = true;
         }
-        // Also after a failure: it is tried now rather than when the pause is over, and a new failure can be distinguished from it.
+        // Also after a failure: it is tried now rather than when the pause is over, and a new failure can be
+        // distinguished from it.
         self.change(
             id,
             ReplicaState::UploadFailed(StoreFailure::Gone(
@@ -348,7 +349,8 @@ impl FileState {
         self.begin(id, ReplicaActivity::Resting(until));
     }
 
-    /// Picks a replica to copy from into `id`: another one after each failure, so that one bad donor does not block it permanently.
+    /// Picks a replica to copy from into `id`: another one after each failure, so that one bad donor does not block it
+    /// permanently.
     pub(super) fn donor(&self, id: &ReplicaId) -> Option<ReplicaId> {
         let failures = self.failures.get(id).copied().unwrap_or_default();
         let nth = usize::try_from(failures.times).unwrap_or(0);

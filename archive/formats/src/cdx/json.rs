@@ -117,8 +117,8 @@ fn set(capture: &mut Capture, name: Cow<'_, str>, text: Cow<'_, str>) -> Result<
     Ok(())
 }
 
-/// The members of an object that are not null, as text. They are borrowed from the line where nothing is escaped: a line is
-/// read millions of times.
+/// The members of an object that are not null, as text. They are borrowed from the line where nothing is escaped: a
+/// line is read millions of times.
 struct Members<'a>(Vec<(Cow<'a, str>, Cow<'a, str>)>);
 
 /// A string, or any other value as its JSON.

@@ -35,8 +35,9 @@ use crate::date::Stamp;
 /// the archive.
 pub const SET_FIELD: &str = "set";
 
-/// The field of a capture in an answer that names the line which tells of it, where that line does not say where a record of
-/// its own is: the number of the line in its set, or a file of the archive, a colon, and the number of the line in that.
+/// The field of a capture in an answer that names the line which tells of it, where that line does not say where a
+/// record of its own is: the number of the line in its set, or a file of the archive, a colon, and the number of the
+/// line in that.
 pub const LINE_FIELD: &str = "source-line";
 
 /// The most filters of one query.

@@ -122,7 +122,8 @@ impl Stamp {
 
     /// Reads a timestamp of a query: 1 to 14 digits, or 17, filled up to one end of the span that they name.
     ///
-    /// A month, day or time that begins but is cut (`20161`) is filled up with its smallest or largest digit that exists.
+    /// A month, day or time that begins but is cut (`20161`) is filled up with its smallest or largest digit that
+    /// exists.
     ///
     /// # Errors
     ///

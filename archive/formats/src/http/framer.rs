@@ -1,9 +1,9 @@
 //! The end of a response on the wire (RFC 9112 §6.3), decided while its bytes arrive.
 //!
-//! Owns the border between one message and the next, and which bytes of the body are payload: the body without its transfer
-//! coding. Takes whatever servers send: no status line at all (HTTP/0.9), `ICY`, lines that end with LF, wrong and
-//! contradicting lengths, a body that is not chunked although its head says so. Knows no socket and no clock; the reader of
-//! the socket limits time and the length of the body. Bytes that follow the end are not taken.
+//! Owns the border between one message and the next, and which bytes of the body are payload: the body without its
+//! transfer coding. Takes whatever servers send: no status line at all (HTTP/0.9), `ICY`, lines that end with LF, wrong
+//! and contradicting lengths, a body that is not chunked although its head says so. Knows no socket and no clock; the
+//! reader of the socket limits time and the length of the body. Bytes that follow the end are not taken.
 //!
 //! ```
 //! use archive_formats::http::{Ending, ResponsePart, ResponseFramer};

@@ -1,7 +1,7 @@
 //! Writes WARC files: every byte of a record or an error, and after an error nothing.
 //!
-//! Owns the framing: line ends, one gzip member per record, offsets and lengths. The same input gives the same bytes, on
-//! every machine and at every time. Does not sync, name or close files.
+//! Owns the framing: line ends, one gzip member per record, offsets and lengths. The same input gives the same bytes,
+//! on every machine and at every time. Does not sync, name or close files.
 
 use std::io::{self, Read, Write};
 
@@ -143,7 +143,8 @@ impl<W: Write> Writer<W> {
         self.sink
     }
 
-    /// Writes a record: a header as a [`Builder`](crate::warc::Builder) makes it, and a block of exactly `length` bytes.
+    /// Writes a record: a header as a [`Builder`](crate::warc::Builder) makes it, and a block of exactly `length`
+    /// bytes.
     ///
     /// # Errors
     ///

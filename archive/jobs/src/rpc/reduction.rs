@@ -70,8 +70,8 @@ pub(crate) enum ReductionMessage {
     End(Result<(), String>),
 }
 
-/// Begins the step on one of `nodes` that is alive and has a place for it, the one at `first` first. Returns `None` if the
-/// component has no reduce step.
+/// Begins the step on one of `nodes` that is alive and has a place for it, the one at `first` first. Returns `None` if
+/// the component has no reduce step.
 ///
 /// # Errors
 /// The event for the job: a node refuses it, no node has a place for it, or the last node that was asked failed.

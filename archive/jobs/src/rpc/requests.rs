@@ -7,7 +7,8 @@ use futures_util::stream::BoxStream;
 use futures_util::{Stream, StreamExt};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-/// Messages to a node. A type of its own: within a call, the compiler loses sight of the lifetime of a bare boxed stream.
+/// Messages to a node. A type of its own: within a call, the compiler loses sight of the lifetime of a bare boxed
+/// stream.
 pub(crate) struct Requests<T>(BoxStream<'static, T>);
 
 impl<T: Send + 'static> Requests<T> {

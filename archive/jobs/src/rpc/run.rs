@@ -1,4 +1,5 @@
-//! One run of a job over the nodes of its replica: merges the answers of all nodes into one stream in the order of names.
+//! One run of a job over the nodes of its replica: merges the answers of all nodes into one stream in the order of
+//! names.
 //!
 //! Owns which nodes are asked, how long a node may be silent, and which event the job gets if one fails. A node is read
 //! only as far as the merge needs it; its progress is passed on at once. A run that is dropped here ends on every node.
@@ -158,7 +159,8 @@ impl ReplicaRun {
         }
     }
 
-    /// Waits for a message that the merge needs; returns it with the index of its node. `None` if the node sends no more.
+    /// Waits for a message that the merge needs; returns it with the index of its node. `None` if the node sends no
+    /// more.
     async fn next_message(&mut self) -> (usize, Option<Result<BatchRunResponse, NodeFailure>>) {
         let (nodes, merge, last) = (&mut self.nodes, &self.merge, &mut self.last);
         poll_fn(|cx| {

@@ -210,8 +210,8 @@ fn only_selected_files_are_missed() {
     assert_eq!(missed, ["a.warc", "f.warc"]);
 }
 
-/// Fails if a named file that nobody has read is passed over, whatever the archive knows of it, or one that was read, or
-/// is reported already, is named again.
+/// Fails if a named file that nobody has read is passed over, whatever the archive knows of it, or one that was read,
+/// or is reported already, is named again.
 #[test]
 fn each_named_file_is_read_or_missed() {
     use ReplicaState::{DataUploaded, UploadCompleted, Withdrawn};

@@ -112,8 +112,8 @@ impl RunningCounts {
 }
 
 impl Admin {
-    /// Counts every row, once after the start; until then [`Admin::counts`] has no answer. `each` sees the rows. The index of
-    /// places is compared with them, and corrected. Returns the number of its entries that differed.
+    /// Counts every row, once after the start; until then [`Admin::counts`] has no answer. `each` sees the rows. The
+    /// index of places is compared with them, and corrected. Returns the number of its entries that differed.
     ///
     /// # Errors
     ///

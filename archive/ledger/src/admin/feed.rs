@@ -3,8 +3,8 @@
 //! The rows of the feed are kept permanently: one for each decision, some 120 bytes beside a file's own row of a
 //! kilobyte or more. Admin data from before there was a feed have no rows; followers begin with a listing then.
 //!
-//! A number alone does not name a change: where admin data are restored, or put back from a backup, other changes get the
-//! same numbers. So each position has a lineage, a hash over the database's identity and every change up to there.
+//! A number alone does not name a change: where admin data are restored, or put back from a backup, other changes get
+//! the same numbers. So each position has a lineage, a hash over the database's identity and every change up to there.
 //!
 //! # Errors
 //!
@@ -77,8 +77,8 @@ impl Feed {
         })
     }
 
-    /// Adds rows for the changes that have to be announced to followers, and returns the position behind them. The caller
-    /// lets nobody else number rows until they are committed.
+    /// Adds rows for the changes that have to be announced to followers, and returns the position behind them. The
+    /// caller lets nobody else number rows until they are committed.
     pub(super) fn write(
         &self,
         batch: &mut Batch,

@@ -3,9 +3,9 @@
 //! A complete copy is at its volume; one that is on its way, or of which no volume is recorded, is at its node. A copy
 //! that was withdrawn is nowhere.
 //!
-//! Derived from the rows, and so neither exported nor restored. Where it is absent, or its making was cut off, it is made
-//! anew when the admin data are opened. Each start compares it with the rows, and corrects it at once where it differs;
-//! until then walks over a place read every row.
+//! Derived from the rows, and so neither exported nor restored. Where it is absent, or its making was cut off, it is
+//! made anew when the admin data are opened. Each start compares it with the rows, and corrects it at once where it
+//! differs; until then walks over a place read every row.
 //!
 //! # Errors
 //!
@@ -262,8 +262,8 @@ impl Admin {
         Ok(differed)
     }
 
-    /// Makes every entry of the index what the rows say. Returns the number of those that differed. The caller lets nobody
-    /// change anything meanwhile.
+    /// Makes every entry of the index what the rows say. Returns the number of those that differed. The caller lets
+    /// nobody change anything meanwhile.
     fn correct_places(&self) -> Result<u64, DbError> {
         let rows = &self.places.rows;
         let (mut batch, mut differed) = (self.database.batch(), 0);

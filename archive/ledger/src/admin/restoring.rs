@@ -103,9 +103,9 @@ impl AdminRestore {
 
     /// Makes the restored data durable, with a fresh stamp.
     ///
-    /// Requests that were made since the export, or all of them, are not known any more, and their ids stand in attics and
-    /// in the trail. So the next request has a number that the archive cannot have come to before: that of the minutes
-    /// since 1970, of which each had one request at most.
+    /// Requests that were made since the export, or all of them, are not known any more, and their ids stand in attics
+    /// and in the trail. So the next request has a number that the archive cannot have come to before: that of the
+    /// minutes since 1970, of which each had one request at most.
     pub fn finish(self, now: Timestamp) -> Result<(), AdminError> {
         let Self {
             admin, mut load, ..

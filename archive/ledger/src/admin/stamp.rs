@@ -6,8 +6,8 @@
 //! ```
 //!
 //! Written before a change is acknowledged, and a second after any other: see `Admin::commit`. The form of the file is
-//! [`archive_durable::stamp`]'s. Releases before that wrote the sequence number alone, now and then; their stamp is read,
-//! and replaced by ours.
+//! [`archive_durable::stamp`]'s. Releases before that wrote the sequence number alone, now and then; their stamp is
+//! read, and replaced by ours.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};

@@ -100,8 +100,8 @@ fn row_of_later_release_is_an_error() {
     assert_eq!(files.get(&Text(name("b"))).unwrap(), Some(later));
 }
 
-/// Fails if a directory of version 1 is refused, what it says of a retired volume is lost or meant of a namesake, or the
-/// volumes of its copies are not known.
+/// Fails if a directory of version 1 is refused, what it says of a retired volume is lost or meant of a namesake, or
+/// the volumes of its copies are not known.
 #[test]
 fn version_1_retired_volumes_get_their_full_key() {
     let directory = tempfile::tempdir().unwrap();

@@ -2,7 +2,8 @@
 //!
 //! # Errors
 //!
-//! Every function fails with [`DbError`] if the database does; a row that cannot be read is an error, and never left out.
+//! Every function fails with [`DbError`] if the database does; a row that cannot be read is an error, and never left
+//! out.
 
 use archive_db::DbError;
 use archive_model::{FileName, NodeKey, VolumeKey};

@@ -1,5 +1,5 @@
-//! Where anomalies are filed: the open ones by file, replica and slot (the kind, and of damage the copy), the closed ones
-//! by id.
+//! Where anomalies are filed: the open ones by file, replica and slot (the kind, and of damage the copy), the closed
+//! ones by id.
 //!
 //! Filing and closing are one synced batch with their line of the audit trail. The number of open ones, and of their
 //! files in each replica, is kept in memory, so that nobody has to read the tables for it.

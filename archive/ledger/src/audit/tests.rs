@@ -137,8 +137,8 @@ impl Writers<'_> {
     }
 }
 
-/// Lets writers take steps at each point of a reading: between the two readings of the table, before the log is opened, and
-/// after the first line. The log has files of a few lines, so that it also begins new ones.
+/// Lets writers take steps at each point of a reading: between the two readings of the table, before the log is opened,
+/// and after the first line. The log has files of a few lines, so that it also begins new ones.
 ///
 /// Fails if a reader sees a gap in the numbers, a line out of order, one twice, or not all that were committed before.
 #[test]

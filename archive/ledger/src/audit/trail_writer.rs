@@ -1,7 +1,8 @@
-//! The worker that writes the trail of the admin data into the log, in order, and deletes the rows once they are durable there.
+//! The worker that writes the trail of the admin data into the log, in order, and deletes the rows once they are
+//! durable there.
 //!
-//! The newest row stays, so that numbers continue. A crash at any point neither loses a line nor writes one twice: what was
-//! appended and not yet confirmed is compared with the rows at the next start.
+//! The newest row stays, so that numbers continue. A crash at any point neither loses a line nor writes one twice: what
+//! was appended and not yet confirmed is compared with the rows at the next start.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};

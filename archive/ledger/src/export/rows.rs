@@ -1,7 +1,7 @@
 //! The tables beside files, nodes and trail: anomalies, requests, and what is filled, drained or out of service.
 //!
-//! A row is a line by itself; its kind is the key of the line. Each kind comes sorted by its key, so that a row which is
-//! there twice, or in another place, is noticed.
+//! A row is a line by itself; its kind is the key of the line. Each kind comes sorted by its key, so that a row which
+//! is there twice, or in another place, is noticed.
 //!
 //! # Errors
 //!

@@ -5,8 +5,8 @@
 //!
 //! A replica that has no copy, and says that two persons had it removed, has none from then on too: what a court had
 //! taken away does not come back with a restore. But nobody has signed what an attic says, and the admin data that knew
-//! the request are gone; so such a removal is called *unproven*, in the report and in the state of the copy, until people
-//! have looked at it. A name that is nowhere but in such attics stays taken, and removed everywhere.
+//! the request are gone; so such a removal is called *unproven*, in the report and in the state of the copy, until
+//! people have looked at it. A name that is nowhere but in such attics stays taken, and removed everywhere.
 
 use std::collections::BTreeMap;
 

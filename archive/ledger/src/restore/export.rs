@@ -40,8 +40,8 @@ pub struct FromExport {
 /// what can be believed of it is better than nothing.
 ///
 /// # Errors
-/// [`RestoreError`] where there are admin data already, where the export or the log that is still there cannot be read, and
-/// where the admin data cannot be written.
+/// [`RestoreError`] where there are admin data already, where the export or the log that is still there cannot be read,
+/// and where the admin data cannot be written.
 pub fn from_export(
     target: RestoreTarget<'_>,
     export: &Path,

@@ -144,7 +144,7 @@ fn the_log_that_is_still_there_continues() {
     assert!(!world.path("other").join("admin").try_exists().unwrap());
 }
 
-/// Fails if admin data are restored over a log from whose end lines are gone, of which the stamp of the lost data knows.
+/// Fails if admin data are restored over a log without its last lines, which the stamp of the lost data names.
 #[test]
 fn log_shorter_than_its_stamp_is_refused() {
     let world = RestoreScene::new();
@@ -368,9 +368,9 @@ fn first_admission_counts_and_file_gone_is_restored() {
     );
 }
 
-/// Fails if a removal of which only an attic tells looks as if two persons were known to have decided it, what was removed
-/// is copied again, what came back or what another replica removed is withdrawn, or a name is free
-/// again because its last copies were removed.
+/// Fails if a removal of which only an attic tells looks as if two persons were known to have decided it, what was
+/// removed is copied again, what came back or what another replica removed is withdrawn, or a name is free again
+/// because its last copies were removed.
 #[test]
 fn removal_known_to_attics_stays_unproven() {
     let good = admission("a", 1).sign(&signing_key()).unwrap();

@@ -271,7 +271,8 @@ fn promise_takes_room_of_one_volume_only() {
     assert_eq!(rooms, [90, 40, 30]);
 }
 
-/// Fails if files on a volume that its node has forgotten can be taken for missing: nobody asks it, and nothing says so.
+/// Fails if files on a volume that its node has forgotten can be taken for missing: nobody asks it, and nothing says
+/// so.
 #[test]
 fn unreported_volume_with_copies_is_a_gap() {
     let mut world = NodeScene::new();

@@ -1,7 +1,7 @@
 //! The client of the service `Node`, for every node of the replica.
 //!
-//! The server that answers must show the certificate of exactly the node that is meant. Questions share one channel per node;
-//! a listing has one of its own, so that a listing nobody reads on cannot hold up the answers behind it.
+//! The server that answers must show the certificate of exactly the node that is meant. Questions share one channel per
+//! node; a listing has one of its own, so that a listing nobody reads on cannot hold up the answers behind it.
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -13,8 +13,8 @@ use crate::preserver::{LookContext, Preserver};
 use crate::tables::with_tables;
 
 impl Preserver {
-    /// Looks a second time, past every cache. Returns `false` if that showed nothing, because a part was silent. Damage that may
-    /// be repaired then is repaired at once: the same read has found its groups.
+    /// Looks a second time, past every cache. Returns `false` if that showed nothing, because a part was silent. Damage
+    /// that may be repaired then is repaired at once: the same read has found its groups.
     pub(super) async fn confirm(
         &self,
         row: &AnomalyRow,

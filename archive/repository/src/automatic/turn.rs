@@ -119,7 +119,8 @@ mod tests {
         }
     }
 
-    /// Fails if rounds always begin with the first by name, or an anomaly is left out or gets two turns at the end of a round.
+    /// Fails if rounds always begin with the first by name, or an anomaly is left out or gets two turns at the end of a
+    /// round.
     #[test]
     fn every_anomaly_has_a_turn_first() {
         let fixture = TurnFixture::new(7);

@@ -41,8 +41,8 @@ impl Volumes {
         })
     }
 
-    /// Stores the states of the volumes of a replica. Nothing is known of a node that the monitor has not heard of since it
-    /// started.
+    /// Stores the states of the volumes of a replica. Nothing is known of a node that the monitor has not heard of
+    /// since it started.
     pub(crate) fn saw(
         &self,
         replica: &ReplicaId,

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 /// The most items that are remembered.
 const MOST: usize = 100_000;
 
-/// A set of items. The first of them are remembered, and of the others the last: names come in order, so that an item that
-/// is repeated at once is known. Beyond that an item may be counted twice, and is never missed.
+/// A set of items. The first of them are remembered, and of the others the last: names come in order, so that an item
+/// that is repeated at once is known. Beyond that an item may be counted twice, and is never missed.
 #[derive(Debug)]
 pub(super) struct BoundedSet<T> {
     first: BTreeSet<T>,

@@ -1,7 +1,7 @@
 //! Second reads of the copies of a replica: whole, or random groups of them with their proofs.
 //!
-//! Each node goes through its own copies, two at a time, in parallel with the others. A volume with a copy that cannot be
-//! read is a gap of the report, and after a few such copies it is not asked again.
+//! Each node goes through its own copies, two at a time, in parallel with the others. A volume with a copy that cannot
+//! be read is a gap of the report, and after a few such copies it is not asked again.
 
 use std::num::NonZeroU64;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -25,8 +25,8 @@ use crate::tables::{feed_rows, with_tables};
 /// The number of unreadable copies of a volume after which the others are not asked for.
 const PATIENCE: u32 = 3;
 
-/// The number of random groups that a copy is asked for: 1 % of damage is found with a probability of 4 % in each check, and
-/// in 459 copies of one disk with one of more than 99 %.
+/// The number of random groups that a copy is asked for: 1 % of damage is found with a probability of 4 % in each
+/// check, and in 459 copies of one disk with one of more than 99 %.
 const CHALLENGES: u32 = 4;
 
 /// A copy, as the admin data have it.

@@ -21,12 +21,12 @@ use tokio::task::spawn_blocking;
 use super::{CheckSelection, Pass, WINDOW};
 use crate::preserver::{expected, is_compared};
 
-/// The number of files on silent nodes and volumes that are filed as unverified. The others are counted, and the gap names
-/// their place.
+/// The number of files on silent nodes and volumes that are filed as unverified. The others are counted, and the gap
+/// names their place.
 const MOST_UNVERIFIED: u64 = 1000;
 
-/// The time for which the comparison waits for its findings to be looked at: each look has limits of its own, and is far
-/// shorter.
+/// The time for which the comparison waits for its findings to be looked at: each look has limits of its own, and is
+/// far shorter.
 const SETTLED: Duration = Duration::from_hours(1);
 
 /// An item of the listing, or the error that ended it.
@@ -71,7 +71,8 @@ impl Pass<'_> {
         Ok(report.cuts.is_empty())
     }
 
-    /// Finds the silent nodes, and begins the listing. A replica that cannot be asked at all is one gap, not one for each file.
+    /// Finds the silent nodes, and begins the listing. A replica that cannot be asked at all is one gap, not one for
+    /// each file.
     async fn open(&self) -> Result<OpenListing, CallError> {
         let calls = &self.own.archive.calls;
         let asking = calls.replicas.nodes_in_service(&self.replica);

@@ -54,8 +54,8 @@ fn states() -> Vec<Option<ReplicaState>> {
     ]
 }
 
-/// Fails if a removed copy is stored again, a copy that counts is touched (as on another node's volume of the same id), one
-/// that does not count is forgotten, or an unbound name is updated.
+/// Fails if a removed copy is stored again, a copy that counts is touched (as on another node's volume of the same id),
+/// one that does not count is forgotten, or an unbound name is updated.
 #[test]
 fn each_task_updates_each_file_correctly() {
     let volume_of = |of: &str, name: &str, text: &str| {

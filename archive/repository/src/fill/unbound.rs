@@ -185,7 +185,8 @@ mod tests {
         }
     }
 
-    /// Fails if a file that is being stored is forgotten or is updated before it is bound, or a free name is waited for.
+    /// Fails if a file that is being stored is forgotten or is updated before it is bound, or a free name is waited
+    /// for.
     #[tokio::test]
     async fn file_is_updated_once_it_is_bound() {
         let begun = || record(INTENT, ReplicaState::UploadStarted);

@@ -135,8 +135,8 @@ impl Preserver {
                 place.node,
                 given(&at.replica, order, reading)
             );
-            // Recorded before it is done: no act may be missing from the trail. Until the end of the groups the node changes
-            // nothing.
+            // Recorded before it is done: no act may be missing from the trail. Until the end of the groups the node
+            // changes nothing.
             self.note_repair(&order.name, repair_context, what).await?;
             if let Err(broken) = self.archive.calls.taken(mending.close()).await {
                 return Err(self.reason(&mut mending, broken).await);

@@ -1,5 +1,5 @@
-//! Loss: bytes that are good in no replica are filed as lost as soon as that is known, by the check that found the last copy
-//! bad or by a repair. Nothing is touched.
+//! Loss: bytes that are good in no replica are filed as lost as soon as that is known, by the check that found the last
+//! copy bad or by a repair. Nothing is touched.
 //!
 //! Owns that no file counts as lost whose store was never complete: it was acknowledged to no depositor.
 
@@ -107,7 +107,8 @@ impl Preserver {
         specs.map(|spec| spec.id).collect()
     }
 
-    /// Files the loss. Returns `None` if a copy was stored since `before`, or found good, which may have what the others lost.
+    /// Files the loss. Returns `None` if a copy was stored since `before`, or found good, which may have what the
+    /// others lost.
     async fn file_lost(
         &self,
         patient: &Patient,
@@ -135,8 +136,8 @@ impl Preserver {
     }
 }
 
-/// Returns the replicas with bytes and the anomalies of their copies; nothing while a recorded copy is good as far as is
-/// known, or if the store was never complete. Pure.
+/// Returns the replicas with bytes and the anomalies of their copies; nothing while a recorded copy is good as far as
+/// is known, or if the store was never complete. Pure.
 fn all_bad(
     record: &FileRecord,
     bytes: &[ReplicaId],

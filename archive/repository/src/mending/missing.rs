@@ -1,5 +1,5 @@
-//! Repair of a missing copy. Only the coordinator decides about uploads: it receives the order, and is followed until the
-//! copy is there.
+//! Repair of a missing copy. Only the coordinator decides about uploads: it receives the order, and is followed until
+//! the copy is there.
 
 use archive_decisions::repair::RepairPlan;
 use archive_decisions::store::{Event, ReplicaRecord};

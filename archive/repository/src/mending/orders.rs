@@ -167,8 +167,8 @@ mod tests {
     use super::*;
     use crate::preserver::testing::preserver;
 
-    /// Returns the ids for a reader who takes nothing before the walk has paused, which is after one row more than there is
-    /// `room` for.
+    /// Returns the ids for a reader who takes nothing before the walk has paused, which is after one row more than
+    /// there is `room` for.
     async fn read(own: &Preserver, which: RepairSelection, room: usize) -> Vec<u64> {
         let (rows, mut received) = mpsc::channel::<AnomalyRow>(room);
         let reading = async {

@@ -1,8 +1,9 @@
-//! Surplus copies: a second good copy within one replica, left by an interrupted drain, is moved into the attic when a person
-//! orders a repair.
+//! Surplus copies: a second good copy within one replica, left by an interrupted drain, is moved into the attic when a
+//! person orders a repair.
 //!
-//! Owns the order: the recorded copy is read whole first, and stays. Only copies of the admitted content are moved, into the
-//! attic of their volume. Nothing is done while some volume of the replica is silent, and nothing automatically.
+//! Owns the order: the recorded copy is read whole first, and stays. Only copies of the admitted content are moved,
+//! into the attic of their volume. Nothing is done while some volume of the replica is silent, and nothing
+//! automatically.
 
 use archive_decisions::store::{Content, ReplicaRecord};
 use archive_ledger::anomalies::AnomalyRow;

@@ -1,6 +1,7 @@
 //! Accepted anomalies: bound to their state when a person asks, accepted when two persons have decided it.
 //!
-//! Owns the binding. An approver reads the file, the replica and the anomaly; if it has grown by then, nothing is accepted.
+//! Owns the binding. An approver reads the file, the replica and the anomaly; if it has grown by then, nothing is
+//! accepted.
 
 use std::sync::Arc;
 
@@ -14,8 +15,8 @@ use super::refusal::changed;
 use crate::tables::admin_failed;
 
 impl People {
-    /// Binds an act: one that names an anomaly to its present state, one that names an item of an attic to the present item,
-    /// one that names a volume or a node to its place.
+    /// Binds an act: one that names an anomaly to its present state, one that names an item of an attic to the present
+    /// item, one that names a volume or a node to its place.
     pub(super) async fn bound(&self, act: Act) -> Result<RequestedAct, CallError> {
         let subject = match &act {
             Act::Accept { anomaly } => {
@@ -149,8 +150,8 @@ mod tests {
         anomalies.look(filing, &look).unwrap();
     }
 
-    /// Fails if an anomaly that has grown is accepted by its id alone, an accepted one stays accepted although it grows, or one
-    /// that has shrunk is refused.
+    /// Fails if an anomaly that has grown is accepted by its id alone, an accepted one stays accepted although it
+    /// grows, or one that has shrunk is refused.
     #[test]
     fn anomaly_is_accepted_only_as_requested() {
         let cause = Cause {

@@ -1,7 +1,7 @@
 //! Approved acts, one function each: checks that nothing has changed, carries the act out, and stores it.
 //!
-//! Each can be repeated after a restart: the result of an earlier try is found, and not done twice. No error reveals the
-//! checksum of a copy: the person who destroys it must know it.
+//! Each can be repeated after a restart: the result of an earlier try is found, and not done twice. No error reveals
+//! the checksum of a copy: the person who destroys it must know it.
 
 use std::sync::Arc;
 
@@ -216,7 +216,8 @@ impl People {
         Ok(format!("it is in the attic of {copy_place} as {place}"))
     }
 
-    /// Finds the copy to be removed. A copy that is not what was admitted, or is not known at all, is named by its own checksum.
+    /// Finds the copy to be removed. A copy that is not what was admitted, or is not known at all, is named by its own
+    /// checksum.
     ///
     /// # Errors
     /// The reason why it may not be removed.
@@ -268,8 +269,8 @@ impl People {
         Ok(None)
     }
 
-    /// Gives a name other content: that of which most replicas have a copy, if no replica has the recorded one. A checksum
-    /// replica has a vote, and no copy: its record keeps no bytes, and is written anew.
+    /// Gives a name other content: that of which most replicas have a copy, if no replica has the recorded one. A
+    /// checksum replica has a vote, and no copy: its record keeps no bytes, and is written anew.
     async fn new_root(
         &self,
         name: &FileName,
@@ -316,8 +317,8 @@ impl People {
         ))
     }
 
-    /// Reads every copy of a file whole, and sorts them by the `recorded` root and the new one. Fails if one cannot be read:
-    /// it may be right.
+    /// Reads every copy of a file whole, and sorts them by the `recorded` root and the new one. Fails if one cannot be
+    /// read: it may be right.
     async fn read_copies(
         &self,
         record: &FileRecord,
@@ -356,8 +357,8 @@ impl People {
         Ok(copies)
     }
 
-    /// Gives the copies of a root the admission of the file: first every copy with this root; then the replicas that only
-    /// record the admission. Returns the replicas.
+    /// Gives the copies of a root the admission of the file: first every copy with this root; then the replicas that
+    /// only record the admission. Returns the replicas.
     async fn adopt_copies(
         &self,
         name: &FileName,

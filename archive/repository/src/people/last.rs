@@ -1,7 +1,7 @@
 //! Protection of the last good copies: whether an act would take them.
 //!
-//! Owns the count, by what the archive vouches for (`custody`) and not by what is recorded: a damaged copy is no reason to
-//! give up a good one. Reads the admin data and the anomalies in parallel, in memory that does not grow with them.
+//! Owns the count, by what the archive vouches for (`custody`) and not by what is recorded: a damaged copy is no reason
+//! to give up a good one. Reads the admin data and the anomalies in parallel, in memory that does not grow with them.
 
 use std::fmt;
 use std::sync::Arc;

@@ -84,8 +84,8 @@ impl People {
         }
     }
 
-    /// Checks that a part of a replica can be changed or retired by itself. A checksum replica has one node, and reports its
-    /// table as if it were a volume: if it were out of service, nothing in that replica would count.
+    /// Checks that a part of a replica can be changed or retired by itself. A checksum replica has one node, and
+    /// reports its table as if it were a volume: if it were out of service, nothing in that replica would count.
     pub(super) fn keeps_bytes(
         &self,
         replica: &ReplicaId,

@@ -1,5 +1,5 @@
-//! Destruction of attic items, named by their content: a whole file by its checksum, and never the last good copy of a file
-//! by mistake.
+//! Destruction of attic items, named by their content: a whole file by its checksum, and never the last good copy of a
+//! file by mistake.
 //!
 //! Owns the rule; the node compares the item with the checksum before it destroys it, and keeps `attic.min_age` and its
 //! brake.
@@ -52,7 +52,8 @@ impl People {
         decide(&item, terms, meant)
     }
 
-    /// Returns the root that the archive has recorded for the file of an item, and whether it has a good copy under its name.
+    /// Returns the root that the archive has recorded for the file of an item, and whether it has a good copy under its
+    /// name.
     async fn meant_by(&self, item: &AtticItem) -> Result<Option<(Root, bool)>, CallError> {
         let Some(name) = &item.name else {
             return Ok(None);
@@ -81,8 +82,8 @@ impl People {
     }
 }
 
-/// Decides whether an item may be destroyed. `meant` is the root that the archive has for its name, and whether there is a
-/// good copy of that.
+/// Decides whether an item may be destroyed. `meant` is the root that the archive has for its name, and whether there
+/// is a good copy of that.
 fn decide(
     item: &AtticItem,
     terms: PurgeTerms<'_>,
@@ -204,8 +205,8 @@ mod tests {
         }
     }
 
-    /// Fails if another item at the same place is destroyed than two persons decided, or one by a request that does not name
-    /// it.
+    /// Fails if another item at the same place is destroyed than two persons decided, or one by a request that does not
+    /// name it.
     #[tokio::test]
     async fn only_the_named_attic_item_is_destroyed() {
         let directory = tempfile::tempdir().unwrap();

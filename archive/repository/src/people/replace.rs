@@ -1,11 +1,11 @@
 //! Replacement of a wrong copy with the right bytes, from a caller who has them.
 //!
 //! The bytes are received into a spool of the repository and hashed there, before anything is moved: bytes of another
-//! root change nothing. (A node restores from its attic only files that match their sidecar, so a wrong copy that was moved
-//! there too early could not be restored.) The spool needs room for one file; without it the call is refused at once. Then
-//! the wrong copy is moved into the attic, and the bytes are stored in the replica in the ordinary way, with their old
-//! admission. From there on the archive finishes alone: if the caller's bytes get lost on the way, the replica lacks the
-//! file, and gets it from another one.
+//! root change nothing. (A node restores from its attic only files that match their sidecar, so a wrong copy that was
+//! moved there too early could not be restored.) The spool needs room for one file; without it the call is refused at
+//! once. Then the wrong copy is moved into the attic, and the bytes are stored in the replica in the ordinary way, with
+//! their old admission. From there on the archive finishes alone: if the caller's bytes get lost on the way, the
+//! replica lacks the file, and gets it from another one.
 
 use std::path::PathBuf;
 use std::sync::Arc;

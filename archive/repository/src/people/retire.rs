@@ -1,7 +1,7 @@
 //! Retirement of volumes, nodes and replicas.
 //!
-//! A retirement is stored first, then its node is told: so it holds also if node and disk never come back. The rows of all
-//! files follow by themselves (`fill`).
+//! A retirement is stored first, then its node is told: so it holds also if node and disk never come back. The rows of
+//! all files follow by themselves (`fill`).
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
-//! Unexpected files: a file that a replica has and the admin data do not know is added with its own admission, if a trusted
-//! key signed it.
+//! Unexpected files: a file that a replica has and the admin data do not know is added with its own admission, if a
+//! trusted key signed it.
 //!
 //! Every replica is asked, so that contradicting admissions are noticed. The admissions are combined as in a restore
 //! ([`AdmissionRule::combine`]).

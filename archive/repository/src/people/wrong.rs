@@ -1,7 +1,7 @@
 //! Removal of wrong copies: a copy that is not what was admitted, or an unknown file, by its own checksum.
 //!
-//! Such a copy is not *withdrawn*: the replica shall have the file, so the right bytes are stored once the wrong ones are
-//! moved away. No answer reveals the checksum of a copy: the person who removes it must know it.
+//! Such a copy is not *withdrawn*: the replica shall have the file, so the right bytes are stored once the wrong ones
+//! are moved away. No answer reveals the checksum of a copy: the person who removes it must know it.
 
 use archive_decisions::store::Event;
 use archive_ledger::admin::AdminRow;

@@ -223,7 +223,8 @@ mod tests {
         }
     }
 
-    /// Tests every answer of a replica about one name, with and without silence of its node, of another, of an unnamed part.
+    /// Tests every answer of a replica about one name, with and without silence of its node, of another, of an unnamed
+    /// part.
     ///
     /// Fails if silence makes a file missing, an offline volume's memory is taken for a copy, damage without groups is
     /// taken for good, or a file without a sidecar is taken for missing.

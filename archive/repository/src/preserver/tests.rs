@@ -181,7 +181,8 @@ async fn copy_stored_meanwhile_files_no_loss() {
     }
 }
 
-/// Fails if bytes are filed as lost although a copy of them was read again, and found good, while the others were asked.
+/// Fails if bytes are filed as lost although a copy of them was read again, and found good, while the others were
+/// asked.
 #[tokio::test]
 async fn copy_read_well_meanwhile_files_no_loss() {
     for is_good in [false, true] {

@@ -257,8 +257,8 @@ async fn send_bytes(
     send(answers, end).await
 }
 
-/// Returns the name and role under which the caller submits, which also decide the class. A person who holds both roles is a
-/// researcher.
+/// Returns the name and role under which the caller submits, which also decide the class. A person who holds both roles
+/// is a researcher.
 fn own_name(identity: &Identity) -> Result<String, Status> {
     let of = |role| identity.grants().iter().find(|grant| grant.role() == role);
     let grant = of(Role::Researcher).or_else(|| of(Role::Index));

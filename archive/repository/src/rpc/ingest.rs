@@ -100,7 +100,8 @@ impl Door {
     }
 }
 
-/// Returns whether the caller may know of a file of this depositor: readers and custodians of all, harvesters of their own.
+/// Returns whether the caller may know of a file of this depositor: readers and custodians of all, harvesters of their
+/// own.
 pub(super) fn may_know(identity: &Identity, depositor: &str) -> bool {
     let is_own = |grant: &archive_rpc::Grant| grant.to_string() == depositor;
     identity.has(Role::Reader)

@@ -13,8 +13,8 @@ use super::{Answers, Door, admin_failed, convert, send};
 /// The number of entries in one message.
 const ENTRIES: usize = 1000;
 
-/// The most listings of replicas at once, for all callers: fewer than a monitor allows, so that a slow reader never keeps a
-/// check from listing.
+/// The most listings of replicas at once, for all callers: fewer than a monitor allows, so that a slow reader never
+/// keeps a check from listing.
 pub(super) const MOST_GATHERED: usize = 4;
 
 /// A request for a listing.

@@ -1,4 +1,5 @@
-//! The service `Preservation`: checks, anomalies, repairs, and the acts of people. Decodes, calls the core, and encodes.
+//! The service `Preservation`: checks, anomalies, repairs, and the acts of people. Decodes, calls the core, and
+//! encodes.
 
 mod adopt;
 mod anomalies;

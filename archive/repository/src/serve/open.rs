@@ -60,7 +60,8 @@ pub enum StartError {
     /// The table of incidents cannot be read.
     #[error(transparent)]
     Notify(#[from] NotifyError),
-    /// A replica with copies is missing from the settings: its copies would not count any more, although nobody has decided so.
+    /// A replica with copies is missing from the settings: its copies would not count any more, although nobody has
+    /// decided so.
     #[error(
         "replica {0} has copies of files and is not in the settings: add its [[replica]] again; if it was given up, \
          `holdfast replica retire {0}` takes it out of service once it is there, and then it may be left out"

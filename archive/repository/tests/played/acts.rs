@@ -35,8 +35,8 @@ use crate::lab::{Lab, StartedRepository, replica, stored_copy};
 /// The content of the file `a`: one group.
 const BYTES: &[u8] = b"content";
 
-/// The node of one replica, which has `a` and, in replica `one`, `b` without a sidecar. The copy of `a` in replica `one` is
-/// damaged.
+/// The node of one replica, which has `a` and, in replica `one`, `b` without a sidecar. The copy of `a` in replica
+/// `one` is damaged.
 #[derive(Clone)]
 struct FakeNode {
     replica: &'static str,

@@ -23,12 +23,14 @@ use crate::lab::{Lab, StartedRepository, replica, stored_copy};
 
 const NODES: [&str; 2] = ["n-1", "n-2"];
 
-/// The course of events for a file on the volume `v-1` of the node `n-1`, by the admin data and at first by the monitor.
+/// The course of events for a file on the volume `v-1` of the node `n-1`, by the admin data and at first by the
+/// monitor.
 #[derive(Default)]
 struct Script {
     /// The address of each node.
     endpoints: Vec<(&'static str, String)>,
-    /// The places that the monitor reports, one after each time that a node was asked to read the file; the last one stays.
+    /// The places that the monitor reports, one after each time that a node was asked to read the file; the last one
+    /// stays.
     places: Vec<Option<&'static str>>,
     /// Whether `n-2` finds the file; `n-1` does not.
     is_found: bool,

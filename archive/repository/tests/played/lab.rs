@@ -1,5 +1,5 @@
-//! The directory and the certificate authority of a repository under test, its files, its start and its end, and the fake
-//! parts around it.
+//! The directory and the certificate authority of a repository under test, its files, its start and its end, and the
+//! fake parts around it.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;

@@ -20,8 +20,8 @@ use tonic::{Request, Response, Status, Streaming};
 use tonic_prost::ProstCodec;
 use tower::Service;
 
-/// `Who` answers the caller's identity. `Wait` answers when `open` has a permit. `Take` counts bytes until the end of the
-/// stream. `Give` streams without end.
+/// `Who` answers the caller's identity. `Wait` answers when `open` has a permit. `Take` counts bytes until the end of
+/// the stream. `Give` streams without end.
 #[derive(Clone)]
 pub(crate) struct Echo {
     /// The permits for calls of `Wait` to end, one for each.

@@ -286,7 +286,8 @@ async fn caller_with_too_many_calls_is_refused() {
     in_time(again).await;
 }
 
-/// Fails if a peer takes many calls that are given up at once for an attack, and closes the connection under all others.
+/// Fails if a peer takes many calls that are given up at once for an attack, and closes the connection under all
+/// others.
 #[tokio::test]
 async fn calls_given_up_together_harm_no_other() {
     let world = DoorEnvironment::new("lab");

@@ -49,8 +49,8 @@ impl Folder {
     }
 }
 
-/// Fails if a private key is loaded that every account of the machine can read, or refused because a group can, or if the
-/// operator is not told the file, its mode and the remedy.
+/// Fails if a private key is loaded that every account of the machine can read, or refused because a group can, or if
+/// the operator is not told the file, its mode and the remedy.
 #[test]
 fn exposed_private_key_is_not_loaded() {
     let world = DoorEnvironment::new("lab");

@@ -54,8 +54,8 @@ pub(super) fn check_replica(node_jobs: &NodeJobs, run: &JobRun) -> Result<(), In
     Err(InvalidMessage::invalid("replica", reason))
 }
 
-/// Notes on disk that the job runs here, for as long as the returned value lives. A job that has ended this node twice is
-/// refused.
+/// Notes on disk that the job runs here, for as long as the returned value lives. A job that has ended this node twice
+/// is refused.
 pub(super) async fn note(node_jobs: &NodeJobs, run: &JobRun) -> Result<NotedRun, Status> {
     let (unclean, id) = (node_jobs.unclean.clone(), run.id.clone());
     let noted = run_blocking(move || unclean.begin(&id)).await?;

@@ -1,5 +1,5 @@
-//! The reduce step of a component over the wire: the caller opens it, sends the component if the node lacks it, then the
-//! output of all files; the node sends the result.
+//! The reduce step of a component over the wire: the caller opens it, sends the component if the node lacks it, then
+//! the output of all files; the node sends the result.
 //!
 //! The step computes on a thread that may block, reads only as fast as it computes, and writes only as fast as its
 //! reader reads.

@@ -1,8 +1,8 @@
-//! A batch job over the wire: the caller opens it and sends the component if the node lacks it; the node sends output until
-//! the end. The caller keeps its side open for as long as the job is to run.
+//! A batch job over the wire: the caller opens it and sends the component if the node lacks it; the node sends output
+//! until the end. The caller keeps its side open for as long as the job is to run.
 //!
-//! A caller may leave answers unread for as long as the job may run: it may be waiting for another node, whose next file
-//! comes first. The connection shows that it lives.
+//! A caller may leave answers unread for as long as the job may run: it may be waiting for another node, whose next
+//! file comes first. The connection shows that it lives.
 
 use std::convert::Infallible;
 use std::sync::Arc;

@@ -8,7 +8,8 @@ use jiff::Timestamp;
 use super::Coordinator;
 
 impl Coordinator {
-    /// Returns the line of the trail about a depositor that is refused because its bytes differ; `None` for any other answer.
+    /// Returns the line of the trail about a depositor that is refused because its bytes differ; `None` for any other
+    /// answer.
     pub(super) fn refusal(
         &self,
         name: &FileName,

@@ -48,8 +48,8 @@ impl Coordinator {
         Ok(self.parts.admin.stamp().map_err(AdminError::from)?)
     }
 
-    /// Takes one round: loads files into memory, decides, remembers all decisions in one synced batch, then acts. Returns
-    /// the decisions that can wait for the next round.
+    /// Takes one round: loads files into memory, decides, remembers all decisions in one synced batch, then acts.
+    /// Returns the decisions that can wait for the next round.
     ///
     /// Files give up their places in memory only before anything is decided, or after it was remembered: a decision
     /// about a file lives in the file's entry until then.

@@ -1,5 +1,5 @@
-//! In whose name a file is admitted, when its depositor is answered, and what an abandoned upload leaves, on a coordinator that is
-//! driven by hand.
+//! In whose name a file is admitted, when its depositor is answered, and what an abandoned upload leaves, on a
+//! coordinator that is driven by hand.
 
 use std::path::Path;
 
@@ -118,8 +118,8 @@ fn on_a_coordinator(test: impl FnOnce(&mut Coordinator, &Path)) {
     test(&mut coordinator, directory.path());
 }
 
-/// Fails if an id of an upload that cannot be used stops the repository as a fault of its signing key, or if the operator is
-/// not told what to do.
+/// Fails if an id of an upload that cannot be used stops the repository as a fault of its signing key, or if the
+/// operator is not told what to do.
 #[test]
 fn unusable_upload_id_is_no_fault_of_signing() {
     let error = upload_id(&name(), "../a").unwrap_err();
@@ -240,8 +240,8 @@ fn follower_hears_that_a_name_is_free() {
     });
 }
 
-/// Fails if the states of an abandoned upload stay in memory when another depositor begins anew, or if its own depositor
-/// loses them.
+/// Fails if the states of an abandoned upload stay in memory when another depositor begins anew, or if its own
+/// depositor loses them.
 #[test]
 fn upload_begun_anew_drops_the_abandoned_states() {
     on_a_coordinator(|coordinator, _| {

@@ -66,8 +66,8 @@ impl OffsetAgreement {
         })
     }
 
-    /// Receives the offset of every replica that has not ended, and answers with the smallest, at which all resume. A replica
-    /// that is silent for longer than `limit` is left out.
+    /// Receives the offset of every replica that has not ended, and answers with the smallest, at which all resume. A
+    /// replica that is silent for longer than `limit` is left out.
     pub(super) async fn agree(self, clock: &Clock, limit: Duration) -> TransferStart {
         let until = clock.instant() + limit;
         let mut offers = Vec::new();
@@ -95,8 +95,8 @@ impl OffsetBid {
         self.roots.keys().copied().collect()
     }
 
-    /// Bids the offset that the node has reached, and returns the offset at which all resume. A node whose `root` is wrong
-    /// counts as one that has nothing.
+    /// Bids the offset that the node has reached, and returns the offset at which all resume. A node whose `root` is
+    /// wrong counts as one that has nothing.
     pub(super) async fn agree(
         self,
         node: &NodeId,

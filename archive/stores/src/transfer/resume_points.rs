@@ -27,8 +27,8 @@ impl Default for ResumePoints {
 }
 
 impl ResumePoints {
-    /// Takes the states from which this depositor's stream can be resumed. There are none unless the depositor announces, by
-    /// a strong digest, the same content as the depositor that left them.
+    /// Takes the states from which this depositor's stream can be resumed. There are none unless the depositor
+    /// announces, by a strong digest, the same content as the depositor that left them.
     pub(super) fn take(
         &self,
         upload: &UploadId,

@@ -1,4 +1,5 @@
-//! The bytes and the verdict that come to an upload: uploads of a file wait for the verdict once their last byte is sent.
+//! The bytes and the verdict that come to an upload: uploads of a file wait for the verdict once their last byte is
+//! sent.
 
 use std::sync::Arc;
 

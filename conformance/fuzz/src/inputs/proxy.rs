@@ -24,8 +24,8 @@ pub(super) fn proxy_request_seeds() -> Vec<Vec<u8>> {
     .into()
 }
 
-/// A refusal is one of the client's faults; a URL that is taken reads as itself once more and is looked up as it is; a tunnel
-/// has a host and a port, and its requests stay at that host.
+/// A refusal is one of the client's faults; a URL that is taken reads as itself once more and is looked up as it is; a
+/// tunnel has a host and a port, and its requests stay at that host.
 pub(super) fn proxy_request(input: &[u8]) {
     let (head, behind) = split_head(input);
     let Some(head) = parse_head(head) else {

@@ -26,7 +26,8 @@ pub(super) fn replay_request_seeds() -> Vec<Vec<u8>> {
     .into()
 }
 
-/// A URL has no control characters; a refusal is one of the client's faults; an address reads back as what it was made from.
+/// A URL has no control characters; a refusal is one of the client's faults; an address reads back as what it was made
+/// from.
 pub(super) fn replay_request(input: &[u8]) {
     let dates = memento::accept_datetime([input]);
     assert!(dates.is_err() || input.is_ascii());

@@ -1,5 +1,5 @@
-//! A name whose store was refused, or whose stream was cut, is stored at once: a depositor that comes again need not wait until
-//! the nodes have seen the end of what was before.
+//! A name whose store was refused, or whose stream was cut, is stored at once: a depositor that comes again need not
+//! wait until the nodes have seen the end of what was before.
 
 use std::sync::Arc;
 

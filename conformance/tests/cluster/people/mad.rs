@@ -150,7 +150,8 @@ async fn two_persons(cluster: &Cluster, ids: Vec<String>) {
     }
 }
 
-/// Asserts that a removal failed because its node has removed as much as it may within an hour, and for no other reason.
+/// Asserts that a removal failed because its node has removed as much as it may within an hour, and for no other
+/// reason.
 fn assert_is_braked(ended: &RequestState) {
     assert_eq!(ended.state(), RequestStage::Failed, "{ended:?}");
     let brake = format!("at most {AN_HOUR} files an hour");

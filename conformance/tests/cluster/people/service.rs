@@ -94,7 +94,8 @@ fn a_new_replica_is_filled_from_the_others() {
     });
 }
 
-/// Fails if a replica that was retired is still required, asked or filled, or if the last one with bytes can be retired.
+/// Fails if a replica that was retired is still required, asked or filled, or if the last one with bytes can be
+/// retired.
 #[test]
 fn retired_replica_is_neither_required_nor_filled() {
     on_a_cluster(async |cluster: &mut Cluster| {

@@ -1,5 +1,5 @@
-//! The power goes while a node mends, puts aside, takes back and adopts: afterwards a file is whole on one side, what was
-//! done is done, and what was not can be done again.
+//! The power goes while a node mends, puts aside, takes back and adopts: afterwards a file is whole on one side, what
+//! was done is done, and what was not can be done again.
 
 use archive_bitarchive::attic::{self, AtticId, Item, Kind};
 use archive_bitarchive::{Condition, Layout, Node};

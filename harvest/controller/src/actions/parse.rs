@@ -1,7 +1,7 @@
 //! The text of requests.
 //!
-//! Owns that a request is understood as a whole or refused as a whole, with the line of its first mistake. Empty lines and those
-//! that begin with `#` say nothing.
+//! Owns that a request is understood as a whole or refused as a whole, with the line of its first mistake. Empty lines
+//! and those that begin with `#` say nothing.
 
 use std::path::Path;
 

@@ -20,8 +20,8 @@ impl JobDirectory {
         Self::begin(base, job, &RunSettings::default(), now)
     }
 
-    /// Makes the directory of a new job as [`JobDirectory::create`] does, with the choices of the person who begins it. It has
-    /// its name once it is whole: one that was not finished begins with a dot, and counts as no job.
+    /// Makes the directory of a new job as [`JobDirectory::create`] does, with the choices of the person who begins it.
+    /// It has its name once it is whole: one that was not finished begins with a dot, and counts as no job.
     ///
     /// # Errors
     ///
@@ -71,8 +71,8 @@ impl JobDirectory {
         Ok(Self { path, ..created })
     }
 
-    /// Gives up the frontier of the crawl: its directory gets another name, and the job ends with what it has recorded when it is
-    /// resumed. Returns whether there was one.
+    /// Gives up the frontier of the crawl: its directory gets another name, and the job ends with what it has recorded
+    /// when it is resumed. Returns whether there was one.
     ///
     /// # Errors
     ///

@@ -26,8 +26,8 @@ pub(crate) enum IndexedFile {
 }
 
 impl JobDirectory {
-    /// Indexes an archive file that was closed, from its first byte, and describes it. One that has an index keeps it, and one that
-    /// is damaged is not described.
+    /// Indexes an archive file that was closed, from its first byte, and describes it. One that has an index keeps it,
+    /// and one that is damaged is not described.
     ///
     /// # Errors
     ///

@@ -49,7 +49,8 @@ fn left_of(bytes: &[u8]) -> Option<(String, Vec<u8>)> {
     Some((name, std::fs::read(path).unwrap()))
 }
 
-/// Fails if a file that was cut anywhere keeps half a record, loses a whole one, or is deleted with more than its first.
+/// Fails if a file that was cut anywhere keeps half a record, loses a whole one, or is deleted with more than its
+/// first.
 #[test]
 fn every_cut_leaves_all_whole_records() {
     let (begins, bytes) = archive_file();
@@ -68,7 +69,8 @@ fn every_cut_leaves_all_whole_records() {
     }
 }
 
-/// Fails if a file with a changed byte loses a whole record, is deleted, or passes for whole with the changed one in it.
+/// Fails if a file with a changed byte loses a whole record, is deleted, or passes for whole with the changed one in
+/// it.
 #[test]
 fn every_flipped_byte_is_cut_or_set_aside() {
     let (begins, bytes) = archive_file();

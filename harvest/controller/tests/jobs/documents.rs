@@ -151,8 +151,8 @@ async fn frontier_report_shows_what_is_left() {
     assert_eq!((host[2], host[4]), ("127.0.0.1", "2"));
 }
 
-/// Fails if a password that was sent to a host gets into an archive file, a log, a report or the metadata file, as it is or as it
-/// was sent.
+/// Fails if a password that was sent to a host gets into an archive file, a log, a report or the metadata file, as it
+/// is or as it was sent.
 #[tokio::test]
 async fn sent_password_is_in_no_file() {
     let _disk = DISK.read().await;

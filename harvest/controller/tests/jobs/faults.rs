@@ -18,8 +18,8 @@ fn parts_with(unreliable: &Arc<UnreliableArchive>) -> JobEnvironment {
     )
 }
 
-/// Fails if a disk that is full from any moment on makes a job store another set of files than one that was never stopped, store
-/// a response twice or not at all, delete a file without a receipt, or not say what is wrong.
+/// Fails if a disk that is full from any moment on makes a job store another set of files than one that was never
+/// stopped, store a response twice or not at all, delete a file without a receipt, or not say what is wrong.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn job_goes_on_after_disk_was_full() {
     let _disk = DISK.write().await;

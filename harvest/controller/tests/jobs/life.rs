@@ -119,7 +119,8 @@ async fn archive_that_is_down_is_waited_for() {
     assert_eq!(waits.load(Ordering::SeqCst), 3);
 }
 
-/// Fails if a refused file is deleted, or the job passes for done; or if going on with the job crawls or stores anything twice.
+/// Fails if a refused file is deleted, or the job passes for done; or if going on with the job crawls or stores
+/// anything twice.
 #[tokio::test]
 async fn refused_file_stays_and_is_stored_later() {
     let _disk = DISK.read().await;

@@ -1,4 +1,5 @@
-//! Requests in the directory of a job that runs: when a file is taken, what becomes of it, and that one process works on a job.
+//! Requests in the directory of a job that runs: when a file is taken, what becomes of it, and that one process works
+//! on a job.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
@@ -18,8 +19,8 @@ fn ask(job: &JobDirectory, name: &str, text: &str) {
     archive_durable::replace(&job.path("action").join(name), text.as_bytes()).unwrap();
 }
 
-/// Runs a job that pauses from its start, while time passes a hundred times faster, until `count` requests were answered; then it
-/// goes on. Returns its report and the answers.
+/// Runs a job that pauses from its start, while time passes a hundred times faster, until `count` requests were
+/// answered; then it goes on. Returns its report and the answers.
 async fn run_with_requests(job: &JobDirectory, count: usize) -> (JobReport, Vec<(String, String)>) {
     let manual = ManualClock::running(BEGIN.parse().unwrap());
     let (control, requests) = mpsc::unbounded_channel();
@@ -60,8 +61,8 @@ async fn run_with_requests(job: &JobDirectory, count: usize) -> (JobReport, Vec<
     (report, answers.into_inner().unwrap())
 }
 
-/// Fails if a request is not carried out, one that cannot be understood is lost or passes for done, or the person is not told
-/// why.
+/// Fails if a request is not carried out, one that cannot be understood is lost or passes for done, or the person is
+/// not told why.
 #[tokio::test]
 async fn every_request_is_answered_and_kept() {
     let _disk = DISK.read().await;

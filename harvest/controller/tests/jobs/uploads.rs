@@ -9,8 +9,8 @@ use archive_client::fake::FakeArchive;
 
 use crate::prelude::*;
 
-/// Fails if a job that is suspended while its archive is down hangs, or crawls again when it goes on; or if its report then
-/// leaves out a file.
+/// Fails if a job that is suspended while its archive is down hangs, or crawls again when it goes on; or if its report
+/// then leaves out a file.
 #[tokio::test]
 async fn suspended_upload_never_crawls_again() {
     let _disk = DISK.read().await;

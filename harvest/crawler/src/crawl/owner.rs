@@ -1,7 +1,7 @@
 //! The owner of a crawl: what has come is recorded, then the next URIs are given out.
 //!
-//! Owns the state of every URI between the frontier and its record: which answers of its host it waits for, and whether its
-//! address rests. Everything is decided on one thread.
+//! Owns the state of every URI between the frontier and its record: which answers of its host it waits for, and whether
+//! its address rests. Everything is decided on one thread.
 
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::net::IpAddr;

@@ -301,8 +301,8 @@ async fn redirected_seed_takes_its_host_along() {
     assert_eq!(broken.unwrap().status, -8);
 }
 
-/// Fails if a redirect to another spelling of the same URI, as from `http://a.dk/` to `http://www.a.dk/`, leads nowhere because
-/// it counts as seen.
+/// Fails if a redirect to another spelling of the same URI, as from `http://a.dk/` to `http://www.a.dk/`, leads nowhere
+/// because it counts as seen.
 #[tokio::test]
 async fn redirect_to_another_spelling_is_followed() {
     let session = "/?PHPSESSID=0123456789abcdef0123456789abcdef";

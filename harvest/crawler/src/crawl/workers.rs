@@ -252,8 +252,8 @@ impl CrawlWorkers {
         }
     }
 
-    /// Fetches a URI. Says, too, whether its host asks for a user that the order has: the URI is to be asked for again then, in
-    /// its turn, as every request to a host.
+    /// Fetches a URI. Says, too, whether its host asks for a user that the order has: the URI is to be asked for again
+    /// then, in its turn, as every request to a host.
     async fn fetch_with_login(
         &self,
         mut fetch: FetchRequest,

@@ -1,9 +1,9 @@
 //! Exchanges by HTTP/2, which are written down as text of HTTP/1.1.
 //!
-//! Owns that text: `HTTP/1.1 200 ` and the fields in the order in which they came, those of one name together; the body as it
-//! came. Records of such an exchange say so (`WARC-Protocol: h2`). One request at a time on a connection. Trailers, interim
-//! responses and pushes are not taken. A head that is longer than allowed ends the exchange without a response, because no part
-//! of it can be had.
+//! Owns that text: `HTTP/1.1 200 ` and the fields in the order in which they came, those of one name together; the body
+//! as it came. Records of such an exchange say so (`WARC-Protocol: h2`). One request at a time on a connection.
+//! Trailers, interim responses and pushes are not taken. A head that is longer than allowed ends the exchange without a
+//! response, because no part of it can be had.
 
 use std::future::Future as _;
 use std::pin::Pin;
@@ -30,7 +30,8 @@ pub(super) struct FrameConnection {
     driver: FrameDriver,
 }
 
-/// A driver that sends and receives the frames of a connection. It is driven only while somebody waits for a part of an exchange.
+/// A driver that sends and receives the frames of a connection. It is driven only while somebody waits for a part of an
+/// exchange.
 struct FrameDriver {
     connection: Connection<Box<dyn WireStream>, Bytes>,
     is_over: bool,
@@ -170,7 +171,8 @@ fn first_argument<S, A: Default, B, R>(_: fn(&mut S, A, B) -> R) -> A {
     A::default()
 }
 
-/// Returns the head of a response as text of HTTP/1.1. Neither names nor values have line ends: `h2` refuses such heads.
+/// Returns the head of a response as text of HTTP/1.1. Neither names nor values have line ends: `h2` refuses such
+/// heads.
 fn head_text<'a>(status: u16, fields: impl Iterator<Item = (&'a str, &'a [u8])>) -> Vec<u8> {
     let mut text = format!("HTTP/1.1 {status} \r\n").into_bytes();
     for (name, value) in fields {

@@ -1,7 +1,8 @@
 //! A response on its way from the wire into a record.
 //!
-//! Owns the block of a `response` record: every byte from the status line to the end of the body, chunk framing included, and
-//! its digests. Memory is bounded: a larger block goes into an unnamed temporary file. Knows no socket and no clock.
+//! Owns the block of a `response` record: every byte from the status line to the end of the body, chunk framing
+//! included, and its digests. Memory is bounded: a larger block goes into an unnamed temporary file. Knows no socket
+//! and no clock.
 
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::PathBuf;
@@ -57,8 +58,8 @@ impl Truncation {
 /// A response as it came in, whole or cut.
 #[derive(Debug)]
 pub struct HttpResponse {
-    /// The head; `None` if there is no status line, or the connection ended within the head. Of a head that is longer than
-    /// allowed: as much as was taken.
+    /// The head; `None` if there is no status line, or the connection ended within the head. Of a head that is longer
+    /// than allowed: as much as was taken.
     pub head: Option<Head>,
     /// The heads of interim responses, each as it came. They are no part of the block.
     pub interim: Vec<Vec<u8>>,
@@ -68,8 +69,8 @@ pub struct HttpResponse {
     pub block_length: u64,
     /// The SHA-1 of the block.
     pub block_digest: Value,
-    /// The SHA-1 of the payload: the body without its transfer coding, with its content coding (ISO 28500 §6.3.2). Where the
-    /// framing of chunks is damaged or cut: of the body as it is stored.
+    /// The SHA-1 of the payload: the body without its transfer coding, with its content coding (ISO 28500 §6.3.2).
+    /// Where the framing of chunks is damaged or cut: of the body as it is stored.
     pub payload_digest: Value,
     /// The length of the payload.
     pub payload_length: u64,
@@ -108,7 +109,8 @@ pub struct ResponseReceiver {
 }
 
 impl ResponseReceiver {
-    /// Makes a receiver before the first byte. `answers_head`: the request was a `HEAD`. `directory`: where a large block goes.
+    /// Makes a receiver before the first byte. `answers_head`: the request was a `HEAD`. `directory`: where a large
+    /// block goes.
     pub fn new(answers_head: bool, limits: ReceiveLimits, directory: PathBuf) -> Self {
         Self {
             framer: ResponseFramer::new(answers_head, limits.head),
@@ -123,7 +125,8 @@ impl ResponseReceiver {
         }
     }
 
-    /// Takes a head that did not come as text (HTTP/2), before all other bytes; those that follow are payload until the end.
+    /// Takes a head that did not come as text (HTTP/2), before all other bytes; those that follow are payload until the
+    /// end.
     ///
     /// # Errors
     ///
@@ -134,7 +137,8 @@ impl ResponseReceiver {
         self.write_head()
     }
 
-    /// Takes the next bytes of the connection; returns how many of them belong to the response. Fewer than there are: it is done.
+    /// Takes the next bytes of the connection; returns how many of them belong to the response. Fewer than there are:
+    /// it is done.
     ///
     /// # Errors
     ///

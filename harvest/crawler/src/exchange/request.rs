@@ -40,7 +40,8 @@ pub struct InvalidHeaderField {
 }
 
 impl HttpRequest {
-    /// Returns a request without a body: `GET` for the path and query of `url`, with `Host` and these fields in their order.
+    /// Returns a request without a body: `GET` for the path and query of `url`, with `Host` and these fields in their
+    /// order.
     ///
     /// # Errors
     ///
@@ -156,8 +157,8 @@ impl HttpRequest {
         self.bytes.get(begin..).unwrap_or_default()
     }
 
-    /// Marks the part of the body that is a secret: it is sent, and never recorded, and neither is the length of the body, which
-    /// would tell that of the secret.
+    /// Marks the part of the body that is a secret: it is sent, and never recorded, and neither is the length of the
+    /// body, which would tell that of the secret.
     #[must_use]
     pub fn with_secret_in_body(mut self, secret: Range<usize>) -> Self {
         let length = format!("Content-Length: {}\r\n", self.body_length);
@@ -213,8 +214,8 @@ fn without_private_parts(url: &Url) -> Url {
     url
 }
 
-/// Returns the value of `Referer` for a request that a page led to (RFC 9110 §10.1.3): the page without user, password and
-/// fragment.
+/// Returns the value of `Referer` for a request that a page led to (RFC 9110 §10.1.3): the page without user, password
+/// and fragment.
 ///
 /// `None` if the page is not of the web, or came by TLS and the request goes out in clear.
 pub fn referer(page: &str, target: &Url) -> Option<String> {

@@ -117,7 +117,8 @@ async fn bytes_behind_a_response_end_the_connection() {
     assert!(!exchange.response.is_reusable);
 }
 
-/// Fails if what a host says while a connection waits, or that it has closed it, is not noticed before the next request.
+/// Fails if what a host says while a connection waits, or that it has closed it, is not noticed before the next
+/// request.
 #[tokio::test]
 async fn waiting_connection_tells_what_has_come() {
     let clock = Clock::system();

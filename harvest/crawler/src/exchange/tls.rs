@@ -1,8 +1,8 @@
 //! TLS towards hosts whose certificates are no reason not to archive them.
 //!
-//! Owns what is noted of a connection: whether the certificate would have been good, and what was agreed on. Every certificate is
-//! taken, because a page behind an expired one is a page of its time as well; nobody is asked for a secret of ours on such a
-//! connection. TLS 1.2 and 1.3.
+//! Owns what is noted of a connection: whether the certificate would have been good, and what was agreed on. Every
+//! certificate is taken, because a page behind an expired one is a page of its time as well; nobody is asked for a
+//! secret of ours on such a connection. TLS 1.2 and 1.3.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -229,7 +229,8 @@ impl TlsAttempt<'_> {
     }
 }
 
-/// Returns the authorities that this machine knows. None that can be read: every certificate is one of an unknown issuer.
+/// Returns the authorities that this machine knows. None that can be read: every certificate is one of an unknown
+/// issuer.
 pub fn system_authorities() -> RootCertStore {
     let mut authorities = RootCertStore::empty();
     // An authority that cannot be read vouches for nobody; the others do.
@@ -342,7 +343,8 @@ mod tests {
 
     use super::*;
 
-    /// Fails if a certificate of another issuer passes for a self-signed one, or one that is cut or damaged ends the crawl.
+    /// Fails if a certificate of another issuer passes for a self-signed one, or one that is cut or damaged ends the
+    /// crawl.
     #[test]
     fn damaged_certificate_is_not_self_issued() {
         let params = |name: &str| {

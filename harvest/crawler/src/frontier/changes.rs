@@ -133,8 +133,8 @@ impl Frontier {
         Ok(key)
     }
 
-    /// Notes the outcome of a lease: its URI leaves the frontier, or goes back behind those of its priority. `place`: the place
-    /// behind its records and its line.
+    /// Notes the outcome of a lease: its URI leaves the frontier, or goes back behind those of its priority. `place`:
+    /// the place behind its records and its line.
     ///
     /// # Errors
     ///
@@ -364,8 +364,8 @@ impl Frontier {
         self.database.sync()
     }
 
-    /// Makes durable what was committed, of which the files are durable as far as `place`. Nothing of it can be taken back
-    /// then.
+    /// Makes durable what was committed, of which the files are durable as far as `place`. Nothing of it can be taken
+    /// back then.
     ///
     /// # Errors
     ///
@@ -378,8 +378,8 @@ impl Frontier {
         self.confirm_durable(place)
     }
 
-    /// Notes that the files are durable as far as `place`, and forgets how what is before it is taken back. Durable with the next
-    /// [`Frontier::sync_log`] or [`Frontier::sync`].
+    /// Notes that the files are durable as far as `place`, and forgets how what is before it is taken back. Durable
+    /// with the next [`Frontier::sync_log`] or [`Frontier::sync`].
     ///
     /// # Errors
     ///

@@ -85,8 +85,8 @@ impl Frontier {
         changes.batch.put(&self.held, &key, &row)
     }
 
-    /// Puts URIs of a pattern back into their queues, as many as belong into one batch, from behind a URI on. Returns how many
-    /// there were, and the last one; `None` if there were none.
+    /// Puts URIs of a pattern back into their queues, as many as belong into one batch, from behind a URI on. Returns
+    /// how many there were, and the last one; `None` if there were none.
     ///
     /// # Errors
     ///

@@ -69,8 +69,9 @@ fn stamp_and_options(directory: &Path) -> Result<(FrontierStamp, Options), DbErr
 }
 
 impl Frontier {
-    /// Opens the frontier in a directory, or begins one. `is_whole` says whether the files have all of what lies between two
-    /// places; the first outcome of which they have not, and all behind it, are taken back: their URIs are fetched again.
+    /// Opens the frontier in a directory, or begins one. `is_whole` says whether the files have all of what lies
+    /// between two places; the first outcome of which they have not, and all behind it, are taken back: their URIs are
+    /// fetched again.
     ///
     /// # Errors
     ///
@@ -83,7 +84,8 @@ impl Frontier {
         Self::open_accepted(directory, settings, |_| Ok(()), is_whole)
     }
 
-    /// Opens the frontier as [`Frontier::open`] does. `accept` is asked about what was found before anything is changed.
+    /// Opens the frontier as [`Frontier::open`] does. `accept` is asked about what was found before anything is
+    /// changed.
     ///
     /// # Errors
     ///

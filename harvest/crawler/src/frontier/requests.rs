@@ -141,8 +141,8 @@ impl Frontier {
         Ok(rules)
     }
 
-    /// Gives a queue other limits than the order has: it becomes active, or it is retired. Returns whether the queue is known; one
-    /// that is not gets them when its first URI comes.
+    /// Gives a queue other limits than the order has: it becomes active, or it is retired. Returns whether the queue is
+    /// known; one that is not gets them when its first URI comes.
     ///
     /// # Errors
     ///

@@ -1,7 +1,7 @@
 //! The stamp of a frontier: how far its database was durable, in a second file.
 //!
-//! A log that has lost its end looks as if the end had never been written. Owns that such a frontier is refused. The stamp follows
-//! each sync, so that no power cut leaves it ahead of the database.
+//! A log that has lost its end looks as if the end had never been written. Owns that such a frontier is refused. The
+//! stamp follows each sync, so that no power cut leaves it ahead of the database.
 
 use std::path::{Path, PathBuf};
 
@@ -20,7 +20,8 @@ pub(super) struct FrontierStamp {
 }
 
 impl FrontierStamp {
-    /// Reads the stamp of the frontier in a directory. Returns how far the frontier has to reach; `None` if it was never synced.
+    /// Reads the stamp of the frontier in a directory. Returns how far the frontier has to reach; `None` if it was
+    /// never synced.
     pub(super) fn open(directory: &Path) -> Result<(Self, Option<Reach>), DbError> {
         let path = directory.join(FILE_NAME);
         let damaged = |what: &str| DbError::Damaged {

@@ -227,7 +227,8 @@ fn quota_ends_a_queue_for_good() {
     }
 }
 
-/// Fails if an outcome without its records stays, one that was synced is taken back, or a budget keeps what it was charged.
+/// Fails if an outcome without its records stays, one that was synced is taken back, or a budget keeps what it was
+/// charged.
 #[test]
 fn outcome_without_records_is_taken_back() {
     let directory = tempfile::tempdir().unwrap();
@@ -277,7 +278,8 @@ fn outcome_without_records_is_taken_back() {
     assert_eq!(frontier.waiting(), 0);
 }
 
-/// Fails if in any of many random crawls, cut at random, a URI is lost, or fetched again after its outcome was committed.
+/// Fails if in any of many random crawls, cut at random, a URI is lost, or fetched again after its outcome was
+/// committed.
 #[test]
 fn random_crawls_fetch_every_uri_once() {
     for seed in 0..20 {

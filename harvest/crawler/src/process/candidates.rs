@@ -1,7 +1,7 @@
 //! The URIs that a fetched one leads to, as they go into the frontier.
 //!
-//! Owns which links belong to the crawl, which of them count as seeds, and how urgent each is. Links that were found lately are
-//! left out: the frontier would only find that it has them.
+//! Owns which links belong to the crawl, which of them count as seeds, and how urgent each is. Links that were found
+//! lately are left out: the frontier would only find that it has them.
 
 use std::collections::HashSet;
 use std::sync::PoisonError;
@@ -18,8 +18,8 @@ use crate::frontier::{CandidateUri, FrontierUri, SeenKey, Urgency};
 /// The most redirects from a seed whose target counts as a seed.
 const MOST_SEED_REDIRECTS: usize = 5;
 
-/// The most redirects in a row: browsers and RFC 9110 §15.4 expect an end long before. They count as parts of a page, which no
-/// limit of hops ends.
+/// The most redirects in a row: browsers and RFC 9110 §15.4 expect an end long before. They count as parts of a page,
+/// which no limit of hops ends.
 const MOST_REDIRECTS: usize = 20;
 
 impl FetchProcessor {
@@ -128,8 +128,8 @@ impl FetchProcessor {
     }
 }
 
-/// Returns the urgency of a URI (Heritrix' scheduling with `preferenceEmbedHops` 1): redirects, and what a page takes itself, go
-/// before other pages.
+/// Returns the urgency of a URI (Heritrix' scheduling with `preferenceEmbedHops` 1): redirects, and what a page takes
+/// itself, go before other pages.
 fn urgency(path: &HopPath) -> Urgency {
     if path.last() == Some(Hop::Redirect) || path.within_page().len() == 1 {
         Urgency::Medium

@@ -1,4 +1,5 @@
-//! The description of a fetch: its status, the lines of its `metadata` record, its line in the crawl log, and a robots.txt.
+//! The description of a fetch: its status, the lines of its `metadata` record, its line in the crawl log, and a
+//! robots.txt.
 
 use std::io::{self, BufReader, Read as _, Seek as _, SeekFrom};
 use std::time::Duration;

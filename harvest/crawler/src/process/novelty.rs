@@ -1,9 +1,9 @@
 //! The captures of earlier jobs, and what of a response they make a repetition.
 //!
-//! Owns when a response becomes a `revisit` record, and which requests are conditional. A capture that is referred to is always
-//! a `response` record. Text is left out unless the order says so, as in NetarchiveSuite: pages stay readable by themselves.
-//! A request is conditional only where the answer "not modified" hides no links: the body of such an answer is not there to be
-//! read.
+//! Owns when a response becomes a `revisit` record, and which requests are conditional. A capture that is referred to
+//! is always a `response` record. Text is left out unless the order says so, as in NetarchiveSuite: pages stay readable
+//! by themselves. A request is conditional only where the answer "not modified" hides no links: the body of such an
+//! answer is not there to be read.
 
 use archive_formats::crawl_log::DuplicateOrigin;
 use archive_formats::http::MediaType;

@@ -1,7 +1,7 @@
 //! State of a crawl that contradicts its files: it is refused before anything is cut or written.
 //!
-//! Owns which contradictions no end of a process can leave behind. What a power cut leaves is no damage: the recorder takes it
-//! back.
+//! Owns which contradictions no end of a process can leave behind. What a power cut leaves is no damage: the recorder
+//! takes it back.
 
 use std::fs;
 use std::io;
@@ -36,7 +36,8 @@ impl RecorderError {
     }
 }
 
-/// Refuses a frontier whose crawl log or archive file is shorter than what was made durable, and a crawl whose frontier is missing.
+/// Refuses a frontier whose crawl log or archive file is shorter than what was made durable, and a crawl whose frontier
+/// is missing.
 pub(super) fn check(
     found: &ExistingFrontier,
     state: &Path,

@@ -51,7 +51,8 @@ impl CrawlRecorder {
         Ok(())
     }
 
-    /// Rejects URIs from now on: new ones are not taken in. Those that wait are to be asked about by [`CrawlRecorder::rejects`].
+    /// Rejects URIs from now on: new ones are not taken in. Those that wait are to be asked about by
+    /// [`CrawlRecorder::rejects`].
     ///
     /// # Errors
     ///

@@ -127,8 +127,8 @@ fn written(directory: &Path) -> (Vec<String>, Vec<String>) {
     (lines.collect(), records)
 }
 
-/// Fails if after any cut of the archive file or the log, unsynced or torn, a URI stands in one and not in the other, stands
-/// there twice at the end, or never.
+/// Fails if after any cut of the archive file or the log, unsynced or torn, a URI stands in one and not in the other,
+/// stands there twice at the end, or never.
 #[test]
 fn log_and_records_agree_after_every_cut() {
     let count = 5;
@@ -197,8 +197,8 @@ fn full_file_is_closed_between_tries() {
     assert_eq!((lines.len(), &lines), (20, &records));
 }
 
-/// Fails if URIs of a freed pattern stay where they are because the process ended meanwhile, or because they are more than one
-/// batch.
+/// Fails if URIs of a freed pattern stay where they are because the process ended meanwhile, or because they are more
+/// than one batch.
 #[test]
 fn freed_uris_come_back_after_a_crash() {
     const COUNT: u64 = 5000;

@@ -1,6 +1,7 @@
 //! Attributes of HTML and SVG that have references, and the hop of each.
 //!
-//! Attributes that mean something only together with others (`link`, `meta`, `base`, `form`, `script`) are read elsewhere.
+//! Attributes that mean something only together with others (`link`, `meta`, `base`, `form`, `script`) are read
+//! elsewhere.
 
 use harvest_policy::hops::Hop;
 

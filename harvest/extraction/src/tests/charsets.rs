@@ -111,7 +111,8 @@ fn detector_guesses_undeclared_charset() {
     assert_eq!(annotations_of("text/html", far.as_bytes()).0, "UTF-8");
 }
 
-/// Fails if paths and queries of a page in an old charset are not escaped as browsers do: paths in UTF-8, queries as the page.
+/// Fails if paths and queries of a page in an old charset are not escaped as browsers do: paths in UTF-8, queries as
+/// the page.
 #[test]
 fn queries_are_escaped_in_page_charset() {
     let (bytes, _, _) = SHIFT_JIS.encode("<meta charset=shift_jis><a href='/日?q=日&amp;r=å'>");

@@ -10,8 +10,8 @@ use super::HarvestJob;
 const VERSION: &str = "0.6";
 
 impl HarvestJob {
-    /// Returns the keys and values of harvestInfo, in their order. Optional ones are left out if there is nothing to say. Values
-    /// are one line each.
+    /// Returns the keys and values of harvestInfo, in their order. Optional ones are left out if there is nothing to
+    /// say. Values are one line each.
     pub fn harvest_info(&self) -> Vec<(&'static str, String)> {
         let limit =
             |limit: Option<u64>| limit.map_or_else(|| "-1".to_owned(), |limit| limit.to_string());

@@ -1,4 +1,5 @@
-//! Mistakes of an order that no single type sees: limits that contradict each other, names that hosts would not understand.
+//! Mistakes of an order that no single type sees: limits that contradict each other, names that hosts would not
+//! understand.
 //!
 //! Owns these rules. They hold for an order from a file and for one that the command line made.
 
@@ -26,8 +27,8 @@ impl CrawlOrder {
         self.check_credentials()
     }
 
-    /// Checks that hosts are told whom to ask: nothing but this machine is fetched from without a contact. A name may stand for
-    /// this machine too; it is asked for a contact unless it is `localhost`.
+    /// Checks that hosts are told whom to ask: nothing but this machine is fetched from without a contact. A name may
+    /// stand for this machine too; it is asked for a contact unless it is `localhost`.
     ///
     /// # Errors
     ///

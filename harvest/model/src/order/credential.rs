@@ -1,7 +1,7 @@
 //! Credentials for hosts that ask for a password.
 //!
-//! Owns that a password is shown by nothing that prints an order or a job: it has neither `Display` nor `Serialize`, and its
-//! `Debug` is empty. Does not log in.
+//! Owns that a password is shown by nothing that prints an order or a job: it has neither `Display` nor `Serialize`,
+//! and its `Debug` is empty. Does not log in.
 
 use std::collections::BTreeMap;
 use std::fmt;

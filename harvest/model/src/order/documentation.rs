@@ -1,7 +1,7 @@
 //! An order as a file that explains itself.
 //!
-//! Owns the layout: the comment of each section and key above it, and keys that are not set as a comment. Passwords are left
-//! out, unless the file is for the job alone.
+//! Owns the layout: the comment of each section and key above it, and keys that are not set as a comment. Passwords are
+//! left out, unless the file is for the job alone.
 
 use documented::{Documented, DocumentedFields};
 use toml::{Table, Value};
@@ -58,8 +58,8 @@ const fn section<T: Documented + DocumentedFields>(name: &'static str) -> Sectio
 pub struct PrintError(#[from] toml::ser::Error);
 
 impl CrawlOrder {
-    /// Prints the order as a file in which every key is explained. Passwords are left out: an order that has some is not read
-    /// back from it, but refused at the line of the first credential.
+    /// Prints the order as a file in which every key is explained. Passwords are left out: an order that has some is
+    /// not read back from it, but refused at the line of the first credential.
     ///
     /// # Errors
     ///
@@ -68,8 +68,8 @@ impl CrawlOrder {
         Ok(document(&Table::try_from(self)?))
     }
 
-    /// Prints the order as [`CrawlOrder::to_toml`] does, with the passwords: for a file that nobody but the job reads, and that
-    /// is no part of its documentation.
+    /// Prints the order as [`CrawlOrder::to_toml`] does, with the passwords: for a file that nobody but the job reads,
+    /// and that is no part of its documentation.
     ///
     /// # Errors
     ///

@@ -126,7 +126,8 @@ fn line(text: &str, at: usize) -> usize {
     1 + text.bytes().take(at).filter(|byte| *byte == b'\n').count()
 }
 
-/// Returns all keys of a text with the places of the keys and of their values; what stands inside something comes after it.
+/// Returns all keys of a text with the places of the keys and of their values; what stands inside something comes after
+/// it.
 fn keys(text: &str) -> Vec<(String, Range<usize>)> {
     let (table, _) = DeTable::parse_recoverable(text);
     let mut found = Vec::new();

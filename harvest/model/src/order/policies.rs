@@ -1,7 +1,7 @@
 //! An order as the policies that carry it out.
 //!
-//! Owns which key becomes which limit of `harvest-policy`, the rule of NetarchiveSuite for the two ways to count objects
-//! included.
+//! Owns which key becomes which limit of `harvest-policy`, the rule of NetarchiveSuite for the two ways to count
+//! objects included.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
@@ -76,9 +76,9 @@ impl CrawlOrder {
         }
     }
 
-    /// Returns the limits of the queue of a name, overlays included: those apply that cover the domain or host of this name.
-    /// Objects are counted by a quota or by the total budget (NetarchiveSuite's `objectLimitIsSetByQuotaEnforcer`); a total
-    /// budget that is smaller stands.
+    /// Returns the limits of the queue of a name, overlays included: those apply that cover the domain or host of this
+    /// name. Objects are counted by a quota or by the total budget (NetarchiveSuite's
+    /// `objectLimitIsSetByQuotaEnforcer`); a total budget that is smaller stands.
     pub fn queue_limits(&self, name: &str) -> QueueLimits {
         let root = Some(name).filter(|_| !self.overlays.is_empty());
         let root = root.and_then(|name| Url::parse(&format!("http://{name}/")).ok());
@@ -177,8 +177,8 @@ impl CrawlOrder {
         text.replace("{contact}", contact)
     }
 
-    /// Returns the networks that may be crawled whatever they are: those of the order, and the addresses of seeds that are
-    /// addresses, or `localhost`.
+    /// Returns the networks that may be crawled whatever they are: those of the order, and the addresses of seeds that
+    /// are addresses, or `localhost`.
     pub fn allowed_networks(&self, seeds: &[Url]) -> Vec<Network> {
         let mut allowed = self.networks.allow.clone();
         for seed in seeds {

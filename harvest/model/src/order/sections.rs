@@ -1,7 +1,7 @@
 //! The sections of an order, with the defaults of Heritrix and NetarchiveSuite.
 //!
-//! Owns what can be said in an order. The comments here are those of the documented file. What a value means is decided by the
-//! policy that it becomes.
+//! Owns what can be said in an order. The comments here are those of the documented file. What a value means is decided
+//! by the policy that it becomes.
 
 use std::num::{NonZeroU16, NonZeroU32};
 use std::path::PathBuf;
@@ -86,7 +86,8 @@ enum UriOrderText {
 }
 
 section! {
-    /// The URIs that belong to the crawl. The rules are asked in a fixed order, and the last one with an opinion decides.
+    /// The URIs that belong to the crawl. The rules are asked in a fixed order, and the last one with an opinion
+    /// decides.
     ScopeSettings {
         /// The part of a site that a seed stands for: "domain", "host" or "prefix" (its directory).
         kind: ScopeKind = ScopeKind::Domain,
@@ -146,17 +147,17 @@ section! {
         /// The name of a queue: the "domain" of a URI, the domain of the "seed" that led to it, or its "host".
         #[serde(with = "QueueKindText")]
         by: QueueKind = QueueKind::Domain,
-        /// A list of public suffixes in place of the one that is built in, in the format of publicsuffix.org: it says what a
-        /// domain is.
+        /// A list of public suffixes in place of the one that is built in, in the format of publicsuffix.org: it says
+        /// what a domain is.
         public_suffixes: Option<PathBuf> = None,
         /// The most requests at a time in one queue.
         connections: NonZeroU16 = NonZeroU16::MIN,
-        /// The cost of a URI: "unit" (1), or "surplus" (1 more with a query, 2 more if the page that led to it differs by its
-        /// query only).
+        /// The cost of a URI: "unit" (1), or "surplus" (1 more with a query, 2 more if the page that led to it differs
+        /// by its query only).
         #[serde(with = "CostPolicyText")]
         cost: CostPolicy = CostPolicy::Unit,
-        /// Which URIs come first: those of less "cost", or those that fewer "hops" led to. Redirects and the parts of a page
-        /// come before other pages.
+        /// Which URIs come first: those of less "cost", or those that fewer "hops" led to. Redirects and the parts of a
+        /// page come before other pages.
         #[serde(with = "UriOrderText")]
         first: UriOrder = UriOrder::Cost,
         /// The rank of a queue, from 0 to 255: it waits while queues of a smaller one have URIs that may be fetched.
@@ -273,7 +274,8 @@ section! {
 section! {
     /// Addresses that are no place of the public web: loopback, private, link-local.
     NetworkSettings {
-        /// Networks that may be crawled whatever they are, such as "10.20.0.0/16". Seeds that are addresses are allowed.
+        /// Networks that may be crawled whatever they are, such as "10.20.0.0/16". Seeds that are addresses are
+        /// allowed.
         #[serde(with = "text::list")]
         allow: Vec<Network> = Vec::new(),
     }

@@ -234,7 +234,8 @@ fn odd_cookies_are_harmless() {
     assert_eq!(sent(page, &[&format!("x={}", "1".repeat(long))], page), "");
 }
 
-/// Fails if a site that sets cookies without an end fills the memory, its requests, or pushes out those of another site.
+/// Fails if a site that sets cookies without an end fills the memory, its requests, or pushes out those of another
+/// site.
 #[test]
 fn cookies_are_bounded() {
     let mut jar = CookieJar::default();

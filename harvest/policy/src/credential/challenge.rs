@@ -1,7 +1,7 @@
 //! Challenges as hosts write them (RFC 9110 §11.6.1): several in one field, with commas between them and within them.
 //!
-//! Owns what is taken: schemes and algorithms that are not known are left out, and so are demands that cannot be answered.
-//! Reads the first [`MAX_BYTES`] of a field, in one pass.
+//! Owns what is taken: schemes and algorithms that are not known are left out, and so are demands that cannot be
+//! answered. Reads the first [`MAX_BYTES`] of a field, in one pass.
 
 use super::{Challenge, DigestAlgorithm, DigestChallenge, DigestHash};
 

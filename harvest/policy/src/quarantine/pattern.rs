@@ -1,6 +1,7 @@
 //! The pattern of a URI: what is left of it without the parts that count up, that name a session, or that repeat.
 //!
-//! Owns the name of a pattern, which people read in logs and write to free one. It has no blanks and at most [`LONGEST`] bytes.
+//! Owns the name of a pattern, which people read in logs and write to free one. It has no blanks and at most
+//! [`LONGEST`] bytes.
 
 use std::collections::{BTreeSet, HashSet};
 
@@ -121,8 +122,8 @@ fn add_without_digits(run: &str, shape: &mut String) {
     }
 }
 
-/// Returns whether a run of letters and digits looks as if nobody had written it: hexadecimal, or with letters and digits in
-/// turn.
+/// Returns whether a run of letters and digits looks as if nobody had written it: hexadecimal, or with letters and
+/// digits in turn.
 fn is_token(run: &str) -> bool {
     let kinds = run.bytes().map(|byte| byte.is_ascii_digit());
     let changes = kinds

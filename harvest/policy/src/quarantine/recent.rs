@@ -1,7 +1,7 @@
 //! Values that were used lately, by number.
 //!
-//! Owns how they are forgotten: there are two generations of at most a number of values each, and the older one is dropped as
-//! a whole when the younger one is full. What is used again becomes young again.
+//! Owns how they are forgotten: there are two generations of at most a number of values each, and the older one is
+//! dropped as a whole when the younger one is full. What is used again becomes young again.
 
 use std::collections::HashMap;
 

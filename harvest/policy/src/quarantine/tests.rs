@@ -208,7 +208,8 @@ fn growing_path_is_held() {
     assert!(crawl.texts.contains("the page real"));
 }
 
-/// Fails if a large archive is taken for a trap: lists with articles that link to their neighbours, with images or without.
+/// Fails if a large archive is taken for a trap: lists with articles that link to their neighbours, with images or
+/// without.
 #[test]
 fn archive_with_pagination_survives() {
     for (has_images, per_list) in [(true, 10), (false, 10), (false, 100)] {

@@ -1,7 +1,7 @@
 //! The URIs and media types of the records of a metadata file (NetarchiveSuite).
 //!
-//! Owns the spelling: paths, and parameters in their order. Names are percent-encoded (RFC 3986 §2.1), so that one with `&` or
-//! `#` in it adds nothing to a URI.
+//! Owns the spelling: paths, and parameters in their order. Names are percent-encoded (RFC 3986 §2.1), so that one with
+//! `&` or `#` in it adds nothing to a URI.
 
 use std::fmt::Write as _;
 
@@ -19,8 +19,8 @@ pub enum MetadataSection {
 }
 
 impl MetadataSection {
-    /// Returns the section of a file of the crawl: `*-report.txt`, then `*.log` and `*.out`, then `*.xml`, `*.cxml` and `*.txt`.
-    /// `None` for other files, which are not documented.
+    /// Returns the section of a file of the crawl: `*-report.txt`, then `*.log` and `*.out`, then `*.xml`, `*.cxml` and
+    /// `*.txt`. `None` for other files, which are not documented.
     pub fn from_file_name(name: &str) -> Option<Self> {
         if name.ends_with("-report.txt") {
             return Some(Self::Reports);
@@ -32,7 +32,8 @@ impl MetadataSection {
         }
     }
 
-    /// Returns the media type of a file: `text/xml` of a setup file that ends with `.xml`, and `text/plain` of all others.
+    /// Returns the media type of a file: `text/xml` of a setup file that ends with `.xml`, and `text/plain` of all
+    /// others.
     pub fn media_type(self, name: &str) -> &'static str {
         match self {
             Self::Setup if extension(name) == Some("xml") => "text/xml",

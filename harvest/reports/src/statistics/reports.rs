@@ -1,7 +1,7 @@
 //! The reports that are made of the sums of a crawl (Heritrix 3, end-of-crawl reports).
 //!
-//! Owns their columns and orders. A line has no blank at its end. Names have no blanks in them, so that the columns of a line
-//! are what is between its blanks.
+//! Owns their columns and orders. A line has no blank at its end. Names have no blanks in them, so that the columns of
+//! a line are what is between its blanks.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -25,7 +25,8 @@ pub struct CrawlSummary {
 }
 
 impl CrawlStatistics {
-    /// Writes all reports, each with its file name. `remaining`: the number of URIs that the frontier still has for a host.
+    /// Writes all reports, each with its file name. `remaining`: the number of URIs that the frontier still has for a
+    /// host.
     pub fn reports(
         &self,
         summary: &CrawlSummary,
@@ -43,8 +44,8 @@ impl CrawlStatistics {
 
     /// Writes `crawl-report.txt`: lines `key: value`.
     ///
-    /// Hosts that were visited are those of which something was fetched. Rates are those of the whole crawl. Lines of the log
-    /// that could not be read are added at the end, if there are any.
+    /// Hosts that were visited are those of which something was fetched. Rates are those of the whole crawl. Lines of
+    /// the log that could not be read are added at the end, if there are any.
     pub fn crawl_report(&self, summary: &CrawlSummary) -> String {
         let crawled = self.seeds.values().filter(|seed| seed.status > 0).count();
         let visited =
@@ -102,10 +103,11 @@ impl CrawlStatistics {
         text.into_string()
     }
 
-    /// Writes `seeds-report.txt`. A seed is `CRAWLED` if it was fetched, whatever its host answered; a seed without a line has
-    /// the code 0. The redirect is the URI that the answer named, if that URI was new to the crawl.
+    /// Writes `seeds-report.txt`. A seed is `CRAWLED` if it was fetched, whatever its host answered; a seed without a
+    /// line has the code 0. The redirect is the URI that the answer named, if that URI was new to the crawl.
     ///
-    /// In Heritrix' order: 0 first, then failures by rising distance from 0, then statuses from high to low, then by URI.
+    /// In Heritrix' order: 0 first, then failures by rising distance from 0, then statuses from high to low, then by
+    /// URI.
     pub fn seeds_report(&self) -> String {
         let mut seeds: Vec<_> = self.seeds.values().collect();
         seeds.sort_by_key(|outcome| (outcome.status > 0, Reverse(outcome.status)));
@@ -164,7 +166,8 @@ impl CrawlStatistics {
         text.into_string()
     }
 
-    /// Writes `responsecode-report.txt`: the statuses of fetched URIs, the most frequent first. 1 is the answer of a name server.
+    /// Writes `responsecode-report.txt`: the statuses of fetched URIs, the most frequent first. 1 is the answer of a
+    /// name server.
     pub fn responsecode_report(&self) -> String {
         let mut text = ReportText::with_header("[#urls] [rescode]");
         for (status, count) in self.statuses.by_size(|count| *count) {

@@ -6,8 +6,9 @@ use super::*;
 use crate::log::{CrawlLogReader, LogEntry};
 use crate::progress::EndMessage;
 
-/// A crawl of three seeds, of which one was never fetched: DNS, robots.txt, a redirect, a page that was there before, one that
-/// has not changed, one that was removed, a quota, a rule of robots.txt, a name that nobody knows, and two lines that are damaged.
+/// A crawl of three seeds, of which one was never fetched: DNS, robots.txt, a redirect, a page that was there before,
+/// one that has not changed, one that was removed, a quota, a rule of robots.txt, a name that nobody knows, and two
+/// lines that are damaged.
 const LOG: &str = "\
 2021-07-05T15:20:39.378Z     1         56 dns:www.a.dk P http://www.a.dk/ text/dns #001 20210705152039301+52 - http://www.a.dk/ content-size:56
 2021-07-05T15:20:39.478Z   404        100 http://www.a.dk/robots.txt P http://www.a.dk/ text/html #001 20210705152039401+52 sha1:A http://www.a.dk/ content-size:350

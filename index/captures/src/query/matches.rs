@@ -33,8 +33,8 @@ pub(crate) type SourceTest = Box<dyn Fn(&CaptureSource) -> bool + Send + Sync>;
 
 /// The captures that answer a query, as they were when it was asked.
 ///
-/// The answer is complete only if no item was an error: a caller must not skip errors (`flatten`, `filter_map`). Damage is
-/// the last item. Memory does not grow with the number of captures.
+/// The answer is complete only if no item was an error: a caller must not skip errors (`flatten`, `filter_map`). Damage
+/// is the last item. Memory does not grow with the number of captures.
 #[must_use = "captures are read as they are asked for"]
 #[derive(Debug)]
 pub struct Matches<'a>(Answer<'a>);
@@ -63,9 +63,10 @@ pub(crate) struct MatchingRows<'a> {
 }
 
 impl Captures {
-    /// Answers a query. Each capture names the set that it was imported with, in the field [`SET_FIELD`], and the line that
-    /// names it, in the field [`LINE_FIELD`], if that line does not say where a record of its own is; else it is as it was
-    /// given to the index. Filters may ask for these fields, and they distinguish the cursors of captures that are alike.
+    /// Answers a query. Each capture names the set that it was imported with, in the field [`SET_FIELD`], and the line
+    /// that names it, in the field [`LINE_FIELD`], if that line does not say where a record of its own is; else it is
+    /// as it was given to the index. Filters may ask for these fields, and they distinguish the cursors of captures
+    /// that are alike.
     ///
     /// # Errors
     ///
@@ -84,8 +85,8 @@ impl Captures {
         Ok(Matches(Answer::Last(last.into_iter())))
     }
 
-    /// Returns the captures of a query before they are thinned out, as they were given to the index; of some sources only,
-    /// if there is a test.
+    /// Returns the captures of a query before they are thinned out, as they were given to the index; of some sources
+    /// only, if there is a test.
     ///
     /// # Errors
     ///
@@ -222,8 +223,8 @@ impl fmt::Debug for MatchingRows<'_> {
     }
 }
 
-/// Writes into a capture its set, if it was imported, and its line, if that says no place. Two captures of one key and time
-/// are then never alike: neither in these fields nor in file and offset.
+/// Writes into a capture its set, if it was imported, and its line, if that says no place. Two captures of one key and
+/// time are then never alike: neither in these fields nor in file and offset.
 fn name_source(capture: &mut Capture, position: Position, source: &CaptureSource) {
     let is_free = |name: &str| name != SET_FIELD && name != LINE_FIELD;
     capture.extra.retain(|(name, _)| is_free(name));
@@ -239,8 +240,8 @@ fn name_source(capture: &mut Capture, position: Position, source: &CaptureSource
     }
 }
 
-/// Shows a capture that is only named in a log, and has no record of its own, where the record lies that has its content.
-/// Returns whether it is such a capture.
+/// Shows a capture that is only named in a log, and has no record of its own, where the record lies that has its
+/// content. Returns whether it is such a capture.
 fn show_original(capture: &mut Capture) -> bool {
     if capture.offset.is_some() {
         return false;
@@ -293,8 +294,8 @@ impl SharedState {
         Ok((capture, source))
     }
 
-    /// Returns the capture of a row as answers show it, and its source. A capture that a file only names is shown if the
-    /// file with its record is.
+    /// Returns the capture of a row as answers show it, and its source. A capture that a file only names is shown if
+    /// the file with its record is.
     fn shown_capture(
         &self,
         place: &Place,
@@ -308,8 +309,8 @@ impl SharedState {
         Ok(Some((capture, source)))
     }
 
-    /// Returns the place behind which an answer continues: that of the row which is shown as the capture of a cursor, or, if
-    /// there is no such row any more, the one before the second of the cursor, so that no capture is left out.
+    /// Returns the place behind which an answer continues: that of the row which is shown as the capture of a cursor,
+    /// or, if there is no such row any more, the one before the second of the cursor, so that no capture is left out.
     fn place_behind(&self, view: &View, cursor: &Cursor, order: Order) -> Result<Place, DbError> {
         let second = second_of(cursor);
         for row in self.tables.captures.range(second.clone())? {

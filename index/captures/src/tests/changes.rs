@@ -67,8 +67,8 @@ fn resume_key_leads_through_one_second() {
     }
 }
 
-/// Fails if an answer that is resumed behind each capture repeats one, leaves one out or never ends, where several sets and
-/// lines name one record.
+/// Fails if an answer that is resumed behind each capture repeats one, leaves one out or never ends, where several sets
+/// and lines name one record.
 #[test]
 fn resume_key_leads_through_equal_captures() {
     let (_memory, captures) = empty();

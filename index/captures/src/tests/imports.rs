@@ -180,8 +180,8 @@ fn cut_off_import_is_invisible() {
     }
 }
 
-/// Fails if an import that is written as files loses, repeats or mixes up captures: in the order of keys, nearly so, and in
-/// none, from several inputs, beside other captures, and after the index is opened again.
+/// Fails if an import that is written as files loses, repeats or mixes up captures: in the order of keys, nearly so,
+/// and in none, from several inputs, beside other captures, and after the index is opened again.
 #[test]
 fn import_in_files_is_as_any_other() {
     let mut random = Random::new(3);
@@ -231,7 +231,8 @@ fn import_in_files_is_as_any_other() {
     }
 }
 
-/// Fails if a withdrawn file is seen in a set, also once the files were forgotten; or a file is hidden that never was here.
+/// Fails if a withdrawn file is seen in a set, also once the files were forgotten; or a file is hidden that never was
+/// here.
 #[test]
 fn withdrawn_file_is_hidden_in_sets() {
     let (memory, captures) = empty();

@@ -1,9 +1,10 @@
 //! Follows duplicates to the first captures of their content.
 //!
-//! Owns the meaning of `duplicate:"file,offset,time"`: the origin is the capture at that place, or else, because files are
-//! renamed and migrated, the capture of the same URL in that second. And that of the fields `WARC-Refers-To-*`: the origin is the
-//! record with that id, or else, because older indexes have no ids, the capture of that URI in that second. One pass over all captures takes every duplicate
-//! one step further; a chain that does not end at a first capture is named and left out.
+//! Owns the meaning of `duplicate:"file,offset,time"`: the origin is the capture at that place, or else, because files
+//! are renamed and migrated, the capture of the same URL in that second. And that of the fields `WARC-Refers-To-*`: the
+//! origin is the record with that id, or else, because older indexes have no ids, the capture of that URI in that
+//! second. One pass over all captures takes every duplicate one step further; a chain that does not end at a first
+//! capture is named and left out.
 
 use archive_formats::cdx::{Capture, Format, Sorter};
 use archive_formats::crawl_log::DuplicateOrigin;
@@ -55,8 +56,8 @@ fn names_of_origin(origin: &Origin, key: &str) -> Vec<String> {
     }
 }
 
-/// Returns the lines of a capture, one for each of its names, each followed by how much is said of the one of that name:
-/// what makes it a revisit comes first, because a revisit must not be taken for a response.
+/// Returns the lines of a capture, one for each of its names, each followed by how much is said of the one of that
+/// name: what makes it a revisit comes first, because a revisit must not be taken for a response.
 pub(super) fn node_lines(capture: &Capture) -> Vec<String> {
     let rank = match (fact::is_revisit(capture), fact::origin(capture)) {
         (true, Some(_)) => 0,

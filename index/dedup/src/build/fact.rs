@@ -1,7 +1,8 @@
 //! The lines between the steps of a builder: a key to sort by, and a capture as CDXJ.
 //!
-//! Owns how facts are written and read back, and what makes a capture a revisit. Fields of a key are separated by tabs, which
-//! no key and no CDXJ line of ours has; a tab is less than any byte of a key, so that whole lines sort as their keys do.
+//! Owns how facts are written and read back, and what makes a capture a revisit. Fields of a key are separated by tabs,
+//! which no key and no CDXJ line of ours has; a tab is less than any byte of a key, so that whole lines sort as their
+//! keys do.
 
 use std::fmt;
 

@@ -1,7 +1,7 @@
 //! Joins the lines of crawl logs with the records that indexes name.
 //!
-//! Owns which line of a log belongs to which record: one of the same job, the same exact URL and the same second. Of what is
-//! left over, the latest line takes the latest record, and so on backwards. NetarchiveSuite gave every line the
+//! Owns which line of a log belongs to which record: one of the same job, the same exact URL and the same second. Of
+//! what is left over, the latest line takes the latest record, and so on backwards. NetarchiveSuite gave every line the
 //! latest record of its URL, so that two captures in one job had one place.
 
 use std::collections::{BTreeMap, VecDeque};
@@ -15,7 +15,8 @@ use super::metadata::TrustedLines;
 use super::{BuildError, SortedLines, Workspace};
 use crate::report::BuildReport;
 
-/// The lines of one URL of a job that are joined at once, in bytes. Of more, only equal seconds find each other for sure.
+/// The lines of one URL of a job that are joined at once, in bytes. Of more, only equal seconds find each other for
+/// sure.
 const JOINED: usize = 1 << 20;
 
 /// Joins facts, and leaves records and duplicates.

@@ -1,6 +1,7 @@
 //! The lines of a record's block, each within a limit.
 //!
-//! Owns how lines are cut out of a block that may be damaged, and the digest of the block. Does not know what lines mean.
+//! Owns how lines are cut out of a block that may be damaged, and the digest of the block. Does not know what lines
+//! mean.
 
 use std::io::{self, BufRead};
 
@@ -34,7 +35,8 @@ impl<R: BufRead> LineReader<R> {
         Self { block, hashers }
     }
 
-    /// Returns the next line; `None` at the end of the block. A line that is too long is passed over without being held.
+    /// Returns the next line; `None` at the end of the block. A line that is too long is passed over without being
+    /// held.
     ///
     /// # Errors
     ///

@@ -1,5 +1,5 @@
-//! The feed of the archive on its way into the database: listings that are compared, and changes that are kept with their
-//! position in one batch.
+//! The feed of the archive on its way into the database: listings that are compared, and changes that are kept with
+//! their position in one batch.
 //!
 //! # Errors
 //!
@@ -60,8 +60,8 @@ impl Follower {
         }))
     }
 
-    /// Applies steps of the feed, in their order. Returns `false` if everything was forgotten meanwhile, and the feed has
-    /// to be begun anew; nothing of a reading that was begun before counts.
+    /// Applies steps of the feed, in their order. Returns `false` if everything was forgotten meanwhile, and the feed
+    /// has to be begun anew; nothing of a reading that was begun before counts.
     pub(crate) fn apply(
         &self,
         steps: Vec<FeedStep>,

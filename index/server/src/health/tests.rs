@@ -104,8 +104,8 @@ fn is_begun_anew(data: &Path, what: &str) {
     assert_eq!(again.health.lost_sets(), BTreeSet::new(), "{what}");
 }
 
-/// Fails if a database that lost a part of its rows answers from the rest, is refused at the start, or is begun anew without
-/// a word.
+/// Fails if a database that lost a part of its rows answers from the rest, is refused at the start, or is begun anew
+/// without a word.
 #[test]
 fn damaged_database_is_begun_anew() {
     type Damage = fn(&Path);
@@ -144,8 +144,8 @@ fn damaged_database_is_begun_anew() {
     }
 }
 
-/// Fails if bits that flip in a table lead to a list without the captures that they made unreadable, or to a panic; or if the
-/// database passes for whole at the next start.
+/// Fails if bits that flip in a table lead to a list without the captures that they made unreadable, or to a panic; or
+/// if the database passes for whole at the next start.
 #[test]
 fn flipped_bits_in_tables_are_no_shorter_answers() {
     let directory = tempfile::tempdir().unwrap();

@@ -14,14 +14,15 @@ use super::requests::ask;
 
 /// Take into the archive an unexpected file that a replica has
 ///
-/// The node reads the bytes of the file, which must be what was admitted under its name; it is then a file like any other.
-/// A file that the archive does not know is taken in if its own admission was signed by a trusted key. Needs the role
-/// officer.
+/// The node reads the bytes of the file, which must be what was admitted under its name; it is then a file like any
+/// other. A file that the archive does not know is taken in if its own admission was signed by a trusted key. Needs the
+/// role officer.
 ///
-/// With --new-root, requests that content of another root becomes right under a name that has no good copy left. A second
-/// person must approve that; the command is printed. Needs the role custodian or officer.
+/// With --new-root, requests that content of another root becomes right under a name that has no good copy left. A
+/// second person must approve that; the command is printed. Needs the role custodian or officer.
 ///
-/// The exit code is 0 if the file was adopted, or the request was recorded, and 5 if the bytes are not what was admitted.
+/// The exit code is 0 if the file was adopted, or the request was recorded, and 5 if the bytes are not what was
+/// admitted.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   holdfast adopt 12-34-20260101-00001.warc.gz --replica two

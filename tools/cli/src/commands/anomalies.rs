@@ -18,14 +18,14 @@ use super::requests::ask;
 
 /// List what is wrong with the archive, or accept what must be lived with
 ///
-/// Prints one line for each anomaly: its id, the time since when it is known, what found it, its kind, file and replica, and
-/// the problem. No replica is asked: these are the findings of checks, scrubs and reads. Needs the role officer, custodian
-/// or operator.
+/// Prints one line for each anomaly: its id, the time since when it is known, what found it, its kind, file and
+/// replica, and the problem. No replica is asked: these are the findings of checks, scrubs and reads. Needs the role
+/// officer, custodian or operator.
 ///
-/// With --records, each damaged file is read up to its last damaged byte, from any replica and proven. Under each anomaly
-/// the WARC and ARC records in the damaged bytes are listed: whether they are damaged wholly or partly, offset, type, date,
-/// URL, identifier. A record whose header is lost cannot be named; its bytes are listed as unknown. At most 64 GiB are read
-/// if no file is named. Needs the role officer.
+/// With --records, each damaged file is read up to its last damaged byte, from any replica and proven. Under each
+/// anomaly the WARC and ARC records in the damaged bytes are listed: whether they are damaged wholly or partly, offset,
+/// type, date, URL, identifier. A record whose header is lost cannot be named; its bytes are listed as unknown. At most
+/// 64 GiB are read if no file is named. Needs the role officer.
 ///
 /// The exit code is 1 if an anomaly is open, and 0 if no anomaly is open.
 #[derive(Debug, Args)]
@@ -56,8 +56,8 @@ enum AnomaliesCommand {
 
 /// Ask for an anomaly to be accepted
 ///
-/// An accepted anomaly is no longer counted; nothing changes in any replica. A second person must approve; the command is
-/// printed. Needs the role custodian or officer. The exit code is 0 if the request is recorded.
+/// An accepted anomaly is no longer counted; nothing changes in any replica. A second person must approve; the command
+/// is printed. Needs the role custodian or officer. The exit code is 0 if the request is recorded.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   holdfast anomalies accept a17 --reason 'lost in the flood of 2024' --as custodian/custodian-1")]

@@ -19,8 +19,8 @@ use super::requests::ask;
 
 /// List and restore the items of the attics, or ask for one to be destroyed
 ///
-/// Replaced and removed files, and the damaged groups that repairs replaced, stay in the attic of their volume, together
-/// with the person, the time and the reason.
+/// Replaced and removed files, and the damaged groups that repairs replaced, stay in the attic of their volume,
+/// together with the person, the time and the reason.
 #[derive(Debug, Subcommand)]
 #[command(after_help = "Examples:
   holdfast attic list --replica two
@@ -34,8 +34,8 @@ pub(crate) enum Attic {
 
 /// List the items of the attics
 ///
-/// Prints one line for each item: its place (REPLICA/NODE/VOLUME/ID), kind, size, time, file, person and reason. Needs the
-/// role officer or custodian. The exit code is 1 if a node could not be asked.
+/// Prints one line for each item: its place (REPLICA/NODE/VOLUME/ID), kind, size, time, file, person and reason. Needs
+/// the role officer or custodian. The exit code is 1 if a node could not be asked.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   holdfast attic list
@@ -51,8 +51,8 @@ pub(crate) struct List {
 
 /// Restore a file from an attic
 ///
-/// The file gets its name again if the name is free there, and if the bytes are what was admitted. Needs the role officer.
-/// The exit code is 0 if the file is restored and good, and 5 if the name is taken or the bytes differ.
+/// The file gets its name again if the name is free there, and if the bytes are what was admitted. Needs the role
+/// officer. The exit code is 0 if the file is restored and good, and 5 if the name is taken or the bytes differ.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   holdfast attic restore two/two-1/v0/20260101T000000Z-1a --reason 'removed by mistake'")]
@@ -67,11 +67,11 @@ pub(crate) struct Restore {
 
 /// Ask for an item of an attic to be destroyed
 ///
-/// Nothing is destroyed yet: a second person must approve; the command is printed. The item is then destroyed permanently. Name
-/// the file by its checksum, which its node compares with the bytes in the attic; groups and leftovers have none. Nodes
-/// refuse to destroy an item that is younger than `attic.min_age` (30 days by default). If the archive knows no good copy of
-/// the file besides this one, --last-copies is needed. Needs the role custodian. The exit code is 0 if the request is
-/// recorded.
+/// Nothing is destroyed yet: a second person must approve; the command is printed. The item is then destroyed
+/// permanently. Name the file by its checksum, which its node compares with the bytes in the attic; groups and
+/// leftovers have none. Nodes refuse to destroy an item that is younger than `attic.min_age` (30 days by default). If
+/// the archive knows no good copy of the file besides this one, --last-copies is needed. Needs the role custodian. The
+/// exit code is 0 if the request is recorded.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   holdfast attic purge two/two-1/v0/20260101T000000Z-file --checksum 9f0c…64-digits… --reason 'court order' --as custodian/custodian-1

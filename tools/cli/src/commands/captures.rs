@@ -21,9 +21,9 @@ use tools_terminal::session::Session;
 /// Show where and when a URL was captured
 ///
 /// Asks the index that the client file names. The answer includes captures that the rules of a viewer hide, unless
-/// --collection is given. Prints one line for each capture: its time, status and media type, the place of its record, and the
-/// URL; oldest first, or with --closest nearest first. With --json, prints one document on each line, in which `set` names
-/// the import of a capture. Needs the role reader. The exit code is 0 also if there are no captures.
+/// --collection is given. Prints one line for each capture: its time, status and media type, the place of its record,
+/// and the URL; oldest first, or with --closest nearest first. With --json, prints one document on each line, in which
+/// `set` names the import of a capture. Needs the role reader. The exit code is 0 also if there are no captures.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   holdfast captures http://www.example.org/
@@ -35,8 +35,8 @@ pub(crate) struct Captures {
     /// The URL, taken literally: `*` has no special meaning
     #[arg(value_name = "URL")]
     url: String,
-    /// The URLs to find: the URL itself (`exact`), all that begin with it (`prefix`), all of its host (`host`), all of its host
-    /// and the hosts below it (`domain`), or all that sort behind it (`range`)
+    /// The URLs to find: the URL itself (`exact`), all that begin with it (`prefix`), all of its host (`host`), all of
+    /// its host and the hosts below it (`domain`), or all that sort behind it (`range`)
     #[arg(long = "match", value_name = "HOW", default_value = "exact", value_parser = ["exact", "prefix", "host", "domain", "range"])]
     matching: String,
     /// Only captures from this time on: 1 to 14 digits, such as 2016 or 20161231235959

@@ -24,8 +24,8 @@ const HANDED_OVER: usize = 256 * 1024;
 /// Make a sorted index of WARC and ARC files
 ///
 /// Writes one line for each response and revisit, and for each resource and metadata record that has a URL of its own.
-/// Several files are read at once, and lines are sorted bytewise in bounded memory. Damage in a file is reported with its
-/// offset, and reading continues after it; the exit code is then 1, because the index may lack what is damaged.
+/// Several files are read at once, and lines are sorted bytewise in bounded memory. Damage in a file is reported with
+/// its offset, and reading continues after it; the exit code is then 1, because the index may lack what is damaged.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   holdfast cdx *.warc.gz > index.cdxj

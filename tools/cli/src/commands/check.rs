@@ -21,12 +21,12 @@ use tools_terminal::session::Session;
 
 /// Compare the replicas with what was admitted
 ///
-/// Prints every anomaly as it is found (kind, file, replica, problem), then a summary of each replica. Anomalies are filed
-/// (see `holdfast anomalies`). Nothing is repaired: a check that a person asks for never starts a repair. Needs the role
-/// officer.
+/// Prints every anomaly as it is found (kind, file, replica, problem), then a summary of each replica. Anomalies are
+/// filed (see `holdfast anomalies`). Nothing is repaired: a check that a person asks for never starts a repair. Needs
+/// the role officer.
 ///
-/// The exit code is 0 if every replica answered and nothing is wrong, and 1 if there are anomalies, or if a node or volume
-/// could not be asked, which is then named.
+/// The exit code is 0 if every replica answered and nothing is wrong, and 1 if there are anomalies, or if a node or
+/// volume could not be asked, which is then named.
 #[derive(Debug, Subcommand)]
 #[command(after_help = "Examples:
   holdfast check files
@@ -36,16 +36,17 @@ use tools_terminal::session::Session;
 pub(crate) enum Check {
     /// Compare what the replicas list
     ///
-    /// Compares names, sizes, and what the nodes know of each file. Reads no file. Needs the role officer. The exit code
-    /// is 1 if something is wrong, or if a node or volume could not be asked.
+    /// Compares names, sizes, and what the nodes know of each file. Reads no file. Needs the role officer. The exit
+    /// code is 1 if something is wrong, or if a node or volume could not be asked.
     #[command(after_help = "Examples:
   holdfast check files
   holdfast check files --replica two --challenge")]
     Files(Selection),
     /// Compare the bytes too
     ///
-    /// Every copy is read again from the disk of its node, past the page cache. This takes as long as reading the files.
-    /// Needs the role officer. The exit code is 1 if something is wrong, or if a node or volume could not be asked.
+    /// Every copy is read again from the disk of its node, past the page cache. This takes as long as reading the
+    /// files. Needs the role officer. The exit code is 1 if something is wrong, or if a node or volume could not be
+    /// asked.
     #[command(after_help = "Examples:
   holdfast check checksums --replica two
   holdfast check checksums 12-34-20260101-00001.warc.gz")]

@@ -136,8 +136,8 @@ pub(crate) struct Crawl {
     /// Whether the rules of robots.txt are obeyed [default: obey]
     #[arg(long, value_enum)]
     robots: Option<RobotsArgument>,
-    /// Pause between fetches from one host, in milliseconds [default: 5 times as long as the last fetch took, at least 3 s
-    /// and at most 30 s]
+    /// Pause between fetches from one host, in milliseconds [default: 5 times as long as the last fetch took, at least
+    /// 3 s and at most 30 s]
     #[arg(long, value_name = "MS")]
     delay: Option<u64>,
     /// Most requests to one site at once

@@ -19,11 +19,11 @@ use tools_terminal::session::Session;
 
 /// Read a file, or a range of it, and verify every byte
 ///
-/// Every byte is verified against the signed admission before it is written. Bytes that are damaged in one replica are read
-/// from another. The output file gets its name when it is whole and synced. Needs the role reader.
+/// Every byte is verified against the signed admission before it is written. Bytes that are damaged in one replica are
+/// read from another. The output file gets its name when it is whole and synced. Needs the role reader.
 ///
-/// If some bytes are intact in no replica, the exit code is 1; with --salvage all other bytes are written, and the WARC and
-/// ARC records in the holes are named. The exit code is 4 if bytes may be intact in a replica that does not answer.
+/// If some bytes are intact in no replica, the exit code is 1; with --salvage all other bytes are written, and the WARC
+/// and ARC records in the holes are named. The exit code is 4 if bytes may be intact in a replica that does not answer.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   holdfast get 12-34-20260101-00001.warc.gz
@@ -42,11 +42,12 @@ pub(crate) struct Get {
     /// Only these bytes, first and last included, counted from 0; `A-` is everything from A on
     #[arg(long, value_name = "A-B")]
     range: Option<ByteRange>,
-    /// Write the bytes that are good in any replica, and zeros in the holes between; the exit code is 1 if there are holes
+    /// Write the bytes that are good in any replica, and zeros in the holes between; the exit code is 1 if there are
+    /// holes
     #[arg(long)]
     salvage: bool,
-    /// Output file of the holes and the records in them, one JSON document on each line [default: PATH.holes.jsonl, if there
-    /// are holes]
+    /// Output file of the holes and the records in them, one JSON document on each line [default: PATH.holes.jsonl, if
+    /// there are holes]
     #[arg(long, value_name = "PATH", requires = "salvage")]
     map: Option<PathBuf>,
     /// Replace the output files if they exist

@@ -1,4 +1,5 @@
-//! `holdfast index`: the part that follows the archive, and what operators do with it; indexes that are built from files.
+//! `holdfast index`: the part that follows the archive, and what operators do with it; indexes that are built from
+//! files.
 
 mod dedup;
 mod export;
@@ -18,8 +19,8 @@ use super::talk;
 /// Run or manage the index: where and when each URL was captured
 ///
 /// With --settings, runs the part `index`, which follows the archive and answers `holdfast captures`, until Ctrl-C or
-/// SIGTERM. The exit code is then 3 if its settings are wrong, and 1 if it cannot continue. With a verb, asks the index that the
-/// client file names, or builds a dedup index from files (`dedup`).
+/// SIGTERM. The exit code is then 3 if its settings are wrong, and 1 if it cannot continue. With a verb, asks the index
+/// that the client file names, or builds a dedup index from files (`dedup`).
 #[derive(Debug, Args)]
 #[command(
     args_conflicts_with_subcommands = true,
@@ -66,7 +67,8 @@ impl Index {
     }
 }
 
-/// Reads the name of a set, and what else every command takes: `--set` of these verbs is the set of captures, not a setting.
+/// Reads the name of a set, and what else every command takes: `--set` of these verbs is the set of captures, not a
+/// setting.
 fn named_set(text: &str, context: &Context) -> Result<(SetName, Global), Failure> {
     let set = SetName::new(text).map_err(|error| Failure::usage(error.to_string()))?;
     Ok((set, without_settings(context)))

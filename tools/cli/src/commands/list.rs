@@ -17,8 +17,8 @@ use tools_terminal::session::Session;
 /// List the files of the archive, or those of one replica
 ///
 /// Lists the files sorted by name. Without --replica, lists what the repository has recorded of every file, and asks no
-/// replica. With --replica, lists the files that this replica reports now. Needs the role reader. The exit code is 1 if the
-/// listing lacks something, or lists a file that is not as it should be.
+/// replica. With --replica, lists the files that this replica reports now. Needs the role reader. The exit code is 1 if
+/// the listing lacks something, or lists a file that is not as it should be.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   holdfast list

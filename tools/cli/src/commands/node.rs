@@ -30,8 +30,8 @@ pub(crate) enum Node {
     List {},
     /// Let a node take no new files
     ///
-    /// The copies that it has stay, and are read and repaired. Needs the role operator. The exit code is 0 if the node itself
-    /// confirms the change.
+    /// The copies that it has stay, and are read and repaired. Needs the role operator. The exit code is 0 if the node
+    /// itself confirms the change.
     #[command(after_help = "Examples:
   holdfast node read-only two-1")]
     ReadOnly(NodeArgument),
@@ -43,10 +43,10 @@ pub(crate) enum Node {
     ReadWrite(NodeArgument),
     /// Empty a node, before it is retired
     ///
-    /// The node takes no new files, and the archive copies its files to other nodes of its replica; each old copy goes to
-    /// the attic once the new copy is whole. `holdfast node list` shows the progress, and what holds it up. `holdfast node
-    /// read-write` ends the drain; files that have moved stay where they are. Needs the role operator. The exit code is 0 if
-    /// the node itself confirms the change.
+    /// The node takes no new files, and the archive copies its files to other nodes of its replica; each old copy goes
+    /// to the attic once the new copy is whole. `holdfast node list` shows the progress, and what holds it up.
+    /// `holdfast node read-write` ends the drain; files that have moved stay where they are. Needs the role operator.
+    /// The exit code is 0 if the node itself confirms the change.
     #[command(after_help = "Examples:
   holdfast node drain two-1")]
     Drain(NodeArgument),
@@ -66,9 +66,9 @@ pub(crate) struct NodeArgument {
 
 /// Ask for a node to be taken out of service for good
 ///
-/// Nothing happens yet: an officer or a custodian must approve; the command is printed. From then on the files of the node
-/// count as missing in its replica, and are copied there from others. Drain the node first. Needs the role operator or
-/// custodian. The exit code is 0 if the request is recorded.
+/// Nothing happens yet: an officer or a custodian must approve; the command is printed. From then on the files of the
+/// node count as missing in its replica, and are copied there from others. Drain the node first. Needs the role
+/// operator or custodian. The exit code is 0 if the request is recorded.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   holdfast node retire two-1 --reason 'the machine burnt down'")]
@@ -85,8 +85,9 @@ pub(crate) struct Retire {
 
 /// Ask for a retired node to be taken back into service
 ///
-/// Nothing happens yet: an officer or a custodian must approve; the command is printed. Volumes of the node that were retired
-/// themselves stay retired. Needs the role operator or custodian. The exit code is 0 if the request is recorded.
+/// Nothing happens yet: an officer or a custodian must approve; the command is printed. Volumes of the node that were
+/// retired themselves stay retired. Needs the role operator or custodian. The exit code is 0 if the request is
+/// recorded.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   holdfast node reinstate two-1 --reason 'it was the other machine'")]

@@ -14,10 +14,10 @@ use tools_terminal::session::Session;
 pub(crate) enum Notify {
     /// Send a test notification through every configured channel: the command, and the mail server
     ///
-    /// The repository sends it as it sends every notification: by `notify.command` and `[notify.smtp]` of its settings. Prints
-    /// one line for each channel: its kind, its target, and the result. A channel that hangs is abandoned after
-    /// `notify.limit`. Needs the role operator. The exit code is 1 if a channel failed, if the mail server refused one of the
-    /// recipients, or if no channel is configured: damage then reaches nobody.
+    /// The repository sends it as it sends every notification: by `notify.command` and `[notify.smtp]` of its settings.
+    /// Prints one line for each channel: its kind, its target, and the result. A channel that hangs is abandoned after
+    /// `notify.limit`. Needs the role operator. The exit code is 1 if a channel failed, if the mail server refused one
+    /// of the recipients, or if no channel is configured: damage then reaches nobody.
     #[command(after_help = "Examples:
   holdfast notify test")]
     Test {},

@@ -53,9 +53,9 @@ pub(crate) struct Init {
 
 /// Issue a certificate for a part or a person, with a fresh private key
 ///
-/// One certificate may carry several roles; they add up. Parts have the roles repository, monitor (named after its replica),
-/// node (named as in its settings; a checksum replica is a node and a monitor), index and viewer. People have harvester,
-/// reader, researcher, officer, custodian and operator. The exit code is 5 if a file of that name exists.
+/// One certificate may carry several roles; they add up. Parts have the roles repository, monitor (named after its
+/// replica), node (named as in its settings; a checksum replica is a node and a monitor), index and viewer. People have
+/// harvester, reader, researcher, officer, custodian and operator. The exit code is 5 if a file of that name exists.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   holdfast pki issue --dir /secure/pki node/kb-3 --dns kb-3.example.org -o /tmp/kb-3
@@ -80,8 +80,8 @@ pub(crate) struct Issue {
 
 /// Revoke certificates; this cannot be undone
 ///
-/// Writes the list of revoked certificates anew. Copy it to where `rpc.revoked` of each part says: the part refuses these
-/// certificates as soon as it has the list. The exit code is 2 if the directory has no such certificate.
+/// Writes the list of revoked certificates anew. Copy it to where `rpc.revoked` of each part says: the part refuses
+/// these certificates as soon as it has the list. The exit code is 2 if the directory has no such certificate.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   holdfast pki revoke --dir /secure/pki officer/anna

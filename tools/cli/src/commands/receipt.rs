@@ -14,9 +14,9 @@ use tools_terminal::session::Session;
 
 /// Get the custody receipts of files, as they stand now
 ///
-/// The archive signs in a receipt the name, size and root of a file, and which replicas hold it. The receipt is verified when
-/// it arrives, and `holdfast verify receipt` checks it without the archive. Needs the role reader; a harvester gets the
-/// receipts of its own files.
+/// The archive signs in a receipt the name, size and root of a file, and which replicas hold it. The receipt is
+/// verified when it arrives, and `holdfast verify receipt` checks it without the archive. Needs the role reader; a
+/// harvester gets the receipts of its own files.
 ///
 /// The exit code is 0 if every receipt was fetched and is good.
 #[derive(Debug, Args)]

@@ -18,10 +18,10 @@ use tools_terminal::session::Session;
 
 /// Read one record: a gzip member, or a plain WARC or ARC record
 ///
-/// The record is found by the offset of its first byte, as an index gives it; its length need not be known. The bytes are
-/// written as they are archived, a gzip member compressed. With --proof, a second file proves to anyone who has the trust
-/// file that these bytes stand at this place of this archive file: see `holdfast verify proof`. Needs the role reader. The
-/// exit code is 2 if no record begins at the offset, and 1 if the record is intact in no replica.
+/// The record is found by the offset of its first byte, as an index gives it; its length need not be known. The bytes
+/// are written as they are archived, a gzip member compressed. With --proof, a second file proves to anyone who has the
+/// trust file that these bytes stand at this place of this archive file: see `holdfast verify proof`. Needs the role
+/// reader. The exit code is 2 if no record begins at the offset, and 1 if the record is intact in no replica.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   holdfast record 12-34-20260101-00001.warc.gz 43321

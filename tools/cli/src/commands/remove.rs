@@ -11,12 +11,13 @@ use super::requests::ask;
 
 /// Ask for the copy of one replica to be removed
 ///
-/// Nothing is removed yet: a second person must approve; the command is printed. The copy then goes to the attic, where it
-/// stays for at least `attic.min_age` (30 days by default). The file is withdrawn from that replica: it is not missing there
-/// and not repaired, and its name stays taken permanently. Name the copy by its checksum. Needs the role custodian.
+/// Nothing is removed yet: a second person must approve; the command is printed. The copy then goes to the attic, where
+/// it stays for at least `attic.min_age` (30 days by default). The file is withdrawn from that replica: it is not
+/// missing there and not repaired, and its name stays taken permanently. Name the copy by its checksum. Needs the role
+/// custodian.
 ///
-/// To remove a wrong copy, or a file that the archive does not know, give its own checksum (`b3sum` on its node). The file is
-/// then not withdrawn: the right copy, if there is one, is stored there again.
+/// To remove a wrong copy, or a file that the archive does not know, give its own checksum (`b3sum` on its node). The
+/// file is then not withdrawn: the right copy, if there is one, is stored there again.
 ///
 /// The exit code is 0 if the request is recorded.
 #[derive(Debug, Args)]

@@ -22,15 +22,15 @@ use tools_terminal::session::Session;
 /// Repair the anomalies that are filed
 ///
 /// A missing file is copied from another replica; of a damaged file only the damaged groups are copied, each with its
-/// proof. A donor is read again before it is believed. Replaced groups and files go to the attic. A file with bytes that are
-/// intact in no replica is not touched, and these bytes are named. Needs the role officer.
+/// proof. A donor is read again before it is believed. Replaced groups and files go to the attic. A file with bytes
+/// that are intact in no replica is not touched, and these bytes are named. Needs the role officer.
 ///
-/// The exit code is 0 if everything is repaired, and 1 if a file is lost, failed, or waits. If more files of one replica
-/// would be repaired than the brake allows (`repair.brake_files` and `repair.brake_fraction` of the repository), nothing is
-/// repaired and the exit code is 5, until --confirm gives the number of files.
+/// The exit code is 0 if everything is repaired, and 1 if a file is lost, failed, or waits. If more files of one
+/// replica would be repaired than the brake allows (`repair.brake_files` and `repair.brake_fraction` of the
+/// repository), nothing is repaired and the exit code is 5, until --confirm gives the number of files.
 ///
-/// With --records, the WARC and ARC records in the damaged bytes are listed at the end, as `holdfast anomalies --records`
-/// does.
+/// With --records, the WARC and ARC records in the damaged bytes are listed at the end, as
+/// `holdfast anomalies --records` does.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   holdfast repair 12-34-20260101-00001.warc.gz
@@ -166,8 +166,8 @@ fn quoted(name: &FileName) -> String {
     format!("'{}'", text.replace('\'', r"'\''"))
 }
 
-/// The repairs and failures, and the records that they concern. They are reported once the archive has done all of them:
-/// reading the records takes long, and must not hold up the repairs.
+/// The repairs and failures, and the records that they concern. They are reported once the archive has done all of
+/// them: reading the records takes long, and must not hold up the repairs.
 struct Damage<'a> {
     finder: RecordFinder<'a>,
     steps: Vec<Step>,

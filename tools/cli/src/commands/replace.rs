@@ -19,9 +19,9 @@ use tools_terminal::session::Session;
 
 /// Put the right bytes in the place of a wrong copy
 ///
-/// FILE must have the root under which NAME was admitted; other bytes are refused. The wrong copy goes to the attic, from
-/// where `holdfast attic restore` restores it. Name the wrong copy by its checksum, so that no other copy can go. If another
-/// replica has an intact copy, use `holdfast repair` instead. Needs the role officer.
+/// FILE must have the root under which NAME was admitted; other bytes are refused. The wrong copy goes to the attic,
+/// from where `holdfast attic restore` restores it. Name the wrong copy by its checksum, so that no other copy can go.
+/// If another replica has an intact copy, use `holdfast repair` instead. Needs the role officer.
 ///
 /// The exit code is 0 if the new copy was read back and is good, and 5 if a checksum is not the expected one.
 #[derive(Debug, Args)]

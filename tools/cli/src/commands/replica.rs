@@ -33,9 +33,9 @@ pub(crate) enum Replica {
 
 /// Fill a replica that is new, or has lost everything, from the others
 ///
-/// The command returns at once; the work continues by itself, also after a restart, and `holdfast status` shows how many files
-/// are still missing. Every copy is verified like one that is stored. Needs the role operator. The exit code is 0 if the
-/// work has begun.
+/// The command returns at once; the work continues by itself, also after a restart, and `holdfast status` shows how
+/// many files are still missing. Every copy is verified like one that is stored. Needs the role operator. The exit code
+/// is 0 if the work has begun.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   holdfast replica bootstrap three")]
@@ -47,9 +47,9 @@ pub(crate) struct Bootstrap {
 
 /// Ask for a replica to be taken out of service for good
 ///
-/// Nothing happens yet: an officer or a custodian must approve; the command is printed. From then on nothing is stored in
-/// the replica, and its files do not count as copies. A retired replica cannot be reinstated. Needs the role operator or
-/// custodian. The exit code is 0 if the request is recorded.
+/// Nothing happens yet: an officer or a custodian must approve; the command is printed. From then on nothing is stored
+/// in the replica, and its files do not count as copies. A retired replica cannot be reinstated. Needs the role
+/// operator or custodian. The exit code is 0 if the request is recorded.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   holdfast replica retire one --reason 'the site is closed'")]

@@ -13,9 +13,9 @@ use tools_terminal::session::Session;
 
 /// List the requests that wait for a second person
 ///
-/// To remove a copy, purge an attic, retire or reinstate a volume, node or replica, accept an anomaly or take a new root, one
-/// person makes a request, and another person approves it within 7 days. Needs the role custodian, officer or operator. The
-/// exit code is 0, whatever is listed.
+/// To remove a copy, purge an attic, retire or reinstate a volume, node or replica, accept an anomaly or take a new
+/// root, one person makes a request, and another person approves it within 7 days. Needs the role custodian, officer or
+/// operator. The exit code is 0, whatever is listed.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   holdfast requests
@@ -28,9 +28,9 @@ pub(crate) struct Requests {
 
 /// Approve the request of another person: the act is done now
 ///
-/// Read the request first (`holdfast requests`): a removed file goes to the attic, and a purged one is destroyed permanently.
-/// Nobody approves a request of their own. Needs a role that the request names, mostly custodian. The exit code is 0 if the
-/// act was done, 1 if it could not be done, and 5 if you may not approve it.
+/// Read the request first (`holdfast requests`): a removed file goes to the attic, and a purged one is destroyed
+/// permanently. Nobody approves a request of their own. Needs a role that the request names, mostly custodian. The exit
+/// code is 0 if the act was done, 1 if it could not be done, and 5 if you may not approve it.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   holdfast approve r17 --as custodian/custodian-2")]
@@ -42,8 +42,9 @@ pub(crate) struct Approve {
 
 /// Withdraw a request: it can no longer be approved
 ///
-/// Nothing changes in any replica. Only the person who made the request may withdraw it, with the role custodian, officer or
-/// operator. The exit code is 0 if it was withdrawn, and 5 if it is no longer open or another person made it.
+/// Nothing changes in any replica. Only the person who made the request may withdraw it, with the role custodian,
+/// officer or operator. The exit code is 0 if it was withdrawn, and 5 if it is no longer open or another person made
+/// it.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   holdfast withdraw r17 --as custodian/custodian-1")]

@@ -13,9 +13,9 @@ use tools_terminal::session::Session;
 
 /// Show, pause, resume or slow down scrubbing
 ///
-/// Every node reads its own files again, the longest unread first, so that damage is found while there are good copies to
-/// repair it from. Each verb prints the resulting state of scrubbing. `status` needs the role officer or operator, the other
-/// verbs the role officer. The exit code is 1 if a node could not be asked.
+/// Every node reads its own files again, the longest unread first, so that damage is found while there are good copies
+/// to repair it from. Each verb prints the resulting state of scrubbing. `status` needs the role officer or operator,
+/// the other verbs the role officer. The exit code is 1 if a node could not be asked.
 #[derive(Debug, Subcommand)]
 #[command(after_help = "Examples:
   holdfast scrub status
@@ -31,10 +31,10 @@ pub(crate) enum Scrub {
 
 /// Show what scrubbing does on every node
 ///
-/// RATE is the most that a node reads a second now: the rate that the deadline needs, or a lower limit of people or of the
-/// settings. DUE is the number of copies to be read now, and NEXT the time at which the next one is due. OLDEST is the last
-/// verification of the copy that has waited longest, and UNKNOWN the number of copies that were not verified since the
-/// catalog was built. FILES, READ and FOUND count copies, bytes and damaged copies since the node started.
+/// RATE is the most that a node reads a second now: the rate that the deadline needs, or a lower limit of people or of
+/// the settings. DUE is the number of copies to be read now, and NEXT the time at which the next one is due. OLDEST is
+/// the last verification of the copy that has waited longest, and UNKNOWN the number of copies that were not verified
+/// since the catalog was built. FILES, READ and FOUND count copies, bytes and damaged copies since the node started.
 ///
 /// Needs the role officer or operator. The exit code is 1 if a node could not be asked.
 #[derive(Debug, Args)]

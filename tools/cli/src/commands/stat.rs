@@ -17,11 +17,11 @@ use self::history::{Moment, history, line};
 
 /// Show the state of files in each replica
 ///
-/// The condition of a copy says whether it counts: `good`, or the kind of its anomaly (`corrupt`, `missing`, `lost`, …), or
-/// `retired`. Needs the role reader, officer or custodian; a harvester sees its own files.
+/// The condition of a copy says whether it counts: `good`, or the kind of its anomaly (`corrupt`, `missing`, `lost`,
+/// …), or `retired`. Needs the role reader, officer or custodian; a harvester sees its own files.
 ///
-/// With --history, also prints the audit trail and the anomalies of each file, open and ended, oldest first. That needs the
-/// role officer.
+/// With --history, also prints the audit trail and the anomalies of each file, open and ended, oldest first. That needs
+/// the role officer.
 ///
 /// The exit code is 1 if a file is not in the archive, or if a copy is neither completed nor withdrawn, or is damaged,
 /// missing or lost, unless people have accepted that.

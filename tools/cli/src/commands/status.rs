@@ -13,9 +13,9 @@ use tools_terminal::session::Session;
 
 /// Show replicas, nodes, volumes, space and what is wrong
 ///
-/// Needs the role reader or operator. The exit code is 1 if a part does not answer, a volume is offline, an anomaly is open, a
-/// drain is held up, or a file is not in every required replica. That all required copies are at one site is reported, and
-/// does not change the exit code.
+/// Needs the role reader or operator. The exit code is 1 if a part does not answer, a volume is offline, an anomaly is
+/// open, a drain is held up, or a file is not in every required replica. That all required copies are at one site is
+/// reported, and does not change the exit code.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   holdfast status
@@ -333,8 +333,8 @@ mod tests {
         }
     }
 
-    /// Fails if no warning says that all required copies burn together, or if there is one for an archive whose sites are
-    /// not known, or of copies that are not required or in no service any more.
+    /// Fails if no warning says that all required copies burn together, or if there is one for an archive whose sites
+    /// are not known, or of copies that are not required or in no service any more.
     #[test]
     fn one_site_of_all_required_copies_warns() {
         let status = |sites: &[(&str, bool, bool)]| ArchiveStatus {

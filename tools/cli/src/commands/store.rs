@@ -25,9 +25,9 @@ use self::store_context::{StoreContext, StoredDocument};
 
 /// Store files in every replica, and get a receipt for each
 ///
-/// A file is stored under its own name, without its directory. Storing the same content again succeeds; other content under
-/// a name that is taken is refused permanently. Keep the source until its receipt is there. Needs the role harvester. The
-/// exit code is 0 only if every required replica has verified every file.
+/// A file is stored under its own name, without its directory. Storing the same content again succeeds; other content
+/// under a name that is taken is refused permanently. Keep the source until its receipt is there. Needs the role
+/// harvester. The exit code is 0 only if every required replica has verified every file.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   holdfast store 12-34-20260101-00001.warc.gz

@@ -1,7 +1,8 @@
 //! `holdfast up`: a whole archive in one process, on an embedded default.
 //!
-//! Two bitarchive replicas of one node each, their monitors, a checksum replica, the repository, the index and the viewer, with mutual
-//! TLS on loopback, all below one data directory. It reads the same settings files as the parts do when they run alone.
+//! Two bitarchive replicas of one node each, their monitors, a checksum replica, the repository, the index and the
+//! viewer, with mutual TLS on loopback, all below one data directory. It reads the same settings files as the parts do
+//! when they run alone.
 
 mod client_file;
 mod demonstration;

@@ -18,9 +18,9 @@ use super::requests::ask;
 
 /// List disks, take new ones into service, and set which of them take new files
 ///
-/// A volume is one disk of a node, labelled once, permanently. A verb that changes one prints the resulting volumes of its
-/// node; the exit code is 1 if the volume is not in the ordered state, or offline. To retire or reinstate one takes a second
-/// person.
+/// A volume is one disk of a node, labelled once, permanently. A verb that changes one prints the resulting volumes of
+/// its node; the exit code is 1 if the volume is not in the ordered state, or offline. To retire or reinstate one takes
+/// a second person.
 #[derive(Debug, Subcommand)]
 #[command(after_help = "Examples:
   holdfast volume list
@@ -30,8 +30,8 @@ use super::requests::ask;
 pub(crate) enum Volume {
     /// List the volumes of every node
     ///
-    /// Needs the role reader or operator. The exit code is 1 if a volume that is not retired is offline, or if a node does
-    /// not answer.
+    /// Needs the role reader or operator. The exit code is 1 if a volume that is not retired is offline, or if a node
+    /// does not answer.
     #[command(after_help = "Examples:
   holdfast volume list
   holdfast volume list --json")]
@@ -47,8 +47,8 @@ pub(crate) enum Volume {
     Clear(VolumeArgument),
     /// Let a volume take no new files
     ///
-    /// The copies on it stay, and are read and repaired. Needs the role operator. The exit code is 0 if its node confirms the
-    /// change.
+    /// The copies on it stay, and are read and repaired. Needs the role operator. The exit code is 0 if its node
+    /// confirms the change.
     #[command(after_help = "Examples:
   holdfast volume read-only 6f1c0a")]
     ReadOnly(VolumeArgument),
@@ -60,10 +60,10 @@ pub(crate) enum Volume {
     ReadWrite(VolumeArgument),
     /// Empty a volume, before it is retired
     ///
-    /// The volume takes no new files, and the archive copies its files to other volumes of its node, or to other nodes of its
-    /// replica; each old copy goes to the attic of the volume once the new copy is whole. `holdfast volume list` shows the
-    /// progress, and what holds it up. `holdfast volume read-write` ends the drain; files that have moved stay where they
-    /// are. Needs the role operator. The exit code is 0 if its node confirms the change.
+    /// The volume takes no new files, and the archive copies its files to other volumes of its node, or to other nodes
+    /// of its replica; each old copy goes to the attic of the volume once the new copy is whole. `holdfast volume list`
+    /// shows the progress, and what holds it up. `holdfast volume read-write` ends the drain; files that have moved
+    /// stay where they are. Needs the role operator. The exit code is 0 if its node confirms the change.
     #[command(after_help = "Examples:
   holdfast volume drain 6f1c0a")]
     Drain(VolumeArgument),
@@ -111,8 +111,8 @@ impl From<VolumeArgument> for VolumeSelector {
 
 /// Label an empty directory of a node as a new volume
 ///
-/// A directory that contains anything is refused. From then on the node also stores new files there. Needs the role operator.
-/// The exit code is 0 if the volume is online, and 5 if the directory is refused.
+/// A directory that contains anything is refused. From then on the node also stores new files there. Needs the role
+/// operator. The exit code is 0 if the volume is online, and 5 if the directory is refused.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   holdfast volume init /srv/disk-5 --node two-1")]
@@ -129,8 +129,9 @@ pub(crate) struct Init {
 
 /// Take over a disk that another node has labelled
 ///
-/// Use it for a disk that was moved to another machine with all that is on it. Its files are then those of the new node; the
-/// old node must no longer have the disk. Needs the role operator. The exit code is 0 if the volume is online.
+/// Use it for a disk that was moved to another machine with all that is on it. Its files are then those of the new
+/// node; the old node must no longer have the disk. Needs the role operator. The exit code is 0 if the volume is
+/// online.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   holdfast volume adopt /srv/disk-5 --node two-2")]
@@ -144,9 +145,9 @@ pub(crate) struct Adopt {
 
 /// Ask for a volume to be taken out of service for good
 ///
-/// Nothing happens yet: an officer or a custodian must approve; the command is printed. From then on the files of the volume
-/// count as missing in its replica, and are copied there from others. Drain the volume first. Needs the role operator or
-/// custodian. The exit code is 0 if the request is recorded.
+/// Nothing happens yet: an officer or a custodian must approve; the command is printed. From then on the files of the
+/// volume count as missing in its replica, and are copied there from others. Drain the volume first. Needs the role
+/// operator or custodian. The exit code is 0 if the request is recorded.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   holdfast volume retire 6f1c0a --reason 'the disk is dead'")]
@@ -163,9 +164,9 @@ pub(crate) struct Retire {
 
 /// Ask for a retired volume to be taken back into service
 ///
-/// Nothing happens yet: an officer or a custodian must approve; the command is printed. At the approval the node must be
-/// alive: it compares the disk with its catalog. Files that were copied elsewhere meanwhile stay there as well. Needs the
-/// role operator or custodian. The exit code is 0 if the request is recorded.
+/// Nothing happens yet: an officer or a custodian must approve; the command is printed. At the approval the node must
+/// be alive: it compares the disk with its catalog. Files that were copied elsewhere meanwhile stay there as well.
+/// Needs the role operator or custodian. The exit code is 0 if the request is recorded.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   holdfast volume reinstate 6f1c0a --reason 'it was the other disk'")]

@@ -18,8 +18,8 @@ use tools_terminal::output::tell;
 
 /// Look into WARC and ARC files on this machine
 ///
-/// The files may be plain, gzip or zstd, which is known from their first bytes and not from their names; `-` is stdin. Damage is
-/// reported with its offset, and reading continues after it.
+/// The files may be plain, gzip or zstd, which is known from their first bytes and not from their names; `-` is stdin.
+/// Damage is reported with its offset, and reading continues after it.
 #[derive(Debug, Subcommand)]
 #[command(after_help = "Examples:
   holdfast warc list crawl.warc.gz

@@ -291,8 +291,8 @@ fn index_is_sorted_across_files_and_names_gaps() {
     assert_eq!(said.out.lines().count(), 2, "{said:?}");
 }
 
-/// Fails if it is not reported that records in one gzip member have no offset of their own, or if a file of such records is
-/// refused.
+/// Fails if it is not reported that records in one gzip member have no offset of their own, or if a file of such
+/// records is refused.
 #[test]
 fn records_sharing_a_member_are_reported_without_failure() {
     let files = Files::new();

@@ -215,8 +215,8 @@ async fn what_is_checked_is_what_was_named() {
     );
 }
 
-/// Fails if a person of the wrong role does not learn which role it takes and how to act in it, or if an archive without
-/// checks passes one.
+/// Fails if a person of the wrong role does not learn which role it takes and how to act in it, or if an archive
+/// without checks passes one.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn denied_caller_learns_role_and_old_archive_fails() {
     let place = Place::new().await;

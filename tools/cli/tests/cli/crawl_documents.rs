@@ -1,5 +1,5 @@
-//! The documents of a crawl, read by nothing but what the field says of them: Heritrix' logs and reports, NetarchiveSuite's metadata
-//! file.
+//! The documents of a crawl, read by nothing but what the field says of them: Heritrix' logs and reports,
+//! NetarchiveSuite's metadata file.
 #![expect(clippy::unwrap_used, reason = "helpers of a test")]
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -114,7 +114,8 @@ pub fn document(metadata: &Path, part: &str) -> String {
     content.trim_end_matches("\r\n").to_owned()
 }
 
-/// Fails if a log, a report or the metadata file cannot be read by the rules of the field, or they contradict each other.
+/// Fails if a log, a report or the metadata file cannot be read by the rules of the field, or they contradict each
+/// other.
 #[test]
 fn crawl_documents_are_as_the_field_expects() {
     let site = Site::serve();
@@ -280,7 +281,8 @@ fn members(captures: &str, is_revisit: bool, name: &str) -> BTreeSet<String> {
     lines.collect()
 }
 
-/// Fails if a third crawl refers to a revisit of the second, or a job does not document which jobs it was deduplicated against.
+/// Fails if a third crawl refers to a revisit of the second, or a job does not document which jobs it was deduplicated
+/// against.
 #[test]
 fn third_crawl_refers_to_first() {
     let site = Site::serve();

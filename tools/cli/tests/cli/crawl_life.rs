@@ -161,7 +161,8 @@ fn dead_seed_ends_with_exit_four() {
     assert!(ran.json().get("unanswered").is_none(), "{ran:?}");
 }
 
-/// Fails if a crawl continues with a shortened log, changes it, or what it has recorded cannot be had without its state.
+/// Fails if a crawl continues with a shortened log, changes it, or what it has recorded cannot be had without its
+/// state.
 #[test]
 fn damaged_job_is_refused_and_salvaged() {
     let site = Site::serve();

@@ -177,8 +177,8 @@ fn expected(site: &Site) -> BTreeSet<String> {
     paths.map(|path| format!("{}{path}", site.base)).collect()
 }
 
-/// Fails if a crawl that was killed ten times has another set of URIs than one that was not, a URI is captured twice or lost, or
-/// a host is asked for more again than one URI a kill.
+/// Fails if a crawl that was killed ten times has another set of URIs than one that was not, a URI is captured twice or
+/// lost, or a host is asked for more again than one URI a kill.
 #[test]
 fn crawl_killed_ten_times_captures_each_page_once() {
     let site = Site::serve();
@@ -229,7 +229,8 @@ fn crawl_killed_ten_times_captures_each_page_once() {
     assert!(asked.len() - once.len() <= 10, "{asked:?}");
 }
 
-/// Fails if a crawl by the command line leaves a file out of the archive, keeps a local one, or its report lacks a field.
+/// Fails if a crawl by the command line leaves a file out of the archive, keeps a local one, or its report lacks a
+/// field.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn crawl_ends_in_the_archive() {
     let place = Place::new().await;
@@ -280,7 +281,8 @@ async fn crawl_ends_in_the_archive() {
     assert_eq!(std::fs::read_dir(job.join("receipts")).unwrap().count(), 2);
 }
 
-/// Gives the URI and the SHA-1 of the content of each response, as warcio reads it, and with which digest the record says it has.
+/// Gives the URI and the SHA-1 of the content of each response, as warcio reads it, and with which digest the record
+/// says it has.
 const BY_WARCIO: &str = "
 import base64, hashlib, sys
 from warcio.archiveiterator import ArchiveIterator
@@ -293,8 +295,8 @@ for path in sys.argv[1:]:
                 print(record.rec_headers.get_header('WARC-Target-URI'), 'sha1:' + digest, said)
 ";
 
-/// Fails if warcio finds a record that is not what it says, but for one thing: it digests the payload of a chunked response with
-/// the framing of the chunks, which the standard leaves out (IIPC issue 22).
+/// Fails if warcio finds a record that is not what it says, but for one thing: it digests the payload of a chunked
+/// response with the framing of the chunks, which the standard leaves out (IIPC issue 22).
 #[test]
 fn warcio_finds_no_fault_but_chunked_payloads() {
     let path = std::env::var_os("PATH").unwrap_or_default();
@@ -403,8 +405,8 @@ fn second_crawl_by_index_stores_no_payload_again() {
     assert_eq!(captured(&third).len(), PAGES + 2);
 }
 
-/// Fails if the refusal of a wrong command line does not say what to do, or a host outside of this machine is asked without a
-/// contact.
+/// Fails if the refusal of a wrong command line does not say what to do, or a host outside of this machine is asked
+/// without a contact.
 #[test]
 fn wrong_crawl_says_what_to_do() {
     let crawl = |words: &[&str]| run(executable().arg("crawl").args(words));

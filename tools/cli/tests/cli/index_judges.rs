@@ -1,5 +1,5 @@
-//! `holdfast cdx` against cdxj-indexer: the same key, timestamp, offset and length for every capture, on the files of other
-//! projects and on files that are made here.
+//! `holdfast cdx` against cdxj-indexer: the same key, timestamp, offset and length for every capture, on the files of
+//! other projects and on files that are made here.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write as _;
@@ -338,7 +338,8 @@ fn what_was_posted_is_in_the_key() {
     assert!(!plain.contains("__wb_method") && !plain.contains("requestBody"));
 }
 
-/// Fails if the metadata file of a crawl says of a response or a revisit another place than cdxj-indexer sees in the archive file.
+/// Fails if the metadata file of a crawl says of a response or a revisit another place than cdxj-indexer sees in the
+/// archive file.
 #[test]
 fn crawl_index_agrees_with_cdxj_indexer() {
     if !judge() {

@@ -34,8 +34,8 @@ fn write_site(root: &Path) {
     write("robots.txt", "User-agent: *\nDisallow: /private/\n");
 }
 
-/// Fails if a log, a report or the metadata file of a job cannot be read by the formats of the field, lacks something, or contradicts
-/// what the archive files have.
+/// Fails if a log, a report or the metadata file of a job cannot be read by the formats of the field, lacks something,
+/// or contradicts what the archive files have.
 #[test]
 fn documents_are_read_by_the_standards_alone() {
     let Some(tools) = Tools::find() else { return };

@@ -1,4 +1,5 @@
-//! Crawls of a site that has not changed: hardly a byte is stored again, and each revisit leads to a response of the first crawl.
+//! Crawls of a site that has not changed: hardly a byte is stored again, and each revisit leads to a response of the
+//! first crawl.
 
 use std::path::{Path, PathBuf};
 
@@ -98,8 +99,8 @@ impl Crawls {
     }
 }
 
-/// Fails if a second crawl stores an unchanged payload again, a revisit leads to no response of the first crawl, or an unchanged
-/// picture is transferred again; or if a third crawl refers to a revisit.
+/// Fails if a second crawl stores an unchanged payload again, a revisit leads to no response of the first crawl, or an
+/// unchanged picture is transferred again; or if a third crawl refers to a revisit.
 #[test]
 fn unchanged_site_is_stored_once() {
     let Some(crawls) = Crawls::begin() else {

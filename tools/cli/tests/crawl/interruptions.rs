@@ -47,7 +47,8 @@ pub struct InterruptedCrawl<'a> {
 }
 
 impl InterruptedCrawl<'_> {
-    /// Runs the crawl, or resumes it, until that number of pieces has passed the relay. Then acts upon it, and kills it.
+    /// Runs the crawl, or resumes it, until that number of pieces has passed the relay. Then acts upon it, and kills
+    /// it.
     #[track_caller]
     pub fn run_until(&self, pieces: usize, act: impl FnOnce() + Send + 'static) {
         let mut command = executable();
@@ -124,8 +125,8 @@ pub fn is_as_undisturbed(tools: &Tools, job: &JobFolder, expected: &BTreeSet<Str
     assert_eq!(&captured, expected);
 }
 
-/// Fails if a crawl that was killed ten times loses a URI or captures one twice, asks for more again than one URI a kill and
-/// connection, or leaves a file that is not valid.
+/// Fails if a crawl that was killed ten times loses a URI or captures one twice, asks for more again than one URI a
+/// kill and connection, or leaves a file that is not valid.
 #[test]
 fn crawl_killed_ten_times_is_whole() {
     const KILLS: usize = 10;
@@ -142,7 +143,8 @@ fn crawl_killed_ten_times_is_whole() {
         base: &directory.path().join("crawl"),
     };
     let mut dice = dice();
-    // A request and its response are two pieces at least, and each kill has its share of them: the crawl lasts until the last one.
+    // A request and its response are two pieces at least, and each kill has its share of them: the crawl lasts until
+    // the last one.
     let share = 2 * PAGES as u64 / (KILLS as u64 + 1);
     for _ in 0..KILLS {
         let pieces = usize::try_from(1 + dice.below(share)).unwrap();

@@ -1,6 +1,7 @@
 //! `holdfast crawl` against the servers and the readers of the field, each a process of its own.
 //!
-//! Servers listen on loopback. Judges are Python, written from the standards alone. A test without its tools says SKIPPED.
+//! Servers listen on loopback. Judges are Python, written from the standards alone. A test without its tools says
+//! SKIPPED.
 #![expect(
     clippy::expect_used,
     clippy::indexing_slicing,

@@ -30,9 +30,10 @@ impl LoggedUris {
     }
 }
 
-/// The job was killed after it had fetched 17 of 25 URIs of a site at 127.0.0.1:81, where nothing listens now: the others cannot be
-/// reached, and are logged so. Fails if the frontier, the logs, the order or the open archive file of an earlier build are
-/// refused or misread: a URI would be lost, or one that was fetched would be asked for again and then be unreachable.
+/// The job was killed after it had fetched 17 of 25 URIs of a site at 127.0.0.1:81, where nothing listens now: the
+/// others cannot be reached, and are logged so. Fails if the frontier, the logs, the order or the open archive file of
+/// an earlier build are refused or misread: a URI would be lost, or one that was fetched would be asked for again and
+/// then be unreachable.
 #[test]
 fn job_of_earlier_build_is_resumed() {
     let directory = tempfile::tempdir().unwrap();

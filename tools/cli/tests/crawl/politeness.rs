@@ -1,4 +1,5 @@
-//! Two hundred hosts on fifty addresses: no host is asked sooner than is polite, and the hosts do not wait for each other.
+//! Two hundred hosts on fifty addresses: no host is asked sooner than is polite, and the hosts do not wait for each
+//! other.
 
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
@@ -67,7 +68,8 @@ fn most_at_once(requests: &[Request]) -> usize {
         .unwrap_or(0)
 }
 
-/// Fails if a host or an address is asked again before its pause is over, a page is left out, or queues wait for each other.
+/// Fails if a host or an address is asked again before its pause is over, a page is left out, or queues wait for each
+/// other.
 #[test]
 fn hosts_and_addresses_get_their_pauses() {
     let Some(nginx) = nginx() else { return };

@@ -1,4 +1,5 @@
-//! Crawls whose disk loses its power: resumed, they are as if nothing had happened, but that some pages are asked for again.
+//! Crawls whose disk loses its power: resumed, they are as if nothing had happened, but that some pages are asked for
+//! again.
 //!
 //! Needs root. Where it cannot run, it says so.
 

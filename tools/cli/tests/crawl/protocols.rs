@@ -66,8 +66,8 @@ impl Drop for Nghttpd {
     }
 }
 
-/// Fails if a server that refuses HTTP/1.1 is not crawled, its captures pass for the bytes of the wire, or its certificate is not
-/// noted.
+/// Fails if a server that refuses HTTP/1.1 is not crawled, its captures pass for the bytes of the wire, or its
+/// certificate is not noted.
 #[test]
 fn server_of_http2_alone_is_captured() {
     let Some(tools) = Tools::find() else { return };

@@ -52,8 +52,8 @@ impl Drop for Httpbin {
     }
 }
 
-/// Fails if a login does not succeed or its password is recorded, a cookie is not sent back, a redirect is not followed, a content
-/// coding is undone, or robots.txt is not obeyed.
+/// Fails if a login does not succeed or its password is recorded, a cookie is not sent back, a redirect is not
+/// followed, a content coding is undone, or robots.txt is not obeyed.
 #[test]
 fn services_of_httpbin_are_captured() {
     let Some(tools) = Tools::find() else { return };

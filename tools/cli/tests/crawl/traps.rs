@@ -1,4 +1,5 @@
-//! A site with traps: a calendar without an end, session ids in paths and queries, paths that grow. The crawl ends by itself.
+//! A site with traps: a calendar without an end, session ids in paths and queries, paths that grow. The crawl ends by
+//! itself.
 
 use std::collections::BTreeSet;
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -126,7 +127,8 @@ fn title(section: &str, article: usize) -> String {
     format!("{}-{section}.html", WORDS[article % WORDS.len()])
 }
 
-/// Fails if a crawl without limits stays in traps for longer than it takes to see them, or leaves out real pages for them.
+/// Fails if a crawl without limits stays in traps for longer than it takes to see them, or leaves out real pages for
+/// them.
 #[test]
 fn site_of_traps_ends_by_itself() {
     let (port, count) = serve();

@@ -29,7 +29,8 @@ fn through_relay(archive: &Archive) -> (Relay, PathBuf) {
     (relay, path)
 }
 
-/// Fails if a job gives up an archive that is away for a while, stores a file twice or not at all, or keeps what is stored.
+/// Fails if a job gives up an archive that is away for a while, stores a file twice or not at all, or keeps what is
+/// stored.
 #[test]
 fn archive_stopped_during_upload_is_waited_for() {
     let Some(tools) = Tools::find() else { return };

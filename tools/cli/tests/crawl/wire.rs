@@ -127,7 +127,8 @@ fn crawl_through(server: u16, path: &str, order: &str) -> RelayedCrawl {
 }
 
 impl RelayedCrawl {
-    /// Has the records compared with the bytes of the relay, and the digests by warcio. Gives what was seen of each framing.
+    /// Has the records compared with the bytes of the relay, and the digests by warcio. Gives what was seen of each
+    /// framing.
     fn judge(&self, tools: &Tools) -> serde_json::Value {
         let log = self.directory.path().join("relayed");
         std::fs::create_dir(&log).unwrap();
@@ -135,7 +136,8 @@ impl RelayedCrawl {
         let port = self.relay.port.to_string();
         let words = [log.to_str().unwrap(), &port];
         let judged = tools.judge("wire.py", &words, &self.job.archive_files());
-        // warcio digests the payload of a chunked message with its framing, which the standard leaves out (IIPC issue 22).
+        // warcio digests the payload of a chunked message with its framing, which the standard leaves out (IIPC issue
+        // 22).
         let chunked = judged["chunked"].as_array().unwrap().iter();
         let expected: BTreeSet<(String, String)> = chunked
             .map(|id| {
@@ -157,7 +159,8 @@ impl RelayedCrawl {
     }
 }
 
-/// Fails if a request or a response of nginx is recorded otherwise than as the bytes of the wire, or one is not recorded.
+/// Fails if a request or a response of nginx is recorded otherwise than as the bytes of the wire, or one is not
+/// recorded.
 #[test]
 fn blocks_are_the_bytes_of_nginx() {
     let Some(tools) = Tools::find() else { return };
@@ -178,7 +181,8 @@ fn blocks_are_the_bytes_of_nginx() {
     }
 }
 
-/// Fails if chunk extensions, trailers or odd fields are tidied up on their way into a record, or an interim response gets into one.
+/// Fails if chunk extensions, trailers or odd fields are tidied up on their way into a record, or an interim response
+/// gets into one.
 #[test]
 fn blocks_keep_odd_framing() {
     let Some(tools) = Tools::find() else { return };

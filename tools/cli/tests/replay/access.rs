@@ -125,7 +125,8 @@ fn every_way() -> Vec<&'static str> {
     WAYS.iter().map(|way| way.path).collect()
 }
 
-/// Fails if a rule leaves one way to a capture open, closes another capture too, or holds for those whom it names as exceptions.
+/// Fails if a rule leaves one way to a capture open, closes another capture too, or holds for those whom it names as
+/// exceptions.
 #[test]
 fn one_rule_blocks_every_way() {
     let mut chain = Chain::start(&[]);

@@ -1,5 +1,5 @@
-//! The three dialects of CDX servers, over the files of other projects: the captures that cdxj-indexer sees, and `cdx_toolkit` as
-//! the client.
+//! The three dialects of CDX servers, over the files of other projects: the captures that cdxj-indexer sees, and
+//! `cdx_toolkit` as the client.
 
 use std::fmt::Write as _;
 
@@ -8,7 +8,8 @@ use crate::support::judge::{CDX_TOOLKIT, CDXJ_INDEXER, Judge, WARCIO};
 use crate::support::made::{Response, warc};
 use crate::support::samples::{samples, stored, words};
 
-/// Fails if a capture that cdxj-indexer sees is missing in a dialect, has other fields there, or one is found that is in no file.
+/// Fails if a capture that cdxj-indexer sees is missing in a dialect, has other fields there, or one is found that is
+/// in no file.
 #[test]
 fn samples_are_found_in_every_dialect() {
     let Some(judge) = Judge::find(&[WARCIO, CDXJ_INDEXER]) else {
@@ -56,7 +57,8 @@ fn many_captures() -> String {
     text
 }
 
-/// Fails if `cdx_toolkit` cannot read all pages of a long answer, gets a capture twice, or does not get the content of one.
+/// Fails if `cdx_toolkit` cannot read all pages of a long answer, gets a capture twice, or does not get the content of
+/// one.
 #[test]
 fn cdx_toolkit_iterates_over_every_page() {
     let Some(judge) = Judge::find(&[CDX_TOOLKIT]) else {

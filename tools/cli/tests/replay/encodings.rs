@@ -278,7 +278,8 @@ fn end_of(path: &Path) -> (u64, String) {
     (length, String::from_utf8_lossy(&end).into_owned())
 }
 
-/// Fails if a body that decodes into a gigabyte ends the viewer, takes its memory, is sent without a bound, or passes for whole.
+/// Fails if a body that decodes into a gigabyte ends the viewer, takes its memory, is sent without a bound, or passes
+/// for whole.
 #[test]
 fn bombs_end_in_bounded_answers() {
     let chain = Chain::processes();

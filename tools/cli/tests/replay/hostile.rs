@@ -282,7 +282,7 @@ fn live_page_is_counted_everywhere() {
     assert!(outside.datagrams() > 0, "{:#?}", outside.contacts());
 }
 
-/// Returns the attempts that the frame of a page reports, once it is done; nothing of a page that left, or runs no scripts.
+/// Returns the attempts that the frame of a page reports at its end; nothing of a page that left or runs no scripts.
 fn attempts(browser: &Browser, name: &str) -> serde_json::Value {
     if name != "hostile" && name != "blank-frame" {
         return serde_json::Value::Null;
@@ -294,8 +294,8 @@ fn attempts(browser: &Browser, name: &str) -> serde_json::Value {
     attempts
 }
 
-/// Fails if an archived page that is framed reaches anything but the two hosts of the archive, leaves its frame, or touches the
-/// page around it.
+/// Fails if an archived page that is framed reaches anything but the two hosts of the archive, leaves its frame, or
+/// touches the page around it.
 #[test]
 fn framed_page_reaches_nothing() {
     let Some(programs) = Programs::find() else {
@@ -366,8 +366,8 @@ fn framed_page_reaches_nothing() {
     chain.archive.stop();
 }
 
-/// Fails if an archived page without its frame runs a script or reaches anything: as it is shown without scripts, as raw bytes, and
-/// at the address that only the frame has a use for.
+/// Fails if an archived page without its frame runs a script or reaches anything: as it is shown without scripts, as
+/// raw bytes, and at the address that only the frame has a use for.
 #[test]
 fn unframed_page_reaches_nothing() {
     let Some(programs) = Programs::find() else {

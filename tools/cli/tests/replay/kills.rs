@@ -1,4 +1,5 @@
-//! Parts that are killed while the archive grows, and an index that is deleted: no capture is lost, and none is shown twice.
+//! Parts that are killed while the archive grows, and an index that is deleted: no capture is lost, and none is shown
+//! twice.
 
 use std::collections::BTreeSet;
 
@@ -24,8 +25,8 @@ fn file(number: usize) -> Vec<u8> {
     warc(&responses)
 }
 
-/// Fails if a part that is killed while files are stored and indexed takes a capture with it, or if what is reported again
-/// counts twice.
+/// Fails if a part that is killed while files are stored and indexed takes a capture with it, or if what is reported
+/// again counts twice.
 #[test]
 fn killed_parts_lose_and_repeat_nothing() {
     let mut chain = Chain::processes();

@@ -1,7 +1,9 @@
-//! Captures and replay of a whole archive, judged by others: the clients and readers of the field, curl, and a real browser.
+//! Captures and replay of a whole archive, judged by others: the clients and readers of the field, curl, and a real
+//! browser.
 //!
-//! Every test starts `holdfast up`, stores files through the command line, and asks the replay listener. Judges are Python
-//! programs over warcio, cdxj-indexer and `cdx_toolkit`; the browser is Debian's Chromium. A test without its tools says SKIPPED.
+//! Every test starts `holdfast up`, stores files through the command line, and asks the replay listener. Judges are
+//! Python programs over warcio, cdxj-indexer and `cdx_toolkit`; the browser is Debian's Chromium. A test without its
+//! tools says SKIPPED.
 #![expect(
     clippy::expect_used,
     clippy::indexing_slicing,

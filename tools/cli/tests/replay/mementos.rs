@@ -1,4 +1,5 @@
-//! Memento as RFC 7089 has it, walked by curl: from the TimeGate by its links to the TimeMap, and from there to every Memento.
+//! Memento as RFC 7089 has it, walked by curl: from the TimeGate by its links to the TimeMap, and from there to every
+//! Memento.
 
 use crate::support::chain::Chain;
 use crate::support::curl::{Answer, curl};
@@ -90,7 +91,8 @@ fn check_memento(answer: &Answer, at: usize, replay: &str) {
     );
 }
 
-/// Fails if a TimeGate takes another capture than the nearest one, or a link of it, of the TimeMap or of a Memento leads astray.
+/// Fails if a TimeGate takes another capture than the nearest one, or a link of it, of the TimeMap or of a Memento
+/// leads astray.
 #[test]
 fn curl_walks_from_gate_to_every_memento() {
     let chain = started(&[]);

@@ -1,5 +1,5 @@
-//! Parts that are down while captures are asked for: the answer is 503 and says what to do. It looks neither like a capture nor
-//! like an archive without captures.
+//! Parts that are down while captures are asked for: the answer is 503 and says what to do. It looks neither like a
+//! capture nor like an archive without captures.
 
 use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::TcpStream;
@@ -19,7 +19,8 @@ const TIME: &str = "20200201000000";
 /// The nodes that hold every file: one in each replica with bytes.
 const NODES: [&str; 2] = ["bitarchive-one", "bitarchive-two"];
 
-/// The bytes of a capture that is on its way while nodes are killed: far more than the buffers between a node and a client hold.
+/// The bytes of a capture that is on its way while nodes are killed: far more than the buffers between a node and a
+/// client hold.
 const LONG: usize = 48 << 20;
 
 /// The ways to the bytes of a capture.
@@ -206,7 +207,8 @@ fn check_outage_of(parts: &[&str]) {
     chain.archive.stop();
 }
 
-/// Fails if a capture whose nodes are all stopped is not 503, if one of two nodes is enough for that, or if other bytes come back.
+/// Fails if a capture whose nodes are all stopped is not 503, if one of two nodes is enough for that, or if other bytes
+/// come back.
 #[test]
 fn capture_on_stopped_nodes_is_unavailable() {
     check_outage_of(&NODES);
@@ -310,7 +312,8 @@ impl SlowReader {
     }
 }
 
-/// Fails if an answer under way does not continue from the other replica, or if one that no replica can finish looks whole.
+/// Fails if an answer under way does not continue from the other replica, or if one that no replica can finish looks
+/// whole.
 #[test]
 fn stream_survives_one_node_and_breaks_visibly() {
     let captures = [TestCapture {

@@ -23,7 +23,8 @@ fn missing(proxy: &str) -> String {
     command(proxy, "/getRecordedURIs").expect(200).text()
 }
 
-/// Fails if one date is shown for another, by http or https, or a URL that was never harvested is not in the list of those.
+/// Fails if one date is shown for another, by http or https, or a URL that was never harvested is not in the list of
+/// those.
 #[test]
 fn pages_are_shown_at_chosen_dates() {
     let chain = Chain::start(&[]);
@@ -85,8 +86,8 @@ fn pages_are_shown_at_chosen_dates() {
     chain.archive.stop();
 }
 
-/// Fails if an archived page that a browser gets from the proxy reaches a host past it, has its commands obeyed, or reaches the
-/// pages of the archive for people.
+/// Fails if an archived page that a browser gets from the proxy reaches a host past it, has its commands obeyed, or
+/// reaches the pages of the archive for people.
 #[test]
 fn proxied_page_reaches_nothing() {
     let Some(programs) = Programs::find() else {

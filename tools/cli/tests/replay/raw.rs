@@ -1,12 +1,13 @@
-//! Raw replay: the bytes of every sample are those that warcio reads, and letters of an older charset stay what they are.
+//! Raw replay: the bytes of every sample are those that warcio reads, and letters of an older charset stay what they
+//! are.
 
 use crate::support::chain::Chain;
 use crate::support::judge::{CDXJ_INDEXER, Judge, WARCIO};
 use crate::support::made::{Response, warc};
 use crate::support::samples::{samples, stored, words};
 
-/// Fails if the payload of a response in the samples is not handed out byte for byte, or if a payload without the digest of its
-/// record is not called one.
+/// Fails if the payload of a response in the samples is not handed out byte for byte, or if a payload without the
+/// digest of its record is not called one.
 #[test]
 fn samples_have_the_digests_of_their_records() {
     let Some(judge) = Judge::find(&[WARCIO, CDXJ_INDEXER]) else {

@@ -116,7 +116,8 @@ const UNDECODED: &str = "return Array.from(document.images).filter((image) => !i
 /// Whether every image has been decoded or given up.
 const COMPLETE: &str = "return document.readyState === 'complete' && Array.from(document.images).every((image) => image.complete)";
 
-/// Fails if a harvested page is not shown whole while its server is off, or if anything is asked of the live web for it.
+/// Fails if a harvested page is not shown whole while its server is off, or if anything is asked of the live web for
+/// it.
 #[test]
 fn harvested_site_is_shown_without_its_server() {
     let (Some(programs), Some(nginx)) = (Programs::find(), nginx()) else {

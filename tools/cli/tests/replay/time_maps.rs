@@ -1,4 +1,5 @@
-//! TimeMaps with more captures than one page holds (RFC 7089, section 5): a client that follows the links gets every Memento once.
+//! TimeMaps with more captures than one page holds (RFC 7089, section 5): a client that follows the links gets every
+//! Memento once.
 
 use std::collections::BTreeSet;
 
@@ -136,7 +137,8 @@ fn walk(start: &str, url: &str, replay: &str) -> Vec<TimeMap> {
     maps
 }
 
-/// Checks that the Mementos of TimeMaps are the captures of a URL, each once and in order, with the first and the last marked.
+/// Checks that the Mementos of TimeMaps are the captures of a URL, each once and in order, with the first and the last
+/// marked.
 #[track_caller]
 fn check_mementos(maps: &[TimeMap], url: &str, moments: &[Moment], replay: &str) {
     let found: Vec<&Link> = maps.iter().flat_map(TimeMap::mementos).collect();
@@ -187,8 +189,8 @@ fn ends_of(moments: &[Moment]) -> [Option<&str>; 2] {
     [moments.first(), moments.last()].map(|end| end.map(|moment| moment.datetime.as_str()))
 }
 
-/// Fails if a client that follows the links of a TimeMap misses a capture, gets one twice or out of order, or if a page has other
-/// captures than its dates say.
+/// Fails if a client that follows the links of a TimeMap misses a capture, gets one twice or out of order, or if a page
+/// has other captures than its dates say.
 #[test]
 fn followed_pages_list_every_memento_once() {
     let chain = stored();

@@ -1,5 +1,5 @@
-//! The listeners for browsers with certificates for the names of their hosts. curl and the browser trust the authority of the test
-//! and no other.
+//! The listeners for browsers with certificates for the names of their hosts. curl and the browser trust the authority
+//! of the test and no other.
 
 use crate::archive::wait;
 use crate::support::browser::{Browser, BrowserOptions, Programs};
@@ -18,7 +18,8 @@ const URL: &str = "http://secure.example/";
 const REPLAY_HOST: &str = "replay.example";
 const PAGE_HOST: &str = "archive.example";
 
-/// A page whose references are all plain HTTP, as it was captured: browsers stop such requests of pages that came by TLS.
+/// A page whose references are all plain HTTP, as it was captured: browsers stop such requests of pages that came by
+/// TLS.
 const PAGE: &str = r#"<!DOCTYPE html>
 <html lang="en"><head><title>Secure</title>
 <link rel="stylesheet" href="http://secure.example/plain.css">
@@ -146,7 +147,8 @@ impl SecureChain {
     }
 }
 
-/// Fails if a listener with a certificate hands out other bytes or plain links, or if it shows a certificate that is not its own.
+/// Fails if a listener with a certificate hands out other bytes or plain links, or if it shows a certificate that is
+/// not its own.
 #[test]
 fn captures_are_served_over_tls() {
     let Some(secure) = SecureChain::start() else {

@@ -1,5 +1,5 @@
-//! Duplicates of the time of ARC files: nothing of them was stored but a line in a log, and they are found and replayed all
-//! the same.
+//! Duplicates of the time of ARC files: nothing of them was stored but a line in a log, and they are found and replayed
+//! all the same.
 
 use serde_json::Value;
 
@@ -51,8 +51,8 @@ fn until(archive: &Archive, url: &str, count: usize) -> Vec<Value> {
     })
 }
 
-/// Fails if a duplicate that only a log names is not found, leads elsewhere than to its original, is replayed at another
-/// time than it was captured, stays when its original is withdrawn, or makes the comparing worker complain.
+/// Fails if a duplicate that only a log names is not found, leads elsewhere than to its original, is replayed at
+/// another time than it was captured, stays when its original is withdrawn, or makes the comparing worker complain.
 #[test]
 fn duplicates_in_logs_are_found_and_replayed() {
     let archive = Archive::processes(&["index.compare=1 s"]);
@@ -64,8 +64,8 @@ fn duplicates_in_logs_are_found_and_replayed() {
     let [offset] = offsets.as_slice() else {
         panic!("{offsets:?}");
     };
-    // One with quotes and a time, one as older crawlers wrote it, one whose original is not archived, one that is a revisit
-    // record of a WARC file, and one that cannot be read.
+    // One with quotes and a time, one as older crawlers wrote it, one whose original is not archived, one that is a
+    // revisit record of a WARC file, and one that cannot be read.
     let line = |day: u32, annotation: &str| {
         format!(
             "2009-07-{day:02}T15:20:40.378Z   200       {} {PAGE} - - text/html #002 200907{day:02}152040300+10 sha1:BBBB - {annotation},content-size:99\n",

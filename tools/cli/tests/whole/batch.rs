@@ -1,4 +1,5 @@
-//! Batch jobs as people run them: parts are killed meanwhile, components misbehave, and the answer is whole or says why.
+//! Batch jobs as people run them: parts are killed meanwhile, components misbehave, and the answer is whole or says
+//! why.
 
 use std::path::{Path, PathBuf};
 

@@ -153,8 +153,8 @@ fn compiling_ends_when_it_is_cancelled() {
     let control = Control::default();
     let stop = control.clone();
     let stopping = thread::spawn(move || {
-        // The compiler compiles for longer than a second, so that it is at work. A cancel that comes before it has begun has the
-        // same outcome.
+        // The compiler compiles for longer than a second, so that it is at work. A cancel that comes before it has
+        // begun has the same outcome.
         thread::sleep(Duration::from_millis(500));
         stop.stop(Stop::Cancelled);
         Instant::now()

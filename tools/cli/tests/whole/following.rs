@@ -98,8 +98,8 @@ fn begin_endless_jobs(archive: &Archive) {
     }
 }
 
-/// Fails if a capture is found late because researchers compute, or because a node or a monitor of one replica is killed or
-/// hangs.
+/// Fails if a capture is found late because researchers compute, or because a node or a monitor of one replica is
+/// killed or hangs.
 #[test]
 fn captures_are_found_soon_beside_dead_replica() {
     let mut archive = Archive::processes(&[]);
@@ -240,8 +240,8 @@ fn killed_parts_lose_and_repeat_no_capture() {
     archive.stop();
 }
 
-/// Fails if what was stored while the index was away is not caught up, by a job for each file, or if the results of its jobs
-/// pile up in the repository.
+/// Fails if what was stored while the index was away is not caught up, by a job for each file, or if the results of its
+/// jobs pile up in the repository.
 #[test]
 fn thousand_files_are_caught_up_in_few_jobs() {
     const FILES: usize = 1000;

@@ -1,4 +1,5 @@
-//! The database of the index damaged on its disk: it is begun anew and that is said, and no list is short without a word.
+//! The database of the index damaged on its disk: it is begun anew and that is said, and no list is short without a
+//! word.
 
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
@@ -65,8 +66,8 @@ fn until_whole(archive: &Archive) -> Value {
     })
 }
 
-/// Fails if the index answers from what is left of its database, panics, does not start any more, begins anew without a word,
-/// or forgets the imported set that went with it.
+/// Fails if the index answers from what is left of its database, panics, does not start any more, begins anew without a
+/// word, or forgets the imported set that went with it.
 #[test]
 fn damaged_database_is_rebuilt_and_reported() {
     let mut archive = Archive::processes(&[]);
@@ -145,8 +146,8 @@ fn damaged_database_is_rebuilt_and_reported() {
     archive.stop();
 }
 
-/// Fails if damage that the index meets while it runs ends the process that all parts share, a list is short without a word,
-/// or the index is begun anew without a word.
+/// Fails if damage that the index meets while it runs ends the process that all parts share, a list is short without a
+/// word, or the index is begun anew without a word.
 #[test]
 fn damage_in_one_process_ends_no_part() {
     let mut archive = Archive::start(&[]);

@@ -48,8 +48,8 @@ fn named(value: &Value) -> Vec<(u64, String)> {
     each.collect()
 }
 
-/// Fails if damage is reported in other records than those that lie in the damaged group, or differently by `anomalies`,
-/// `repair` and `get`.
+/// Fails if damage is reported in other records than those that lie in the damaged group, or differently by
+/// `anomalies`, `repair` and `get`.
 #[test]
 fn damage_is_reported_in_records() {
     let archive = Archive::start(&BY_HAND);

@@ -1,4 +1,5 @@
-//! A whole archive as `holdfast up` makes it: damaged, killed, deprived of its disks, and used by the command line alone.
+//! A whole archive as `holdfast up` makes it: damaged, killed, deprived of its disks, and used by the command line
+//! alone.
 #![expect(
     clippy::expect_used,
     clippy::indexing_slicing,

@@ -1,5 +1,5 @@
-//! Disks that turn read-only, are mounted in each other's place, or are somebody else's, under a running node: reported,
-//! nothing is missing, nothing is repaired, and all is well when they are put right.
+//! Disks that turn read-only, are mounted in each other's place, or are somebody else's, under a running node:
+//! reported, nothing is missing, nothing is repaired, and all is well when they are put right.
 
 use std::path::Path;
 use std::process::Command;

@@ -44,8 +44,8 @@ fn renamed_and_linked_files_are_reported_and_restored() {
     std::fs::rename(at("b.warc"), &strays[1].1).expect("rename");
     std::fs::hard_link(at("c.warc"), &strays[2].1).expect("link");
     std::fs::hard_link(at("d.warc"), &strays[3].1).expect("link");
-    // A check under a running node and a start both find the old names and the new. A file in the wrong directory is moved to its
-    // own, unless that name is taken.
+    // A check under a running node and a start both find the old names and the new. A file in the wrong directory is
+    // moved to its own, unless that name is taken.
     let all = wrong(&[
         ("a.warc", "missing"),
         ("linked.warc", "unexpected"),

@@ -24,8 +24,8 @@ const ANSWERS: [(&str, &[&str]); 8] = [
     ("captures", &["captures", "http://example.org/"]),
 ];
 
-/// Without these settings, acts that became due since the directory was written are done at the start: a check, an export (a
-/// file more in each answer), and the removal of replaced groups from an attic.
+/// Without these settings, acts that became due since the directory was written are done at the start: a check, an
+/// export (a file more in each answer), and the removal of replaced groups from an attic.
 const NOTHING_IS_DUE: [&str; 3] = [
     "repository.export=0 s",
     "checks.files=0 s",
@@ -93,8 +93,8 @@ fn cut_later_lines(now: &mut Value, said: &Value) {
     now["count"] = said["count"].clone();
 }
 
-/// Fails if a table, a sidecar, a manifest, a client file or a settings file of an earlier build is refused or misread, or a
-/// field of a document that scripts read has another name or value.
+/// Fails if a table, a sidecar, a manifest, a client file or a settings file of an earlier build is refused or misread,
+/// or a field of a document that scripts read has another name or value.
 #[test]
 fn archive_of_earlier_build_is_unchanged() {
     let mut archive = Archive::in_directory(&NOTHING_IS_DUE, unpack);

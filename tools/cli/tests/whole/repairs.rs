@@ -1,4 +1,5 @@
-//! Parts that are killed while copies are repaired: each repair is done or reported as not done, and can be ordered again.
+//! Parts that are killed while copies are repaired: each repair is done or reported as not done, and can be ordered
+//! again.
 
 use std::collections::BTreeSet;
 use std::time::Instant;
@@ -16,7 +17,8 @@ fn name(number: usize) -> String {
     format!("repair-{number:02}.warc.gz")
 }
 
-/// Damages one copy of every file: flipped in one, flipped in the other, gone there. Returns the damage that is to be reported.
+/// Damages one copy of every file: flipped in one, flipped in the other, gone there. Returns the damage that is to be
+/// reported.
 fn damage(archive: &Archive, dice: &mut Random) -> BTreeSet<FiledAnomaly> {
     let damaged = (0..FILES).map(|number| {
         let name = name(number);

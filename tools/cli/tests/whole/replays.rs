@@ -88,8 +88,8 @@ pub fn ask(archive: &Archive, path: &str, fields: &str) -> Answer {
     }
 }
 
-/// Fails if what was stored cannot be found and replayed byte for byte, or one rule holds on one route and not on another,
-/// or a repository that is down looks like an archive without captures.
+/// Fails if what was stored cannot be found and replayed byte for byte, or one rule holds on one route and not on
+/// another, or a repository that is down looks like an archive without captures.
 #[test]
 fn stored_captures_are_replayed_under_rules() {
     let directory = tempfile::tempdir().unwrap();

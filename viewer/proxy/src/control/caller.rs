@@ -1,8 +1,9 @@
 //! The callers of commands: programs, the proxy's own pages, people who typed an address, and pages that may not call.
 //!
-//! Owns one decision, from the header of a request alone. An archived page runs in the same browser as the pages of the proxy,
-//! and can have it send any GET, and forms. It cannot take away `Origin` from a form, and it cannot pretend to be another
-//! origin. It can leave out `Referer`; so a browser's GET that says nothing about where it came from changes nothing.
+//! Owns one decision, from the header of a request alone. An archived page runs in the same browser as the pages of the
+//! proxy, and can have it send any GET, and forms. It cannot take away `Origin` from a form, and it cannot pretend to
+//! be another origin. It can leave out `Referer`; so a browser's GET that says nothing about where it came from changes
+//! nothing.
 
 use axum::http::header::{ACCEPT_LANGUAGE, COOKIE, ORIGIN, REFERER, USER_AGENT};
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
@@ -72,7 +73,8 @@ pub(crate) fn caller(own: &str, headers: &HeaderMap) -> Caller {
     }
 }
 
-/// Returns whether a browser has sent it. Browsers call themselves Mozilla, and pages cannot change that for other origins.
+/// Returns whether a browser has sent it. Browsers call themselves Mozilla, and pages cannot change that for other
+/// origins.
 fn is_browser(headers: &HeaderMap) -> bool {
     let mut agents = headers.get_all(USER_AGENT).iter();
     let is_mozilla = agents.any(|agent| {

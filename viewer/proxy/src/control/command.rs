@@ -1,7 +1,7 @@
 //! Commands, as NetarchiveSuite has them, and those of our own: what a path and its parameters ask for.
 //!
-//! Owns how parameters are read and what is too much. `returnURL` leads to a page of the proxy that changes nothing, or it is
-//! ignored.
+//! Owns how parameters are read and what is too much. `returnURL` leads to a page of the proxy that changes nothing, or
+//! it is ignored.
 
 use std::collections::BTreeSet;
 

@@ -1,6 +1,7 @@
 //! Conditions on the time of a capture, as rules and embargoes have them.
 //!
-//! Owns `before`, `after`, `newer` and `older`, and the calendar arithmetic of periods. Knows no clock: now is an argument.
+//! Owns `before`, `after`, `newer` and `older`, and the calendar arithmetic of periods. Knows no clock: now is an
+//! argument.
 
 use std::fmt;
 
@@ -123,7 +124,8 @@ impl Conditions {
 
 /// The embargo of a collection: the captures that are refused by their age. Any of its conditions is enough.
 ///
-/// Read from a table such as `newer = { years = 1 }`, `access = "block"`; without `access` captures are excluded, as pywb has it.
+/// Read from a table such as `newer = { years = 1 }`, `access = "block"`; without `access` captures are excluded, as
+/// pywb has it.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(from = "EmbargoFields")]
 pub struct Embargo {

@@ -1,8 +1,8 @@
 //! Rule files: pywb's `.aclj`, a line for each rule.
 //!
-//! Owns the syntax: `KEY - {"access": "block", …}`, with a key as [`UrlKey`] makes it, or the
-//! beginning of one; `###` behind it makes it exact, and `*,` stands for all URLs. Lines may stand in any order, empty ones are
-//! skipped. Everything else is refused with its place, because a rule that is not understood would leave something open.
+//! Owns the syntax: `KEY - {"access": "block", …}`, with a key as [`UrlKey`] makes it, or the beginning of one; `###`
+//! behind it makes it exact, and `*,` stands for all URLs. Lines may stand in any order, empty ones are skipped.
+//! Everything else is refused with its place, because a rule that is not understood would leave something open.
 
 use std::sync::Arc;
 

@@ -1,7 +1,7 @@
 //! Rules as they are searched: sorted by key, each key with the next shorter one that it begins with.
 //!
-//! Owns which rule decides. A search is one binary search, and then a walk over the keys that the wanted one begins with: it
-//! does not depend on how many rules there are. Does not read files.
+//! Owns which rule decides. A search is one binary search, and then a walk over the keys that the wanted one begins
+//! with: it does not depend on how many rules there are. Does not read files.
 
 use std::ops::Range;
 
@@ -112,8 +112,8 @@ impl RuleSet {
         let nearest = below.checked_sub(1);
         let chain = std::iter::successors(nearest, |at| self.prefixes.get(*at)?.parent);
         let chain = chain.filter_map(|at| self.prefixes.get(at));
-        // All keys that the wanted one begins with lie on this chain, the longest first: each is at most the wanted key, and
-        // whatever lies between the two begins with it as well.
+        // All keys that the wanted one begins with lie on this chain, the longest first: each is at most the wanted
+        // key, and whatever lies between the two begins with it as well.
         let reaching = chain.filter(move |level| key.starts_with(&*level.key));
         exact.into_iter().chain(reaching)
     }

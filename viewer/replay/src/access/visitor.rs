@@ -1,7 +1,7 @@
 //! Visitors: who asks, as far as the network and trusted proxies say.
 //!
-//! Owns how the address of a peer and the headers of a request become groups. Nobody is anyone before this says so: headers of
-//! a peer that is no trusted proxy have no meaning. People with names come with login, elsewhere.
+//! Owns how the address of a peer and the headers of a request become groups. Nobody is anyone before this says so:
+//! headers of a peer that is no trusted proxy have no meaning. People with names come with login, elsewhere.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -187,7 +187,8 @@ impl TryFrom<String> for Network {
 /// The facts of a request that may say who a visitor is.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct PeerFacts<'a> {
-    /// The address of the other end of the connection; `None` where there is no address, as with a socket in the file system.
+    /// The address of the other end of the connection; `None` where there is no address, as with a socket in the file
+    /// system.
     pub address: Option<IpAddr>,
     /// The values of all `X-Pywb-ACL-User` fields.
     pub acl_user: &'a [&'a [u8]],
@@ -207,10 +208,10 @@ pub struct VisitorSettings {
 impl VisitorSettings {
     /// Returns the visitor behind a request.
     ///
-    /// A trusted proxy speaks for the client: `X-Pywb-ACL-User` names a group, and the last address of `X-Forwarded-For` that
-    /// is no trusted proxy is the client's. Where the proxy does not say it, no network is assumed: the proxy stands in the
-    /// house, and its own network would make every stranger a member of it. Several different users in one request come from
-    /// a client that sent the header itself, so that none of them is believed.
+    /// A trusted proxy speaks for the client: `X-Pywb-ACL-User` names a group, and the last address of
+    /// `X-Forwarded-For` that is no trusted proxy is the client's. Where the proxy does not say it, no network is
+    /// assumed: the proxy stands in the house, and its own network would make every stranger a member of it. Several
+    /// different users in one request come from a client that sent the header itself, so that none of them is believed.
     pub fn visitor(&self, facts: &PeerFacts<'_>) -> Visitor {
         let Some(peer) = facts.address else {
             return Visitor::anonymous();
@@ -239,7 +240,8 @@ impl VisitorSettings {
         inside.map(|(_, group)| group.clone())
     }
 
-    /// Returns the address of the client: the last one that is no trusted proxy, if nothing unreadable stands behind it.
+    /// Returns the address of the client: the last one that is no trusted proxy, if nothing unreadable stands behind
+    /// it.
     fn client(&self, forwarded_for: &[&[u8]]) -> Option<IpAddr> {
         let lines = forwarded_for.iter().rev();
         for member in lines.flat_map(|line| line.rsplit(|byte| *byte == b',')) {

@@ -1,7 +1,7 @@
 //! Captures with one digest: counted, and revisits given the place of their original.
 //!
-//! Looks at the captures of one answer only, in their order: an original that the answer does not have, or has behind its
-//! revisit, is not found here. An index that resolves revisits itself has said so in the capture already.
+//! Looks at the captures of one answer only, in their order: an original that the answer does not have, or has behind
+//! its revisit, is not found here. An index that resolves revisits itself has said so in the capture already.
 
 use std::collections::HashMap;
 
@@ -40,8 +40,8 @@ impl Duplicates {
         }
     }
 
-    /// Records the next capture, and writes into it the facts that are known of its digest. Returns `false` if there are
-    /// too many digests.
+    /// Records the next capture, and writes into it the facts that are known of its digest. Returns `false` if there
+    /// are too many digests.
     pub(super) fn note(&mut self, capture: &mut Capture) -> bool {
         if !self.counts && !self.resolves {
             return true;

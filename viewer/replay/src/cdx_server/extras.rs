@@ -1,7 +1,7 @@
 //! Switches of a request.
 //!
-//! `allowFuzzy` and `gzip`, which clients of other servers send, are passed over like unknown parameters: look-ups here are
-//! never fuzzy, and answers are never compressed.
+//! `allowFuzzy` and `gzip`, which clients of other servers send, are passed over like unknown parameters: look-ups here
+//! are never fuzzy, and answers are never compressed.
 
 /// Something that a request asks for beside captures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -9,8 +9,8 @@
 //! | OutbackCDX | `[!]field:expression` | the expression matches all of the field |
 //! | OutbackCDX | `~[!]field:text` | the field has the text in it |
 //!
-//! Wayback and OutbackCDX also take pywb's `=`, which means nothing to them. A field may be a name of either spelling, the
-//! letter of a CDX legend, or for Wayback its number in the line.
+//! Wayback and OutbackCDX also take pywb's `=`, which means nothing to them. A field may be a name of either spelling,
+//! the letter of a CDX legend, or for Wayback its number in the line.
 
 use archive_formats::cdx::query::{Anchoring, CaptureField, Filter, FilterTest, Pattern};
 

@@ -1,18 +1,19 @@
 //! Pages of an answer, without a secondary index.
 //!
-//! Servers with `ZipNum` files count pages in blocks of 3,000 lines of a second, small index. Captures in a log-structured
-//! table have no such blocks, so they are made: a block is 3,000 captures that the question accepts, and its end is a
-//! [`Cursor`]. [`PageMarks`] holds these ends for one question; a shell keeps some of them in a cache, by
+//! Servers with `ZipNum` files count pages in blocks of 3,000 lines of a second, small index. Captures in a
+//! log-structured table have no such blocks, so they are made: a block is 3,000 captures that the question accepts, and
+//! its end is a [`Cursor`]. [`PageMarks`] holds these ends for one question; a shell keeps some of them in a cache, by
 //! [`CdxRequest::page_key`](super::CdxRequest::page_key) and by who asks.
 //!
 //! - Pages that are read one after the other cost nothing extra: their captures are pushed into the marks as well.
 //! - A page further on, and `showNumPages`, walk the captures once, without writing them. A walk has a limit for each
 //!   request ([`WalkLimit`]); the marks keep what was walked, so that the next request continues from there.
-//! - A number of pages that a walk has not found out by then, and a page that it has not reached, are refused with 503 for
-//!   now ([`PageMarks::unfinished`]): asking again continues the walk. A number is never that of a part.
+//! - A number of pages that a walk has not found out by then, and a page that it has not reached, are refused with 503
+//!   for now ([`PageMarks::unfinished`]): asking again continues the walk. A number is never that of a part.
 //! - A question with more captures than there can be marks for has no number of pages: that is a 400.
 //! - Captures that are added later lie between old marks, so that a page may have more than its rows, and no capture is
-//!   lost between two pages; the last page has no end. Pages of a finished walk are never empty, for clients stop there.
+//!   lost between two pages; the last page has no end. Pages of a finished walk are never empty, for clients stop
+//!   there.
 //!
 //! Each question has at least one page.
 
@@ -134,8 +135,8 @@ pub enum PagePlace {
         until: Option<Cursor>,
         /// The number of captures after which the page ends; with neither this nor `until`, it ends with the answer.
         captures: Option<u64>,
-        /// The walk stands at its beginning: its captures, and the end of the answer if it comes, are to be noted in the
-        /// marks while the page is read.
+        /// The walk stands at its beginning: its captures, and the end of the answer if it comes, are to be noted in
+        /// the marks while the page is read.
         extends_walk: bool,
     },
     /// Behind the end of the answer.

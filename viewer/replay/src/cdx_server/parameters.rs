@@ -1,7 +1,7 @@
 //! The parameters of a request: a query string, and a form if one was posted.
 //!
-//! Owns their decoding: `+` is a blank, `%41` a byte, and what is no escape stays. Values are bytes, because archived URLs
-//! are; a caller that needs text asks for it.
+//! Owns their decoding: `+` is a blank, `%41` a byte, and what is no escape stays. Values are bytes, because archived
+//! URLs are; a caller that needs text asks for it.
 
 use archive_formats::date::{Fill, Stamp};
 

@@ -98,8 +98,8 @@ impl CdxRequest {
         query
     }
 
-    /// Returns how many captures the answer will take from the index, if the limit alone decides that: a hint for its first
-    /// batch.
+    /// Returns how many captures the answer will take from the index, if the limit alone decides that: a hint for its
+    /// first batch.
     pub fn row_hint(&self) -> Option<u64> {
         let is_simple = self.query.collapse.is_empty() && !self.counts_skipped();
         match self.query.limit {
@@ -110,8 +110,8 @@ impl CdxRequest {
         }
     }
 
-    /// Returns the response to an answer without rows, where that is not an answer without rows: pywb's servers say 404 for
-    /// a page on which nothing was found.
+    /// Returns the response to an answer without rows, where that is not an answer without rows: pywb's servers say 404
+    /// for a page on which nothing was found.
     pub fn empty_refusal(&self) -> Option<Refusal> {
         let is_page = matches!(self.pages, PageRequest::Page { .. });
         (self.dialect == Dialect::Pywb && is_page).then(|| {
@@ -139,8 +139,8 @@ impl CdxRequest {
         }
     }
 
-    /// Returns the name of the question whose pages are asked for: equal for requests with equal pages. The client is not
-    /// in it.
+    /// Returns the name of the question whose pages are asked for: equal for requests with equal pages. The client is
+    /// not in it.
     pub fn page_key(&self) -> String {
         let query = &self.query;
         format!(
@@ -217,7 +217,8 @@ fn read(
     let mut skip = 0;
     match dialect {
         Dialect::Pywb => {
-            // pywb sorts by closeness whenever a time is given. Here that is possible for the captures of one URL, in one piece.
+            // pywb sorts by closeness whenever a time is given. Here that is possible for the captures of one URL, in
+            // one piece.
             let is_unsorted = parameters.text("sort")?.is_none();
             let is_sortable = pages == PageRequest::Whole && target.kind == MatchKind::Exact;
             if is_unsorted && is_sortable {

@@ -129,8 +129,8 @@ impl RequestError {
         }
     }
 
-    /// Returns the status of the response: 414 for a request that is too long, 503 for one that can be answered later, 400
-    /// for all others.
+    /// Returns the status of the response: 414 for a request that is too long, 503 for one that can be answered later,
+    /// 400 for all others.
     pub fn status(&self) -> u16 {
         match self {
             Self::TooLong(_) => 414,

@@ -1,7 +1,7 @@
 //! The dialects, table by table: requests, answers, pages, and sample files of the field.
 //!
-//! The index is a sorted list that answers a [`CaptureQuery`](archive_formats::cdx::query::CaptureQuery) by looking at every
-//! capture.
+//! The index is a sorted list that answers a [`CaptureQuery`](archive_formats::cdx::query::CaptureQuery) by looking at
+//! every capture.
 
 mod answers;
 mod counters;

@@ -57,7 +57,8 @@ pub fn http_date(stamp: Stamp) -> String {
 /// The weekday has to be one, and may be a wrong one: people write these by hand.
 ///
 /// # Errors
-/// Fails if a value is no date in the form of RFC 1123 and in GMT, if the calendar does not have it, or if values differ.
+/// Fails if a value is no date in the form of RFC 1123 and in GMT, if the calendar does not have it, or if values
+/// differ.
 pub fn accept_datetime<'a>(
     values: impl IntoIterator<Item = &'a [u8]>,
 ) -> Result<Option<Stamp>, InvalidDatetime> {

@@ -13,11 +13,11 @@ pub struct Nearest {
     pub neighbours: Neighbours,
 }
 
-/// Returns the capture that is nearest to a time, of captures in the order of time; the latest one if no time is wanted.
-/// `None` if there are no captures.
+/// Returns the capture that is nearest to a time, of captures in the order of time; the latest one if no time is
+/// wanted. `None` if there are no captures.
 ///
-/// Beyond the first or last capture that one is nearest. Of two at the same distance it is the earlier one, which was there
-/// already. Several captures of one time are one memento; the index is that of the first of them.
+/// Beyond the first or last capture that one is nearest. Of two at the same distance it is the earlier one, which was
+/// there already. Several captures of one time are one memento; the index is that of the first of them.
 pub fn nearest(captures: &[Stamp], wanted: Option<Stamp>) -> Option<Nearest> {
     let (first, last) = (*captures.first()?, *captures.last()?);
     let this = match wanted {

@@ -1,4 +1,5 @@
-//! Preferences of a client about how a capture is shown: `Prefer` (RFC 7240), with the words of pywb and of Memento clients.
+//! Preferences of a client about how a capture is shown: `Prefer` (RFC 7240), with the words of pywb and of Memento
+//! clients.
 
 use crate::request::Modifier;
 

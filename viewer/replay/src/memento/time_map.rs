@@ -1,7 +1,7 @@
 //! TimeMaps: all captures of a URL, in the form of RFC 7089, in JSON and in CDXJ.
 //!
-//! Owns their text, capture by capture, so that no TimeMap is held in memory, and how a long one becomes pages. Captures come
-//! in the order of time, after access has been decided: a TimeMap shows what its visitor may see.
+//! Owns their text, capture by capture, so that no TimeMap is held in memory, and how a long one becomes pages.
+//! Captures come in the order of time, after access has been decided: a TimeMap shows what its visitor may see.
 
 use archive_formats::cdx::{Capture, Format};
 use archive_formats::date::Stamp;

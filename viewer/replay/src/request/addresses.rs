@@ -1,7 +1,7 @@
 //! The addresses of the replay host: the paths of a collection, made from URLs and times.
 //!
-//! Owns what [`Request::parse`](super::Request::parse) reads: an address that is made here is read there as what it was made
-//! from. All of them are visible ASCII, so that they stand in a header as they are.
+//! Owns what [`Request::parse`](super::Request::parse) reads: an address that is made here is read there as what it was
+//! made from. All of them are visible ASCII, so that they stand in a header as they are.
 
 use archive_formats::date::Stamp;
 
@@ -50,8 +50,8 @@ impl Addresses {
     }
 }
 
-/// Returns a URL as it can stand in a header and between `<` and `>`: what is not visible ASCII, or could end it there, is
-/// escaped.
+/// Returns a URL as it can stand in a header and between `<` and `>`: what is not visible ASCII, or could end it there,
+/// is escaped.
 pub fn header_safe(url: &str) -> String {
     let mut safe = String::with_capacity(url.len());
     push_safe(&mut safe, url.as_bytes());

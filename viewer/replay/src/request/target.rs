@@ -1,7 +1,7 @@
 //! The URL that a request is about.
 //!
-//! Owns how the rest of a path becomes a URL: with its scheme, with two slashes, and otherwise as it was sent. Escapes are kept
-//! as they are: the key makes different spellings equal.
+//! Owns how the rest of a path becomes a URL: with its scheme, with two slashes, and otherwise as it was sent. Escapes
+//! are kept as they are: the key makes different spellings equal.
 
 use archive_formats::post;
 use archive_formats::surt::UrlKey;
@@ -122,8 +122,8 @@ fn is_escape(bytes: &[u8]) -> bool {
     digits.is_some_and(|digits| digits.iter().all(u8::is_ascii_hexdigit))
 }
 
-/// Returns whether the whole URL was escaped, as programs do that put it into a path as one segment. A name with a dot is a
-/// host.
+/// Returns whether the whole URL was escaped, as programs do that put it into a path as one segment. A name with a dot
+/// is a host.
 fn is_escaped_whole(raw: &str) -> bool {
     let Some((name, rest)) = raw.split_once('%') else {
         return false;
@@ -156,8 +156,8 @@ fn unescape_ascii(raw: &str) -> String {
     url
 }
 
-/// Returns the URL with its scheme: `http` where it has no scheme, and two slashes where a proxy or browser has taken one
-/// away.
+/// Returns the URL with its scheme: `http` where it has no scheme, and two slashes where a proxy or browser has taken
+/// one away.
 fn with_scheme(raw: &str) -> Result<String, InvalidTarget> {
     let (scheme, rest) = match raw.split_once(':') {
         Some((name, rest)) if is_scheme(name) && !is_host_and_port(name, rest) => {

@@ -26,8 +26,8 @@ impl RequestedTime {
         &self.digits
     }
 
-    /// Returns the end of what the digits name: `2020` asks for the capture that is nearest to the end of that year, as in
-    /// pywb.
+    /// Returns the end of what the digits name: `2020` asks for the capture that is nearest to the end of that year, as
+    /// in pywb.
     pub fn stamp(&self) -> Stamp {
         self.stamp
     }

@@ -49,8 +49,8 @@ impl Candidates {
         self.second_choice.pop_front().ok_or(nothing)
     }
 
-    /// Returns the next capture of the same key and second, or how the request ends without one: it is the same capture as
-    /// it lies in another file, or as somebody else has listed it.
+    /// Returns the next capture of the same key and second, or how the request ends without one: it is the same capture
+    /// as it lies in another file, or as somebody else has listed it.
     pub(super) fn next_twin(
         &mut self,
         capture: &Capture,

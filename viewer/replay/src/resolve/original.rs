@@ -1,7 +1,7 @@
 //! The way from a revisit to the record that has its payload.
 //!
-//! Owns the order in which originals are looked for, and that the way ends: every place is read once, a chain has at most two
-//! links, and reads and look-ups are counted.
+//! Owns the order in which originals are looked for, and that the way ends: every place is read once, a chain has at
+//! most two links, and reads and look-ups are counted.
 
 use std::collections::{HashSet, VecDeque};
 

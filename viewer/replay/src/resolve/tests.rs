@@ -224,7 +224,8 @@ fn circles_are_noticed() {
     assert_eq!(archive.resolve("http://c.dk/", "2019"), circle);
 }
 
-/// Fails if a missing original has no word of its own, or a record that cannot be read passes for one that is not there.
+/// Fails if a missing original has no word of its own, or a record that cannot be read passes for one that is not
+/// there.
 #[test]
 fn missing_and_unavailable_are_distinguished() {
     let mut archive = TestArchive::default();
@@ -257,7 +258,8 @@ fn missing_and_unavailable_are_distinguished() {
     assert_eq!(archive.shown("http://a.dk/", "2020"), (0, Some(2)));
 }
 
-/// Fails if a revisit that names no original is answered as if the original were known not to be in the archive, or the other way round.
+/// Fails if a revisit that names no original is answered as if the original were known not to be in the archive, or the
+/// other way round.
 #[test]
 fn unnamed_original_has_own_reason() {
     let gone = Some(("http://b.dk/", "2019-01-01T00:00:00Z"));

@@ -1,7 +1,8 @@
 //! Payloads held against their digest while they are sent, in both readings that the field has.
 //!
-//! Owns one pass over the bytes: what is sent is the entity, and both the entity and the bytes as they are stored are hashed.
-//! The verdict is that of [`check_payload`](archive_formats::http::check_payload), which reads a block a second time.
+//! Owns one pass over the bytes: what is sent is the entity, and both the entity and the bytes as they are stored are
+//! hashed. The verdict is that of [`check_payload`](archive_formats::http::check_payload), which reads a block a second
+//! time.
 
 use std::io::{self, BufRead, Chain, Cursor, Read};
 

@@ -34,8 +34,8 @@ pub(super) fn is_token(name: &[u8]) -> bool {
             .all(|byte| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(byte))
 }
 
-/// Returns a value in one line: control characters become blanks, and none stand around it. Bytes beyond ASCII are kept, as
-/// HTTP allows.
+/// Returns a value in one line: control characters become blanks, and none stand around it. Bytes beyond ASCII are
+/// kept, as HTTP allows.
 pub(super) fn value_of(value: &[u8]) -> Vec<u8> {
     let clean = |byte: &u8| match byte {
         0..0x20 | 0x7f => b' ',

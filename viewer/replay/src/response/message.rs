@@ -18,7 +18,8 @@ pub struct StoredMessage {
 }
 
 impl StoredMessage {
-    /// Reads the head of a block, if the record is one that has a head: a response or revisit whose type is HTTP or not given.
+    /// Reads the head of a block, if the record is one that has a head: a response or revisit whose type is HTTP or not
+    /// given.
     ///
     /// # Errors
     /// Fails if the input fails, or if the head is longer than `limit`.
@@ -70,8 +71,8 @@ impl StoredMessage {
         }
     }
 
-    /// Returns the length of the entity, from that of the block. `None` if it has to be [measured](measure), because it is
-    /// chunked.
+    /// Returns the length of the entity, from that of the block. `None` if it has to be [measured](measure), because it
+    /// is chunked.
     pub fn entity_length(&self, block_length: u64) -> Option<u64> {
         match &self.head {
             Some(head) if head.is_chunked() => None,
@@ -88,8 +89,8 @@ impl StoredMessage {
     }
 }
 
-/// Undoes the content encodings of an entity that its head names; its chunks are undone already. Returns the names of the
-/// encodings that are left as well, if there are any: they are not known, or too many.
+/// Undoes the content encodings of an entity that its head names; its chunks are undone already. Returns the names of
+/// the encodings that are left as well, if there are any: they are not known, or too many.
 pub fn decoded_entity<'a>(
     head: Option<&Head>,
     entity: impl BufRead + 'a,

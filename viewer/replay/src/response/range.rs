@@ -1,7 +1,7 @@
 //! Ranges: which of the bytes are sent (RFC 9110, section 14).
 //!
-//! One range of bytes is understood; several, other units and nonsense are ignored, as the standard allows. `If-Range` needs no
-//! look: what is archived never changes.
+//! One range of bytes is understood; several, other units and nonsense are ignored, as the standard allows. `If-Range`
+//! needs no look: what is archived never changes.
 
 use super::Reply;
 
@@ -45,7 +45,8 @@ enum WantedBytes {
 impl Reply {
     /// Adds the length, and what `Range` asks for, to the head; says which bytes are sent.
     ///
-    /// `ranges` are the values of all `Range` fields. `length` is that of the entity; without it no range can be answered.
+    /// `ranges` are the values of all `Range` fields. `length` is that of the entity; without it no range can be
+    /// answered.
     pub fn with_extent(
         mut self,
         method: ReplyMethod,

@@ -1,7 +1,8 @@
 //! Answers that stand for the archived server itself, to clients that take the archive for the web (proxy mode).
 //!
-//! Owns which archived fields such an answer leaves out: those of the connection, those that say how long the bytes may be
-//! kept, and those that would act in the browser after the visit. All of them are kept under other names, as elsewhere.
+//! Owns which archived fields such an answer leaves out: those of the connection, those that say how long the bytes may
+//! be kept, and those that would act in the browser after the visit. All of them are kept under other names, as
+//! elsewhere.
 
 use archive_formats::http::{Head, HeaderField};
 
@@ -57,8 +58,8 @@ impl Reply {
     /// Returns the answer with a stored head as it was archived; `None` for a record without one, whose media type is
     /// `media`.
     ///
-    /// The status and the fields are the archived ones, `Location` and policies included. What a connection, a cache or the
-    /// memory of a browser would act on is only kept under another name (`X-Archive-Orig-…`).
+    /// The status and the fields are the archived ones, `Location` and policies included. What a connection, a cache or
+    /// the memory of a browser would act on is only kept under another name (`X-Archive-Orig-…`).
     pub fn as_archived(head: Option<&Head>, media: Option<&[u8]>) -> Self {
         let mut reply = Self {
             status: head.and_then(Head::status).map_or(200, final_status),

@@ -10,7 +10,8 @@ pub const START_OF_PAGE: usize = 1024;
 
 /// Returns the charset of a page, from its `Content-Type` and its first bytes; a guess if neither names one.
 ///
-/// References of a page depend on it where they have characters beyond ASCII; the bytes of the page are not changed by it.
+/// References of a page depend on it where they have characters beyond ASCII; the bytes of the page are not changed by
+/// it.
 pub fn page_encoding(content_type: Option<&[u8]>, start: &[u8]) -> &'static Encoding {
     if let Some((encoding, _)) = Encoding::for_bom(start) {
         return encoding;
@@ -31,8 +32,8 @@ pub fn page_encoding(content_type: Option<&[u8]>, start: &[u8]) -> &'static Enco
         })
 }
 
-/// Returns the text of a style sheet: its charset is that of the byte order mark, of HTTP, or of its `@charset` (CSS Syntax
-/// Level 3).
+/// Returns the text of a style sheet: its charset is that of the byte order mark, of HTTP, or of its `@charset` (CSS
+/// Syntax Level 3).
 pub fn sheet_text<'a>(content_type: Option<&[u8]>, bytes: &'a [u8]) -> Cow<'a, str> {
     const RULE: &[u8] = b"@charset \"";
     let header = content_type

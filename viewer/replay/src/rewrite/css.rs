@@ -1,7 +1,7 @@
 //! Style sheets with their URLs rewritten: `url(…)`, `@import`, and the strings of `image-set(…)` (CSS Syntax Level 3).
 //!
-//! Owns as much of the syntax as distinguishes a URL from text that looks like one: comments, strings, escapes in names, bad
-//! URLs. What is no URL is copied as it is.
+//! Owns as much of the syntax as distinguishes a URL from text that looks like one: comments, strings, escapes in
+//! names, bad URLs. What is no URL is copied as it is.
 
 use super::links::{LinkRewrite, Purpose};
 
@@ -248,8 +248,8 @@ fn escape(text: &str) -> Option<(char, &str)> {
     Some((c.unwrap_or(char::REPLACEMENT_CHARACTER), behind))
 }
 
-/// Returns the value of a string that begins with this quote, and the number of its bytes; no value if a line end breaks
-/// it.
+/// Returns the value of a string that begins with this quote, and the number of its bytes; no value if a line end
+/// breaks it.
 fn string(text: &str, quote: char) -> (Option<String>, usize) {
     let mut value = String::new();
     let mut rest = text.get(1..).unwrap_or_default();

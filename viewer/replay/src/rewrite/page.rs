@@ -1,7 +1,7 @@
 //! A page as it is rewritten: one pass, with one tag and one style sheet in memory.
 //!
-//! Owns what happens to elements. Builds no tree. The text of `noscript` is a page of its own, because a parser with scripts
-//! does not look into it, and a reader without scripts sees it.
+//! Owns what happens to elements. Builds no tree. The text of `noscript` is a page of its own, because a parser with
+//! scripts does not look into it, and a reader without scripts sees it.
 
 use std::borrow::Cow;
 use std::sync::{Arc, Mutex, PoisonError};

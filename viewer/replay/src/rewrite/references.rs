@@ -2,8 +2,8 @@
 
 use super::links::{LinkRewrite, Purpose};
 
-/// Returns the value of a `srcset` with its URLs rewritten (HTML Standard, "parse a srcset attribute"); candidates that are
-/// dropped leave it.
+/// Returns the value of a `srcset` with its URLs rewritten (HTML Standard, "parse a srcset attribute"); candidates that
+/// are dropped leave it.
 pub(super) fn srcset(set: &str, rewrite: &dyn Fn(&str, Purpose) -> LinkRewrite) -> String {
     let mut candidates: Vec<String> = Vec::new();
     let mut rest = set;
@@ -57,8 +57,8 @@ fn split_descriptors(text: &str) -> (&str, &str) {
     (text, "")
 }
 
-/// Returns the value of a refresh (`5; url=…`) with its URL rewritten; `None` if that is dropped (HTML Standard, "shared
-/// declarative refresh steps").
+/// Returns the value of a refresh (`5; url=…`) with its URL rewritten; `None` if that is dropped (HTML Standard,
+/// "shared declarative refresh steps").
 pub(super) fn refresh(value: &str, rewrite: &dyn Fn(&str) -> LinkRewrite) -> Option<String> {
     let trimmed = value.trim_start();
     let is_time = |c: char| c.is_ascii_digit() || c == '.';

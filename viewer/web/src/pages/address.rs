@@ -1,9 +1,9 @@
 //! The addresses of the page host: made for links, and taken apart when they come back.
 //!
-//! Archived URLs stand in a path as they are, with their query: `/all/*/http://example.org/?lang=da` is about the archived URL
-//! with `?lang=da`. Where a page needs parameters of its own, the archived URL is escaped as a whole, so that the question mark
-//! that is left is the page's: `/all/*/http%3A%2F%2Fexample.org%2F?lang=da`. The same is done with a URL that would not come back
-//! as it was: browsers remove `..`, and `*` at an end has a meaning.
+//! Archived URLs stand in a path as they are, with their query: `/all/*/http://example.org/?lang=da` is about the
+//! archived URL with `?lang=da`. Where a page needs parameters of its own, the archived URL is escaped as a whole, so
+//! that the question mark that is left is the page's: `/all/*/http%3A%2F%2Fexample.org%2F?lang=da`. The same is done
+//! with a URL that would not come back as it was: browsers remove `..`, and `*` at an end has a meaning.
 
 use std::borrow::Cow;
 
@@ -208,8 +208,8 @@ fn is_digits(text: &str) -> bool {
     text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// Returns whether a segment begins with a scheme and an escaped colon, as [`Target`](viewer_replay::request::Target) has
-/// it.
+/// Returns whether a segment begins with a scheme and an escaped colon, as [`Target`](viewer_replay::request::Target)
+/// has it.
 fn is_escaped_whole(segment: &str) -> bool {
     let Some((scheme, rest)) = segment.split_once('%') else {
         return false;

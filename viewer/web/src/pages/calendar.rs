@@ -1,7 +1,7 @@
 //! The captures of one URL: years, the months of one year, and the times of a day or month.
 //!
-//! Owns how much of that one page shows. All captures are counted, as they come; kept are the counts of days, and the captures of
-//! one page of the list. Beyond a limit the page says where it stopped, and leads on from there.
+//! Owns how much of that one page shows. All captures are counted, as they come; kept are the counts of days, and the
+//! captures of one page of the list. Beyond a limit the page says where it stopped, and leads on from there.
 
 mod days;
 mod timeline;

@@ -1,7 +1,8 @@
 //! The frame page: a capture of the replay host in a frame that can reach nothing, below a banner that says what it is.
 //!
-//! Owns the policy that keeps the frame in: it loads from the replay host and from nowhere else, and scripts in it cannot
-//! navigate this page. Does not read the capture: which one is shown is chosen by the index, as the replay host chooses it.
+//! Owns the policy that keeps the frame in: it loads from the replay host and from nowhere else, and scripts in it
+//! cannot navigate this page. Does not read the capture: which one is shown is chosen by the index, as the replay host
+//! chooses it.
 
 use archive_formats::date::Stamp;
 use askama::Template;
@@ -95,7 +96,8 @@ impl PageHost {
         };
         let mut response = page_answer(StatusCode::OK, words, &page);
         let policy = format!("{}; frame-src {}", super::POLICY, self.parts.replay);
-        // An origin of the settings is visible ASCII; without a policy of its own the page has the one that allows no frame.
+        // An origin of the settings is visible ASCII; without a policy of its own the page has the one that allows no
+        // frame.
         if let Ok(policy) = HeaderValue::from_str(&policy) {
             let headers = response.headers_mut();
             headers.insert(CONTENT_SECURITY_POLICY, policy);

@@ -1,7 +1,7 @@
 //! The languages of the pages, and which of them a visitor gets.
 //!
-//! `?lang=` decides; without it `Accept-Language`; without a language that there is, English. Nothing is remembered: a language
-//! that was chosen goes from link to link in the addresses.
+//! `?lang=` decides; without it `Accept-Language`; without a language that there is, English. Nothing is remembered: a
+//! language that was chosen goes from link to link in the addresses.
 
 use axum::http::HeaderMap;
 use axum::http::header::ACCEPT_LANGUAGE;

@@ -127,7 +127,8 @@ impl PageHost {
         })
     }
 
-    /// Returns the time of the nearest other capture in one direction. A capture that would lead back here is passed over.
+    /// Returns the time of the nearest other capture in one direction. A capture that would lead back here is passed
+    /// over.
     async fn time_beside(
         &self,
         visit: &PageVisit,

@@ -1,7 +1,7 @@
 //! The URLs that begin with a text, or that are in a domain: how many captures each has, the first and the last one.
 //!
-//! Owns the pages of that list. A page ends after a number of URLs, or where it has looked through as much as it may; then it
-//! leads on. Its cursor is a key that it has shown: keys that a visitor may not know of never leave.
+//! Owns the pages of that list. A page ends after a number of URLs, or where it has looked through as much as it may;
+//! then it leads on. Its cursor is a key that it has shown: keys that a visitor may not know of never leave.
 
 use archive_formats::cdx::Capture;
 use archive_formats::cdx::query::{CaptureQuery, KeyMatch, KeyRange, MatchKind, TimeSpan};

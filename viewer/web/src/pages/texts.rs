@@ -1,7 +1,7 @@
 //! The texts of the pages, in every language, through Fluent.
 //!
-//! Owns how a text is found and filled in, and how numbers and dates are written. The texts themselves are in `texts/*.ftl`; a
-//! test holds the languages to the same keys, and each key to being used.
+//! Owns how a text is found and filled in, and how numbers and dates are written. The texts themselves are in
+//! `texts/*.ftl`; a test holds the languages to the same keys, and each key to being used.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -130,7 +130,8 @@ impl Words {
         self.format(key, &args)
     }
 
-    /// Returns a text about a number, which is `$count` where it decides about the form and `$number` where it is written.
+    /// Returns a text about a number, which is `$count` where it decides about the form and `$number` where it is
+    /// written.
     pub(crate) fn count(&self, key: &str, count: u64) -> String {
         self.count_with(key, count, &[])
     }

@@ -1,6 +1,7 @@
 //! The end of a thread that is fed: what the thread hands out, and the work that feeds it bytes.
 //!
-//! Owns that the work needs no task: it continues while a caller waits for the thread, and ends when this end is dropped.
+//! Owns that the work needs no task: it continues while a caller waits for the thread, and ends when this end is
+//! dropped.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -28,7 +29,8 @@ impl<T> FedReceiver<T> {
         }
     }
 
-    /// Waits for the first answer of the thread, and feeds it meanwhile. The thread ends without one only with the runtime.
+    /// Waits for the first answer of the thread, and feeds it meanwhile. The thread ends without one only with the
+    /// runtime.
     pub(crate) async fn first_answer<A>(
         &mut self,
         mut answer: oneshot::Receiver<Result<A, RecordError>>,

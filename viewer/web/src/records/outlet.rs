@@ -1,4 +1,5 @@
-//! The ends of a thread that reads a body: bytes in up to the first fault, and pieces out for as long as the client takes them.
+//! The ends of a thread that reads a body: bytes in up to the first fault, and pieces out for as long as the client
+//! takes them.
 
 use std::io::{self, Read};
 use std::time::Duration;

@@ -1,6 +1,7 @@
 //! The blocking half: parses one record as its bytes come.
 //!
-//! Owns the order: head, beginning of the body, then what the client wants of the rest. Each wait for the client has a limit.
+//! Owns the order: head, beginning of the body, then what the client wants of the rest. Each wait for the client has a
+//! limit.
 
 use std::io::{self, Read};
 use std::ops::Range;

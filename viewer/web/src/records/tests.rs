@@ -1,5 +1,5 @@
-//! Tests of records: what is read at once, and what comes in pieces, is tested through the routes in `server::tests`. Here:
-//! turns, and readers whose caller has left.
+//! Tests of records: what is read at once, and what comes in pieces, is tested through the routes in `server::tests`.
+//! Here: turns, and readers whose caller has left.
 
 use archive_client::FakeArchive;
 

@@ -1,7 +1,7 @@
 //! Look-ups in the three dialects of CDX servers.
 //!
-//! Owns the stream from the index to the client: captures are asked about one by one, rows leave in pieces, and an answer
-//! that cannot be finished breaks its connection off.
+//! Owns the stream from the index to the client: captures are asked about one by one, rows leave in pieces, and an
+//! answer that cannot be finished breaks its connection off.
 
 use std::io;
 

@@ -1,7 +1,7 @@
 //! Captures in the form in which a client may have them.
 //!
-//! Owns the fields that go with each form: policies, types, caches. The form itself is decided in `viewer_replay::delivery`, and
-//! the texts of policies in `viewer_replay::policy`.
+//! Owns the fields that go with each form: policies, types, caches. The form itself is decided in
+//! `viewer_replay::delivery`, and the texts of policies in `viewer_replay::policy`.
 
 use archive_formats::post;
 use axum::body::Body;

@@ -1,8 +1,9 @@
-//! Documents on their way through a rewriter: pages and style sheets, decoded and rewritten on a thread while they pass.
+//! Documents on their way through a rewriter: pages and style sheets, decoded and rewritten on a thread while they
+//! pass.
 //!
-//! Owns that thread and its two ends. Memory is bounded: pages pass in pieces, a style sheet has a limit. A body that is cut, or
-//! that is a bomb, ends where it can be read no further, and the page says so; a style sheet cannot say so and is refused. An
-//! archive that breaks off breaks the answer off.
+//! Owns that thread and its two ends. Memory is bounded: pages pass in pieces, a style sheet has a limit. A body that
+//! is cut, or that is a bomb, ends where it can be read no further, and the page says so; a style sheet cannot say so
+//! and is refused. An archive that breaks off breaks the answer off.
 
 use std::future::poll_fn;
 use std::io::{self, BufReader, Read};
@@ -343,7 +344,8 @@ impl DocumentPlan {
     }
 }
 
-/// Copies bytes unchanged. A fault in them breaks the answer off: the bytes themselves cannot say that they are not whole.
+/// Copies bytes unchanged. A fault in them breaks the answer off: the bytes themselves cannot say that they are not
+/// whole.
 fn copy(
     decoded: &mut dyn Read,
     (mut bytes, mut fault): (Vec<u8>, Option<String>),

@@ -1,7 +1,7 @@
 //! Archive files and their records as they are archived: `getFile`, `getRecord` and `getMetadata`.
 //!
-//! Owns who may have them: whole files are for named groups; a record that has a URL and a date is a capture like any other,
-//! and is decided by the same rules.
+//! Owns who may have them: whole files are for named groups; a record that has a URL and a date is a capture like any
+//! other, and is decided by the same rules.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -249,8 +249,8 @@ impl Stream for PermittedReading {
     }
 }
 
-/// Returns a body whose first piece is there already: a file that no node can give is refused, instead of an answer begun
-/// that breaks off.
+/// Returns a body whose first piece is there already: a file that no node can give is refused, instead of an answer
+/// begun that breaks off.
 async fn begun_body(
     pieces: impl Stream<Item = Result<Bytes, ClientError>> + Send + 'static,
 ) -> Result<Body, Notice> {
@@ -304,8 +304,8 @@ fn media(file: &str) -> &'static str {
     }
 }
 
-/// Returns the name under which a browser keeps it. Names of archive files have neither quotes nor control characters that
-/// are left.
+/// Returns the name under which a browser keeps it. Names of archive files have neither quotes nor control characters
+/// that are left.
 fn attachment(name: &str) -> String {
     let plain = |c: char| match c {
         c if c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_' | '+' | '=' | '@' | ',') => c,

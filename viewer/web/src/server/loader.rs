@@ -1,7 +1,7 @@
 //! The loader and the service worker: how a browser comes to show archived pages.
 //!
-//! Owns the few files of the replay host itself. `/static/worker.js` is our worker, or the one that the operator has set; every
-//! other request for the script of a service worker is refused, so that no archived one ever takes over.
+//! Owns the few files of the replay host itself. `/static/worker.js` is our worker, or the one that the operator has
+//! set; every other request for the script of a service worker is refused, so that no archived one ever takes over.
 
 use std::fs::File;
 use std::io::Read;
@@ -33,7 +33,8 @@ const OWN_WORKER: &str = include_str!("../../worker/worker.js");
 /// The script of the loader of our worker.
 const LOADER: &str = include_str!("../../worker/loader.js");
 
-/// The script of the loader of a worker that the operator has set, which has to be one that understands wabac's messages.
+/// The script of the loader of a worker that the operator has set, which has to be one that understands wabac's
+/// messages.
 const OTHER_LOADER: &str = include_str!("../../worker/loader_other.js");
 
 /// The largest worker that an operator may set, in bytes.

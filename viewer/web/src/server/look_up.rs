@@ -56,8 +56,8 @@ impl Server {
         self.collect(&query, |capture| visit.decide(capture)).await
     }
 
-    /// Returns the captures of a URL that are nearest to a time. If there are none, those of URLs that are the same but for
-    /// cache busters: a page asks with a new one each time.
+    /// Returns the captures of a URL that are nearest to a time. If there are none, those of URLs that are the same but
+    /// for cache busters: a page asks with a new one each time.
     pub(super) async fn near_target(
         &self,
         visit: &Visit,
@@ -148,8 +148,8 @@ impl Server {
         })
     }
 
-    /// Returns the neighbours of a capture among the others of its key: which one comes before and after it, which are the
-    /// first and the last.
+    /// Returns the neighbours of a capture among the others of its key: which one comes before and after it, which are
+    /// the first and the last.
     pub(super) async fn neighbours(
         &self,
         visit: &Visit,

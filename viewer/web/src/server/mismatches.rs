@@ -1,7 +1,7 @@
 //! Payloads that do not have the digest of their record: counted, said in the log, and listed.
 //!
-//! Owns the list. It holds the last ones that were seen since the start, each record once, and is as bounded as memory has to
-//! be; the lasting word about a record is its digest, which anybody can check again.
+//! Owns the list. It holds the last ones that were seen since the start, each record once, and is as bounded as memory
+//! has to be; the lasting word about a record is its digest, which anybody can check again.
 
 use std::collections::VecDeque;
 use std::pin::Pin;

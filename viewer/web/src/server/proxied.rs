@@ -1,8 +1,8 @@
-//! The archive behind the proxy: the same look-ups, decisions and records as on the replay listener, answered as the archived
-//! servers did.
+//! The archive behind the proxy: the same look-ups, decisions and records as on the replay listener, answered as the
+//! archived servers did.
 //!
-//! Owns how a view of the proxy (a collection, harvest jobs, a date) becomes a visit. Access is decided by the address of
-//! the client alone: fields of its request may come from an archived page.
+//! Owns how a view of the proxy (a collection, harvest jobs, a date) becomes a visit. Access is decided by the address
+//! of the client alone: fields of its request may come from an archived page.
 
 use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr};

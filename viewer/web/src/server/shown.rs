@@ -117,8 +117,8 @@ impl Server {
         self.parts.records.open(&place).await
     }
 
-    /// Returns the captures of the same host with a digest. The index has no order of digests, so that other hosts are not
-    /// searched, and the search has a limit of time. Returns `None` if it was not over by then.
+    /// Returns the captures of the same host with a digest. The index has no order of digests, so that other hosts are
+    /// not searched, and the search has a limit of time. Returns `None` if it was not over by then.
     async fn by_digest(
         &self,
         near: &NearbyCaptures,

@@ -241,8 +241,8 @@ async fn pages_are_counted_over_several_requests() {
     assert_eq!(served.get(far).await.status, 400, "there is no such page");
 }
 
-/// Writes rules into a directory, and makes a file with a page that is blocked but for staff, one that is excluded, and one
-/// that is open.
+/// Writes rules into a directory, and makes a file with a page that is blocked but for staff, one that is excluded, and
+/// one that is open.
 fn ruled_pages(directory: &Path) -> (PathBuf, Warc) {
     let rules = directory.join("a.aclj");
     let mut file = std::fs::OpenOptions::new()

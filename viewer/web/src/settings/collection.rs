@@ -28,7 +28,8 @@ pub struct CollectionSettings {
     /// The harvest jobs whose files are in it: their names begin with the number of the job.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub jobs: BTreeSet<u64>,
-    /// The sets whose captures are in it, by the names that they were imported with (`holdfast index import --set NAME`).
+    /// The sets whose captures are in it, by the names that they were imported with
+    /// (`holdfast index import --set NAME`).
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub sets: BTreeSet<String>,
     /// Files of rules, as pywb's `.aclj`. They are read again when they change.

@@ -1,7 +1,7 @@
 //! The settings of the page host, and the rule that pages and replay are on two hosts.
 //!
-//! Archived pages run scripts. Browsers keep cookies by host, whatever the port, so that pages for people and archived pages
-//! never share one.
+//! Archived pages run scripts. Browsers keep cookies by host, whatever the port, so that pages for people and archived
+//! pages never share one.
 
 use std::net::{IpAddr, SocketAddr};
 use std::num::NonZeroUsize;
@@ -19,8 +19,8 @@ use super::{InvalidSettings, ReplaySettings, is_origin, nonzero};
 pub struct WebSettings {
     /// The address that the pages listen on. Port 0 takes a free one, which is logged.
     pub listen: SocketAddr,
-    /// The URL under which visitors reach it, such as `https://archive.example.org`; without it, the address of `listen`. Its
-    /// host is another one than that of the replay listener.
+    /// The URL under which visitors reach it, such as `https://archive.example.org`; without it, the address of
+    /// `listen`. Its host is another one than that of the replay listener.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub url: Option<String>,
     /// The certificate of the pages for the names of their hosts, PEM. Needed beyond loopback.
@@ -29,8 +29,8 @@ pub struct WebSettings {
     /// The private key of the certificate, PEM.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub key: Option<PathBuf>,
-    /// The longest target of a request, in bytes. Escapes make an archived URL three times as long as it is, and those of a path
-    /// five times.
+    /// The longest target of a request, in bytes. Escapes make an archived URL three times as long as it is, and those
+    /// of a path five times.
     pub longest_url: ByteSize,
     /// The most connections that are open at once. Further ones wait to be accepted.
     pub connections: NonZeroUsize,

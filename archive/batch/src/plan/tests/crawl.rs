@@ -154,8 +154,8 @@ fn record_unfit_for_index_is_a_failure() {
     );
 }
 
-/// Fails if the index is not told where an answer leads, a request and its answer are not joined, or the last capture of
-/// a file is lost.
+/// Fails if the index is not told where an answer leads, a request and its answer are not joined, or the last capture
+/// of a file is lost.
 #[test]
 fn post_append_and_redirects_are_in_lines() {
     let url = "http://a.example.org/form";

@@ -292,8 +292,8 @@ fn a_page_that_multiplies_its_links_is_stopped() {
     );
 }
 
-/// Fails if a page of one unfinished construct, repeated, makes a job panic, fail, read on without an end, or write more
-/// than the page has.
+/// Fails if a page of one unfinished construct, repeated, makes a job panic, fail, read on without an end, or write
+/// more than the page has.
 #[test]
 fn pages_made_to_be_slow_still_end() {
     for piece in [

@@ -115,7 +115,8 @@ fn cut_upload_reserves_nothing() {
 fn volume_is_chosen_and_reserved_at_once() {
     let machine = NodeMachine::new();
     let (node, _) = machine.start();
-    // A directory where its outboard belongs: the upload makes its file and fails then, still where the room is reserved.
+    // A directory where its outboard belongs: the upload makes its file and fails then, still where the room is
+    // reserved.
     let file = machine.path("disk/incoming/u");
     std::fs::create_dir(file.with_extension("bao")).unwrap();
     let placing = node.upkeep.placing.lock().unwrap();

@@ -257,8 +257,8 @@ fn rate_keeps_the_tightest_limit() {
     assert_eq!(survey.finish().rate, 3 * expected);
 }
 
-/// Fails if a limit is missed, a new file is not read twice in its first week, or a day has to read much more than its share:
-/// in a year of an archive with a thousand files on the first day and one more every day.
+/// Fails if a limit is missed, a new file is not read twice in its first week, or a day has to read much more than its
+/// share: in a year of an archive with a thousand files on the first day and one more every day.
 #[test]
 fn year_keeps_limits_without_crowded_days() {
     let mut rows: BTreeMap<String, Entry> = BTreeMap::new();

@@ -239,8 +239,8 @@ async fn both_ways_of_encryption_with_a_login() {
     }
 }
 
-/// Fails if mail is sent although every account can read its password file or the group change it, although it is too long
-/// or missing, or if the report does not say so, with the mode and the remedy.
+/// Fails if mail is sent although every account can read its password file or the group change it, although it is too
+/// long or missing, or if the report does not say so, with the mode and the remedy.
 #[tokio::test]
 async fn exposed_password_file_is_not_used() {
     let directory = tempfile::tempdir().unwrap();
@@ -301,8 +301,8 @@ async fn refused_recipient_does_not_stop_the_others() {
     assert!(!is_taken && why.unwrap().contains("it refuses a@example.org"));
 }
 
-/// Fails if a mail counts as taken although some answer of the server was a refusal, cut off or out of place, or a whole
-/// answer is taken for silence.
+/// Fails if a mail counts as taken although some answer of the server was a refusal, cut off or out of place, or a
+/// whole answer is taken for silence.
 #[tokio::test]
 async fn misbehaving_server_is_reported_and_nothing_counts_sent() {
     for command in ["GREETING", "EHLO", "MAIL", "RCPT", "DATA", "TEXT"] {

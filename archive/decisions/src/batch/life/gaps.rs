@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use super::{Life, shortened};
 
-/// A place whose files a job has not read. Unlike [`archive_model::Gap`], it names no replica, as that of the job stands in the
-/// row beside it; and its fields are texts, as rows of jobs keep them.
+/// A place whose files a job has not read. Unlike [`archive_model::Gap`], it names no replica, as that of the job
+/// stands in the row beside it; and its fields are texts, as rows of jobs keep them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct JobGap {
     /// The node; empty for the whole replica.

@@ -154,8 +154,8 @@ impl Play {
     }
 }
 
-/// Fails if, in any order of events, a job of the index starts at another moment because of jobs of people, or the other
-/// way round; or if more jobs of a class run than have places.
+/// Fails if, in any order of events, a job of the index starts at another moment because of jobs of people, or the
+/// other way round; or if more jobs of a class run than have places.
 #[test]
 fn class_is_independent_of_the_other() {
     const DEEP: u32 = 5;

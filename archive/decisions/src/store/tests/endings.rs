@@ -201,8 +201,8 @@ fn silent_volume_blocks_only_what_it_may_hold() {
     assert!(then(&[Silent(1), Minutes(6), Absent(1)]));
 }
 
-/// Fails if a depositor is told to store again what every replica already holds and the admin data do not know, or if one
-/// is sent to an officer because a single replica holds the name.
+/// Fails if a depositor is told to store again what every replica already holds and the admin data do not know, or if
+/// one is sent to an officer because a single replica holds the name.
 #[test]
 fn name_held_by_unknown_files_names_adopt() {
     use Step::{AskSame, Completed, Failed};

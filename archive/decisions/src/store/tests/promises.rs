@@ -180,7 +180,8 @@ impl TestArchive {
             .filter(|replica| replica.state.is_completed())
             .count();
         // Fails if a name becomes free because its copies are withdrawn or lost, a file is kept of which nothing is
-        // left to do, one with work left is forgotten, or one that was acknowledged to no depositor passes for one that was.
+        // left to do, one with work left is forgotten, or one that was acknowledged to no depositor passes for one that
+        // was.
         self.was_acknowledged |= record.is_acknowledged() || record.open().next().is_none();
         let phase = match (completed, record.open().count()) {
             (_, 0) => record.phase == Phase::Complete,
@@ -251,7 +252,8 @@ impl TestArchive {
             Err(ArchiveError::NotEnoughReplicas {
                 failures, again, ..
             }) => {
-                // Fails if a depositor does not learn when the archive tries again by itself, or learns a time where it cannot.
+                // Fails if a depositor does not learn when the archive tries again by itself, or learns a time where it
+                // cannot.
                 assert_eq!(
                     again.is_some(),
                     record.donors().next().is_some(),

@@ -16,10 +16,10 @@ const MAX_TEXT: usize = 256 * 1024;
 
 /// The place of a capture. An answer resumes with the first capture behind it.
 ///
-/// It is made from a capture of an answer, and holds nothing that only the index knows; so it is good for any index with the
-/// same captures. No two captures of an answer have the same one: one record may be named by several sets, and by several
-/// lines that say no place, so the set and the line are in it. When there is no such capture any more, the index resumes with
-/// the first capture of that key and second: some come twice, and no capture is left out.
+/// It is made from a capture of an answer, and holds nothing that only the index knows; so it is good for any index
+/// with the same captures. No two captures of an answer have the same one: one record may be named by several sets, and
+/// by several lines that say no place, so the set and the line are in it. When there is no such capture any more, the
+/// index resumes with the first capture of that key and second: some come twice, and no capture is left out.
 ///
 /// Its text is made of letters, digits, `-` and `_`, so that it passes through any number of rounds of URL encoding.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,7 +1,7 @@
 //! Filters: conditions on a field of a capture.
 //!
-//! A field that a capture lacks has the value `-`, as a line of CDX would say. Expressions are those of the `regex` crate:
-//! they take time in proportion to the text, and one that compiles to too much is refused.
+//! A field that a capture lacks has the value `-`, as a line of CDX would say. Expressions are those of the `regex`
+//! crate: they take time in proportion to the text, and one that compiles to too much is refused.
 
 use regex::{Regex, RegexBuilder};
 use thiserror::Error;

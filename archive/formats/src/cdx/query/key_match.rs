@@ -98,8 +98,8 @@ impl FromStr for MatchKind {
 impl KeyMatch {
     /// Returns the keys that a URL selects in this way.
     ///
-    /// A URL that ends with a slash keeps it as a prefix, although keys lose theirs: `a.org/b/` selects what is below `b`.
-    /// Host and domain follow the field's servers: other ports of a host are other hosts.
+    /// A URL that ends with a slash keeps it as a prefix, although keys lose theirs: `a.org/b/` selects what is below
+    /// `b`. Host and domain follow the field's servers: other ports of a host are other hosts.
     ///
     /// # Errors
     ///

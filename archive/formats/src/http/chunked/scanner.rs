@@ -1,7 +1,7 @@
 //! The grammar of the chunked transfer coding (RFC 9112 §7.1), decided while the bytes arrive.
 //!
-//! Owns where a chunk begins and ends. Takes LF for CR LF, blanks behind a size, and a body that is not chunked although its
-//! head says so. Holds one line at a time, of at most [`MAX_LINE`] bytes.
+//! Owns where a chunk begins and ends. Takes LF for CR LF, blanks behind a size, and a body that is not chunked
+//! although its head says so. Holds one line at a time, of at most [`MAX_LINE`] bytes.
 
 use super::super::BodyError;
 
@@ -144,7 +144,8 @@ impl ChunkScanner {
     ///
     /// # Errors
     ///
-    /// [`BodyError::CutChunks`] if a chunk or the last of them is missing, [`BodyError::BadChunk`] if the framing is damaged.
+    /// [`BodyError::CutChunks`] if a chunk or the last of them is missing, [`BodyError::BadChunk`] if the framing is
+    /// damaged.
     pub(in crate::http) fn end(&self) -> Result<ChunkEnd, BodyError> {
         match self.state {
             ScannerState::Done => Ok(ChunkEnd::Complete),

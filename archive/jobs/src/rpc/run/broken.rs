@@ -22,7 +22,8 @@ pub(crate) enum NodeFailure {
     Cut,
 }
 
-/// Returns the event for the job if a node failed: the job waits, fails, or continues with the node later, or without it.
+/// Returns the event for the job if a node failed: the job waits, fails, or continues with the node later, or without
+/// it.
 pub(crate) fn event(node: &NodeId, why: &SourceError<NodeFailure>) -> Event {
     let said = format!("node {node}: {why}");
     let SourceError::Failed(NodeFailure::Said(status)) = why else {

@@ -138,8 +138,8 @@ fn absent_or_cut_index_of_places_is_rebuilt() {
     assert_eq!(indexed(&admin), is_whole);
 }
 
-/// Fails if an index that lacks a file, or has one that is gone, needs a second start, is believed before it is corrected, or
-/// the number of its differing entries is not reported.
+/// Fails if an index that lacks a file, or has one that is gone, needs a second start, is believed before it is
+/// corrected, or the number of its differing entries is not reported.
 #[test]
 fn differing_index_is_corrected_when_rows_are_counted() {
     let directory = tempfile::tempdir().unwrap();

@@ -302,8 +302,8 @@ pub(super) mod kind {
 mod tests {
     use super::*;
 
-    /// The output of the build before acts were a noun of the model: bytes in the table, JSON in an export, the sentence for
-    /// people.
+    /// The output of the build before acts were a noun of the model: bytes in the table, JSON in an export, the
+    /// sentence for people.
     const WRITTEN: &str = include_str!("written.txt");
 
     /// Fails if a request that an earlier build has taken is not read, is written otherwise, or reads as another act.

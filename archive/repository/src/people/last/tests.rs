@@ -50,8 +50,8 @@ fn damage(file: &FileName, replica: &str) -> AnomalyRow {
     }
 }
 
-/// Fails if a damaged copy counts as good, files count that are on a volume of the same id on another node, an anomaly counts
-/// for another file, or one of a file that the admin data do not have.
+/// Fails if a damaged copy counts as good, files count that are on a volume of the same id on another node, an anomaly
+/// counts for another file, or one of a file that the admin data do not have.
 #[test]
 fn every_pair_of_copies_on_every_part() {
     let name = |one: usize, two: usize| FileName::new(&format!("f-{one}{two}")).unwrap();

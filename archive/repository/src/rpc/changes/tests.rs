@@ -1,4 +1,5 @@
-//! Tests of the feed as followers receive it: which begin with a listing, live changes, and the cost of a slow follower.
+//! Tests of the feed as followers receive it: which begin with a listing, live changes, and the cost of a slow
+//! follower.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -136,8 +137,8 @@ async fn newcomer_hears_listing_then_changes() {
     assert_eq!(heard.changes[0].position, feed_position(&admin));
 }
 
-/// Fails if a follower that comes back receives a change twice or misses one, or if one whose position is unknown gets no
-/// listing.
+/// Fails if a follower that comes back receives a change twice or misses one, or if one whose position is unknown gets
+/// no listing.
 #[tokio::test]
 async fn position_decides_how_the_feed_begins() {
     let directory = tempfile::tempdir().unwrap();

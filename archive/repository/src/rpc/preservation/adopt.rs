@@ -81,7 +81,8 @@ pub(super) async fn adopt(
     })
 }
 
-/// Chooses the file to adopt: without a valid sidecar, or with the admission that the archive has, if it does not count yet.
+/// Chooses the file to adopt: without a valid sidecar, or with the admission that the archive has, if it does not count
+/// yet.
 async fn choose(
     door: &Door,
     row: &AdminRow,

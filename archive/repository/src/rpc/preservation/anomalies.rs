@@ -179,8 +179,8 @@ mod tests {
 
     use super::*;
 
-    /// Returns the ids for a caller who reads nothing before the walk has paused, which is after one page more than there is
-    /// `room` for.
+    /// Returns the ids for a caller who reads nothing before the walk has paused, which is after one page more than
+    /// there is `room` for.
     async fn read(anomalies: &Arc<Anomalies>, room: usize) -> Vec<String> {
         let (answers, mut pages) = mpsc::channel(room);
         let wanted = AnomalyFilter {

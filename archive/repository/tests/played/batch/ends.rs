@@ -300,8 +300,8 @@ async fn node_that_lies_is_a_gap() {
     fixture.end(running).await;
 }
 
-/// Fails if half a file of a node that violates the protocol stays in the output, or if the job does not resume behind the
-/// last whole file.
+/// Fails if half a file of a node that violates the protocol stays in the output, or if the job does not resume behind
+/// the last whole file.
 #[tokio::test(flavor = "multi_thread")]
 async fn lie_within_a_file_ends_the_run() {
     let fixture = BatchFixture::new().await;

@@ -25,8 +25,8 @@ async fn fail_while_a_job_hangs() {
     assert_eq!(state(&status), State::Done, "this assertion shall fail");
 }
 
-/// Fails if a failed assertion is told only once the blocking code of a repository ends, which waits for the stop that a
-/// failed test never gives.
+/// Fails if a failed assertion is told only once the blocking code of a repository ends, which waits for the stop that
+/// a failed test never gives.
 #[test]
 fn failed_assertion_ends_the_test_at_once() {
     let (end, ended) = mpsc::channel();

@@ -1,4 +1,5 @@
-//! The fixture of batch tests: a repository over real TLS and RocksDB, its replica `one` a [`PlayedReplica`], and callers.
+//! The fixture of batch tests: a repository over real TLS and RocksDB, its replica `one` a [`PlayedReplica`], and
+//! callers.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -173,8 +174,8 @@ impl Caller {
         .await
     }
 
-    /// Waits for the end of a job without waiting for its pauses: advances the clock over them, each time later, so that a
-    /// slow machine gets there, too.
+    /// Waits for the end of a job without waiting for its pauses: advances the clock over them, each time later, so
+    /// that a slow machine gets there, too.
     pub(crate) async fn ended_after_pauses(
         &mut self,
         fixture: &BatchFixture,

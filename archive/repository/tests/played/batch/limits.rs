@@ -226,8 +226,8 @@ async fn component_is_kept_and_sent_on_request() {
         fixture.replica.script().component == bytes,
         "it came over whole"
     );
-    // A node that has it asks for nothing, and one without a place is skipped; a component without a reduce step leaves the
-    // output as it is.
+    // A node that has it asks for nothing, and one without a place is skipped; a component without a reduce step leaves
+    // the output as it is.
     for (id, wants, reduces, result) in [
         ("known", false, true, b"fedcba"),
         ("plain", true, false, b"abcdef"),

@@ -1,5 +1,5 @@
-//! A fake replica of a monitor and two nodes, which send what a test has scripted, correct or not, and fail where the script
-//! says. All files are on the node `n-1`.
+//! A fake replica of a monitor and two nodes, which send what a test has scripted, correct or not, and fail where the
+//! script says. All files are on the node `n-1`.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard};

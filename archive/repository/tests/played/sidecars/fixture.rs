@@ -1,5 +1,5 @@
-//! The fixture of restores: two replicas of one node each that answer as a test tells them, correctly or not; and a stopped
-//! repository.
+//! The fixture of restores: two replicas of one node each that answer as a test tells them, correctly or not; and a
+//! stopped repository.
 
 use std::path::PathBuf;
 

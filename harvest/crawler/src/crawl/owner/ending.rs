@@ -67,8 +67,8 @@ impl CrawlOwner {
         }
     }
 
-    /// Checks the conditions that no event reports: the room on the disk, whether anything was finished lately, and the time
-    /// that is left.
+    /// Checks the conditions that no event reports: the room on the disk, whether anything was finished lately, and the
+    /// time that is left.
     pub(super) fn check_conditions(&mut self) -> Result<(), CrawlError> {
         let now = self.now();
         // An upload, or a person, makes room.

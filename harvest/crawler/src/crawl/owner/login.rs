@@ -1,8 +1,8 @@
 //! Login forms before the first page of their host.
 //!
-//! Owns that each form of the order is sent once in a process, and that the pages of its host wait for it, whatever comes of it:
-//! a login that fails stands in the crawl log, and the crawl continues. It lasts as long as the cookies that it sets, so that a
-//! crawl that is resumed logs in again.
+//! Owns that each form of the order is sent once in a process, and that the pages of its host wait for it, whatever
+//! comes of it: a login that fails stands in the crawl log, and the crawl continues. It lasts as long as the cookies
+//! that it sets, so that a crawl that is resumed logs in again.
 
 use std::sync::Arc;
 

@@ -90,7 +90,8 @@ impl CrawlOwner {
         Ok(())
     }
 
-    /// Puts a URI off whose address many others wait for already: they would take the places of those that need not wait.
+    /// Puts a URI off whose address many others wait for already: they would take the places of those that need not
+    /// wait.
     fn put_off_if_crowded(&mut self, ticket: RequestTicket, url: &Url, address: IpAddr) -> bool {
         let flight = self.in_flight.get(&ticket);
         let may_wait = flight.is_none_or(|flight| {
@@ -123,7 +124,8 @@ impl CrawlOwner {
         }
     }
 
-    /// Returns whether a URI in flight may go on to its fetch: its host's robots.txt is known and allows it, or it is one itself.
+    /// Returns whether a URI in flight may go on to its fetch: its host's robots.txt is known and allows it, or it is
+    /// one itself.
     fn is_allowed_by_robots(
         &mut self,
         ticket: RequestTicket,
@@ -190,8 +192,8 @@ impl CrawlOwner {
         self.add_in_flight(subject, uri, url)
     }
 
-    /// Ends the question for a robots.txt that cannot be had: what waits for it is tried again later, unless that `is_lasting`.
-    /// `cause`: how it failed.
+    /// Ends the question for a robots.txt that cannot be had: what waits for it is tried again later, unless that
+    /// `is_lasting`. `cause`: how it failed.
     pub(super) fn fail_robots(&mut self, asked: &str, cause: FetchStatus, is_lasting: bool) {
         if self.robots_policy_of(asked) == RobotsPolicy::Ignore {
             return self.continue_without_robots(asked);

@@ -3,8 +3,8 @@
 use super::requests::{blocks, page_with, requests_for, serve_requests};
 use super::*;
 
-/// Fails if a site that expects its cookie does not get it, another host gets it, an odd cookie ends the crawl, or the order
-/// has no say.
+/// Fails if a site that expects its cookie does not get it, another host gets it, an odd cookie ends the crawl, or the
+/// order has no say.
 #[tokio::test]
 async fn cookies_go_back_to_their_host() {
     let (other, told_elsewhere) = serve_requests("127.0.0.2", |_| page("elsewhere")).await;

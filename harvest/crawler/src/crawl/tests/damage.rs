@@ -133,7 +133,8 @@ async fn act(mut stream: TcpStream, actions: ServerScript) -> std::io::Result<()
     }
 }
 
-/// Returns the records of the responses in all archive files, which are valid: the words of their truncation, or `whole`.
+/// Returns the records of the responses in all archive files, which are valid: the words of their truncation, or
+/// `whole`.
 fn truncations(directory: &Path) -> BTreeMap<String, Vec<String>> {
     recorded(directory, Kind::Response);
     let mut found = BTreeMap::<_, Vec<_>>::new();
@@ -207,7 +208,8 @@ async fn check(cases: Vec<DamageCase>, order: &str) {
     assert!(rest.is_empty(), "records without a line: {records:?}");
 }
 
-/// Fails if a response that is damaged is not recorded as it came, its cut is not said, or its damage gets into the next one.
+/// Fails if a response that is damaged is not recorded as it came, its cut is not said, or its damage gets into the
+/// next one.
 #[tokio::test]
 async fn damaged_messages_leave_defined_records() {
     let chunked = "Transfer-Encoding: chunked\r\n\r\n";

@@ -48,7 +48,8 @@ async fn silent_host() -> (Url, Arc<Mutex<usize>>) {
     (Url::parse(&base).unwrap(), count)
 }
 
-/// Fails if a crawl waits for a dead seed longer than its order says, does not say why, or ends while a URI is in flight.
+/// Fails if a crawl waits for a dead seed longer than its order says, does not say why, or ends while a URI is in
+/// flight.
 #[tokio::test]
 async fn crawl_with_only_retries_ends_idle() {
     let dead = dead_seed().await;

@@ -37,7 +37,8 @@ async fn members(login: &str, disallowed: &str) -> (Url, requests::Requests) {
     .await
 }
 
-/// Fails if a form is not sent before the first page, is sent twice, its cookie is lost, or the password is written anywhere.
+/// Fails if a form is not sent before the first page, is sent twice, its cookie is lost, or the password is written
+/// anywhere.
 #[tokio::test]
 async fn login_form_opens_its_host() {
     let answer =

@@ -161,8 +161,8 @@ fn fields(directory: &Path, kind: Kind, name: &str) -> BTreeMap<String, (Option<
     found
 }
 
-/// Fails if a host that speaks only HTTP/2 is not harvested, one that speaks HTTP/1.1 is harvested otherwise unless the order
-/// says so, or records by HTTP/2 do not say so.
+/// Fails if a host that speaks only HTTP/2 is not harvested, one that speaks HTTP/1.1 is harvested otherwise unless the
+/// order says so, or records by HTTP/2 do not say so.
 #[tokio::test]
 async fn http2_is_spoken_where_needed_or_ordered() {
     use ServerProtocol as S;

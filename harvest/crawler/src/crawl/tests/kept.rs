@@ -72,8 +72,8 @@ async fn talk(mut stream: TcpStream, habit: ConnectionHabit) -> std::io::Result<
     }
 }
 
-/// Fails if a page is lost, tried again or another one because its host does not keep a connection, or one that it keeps is not
-/// used.
+/// Fails if a page is lost, tried again or another one because its host does not keep a connection, or one that it
+/// keeps is not used.
 #[tokio::test]
 async fn lost_connections_cost_no_try() {
     use ConnectionHabit as H;

@@ -134,8 +134,8 @@ fn known(captures: &[(Url, &str, &str)]) -> KnownCaptures {
     }
 }
 
-/// Fails if a request is conditional where its page would lose links, or is not where it might be; or if the answer that nothing
-/// has changed does not become a revisit of the earlier capture.
+/// Fails if a request is conditional where its page would lose links, or is not where it might be; or if the answer
+/// that nothing has changed does not become a revisit of the earlier capture.
 #[tokio::test]
 async fn unchanged_files_become_revisits() {
     const DATE: &str = "Fri, 02 Jan 2026 03:04:05 GMT";

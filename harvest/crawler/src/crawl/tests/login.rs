@@ -44,7 +44,8 @@ async fn closed_site(challenge: &'static str, opens: fn(&str) -> bool) -> (Url, 
     (Url::parse(&base).unwrap(), asked)
 }
 
-/// Fails if a password does not open its host, goes to another one, is asked for with every page, or gets into a record.
+/// Fails if a password does not open its host, goes to another one, is asked for with every page, or gets into a
+/// record.
 #[tokio::test]
 async fn password_opens_its_host_and_is_not_recorded() {
     let (base, asked) = members().await;
@@ -104,8 +105,8 @@ fn milliseconds(line: &CrawlLogLine) -> u64 {
     ((part(8..10) * 60 + part(10..12)) * 60 + part(12..14)) * 1000 + part(14..17)
 }
 
-/// Fails if the request with a user follows the demand for one without the pause of the host, the first answer to a nonce does
-/// not say that it is the first, or a host that always asks anew is asked without an end.
+/// Fails if the request with a user follows the demand for one without the pause of the host, the first answer to a
+/// nonce does not say that it is the first, or a host that always asks anew is asked without an end.
 #[tokio::test]
 async fn answer_to_challenge_waits_its_turn() {
     const DIGEST: &str = "HTTP/1.1 401 Unauthorized\r\nWWW-Authenticate: Digest realm=\"r\", nonce=\"n\", qop=\"auth\", stale=true\r\nContent-Length: 0\r\n\r\n";
@@ -156,7 +157,8 @@ async fn answer_to_challenge_waits_its_turn() {
     }
 }
 
-/// Fails if a password for one realm of a host counts as refused by another realm, or a refused one is sent again and again.
+/// Fails if a password for one realm of a host counts as refused by another realm, or a refused one is sent again and
+/// again.
 #[tokio::test]
 async fn host_may_have_several_realms() {
     let demand = |realm: &str| {

@@ -114,7 +114,8 @@ async fn name_server() -> SocketAddr {
     address
 }
 
-/// Fails if a name server that fails or lies ends in another status than it should, or leads the crawler where it must not go.
+/// Fails if a name server that fails or lies ends in another status than it should, or leads the crawler where it must
+/// not go.
 #[tokio::test]
 async fn name_servers_that_lie_have_defined_ends() {
     let listener = TcpListener::bind((std::net::Ipv4Addr::from(HERE), 0))

@@ -5,8 +5,8 @@ use tokio::net::UdpSocket;
 use super::requests::{Requests, blocks, page_with, serve_requests};
 use super::*;
 
-/// References as attributes of a page at `/d/p`, and the URI that is fetched; nothing, if it is no link. `{host}` is the host of
-/// the page with its port, `{closed}` a port where nobody listens.
+/// References as attributes of a page at `/d/p`, and the URI that is fetched; nothing, if it is no link. `{host}` is
+/// the host of the page with its port, `{closed}` a port where nobody listens.
 const IN_PAGES: &[(&str, &str)] = &[
     // Blanks, line ends and tabs.
     (" /blanks/around ", "http://{host}/blanks/around"),
@@ -210,7 +210,8 @@ fn asked(base: &Url, requests: &Requests) -> Vec<String> {
     uris
 }
 
-/// Fails if a reference leads to another URI than in a browser, or the wire, the records and the log do not say the same.
+/// Fails if a reference leads to another URI than in a browser, or the wire, the records and the log do not say the
+/// same.
 #[tokio::test]
 async fn odd_references_lead_where_browsers_go() {
     let names = no_names().await;

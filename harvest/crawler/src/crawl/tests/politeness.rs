@@ -17,8 +17,8 @@ const PAUSE: Duration = Duration::from_millis(100);
 /// The requests of a host, or at an address, each with the moments at which it came and at which its response was sent.
 type Visits = Arc<Mutex<Vec<(IpAddr, String, Instant, Instant)>>>;
 
-/// Answers every question for `hN.test` with the address 127.0.1.(N modulo the number of addresses), from 1; for `cN.test` with
-/// the first of them.
+/// Answers every question for `hN.test` with the address 127.0.1.(N modulo the number of addresses), from 1; for
+/// `cN.test` with the first of them.
 async fn name_server() -> std::net::SocketAddr {
     let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
     let address = socket.local_addr().unwrap();
@@ -82,8 +82,8 @@ async fn visit(mut stream: TcpStream, address: IpAddr, visits: Visits) {
     }
 }
 
-/// Fails if a host or an address is asked again before it has rested, from the end of a response to the next request, also after
-/// robots.txt; or if queues wait for addresses that are not theirs.
+/// Fails if a host or an address is asked again before it has rested, from the end of a response to the next request,
+/// also after robots.txt; or if queues wait for addresses that are not theirs.
 #[tokio::test]
 async fn hosts_and_addresses_rest_between_requests() {
     let dns = name_server().await;

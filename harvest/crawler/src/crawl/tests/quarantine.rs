@@ -35,8 +35,8 @@ fn site(path: &str) -> Option<String> {
     )))
 }
 
-/// Fails if a crawl of an endless calendar does not end by itself, or loses a real page to the quarantine; or if a pattern that
-/// is freed stays where it is.
+/// Fails if a crawl of an endless calendar does not end by itself, or loses a real page to the quarantine; or if a
+/// pattern that is freed stays where it is.
 #[tokio::test]
 async fn endless_calendar_is_left_and_can_be_freed() {
     let (base, asked) = serve_by(Arc::new(site)).await;

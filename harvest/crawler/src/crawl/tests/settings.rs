@@ -170,7 +170,8 @@ async fn list_of_suffixes_says_what_domain_is() {
     }
 }
 
-/// Fails if a seed that redirects takes the host along at which it ends after more than five redirects, or not after fewer.
+/// Fails if a seed that redirects takes the host along at which it ends after more than five redirects, or not after
+/// fewer.
 #[tokio::test]
 async fn five_redirects_make_a_seed() {
     for (redirects, follows) in [(1, true), (5, true), (6, false)] {

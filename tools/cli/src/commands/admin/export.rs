@@ -13,9 +13,9 @@ use tools_terminal::session::Session;
 
 /// Export admin data and audit trail as lines of JSON
 ///
-/// Writes them as they stand at one moment: all that `holdfast admin restore` needs. The archive stays in service meanwhile. The
-/// output file gets its name when it is whole and synced. Needs the role operator. The exit code is 0 only if the export is
-/// whole.
+/// Writes them as they stand at one moment: all that `holdfast admin restore` needs. The archive stays in service
+/// meanwhile. The output file gets its name when it is whole and synced. Needs the role operator. The exit code is 0
+/// only if the export is whole.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   holdfast admin export -o admin.jsonl

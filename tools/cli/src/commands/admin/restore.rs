@@ -17,12 +17,12 @@ use crate::commands::{parts, talk};
 ///
 /// Refuses if there are admin data: nothing is ever replaced. The exit code is 1 if anything was left out.
 ///
-/// An export does not have files that were admitted after it was made. With --from-replicas as well, the admissions of the
-/// replicas are added; the export decides about every file that it has. Without them, the next check reports such files as
-/// unexpected.
+/// An export does not have files that were admitted after it was made. With --from-replicas as well, the admissions of
+/// the replicas are added; the export decides about every file that it has. Without them, the next check reports such
+/// files as unexpected.
 ///
-/// Without an export, a removed copy stays removed only if it still lies in an attic. Nobody has signed the record of an
-/// attic, so each such removal is listed, and shown by `holdfast stat`, as unproven.
+/// Without an export, a removed copy stays removed only if it still lies in an attic. Nobody has signed the record of
+/// an attic, so each such removal is listed, and shown by `holdfast stat`, as unproven.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   holdfast admin restore --settings repository.toml --from admin.jsonl

@@ -9,8 +9,8 @@ use tools_terminal::session::Session;
 
 /// List the built-in jobs and their arguments
 ///
-/// Prints the name of each job, what it does, what one line of its output means, its arguments, and how the outputs of all
-/// files become one result. Needs the role researcher. The exit code is 0.
+/// Prints the name of each job, what it does, what one line of its output means, its arguments, and how the outputs of
+/// all files become one result. Needs the role researcher. The exit code is 0.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   holdfast batch jobs

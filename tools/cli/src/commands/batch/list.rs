@@ -13,8 +13,8 @@ use super::describe;
 
 /// List the jobs that wait, run, or have output
 ///
-/// Prints one line for each job, newest first: id, state, time and person of the submission, files read, and program. Needs
-/// the role researcher or operator. The exit code is 0, whatever is listed.
+/// Prints one line for each job, newest first: id, state, time and person of the submission, files read, and program.
+/// Needs the role researcher or operator. The exit code is 0, whatever is listed.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   holdfast batch list --own

@@ -16,9 +16,9 @@ use super::status::{exit, show};
 
 /// Fetch the output of a job
 ///
-/// Fetches the result, unless an option asks for something else; for a job that failed or was cancelled, its output as far
-/// as it came. Needs the role researcher. The exit code is 0 if the output was fetched and is whole, 1 if it was fetched and
-/// lacks something (`holdfast batch status` says what), and 4 while the job has not ended.
+/// Fetches the result, unless an option asks for something else; for a job that failed or was cancelled, its output as
+/// far as it came. Needs the role researcher. The exit code is 0 if the output was fetched and is whole, 1 if it was
+/// fetched and lacks something (`holdfast batch status` says what), and 4 while the job has not ended.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   holdfast batch output b-7f3a9c > result.txt

@@ -23,12 +23,12 @@ const MOST_GAPS: usize = 20;
 
 /// Run a job, wait for it, and fetch its result
 ///
-/// A job is a built-in one (`holdfast batch jobs`) or a WebAssembly component of your own (--wasm). It is on the disk of the
-/// archive before anything runs, so that Ctrl-C, or a cut connection, ends only the waiting: continue with `holdfast batch
-/// status`, `cancel` and `output`. Needs the role researcher.
+/// A job is a built-in one (`holdfast batch jobs`) or a WebAssembly component of your own (--wasm). It is on the disk
+/// of the archive before anything runs, so that Ctrl-C, or a cut connection, ends only the waiting: continue with
+/// `holdfast batch status`, `cancel` and `output`. Needs the role researcher.
 ///
-/// The exit code is 0 if every file was read and none failed, and 1 if files failed or were not read, or if the job failed
-/// or was cancelled. The result is then made from the other files, and what it lacks is named.
+/// The exit code is 0 if every file was read and none failed, and 1 if files failed or were not read, or if the job
+/// failed or was cancelled. The result is then made from the other files, and what it lacks is named.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   holdfast batch run extract-cdx --files '.*\\.warc\\.gz' -o index.cdxj

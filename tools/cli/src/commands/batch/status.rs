@@ -13,8 +13,8 @@ use super::{JobSelector, describe};
 /// Show the state of a job
 ///
 /// Shows the program and its limits, the progress of each node, and what the output lacks. Needs the role researcher or
-/// operator. The exit code is 0 while the job waits or runs and when it is whole, and 1 if files failed or were not read, or
-/// if the job failed or was cancelled.
+/// operator. The exit code is 0 while the job waits or runs and when it is whole, and 1 if files failed or were not
+/// read, or if the job failed or was cancelled.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   holdfast batch status b-7f3a9c
@@ -26,9 +26,9 @@ pub(crate) struct Status {
 
 /// End a job that waits or runs
 ///
-/// The output up to then is kept and can be fetched. The command waits until the files that were not read are counted and
-/// named. A job that has ended stays as it is. Researchers end their own jobs, operators any job. The exit code is 0 if the
-/// job is cancelled, and 1 if it had ended before.
+/// The output up to then is kept and can be fetched. The command waits until the files that were not read are counted
+/// and named. A job that has ended stays as it is. Researchers end their own jobs, operators any job. The exit code is
+/// 0 if the job is cancelled, and 1 if it had ended before.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   holdfast batch cancel b-7f3a9c")]

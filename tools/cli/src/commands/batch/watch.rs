@@ -17,7 +17,8 @@ const LOOK: Duration = Duration::from_millis(250);
 /// The time until the archive is asked again that could not be asked, in milliseconds.
 const SILENT_LOOK_MS: u64 = 5000;
 
-/// Waits for the end of a job. While the archive cannot be asked, the job may still run: the wait continues, for a while.
+/// Waits for the end of a job. While the archive cannot be asked, the job may still run: the wait continues, for a
+/// while.
 pub(super) async fn watch(
     context: &Context,
     session: &Session,

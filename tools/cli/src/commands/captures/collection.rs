@@ -1,7 +1,7 @@
 //! The captures of a collection, as a viewer shows them to anybody: asked of its replay listener.
 //!
-//! Owns the request and the reading of the answer, which is whole or an error. Not promised: a listener with TLS; the refusal
-//! says how `curl` asks it.
+//! Owns the request and the reading of the answer, which is whole or an error. Not promised: a listener with TLS; the
+//! refusal says how `curl` asks it.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
@@ -227,7 +227,8 @@ mod tests {
         (serving.join().unwrap(), answered.map(|()| count))
     }
 
-    /// Fails if the refusal of a listener with TLS does not say how to ask it, or another scheme passes for one of these.
+    /// Fails if the refusal of a listener with TLS does not say how to ask it, or another scheme passes for one of
+    /// these.
     #[test]
     fn tls_listener_is_refused_with_command() {
         let refused = |listener: &str| {

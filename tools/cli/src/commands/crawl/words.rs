@@ -108,7 +108,8 @@ fn period(duration: Duration) -> String {
     Period::from_secs(rounded).to_string()
 }
 
-/// Names the seeds of a crawl that has fetched nothing. The exit code is that of hosts that cannot be reached, where all could not.
+/// Names the seeds of a crawl that has fetched nothing. The exit code is that of hosts that cannot be reached, where
+/// all could not.
 fn unanswered(report: &JobReport) -> Exit {
     if report.unanswered.is_empty() {
         return Exit::Done;

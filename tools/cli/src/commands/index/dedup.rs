@@ -19,9 +19,9 @@ use crate::commands::warc::open;
 
 /// Build an index of earlier captures, for crawls that do not store unchanged content again
 ///
-/// Reads the metadata files of earlier jobs, WARC or ARC, of Holdfast or of NetarchiveSuite. A duplicate leads to the first
-/// capture of its content in all the files; a duplicate without such a capture is reported and left out. The exit code is 1
-/// if the index lacks something because of damage, a bad line or such a duplicate.
+/// Reads the metadata files of earlier jobs, WARC or ARC, of Holdfast or of NetarchiveSuite. A duplicate leads to the
+/// first capture of its content in all the files; a duplicate without such a capture is reported and left out. The exit
+/// code is 1 if the index lacks something because of damage, a bad line or such a duplicate.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   holdfast index dedup *-metadata-1.warc.gz -o earlier.dedup

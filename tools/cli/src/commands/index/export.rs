@@ -28,7 +28,8 @@ pub(super) struct Export {
     /// The format of the lines: cdxj, cdx9, cdx11, cdx14, or the letters of a CDX legend
     #[arg(long, value_name = "FORMAT", default_value = "cdxj")]
     format: ExportFormat,
-    /// Only the captures of this imported set [default: all captures]; with this verb, --set does not override a setting
+    /// Only the captures of this imported set [default: all captures]; with this verb, --set does not override a
+    /// setting
     #[arg(long, value_name = "NAME")]
     set: Option<String>,
     /// Largest size of one file; the next one is begun before it: PATH.0001, PATH.0002 and so on, each with a header

@@ -22,9 +22,9 @@ const CHUNK: usize = 256 << 10;
 
 /// Import index files as a set of captures
 ///
-/// Reads CDX with any legend in its header, CDX of 9, 11 or 14 fields, and CDXJ. The files become one set, which replaces the
-/// set of that name; a rebuild of the index leaves it as it is. Lines that cannot be read are reported and left out, and the
-/// exit code is then 1. Needs the role operator.
+/// Reads CDX with any legend in its header, CDX of 9, 11 or 14 fields, and CDXJ. The files become one set, which
+/// replaces the set of that name; a rebuild of the index leaves it as it is. Lines that cannot be read are reported and
+/// left out, and the exit code is then 1. Needs the role operator.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   holdfast index import old-1.cdx old-2.cdx --set old
@@ -34,7 +34,8 @@ pub(super) struct Import {
     /// Index files, plain; `-` is stdin
     #[arg(value_name = "FILE", required = true)]
     files: Vec<PathBuf>,
-    /// The name of the set: lower-case letters, digits, `.`, `_` and `-`; with this verb, --set does not override a setting
+    /// The name of the set: lower-case letters, digits, `.`, `_` and `-`; with this verb, --set does not override a
+    /// setting
     #[arg(long, value_name = "NAME")]
     set: String,
 }

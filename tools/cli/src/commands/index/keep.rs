@@ -10,9 +10,9 @@ use tools_terminal::session::Session;
 
 /// Show how far the index has followed the archive, and which files it could not read
 ///
-/// Needs the role operator. The exit code is 1 if files are parked, if the archive does not answer, if a file that was read
-/// again differed from the index, or if the database was damaged and rebuilt, or lacks a set since then. The output says
-/// which of these is the case.
+/// Needs the role operator. The exit code is 1 if files are parked, if the archive does not answer, if a file that was
+/// read again differed from the index, or if the database was damaged and rebuilt, or lacks a set since then. The
+/// output says which of these is the case.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   holdfast index status
@@ -21,9 +21,9 @@ pub(super) struct Status {}
 
 /// Try parked files again
 ///
-/// A file is parked after it was found damaged, or to be no WARC or ARC, three times; `holdfast index status` names the files
-/// and the reasons. Files whose nodes are down are not parked: they are tried again by themselves. Needs the role operator.
-/// The exit code is 1 if one of the files is not parked; nothing is then done.
+/// A file is parked after it was found damaged, or to be no WARC or ARC, three times; `holdfast index status` names the
+/// files and the reasons. Files whose nodes are down are not parked: they are tried again by themselves. Needs the role
+/// operator. The exit code is 1 if one of the files is not parked; nothing is then done.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   holdfast index retry                        every parked file
@@ -36,8 +36,8 @@ pub(super) struct Retry {
 
 /// Delete all captures that came from files, and extract them again
 ///
-/// Imported sets stay. The captures of a file are not found until it is read again. Needs the role operator. The exit code is
-/// 0 if the captures were deleted.
+/// Imported sets stay. The captures of a file are not found until it is read again. Needs the role operator. The exit
+/// code is 0 if the captures were deleted.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   holdfast index rebuild --yes")]

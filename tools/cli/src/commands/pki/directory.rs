@@ -1,5 +1,5 @@
-//! The directory of an authority: what is in it, and how files come into it. Nothing is written over anything but the list
-//! of revoked certificates.
+//! The directory of an authority: what is in it, and how files come into it. Nothing is written over anything but the
+//! list of revoked certificates.
 
 use std::path::{Path, PathBuf};
 

@@ -1,7 +1,7 @@
 //! The meaning of each setting, from the comments beside it: the comment that the compiler asks for is the manual.
 //!
-//! Owns the table of the sections that a file of each kind can have. A section at the top of a part's file that is not in it
-//! fails a test; one within a section does only if `COMPLETE` sets it.
+//! Owns the table of the sections that a file of each kind can have. A section at the top of a part's file that is not
+//! in it fails a test; one within a section does only if `COMPLETE` sets it.
 
 use archive_bitarchive::settings::{NodeBatchSettings, NodeSettings, ScrubSettings};
 use archive_bitarchive::{AtticSettings, checksum};
@@ -235,8 +235,8 @@ mod tests {
 
     use super::*;
 
-    /// Each section of the table is a key of the section around it. Fails if a path is misspelt or a key was renamed: the
-    /// section would be printed without comments.
+    /// Each section of the table is a key of the section around it. Fails if a path is misspelt or a key was renamed:
+    /// the section would be printed without comments.
     #[test]
     fn sections_are_keys_of_their_outer_section() {
         for (kind, own) in Kind::ALL {
@@ -254,8 +254,8 @@ mod tests {
         }
     }
 
-    /// Settings of each kind with every section that may be left out. Fails if a section or a key of it would be printed
-    /// without its comment: add the section to the table.
+    /// Settings of each kind with every section that may be left out. Fails if a section or a key of it would be
+    /// printed without its comment: add the section to the table.
     #[test]
     fn every_printed_section_and_key_has_a_comment() {
         for (kind, set) in COMPLETE {
@@ -362,8 +362,8 @@ mod tests {
         );
     }
 
-    /// Fails if an operator can read about a section that may be left out only after having set it, or if a section that
-    /// is set is called unset.
+    /// Fails if an operator can read about a section that may be left out only after having set it, or if a section
+    /// that is set is called unset.
     #[test]
     fn absent_section_is_still_documented() {
         let toml = "[notify]\ncommand = []\n\n[repair]\nautomatic = \"all\"\n";

@@ -192,7 +192,8 @@ impl Demonstration {
         })
     }
 
-    /// Crawls documentation from a web server on loopback, with all that a harvest job leaves; gives the directories of the jobs.
+    /// Crawls documentation from a web server on loopback, with all that a harvest job leaves; gives the directories of
+    /// the jobs.
     async fn crawl_sources(&self) -> Result<Vec<PathBuf>, String> {
         let mut jobs = Vec::new();
         let there = SOURCES.iter().filter(|source| Path::new(source).is_dir());

@@ -76,8 +76,8 @@ pub(super) fn free_addresses<const N: usize>(ports: &Ports) -> Result<[String; N
     })
 }
 
-/// Returns the longer range of ports outside that of outgoing connections, as the kernel writes it; the usual one where that
-/// is not known.
+/// Returns the longer range of ports outside that of outgoing connections, as the kernel writes it; the usual one where
+/// that is not known.
 fn listening_range(outgoing: &str) -> Range<u16> {
     let mut words = outgoing.split_whitespace().map(str::parse);
     let (first, last) = match (words.next(), words.next()) {

@@ -124,8 +124,8 @@ impl PreparedArchive {
     }
 }
 
-/// Makes what is missing in the data directory. The parts of a new archive listen on free ports from `first_port` on, if
-/// it is given.
+/// Makes what is missing in the data directory. The parts of a new archive listen on free ports from `first_port` on,
+/// if it is given.
 pub(crate) fn prepare(
     data: &Path,
     first_port: Option<u16>,

@@ -1,8 +1,8 @@
 //! Each part as a child process, so that one of them can be stopped or killed while the others run.
 //!
-//! The id of each is in `<data>/run/<part>.pid`. A part that ends is reported and not started again: the person who ended it
-//! may want it so. `holdfast <part> --settings <data>/settings/<part>.toml` starts it again. Where a part of these settings
-//! runs already, nothing is started, and its id stays where it is.
+//! The id of each is in `<data>/run/<part>.pid`. A part that ends is reported and not started again: the person who
+//! ended it may want it so. `holdfast <part> --settings <data>/settings/<part>.toml` starts it again. Where a part of
+//! these settings runs already, nothing is started, and its id stays where it is.
 
 use std::collections::BTreeMap;
 use std::fs::File;

@@ -14,15 +14,16 @@ use tools_terminal::output::tell;
 /// Verify that the audit log was not changed: its lines are chained by hashes
 ///
 /// Needs the files of the log, `audit-000000.jsonl` and so on, or the directory with all of them: `audit` in the data
-/// directory of the repository, or a copy of it. A line that was changed, removed, added or moved is named with its file.
+/// directory of the repository, or a copy of it. A line that was changed, removed, added or moved is named with its
+/// file.
 ///
-/// The chain alone does not show whether lines were removed from its end. The stamp of the admin data, `admin.stamp`, has the
-/// number of lines and the hash of the last one: it is read if it lies beside the directory `audit`, or if --stamp names it.
-/// --head gives a hash that was kept elsewhere, such as `audit_head` in the last line of an export. Without either, the
-/// output says that removed lines at the end are not noticed.
+/// The chain alone does not show whether lines were removed from its end. The stamp of the admin data, `admin.stamp`,
+/// has the number of lines and the hash of the last one: it is read if it lies beside the directory `audit`, or if
+/// --stamp names it. --head gives a hash that was kept elsewhere, such as `audit_head` in the last line of an export.
+/// Without either, the output says that removed lines at the end are not noticed.
 ///
-/// The exit code is 1 if the chain is broken, if lines that the stamp counts are not there, or if no line has the hash that
-/// was given.
+/// The exit code is 1 if the chain is broken, if lines that the stamp counts are not there, or if no line has the hash
+/// that was given.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   holdfast verify audit holdfast-data/repository/audit
@@ -36,7 +37,8 @@ pub(crate) struct VerifyAudit {
     /// The hash of a line, from an export or an earlier run; the log must have that line
     #[arg(long, value_name = "HEX", value_parser = hash)]
     head: Option<LineHash>,
-    /// The stamp of the admin data, with which the end of the log is compared [default: `admin.stamp` beside the directory]
+    /// The stamp of the admin data, with which the end of the log is compared [default: `admin.stamp` beside the
+    /// directory]
     #[arg(long, value_name = "FILE")]
     stamp: Option<PathBuf>,
 }

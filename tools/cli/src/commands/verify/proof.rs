@@ -21,7 +21,8 @@ use super::RejectedFile;
 
 /// Verify record proofs: which bytes they prove, of which archive file
 ///
-/// Needs the proof and a trust file, and neither the archive nor the archive file. The exit code is 1 if a proof is not good.
+/// Needs the proof and a trust file, and neither the archive nor the archive file. The exit code is 1 if a proof is not
+/// good.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   holdfast verify proof record.proof --trust trust.json

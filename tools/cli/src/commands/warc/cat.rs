@@ -16,8 +16,8 @@ const HEAD_LIMIT: usize = 1 << 20;
 
 /// Print the records of a file, decompressed
 ///
-/// Prints all records, or the one at an offset; as they stand in the file, or one part of each. `warc list` and indexes give
-/// offsets. The exit code is 1 if the file is damaged.
+/// Prints all records, or the one at an offset; as they stand in the file, or one part of each. `warc list` and indexes
+/// give offsets. The exit code is 1 if the file is damaged.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   holdfast warc cat crawl.warc.gz | less

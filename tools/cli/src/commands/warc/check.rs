@@ -16,9 +16,9 @@ use super::{each, open, read};
 /// Check WARC files against the standard (ISO 28500:2009 and 2017)
 ///
 /// Prints each rule that is broken, with file, offset, record and clause. What the standard only advises against is a
-/// warning. Digests of known algorithms are compared with the bytes. ARC files are checked for damage and wrong lengths only.
-/// With --json, prints one JSON object for each violation, and one for each file that was read, with `records`, `errors` and
-/// `warnings`, each on a line of its own. The exit code is 1 if a file does not follow the standard.
+/// warning. Digests of known algorithms are compared with the bytes. ARC files are checked for damage and wrong lengths
+/// only. With --json, prints one JSON object for each violation, and one for each file that was read, with `records`,
+/// `errors` and `warnings`, each on a line of its own. The exit code is 1 if a file does not follow the standard.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   holdfast warc check *.warc.gz

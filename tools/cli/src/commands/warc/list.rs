@@ -13,9 +13,9 @@ use super::{FileReport, each, open, read};
 
 /// List the records of WARC and ARC files
 ///
-/// Offset and length are those in the file: in a compressed file, those of the gzip member. A record that is damaged, or
-/// shares its member with others, has no length. With --json, prints one JSON object for each record, each on a line of its
-/// own. The exit code is 1 if a file is damaged.
+/// Offset and length are those in the file: in a compressed file, those of the gzip member. A record that is damaged,
+/// or shares its member with others, has no length. With --json, prints one JSON object for each record, each on a line
+/// of its own. The exit code is 1 if a file is damaged.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   holdfast warc list crawl.warc.gz

@@ -13,8 +13,9 @@ use super::{FileReport, open, read};
 
 /// Write an archive file anew, with one gzip member for each record
 ///
-/// Every decompressed record stays as it is, byte for byte; the same input gives the same output. A file in which anything is
-/// damaged is refused, and nothing is written; the exit code is then 1. Oddities that are no damage are reported and kept.
+/// Every decompressed record stays as it is, byte for byte; the same input gives the same output. A file in which
+/// anything is damaged is refused, and nothing is written; the exit code is then 1. Oddities that are no damage are
+/// reported and kept.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   holdfast warc recompress whole-file.warc.gz -o records.warc.gz

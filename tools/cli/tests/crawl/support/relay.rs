@@ -1,4 +1,5 @@
-//! A relay of TCP connections that keeps all bytes of both directions, and acts at a piece of them that a test has chosen.
+//! A relay of TCP connections that keeps all bytes of both directions, and acts at a piece of them that a test has
+//! chosen.
 
 use std::io::{Read as _, Write as _};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -60,8 +61,8 @@ impl Relay {
         format!("http://127.0.0.1:{}/", self.port)
     }
 
-    /// Acts when that many pieces more have arrived from either side, before the last one is passed on. Nothing else is passed on
-    /// meanwhile.
+    /// Acts when that many pieces more have arrived from either side, before the last one is passed on. Nothing else is
+    /// passed on meanwhile.
     pub fn after(&self, left: usize, act: impl FnOnce() + Send + 'static) {
         let act = Box::new(act);
         *self.trigger.lock().expect("a lock") = Some(Trigger { left, act });
@@ -79,7 +80,8 @@ impl Relay {
     }
 }
 
-/// Passes bytes on until one of the sides ends. They are kept before they are passed on: what was received is in the log.
+/// Passes bytes on until one of the sides ends. They are kept before they are passed on: what was received is in the
+/// log.
 fn pass(
     mut from: TcpStream,
     mut to: TcpStream,

@@ -23,8 +23,8 @@ impl Tools {
         python.map(|python| Self { nginx, python })
     }
 
-    /// Runs a script of `judges` on these words and files, and returns the document that it prints. It ends with an error if
-    /// something is not as it has to be.
+    /// Runs a script of `judges` on these words and files, and returns the document that it prints. It ends with an
+    /// error if something is not as it has to be.
     #[track_caller]
     pub fn judge(&self, script: &str, words: &[&str], files: &[PathBuf]) -> Value {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/crawl/judges");

@@ -1,7 +1,7 @@
 //! Debian's Chromium, driven by fantoccini through its driver, with a profile of its own.
 //!
-//! Its proxy for all but the hosts under test is the counting one of `outside`, also for loopback. Names are never looked
-//! up. The driver and all that it starts are one process group, which ends with the value.
+//! Its proxy for all but the hosts under test is the counting one of `outside`, also for loopback. Names are never
+//! looked up. The driver and all that it starts are one process group, which ends with the value.
 
 use std::io::{BufRead as _, BufReader};
 use std::os::unix::process::CommandExt as _;

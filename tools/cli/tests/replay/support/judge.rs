@@ -27,8 +27,8 @@ impl Judge {
         python.map(|python| Self { python })
     }
 
-    /// Runs a script of `judges` and returns the document that it prints. It ends with an error if something is not as it has
-    /// to be.
+    /// Runs a script of `judges` and returns the document that it prints. It ends with an error if something is not as
+    /// it has to be.
     #[track_caller]
     pub fn run(&self, script: &str, words: &[&str]) -> Value {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/replay/judges");

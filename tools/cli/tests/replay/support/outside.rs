@@ -1,5 +1,5 @@
-//! All that a browser could reach beside the hosts under test: a proxy that counts and refuses, a listener of TCP, and a socket of
-//! UDP that says nothing.
+//! All that a browser could reach beside the hosts under test: a proxy that counts and refuses, a listener of TCP, and
+//! a socket of UDP that says nothing.
 
 use std::collections::BTreeMap;
 use std::io::{Read as _, Write as _};
@@ -91,8 +91,9 @@ impl Outside {
             .collect()
     }
 
-    /// Checks that nothing was asked of the outside by a page that connects to no host early. A connection to the proxy that
-    /// never said anything is then the browser's: it opens one for a request of its own, and sends that over another one.
+    /// Checks that nothing was asked of the outside by a page that connects to no host early. A connection to the proxy
+    /// that never said anything is then the browser's: it opens one for a request of its own, and sends that over
+    /// another one.
     #[track_caller]
     pub fn check_quiet(&self) {
         let mut asked = self.contacts();

@@ -193,7 +193,8 @@ fn all_small_prefix_sets_are_searched() {
     }
 }
 
-/// Fails if a hundred thousand rules are read or searched in more than linear and logarithmic time: then it does not end.
+/// Fails if a hundred thousand rules are read or searched in more than linear and logarithmic time: then it does not
+/// end.
 #[test]
 fn many_rules_are_read_and_searched() {
     let lines: Vec<String> = (0..100_000)

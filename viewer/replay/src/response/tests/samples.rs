@@ -23,7 +23,8 @@ fn files(folder: &Path, found: &mut Vec<PathBuf>) {
     found.sort();
 }
 
-/// Fails if the raw bytes of a response are not those that its digest is of, where the record itself is whole and right.
+/// Fails if the raw bytes of a response are not those that its digest is of, where the record itself is whole and
+/// right.
 #[test]
 fn samples_answer_with_their_digests() {
     let Some(folder) = std::env::var_os("HOLDFAST_SAMPLES").map(PathBuf::from) else {

@@ -190,7 +190,8 @@ async fn broken_style_sheets_are_refused() {
     }
 }
 
-/// Fails if a payload that is not what its digest says passes in any of the ways of replay without a word, or is not listed.
+/// Fails if a payload that is not what its digest says passes in any of the ways of replay without a word, or is not
+/// listed.
 #[tokio::test]
 async fn wrong_digest_is_reported_and_listed() {
     let long = vec![b'x'; 400_000];

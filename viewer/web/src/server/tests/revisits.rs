@@ -42,7 +42,8 @@ async fn revisit_shows_its_original() {
     );
 }
 
-/// Fails if an original that nothing names is not found at its own host, or is called missing although it was not looked for.
+/// Fails if an original that nothing names is not found at its own host, or is called missing although it was not
+/// looked for.
 #[tokio::test]
 async fn unnamed_original_is_searched_at_own_host() {
     let warc = Warc::new()

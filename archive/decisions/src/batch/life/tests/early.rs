@@ -8,8 +8,8 @@ pub(super) fn ends_early(life: &Life) -> bool {
     matches!(life.phase, Phase::Closing(_))
 }
 
-/// Checks that a job that had begun ends early only after its unread files were counted, or with a gap that says that they
-/// were not.
+/// Checks that a job that had begun ends early only after its unread files were counted, or with a gap that says that
+/// they were not.
 pub(super) fn check_counted(before: &Life, event: &Event, after: &Life) {
     let ended = matches!(after.ending(), Some(Ending::Failed | Ending::Cancelled));
     if !ended

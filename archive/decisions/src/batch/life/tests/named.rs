@@ -2,7 +2,8 @@
 
 use super::*;
 
-/// Fails if a silent node makes a job partial that has read every file it names, or a name that nobody has read does not.
+/// Fails if a silent node makes a job partial that has read every file it names, or a name that nobody has read does
+/// not.
 #[test]
 fn named_job_is_done_once_all_read() {
     for (unread, ending) in [(0, Ending::Done), (1, Ending::Partial)] {
