@@ -272,13 +272,7 @@ impl Adoption<'_> {
             had_another,
             now,
         } = self;
-        let row = Row {
-            size: admitted.size,
-            root: Some(admitted.root),
-            stored: now,
-            verified: Some(now),
-            condition: Condition::Present,
-        };
+        let row = Row::intact(admitted.size, admitted.root, now, now);
         let entry = node.put_row(&name, &volume, row)?;
         node.after_store(&entry, now)?;
         if had_another {

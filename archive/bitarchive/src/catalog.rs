@@ -78,6 +78,17 @@ pub enum Condition {
 }
 
 impl Row {
+    /// Returns the row of a copy that was stored at `stored` and whose bytes all had this root at `verified`.
+    pub const fn intact(size: u64, root: Root, stored: Timestamp, verified: Timestamp) -> Self {
+        Self {
+            size,
+            root: Some(root),
+            stored,
+            verified: Some(verified),
+            condition: Condition::Present,
+        }
+    }
+
     /// Returns whether bytes can be served from the copy: they are proven by the root, if the copy has one.
     pub const fn is_readable(&self) -> bool {
         match self.condition {

@@ -19,7 +19,7 @@ use jiff::Timestamp;
 use serde_json::value::RawValue;
 
 use crate::admitted;
-use crate::catalog::{Condition, Entry, Row};
+use crate::catalog::{Entry, Row};
 use crate::claims::Claim;
 use crate::error::NodeError;
 use crate::layout::Layout;
@@ -241,13 +241,7 @@ impl Upload<'_> {
                 PublishError::Taken(_) => node.taken(&volume, &layout, &name, now),
                 PublishError::Disk(error) => node.blame(&volume, error),
             })?;
-        let row = Row {
-            size: admitted.size,
-            root: Some(admitted.root),
-            stored: now,
-            verified: Some(now),
-            condition: Condition::Present,
-        };
+        let row = Row::intact(admitted.size, admitted.root, now, now);
         let entry = Entry { name, volume, row };
         node.catalog().put(std::slice::from_ref(&entry))?;
         node.after_store(&entry, now)?;

@@ -306,13 +306,7 @@ impl Node {
         let _moving = self.moving();
         self.layout(volume)?;
         self.move_back(volume, &layout, (id, &place, &name), now)?;
-        let row = Row {
-            size,
-            root: Some(root),
-            stored,
-            verified: Some(now),
-            condition: Condition::Present,
-        };
+        let row = Row::intact(size, root, stored, now);
         let entry = Entry {
             name,
             volume: volume.clone(),

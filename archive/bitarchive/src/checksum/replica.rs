@@ -15,7 +15,7 @@ use archive_proof::{Points, Prefix, ResumeStates, TrustFile};
 
 use super::table::{ChecksumTable, ChecksumTableError, RecordedFile};
 use crate::brake::Brake;
-use crate::catalog::{Condition, Entry, Row};
+use crate::catalog::{Entry, Row};
 use crate::claims::Claims;
 use crate::error::NodeError;
 
@@ -155,14 +155,13 @@ impl ChecksumReplica {
         Entry {
             name,
             volume: self.volume.clone(),
-            row: Row {
-                size: recorded.size,
-                root: Some(recorded.root),
-                stored: recorded.stored,
-                // The bytes were here for the last time when they were hashed.
-                verified: Some(recorded.stored),
-                condition: Condition::Present,
-            },
+            // The bytes were here for the last time when they were hashed.
+            row: Row::intact(
+                recorded.size,
+                recorded.root,
+                recorded.stored,
+                recorded.stored,
+            ),
         }
     }
 
