@@ -1,6 +1,6 @@
 //! Helpers of tests: waiting without hanging on luck, numbers and bytes that look random, readers and writers that
-//! fail, ports, the rights of root given up, and the word of a test that is skipped. Tests see this crate under
-//! `[dev-dependencies]`; nothing else does.
+//! fail, ports, the rights of root given up, the memory of a process, and the word of a test that is skipped. Tests see
+//! this crate under `[dev-dependencies]`; nothing else does.
 //!
 //! A test meets time in three ways:
 //!
@@ -33,6 +33,7 @@
 //!
 //! Functions panic where a test has to fail; none returns an error.
 
+mod memory;
 mod ports;
 mod random;
 mod rights;
@@ -40,6 +41,7 @@ mod skip;
 mod streams;
 mod wait;
 
+pub use memory::peak_memory;
 pub use ports::PortBlock;
 pub use random::{Random, noise};
 pub use rights::give_up_root;

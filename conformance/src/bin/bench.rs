@@ -148,22 +148,14 @@ fn fill_catalog(directory: &Path, rows: u64) -> Result<()> {
                 count += 1;
             }
             let scanned = begun.elapsed().as_secs_f64();
-            println!("{count} {filled:.2} {scanned:.2} {}", peak_memory()?);
+            println!(
+                "{count} {filled:.2} {scanned:.2} {}",
+                testing::peak_memory("self")
+            );
             begun = Instant::now();
         }
     }
     Ok(())
-}
-
-/// Returns the most memory this process has had, in KiB.
-fn peak_memory() -> Result<u64> {
-    let status = std::fs::read_to_string("/proc/self/status")?;
-    let line = status
-        .lines()
-        .find_map(|line| line.strip_prefix("VmHWM:"))
-        .context("no VmHWM")?;
-    let kib = line.trim().trim_end_matches(" kB");
-    Ok(kib.parse()?)
 }
 
 fn mebibytes(bytes: u64) -> f64 {

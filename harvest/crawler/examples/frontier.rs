@@ -137,16 +137,10 @@ fn take(frontier: &mut Frontier, count: u64) -> Result<(), Box<dyn std::error::E
 /// Prints a count, its rate, and the most memory that the process has had.
 fn tell(what: &str, count: u64, begin: Instant) -> Result<(), Box<dyn std::error::Error>> {
     let seconds = begin.elapsed().as_secs_f64();
-    let status = std::fs::read_to_string("/proc/self/status")?;
-    let memory = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
-    let memory: u64 = memory
-        .and_then(|line| line.trim().strip_suffix(" kB"))
-        .ok_or("the system does not say how much memory this process has had")?
-        .parse()?;
     writeln!(
         stdout(),
         "{what}: {count} in {seconds:.1} s; at most {} MB so far",
-        memory / 1000
+        testing::peak_memory("self") / 1000
     )?;
     Ok(())
 }

@@ -194,21 +194,13 @@ fn ingest(directory: &Path, file: &str, out: &mut impl Write) -> Result<(), Fail
     drop(captures);
     // Opened again, the captures are in tables and no more in logs.
     drop(Captures::open(directory, &OpenOptions::default())?);
-    let memory = most_memory()?;
+    let memory = testing::peak_memory("self");
     let bytes: u64 = fs::read_dir(directory)?
         .map(|entry| entry?.metadata())
         .map(|metadata| metadata.map(|metadata| metadata.len()))
         .sum::<io::Result<u64>>()?;
     writeln!(out, "{} {seconds:.3} {bytes} {memory}", report.captures)?;
     Ok(())
-}
-
-/// Returns the most memory that this process has had, in KiB.
-fn most_memory() -> Result<u64, Failure> {
-    let status = fs::read_to_string("/proc/self/status")?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
-    let number = line.and_then(|line| line.split_ascii_whitespace().next());
-    Ok(number.ok_or("the system does not tell")?.parse()?)
 }
 
 /// Returns times one thing after the other, and says how many captures there were.
@@ -271,7 +263,7 @@ fn look_up(
             host,
         )?))
     })?;
-    writeln!(out, "memory {}", most_memory()?)?;
+    writeln!(out, "memory {}", testing::peak_memory("self"))?;
     Ok(())
 }
 

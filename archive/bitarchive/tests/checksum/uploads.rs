@@ -229,7 +229,7 @@ async fn many_come_at_once() {
     let stores = files
         .clone()
         .map(|(name, bytes)| test.store(&running, name, bytes));
-    let entries = futures(stores).await;
+    let entries = futures_util::future::join_all(stores).await;
     assert_eq!(entries.len(), 24);
     for (entry, (name, bytes)) in entries.into_iter().zip(files) {
         let entry = entry.unwrap();
@@ -242,7 +242,7 @@ async fn many_come_at_once() {
 
 /// Fails if a checksum replica keeps the bytes of a large upload in memory while it hashes them.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_file_is_never_held() {
+async fn large_upload_is_not_kept_in_memory() {
     let test = TestReplica::new();
     let running = test.start().await;
     let (chunk, count): (bytes::Bytes, u64) = (noise(1 << 20, 1).into(), 1024);
@@ -263,38 +263,7 @@ async fn a_file_is_never_held() {
     }
     let entry = sending.send(b"", signed(&admitted, TRUSTED)).await.unwrap();
     assert_eq!(entry.size, count << 20);
-    let status = std::fs::read_to_string("/proc/self/status").unwrap();
-    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
-    let peak = peak
-        .and_then(|text| text.split_whitespace().next())
-        .unwrap();
-    let peak: u64 = peak.parse().unwrap();
+    let peak = testing::peak_memory("self");
     assert!(peak < 600 << 10, "{peak} KiB at most");
     running.stop().await;
-}
-
-/// Awaits all futures at once, and returns their results in order.
-async fn futures<T>(all: impl Iterator<Item = impl Future<Output = T>>) -> Vec<T> {
-    let mut waiting: Vec<_> = all.map(|one| (Box::pin(one), None)).collect();
-    std::future::poll_fn(|context| {
-        let mut is_done = true;
-        for (future, result) in &mut waiting {
-            if result.is_none() {
-                match future.as_mut().poll(context) {
-                    std::task::Poll::Ready(value) => *result = Some(value),
-                    std::task::Poll::Pending => is_done = false,
-                }
-            }
-        }
-        if is_done {
-            std::task::Poll::Ready(())
-        } else {
-            std::task::Poll::Pending
-        }
-    })
-    .await;
-    waiting
-        .into_iter()
-        .filter_map(|(_, result)| result)
-        .collect()
 }

@@ -259,12 +259,7 @@ fn bombs() -> Vec<EncodedBody> {
 #[track_caller]
 fn peak_memory(chain: &Chain) -> u64 {
     let pid = std::fs::read_to_string(chain.archive.data().join("run/viewer.pid"));
-    let status = format!("/proc/{}/status", pid.expect("a pid").trim());
-    let status = std::fs::read_to_string(status).expect("the viewer runs");
-    let mut lines = status.lines();
-    let peak = lines.find_map(|line| line.strip_prefix("VmHWM:"));
-    let peak = peak.expect("a peak").trim().trim_end_matches(" kB");
-    peak.parse().expect("a number")
+    testing::peak_memory(pid.expect("a pid").trim())
 }
 
 /// Returns the length of a file, and the text at its end.
