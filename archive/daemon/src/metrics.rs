@@ -393,7 +393,7 @@ mod tests {
     /// Fails if a metric that Prometheus cannot read is registered: an invalid name, a label twice, a name of two
     /// kinds, buckets out of order.
     #[test]
-    fn what_prometheus_cannot_read_is_refused() {
+    fn metric_that_prometheus_cannot_read_is_refused() {
         let metrics = Metrics::new();
         assert_eq!(
             metrics.gauge("a b", "", &[]).unwrap_err(),

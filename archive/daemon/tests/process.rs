@@ -95,7 +95,7 @@ fn a_second_signal_ends_at_once() {
 
 /// Fails if a process whose task did not stop ends with exit code 0, or the error does not name the task.
 #[test]
-fn what_does_not_drain_is_named() {
+fn task_that_does_not_drain_is_named() {
     let mut child = with_variable("HOLDFAST__DAEMON__DRAIN", "1 s".as_ref(), "deaf", &[]);
     up(&mut child);
     send(&child, Signal::TERM);

@@ -42,7 +42,7 @@ fn same(found: &WholeRecord, seen: &crate::files::ReadRecord) -> bool {
 
 /// Fails if a read error costs a whole record before it, or is taken for the end of the file.
 #[test]
-fn what_is_whole_before_a_hole_is_read() {
+fn whole_records_before_hole_are_read() {
     for (number, file) in files().into_iter().enumerate() {
         let all = read(&file).0;
         for hole in 0..file.len() {
@@ -76,7 +76,7 @@ fn what_is_whole_before_a_hole_is_read() {
 /// Fails if reading that is resumed behind a hole loses, repeats or moves a record, or calls the rest of a record a
 /// defect.
 #[test]
-fn what_is_whole_behind_a_hole_is_read() {
+fn whole_records_behind_hole_are_read() {
     for (number, file) in files().into_iter().enumerate() {
         let mut reader = Reader::new(file.as_slice());
         assert_eq!(reader.known(), None);

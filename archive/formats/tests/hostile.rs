@@ -193,7 +193,7 @@ fn members_in_each_other_are_not_all_inflated() {
 
 /// Fails if the defect of a wrong length does not tell that the bytes behind it were not searched for other records.
 #[test]
-fn what_was_not_searched_is_named() {
+fn wrong_length_defect_says_search_was_skipped() {
     let mut file = record(0, &[], 900_000);
     file.extend((1..6000).flat_map(|number| good(number, 50)));
     for file in [file.clone(), member(&file)] {

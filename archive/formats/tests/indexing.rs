@@ -22,7 +22,7 @@ fn cut_out<'a>(file: &'a [u8], capture: &Capture) -> &'a [u8] {
 
 /// Fails if the offset and length of an index entry cut out more or less than its record.
 #[test]
-fn what_a_length_cuts_out_is_the_record() {
+fn index_entry_cuts_out_exactly_its_record() {
     let records = crawl();
     let plain = plain(&records);
     let gzip = gzip(&records);

@@ -224,7 +224,7 @@ fn arc_is_a_dialect() {
 
 /// Fails if an empty file or one of another format passes for an archive file that has no records.
 #[test]
-fn what_is_no_archive_file_says_so() {
+fn empty_or_foreign_file_is_reported() {
     check(b"", &[Class::Empty], 0);
     check(b"x", &[Class::Garbage, Class::NoRecord], 0);
     check(b"\x1f", &[Class::Cut, Class::NoRecord], 0);

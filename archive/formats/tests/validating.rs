@@ -26,7 +26,7 @@ fn found(text: &str) -> Vec<(Rule, String)> {
 /// Fails if the validator flags a record that the standard allows: an unknown type, a folded field, a date without a
 /// time.
 #[test]
-fn what_is_right_is_not_flagged() {
+fn valid_record_is_not_flagged() {
     assert_eq!(found(GOOD), []);
     let of = |from: &str, to: &str| found(&GOOD.replacen(from, to, 1));
     assert_eq!(of("2026-11-21T19:14:09Z", "2026"), []);
@@ -54,7 +54,7 @@ fn what_is_right_is_not_flagged() {
 
 /// Fails if a breach of the standard is not flagged, or is flagged with the clause of another rule.
 #[test]
-fn what_is_wrong_is_flagged_with_its_clause() {
+fn breach_of_standard_is_flagged_with_its_clause() {
     for (from, to, rule, clause) in [
         (
             "WARC-Record-ID: <urn:uuid:1>\r\n",
@@ -343,7 +343,7 @@ fn lengths_in_arc_files_are_judged() {
 
 /// Fails if an id of two records, or a segment that is missing between two others, is not reported.
 #[test]
-fn what_only_several_records_show() {
+fn faults_across_several_records_are_reported() {
     let text = "Content-Type: text/plain\r\n";
     let one = record(1, "resource", text, "one");
     let found = in_file(&format!("{one}{}{one}", record(2, "resource", text, "two")));

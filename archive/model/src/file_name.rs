@@ -166,7 +166,7 @@ mod tests {
 
     /// Fails if a name is refused that harvesters give to their archive files.
     #[test]
-    fn what_the_field_writes_passes() {
+    fn names_that_harvesters_give_are_accepted() {
         for name in [
             "1-metadata-1.warc.gz",
             "12-34-20260101120000123-00000-heritrix~host~8443.warc.gz",

@@ -164,7 +164,7 @@ pub(crate) mod tests {
 
     /// Fails if a field of an admission is lost or changed between signing and verifying.
     #[test]
-    fn what_was_signed_is_what_is_read() {
+    fn admission_reads_back_as_signed() {
         let envelope = admission().sign(&key()).unwrap();
         assert_eq!(Admission::verify(&envelope, &trust()).unwrap(), admission());
     }

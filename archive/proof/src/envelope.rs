@@ -252,7 +252,7 @@ mod tests {
     /// Fails if an envelope is read from two spellings of one Base64 text, from a repeated field, or from bytes without
     /// a limit.
     #[test]
-    fn what_is_no_envelope_is_refused() {
+    fn malformed_envelope_is_refused() {
         let text = Envelope::sign("text/plain", b"hello", &key())
             .as_str()
             .to_owned();

@@ -165,7 +165,7 @@ mod tests {
 
     /// Fails if a key is read or written in another form than that of `openssl`.
     #[test]
-    fn what_openssl_writes_is_read_and_written_alike() {
+    fn openssl_key_is_read_and_written_alike() {
         let key = SigningKey::from_pem(OPENSSL_PRIVATE).unwrap();
         assert_eq!(key.to_pem().unwrap(), OPENSSL_PRIVATE);
         assert_eq!(key.public_key().to_pem().unwrap(), OPENSSL_PUBLIC);

@@ -370,7 +370,7 @@ pub(crate) mod tests {
     /// Fails if an authority is opened with the key of another one, with a certificate that may not issue, or with one
     /// that is cut.
     #[test]
-    fn what_does_not_belong_together_is_refused() {
+    fn authority_with_wrong_key_or_certificate_is_refused() {
         let (a, b) = (
             Authority::create("lab", long()).unwrap(),
             Authority::create("lab", long()).unwrap(),

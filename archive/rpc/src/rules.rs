@@ -175,7 +175,7 @@ mod tests {
 
     /// Fails if a path without a rule may be called, or one that only resembles the path of a rule.
     #[test]
-    fn what_no_rule_speaks_of_is_denied() {
+    fn path_without_rule_is_denied() {
         let anna = identity(&["officer/anna", "operator/anna", "custodian/anna"]);
         assert_eq!(
             Rules::new().check("/a.B/C", &anna),

@@ -223,7 +223,7 @@ mod tests {
     /// Fails if a line without a checksum is passed over, so that its file is stored unchecked, or if one name may have
     /// two checksums.
     #[test]
-    fn what_is_no_list_names_its_line() {
+    fn malformed_checksum_list_names_its_line() {
         for bad in [
             "nonsense".to_owned(),
             long("0a"),

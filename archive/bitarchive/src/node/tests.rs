@@ -76,7 +76,7 @@ fn make_writable(path: &Path) {
 /// Fails if a file or its outboard is lost or taken for changed at a restart, an empty file too, or a listing does not
 /// continue after a name.
 #[test]
-fn what_is_stored_is_there_after_a_restart() {
+fn stored_files_are_unchanged_after_restart() {
     let machine = NodeMachine::new();
     let (node, _) = machine.start();
     for size in [0, 1, 16_384, 16_385, 200_000] {

@@ -188,7 +188,7 @@ mod tests {
 
     /// Fails if a listing that is cut, out of order or of another number of entries than it says counts as complete.
     #[tokio::test]
-    async fn what_is_cut_or_wrong_is_no_listing() {
+    async fn cut_or_wrong_listing_is_refused() {
         let broken = || Err(Status::unavailable("the monitor is gone"));
         for (messages, names, reason) in [
             (vec![], "", "cut after 0"),

@@ -155,7 +155,7 @@ async fn attempts_end_and_progress_begins_them_anew() {
 
 /// Fails if a refusal that no further attempt can change is tried again, or loses its class or reason.
 #[tokio::test]
-async fn what_will_not_pass_is_not_tried_again() {
+async fn permanent_refusal_is_not_tried_again() {
     let world = ServedArchive::new().await;
     let bytes = noise(SIZE, 5);
     for (kind, class) in [

@@ -73,7 +73,7 @@ fn content_has_its_chunks_undone() {
 
 /// Fails if a block that is no HTTP response has no content, or loses the bytes that were read to find that out.
 #[test]
-fn what_is_no_message_is_its_own_content() {
+fn non_http_block_is_its_own_content() {
     for (kind, bytes) in [
         (Kind::Response, &b"220 ftp.example.org ready"[..]),
         (Kind::Resource, PLAIN),

@@ -204,7 +204,7 @@ mod tests {
     /// Fails if text from outside adds a header to a mail or controls a terminal, or many long incidents make a mail of
     /// any length.
     #[test]
-    fn what_liars_say_neither_commands_nor_floods() {
+    fn hostile_text_neither_injects_nor_floods() {
         let evil = "a\r\nBcc: x@y\u{1b}[2J\u{202e}\0";
         let message = digest(vec![news(evil, IncidentStage::Lasts, evil)]);
         let allowed = |c: char| c == '\n' || !(c.is_control() || c == '\u{202e}');

@@ -203,7 +203,7 @@ mod tests {
     /// Fails if settings of notifications are printed so that they are read as others, or the port does not follow from
     /// the encryption.
     #[test]
-    fn what_is_read_is_printed_and_read_again() {
+    fn printed_settings_are_read_back_unchanged() {
         let settings = read(TOML).unwrap();
         let smtp = settings.smtp.as_ref().unwrap();
         assert_eq!((smtp.tls, smtp.port()), (SmtpTls::Wrapper, 465));
@@ -231,7 +231,7 @@ mod tests {
     /// Fails if settings are accepted that send mail to another machine in the clear, to no recipient, or with half a
     /// login.
     #[test]
-    fn what_does_not_go_together_is_refused() {
+    fn unsafe_or_incomplete_settings_are_refused() {
         let with = |lines: &str| read(&format!("{TOML}{lines}")).unwrap().check();
         assert_eq!(with("user = \"u\"\n"), Err(InvalidNotify::Login));
         assert_eq!(with("password_file = \"/p\"\n"), Err(InvalidNotify::Login));

@@ -125,7 +125,7 @@ fn override_is_read_as_toml_or_else_text() {
 
 /// Fails if a wrong or misspelt key is accepted, or the error points to another line, key or `--set`.
 #[test]
-fn what_is_wrong_is_named_with_its_place() {
+fn wrong_setting_is_named_with_its_place() {
     let check = |text: &str, set: &[&str], wanted: &str| {
         let error = with(text, &[], set).unwrap_err();
         assert!(
@@ -303,7 +303,7 @@ fn no_depth_of_brackets_ends_the_process() {
 
 /// Fails if settings that are printed are read back as others, or a period or size is printed in another unit.
 #[test]
-fn what_is_printed_is_read_back() {
+fn printed_settings_are_read_back_unchanged() {
     let text =
         "name = 'a'\n[scrub]\nfull_pass = '15 min'\n[[replica]]\nid = 'one'\nsites = [1, 2]\n";
     let example = with(text, &[], &[]).unwrap();

@@ -294,7 +294,7 @@ mod tests {
 
     /// Fails if the text of a braked repair lacks the number of files, or the command that releases it.
     #[test]
-    fn what_is_held_says_what_to_do() {
+    fn braked_repair_says_how_to_release_it() {
         let text = Hold::Brake {
             found: 5000,
             brake: 1000,

@@ -151,7 +151,7 @@ fn every_world_of_three_replicas_and_three_groups() {
 
 /// Fails if bytes are copied for an anomaly that only a person can decide, for example a disputed content.
 #[test]
-fn what_people_must_decide_is_never_planned() {
+fn anomaly_left_to_people_copies_no_bytes() {
     let root = Root::from_bytes([2; 32]);
     let unverified = AnomalyKind::Unverified {
         node: NodeId::new("n").unwrap(),

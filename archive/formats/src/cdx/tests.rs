@@ -33,7 +33,7 @@ fn captures(text: &str) -> Vec<Result<Capture, String>> {
 
 /// Fails if a line of an index changes when it is read and written in the same form.
 #[test]
-fn what_is_read_is_written_as_it_was() {
+fn index_line_is_written_as_read() {
     for (format, line) in forms() {
         let capture = format.read(line).unwrap();
         assert_eq!(format.write(&capture), line);
@@ -219,7 +219,7 @@ fn only_lines_beyond_the_limit_are_lost() {
 
 /// Fails if an index line that is not UTF-8 is repaired silently, or the error names another byte.
 #[test]
-fn what_is_no_text_is_located() {
+fn non_utf8_line_is_refused_with_position() {
     let mut file = CDX9.as_bytes().to_vec();
     file[20] = 0xff;
     let read: Vec<_> = Reader::with_format(file.as_slice(), 1000, Format::cdx9()).collect();

@@ -37,7 +37,7 @@ fn every_precision_is_read() {
 /// Fails if the strict reading accepts a day or a second that does not exist, or the error names another part or
 /// position.
 #[test]
-fn what_is_no_date_says_why() {
+fn invalid_date_says_why() {
     let range = |part, value| Err(InvalidDate::Range { part, value });
     assert_eq!(strict(""), Err(InvalidDate::Empty));
     assert_eq!(strict("2016-13-01"), range(DatePart::Month, 13));

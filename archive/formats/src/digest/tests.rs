@@ -97,7 +97,7 @@ fn digest_of_unknown_algorithm_is_kept_unchecked() {
 
 /// Fails if a digest without an algorithm, or of the wrong length for its algorithm, is accepted.
 #[test]
-fn what_is_no_digest_says_why() {
+fn invalid_digest_says_why() {
     let check = |text: &str, why| assert_eq!(text.parse::<Digest>().unwrap_err(), why, "{text}");
     check("", InvalidDigest::NoAlgorithm);
     check(

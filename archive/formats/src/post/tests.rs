@@ -169,7 +169,7 @@ fn other_bodies_are_written_in_base64() {
 
 /// Fails if a posted body of megabytes makes a URL of megabytes.
 #[test]
-fn what_is_too_long_is_cut() {
+fn long_posted_body_is_cut() {
     assert_eq!(post(FORM, &b"a".repeat(1 << 21)).len(), MAX_QUERY);
 }
 

@@ -121,7 +121,7 @@ mod tests {
     /// Fails if an escaped text contains a blank, a control character or a byte beyond ASCII, or is another text when
     /// the escapes are undone.
     #[test]
-    fn what_is_escaped_reads_back() {
+    fn escaped_text_is_ascii_and_reads_back() {
         let all: Vec<u8> = (0..=255).collect();
         let escaped = escape(&all);
         assert!(escaped.bytes().all(|b| b > 0x20 && b < 0x7f));

@@ -340,7 +340,7 @@ mod tests {
     /// Fails if a header is built without a mandatory field, with a forbidden or repeated one, or with a line end in a
     /// value.
     #[test]
-    fn what_is_missing_or_too_much_is_refused() {
+    fn header_with_missing_or_wrong_field_is_refused() {
         let new = |kind| Builder::new(kind, "urn:uuid:1", DATE);
         let with_uri = |kind| new(kind).target_uri("http://example.org/");
         for good in [

@@ -348,7 +348,7 @@ mod tests {
     /// Fails if a record is joined although segments or bytes of it are missing, or the error does not name the missing
     /// segments.
     #[test]
-    fn what_is_missing_is_named() {
+    fn missing_segments_are_named() {
         let words = |numbers: &[u64], total| {
             let error = segments(numbers, total).places("urn:a").unwrap_err();
             error.to_string()

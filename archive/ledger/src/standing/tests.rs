@@ -100,7 +100,7 @@ fn only_completed_copies_in_service_count() {
 
 /// Fails if only memory knows what was retired, a restart forgets an end, or a row of an older archive cannot be read.
 #[test]
-fn what_was_retired_is_so_after_a_restart() {
+fn retirements_survive_a_restart() {
     let directory = tempfile::tempdir().unwrap();
     let admin = Admin::init(directory.path()).unwrap();
     let node = NodeId::new("one-1").unwrap();

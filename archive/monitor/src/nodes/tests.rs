@@ -103,7 +103,7 @@ fn node_is_alive_until_limit_and_again_later() {
 
 /// Fails if a permanently dead node keeps every answer partial, or one that lives on is still asked or filled.
 #[test]
-fn what_was_retired_is_neither_asked_nor_missed() {
+fn retired_node_is_neither_asked_nor_missed() {
     let mut world = NodeScene::new();
     world.nodes.expect([id("b")].into());
     for node in ["a", "b"] {

@@ -250,7 +250,7 @@ async fn a_stop_ends_listings_that_wait() {
 /// Fails if a monitor starts with settings that make no sense, a certificate of another role or replica, no key, or a
 /// port in use.
 #[tokio::test]
-async fn what_cannot_work_does_not_start() {
+async fn monitor_with_unusable_settings_does_not_start() {
     let world = MonitorEnvironment::new();
     let mut settings = world.settings("monitor/one");
     settings.monitor.silent_after = settings.monitor.heartbeat;

@@ -76,7 +76,7 @@ fn assert_exact(data: &[u8], pieces: &Pieces, ranges: &[Range<u64>]) {
 
 /// Fails if a stream of ranges gives bytes that were not asked for, lacks some, or gives them out of order.
 #[test]
-fn what_is_asked_for_arrives_and_nothing_else() {
+fn stream_gives_exactly_the_requested_ranges() {
     for size in EDGES {
         let data = noise(size, 1);
         let tree = tree(&data);

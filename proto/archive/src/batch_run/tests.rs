@@ -31,7 +31,7 @@ fn value(name: &str, value: &str) -> wire::batch_spec::Value {
 
 /// Fails if a request at a permitted limit is refused, or its class, names or arguments are not read.
 #[test]
-fn what_is_whole_is_read() {
+fn request_at_its_limits_is_read() {
     let run = JobRun::read(open()).unwrap();
     assert_eq!(run.left, LONGEST_TIME);
     assert_eq!(run.spec.program, Program::BuiltIn("file-list".to_owned()));
@@ -73,7 +73,7 @@ fn run_is_read_as_it_was_written() {
 /// Fails if a request with an absent limit, unsorted or hostile names, or too many arguments is accepted, or the error
 /// names another field.
 #[test]
-fn what_is_wrong_is_named() {
+fn wrong_field_is_refused_and_named() {
     let refused = |field: &str, change: &dyn Fn(&mut wire::BatchSpec)| {
         let mut open = open();
         change(open.spec.as_mut().unwrap());

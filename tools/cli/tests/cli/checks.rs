@@ -168,7 +168,7 @@ async fn a_check_that_is_not_whole_says_so() {
 /// Fails if an empty or absent list of names leads to a check of all files, or if a list of a terabyte is read into
 /// memory.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_is_checked_is_what_was_named() {
+async fn check_asks_only_for_named_files() {
     let place = Place::new().await;
     place.write("names", "a\nMåned 1.warc\n".as_bytes());
     let good = || vec![report("two", &[], vec![])];

@@ -319,7 +319,7 @@ fn our_index_has_the_lines_of_cdxj_indexer() {
 /// Fails if answers to different forms of one URL get one key with `--post-append`, or if bodies get into keys without
 /// it.
 #[test]
-fn what_was_posted_is_in_the_key() {
+fn only_post_append_puts_bodies_into_keys() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("a.warc.gz");
     write(&path, &made(Writer::gzip(Vec::new(), 6)));

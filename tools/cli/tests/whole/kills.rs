@@ -47,7 +47,7 @@ impl Drop for Ends<'_> {
 ///
 /// `HOLDFAST_KILLS` is how often (60), `HOLDFAST_SEED` repeats the choices of a run.
 #[test]
-fn what_was_acknowledged_survives_every_kill() {
+fn acknowledged_file_survives_every_kill() {
     let (kills, seed) = chosen(60);
     let mut archive = Archive::processes(&[]);
     let (client, scratch) = (archive.data().join("client.toml"), archive.path("scratch"));

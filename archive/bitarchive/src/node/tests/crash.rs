@@ -139,7 +139,7 @@ impl Scene {
 
 /// Fails if a crash before a file was moved into the attic leaves an item without a file, or touches the file.
 #[test]
-fn what_was_hardly_begun_leaves_nothing() {
+fn crash_before_move_leaves_no_attic_item() {
     for begun in 0..3 {
         let machine = NodeMachine::new();
         let (node, _) = machine.start();

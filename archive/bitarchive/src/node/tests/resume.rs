@@ -53,7 +53,7 @@ fn cut_upload_resumes_at_its_last_point() {
 /// Fails if a resumed upload reports the root of the bytes that were sent before, not of those on the disk now, or
 /// cannot begin anew after rot.
 #[test]
-fn what_has_rotted_meanwhile_has_another_root() {
+fn rotten_upload_resumes_with_another_root() {
     let machine = NodeMachine::new();
     let (node, _) = machine.start();
     let content = bytes(100_000);

@@ -59,7 +59,7 @@ impl Replica for PlayedMonitor {
 
 /// Fails if two heartbeats are on their way at once, so that an older status can arrive after a newer one.
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_said_later_is_heard_later() {
+async fn second_heartbeat_waits_for_first() {
     let test = TestDoor::with_two().await;
     let (node, clock) = (&test.door.node, &test.door.clock);
     let (authority, played) = (TestAuthority::new(), PlayedMonitor::default());

@@ -93,7 +93,7 @@ fn a_bad_report_names_its_field() {
 /// Fails if a field of a node's report is lost on its way to the repository, or a draining node counts as one that
 /// takes files.
 #[test]
-fn what_a_node_found_is_passed_on() {
+fn node_report_is_passed_on_whole() {
     let said = wire::NodeStatus {
         mode: wire::Mode::Draining.into(),
         findings: 3,

@@ -57,7 +57,7 @@ fn piece(bytes: &[u8]) -> Request {
 /// Fails if a reduce step accepts bytes that are no component or not those announced, data before the component, or a
 /// caller that stalls.
 #[tokio::test]
-async fn what_is_no_component_is_refused() {
+async fn invalid_or_stalled_reduce_step_is_refused() {
     let fixture = TestNode::new();
     let node_jobs = &fixture.node_jobs;
     let bytes = b"no component at all".as_slice();
