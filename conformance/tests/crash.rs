@@ -201,7 +201,7 @@ impl Case<'_> {
             assert_eq!(machine::poison(&node), None, "{}", self.what);
         }
         let listed = listing(&node);
-        what_is_listed_is_right(&listed, &self.outcome.acknowledged, &self.what);
+        listed_files_are_right(&listed, &self.outcome.acknowledged, &self.what);
         everything_can_be_stored_again(&node, &listed, &self.what);
         node.reap(i64::MAX).unwrap();
         assert_eq!(self.machine.incoming().unwrap(), [""; 0], "{}", self.what);
@@ -232,7 +232,7 @@ fn expected_root(name: &FileName) -> Root {
 }
 
 /// Asserts that listed files have the right root, and acknowledged ones are listed as present, with that root.
-fn what_is_listed_is_right(
+fn listed_files_are_right(
     listed: &BTreeMap<FileName, Entry>,
     acknowledged: &BTreeMap<FileName, String>,
     what: &str,

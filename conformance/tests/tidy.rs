@@ -135,7 +135,7 @@ fn comments_fit_in_120_columns() {
 
 /// Fails if a comment puts work off without the number of an issue, so that nobody is reminded of the work.
 #[test]
-fn what_is_left_to_do_has_an_issue() {
+fn postponed_work_names_its_issue() {
     let words = [
         concat!("TO", "DO"),
         concat!("FIX", "ME"),

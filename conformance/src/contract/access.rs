@@ -46,11 +46,9 @@ impl fmt::Debug for Doors<'_> {
 /// Holds one archive to every promise.
 pub async fn all(doors: Doors<'_>) -> Outcome {
     let mut outcome = Outcome::default();
-    outcome.check(what_was_stored_comes_out(doors)).await;
+    outcome.check(a_stored_file_comes_out_whole(doors)).await;
     outcome.check(a_range_is_just_its_bytes(doors)).await;
-    outcome
-        .check(what_lies_past_the_end_is_left_out(doors))
-        .await;
+    outcome.check(a_range_is_cut_at_the_end(doors)).await;
     outcome.check(an_empty_range_is_refused(doors)).await;
     outcome.check(an_unknown_name_is_not_found(doors)).await;
     outcome.check(a_replica_is_read_alone(doors)).await;
@@ -82,7 +80,7 @@ pub async fn all(doors: Doors<'_>) -> Outcome {
 }
 
 /// A stored file comes out whole, byte for byte, under the admission that was signed when it came in.
-pub async fn what_was_stored_comes_out(doors: Doors<'_>) -> Result<()> {
+pub async fn a_stored_file_comes_out_whole(doors: Doors<'_>) -> Result<()> {
     let (group, odd) = (GROUP_SIZE, 300 * GROUP_SIZE + 1);
     for (size, seed) in [0, 1, group - 1, group, group + 1, SIZE, odd]
         .into_iter()
@@ -135,7 +133,7 @@ pub async fn a_range_is_just_its_bytes(doors: Doors<'_>) -> Result<()> {
 }
 
 /// The part of a range past the end of the file is left out; a range that begins there is refused.
-pub async fn what_lies_past_the_end_is_left_out(doors: Doors<'_>) -> Result<()> {
+pub async fn a_range_is_cut_at_the_end(doors: Doors<'_>) -> Result<()> {
     let (name, bytes, _) = doors.put("access-end.warc", SIZE, 12).await?;
     for (start, end) in [
         (0, SIZE + 1),

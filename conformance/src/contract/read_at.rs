@@ -23,8 +23,8 @@ pub fn all(source: &dyn ReadAt, bytes: &[u8]) -> Outcome {
         type_name::<F>().rsplit("::").next().unwrap_or_default()
     }
     let mut outcome = Outcome::default();
-    let said = what_is_there_is_read(source, bytes);
-    outcome.note(name(what_is_there_is_read), said);
+    let said = a_read_returns_bytes_at_its_offset(source, bytes);
+    outcome.note(name(a_read_returns_bytes_at_its_offset), said);
     let said = a_read_is_short_at_the_end_only(source, bytes);
     outcome.note(name(a_read_is_short_at_the_end_only), said);
     let said = past_the_end_there_is_nothing(source, bytes);
@@ -39,7 +39,7 @@ pub fn all(source: &dyn ReadAt, bytes: &[u8]) -> Outcome {
 }
 
 /// A read returns the bytes at its offset, aligned or not, across every edge.
-pub fn what_is_there_is_read(source: &dyn ReadAt, bytes: &[u8]) -> Result<()> {
+pub fn a_read_returns_bytes_at_its_offset(source: &dyn ReadAt, bytes: &[u8]) -> Result<()> {
     for offset in offsets(bytes) {
         for length in LENGTHS {
             let mut buffer = vec![0xa5; length];

@@ -25,7 +25,7 @@ async fn until(cluster: &Cluster, part: &str, series: &str, is_so: impl Fn(i64) 
 /// Fails if a store or a refusal is not counted where operators look for it, or if a volume that is gone reports that
 /// it has no free space.
 #[test]
-fn what_happens_is_counted() {
+fn stores_and_refusals_are_counted() {
     on_a_cluster(async |cluster: &mut Cluster| {
         let age = "bitarchive_oldest_verification_age_seconds{node=\"one-1\"}";
         let free = "bitarchive_volume_free_bytes{node=\"one-1\",volume=\"volume-one\"}";

@@ -36,7 +36,7 @@ async fn restart(cluster: &mut Cluster, settings: &str) {
 /// Fails if files that cannot be confirmed keep others waiting. Their node is silent, so that nobody can look at them a
 /// second time; they come first by name, as many as are done at once.
 #[test]
-fn what_cannot_be_confirmed_keeps_nothing_else_waiting() {
+fn unconfirmable_files_keep_no_others_waiting() {
     on_a_cluster(async |cluster: &mut Cluster| {
         cluster.add_replica("four");
         cluster.start("monitor-four").await;

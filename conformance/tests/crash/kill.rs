@@ -9,8 +9,8 @@ use conformance::machine::{self, CrashMachine};
 
 use super::child::Child;
 use super::{
-    BEFORE, final_names_bear_whole_files, listing, manifests_say_what_is_there, scratch,
-    what_is_listed_is_right,
+    BEFORE, final_names_bear_whole_files, listed_files_are_right, listing,
+    manifests_say_what_is_there, scratch,
 };
 
 const KILLS: i64 = 100;
@@ -48,7 +48,7 @@ fn repeatedly_killed_node_keeps_all_acknowledged_files() {
         let node = machine.start(BEFORE + round * 10 + 5).unwrap();
         let listed = listing(&node);
         let what = format!("after kill {round}");
-        what_is_listed_is_right(&listed, &acknowledged, &what);
+        listed_files_are_right(&listed, &acknowledged, &what);
         // What was being stored is stored now, from wherever it had come to.
         for name in missing_or_unfinished(&machine, &listed) {
             let entry = machine::store(&node, &name, BEFORE + round * 10 + 5)

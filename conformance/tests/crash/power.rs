@@ -18,8 +18,8 @@ use super::image::{FLUSHED, Image, UNFLUSHED, text};
 use super::kill::chance;
 use super::mounts::{self, run};
 use super::{
-    BEFORE, expected_root, final_names_bear_whole_files, listing, name, scratch,
-    what_is_listed_is_right,
+    BEFORE, expected_root, final_names_bear_whole_files, listed_files_are_right, listing, name,
+    scratch,
 };
 
 /// Runs the test of this name again where it may mount, and says whether this is that run.
@@ -45,7 +45,7 @@ fn machine_with_data_elsewhere(image: &mut Image) -> CrashMachine {
 }
 
 /// Everything that was acknowledged is there, and all that is listed is right or missing.
-fn what_was_acknowledged_is_there(
+fn acknowledged_files_are_there(
     machine: &CrashMachine,
     acknowledged: &BTreeMap<FileName, String>,
     now: i64,
@@ -55,7 +55,7 @@ fn what_was_acknowledged_is_there(
     let node = machine.start(now).unwrap();
     assert_eq!(machine::poison(&node), None, "{what}");
     let listed = listing(&node);
-    what_is_listed_is_right(&listed, acknowledged, what);
+    listed_files_are_right(&listed, acknowledged, what);
     for name in acknowledged.keys() {
         let reading = node.open_file(name).unwrap();
         assert_eq!(
@@ -120,7 +120,7 @@ fn cut_power_again_and_again(image: &Image, machine: &CrashMachine) {
         let volume = machine::volume().unwrap();
         node.volume_set().clear(&volume).unwrap();
         drop(node);
-        what_was_acknowledged_is_there(machine, &acknowledged, now + 5, &what);
+        acknowledged_files_are_there(machine, &acknowledged, now + 5, &what);
     }
     println!("12 power cuts, {} files", acknowledged.len());
     assert!(
@@ -242,7 +242,7 @@ fn full_disk_refuses_and_keeps_all_files() {
             "a full disk is not a broken one"
         );
         drop(node);
-        what_was_acknowledged_is_there(&machine, &acknowledged, BEFORE + 10, "a full disk");
+        acknowledged_files_are_there(&machine, &acknowledged, BEFORE + 10, "a full disk");
     }
 }
 
@@ -281,6 +281,6 @@ fn a_catalog_without_room_loses_nothing() {
     drop(node);
     run("mount", &["-o", "remount,size=100M", text(&machine.data())]);
     println!("{} files in a catalog of 1 MiB", acknowledged.len());
-    what_was_acknowledged_is_there(&machine, &acknowledged, BEFORE + 10, "with room again");
+    acknowledged_files_are_there(&machine, &acknowledged, BEFORE + 10, "with room again");
     run("umount", &[text(&machine.data())]);
 }

@@ -153,11 +153,11 @@ async fn a_broken_promise_is_found_and_named() {
         (Bug::Overwrites, "same_name_other_bytes_is_refused"),
         (Bug::Believes, "every_announced_digest_is_compared"),
         (Bug::Tells, "stat_is_of_own_files_only"),
-        (Bug::Strict, "what_lies_past_the_end_is_left_out"),
+        (Bug::Strict, "a_range_is_cut_at_the_end"),
         (Bug::AnyReplica, "a_replica_is_read_alone"),
         (Bug::Short, "a_listing_is_sorted_counted_and_ended"),
         (Bug::Forgets, "feed_continues_after_its_position"),
-        (Bug::Flips, "what_was_stored_comes_out"),
+        (Bug::Flips, "a_stored_file_comes_out_whole"),
     ] {
         let archive = FakeArchive::new();
         let of = |who: &str| SeededArchive {

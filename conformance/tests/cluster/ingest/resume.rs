@@ -167,7 +167,7 @@ fn no_other_bytes_sneak_in_before_the_offset() {
 
 /// Fails if a store resumes behind bytes that one replica has lost in a restart, by a deletion or by a flipped bit.
 #[test]
-fn what_a_replica_has_lost_is_sent_again() {
+fn bytes_lost_by_replica_are_sent_again() {
     on_a_cluster(async |cluster: &mut Cluster| {
         let bytes = noise(24 * SIZE, 52);
         let begun = |file: &str| open(file, &bytes);

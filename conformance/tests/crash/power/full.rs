@@ -13,7 +13,7 @@ use conformance::machine;
 use jiff::Timestamp;
 
 use super::super::{BEFORE, expected_root, name};
-use super::{Image, has_own_mounts, machine_with_data_elsewhere, what_was_acknowledged_is_there};
+use super::{Image, acknowledged_files_are_there, has_own_mounts, machine_with_data_elsewhere};
 
 /// The number of bytes that the node leaves free.
 const RESERVE: u64 = 4 << 20;
@@ -134,5 +134,5 @@ fn a_full_disk_lets_go() {
         .into_iter()
         .map(|name| (name.clone(), expected_root(&name).to_string()))
         .collect();
-    what_was_acknowledged_is_there(&machine, &acknowledged, LATER, "let go");
+    acknowledged_files_are_there(&machine, &acknowledged, LATER, "let go");
 }

@@ -74,7 +74,7 @@ impl ReadAt for SeededBytes<'_> {
 fn broken_promise_of_source_is_found_and_named() {
     let bytes = noise((1 << 20) + 513, 1);
     for (bug, expected) in [
-        (Bug::Shifts, "what_is_there_is_read"),
+        (Bug::Shifts, "a_read_returns_bytes_at_its_offset"),
         (Bug::CutsAtPages, "a_read_is_short_at_the_end_only"),
         (Bug::RefusesFarOffsets, "past_the_end_there_is_nothing"),
         (Bug::RefusesEmptyBuffers, "an_empty_buffer_is_full"),
