@@ -56,6 +56,9 @@ const NOUNS: [&str; 13] = [
 /// The most words in the name of a test.
 const LONGEST_TEST_NAME: usize = 8;
 
+/// The opening of a test name that has a relative clause in place of a noun.
+const HEADLESS_TEST_NAME: &str = "what_";
+
 /// Openings of a doc comment that leave a sentence without its subject and verb.
 const HEADLESS: [&str; 7] = [
     "What ",
@@ -216,6 +219,11 @@ fn long_test_names(file: &File) -> Vec<String> {
     })
 }
 
+/// Returns the names of tests that begin with a relative clause, as `path:line name`.
+fn headless_test_names(file: &File) -> Vec<String> {
+    tests_where(file, |test| test.name.starts_with(HEADLESS_TEST_NAME))
+}
+
 /// Returns the tests that do not say which mistake they find, as `path:line name`.
 fn aimless_tests(file: &File) -> Vec<String> {
     tests_where(file, |test| !test.says_mistake)
@@ -347,6 +355,22 @@ fn types_are_nouns() {
 fn test_names_are_short() {
     let found: Vec<String> = sources().iter().flat_map(long_test_names).collect();
     assert_none(&found, "subject, condition, result, in at most eight words");
+}
+
+/// Fails if the name of a test begins with a relative clause, and does not say which thing has the property.
+#[test]
+fn test_names_begin_with_no_relative_clause() {
+    let file = File {
+        path: "x.rs".to_owned(),
+        text: "#[test]\nfn what_is_cut() {}\n#[test]\nfn whatwg_url_is_read() {}\nfn what_helps() {}\n"
+            .to_owned(),
+    };
+    assert_eq!(headless_test_names(&file), ["x.rs:2 what_is_cut"]);
+    let found: Vec<String> = sources().iter().flat_map(headless_test_names).collect();
+    assert_none(
+        &found,
+        "name the thing that has the property: `cut_listing_is_refused`, not `what_is_cut_is_refused`",
+    );
 }
 
 /// Fails if a reader must guess what a test is for.
