@@ -56,8 +56,8 @@ const NOUNS: [&str; 13] = [
 /// The most words in the name of a test.
 const LONGEST_TEST_NAME: usize = 8;
 
-/// The opening of a test name that has a relative clause in place of a noun.
-const HEADLESS_TEST_NAME: &str = "what_";
+/// Openings of test names that have a relative clause in place of a noun.
+const HEADLESS_TEST_NAMES: [&str; 4] = ["only_what_", "what_", "where_", concat!("who", "ever_")];
 
 /// Openings of a doc comment that leave a sentence without its subject and verb.
 const HEADLESS: [&str; 7] = [
@@ -221,7 +221,11 @@ fn long_test_names(file: &File) -> Vec<String> {
 
 /// Returns the names of tests that begin with a relative clause, as `path:line name`.
 fn headless_test_names(file: &File) -> Vec<String> {
-    tests_where(file, |test| test.name.starts_with(HEADLESS_TEST_NAME))
+    tests_where(file, |test| {
+        HEADLESS_TEST_NAMES
+            .iter()
+            .any(|opening| test.name.starts_with(opening))
+    })
 }
 
 /// Returns the tests that do not say which mistake they find, as `path:line name`.

@@ -158,7 +158,7 @@ mod tests {
     /// Fails if compiled code that is damaged, cut off by a crash or put there by others would be run, or good code is
     /// not found after a restart.
     #[test]
-    fn only_what_was_written_is_found_again() {
+    fn only_intact_entries_are_found_again() {
         let root = tempfile::tempdir().unwrap();
         let cache = Cache::new(root.path());
         assert!(cached_names(&cache).is_empty());

@@ -39,7 +39,7 @@ fn counts(text: &str) -> Option<BTreeMap<String, u64>> {
 
 /// Fails if a published file gives more or fewer records of a type than `warcio` counts in it.
 #[test]
-fn as_many_records_as_warcio_sees() {
+fn records_are_counted_as_by_warcio() {
     let Some((folder, manifest)) = samples() else {
         return;
     };

@@ -68,7 +68,7 @@ mod tests {
 
     /// Fails if components take more memory than their job has, or a large one never begins.
     #[test]
-    fn as_many_begin_as_fit_but_one_always() {
+    fn one_job_always_begins_others_if_they_fit() {
         for (share, each, most, expected) in [
             (1024, 512, 4, 2),
             (1024, 512, 1, 1),

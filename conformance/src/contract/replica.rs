@@ -51,14 +51,12 @@ pub async fn all(foreman: &Foreman<'_>) -> Outcome {
         .await;
     outcome.check(listing_continues_after_a_name(foreman)).await;
     outcome
-        .check(where_nothing_is_wrong_nothing_is_found(foreman))
+        .check(a_healthy_replica_lists_no_findings(foreman))
         .await;
     outcome
         .check(a_field_that_cannot_be_is_named(foreman))
         .await;
-    outcome
-        .check(a_known_node_that_was_never_heard_is_silent(foreman))
-        .await;
+    outcome.check(a_known_unheard_node_is_silent(foreman)).await;
     outcome
 }
 
@@ -182,7 +180,7 @@ pub async fn listing_continues_after_a_name(foreman: &Foreman<'_>) -> Result<()>
 }
 
 /// A replica in which nothing is wrong lists no findings, and says that these are all.
-pub async fn where_nothing_is_wrong_nothing_is_found(foreman: &Foreman<'_>) -> Result<()> {
+pub async fn a_healthy_replica_lists_no_findings(foreman: &Foreman<'_>) -> Result<()> {
     let (entries, end) = foreman.list("", true).await?;
     ensure!(entries.is_empty() && end.count == 0, "{entries:?}, {end:?}");
     ensure!(end.gaps.is_empty(), "{end:?}");
@@ -241,7 +239,7 @@ pub async fn a_field_that_cannot_be_is_named(foreman: &Foreman<'_>) -> Result<()
 }
 
 /// A node that the repository knows, and that was never heard of, is named as silent, and not left out.
-pub async fn a_known_node_that_was_never_heard_is_silent(foreman: &Foreman<'_>) -> Result<()> {
+pub async fn a_known_unheard_node_is_silent(foreman: &Foreman<'_>) -> Result<()> {
     let heard = foreman.state(&[]).await?;
     let mut known: Vec<_> = heard.iter().map(|node| node.node.as_str()).collect();
     known.push("unheard");

@@ -53,7 +53,7 @@ fn one_name_has_one_content_for_ever() {
 
 /// Fails if a table that is initialised a second time loses its rows.
 #[test]
-fn made_again_it_stays_what_it_was() {
+fn second_initialisation_keeps_the_rows() {
     let directory = crate::testing::directory();
     let name = FileName::new("a").unwrap();
     let first = open_table(directory.path());

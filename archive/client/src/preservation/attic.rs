@@ -84,7 +84,7 @@ mod tests {
     /// Fails if an attic item of another replica or file than asked for is listed, or one of an unknown kind is read as
     /// a file.
     #[tokio::test]
-    async fn only_what_was_asked_for_is_listed() {
+    async fn only_requested_items_are_listed() {
         let message = |replica: &str, name: &str, kind: i32| {
             let item = wire::AtticItem {
                 node: "n-1".into(),

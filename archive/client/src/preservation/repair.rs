@@ -150,7 +150,7 @@ mod tests {
     /// Fails if a repair of a file that was not named, or a repair during a dry run, passes unnoticed, or an order for
     /// some files is sent as one for all.
     #[tokio::test]
-    async fn only_what_was_asked_for_is_repaired() {
+    async fn only_requested_files_are_repaired() {
         let name = |text: &str| FileName::new(text).unwrap();
         let all = RepairOrder::default();
         let some = RepairOrder {

@@ -133,7 +133,7 @@ fn damage_is_reported_after_good_bytes_and_remembered() {
 
 /// Fails if reading where there is no record panics or returns an error, not the end.
 #[test]
-fn where_there_is_nothing_nothing_is_read() {
+fn block_without_record_reads_as_empty() {
     let mut block = Block::nothing();
     assert_eq!(block.read(1).unwrap(), b"");
     assert_eq!(block.payload(1).unwrap(), b"");

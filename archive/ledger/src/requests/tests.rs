@@ -313,7 +313,7 @@ fn request_says_why_and_refusal_says_remedy() {
 
 /// Fails if a person who approves reads only a number.
 #[test]
-fn whoever_approves_reads_what_is_lived_with() {
+fn acceptance_names_the_loss() {
     let act = acts()
         .into_iter()
         .find(|act| act.act.kind() == ActKind::Accept)

@@ -82,7 +82,7 @@ async fn extracted_record_is_proven_without_the_archive() {
 
 /// Fails if an offset at which no record begins, or a record that is cut, leaves a file or a proof.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn where_no_record_begins_nothing_is_left_behind() {
+async fn offset_between_records_leaves_no_file() {
     let place = Place::new().await;
     place.world.archive.put("a.warc", &warc(&noise(50_000, 1)));
     let ran = place.holdfast(&with(&["record", "a.warc", "5"])).expect(2);

@@ -191,9 +191,9 @@ fn broken_promise_of_replica_is_found_and_named() {
             (Bug::Doubts, "an_unknown_file_is_nowhere"),
             (Bug::Miscounts, "a_listing_is_sorted_counted_and_ended"),
             (Bug::BeginsAnew, "listing_continues_after_a_name"),
-            (Bug::Accuses, "where_nothing_is_wrong_nothing_is_found"),
+            (Bug::Accuses, "a_healthy_replica_lists_no_findings"),
             (Bug::Mumbles, "a_field_that_cannot_be_is_named"),
-            (Bug::Forgets, "a_known_node_that_was_never_heard_is_silent"),
+            (Bug::Forgets, "a_known_unheard_node_is_silent"),
         ] {
             let seeded = SeededMonitor {
                 repository: monitor.repository.clone(),

@@ -33,7 +33,7 @@ fn purge_of_file_names_its_checksum() {
 
 /// Fails if an item is purged before its time, or one that no node put there.
 #[test]
-fn only_what_is_old_is_purged() {
+fn only_old_items_are_purged() {
     let machine = NodeMachine::new();
     let (node, _) = machine.start();
     machine.store(&node, "a", &bytes(20_000)).unwrap();
