@@ -8,6 +8,15 @@ pub const LONGEST_REASON: usize = 1000;
 /// The most gaps that one node may name in one answer.
 pub const MOST_GAPS: usize = 256;
 
+/// The most listings that a monitor serves at once: each holds a window of every node's connection.
+pub const MOST_LISTINGS: usize = 8;
+
+/// The most listings of a replica that a repository gathers at once for all callers: fewer than its monitor serves, so
+/// that a slow reader never keeps a check from listing.
+pub const MOST_GATHERED_LISTINGS: usize = 4;
+
+const _: () = assert!(MOST_GATHERED_LISTINGS < MOST_LISTINGS);
+
 /// The longest id of an anomaly, a request, or an item of an attic, in bytes.
 pub const LONGEST_ID: usize = 200;
 

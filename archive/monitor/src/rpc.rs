@@ -9,6 +9,7 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use archive_daemon::Clock;
+use archive_model::limits::MOST_LISTINGS;
 use archive_model::{FileName, NodeId, VolumeName};
 use archive_rpc::{Identity, InvalidMessage, Kind, Role, Services};
 use futures_util::{Stream, stream};
@@ -27,9 +28,6 @@ use crate::placement::{Home, PlacementRequest, Placements};
 use crate::settings::MonitorSettings;
 use listing::Listing;
 pub(crate) use nodes_client::Nodes as NodesClient;
-
-/// Listings at once: each holds a window of every node's connection.
-const MOST_LISTINGS: usize = 8;
 
 /// The service.
 pub(crate) struct Door {

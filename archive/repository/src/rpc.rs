@@ -17,6 +17,7 @@ use std::sync::Arc;
 
 use archive_daemon::Notifier;
 use archive_jobs::Batches;
+use archive_model::limits::MOST_GATHERED_LISTINGS;
 use archive_proof::{SigningKey, TrustFile};
 use archive_rpc::answers::{ROOM, open, send};
 use archive_rpc::{AnswerStream, Answers, Services};
@@ -62,7 +63,7 @@ pub(crate) struct Door {
 impl Door {
     /// Creates the permits to list replicas, for all callers together.
     pub(crate) fn places() -> Arc<Semaphore> {
-        Arc::new(Semaphore::new(list::MOST_GATHERED))
+        Arc::new(Semaphore::new(MOST_GATHERED_LISTINGS))
     }
 
     /// Creates the permits to follow the feed, for all callers together.

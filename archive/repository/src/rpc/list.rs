@@ -1,6 +1,7 @@
 //! Listings of the archive: according to the admin data, or as one replica reports now.
 
 use archive_ledger::admin::{AdminRow, FileWalk};
+use archive_model::limits::MOST_GATHERED_LISTINGS;
 use archive_model::{FileName, NamePattern, ReplicaId};
 use archive_rpc::answers::{Progress, answer_from};
 use archive_rpc::{CallError, Kind};
@@ -12,10 +13,6 @@ use super::{Answers, Door, admin_failed, convert, send};
 
 /// The number of entries in one message.
 const ENTRIES: usize = 1000;
-
-/// The most listings of replicas at once, for all callers: fewer than a monitor allows, so that a slow reader never
-/// keeps a check from listing.
-pub(super) const MOST_GATHERED: usize = 4;
 
 /// A request for a listing.
 pub(super) struct ListJob {
@@ -84,7 +81,7 @@ impl ListJob {
     ) -> Result<(), Status> {
         let _place = door.listings.try_acquire().map_err(|_none_left| {
             Kind::Busy.status(format!(
-                "{MOST_GATHERED} listings of replicas are under way; try again when one has ended"
+                "{MOST_GATHERED_LISTINGS} listings of replicas are under way; try again when one has ended"
             ))
         })?;
         let calls = &door.archive.calls;
