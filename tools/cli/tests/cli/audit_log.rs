@@ -1,4 +1,4 @@
-//! The audit log checked offline: whole, changed, cut, out of order, written anew.
+//! `verify audit`: an audit log that is whole, changed, cut, out of order or written anew.
 
 use std::path::{Path, PathBuf};
 

@@ -1,4 +1,4 @@
-//! The verbs of the index, where what is asked makes no sense, or there is no index.
+//! `captures` and `index`: requests that make no sense, and an index that does not answer.
 
 use crate::holdfast::{Place, executable, run};
 

@@ -1,4 +1,4 @@
-//! Checks, anomalies and repairs: what is said, and with which exit code.
+//! `check`, `anomalies` and `repair`: their output and their exit codes.
 
 use std::os::unix::fs::FileExt;
 

@@ -1,5 +1,5 @@
-//! The documents of a crawl, read by nothing but what the field says of them: Heritrix' logs and reports,
-//! NetarchiveSuite's metadata file.
+//! `crawl`: the documents of a job, read as the field describes them: Heritrix' logs and reports, NetarchiveSuite's
+//! metadata file.
 #![expect(clippy::unwrap_used, reason = "helpers of a test")]
 
 use std::collections::{BTreeMap, BTreeSet};

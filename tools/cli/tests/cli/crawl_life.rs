@@ -1,4 +1,4 @@
-//! Crawls by the executable that are interrupted, damaged, without an answer, or asked for something while they run.
+//! `crawl`: jobs that are interrupted, damaged, without an answer, or asked for something while they run.
 #![expect(clippy::unwrap_used, reason = "helpers of a test")]
 
 use std::io::Read;

@@ -1,4 +1,4 @@
-//! Crawls by the executable, of a site that this process serves.
+//! `crawl` of a site that this process serves.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead, BufReader, Write};

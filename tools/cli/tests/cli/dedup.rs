@@ -1,4 +1,4 @@
-//! `holdfast index dedup`: metadata files in, an index out, and how that ends.
+//! `index dedup`: metadata files in, an index out, and how that ends.
 
 use std::fs::File;
 use std::io::Write as _;

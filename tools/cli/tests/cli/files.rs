@@ -1,4 +1,4 @@
-//! Files in and out, and what is left on the disk.
+//! `store` and `get`, with receipts, and what they leave on the disk.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Jobs before they are handed in: what no node would take goes nowhere.
+//! `batch run`: a job that no node would take is refused before it is sent.
 
 use std::path::Path;
 

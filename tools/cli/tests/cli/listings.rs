@@ -1,4 +1,4 @@
-//! Listings, stats and the status, for people and for programs.
+//! `list`, `stat` and `status`, for people and for programs.
 
 use std::process::Stdio;
 

@@ -27,11 +27,12 @@ mod jobs;
 #[path = "../../../../archive/client/tests/client/keeping.rs"]
 mod keeping;
 mod listings;
-mod machines;
+mod nodes;
 mod persons;
 mod pki;
 mod record;
 mod records;
+mod scrubs;
 #[path = "../../../../archive/client/tests/client/serving.rs"]
 mod serving;
 mod settings;

@@ -1,4 +1,4 @@
-//! Acts of persons: replaced, adopted, asked for, approved, put aside, restored.
+//! `replace`, `adopt`, `withdraw`, `remove`, `requests`, `approve` and `attic`: acts of persons.
 
 use proto_archive::convert;
 use proto_archive::wire::ask_request::Act;

@@ -1,4 +1,4 @@
-//! Certificates from the command line: made, given out, taken back; nothing is written over.
+//! `pki`: certificates that are made, issued and revoked; nothing is overwritten.
 
 use std::os::unix::fs::PermissionsExt;
 use std::time::{Duration, SystemTime};

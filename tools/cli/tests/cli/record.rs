@@ -1,4 +1,4 @@
-//! Records and their proofs, and what is left of a damaged file.
+//! `record` with its proofs, and `get` of what is left of a damaged file.
 
 use proto_archive::wire::salvage_response::Hole;
 use testing::noise;

@@ -1,4 +1,4 @@
-//! The records of what was done: the audit trail, and receipts.
+//! `audit`, `receipt` and `verify receipt`.
 
 use archive_proof::testing::admission;
 use proto_archive::wire::{AuditLineState, AuditResponse};

@@ -1,4 +1,4 @@
-//! Settings files, looked at without starting anything.
+//! `settings`: files that are printed and checked, without starting anything.
 
 use std::io::Write;
 use std::path::Path;
