@@ -128,7 +128,7 @@ pub trait Job {
     }
 
     /// Takes the next record, and reads it as far as the job wants. Returns what reading the record to its end has
-    /// shown.
+    /// shown: a record that is cut ends without an error, and its summary says that it is not complete.
     fn record(
         &mut self,
         record: Record<'_, &mut dyn Read>,

@@ -105,7 +105,7 @@ impl MonitorSettings {
     ///
     /// # Errors
     ///
-    /// [`InvalidSettings`] with the first two values that contradict each other.
+    /// [`InvalidSettings`] with the first value that makes no sense, or the first two that contradict each other.
     pub fn check(&self) -> Result<(), InvalidSettings> {
         let Self {
             replica: _,
