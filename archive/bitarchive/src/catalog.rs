@@ -11,6 +11,7 @@
 mod findings;
 mod stamp;
 
+use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -75,6 +76,27 @@ pub enum Condition {
         /// The reason why it has no usable sidecar.
         why: String,
     },
+}
+
+impl fmt::Display for Condition {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Present => f.write_str("present"),
+            Self::Missing { since } => write!(f, "missing since {since}"),
+            Self::Damaged {
+                since,
+                corrupt,
+                unreadable,
+            } => {
+                let (corrupt, unreadable) = (corrupt.len(), unreadable.len());
+                write!(
+                    f,
+                    "damaged since {since}: corrupt groups {corrupt}, unreadable {unreadable}"
+                )
+            }
+            Self::Unexpected { why } => write!(f, "without a usable sidecar: {why}"),
+        }
+    }
 }
 
 impl Row {

@@ -20,6 +20,7 @@ use crate::error::NodeError;
 use crate::heartbeat::{DiskWorker, HeartbeatWorker};
 use crate::metrics::{Instruments, MetricsWorker};
 use crate::node::{Node, NodeOptions};
+use crate::reconcile::ReconcileReport;
 use crate::rpc::{Door, Notifier, RunnerError, StartRunner, monitor_channel, services};
 use crate::scrub::{Control, Scrub, ScrubContext};
 use crate::settings::{InvalidSettings, Settings};
@@ -128,7 +129,19 @@ pub async fn serve(
     let scrub = Arc::new(Control::open(&options.data, settings.scrub, now));
     let instruments = Instruments::new(&daemon.metrics, &own.node)?;
     let (node, found) = spawn_blocking(move || Node::open(options, now)).await??;
-    tracing::info!(node = %own.node, ?found, "the disks were reconciled with the catalog");
+    let ReconcileReport {
+        unchanged,
+        added,
+        missing,
+        damaged,
+        unexpected,
+        foreign,
+        manifests,
+    } = found;
+    tracing::info!(
+        node = %own.node, unchanged, added, missing, damaged, unexpected, foreign, manifests,
+        "the disks were reconciled with the catalog"
+    );
     let node = Arc::new(node);
 
     let (listener, address) = archive_rpc::bind(&settings.rpc.listen).await?;

@@ -131,7 +131,7 @@ impl Node {
             row,
         };
         if entry.row.condition != before {
-            tracing::info!(file = %name, %volume, ?before, now = ?entry.row.condition, "verified: the condition of a copy has changed");
+            tracing::info!(file = %name, %volume, %before, now = %entry.row.condition, "verified: the condition of a copy has changed");
         }
         self.catalog().put(std::slice::from_ref(&entry))?;
         if matches!(entry.row.condition, Condition::Damaged { .. }) {

@@ -394,7 +394,11 @@ fn as_seen(
 ) -> Option<VolumeProblem> {
     match (found.err(), last) {
         (Some(VolumeProblem::Unseen(why)), Some(last)) => {
-            tracing::warn!(volume = ?last.id, why, "the node could not look at the volume; it stays as it was");
+            tracing::warn!(
+                volume = last.id.as_ref().map(tracing::field::display),
+                why,
+                "the node could not look at the volume; it stays as it was"
+            );
             last.problem.clone()
         }
         (problem, _) => problem,

@@ -11,7 +11,7 @@ use archive_daemon::Clock;
 use archive_db::{DbError, InvalidValue, Table, Value};
 use archive_decisions::batch::life::{Context, Ending, Event, Life, Phase, Step};
 use archive_decisions::batch::queue::{ClassKey, QueueFull, admit};
-use archive_model::{FileName, JobClass, JobId, JobSpec, Program};
+use archive_model::{FileName, JobClass, JobId, JobSpec};
 use archive_rpc::{Grant, Role};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -115,14 +115,6 @@ impl JobRow {
     pub const fn is_open(&self) -> bool {
         self.life.ending().is_none()
     }
-
-    /// Returns the name of its program.
-    pub fn program(&self) -> String {
-        match &self.spec.program {
-            Program::BuiltIn(name) => name.clone(),
-            Program::Component(root) => format!("component {root}"),
-        }
-    }
 }
 
 /// Returns the class of jobs that `who` (a `role/name`) submits.
@@ -208,9 +200,7 @@ impl JobTable {
         }
         let what = format!(
             "batch job {} submitted: {} over replica {}",
-            row.id,
-            row.program(),
-            row.spec.replica
+            row.id, row.spec.program, row.spec.replica
         );
         let line = row.is_audited().then(|| (row.who.clone(), what));
         self.write(&row, line)?;

@@ -66,6 +66,15 @@ pub enum Program {
     Component(Root),
 }
 
+impl fmt::Display for Program {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::BuiltIn(name) => f.write_str(name),
+            Self::Component(root) => write!(f, "component {root}"),
+        }
+    }
+}
+
 /// The limits of one job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct JobLimits {

@@ -1,5 +1,6 @@
 //! The scrub of a node: it reads every copy again within a deadline.
 
+use std::fmt;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -33,6 +34,19 @@ pub enum ScrubOrder {
     Resume,
     /// Limits the bytes that are read in a second; `None`: as many as the deadline asks for.
     Throttle(Option<u64>),
+}
+
+impl fmt::Display for ScrubOrder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Tell => f.write_str("tell"),
+            Self::Pause(None) => f.write_str("pause"),
+            Self::Pause(Some(time)) => write!(f, "pause for {} s", time.as_secs()),
+            Self::Resume => f.write_str("resume"),
+            Self::Throttle(None) => f.write_str("no limit but the deadline"),
+            Self::Throttle(Some(bytes)) => write!(f, "at most {bytes} bytes a second"),
+        }
+    }
 }
 
 /// The state of scrubbing on one node. The JSON is what `holdfast scrub --json` prints.

@@ -117,7 +117,8 @@ impl Membership {
         if new.is_empty() {
             return Ok(());
         }
-        tracing::info!(%replica, nodes = ?new, "new nodes");
+        let names: Vec<&str> = new.iter().map(NodeId::as_str).collect();
+        tracing::info!(%replica, nodes = names.join(", "), "new nodes");
         let (admin, id) = (self.archive.admin.clone(), replica.clone());
         self.thread
             .run(move || admin.add_nodes(&id, &new))

@@ -237,7 +237,8 @@ async fn run(
     if let Some(report) = &report {
         let gaps = report.gaps.len();
         let (files, intact) = (report.files, report.intact);
-        tracing::info!(%replica, files, intact, gaps, anomalies = ?report.anomalies, "checked");
+        let anomalies: u64 = report.anomalies.values().sum();
+        tracing::info!(%replica, files, intact, gaps, anomalies, "checked");
     }
     Ok(report)
 }

@@ -121,7 +121,8 @@ where
             }
             Err(status) => {
                 let address = request.extensions().get::<Peer>().map(|peer| peer.address);
-                tracing::info!(?address, reason = status.message(), "refused");
+                let address = address.map(tracing::field::display);
+                tracing::info!(address, reason = status.message(), "refused");
                 self.guard.refusals.report(RefusalKind::Call);
                 Box::pin(ready(Ok(status.into_http())))
             }

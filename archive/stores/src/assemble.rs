@@ -346,7 +346,7 @@ impl Assembly {
         };
         let donor = &mut candidate.donor;
         let (file, replica) = (&self.wanted.name, &donor.replica);
-        tracing::warn!(%file, %replica, node = ?donor.node, offset, %error, "a read continues from another replica");
+        tracing::warn!(%file, %replica, node = donor.node.as_ref().map(tracing::field::display), offset, %error, "a read continues from another replica");
         let said = format!("{replica}: {}", error.reason);
         let refusal = match error.kind {
             Kind::NotFound if donor.node.is_some() && !candidate.is_located => {

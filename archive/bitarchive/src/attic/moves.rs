@@ -37,6 +37,16 @@ pub(crate) enum MoveEnd {
     Neither,
 }
 
+impl MoveEnd {
+    const fn word(&self) -> &'static str {
+        match self {
+            Self::Aside(_) => "in the attic",
+            Self::Back => "in its place",
+            Self::Neither => "gone",
+        }
+    }
+}
+
 /// Returns the path of a file inside a directory of the attic.
 fn inside(place: &Path, path: &Path) -> PathBuf {
     place.join(kept_name(path.file_name().unwrap_or_default()))
@@ -116,7 +126,7 @@ fn settle_found(
     match item::read_reason(place) {
         Ok(reason) if reason.kind == Kind::File => {
             let end = settle(catalog, volume, layout, place, &reason.name)?;
-            tracing::warn!(%volume, file = %reason.name, ?end, "a move that was cut off was ended");
+            tracing::warn!(%volume, file = %reason.name, end = end.word(), "a move that was cut off was ended");
         }
         // The move was cut off before its reason was written: nothing has moved.
         Err(_) if holds_nothing(place)? => clear(place)?,
@@ -259,7 +269,7 @@ impl Node {
         };
         self.unlist(volume, &layout, name);
         self.volume_set().note_change(volume);
-        tracing::info!(file = %name, %volume, place = ?place.file_name(), who = cause.who, why = cause.why, "put aside");
+        tracing::info!(file = %name, %volume, place = %place.display(), who = cause.who, why = cause.why, "put aside");
         let listed = ItemPlace {
             at: now,
             name: place.file_name().unwrap_or_default().to_owned(),

@@ -104,7 +104,7 @@ impl Node {
         match admitted(self, volume, layout, name)? {
             Ok(admitted) if change.name == *name && admitted == (change.size, change.root) => {}
             Ok(_) => {
-                tracing::error!(file = %name, %volume, ?change, "the journal of a mend is not that of this file; it is removed");
+                tracing::error!(file = %name, %volume, other = %change.name, "the journal of a mend is not that of this file; it is removed");
                 return journal.remove().map_err(blame);
             }
             Err(why) => {

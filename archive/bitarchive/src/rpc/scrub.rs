@@ -20,7 +20,7 @@ pub(crate) fn scrub(
         control
             .order(order, now)
             .map_err(|error| Kind::Storage.status(error.to_string()))?;
-        tracing::info!(?order, "the scrub got an order");
+        tracing::info!(%order, "the scrub got an order");
     }
     let key = NodeKey {
         replica: node.replica().clone(),

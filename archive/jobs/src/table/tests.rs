@@ -2,7 +2,7 @@
 
 use archive_daemon::clock::ManualClock;
 use archive_decisions::batch::life::UnreadFiles;
-use archive_model::{JobLimits, ReplicaId};
+use archive_model::{JobLimits, Program, ReplicaId};
 
 use super::*;
 

@@ -85,7 +85,7 @@ where
         })?;
         let slot = slot.noting(note(&self.node_jobs, &run).await?);
         let ending = StopOnDrop::default();
-        tracing::info!(job = %run.id, program = ?run.spec.program, "a reduce step begins");
+        tracing::info!(job = %run.id, program = %run.spec.program, "a reduce step begins");
         let (node_jobs, answers) = (Arc::clone(&self.node_jobs), self.answers.clone());
         let ended = tokio::select! {
             biased;

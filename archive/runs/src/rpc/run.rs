@@ -91,7 +91,7 @@ where
         })?;
         let slot = slot.noting(note(&self.node_jobs, &run).await?);
         let ending = StopOnDrop::default();
-        tracing::info!(job = %run.id, program = ?run.spec.program, after = ?run.after, "a batch job begins");
+        tracing::info!(job = %run.id, program = %run.spec.program, after = run.after.as_ref().map(tracing::field::display), "a batch job begins");
         let (node_jobs, answers) = (Arc::clone(&self.node_jobs), self.answers.clone());
         let over = wait_for_early_end(&node_jobs, &answers, run.left, &ending.control);
         tokio::pin!(over);
