@@ -43,6 +43,8 @@ struct MoveProgress {
     proven: Option<CopyPlace>,
     /// Whether the old copy was damaged, or missing.
     is_old_bad: bool,
+    /// The line of the trail about the copy that was just put aside, until it is written.
+    outcome: Option<String>,
 }
 
 impl DrainContext {
@@ -75,11 +77,27 @@ impl DrainContext {
             return Ok(LeaveOutcome::Waits("it is being repaired".to_owned()));
         };
         let mut progress = MoveProgress::default();
+        let ended = self.try_steps(source, name, &mut progress).await;
+        self.note(name, progress.outcome.take()).await?;
+        ended
+    }
+
+    async fn try_steps(
+        &self,
+        source: &DrainSource,
+        name: &FileName,
+        progress: &mut MoveProgress,
+    ) -> Result<LeaveOutcome, CallError> {
         for _ in 0..STEPS {
             if !self.is_drained_still(source) {
                 return Ok(LeaveOutcome::Waits("the drain was ended".to_owned()));
             }
-            let located = self.own.archive.calls.locate(&source.replica, name).await?;
+            // The line about the last step is written while the replica looks: its syncs keep no file waiting.
+            let locating = self.own.archive.calls.locate(&source.replica, name);
+            let noting = self.note(name, progress.outcome.take());
+            let (located, noted) = tokio::join!(locating, noting);
+            noted?;
+            let located = located?;
             // Read after the replica was asked: a copy that was stored in the meantime is known here.
             let row = self.own.archive.row(name).await?;
             let copies = self.seen(source, row.as_ref(), &located);
@@ -87,7 +105,7 @@ impl DrainContext {
             let step = decide(&recorded, &copies, located.silent.is_some());
             let row = match (step, row) {
                 (DrainStep::Nothing, row) => {
-                    self.close_anomalies(source, name, row.as_ref(), &progress)
+                    self.close_anomalies(source, name, row.as_ref(), progress)
                         .await?;
                     return Ok(LeaveOutcome::Left);
                 }
@@ -97,9 +115,9 @@ impl DrainContext {
                 (step, Some(row)) => (step, row),
             };
             match row {
-                (DrainStep::Copy, row) => self.copy(source, &row, &located, &mut progress).await?,
+                (DrainStep::Copy, row) => self.copy(source, &row, &located, progress).await?,
                 (DrainStep::Record(place), row) => {
-                    self.prove(source, &row, &place, &mut progress).await?;
+                    self.prove(source, &row, &place, progress).await?;
                     let event = Event::Moved {
                         replica: source.replica.clone(),
                         node: place.node,
@@ -112,14 +130,14 @@ impl DrainContext {
                     }
                 }
                 (DrainStep::PutAside { old, kept }, row) => {
-                    self.prove(source, &row, &kept, &mut progress).await?;
+                    self.prove(source, &row, &kept, progress).await?;
                     let admitted = content(&row)?;
-                    self.put_aside(source, name, (&old, admitted), &kept)
-                        .await?;
+                    let aside = self.put_aside(source, name, (&old, admitted), &kept);
+                    progress.outcome = Some(aside.await?);
                 }
                 (DrainStep::PutDamagedAside { old, kept }, row) => {
                     progress.is_old_bad = true;
-                    self.prove(source, &row, &kept, &mut progress).await?;
+                    self.prove(source, &row, &kept, progress).await?;
                     let size = content(&row)?.size;
                     let Some(root) = self.read_root(source, name, &old).await? else {
                         return Ok(LeaveOutcome::Stays(format!(
@@ -127,7 +145,8 @@ impl DrainContext {
                         )));
                     };
                     let found = FileContent { root, size };
-                    self.put_aside(source, name, (&old, found), &kept).await?;
+                    let aside = self.put_aside(source, name, (&old, found), &kept);
+                    progress.outcome = Some(aside.await?);
                 }
                 (DrainStep::Nothing | DrainStep::Wait(_) | DrainStep::Leave(_), _) => {}
             }
@@ -332,13 +351,14 @@ impl DrainContext {
         Ok(read.root)
     }
 
+    /// Puts the old copy into the attic. Returns the line of the trail about it, which the caller writes.
     async fn put_aside(
         &self,
         source: &DrainSource,
         name: &FileName,
         (old, FileContent { root, size }): (&CopyPlace, FileContent),
         kept: &CopyPlace,
-    ) -> Result<(), CallError> {
+    ) -> Result<String, CallError> {
         let cause = Cause {
             approval: None,
             who: self.own.who.to_string(),
@@ -350,20 +370,26 @@ impl DrainContext {
             cause.why
         );
         // Recorded before it is done: no act may be missing from the trail.
-        archive
-            .note(cause.who.clone(), Some(name.clone()), what)
-            .await?;
+        self.note(name, Some(what)).await?;
         let volume = old.in_replica(replica);
         let moving = archive
             .calls
             .replicas
             .put_aside(&volume, name, &root, &cause);
         let aside = archive.calls.reading(size, moving).await?;
-        let what = format!(
+        Ok(format!(
             "moved in replica {replica} from {old} to {kept}; the old copy is in the attic there as {}",
             aside.place.id
-        );
-        archive.note(cause.who, Some(name.clone()), what).await
+        ))
+    }
+
+    /// Writes a line about a file into the trail.
+    async fn note(&self, name: &FileName, what: Option<String>) -> Result<(), CallError> {
+        let Some(what) = what else {
+            return Ok(());
+        };
+        let who = self.own.who.to_string();
+        self.own.archive.note(who, Some(name.clone()), what).await
     }
 
     /// Closes the anomalies of the old copy, if it was bad: the copy that replaces it is read and filed.
