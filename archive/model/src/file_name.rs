@@ -89,7 +89,8 @@ fn check(name: &str) -> Result<(), InvalidFileName> {
     if let Some(bad) = name.chars().find(|&c| is_forbidden(c)) {
         return Err(InvalidFileName::Character(bad));
     }
-    if !is_nfc(name) {
+    // Nearly all names are ASCII, which is always in NFC; a listing checks each name several times.
+    if !name.is_ascii() && !is_nfc(name) {
         return Err(InvalidFileName::NotNfc);
     }
     if matches!(first, '.' | '-' | ' ') {
@@ -98,7 +99,8 @@ fn check(name: &str) -> Result<(), InvalidFileName> {
     if let Some(last) = name.chars().next_back().filter(|c| matches!(c, '.' | ' ')) {
         return Err(InvalidFileName::End(last));
     }
-    if name.to_lowercase() == MANIFEST_NAME {
+    // No other character of NFC has one of these letters in lower case.
+    if name.eq_ignore_ascii_case(MANIFEST_NAME) {
         return Err(InvalidFileName::Reserved);
     }
     Ok(())
@@ -107,17 +109,23 @@ fn check(name: &str) -> Result<(), InvalidFileName> {
 /// Returns whether a name must not have this character: separators, controls, line separators, bidi and other format
 /// characters, unassigned, private use.
 fn is_forbidden(c: char) -> bool {
-    matches!(c, '/' | '\\')
-        || matches!(
-            get_general_category(c),
-            GeneralCategory::Control
-                | GeneralCategory::Format
-                | GeneralCategory::LineSeparator
-                | GeneralCategory::ParagraphSeparator
-                | GeneralCategory::PrivateUse
-                | GeneralCategory::Surrogate
-                | GeneralCategory::Unassigned
-        )
+    if c.is_ascii() {
+        return matches!(c, '/' | '\\') || c.is_ascii_control();
+    }
+    is_of_forbidden_category(c)
+}
+
+fn is_of_forbidden_category(c: char) -> bool {
+    matches!(
+        get_general_category(c),
+        GeneralCategory::Control
+            | GeneralCategory::Format
+            | GeneralCategory::LineSeparator
+            | GeneralCategory::ParagraphSeparator
+            | GeneralCategory::PrivateUse
+            | GeneralCategory::Surrogate
+            | GeneralCategory::Unassigned
+    )
 }
 
 impl fmt::Display for FileName {
@@ -207,8 +215,18 @@ mod tests {
             ("space ", E::End(' ')),
             ("manifest-blake3.txt", E::Reserved),
             ("Manifest-BLAKE3.txt", E::Reserved),
+            ("manifest-bla\u{212a}e3.txt", E::NotNfc),
         ] {
             assert_eq!(FileName::new(name), Err(reason), "{name:?}");
+        }
+    }
+
+    /// Fails if the short way for ASCII refuses another character than its category does, or the two separators pass.
+    #[test]
+    fn ascii_is_judged_as_its_categories() {
+        for c in '\0'..='\u{7f}' {
+            let expected = matches!(c, '/' | '\\') || is_of_forbidden_category(c);
+            assert_eq!(is_forbidden(c), expected, "{c:?}");
         }
     }
 
