@@ -17,7 +17,8 @@
 //! - [`batch`], [`job_status`], [`feed`] (jobs over files, how far they are, and changes of files), [`role`],
 //!   [`approval`], [`cause`], [`act`], `request` (who may do what and why, and what wants a second person);
 //! - [`mod@error`], [`limits`], [`quantity`], [`backoff`] (errors, bounds, units and pauses that all parts share),
-//!   [`secret`] (who may use the file of a key or password); `closed_set` (the macro behind every enumeration of
+//!   [`secret`] (who may use the file of a key or password), `text` (characters that no text of others may have);
+//!   `closed_set` (the macro behind every enumeration of
 //!   words).
 //!
 //! ```
@@ -59,6 +60,7 @@ pub mod role;
 pub mod scrub;
 pub mod secret;
 pub mod store_state;
+mod text;
 
 pub use act::{Act, NodeSelector, VolumeSelector};
 pub use anomaly::{AnomalyClass, AnomalyKind, AnomalyState, FiledAnomaly, Finder};
@@ -96,3 +98,4 @@ pub use role::{InvalidRole, Role};
 pub use scrub::{NodeScrub, ScrubActivity, ScrubOrder};
 pub use secret::{ExposedSecret, check_secret};
 pub use store_state::{ReplicaProgress, ReplicaState, ReplicaStatus, StoreFailure};
+pub use text::is_steering;

@@ -3,6 +3,7 @@
 //! Text that a node, a disk or a file name brings in is repeated without its control characters, and up to a limit
 //! only.
 
+use archive_model::is_steering;
 use jiff::Timestamp;
 use serde::Serialize;
 
@@ -129,15 +130,8 @@ impl Item {
 
 /// Replaces characters that a terminal or a mail program might interpret.
 pub(super) fn plain(text: &str) -> String {
-    let is_direction = |c| matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-    let plain = |c: char| {
-        if c.is_control() || is_direction(c) {
-            ' '
-        } else {
-            c
-        }
-    };
-    text.chars().map(plain).collect()
+    let visible = |c: char| if is_steering(c) { ' ' } else { c };
+    text.chars().map(visible).collect()
 }
 
 fn second(time: Timestamp) -> Timestamp {
@@ -205,9 +199,9 @@ mod tests {
     /// any length.
     #[test]
     fn hostile_text_neither_injects_nor_floods() {
-        let evil = "a\r\nBcc: x@y\u{1b}[2J\u{202e}\0";
+        let evil = "a\r\nBcc: x@y\u{1b}[2J\u{202e}\u{2028}\0";
         let message = digest(vec![news(evil, IncidentStage::Lasts, evil)]);
-        let allowed = |c: char| c == '\n' || !(c.is_control() || c == '\u{202e}');
+        let allowed = |c: char| c == '\n' || !is_steering(c);
         assert!(message.mail().chars().all(allowed));
         assert!(!message.subject.contains(['\r', '\n', '\u{1b}']));
         let many = (0..5000).map(|n| news(&n.to_string(), IncidentStage::Began, &"x".repeat(2000)));
