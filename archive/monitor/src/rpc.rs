@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use archive_daemon::Clock;
 use archive_model::limits::MOST_LISTINGS;
 use archive_model::{FileName, NodeId, VolumeName};
-use archive_rpc::{Identity, InvalidMessage, Kind, Role, Services};
+use archive_rpc::{Identity, InvalidMessage, Kind, Page, Role, Services};
 use futures_util::{Stream, stream};
 use proto_archive::wire::replica_server::{Replica, ReplicaServer};
 use proto_archive::{convert as fields, wire};
@@ -217,7 +217,7 @@ impl Replica for Door {
             merge,
             instruments: self.instruments.clone(),
             stop: self.stop.clone(),
-            held_back: None,
+            page: Page::new(),
             looked: vec![0; sources.len()],
             sources,
             _permit: permit,

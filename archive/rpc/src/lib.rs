@@ -12,9 +12,8 @@
 //!   takes connections, `guard` holds each call against the rules, `callers` counts the calls of each, `refusal` those
 //!   that were refused.
 //! - [`browser`]: the one door without client certificates, for browsers; its certificates are chosen by host.
-//! - [`answers`], [`patience`]: answers to callers and browsers that may not read them; [`idle`], [`invalid`],
-//!   [`text`],
-//!   [`kind`]: streams that stall, messages that are wrong, texts fit for people, errors that keep their kind; `status`
+//! - [`answers`], [`patience`]: answers to callers and browsers that may not read them; `page` bounds the messages of a
+//!   long answer; [`idle`], [`invalid`], [`text`], [`kind`]: streams that stall, messages that are wrong, texts fit for people, errors that keep their kind; `status`
 //!   carries the kind over the wire, and `call_error` is such an error away from it; `blocking` runs work that blocks.
 //! - [`steps`], [`peer`]: the client's end: answers that come one by one, and the words for a call that failed.
 //!
@@ -42,6 +41,7 @@ pub mod idle;
 pub mod invalid;
 pub mod kind;
 pub mod limits;
+mod page;
 pub mod patience;
 pub mod peer;
 mod pem;
@@ -69,6 +69,7 @@ pub use idle::IdleTimeout;
 pub use invalid::InvalidMessage;
 pub use kind::Kind;
 pub use limits::Limits;
+pub use page::Page;
 pub use patience::PatientWriter;
 pub use peer::Peer;
 pub use pki::{Authority, IssuedCertificate, PkiError, Serial, Validity};

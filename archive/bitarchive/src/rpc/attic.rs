@@ -2,12 +2,11 @@
 
 use archive_model::{AtticItem, AtticPlace, FileName, VolumeId, VolumeName};
 use archive_proof::Envelope;
-use archive_rpc::InvalidMessage;
+use archive_rpc::{InvalidMessage, Page};
 use proto_archive::wire::files_response::End;
 use proto_archive::{convert as fields, wire};
 use tonic::Status;
 
-use super::listing::ListingPage;
 use super::{Answers, convert, listing, send};
 use crate::adopt::admission_in;
 use crate::attic::{self, AtticId, Item, ItemPlace, ItemReference, Removal};
@@ -97,7 +96,7 @@ pub(crate) fn list(
     }
     all.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
     let mut count = 0;
-    let mut page = ListingPage::new();
+    let mut page = Page::new();
     for (listed, layout) in all {
         let found = attic::item(&layout, &listed);
         if only.is_some() && found.name.as_ref() != only {
@@ -110,7 +109,7 @@ pub(crate) fn list(
             send(answers, wire::AtticResponse { items, end: None })?;
         }
     }
-    let (items, end) = (page.rest(), Some(End { count, gaps }));
+    let (items, end) = (page.take(), Some(End { count, gaps }));
     send(answers, wire::AtticResponse { items, end })
 }
 

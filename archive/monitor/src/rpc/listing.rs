@@ -9,9 +9,8 @@ use std::pin::Pin;
 use std::task::Poll;
 
 use archive_model::ReplicaId;
-use archive_rpc::Kind;
+use archive_rpc::{Kind, Page};
 use futures_util::Stream;
-use prost::Message;
 use proto_archive::wire;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio_util::sync::CancellationToken;
@@ -23,12 +22,6 @@ use crate::listing::Merge;
 use crate::metrics::Instruments;
 use crate::nodes::Address;
 
-/// The most entries in one message.
-const MOST_ENTRIES: usize = 1000;
-
-/// The most bytes in one message, unless a single entry is larger. A client reads at most 4 MiB.
-const MOST_BYTES: usize = 1 << 20;
-
 /// A listing, from its first entry to its end.
 pub(super) struct Listing {
     pub(super) replica: ReplicaId,
@@ -37,7 +30,8 @@ pub(super) struct Listing {
     pub(super) sources: Vec<(Address, Option<Messages>)>,
     pub(super) instruments: Instruments,
     pub(super) stop: CancellationToken,
-    pub(super) held_back: Option<wire::FileEntry>,
+    /// The entries of the next message.
+    pub(super) page: Page<wire::FileEntry>,
     /// The number of names that the nodes have compared with their disks, each as it said last.
     pub(super) looked: Vec<u64>,
     pub(super) _permit: OwnedSemaphorePermit,
@@ -56,35 +50,30 @@ enum Event {
 impl Listing {
     /// Returns the next message, and the listing unless that was the last.
     pub(super) async fn next(mut self) -> (Result<wire::FilesResponse, Status>, Option<Self>) {
-        let mut message = wire::FilesResponse::default();
-        let mut bytes = 0;
         loop {
-            while let Some(entry) = self.held_back.take().or_else(|| self.merge.pull()) {
-                let size = entry.encoded_len();
-                let full = message.entries.len() >= MOST_ENTRIES || bytes + size > MOST_BYTES;
-                if full && !message.entries.is_empty() {
-                    self.held_back = Some(entry);
-                    return (Ok(message), Some(self));
-                }
-                bytes += size;
+            while let Some(entry) = self.merge.pull() {
                 self.instruments.listing_entries.inc();
-                message.entries.push(entry);
+                if let Some(entries) = self.page.push(entry) {
+                    return (Ok(files(entries)), Some(self));
+                }
             }
             if self.merge.is_finished() {
+                let mut message = files(self.page.take());
                 message.end = Some(self.end());
                 return (Ok(message), None);
             }
-            match self.wait(message.entries.is_empty()).await {
+            match self.wait(self.page.is_empty()).await {
                 Event::Message(index, Some(Ok(said))) if is_looking(&said) => {
                     // The caller that waits hears of it, or would take a long look for a stall.
                     if let Some(looked) = self.looked.get_mut(index) {
                         *looked = said.looked;
                     }
+                    let mut message = files(self.page.take());
                     message.looked = self.looked.iter().sum();
                     return (Ok(message), Some(self));
                 }
                 Event::Message(index, message) => self.take(index, message),
-                Event::NotYet => return (Ok(message), Some(self)),
+                Event::NotYet => return (Ok(files(self.page.take())), Some(self)),
                 Event::Stopped => {
                     let status = Kind::Unavailable
                         .status("the monitor is stopping; ask again when it is back");
@@ -168,6 +157,15 @@ impl Listing {
             count: self.merge.count(),
             gaps: convert::gaps(&self.replica, gaps),
         }
+    }
+}
+
+/// Makes a message of entries that is not the last.
+const fn files(entries: Vec<wire::FileEntry>) -> wire::FilesResponse {
+    wire::FilesResponse {
+        entries,
+        end: None,
+        looked: 0,
     }
 }
 

@@ -3,20 +3,20 @@
 use std::io::{self, Write};
 
 use archive_daemon::notify::SendOutcome;
+use archive_ledger::admin::AuditLine;
 use archive_ledger::audit::{Trail, TrailFilter};
 use archive_ledger::audit_log::{LogError, TrailLine};
 use archive_ledger::export::{Export, ExportError};
 use archive_model::FileName;
 use archive_rpc::answers::send_blocking;
-use archive_rpc::{Kind, run_blocking};
+use archive_rpc::{Kind, Page, run_blocking};
 use bytes::Bytes;
 use proto_archive::{convert as fields, wire};
 use tonic::{Response, Status};
 
 use super::{AnswerStream, Answers, Door};
 
-/// The most lines in one message, and about the most bytes.
-const LINES: usize = 1000;
+/// About the most bytes of an export in one message.
 const BYTES: usize = 256 << 10;
 
 impl Door {
@@ -35,20 +35,20 @@ impl Door {
         Ok(self.answer_blocking("audit", move |answers| {
             let log = door.settings.data.join("audit");
             let trail = Trail::read(&door.archive.admin, &log).map_err(|error| failed(&error))?;
-            let mut page = AuditPage::default();
+            let mut page = Page::new();
             for entry in trail {
                 let entry = entry.map_err(|error| failed(&error))?;
-                if wanted.has(&entry.line) {
-                    page.add(entry);
-                }
-                if page.is_full() {
-                    send_blocking(answers, page.take())?;
+                if wanted.has(&entry.line)
+                    && let Some(lines) = page.push(line_message(entry))
+                {
+                    send_blocking(answers, wire::AuditResponse { lines })?;
                 }
                 if answers.is_closed() {
                     return Ok(());
                 }
             }
-            send_blocking(answers, page.take())
+            let lines = page.take();
+            send_blocking(answers, wire::AuditResponse { lines })
         }))
     }
 
@@ -127,43 +127,23 @@ fn failed(error: &LogError) -> Status {
     Kind::Storage.status(error.to_string())
 }
 
-/// The lines of the next message.
-#[derive(Default)]
-struct AuditPage {
-    lines: Vec<wire::AuditLineState>,
-    bytes: usize,
-}
-
-impl AuditPage {
-    fn add(&mut self, entry: TrailLine) {
-        self.bytes += entry.line.who.len() + entry.line.what.len() + 256;
-        let line = wire::AuditLineState {
-            number: entry.number,
-            at: entry.line.at.to_string(),
-            who: entry.line.who,
-            file: entry
-                .line
-                .file
-                .as_ref()
-                .map(FileName::to_string)
-                .unwrap_or_default(),
-            what: entry.line.what,
-            previous: entry
-                .previous
-                .map(|hash| hash.to_string())
-                .unwrap_or_default(),
-        };
-        self.lines.push(line);
-    }
-
-    fn is_full(&self) -> bool {
-        self.lines.len() >= LINES || self.bytes >= BYTES
-    }
-
-    fn take(&mut self) -> wire::AuditResponse {
-        self.bytes = 0;
-        let lines = std::mem::take(&mut self.lines);
-        wire::AuditResponse { lines }
+fn line_message(entry: TrailLine) -> wire::AuditLineState {
+    let AuditLine {
+        at,
+        who,
+        file,
+        what,
+    } = entry.line;
+    wire::AuditLineState {
+        number: entry.number,
+        at: at.to_string(),
+        who,
+        file: file.as_ref().map(FileName::to_string).unwrap_or_default(),
+        what,
+        previous: entry
+            .previous
+            .map(|hash| hash.to_string())
+            .unwrap_or_default(),
     }
 }
 

@@ -4,15 +4,12 @@ use archive_ledger::admin::{AdminRow, FileWalk};
 use archive_model::limits::MOST_GATHERED_LISTINGS;
 use archive_model::{FileName, NamePattern, ReplicaId};
 use archive_rpc::answers::{Progress, answer_from};
-use archive_rpc::{CallError, Kind};
+use archive_rpc::{CallError, Kind, Page};
 use archive_stores::coordinator::Times;
 use proto_archive::{convert as fields, wire};
 use tonic::Status;
 
 use super::{Answers, Door, admin_failed, convert, send};
-
-/// The number of entries in one message.
-const ENTRIES: usize = 1000;
 
 /// A request for a listing.
 pub(super) struct ListJob {
@@ -61,8 +58,8 @@ impl ListJob {
                 {
                     return true;
                 }
-                page.add(entry(&row));
-                page.full().is_none_or(|full| outlet.send(Ok(full)))
+                let full = page.push(entry(&row));
+                full.is_none_or(|full| outlet.send(Ok(full)))
             });
             if !is_over.map_err(|error| admin_failed(&error))? {
                 return Ok(Progress::Paused);
@@ -97,17 +94,18 @@ impl ListJob {
         loop {
             let listed = calls.answered(copies.next()).await.map_err(named)?;
             for copy in listed.items {
-                if self.matching.matches(copy.name.as_str()) {
-                    let entry = fields::file_entry(copy);
-                    page.add(wire::ListEntry {
-                        name: entry.name.clone(),
-                        size: entry.size,
-                        root: entry.root.clone(),
-                        entry: Some(entry),
-                        replicas: Vec::new(),
-                    });
+                if !self.matching.matches(copy.name.as_str()) {
+                    continue;
                 }
-                if let Some(full) = page.full() {
+                let entry = fields::file_entry(copy);
+                let full = page.push(wire::ListEntry {
+                    name: entry.name.clone(),
+                    size: entry.size,
+                    root: entry.root.clone(),
+                    entry: Some(entry),
+                    replicas: Vec::new(),
+                });
+                if let Some(full) = full {
                     send(answers, full).await?;
                 }
             }
@@ -119,25 +117,19 @@ impl ListJob {
     }
 }
 
-/// The entries of the next message.
+/// The entries of the next message, and the number of all so far.
 #[derive(Default)]
 struct ListPage {
-    entries: Vec<wire::ListEntry>,
+    page: Page<wire::ListEntry>,
     count: u64,
 }
 
 impl ListPage {
-    fn add(&mut self, entry: wire::ListEntry) {
-        self.entries.push(entry);
+    /// Adds an entry. Returns the message that is to be sent first, if there is no room in it.
+    fn push(&mut self, entry: wire::ListEntry) -> Option<wire::ListResponse> {
         self.count += 1;
-    }
-
-    fn full(&mut self) -> Option<wire::ListResponse> {
-        let is_full = self.entries.len() >= ENTRIES;
-        is_full.then(|| wire::ListResponse {
-            entries: std::mem::take(&mut self.entries),
-            end: None,
-        })
+        let entries = self.page.push(entry)?;
+        Some(wire::ListResponse { entries, end: None })
     }
 
     fn end(&mut self, gaps: Vec<wire::Gap>) -> wire::ListResponse {
@@ -146,7 +138,7 @@ impl ListPage {
             gaps,
         };
         wire::ListResponse {
-            entries: std::mem::take(&mut self.entries),
+            entries: self.page.take(),
             end: Some(end),
         }
     }
@@ -162,5 +154,42 @@ fn entry(row: &AdminRow) -> wire::ListEntry {
             .unwrap_or_default(),
         entry: None,
         replicas: convert::replicas(&row.record, &Times::new()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use archive_rpc::limits::LARGEST_MESSAGE;
+    use prost::Message;
+
+    use super::*;
+
+    /// Fails if a listing of files that are all damaged in many places has a message that no client reads.
+    #[test]
+    fn messages_of_scattered_damage_stay_readable() {
+        let damage: Vec<_> = (1..=1000)
+            .map(|number| wire::GroupRange {
+                start: number << 34,
+                end: (number << 34) + 1,
+            })
+            .collect();
+        let damaged = wire::ListEntry {
+            entry: Some(wire::FileEntry {
+                corrupt: damage.clone(),
+                unreadable: damage,
+                ..wire::FileEntry::default()
+            }),
+            ..wire::ListEntry::default()
+        };
+        let mut page = ListPage::default();
+        let full = (0..1000).filter_map(|_| page.push(damaged.clone()));
+        let mut messages: Vec<_> = full.collect();
+        messages.push(page.end(Vec::new()));
+        let entries = messages.iter().map(|message| message.entries.len());
+        assert_eq!(entries.sum::<usize>(), 1000);
+        for message in messages {
+            let bytes = message.encoded_len();
+            assert!(bytes < LARGEST_MESSAGE / 2, "{bytes}");
+        }
     }
 }

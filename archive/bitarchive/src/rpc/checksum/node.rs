@@ -4,7 +4,7 @@ use archive_model::{
     Approval, AtticItem, AtticKind, AtticPlace, FileName, ScrubActivity, ScrubOrder,
 };
 use archive_proof::Envelope;
-use archive_rpc::{InvalidMessage, Kind};
+use archive_rpc::{InvalidMessage, Kind, Page};
 use proto_archive::wire::node_server::Node;
 use proto_archive::{convert as fields, wire};
 use tonic::{Request, Response, Status, Streaming};
@@ -13,11 +13,6 @@ use super::super::{AnswerStream, Answers, convert, listing, send, upload};
 use super::{ChecksumReplica, Door, failed, has_none, replica, stays, table};
 use crate::checksum::{RemovedRow, removed_lines};
 use crate::rpc::upload::FileReceiver;
-
-/// The most items of one message.
-const ITEMS: usize = 256;
-/// The most bytes of admissions of one message.
-const BYTES: usize = 512 * 1024;
 
 type Answer<T> = Result<Response<T>, Status>;
 type Stream<T> = Answer<AnswerStream<T>>;
@@ -37,23 +32,20 @@ fn removed(
 ) -> Result<(), Status> {
     let lines = removed_lines(replica.data());
     let lines = lines.map_err(|error| Kind::Storage.status(error.to_string()))?;
-    let (mut count, mut items, mut bytes) = (0, Vec::new(), 0);
+    let (mut count, mut page) = (0, Page::new());
     for line in lines {
         let item = item(replica, line);
         if !only.is_empty() && item.name != only {
             continue;
         }
-        bytes += item.admission.len();
-        items.push(item);
         count += 1;
-        if items.len() == ITEMS || bytes >= BYTES {
-            bytes = 0;
-            let items = std::mem::take(&mut items);
+        if let Some(items) = page.push(item) {
             send(answers, wire::AtticResponse { items, end: None })?;
         }
     }
     let gaps = Vec::new();
     let end = Some(wire::files_response::End { count, gaps });
+    let items = page.take();
     send(answers, wire::AtticResponse { items, end })
 }
 

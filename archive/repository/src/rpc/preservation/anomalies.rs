@@ -3,15 +3,13 @@
 use archive_db::DbError;
 use archive_ledger::anomalies::{Anomalies, AnomalyRow};
 use archive_model::{AnomalyKind, AnomalyState, FileName, FiledAnomaly, Groups};
+use archive_rpc::Page;
 use archive_rpc::answers::{Outlet, Progress, answer_from};
 use proto_archive::{convert as fields, wire};
 use tonic::Status;
 
 use super::super::admin_failed;
 use super::{Answers, Door};
-
-/// The number of anomalies in one message.
-const ENTRIES: usize = 500;
 
 /// The anomalies that a caller asks for.
 pub(super) struct AnomalyFilter {
@@ -38,7 +36,7 @@ impl AnomalyFilter {
         answers: &Answers<wire::AnomaliesResponse>,
     ) -> Result<(), Status> {
         let door = door.clone();
-        let mut walk = AnomalyWalk::new(self, ENTRIES);
+        let mut walk = AnomalyWalk::new(self, Page::new());
         answer_from(answers, move |outlet| {
             let sent = walk.send_on(&door.archive.anomalies, |row| state(&door, row), outlet);
             sent.map_err(|error| admin_failed(&error).into())
@@ -57,18 +55,15 @@ struct AnomalyWalk {
     wanted: AnomalyFilter,
     /// The last one that was sent before the caller stopped reading.
     last: Option<AnomalyRow>,
-    page: Vec<wire::AnomalyState>,
-    /// The number of anomalies in a page.
-    entries: usize,
+    page: Page<wire::AnomalyState>,
 }
 
 impl AnomalyWalk {
-    const fn new(wanted: AnomalyFilter, entries: usize) -> Self {
+    const fn new(wanted: AnomalyFilter, page: Page<wire::AnomalyState>) -> Self {
         Self {
             wanted,
             last: None,
-            page: Vec::new(),
-            entries,
+            page,
         }
     }
 
@@ -99,21 +94,18 @@ impl AnomalyWalk {
             if !self.wanted.has(&row) {
                 continue;
             }
-            self.page.push(state(&row)?);
-            if self.page.len() >= self.entries && !outlet.send(Ok(self.take_page())) {
+            if let Some(anomalies) = self.page.push(state(&row)?)
+                && !outlet.send(Ok(wire::AnomaliesResponse { anomalies }))
+            {
                 self.last = Some(row);
                 return Ok(Progress::Paused);
             }
         }
         if !self.page.is_empty() {
-            outlet.send(Ok(self.take_page()));
+            let anomalies = self.page.take();
+            outlet.send(Ok(wire::AnomaliesResponse { anomalies }));
         }
         Ok(Progress::Done)
-    }
-
-    fn take_page(&mut self) -> wire::AnomaliesResponse {
-        let anomalies = std::mem::take(&mut self.page);
-        wire::AnomaliesResponse { anomalies }
     }
 }
 
@@ -187,7 +179,10 @@ mod tests {
             all: true,
             file: None,
         };
-        let (mut walk, of) = (AnomalyWalk::new(wanted, 2), Arc::clone(anomalies));
+        let (mut walk, of) = (
+            AnomalyWalk::new(wanted, Page::with_most(2)),
+            Arc::clone(anomalies),
+        );
         let sending = async move {
             let state = |row: &AnomalyRow| {
                 Ok(wire::AnomalyState {
