@@ -42,13 +42,17 @@ pub enum ReadError {
 pub trait FileSource: Send {
     /// Fills `buffer` from `offset`, except where the file ends before that, and returns the number of bytes read.
     ///
-    /// Fails if the first byte cannot be handed out. If a later one cannot, returns the bytes before it.
+    /// # Errors
+    /// The reason why the first byte cannot be handed out. If a later one cannot, returns the bytes before it.
     fn read_at(&mut self, offset: u64, buffer: &mut [u8]) -> Result<usize, ReadError>;
 }
 
 /// The output of a job. A sink may make the job wait until its reader takes more.
 pub trait Sink: Send {
-    /// Takes all of `bytes`, or returns the reason why the job has to end.
+    /// Takes all of `bytes`.
+    ///
+    /// # Errors
+    /// The reason why the job has to end.
     fn write(&mut self, bytes: &[u8]) -> Result<(), Stop>;
 }
 
@@ -115,6 +119,9 @@ pub trait Job {
     fn reads(&self) -> Reads;
 
     /// Begins the file.
+    ///
+    /// # Errors
+    /// What is wrong with the file, or with the job.
     fn begin(&mut self, file: &File, out: &mut dyn Sink) -> Result<(), JobError> {
         let _ = (file, out);
         Ok(())
@@ -122,6 +129,9 @@ pub trait Job {
 
     /// Takes the next bytes of the file, none twice and none left out. A damaged range ends the file: bytes with a hole
     /// in them are not those of the file.
+    ///
+    /// # Errors
+    /// As for [`Self::begin`].
     fn bytes(&mut self, bytes: &[u8], out: &mut dyn Sink) -> Result<(), JobError> {
         let _ = (bytes, out);
         Ok(())
@@ -129,6 +139,9 @@ pub trait Job {
 
     /// Takes the next record, and reads it as far as the job wants. Returns what reading the record to its end has
     /// shown: a record that is cut ends without an error, and its summary says that it is not complete.
+    ///
+    /// # Errors
+    /// What is wrong with the record, or with the job.
     fn record(
         &mut self,
         record: Record<'_, &mut dyn Read>,
@@ -140,6 +153,9 @@ pub trait Job {
 
     /// Ends the file. Not called if a job for bytes was not shown all of them, or if the job is broken. It is called
     /// where records are lost: the job has seen the others.
+    ///
+    /// # Errors
+    /// As for [`Self::begin`].
     fn end(&mut self, out: &mut dyn Sink) -> Result<(), JobError> {
         let _ = out;
         Ok(())

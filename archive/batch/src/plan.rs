@@ -87,6 +87,9 @@ pub trait Plan: Send + Sync + fmt::Debug {
     fn reduce(&self) -> Reduce;
 
     /// Starts a job for one file. The job ends soon after `control` is stopped.
+    ///
+    /// # Errors
+    /// The job cannot be started, as for a component that traps at once.
     fn start(&self, control: &Control) -> Result<Box<dyn Job + '_>, JobError>;
 }
 

@@ -17,6 +17,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use archive_durable::{read_state, replace};
+use archive_model::later;
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
@@ -102,7 +103,7 @@ impl Brake {
         Err(NodeError::TooManyRemovals {
             setting: self.setting,
             most: self.most,
-            again: first.checked_add(HOUR).unwrap_or(Timestamp::MAX),
+            again: later(first, HOUR),
         })
     }
 

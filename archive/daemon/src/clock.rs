@@ -21,6 +21,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use archive_model::later;
 use jiff::Timestamp;
 use tokio::sync::watch;
 
@@ -101,11 +102,6 @@ impl Clock {
             () = self.sleep(limit) => Err(TimedOut(limit)),
         }
     }
-}
-
-/// Returns the time that is `duration` after `time`, or the last one that there is.
-pub fn later(time: Timestamp, duration: Duration) -> Timestamp {
-    time.checked_add(duration).unwrap_or(Timestamp::MAX)
 }
 
 /// The control of a clock that a test moves. Clones move the same clock.

@@ -40,6 +40,9 @@ pub trait Worker: Send + 'static {
     const NAME: &'static str;
 
     /// Does one unit of work. Never cancelled midway; keep it under a few seconds.
+    ///
+    /// # Errors
+    /// The unit failed: it is counted, shown, and tried again after a pause.
     fn step(&mut self) -> impl Future<Output = Result<Step, WorkerError>> + Send;
 }
 

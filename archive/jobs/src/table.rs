@@ -11,7 +11,7 @@ use archive_daemon::Clock;
 use archive_db::{DbError, InvalidValue, Table, Value};
 use archive_decisions::batch::life::{Context, Ending, Event, Life, Phase, Step};
 use archive_decisions::batch::queue::{ClassKey, QueueFull, admit};
-use archive_model::{FileName, JobClass, JobId, JobSpec};
+use archive_model::{FileName, JobClass, JobId, JobSpec, later};
 use archive_rpc::{Grant, Role};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -85,11 +85,7 @@ impl JobRow {
     /// Returns the end of the job's time limit, or `None` if the job has not begun.
     pub fn deadline(&self) -> Option<Timestamp> {
         let started = self.started?;
-        Some(
-            started
-                .checked_add(self.spec.limits.time)
-                .unwrap_or(Timestamp::MAX),
-        )
+        Some(later(started, self.spec.limits.time))
     }
 
     /// Returns the class in which the job waits and runs: jobs of the index are known by the role of their submitter.
@@ -259,7 +255,7 @@ impl JobTable {
         let line = row.life.ending().map(|ending| {
             row.ended = Some(now);
             let keep = row.spec.keep.unwrap_or(self.keep).min(self.keep);
-            row.expires = Some(now.checked_add(keep).unwrap_or(Timestamp::MAX));
+            row.expires = Some(later(now, keep));
             (who, ended(&row, ending))
         });
         if row != before {

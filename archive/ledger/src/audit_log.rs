@@ -93,6 +93,9 @@ impl LogPosition {
 /// The rows in a table of the admin data that are not, or not yet, only in the log.
 pub trait TrailRows {
     /// Returns the line of this number, if the table still has it.
+    ///
+    /// # Errors
+    /// The table cannot be read.
     fn row(&self, number: u64) -> Result<Option<AuditLine>, DbError>;
 }
 

@@ -18,7 +18,7 @@ mod tests;
 mod version2;
 
 use archive_model::limits::LONGEST_REASON;
-use archive_model::{ActKind, RequestState, Role};
+use archive_model::{ActKind, RequestState, Role, later};
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
@@ -159,7 +159,7 @@ impl Request {
             reason: plain_reason(reason)?.to_owned(),
             asked_by,
             asked: now,
-            expires: now.checked_add(LIFE).unwrap_or(Timestamp::MAX),
+            expires: later(now, LIFE),
             state: RequestStatus::Open,
         })
     }

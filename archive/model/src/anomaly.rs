@@ -223,9 +223,7 @@ mod tests {
     /// Fails if people are shown a range whose end is excluded, or an empty range out of an export panics.
     #[test]
     fn people_read_which_groups() {
-        let mut groups = Groups::none();
-        groups.insert_one(3);
-        groups.insert(7..10);
+        let groups = Groups::from_iter([3, 7, 8, 9]);
         assert_eq!(
             AnomalyKind::Corrupt(groups).to_string(),
             "corrupt groups 3,7-9"

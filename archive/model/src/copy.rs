@@ -78,6 +78,26 @@ impl CopyPlace {
             volume: self.volume.clone(),
         }
     }
+
+    /// The copy at this place, for a call that names it.
+    pub const fn select<'a>(&'a self, replica: &'a ReplicaId) -> CopySelector<'a> {
+        CopySelector {
+            replica,
+            node: &self.node,
+            volume: Some(&self.volume),
+        }
+    }
+}
+
+/// The copy of a file that a call is about, in an archive.
+#[derive(Clone, Copy, Debug)]
+pub struct CopySelector<'a> {
+    /// The replica that has the copy.
+    pub replica: &'a ReplicaId,
+    /// The node that has the copy.
+    pub node: &'a NodeId,
+    /// The volume that has the copy. Absent: the only copy of the file on the node.
+    pub volume: Option<&'a VolumeId>,
 }
 
 impl fmt::Display for CopyPlace {
@@ -219,8 +239,7 @@ mod tests {
     /// Fails if a script that reads a copy in JSON finds another field, order or word.
     #[test]
     fn json_has_documented_fields() {
-        let mut corrupt = Groups::none();
-        corrupt.insert_one(1);
+        let corrupt = Groups::from_iter([1]);
         let damaged = CopyCondition::Damaged {
             corrupt,
             unreadable: Groups::none(),

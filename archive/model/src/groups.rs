@@ -22,6 +22,17 @@ pub const GROUP_SIZE: u64 = 16 * 1024;
 #[serde(try_from = "Vec<(u64, u64)>", into = "Vec<(u64, u64)>")]
 pub struct Groups(Vec<Range<u64>>);
 
+impl FromIterator<u64> for Groups {
+    /// Collects group indexes, in any order.
+    fn from_iter<I: IntoIterator<Item = u64>>(indexes: I) -> Self {
+        let mut groups = Self::none();
+        for index in indexes {
+            groups.insert_one(index);
+        }
+        groups
+    }
+}
+
 impl Groups {
     /// Returns the empty set.
     pub const fn none() -> Self {
@@ -172,11 +183,7 @@ mod tests {
     use super::*;
 
     fn from_bits(bits: u32) -> Groups {
-        let mut groups = Groups::none();
-        (0..8)
-            .filter(|bit| bits & (1 << bit) != 0)
-            .for_each(|bit| groups.insert_one(bit));
-        groups
+        (0..8).filter(|bit| bits & (1 << bit) != 0).collect()
     }
 
     fn to_bits(groups: &Groups) -> u32 {

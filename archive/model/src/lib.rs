@@ -17,9 +17,8 @@
 //! - [`batch`], [`job_status`], [`feed`] (jobs over files, how far they are, and changes of files), [`role`],
 //!   [`approval`], [`cause`], [`act`], `request` (who may do what and why, and what wants a second person);
 //! - [`mod@error`], [`limits`], [`quantity`], [`backoff`] (errors, bounds, units and pauses that all parts share),
-//!   [`secret`] (who may use the file of a key or password), `text` (characters that no text of others may have);
-//!   `closed_set` (the macro behind every enumeration of
-//!   words).
+//!   [`secret`] (who may use the file of a key or password), `text` (characters that no text of others may have), `time` (times
+//!   that are reckoned from others), `closed_set` (the macro behind every enumeration of words).
 //!
 //! ```
 //! use archive_model::FileName;
@@ -61,6 +60,7 @@ pub mod scrub;
 pub mod secret;
 pub mod store_state;
 mod text;
+mod time;
 
 pub use act::{Act, NodeSelector, VolumeSelector};
 pub use anomaly::{AnomalyClass, AnomalyKind, AnomalyState, FiledAnomaly, Finder};
@@ -75,7 +75,7 @@ pub use cause::{Cause, InvalidCause};
 pub use check::{CheckKind, CheckProgress, CheckStep, ReplicaReport};
 pub use checksum::{Digests, InvalidChecksum, Root};
 pub use content::FileContent;
-pub use copy::{CopyCondition, CopyDoubt, CopyPlace, CopyStanding, FileCopy};
+pub use copy::{CopyCondition, CopyDoubt, CopyPlace, CopySelector, CopyStanding, FileCopy};
 pub use disk_order::DiskOrder;
 pub use drain::{Drain, FilesToLeave};
 pub use error::ArchiveError;
@@ -99,3 +99,4 @@ pub use scrub::{NodeScrub, ScrubActivity, ScrubOrder};
 pub use secret::{ExposedSecret, check_secret};
 pub use store_state::{ReplicaProgress, ReplicaState, ReplicaStatus, StoreFailure};
 pub use text::is_steering;
+pub use time::later;

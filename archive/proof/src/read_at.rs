@@ -24,9 +24,15 @@ pub trait ReadAt {
     /// Reads at `offset` (bytes from the start) into `buffer` and returns the number of bytes read.
     ///
     /// May read less than asked; 0 for a non-empty buffer means that the end was reached.
+    ///
+    /// # Errors
+    /// Not one byte can be read there.
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize>;
 
-    /// Fills `buffer` from `offset`, or fails with [`io::ErrorKind::UnexpectedEof`] when the bytes end before.
+    /// Fills `buffer` from `offset`.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::UnexpectedEof`] where the bytes end before, or the error of [`Self::read_at`].
     fn read_exact_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
         match fill(self, offset, buffer) {
             (filled, None) if filled == buffer.len() => Ok(()),

@@ -7,7 +7,9 @@
 
 use std::ops::Range;
 
-use archive_model::{FileCopy, FileName, Gap, NodeId, ReplicaId, Root, SilentPart, VolumeId};
+use archive_model::{
+    CopySelector, FileCopy, FileName, Gap, NodeId, ReplicaId, Root, SilentPart, VolumeId,
+};
 use archive_rpc::{CallError, InvalidMessage, Kind};
 use bytes::Bytes;
 use jiff::Timestamp;
@@ -156,14 +158,15 @@ impl Replicas {
             .map_err(|error| self.failed(replica, node, error))
     }
 
-    /// Has a node read a copy again, past the page cache. Without a `volume`, reads the only copy of the name on the
-    /// node.
+    /// Has a node read a copy again, past the page cache.
     pub async fn verify(
         &self,
-        replica: &ReplicaId,
-        node: &NodeId,
+        CopySelector {
+            replica,
+            node,
+            volume,
+        }: CopySelector<'_>,
         name: &FileName,
-        volume: Option<&VolumeId>,
     ) -> Result<Verification, CallError> {
         let mut client = self.node_client(replica, node).await?;
         let request = wire::VerifyRequest {

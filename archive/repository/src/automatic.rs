@@ -22,7 +22,7 @@ use archive_db::DbError;
 use archive_decisions::repair::policy::{Case, Decision, Surroundings, decide};
 use archive_ledger::anomalies::AnomalyRow;
 use archive_model::{
-    AnomalyKind, Backoff, CopyCondition, Finder, NodeId, NodeKey, NodeState, ReplicaId,
+    AnomalyKind, Backoff, CopyCondition, Finder, NodeId, NodeKey, NodeState, ReplicaId, later,
 };
 use archive_rpc::CallError;
 use jiff::Timestamp;
@@ -311,10 +311,6 @@ impl Worker for Automatic {
         let took = self.own.archive.calls.clock.since(begin);
         Ok(Step::Idle(rest_after(took, REST_SHARE, PAUSE)))
     }
-}
-
-fn later(time: Timestamp, pause: Duration) -> Timestamp {
-    time.checked_add(pause).unwrap_or(Timestamp::MAX)
 }
 
 fn locked(hands: &Mutex<RepairsUnderWay>) -> MutexGuard<'_, RepairsUnderWay> {

@@ -17,7 +17,7 @@ use archive_decisions::store::Claim;
 use archive_durable::{DiskError, directory};
 use archive_ledger::admin::{Admin, AuditLine};
 use archive_ledger::export::ExportError;
-use archive_model::{Digests, FileName};
+use archive_model::{Digests, FileName, later};
 use archive_rpc::answers::{Outlet, Progress, feed};
 use archive_stores::depositor::{Chunk, DepositStream, Depositor, Reply};
 use archive_stores::file_blocks::FileBlocks;
@@ -124,7 +124,7 @@ impl Worker for AdminExportWorker {
             spawn_blocking(move || book.write(0, first)).await??;
             return Ok(Step::Idle(LOOK));
         };
-        let due = row.at.checked_add(self.period).unwrap_or(Timestamp::MAX);
+        let due = later(row.at, self.period);
         let spool = self.spool();
         let pending = spawn_blocking(move || spool.pending()).await??;
         if pending.is_none() && now < due {

@@ -256,9 +256,9 @@ impl Preserver {
         let copy = if let Some(read) = read.filter(|read| read.place == *place) {
             read
         } else {
-            let place = (&row.replica, &place.node, Some(&place.volume));
+            let selector = place.select(&row.replica);
             let (file, size) = (&row.file, content.size);
-            let reading = self.verify_and_file(place, file, size, &look_context, progress);
+            let reading = self.verify_and_file(selector, file, size, &look_context, progress);
             match reading.await? {
                 Ok((copy, _filed)) => copy,
                 Err(error) => {

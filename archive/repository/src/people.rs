@@ -11,7 +11,7 @@ mod copies;
 mod last;
 mod named;
 mod purge;
-mod refusal;
+pub(crate) mod refusal;
 mod reinstate;
 pub(crate) mod replace;
 mod retire;

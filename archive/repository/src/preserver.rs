@@ -20,7 +20,7 @@ use archive_ledger::anomalies::{
     AnomalyRecord, AnomalyRow, Filing, Look, LookQuality, LookResult, is_damage, needs_repair,
 };
 use archive_model::{
-    FileContent, FileCopy, FileName, Finder, Groups, NodeId, ReplicaId, VolumeId, VolumeKey,
+    CopySelector, FileContent, FileCopy, FileName, Finder, Groups, NodeId, ReplicaId,
 };
 use archive_rpc::CallError;
 use archive_stores::limits;
@@ -64,7 +64,7 @@ impl Preserver {
     /// While another caller reads or mends the copy, tries again for a while.
     pub(crate) async fn verify(
         &self,
-        place: (&ReplicaId, &NodeId, Option<&VolumeId>),
+        selector: CopySelector<'_>,
         name: &FileName,
         size: u64,
         mut progress: impl FnMut(u64) + Send,
@@ -73,7 +73,7 @@ impl Preserver {
         let until = calls.busy_until();
         loop {
             let limit = limits::reading(size);
-            match calls.verify(place, name, limit, &mut progress).await {
+            match calls.verify(selector, name, limit, &mut progress).await {
                 Ok(verified) => return Ok(verified.copy),
                 Err(error) => calls.while_busy(until, error).await?,
             }
@@ -84,17 +84,17 @@ impl Preserver {
     /// inner error is that of the node, which did not read it: then nothing is filed.
     pub(crate) async fn verify_and_file(
         &self,
-        place: (&ReplicaId, &NodeId, Option<&VolumeId>),
+        selector: CopySelector<'_>,
         name: &FileName,
         size: u64,
         look_context: &LookContext,
         progress: impl FnMut(u64) + Send,
     ) -> Result<Result<(FileCopy, LookResult), CallError>, CallError> {
-        let copy = match self.verify(place, name, size, progress).await {
+        let copy = match self.verify(selector, name, size, progress).await {
             Ok(copy) => copy,
             Err(error) => return Ok(Err(error)),
         };
-        let filing = Box::pin(self.file_verified(place.0, name, &copy, look_context));
+        let filing = Box::pin(self.file_verified(selector.replica, name, &copy, look_context));
         let found = filing.await?;
         Ok(Ok((copy, found)))
     }
@@ -103,21 +103,16 @@ impl Preserver {
     /// not, files that.
     pub(crate) async fn verify_or_file(
         &self,
-        VolumeKey {
-            replica,
-            node,
-            volume,
-        }: &VolumeKey,
+        selector: CopySelector<'_>,
         name: &FileName,
         FileContent { root, size }: FileContent,
         look_context: &LookContext,
     ) -> Result<bool, CallError> {
-        let place = (replica, node, Some(volume));
-        let copy = self.verify(place, name, size, |_| {}).await?;
+        let copy = self.verify(selector, name, size, |_| {}).await?;
         if copy.is_present() && copy.root == Some(root) {
             return Ok(true);
         }
-        let filing = Box::pin(self.file_verified(replica, name, &copy, look_context));
+        let filing = Box::pin(self.file_verified(selector.replica, name, &copy, look_context));
         filing.await.map(|_| false)
     }
 
@@ -263,8 +258,12 @@ impl Preserver {
         };
         self.archive.tasks.spawn_once("suspect", async move {
             let _claim = claim;
-            let place = (&replica, &node, None);
-            let reading = own.verify_and_file(place, &name, 0, &look_context, |_| {});
+            let selector = CopySelector {
+                replica: &replica,
+                node: &node,
+                volume: None,
+            };
+            let reading = own.verify_and_file(selector, &name, 0, &look_context, |_| {});
             if let Err(error) | Ok(Err(error)) = reading.await {
                 tracing::warn!(file = %name, %replica, %node, %error, "cannot look at a copy that showed damage; the next scrub or check will");
             }

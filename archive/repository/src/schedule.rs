@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use archive_daemon::{Step, Worker, WorkerError};
 use archive_db::{DbError, Table, Text, Value};
-use archive_model::{CheckKind, CheckStep, Finder, ReplicaId, ReplicaReport};
+use archive_model::{CheckKind, CheckStep, Finder, ReplicaId, ReplicaReport, later};
 use archive_rpc::CallError;
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
@@ -290,10 +290,6 @@ fn first(now: Timestamp, period: SignedDuration, index: usize, count: usize) -> 
 /// Returns whether a check that was due at this time should have been repeated by now.
 fn is_overdue(due: Timestamp, period: SignedDuration, now: Timestamp) -> bool {
     later(due, period) < now
-}
-
-fn later(now: Timestamp, pause: SignedDuration) -> Timestamp {
-    now.checked_add(pause).unwrap_or(Timestamp::MAX)
 }
 
 #[cfg(test)]

@@ -76,13 +76,19 @@ pub trait StepReader: Send + Unpin + 'static {
     const KEEPS_STEPS_BEFORE_ERROR: bool = false;
 
     /// Reads the steps of a message.
+    ///
+    /// # Errors
+    /// The message is not one of this call, or says that the call failed.
     fn read(
         &mut self,
         message: Self::Message,
         out: &mut VecDeque<Self::Item>,
     ) -> Result<(), Self::Error>;
 
-    /// Ends the steps where the stream has ended without an error: fails if they are not complete.
+    /// Ends the steps where the stream has ended without an error.
+    ///
+    /// # Errors
+    /// The steps are not complete.
     fn end(&mut self, _out: &mut VecDeque<Self::Item>) -> Result<(), Self::Error> {
         Ok(())
     }

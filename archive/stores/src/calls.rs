@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use archive_daemon::Clock;
 use archive_daemon::clock::TimedOut;
-use archive_model::{FileName, NodeId, ReplicaId, VolumeId};
+use archive_model::{CopySelector, FileName, NodeId, ReplicaId, VolumeId};
 use archive_replicas::{LocatedCopies, Replicas, VerifiedCopy, VerifyAnswer};
 use archive_rpc::{CallError, Kind};
 
@@ -143,12 +143,12 @@ impl ReplicaCalls {
     /// The error of the node, `Busy` where somebody else reads or mends the copy, or `TimedOut`.
     pub async fn verify(
         &self,
-        (replica, node, volume): (&ReplicaId, &NodeId, Option<&VolumeId>),
+        copy: CopySelector<'_>,
         name: &FileName,
         limit: Duration,
         mut progress: impl FnMut(u64) + Send,
     ) -> Result<VerifiedCopy, CallError> {
-        let opening = self.replicas.verify(replica, node, name, volume);
+        let opening = self.replicas.verify(copy, name);
         let mut verifying = self.answered(opening).await?;
         loop {
             match self.within(limit, verifying.next()).await? {

@@ -42,11 +42,7 @@ pub trait ActOutput: Sync {
 
 /// Returns the groups of [`MENDED`] that are damaged.
 pub fn damaged_groups() -> Groups {
-    let mut groups = Groups::none();
-    for group in DAMAGED {
-        groups.insert_one(group);
-    }
-    groups
+    DAMAGED.into_iter().collect()
 }
 
 /// Returns the content of [`MENDED`], with every byte of the damaged groups other than it was.

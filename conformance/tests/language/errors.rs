@@ -5,7 +5,8 @@ use conformance::tree::File;
 use super::{declared, sources};
 use crate::assert_none;
 
-/// Returns the public functions that return a `Result` and do not say when they fail, as `path:line`.
+/// Returns the public functions and methods of public traits that return a `Result` and do not say when they fail, as
+/// `path:line`.
 fn silent_errors(file: &File) -> Vec<String> {
     let lines: Vec<&str> = file.text.lines().collect();
     let module = lines.iter().take_while(|line| line.starts_with("//!"));
@@ -13,12 +14,17 @@ fn silent_errors(file: &File) -> Vec<String> {
         return Vec::new();
     }
     let mut says_errors = false;
+    let mut is_in_trait = false;
     let mut found = Vec::new();
     for (at, line) in lines.iter().enumerate() {
         let code = line.trim_start();
+        match *line {
+            "}" => is_in_trait = false,
+            _ => is_in_trait |= line.starts_with("pub trait "),
+        }
         if code.starts_with("///") {
             says_errors |= code.contains("# Errors");
-        } else if code.starts_with("pub ") && declared(code, &["fn"]).is_some() {
+        } else if (code.starts_with("pub ") || is_in_trait) && declared(code, &["fn"]).is_some() {
             let rest = lines.get(at..).unwrap_or_default().iter();
             let body = rest.clone().position(|line| line.ends_with(['{', ';']));
             let signature: String = rest.take(body.unwrap_or(0) + 1).copied().collect();
@@ -48,10 +54,15 @@ fn public_errors_without_words_are_found() {
         text,
     };
     assert_eq!(silent_errors(&file(silent.to_owned())), ["x.rs:3"]);
+    let method = silent.replace("pub fn", "fn").replace("{\n}", ";");
+    let public = format!("pub trait Read {{\n{method}}}\n");
+    assert_eq!(silent_errors(&file(public)), ["x.rs:4"]);
     for good in [
         format!("//! Reads.\n//!\n//! # Errors\n//! All fail alike.\n{silent}"),
         silent.replace("Reads.\n", "Reads.\n/// # Errors\n/// Always.\n"),
         silent.replace("pub fn", "pub(crate) fn"),
+        format!("trait Read {{\n{method}}}\n"),
+        format!("pub trait Read {{\n}}\n{method}"),
         silent.replace("io::Result<u8>", "Vec<u8>"),
         "pub fn each(visit: impl Fn() -> io::Result<()>) -> u8 {\n}\n".to_owned(),
         "pub fn each<F>(visit: F) -> u8\nwhere\n    F::Output: Into<Result<u8>>,\n{\n}\n"

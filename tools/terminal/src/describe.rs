@@ -150,9 +150,7 @@ mod tests {
     /// damage twice.
     #[test]
     fn damage_is_described_in_groups_and_bytes() {
-        let mut groups = Groups::none();
-        groups.insert_one(3);
-        groups.insert(7..10);
+        let groups = Groups::from_iter([3, 7, 8, 9]);
         let corrupt = FiledAnomaly {
             groups,
             ..filed_anomaly(AnomalyClass::Corrupt, AnomalyState::Open)
@@ -202,8 +200,7 @@ mod tests {
     /// panics.
     #[test]
     fn damage_without_end_is_a_short_line() {
-        let mut many = Groups::none();
-        (0..1000).for_each(|n| many.insert_one(n * 2));
+        let many: Groups = (0..1000).map(|n| n * 2).collect();
         assert_eq!(groups(&many), "0,2,4,6,8,10,12,14 and 992 more ranges");
         // A size that is not known leaves no bytes, and breaks nothing.
         let unknown = FiledAnomaly {

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use archive_durable::directory::{self, EntryKind};
 use archive_durable::{DiskError, UncachedFile};
-use archive_model::Root;
+use archive_model::{Root, later};
 use jiff::{SignedDuration, Timestamp};
 
 use super::item::{self, ItemReference};
@@ -51,11 +51,8 @@ impl Node {
             }
             Ok(_) => {}
         }
-        let min_age = SignedDuration::try_from(self.attic_settings().min_age.duration())
-            .unwrap_or(SignedDuration::MAX);
-        let until = item::latest(&place)
-            .checked_add(min_age)
-            .unwrap_or(Timestamp::MAX);
+        let min_age = self.attic_settings().min_age.duration();
+        let until = later(item::latest(&place), min_age);
         if now < until {
             tracing::error!(%volume, item = %id, who = cause.who, "a purge was refused: the item is too young");
             return Err(NodeError::TooYoung {

@@ -265,10 +265,7 @@ mod tests {
     /// Fails if a damaged group is left out of the ranges that are sent.
     #[test]
     fn scattered_damage_is_joined_and_never_less() {
-        let mut groups = Groups::none();
-        for group in [0, 2, 10, 11, 13, 40, 100, 102] {
-            groups.insert_one(group);
-        }
+        let groups = Groups::from_iter([0, 2, 10, 11, 13, 40, 100, 102]);
         let ranges = |most| -> Vec<_> {
             let coarse = coarse(&groups, most);
             assert!(groups.difference(&coarse).is_empty(), "{most}");
@@ -282,10 +279,7 @@ mod tests {
             assert_eq!((all.first(), all.len()), (Some(&(0..103)), 1));
         }
         assert_eq!(coarse(&Groups::none(), 1), Groups::none());
-        let mut every_other = Groups::none();
-        for group in 0..10_000 {
-            every_other.insert_one(group * 2);
-        }
+        let every_other: Groups = (0..10_000).map(|group| group * 2).collect();
         let coarse = coarse(&every_other, MOST_RANGES);
         assert_eq!(coarse.ranges().count(), MOST_RANGES);
         assert!(every_other.difference(&coarse).is_empty());

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use archive_daemon::worker::MAX_PAUSE;
 use archive_durable::{DiskError, read_state, replace};
+use archive_model::later;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
@@ -79,8 +80,7 @@ fn path(data: &Path) -> PathBuf {
 
 /// Returns the end of a pause that begins now, which is never later than the longest pause allows.
 pub(crate) fn end_of(pause: Duration, now: Timestamp) -> Timestamp {
-    now.checked_add(pause.min(MAX_PAUSE))
-        .unwrap_or(Timestamp::MAX)
+    later(now, pause.min(MAX_PAUSE))
 }
 
 #[cfg(test)]

@@ -12,9 +12,8 @@ mod row;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use archive_model::later;
 use jiff::Timestamp;
-
-use crate::clock::later;
 
 pub use row::IncidentRow;
 

@@ -8,9 +8,15 @@ use crate::tasks::AnyError;
 /// A storage of one row for each incident. Its functions may block: they are called where that is allowed.
 pub trait Memory: Send + Sync + fmt::Debug {
     /// Reads all rows.
+    ///
+    /// # Errors
+    /// The memory cannot be read.
     fn load(&self) -> Result<Vec<(String, IncidentRow)>, AnyError>;
 
     /// Sets rows, and deletes those that are `None`; durable when it returns, all or none.
+    ///
+    /// # Errors
+    /// The memory cannot be written; no row has changed then.
     fn keep(&self, rows: &[(String, Option<IncidentRow>)]) -> Result<(), AnyError>;
 }
 

@@ -218,8 +218,7 @@ fn nothing_is_judged_after_broken_admin_data() {
 /// Fails if a row with the wrong size passes for intact or for damage, or a damaged copy passes for intact.
 #[test]
 fn contradictory_row_and_damaged_one_are_not_intact() {
-    let mut groups = Groups::none();
-    groups.insert_one(0);
+    let groups = Groups::from_iter([0]);
     let row = |size, condition| {
         ListingItem::Entry(FileCopy {
             size,

@@ -4,7 +4,7 @@
 //! uncached read, never more of a replica in a day than the brake allows, and nothing on a volume whose state has just
 //! changed: a wave of damage is more likely a fault of ours than of the disks.
 
-use archive_model::{AnomalyKind, Finder};
+use archive_model::{AnomalyKind, Finder, later};
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
@@ -165,20 +165,16 @@ pub fn decide(case: &Case, around: Surroundings, policy: &Policy, now: Timestamp
         });
     }
     if let Some(changed) = around.volume_changed {
-        let until = after(changed, policy.settled);
+        let until = later(changed, policy.settled);
         if now < until {
             return Decision::Hold(Hold::VolumeChanged { changed, until });
         }
     }
-    let due = after(case.found, policy.delay);
+    let due = later(case.found, policy.delay);
     match case.confirmed {
         Some(confirmed) if confirmed >= due && now >= due => Decision::RepairNow,
         Some(_) | None => Decision::ConfirmAt(due.max(now)),
     }
-}
-
-fn after(time: Timestamp, pause: SignedDuration) -> Timestamp {
-    time.checked_add(pause).unwrap_or(Timestamp::MAX)
 }
 
 #[cfg(test)]

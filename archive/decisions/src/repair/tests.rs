@@ -11,10 +11,7 @@ fn state(code: u8) -> (ContentState, u8) {
     match code {
         0 => (ContentState::Intact, 0b111),
         bits @ 1..=7 => {
-            let mut bad = Groups::none();
-            (0..3)
-                .filter(|group| bits & (1 << group) != 0)
-                .for_each(|group| bad.insert_one(group));
+            let bad = (0..3).filter(|group| bits & (1 << group) != 0).collect();
             (ContentState::Damaged(bad), 0b111 & !bits)
         }
         8 => (ContentState::Absent, 0),

@@ -2,7 +2,7 @@
 //!
 //! SHA-256 or BLAKE3 can prove sameness; size and MD5 can only disprove it: MD5 collisions are made on purpose.
 
-use archive_model::{ArchiveError, Digests, FileName, Root};
+use archive_model::{ArchiveError, Digests, FileContent, FileName, Root};
 use serde::{Deserialize, Serialize};
 
 /// A statement about bytes that the archive has not seen yet: the announced size and the digests given.
@@ -27,6 +27,15 @@ pub struct Content {
     /// SHA-256 always, MD5 where the depositor gave one or the settings ask for it.
     #[serde(with = "compact")]
     pub digests: Digests,
+}
+
+impl From<&Content> for FileContent {
+    fn from(Content { root, size, .. }: &Content) -> Self {
+        Self {
+            root: *root,
+            size: *size,
+        }
+    }
 }
 
 /// Whether two descriptions are of the same bytes.

@@ -2,7 +2,8 @@
 
 use archive_model::limits::{NODE_PATIENCE, READING_RATE};
 use archive_model::{
-    ArchiveError, CopyPlace, NodeId, ReplicaId, ReplicaKind, Root, StoreFailure, UploadId, VolumeId,
+    ArchiveError, CopyPlace, NodeId, ReplicaId, ReplicaKind, Root, StoreFailure, UploadId,
+    VolumeId, later,
 };
 use jiff::{SignedDuration, Timestamp};
 
@@ -288,9 +289,4 @@ impl Limits {
         let doubled = self.rest.saturating_mul(1 << pauses.min(20));
         later(now, doubled.min(self.rest_longest))
     }
-}
-
-/// Returns `now` plus `pause`, at most the end of time.
-pub(super) fn later(now: Timestamp, pause: SignedDuration) -> Timestamp {
-    now.checked_add(pause).unwrap_or(Timestamp::MAX)
 }

@@ -1,9 +1,8 @@
 //! One transition of a file: what an event has for its handlers, and what they leave.
 
-use archive_model::ArchiveError;
+use archive_model::{ArchiveError, later};
 use jiff::{SignedDuration, Timestamp};
 
-use super::message::later;
 use super::{Effect, Limits, Requester};
 
 /// A call of `FileState::apply`: its time, its limits, and the effects so far.

@@ -8,21 +8,13 @@ fn at(minutes: i64) -> Timestamp {
     Timestamp::from_second(1_000_000_000 + 60 * minutes).unwrap()
 }
 
-fn groups(bits: &[u64]) -> Groups {
-    let mut groups = Groups::none();
-    for bit in bits {
-        groups.insert_one(*bit);
-    }
-    groups
-}
-
 fn kinds() -> Vec<AnomalyKind> {
     let node = |name: &str| NodeId::new(name).unwrap();
     vec![
         AnomalyKind::Missing,
-        AnomalyKind::Corrupt(groups(&[0])),
-        AnomalyKind::Corrupt(groups(&[0, 2])),
-        AnomalyKind::Unreadable(groups(&[1])),
+        AnomalyKind::Corrupt(Groups::from_iter([0])),
+        AnomalyKind::Corrupt(Groups::from_iter([0, 2])),
+        AnomalyKind::Unreadable(Groups::from_iter([1])),
         AnomalyKind::Unexpected,
         AnomalyKind::Duplicate(vec![node("a"), node("b")]),
         AnomalyKind::Conflicting(Root::from_bytes([1; 32])),
@@ -216,7 +208,7 @@ fn loss_shrinks_by_found_groups_until_closed() {
     const GROUP: u64 = 16384;
     for bits in 1..16_u64 {
         let lost: Vec<u64> = (0..4).filter(|bit| bits & (1 << bit) != 0).collect();
-        let ranges = groups(&lost);
+        let ranges: Groups = lost.iter().copied().collect();
         let ranges = ranges.byte_ranges(4 * GROUP).map(|r| (r.start, r.end));
         let row = filed(
             1,
@@ -227,7 +219,7 @@ fn loss_shrinks_by_found_groups_until_closed() {
         for good in 0..16_u64 {
             let good: Vec<u64> = (0..4).filter(|bit| good & (1 << bit) != 0).collect();
             let left: Vec<u64> = lost.iter().copied().filter(|g| !good.contains(g)).collect();
-            match found_again(&row, &groups(&good)) {
+            match found_again(&row, &good.iter().copied().collect()) {
                 None => assert_eq!(left, lost),
                 Some(AnomalyChange::Close(..)) => assert!(left.is_empty() && !lost.is_empty()),
                 Some(AnomalyChange::Update(new)) => {
@@ -235,7 +227,7 @@ fn loss_shrinks_by_found_groups_until_closed() {
                         panic!("{new:?}")
                     };
                     let now = Groups::touching(ranges.iter().map(|(a, b)| *a..*b));
-                    assert_eq!(now, groups(&left));
+                    assert_eq!(now, left.into_iter().collect());
                     assert!(!left.is_empty() && left != lost);
                 }
                 Some(other) => panic!("{other:?}"),
@@ -243,7 +235,10 @@ fn loss_shrinks_by_found_groups_until_closed() {
         }
     }
     let missing = filed(1, &AnomalyKind::Missing, Finder::Scrub, false);
-    assert_eq!(found_again(&missing, &groups(&[0, 1, 2, 3])), None);
+    assert_eq!(
+        found_again(&missing, &Groups::from_iter([0, 1, 2, 3])),
+        None
+    );
 }
 
 /// Returns a place on the volume `v` of a node.
@@ -312,8 +307,8 @@ fn good_sibling_leaves_damage_of_other_copy_open() {
         place: Some(place(node)),
     };
     let (one, two) = (
-        AnomalyKind::Corrupt(groups(&[0])),
-        AnomalyKind::Corrupt(groups(&[2])),
+        AnomalyKind::Corrupt(Groups::from_iter([0])),
+        AnomalyKind::Corrupt(Groups::from_iter([2])),
     );
     let mut open = Vec::new();
     for (node, found, expected) in [

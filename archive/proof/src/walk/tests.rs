@@ -66,12 +66,6 @@ fn flipped(bytes: &[u8], position: usize) -> Vec<u8> {
     bytes
 }
 
-fn groups(list: impl IntoIterator<Item = u64>) -> Groups {
-    let mut groups = Groups::none();
-    list.into_iter().for_each(|group| groups.insert_one(group));
-    groups
-}
-
 /// Fails if a good group is called damaged at some size of the file, or a byte is read twice or not at all.
 #[test]
 fn good_files_of_every_shape_are_intact() {
@@ -110,7 +104,7 @@ fn one_flipped_bit_names_its_group_only() {
             let found = file.walk(&flipped(&file.data, position), Some(&file.outboard));
             assert_eq!(
                 found.damaged,
-                groups([(position / G) as u64]),
+                Groups::from_iter([(position / G) as u64]),
                 "{position} of {size}"
             );
             assert_eq!(
@@ -196,14 +190,17 @@ fn whatever_is_damaged_nothing_wrong_passes() {
             hurt.insert_one(position / G as u64);
         }
         // Two equal flips undo each other, so the bytes are compared.
-        hurt = groups(hurt.iter().filter(|group| {
-            let bytes = |file: &[u8]| {
-                file.chunks(G)
-                    .nth(usize::try_from(*group).unwrap())
-                    .map(<[u8]>::to_vec)
-            };
-            bytes(&data) != bytes(&file.data)
-        }));
+        hurt = hurt
+            .iter()
+            .filter(|group| {
+                let bytes = |file: &[u8]| {
+                    file.chunks(G)
+                        .nth(usize::try_from(*group).unwrap())
+                        .map(<[u8]>::to_vec)
+                };
+                bytes(&data) != bytes(&file.data)
+            })
+            .collect();
         let alone = file.walk(&data, Some(&outboard));
         assert_eq!(
             (alone.damaged, alone.outboard),
@@ -259,7 +256,7 @@ fn a_short_file_has_lost_its_last_groups() {
         let found = file.walk(&&file.data[..length], Some(&file.outboard));
         assert_eq!(
             found.damaged,
-            groups((length / G) as u64..136),
+            ((length / G) as u64..136).collect(),
             "cut at {length}"
         );
         assert_eq!(
@@ -292,14 +289,20 @@ fn only_groups_that_cannot_be_read_are_unreadable() {
     let damaged = flipped(&file.data, 101 * G);
     let disk = BadDisk::new(&damaged, [0..1, 63..66, 100..101, 200..201]);
     let found = file.walk(&disk, Some(&file.outboard));
-    assert_eq!(found.unreadable, groups([0, 63, 64, 65, 100, 200]));
-    assert_eq!(found.damaged, groups([101]));
+    assert_eq!(
+        found.unreadable,
+        Groups::from_iter([0, 63, 64, 65, 100, 200])
+    );
+    assert_eq!(found.damaged, Groups::from_iter([101]));
     assert_eq!(found.outboard, OutboardState::Good);
     assert!(found.read_error.unwrap().contains("os error 5"));
 
     // Nothing else can be proven without an outboard, but readable groups are not called unreadable.
     let unproven = file.walk(&disk, None);
-    assert_eq!(unproven.unreadable, groups([0, 63, 64, 65, 100, 200]));
+    assert_eq!(
+        unproven.unreadable,
+        Groups::from_iter([0, 63, 64, 65, 100, 200])
+    );
     assert_eq!(
         unproven.damaged,
         Groups::all(file.size()).difference(&unproven.unreadable)

@@ -26,15 +26,15 @@ impl Preserver {
             row.filed.kind,
             AnomalyKind::Corrupt(_) | AnomalyKind::Unreadable(_)
         );
-        let (true, Some(CopyPlace { node, volume })) = (is_damage, place) else {
+        let (true, Some(place)) = (is_damage, place) else {
             self.look_and_file(&row.replica, &row.file, look_context)
                 .await?;
             let now = self.filed(&row.file).await?;
             return Ok(turn::is_decided(row, &now));
         };
-        let place = (&row.replica, &node, Some(&volume));
+        let selector = place.select(&row.replica);
         let size = row.filed.size;
-        let reading = self.verify_and_file(place, &row.file, size, look_context, |_| {});
+        let reading = self.verify_and_file(selector, &row.file, size, look_context, |_| {});
         let (copy, _filed) = reading.await??;
         let claim = self.repairing.claim(&row.file, MOST_REPAIRS);
         // The anomaly is looked up under the claim: a repair since the read may have closed it.

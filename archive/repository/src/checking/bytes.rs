@@ -153,13 +153,12 @@ impl Pass<'_> {
             let more = bytes.saturating_sub(before.swap(bytes, Ordering::Relaxed));
             self.read.fetch_add(more, Ordering::Relaxed);
         };
-        let CopyPlace { node, volume } = &target.place;
-        let place = (&self.replica, node, Some(volume));
+        let selector = target.place.select(&self.replica);
         let look_context = &self.scope.look_context;
         let (name, size) = (&target.name, target.size);
         let verifying = self
             .own
-            .verify_and_file(place, name, size, look_context, progress);
+            .verify_and_file(selector, name, size, look_context, progress);
         let found = match verifying.await? {
             Ok((_copy, found)) => found,
             Err(error) => return self.refused(target, &error).await,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use archive_decisions::drain::{
     CopyContent, CopyState, DrainSide, DrainStep, RecordedCopy, decide,
 };
-use archive_decisions::store::Event;
+use archive_decisions::store::{Content, Event};
 use archive_ledger::admin::AdminRow;
 use archive_ledger::standing::DrainSource;
 use archive_model::{
@@ -18,6 +18,7 @@ use archive_stores::delivery::Delivery;
 use archive_stores::transfer::{Item, Route};
 
 use super::DrainContext;
+use crate::people::refusal::content;
 use crate::preserver::LookContext;
 
 /// The most steps for one file in a row.
@@ -131,14 +132,14 @@ impl DrainContext {
                 }
                 (DrainStep::PutAside { old, kept }, row) => {
                     self.prove(source, &row, &kept, progress).await?;
-                    let admitted = content(&row)?;
+                    let admitted = content(&row.record)?.into();
                     let aside = self.put_aside(source, name, (&old, admitted), &kept);
                     progress.outcome = Some(aside.await?);
                 }
                 (DrainStep::PutDamagedAside { old, kept }, row) => {
                     progress.is_old_bad = true;
                     self.prove(source, &row, &kept, progress).await?;
-                    let size = content(&row)?.size;
+                    let size = content(&row.record)?.size;
                     let Some(root) = self.read_root(source, name, &old).await? else {
                         return Ok(LeaveOutcome::Stays(format!(
                             "it cannot be read completely there; a complete copy is on {kept}"
@@ -220,7 +221,7 @@ impl DrainContext {
     ) -> Result<(), CallError> {
         let record = &row.record;
         let name = &record.name;
-        let FileContent { root, size } = content(row)?;
+        let Content { root, size, .. } = *content(&row.record)?;
         let (Some(upload), Some(admission)) = (&record.upload, &row.admission) else {
             return Err(Kind::Storage.error("the file has no admission"));
         };
@@ -305,11 +306,11 @@ impl DrainContext {
         let Some(old) = old else {
             return;
         };
-        let place = (&source.replica, &old.place.node, Some(&old.place.volume));
+        let selector = old.place.select(&source.replica);
         let look_context = self.look_context();
         let reading = self
             .own
-            .verify_and_file(place, name, size, &look_context, |_| {});
+            .verify_and_file(selector, name, size, &look_context, |_| {});
         if let Err(error) | Ok(Err(error)) = reading.await {
             tracing::warn!(file = %name, %source, %error, "cannot look at a damaged copy");
         }
@@ -326,11 +327,11 @@ impl DrainContext {
         if progress.proven.as_ref() == Some(place) {
             return Ok(());
         }
-        let (name, volume) = (&row.record.name, place.in_replica(&source.replica));
+        let (name, selector) = (&row.record.name, place.select(&source.replica));
         let look_context = self.look_context();
-        let reading = self
-            .own
-            .verify_or_file(&volume, name, content(row)?, &look_context);
+        let reading =
+            self.own
+                .verify_or_file(selector, name, content(&row.record)?.into(), &look_context);
         if !reading.await? {
             return Err(Kind::Damaged.error(format!("its copy on {place} is damaged")));
         }
@@ -345,9 +346,9 @@ impl DrainContext {
         name: &FileName,
         old: &CopyPlace,
     ) -> Result<Option<Root>, CallError> {
-        let place = (&source.replica, &old.node, Some(&old.volume));
+        let selector = old.select(&source.replica);
         let calls = &self.own.archive.calls;
-        let read = calls.verify(place, name, calls.stall, |_| {}).await?;
+        let read = calls.verify(selector, name, calls.stall, |_| {}).await?;
         Ok(read.root)
     }
 
@@ -403,12 +404,12 @@ impl DrainContext {
         let (Some(place), Some(row), true) = (&progress.proven, row, progress.is_old_bad) else {
             return Ok(());
         };
-        let size = content(row)?.size;
-        let at = (&source.replica, &place.node, Some(&place.volume));
+        let size = content(&row.record)?.size;
+        let selector = place.select(&source.replica);
         let look_context = self.look_context();
         let reading = self
             .own
-            .verify_and_file(at, name, size, &look_context, |_| {});
+            .verify_and_file(selector, name, size, &look_context, |_| {});
         reading.await?.map(drop)
     }
 
@@ -419,12 +420,4 @@ impl DrainContext {
             is_second: false,
         }
     }
-}
-
-fn content(row: &AdminRow) -> Result<FileContent, CallError> {
-    let content = row.record.content.as_ref().map(|content| FileContent {
-        root: content.root,
-        size: content.size,
-    });
-    content.ok_or_else(|| Kind::NotFound.error(format!("{} has no content", row.record.name)))
 }

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use archive_decisions::repair::{ContentState, RepairPlan, ReplicaContent};
 use archive_model::{
-    AnomalyKind, CopyPlace, FileCopy, FileName, Finder, Groups, MendOrder, NodeId, NodeKey,
-    ReplicaId,
+    AnomalyKind, CopyPlace, CopySelector, FileCopy, FileName, Finder, Groups, MendOrder, NodeId,
+    NodeKey, ReplicaId,
 };
 use archive_replicas::{MendAnswer, MendCall};
 use archive_rpc::{CallError, Kind};
@@ -203,10 +203,14 @@ impl Preserver {
         let Some(node) = node else {
             return Ok(());
         };
-        let place = (donor, node, None);
+        let selector = CopySelector {
+            replica: donor,
+            node,
+            volume: None,
+        };
         let (file, size) = (&case.wanted.name, case.wanted.size);
         let look_context = self.look_context(repair_context);
-        let reading = self.verify_and_file(place, file, size, &look_context, |_| {});
+        let reading = self.verify_and_file(selector, file, size, &look_context, |_| {});
         if let Err(error) = reading.await? {
             tracing::warn!(%file, %donor, %node, %error, "cannot look at a damaged donor");
         }

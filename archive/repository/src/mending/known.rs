@@ -96,14 +96,6 @@ mod tests {
 
     use super::*;
 
-    fn groups(of: &[u64]) -> Groups {
-        let mut groups = Groups::none();
-        for group in of {
-            groups.insert_one(*group);
-        }
-        groups
-    }
-
     fn copy(node: &str, root: u8, corrupt: Option<&[u64]>) -> FileCopy {
         FileCopy {
             name: FileName::new("a").unwrap(),
@@ -116,7 +108,7 @@ mod tests {
             stored: Timestamp::UNIX_EPOCH,
             verified: None,
             condition: corrupt.map_or(CopyCondition::Present, |of| CopyCondition::Damaged {
-                corrupt: groups(of),
+                corrupt: of.iter().copied().collect(),
                 unreadable: Groups::none(),
             }),
         }
@@ -160,8 +152,8 @@ mod tests {
                 gaps: vec![],
             })
         };
-        let corrupt = filed("n", AnomalyKind::Corrupt(groups(&[3])));
-        let elsewhere = filed("m", AnomalyKind::Corrupt(groups(&[3])));
+        let corrupt = filed("n", AnomalyKind::Corrupt(Groups::from_iter([3])));
+        let elsewhere = filed("m", AnomalyKind::Corrupt(Groups::from_iter([3])));
         let other = ContentState::Other(Root::from_bytes([2; 32]));
         for (located, row, expected) in [
             (None, None, ContentState::Unreachable),
@@ -181,7 +173,7 @@ mod tests {
             (
                 told(vec![copy("n", 1, None)], false),
                 Some(&corrupt),
-                ContentState::Damaged(groups(&[3])),
+                ContentState::Damaged(Groups::from_iter([3])),
             ),
             (
                 told(vec![copy("n", 1, None)], false),
@@ -194,7 +186,7 @@ mod tests {
                     false,
                 ),
                 None,
-                ContentState::Damaged(groups(&[2])),
+                ContentState::Damaged(Groups::from_iter([2])),
             ),
             (
                 told(vec![copy("n", 1, Some(&[]))], false),

@@ -189,14 +189,6 @@ mod tests {
 
     use super::*;
 
-    fn groups(of: &[u64]) -> Groups {
-        let mut groups = Groups::none();
-        for group in of {
-            groups.insert_one(*group);
-        }
-        groups
-    }
-
     fn id(text: &str) -> ReplicaId {
         ReplicaId::new(text).unwrap()
     }
@@ -229,15 +221,17 @@ mod tests {
     fn loss_is_sought_once_every_copy_is_bad() {
         let bytes = [id("one"), id("two")];
         let mut record = row("a", 7).record;
-        let corrupt = |replica, of: &[u64]| filed(replica, AnomalyKind::Corrupt(groups(of)));
+        let corrupt = |replica, of: &[u64]| {
+            filed(replica, AnomalyKind::Corrupt(of.iter().copied().collect()))
+        };
         let one = corrupt("one", &[1]);
         assert_eq!(all_bad(&record, &bytes, &[]), []);
         assert_eq!(all_bad(&record, &bytes, std::slice::from_ref(&one)), []);
-        let two = filed("two", AnomalyKind::Unreadable(groups(&[2])));
+        let two = filed("two", AnomalyKind::Unreadable(Groups::from_iter([2])));
         let more = corrupt("two", &[3]);
         let both = [
-            (id("one"), AnomalyKind::Corrupt(groups(&[1]))),
-            (id("two"), AnomalyKind::Corrupt(groups(&[2, 3]))),
+            (id("one"), AnomalyKind::Corrupt(Groups::from_iter([1]))),
+            (id("two"), AnomalyKind::Corrupt(Groups::from_iter([2, 3]))),
         ];
         let rows = [one.clone(), more, two];
         assert_eq!(all_bad(&record, &bytes, &rows), both);

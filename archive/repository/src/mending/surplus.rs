@@ -55,12 +55,9 @@ impl Preserver {
             let what = format!("would read {kept} whole, then put aside {places}");
             return Ok(RepairReport::new(RepairOutcome::Planned, what));
         }
-        let admitted = FileContent {
-            root: content.root,
-            size: content.size,
-        };
-        let volume = kept.in_replica(replica);
-        let reading = self.verify_or_file(&volume, file, admitted, &look_context);
+        let admitted = FileContent::from(content);
+        let selector = kept.select(replica);
+        let reading = self.verify_or_file(selector, file, admitted, &look_context);
         if !reading.await? {
             let what = format!("{kept} is damaged; repair it first");
             return Ok(RepairReport::new(RepairOutcome::Failed, what));

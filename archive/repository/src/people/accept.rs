@@ -124,14 +124,6 @@ mod tests {
 
     use super::*;
 
-    fn groups(of: &[u64]) -> Groups {
-        let mut groups = Groups::none();
-        for group in of {
-            groups.insert_one(*group);
-        }
-        groups
-    }
-
     fn found(anomalies: &Anomalies, of: &[u64]) {
         let (file, replica) = (FileName::new("a").unwrap(), ReplicaId::new("one").unwrap());
         let filing = Filing {
@@ -140,7 +132,7 @@ mod tests {
             who: "node/one-1",
         };
         let look = Look {
-            found: vec![AnomalyKind::Corrupt(groups(of))],
+            found: vec![AnomalyKind::Corrupt(of.iter().copied().collect())],
             quality: LookQuality::Bytes,
             by: Finder::Scrub,
             is_second: false,
@@ -171,7 +163,7 @@ mod tests {
             let anomalies = Anomalies::open(&admin, Clock::system()).unwrap();
             found(&anomalies, &[1, 2]);
             let asked = acceptable(&anomalies, "a1").unwrap();
-            assert_eq!(asked.kind, AnomalyKind::Corrupt(groups(&[1, 2])));
+            assert_eq!(asked.kind, AnomalyKind::Corrupt(Groups::from_iter([1, 2])));
             found(&anomalies, at_approval);
             let accepted = accept(&anomalies, "a1", Some(asked.clone()), &cause);
             assert_eq!(accepted.is_ok(), is_accepted, "{accepted:?}");
@@ -207,7 +199,7 @@ mod tests {
         let other = AcceptedAnomaly {
             file: FileName::new("b").unwrap(),
             replica: ReplicaId::new("one").unwrap(),
-            kind: AnomalyKind::Corrupt(groups(&[1])),
+            kind: AnomalyKind::Corrupt(Groups::from_iter([1])),
         };
         assert!(
             accept(&anomalies, "a1", Some(other), &cause).is_err(),

@@ -26,7 +26,7 @@ impl People {
         copy: &FileCopy,
     ) -> Result<VerifiedCopy, CallError> {
         let calls = &self.archive.calls;
-        let place = (replica, &copy.place.node, Some(&copy.place.volume));
-        calls.verify(place, name, calls.stall, |_| {}).await
+        let selector = copy.place.select(replica);
+        calls.verify(selector, name, calls.stall, |_| {}).await
     }
 }

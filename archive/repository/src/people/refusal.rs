@@ -4,7 +4,7 @@ use archive_decisions::store::{Content, FileRecord};
 use archive_rpc::{CallError, Kind};
 
 /// Returns the content that was admitted under the name.
-pub(super) fn content(record: &FileRecord) -> Result<&Content, CallError> {
+pub(crate) fn content(record: &FileRecord) -> Result<&Content, CallError> {
     let unknown = || Kind::NotFound.error(format!("{} is not in the archive", record.name));
     record.content.as_ref().ok_or_else(unknown)
 }

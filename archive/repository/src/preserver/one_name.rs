@@ -173,12 +173,6 @@ mod tests {
         }
     }
 
-    fn groups(group: u64) -> Groups {
-        let mut groups = Groups::none();
-        groups.insert_one(group);
-        groups
-    }
-
     fn damaged(corrupt: Groups, unreadable: Groups) -> CopyCondition {
         CopyCondition::Damaged {
             corrupt,
@@ -232,7 +226,11 @@ mod tests {
     fn every_answer_about_one_name_is_judged() {
         let present = copy("n", 1, CopyCondition::Present);
         let unlocated = copy("n", 1, damaged(Groups::none(), Groups::none()));
-        let located = copy("n", 1, damaged(groups(1), groups(2)));
+        let located = copy(
+            "n",
+            1,
+            damaged(Groups::from_iter([1]), Groups::from_iter([2])),
+        );
         let other = copy("n", 2, CopyCondition::Present);
         let gone = copy("n", 1, CopyCondition::Missing);
         let unknown = copy("n", 1, CopyCondition::Unexpected);
@@ -261,8 +259,8 @@ mod tests {
             ),
             (
                 vec![located],
-                damage(groups(1), groups(2)),
-                damage(groups(1), groups(2)),
+                damage(Groups::from_iter([1]), Groups::from_iter([2])),
+                damage(Groups::from_iter([1]), Groups::from_iter([2])),
             ),
             (
                 vec![other],

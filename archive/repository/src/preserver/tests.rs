@@ -80,8 +80,9 @@ impl PreserverFixture {
         let node = format!("{replica}-1").parse().unwrap();
         let volume = format!("volume-{replica}").parse().unwrap();
         let (replica, look_context) = (id(replica), look_context());
-        let place = (&replica, &node, Some(&volume));
-        let copy = self.own.verify(place, name, 7, |_| {}).await.unwrap();
+        let place = CopyPlace { node, volume };
+        let selector = place.select(&replica);
+        let copy = self.own.verify(selector, name, 7, |_| {}).await.unwrap();
         let filing = self.own.file_verified(&replica, name, &copy, &look_context);
         filing.await.unwrap();
     }

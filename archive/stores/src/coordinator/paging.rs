@@ -7,7 +7,7 @@
 //! Not promised: that a file is tried again exactly when its pause is over, where there are too many.
 
 use archive_ledger::admin::{AdminError, FileWalk, PageLimits};
-use archive_model::FileName;
+use archive_model::{FileName, later};
 use jiff::{SignedDuration, Timestamp};
 
 use super::{Active, Coordinator, FileDecision, Step};
@@ -145,10 +145,6 @@ impl Coordinator {
             self.timers.remove(&(at, name.clone()));
         }
     }
-}
-
-fn later(now: Timestamp, pause: SignedDuration) -> Timestamp {
-    now.checked_add(pause).unwrap_or(Timestamp::MAX)
 }
 
 #[cfg(test)]

@@ -55,11 +55,7 @@ impl NodeMachine {
 }
 
 pub(super) fn set(groups: &[u64]) -> Groups {
-    let mut set = Groups::none();
-    for group in groups {
-        set.insert_one(*group);
-    }
-    set
+    groups.iter().copied().collect()
 }
 
 pub(super) fn verify(node: &Node, file: &str) -> Entry {

@@ -1,8 +1,8 @@
 //! The end of stores: when the network works again, and when nothing ever does.
 
+use archive_model::later;
 use jiff::SignedDuration;
 
-use super::super::message::later;
 use super::super::*;
 use super::after;
 use super::world::{ADMITTED, Step, TestArchive, content};

@@ -2,10 +2,10 @@
 
 use archive_model::{
     CopyPlace, Digests, FileName, NodeId, ReplicaKind, Root, StoreFailure, UploadId, VolumeId,
+    later,
 };
 use jiff::SignedDuration;
 
-use super::super::message::later;
 use super::super::*;
 
 pub(super) const ADMITTED: u8 = 1;
