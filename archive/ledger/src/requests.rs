@@ -22,7 +22,7 @@ use archive_model::{ActKind, RequestState, Role, later};
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
-pub use act::{AcceptedAnomaly, AtticItem, RequestedAct, Subject};
+pub use act::{AcceptedAnomaly, PurgedItem, RequestedAct, Subject};
 
 /// The time within which a request may be approved.
 pub const LIFE: SignedDuration = SignedDuration::from_hours(7 * 24);

@@ -21,7 +21,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 pub use gaps::JobGap;
-pub use nodes::NodeLiveness;
+pub use nodes::NodeSets;
 use nodes::{Blame, Nodes};
 
 /// The number of failed runs in a row without a new file after which the job fails, if no node can be left out.
@@ -105,7 +105,7 @@ pub enum Event {
     /// The repository was started again.
     Restarted,
     /// The monitor reported the state of the nodes.
-    Looked(NodeLiveness),
+    Looked(NodeSets),
     /// The monitor does not answer.
     Silent(String),
     /// A node has no place for the job now.
@@ -309,7 +309,7 @@ impl Life {
         }
     }
 
-    fn looked(&mut self, look: NodeLiveness, context: Context<'_>) -> Step {
+    fn looked(&mut self, look: NodeSets, context: Context<'_>) -> Step {
         self.silent = false;
         let missed = self.nodes.look(look, context);
         if !missed.is_empty() {

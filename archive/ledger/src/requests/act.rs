@@ -28,15 +28,15 @@ pub enum Subject {
     /// The anomaly that is to be accepted, as bad as it was then and no worse.
     Anomaly(AcceptedAnomaly),
     /// The item that is to be destroyed, with its content.
-    Item(AtticItem),
+    Item(PurgedItem),
     /// An item of an attic without its content, from before requests named what they destroy. Such a request can be
     /// read, and not be done.
     Unnamed,
 }
 
-/// An item in an attic, as its node says.
+/// An item of an attic as it is to be destroyed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct AtticItem {
+pub struct PurgedItem {
     /// The file that the item belongs to; `None` if its reason cannot be read.
     pub name: Option<FileName>,
     /// The kind of the item.
@@ -59,7 +59,7 @@ pub struct AcceptedAnomaly {
 
 impl Subject {
     /// Returns the attic item, if the subject is one.
-    pub const fn item(&self) -> Option<&AtticItem> {
+    pub const fn item(&self) -> Option<&PurgedItem> {
         match self {
             Self::Item(item) => Some(item),
             Self::None | Self::Anomaly(_) | Self::Unnamed => None,
@@ -194,7 +194,7 @@ impl fmt::Display for RequestedAct {
     }
 }
 
-impl fmt::Display for AtticItem {
+impl fmt::Display for PurgedItem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let name = self.name.as_ref().map_or("?", FileName::as_str);
         write!(f, "the {} of {name}, {} bytes", self.kind, self.bytes)

@@ -42,7 +42,7 @@ fn acts() -> Vec<RequestedAct> {
         purge(None, Subject::Unnamed),
         purge(
             Some(root),
-            Subject::Item(AtticItem {
+            Subject::Item(PurgedItem {
                 name: Some(name.clone()),
                 kind: AtticKind::File,
                 bytes: 9,

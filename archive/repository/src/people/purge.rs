@@ -4,7 +4,7 @@
 //! Owns the rule; the node compares the item with the checksum before it destroys it, and keeps `attic.min_age` and its
 //! brake.
 
-use archive_ledger::requests::AtticItem;
+use archive_ledger::requests::PurgedItem;
 use archive_model::{AtticKind, AtticPlace, Cause, Root};
 use archive_rpc::{CallError, Kind};
 
@@ -22,13 +22,13 @@ pub(super) struct PurgeTerms<'a> {
 
 impl People {
     /// Returns the item at a place of an attic.
-    pub(super) async fn attic_item(&self, place: &AtticPlace) -> Result<AtticItem, CallError> {
+    pub(super) async fn attic_item(&self, place: &AtticPlace) -> Result<PurgedItem, CallError> {
         self.configured(&place.replica)?;
         let looking = self.archive.calls.replicas.attic_item(place);
         let item = self.archive.calls.reading(0, looking).await?;
         let none = || Kind::NotFound.error(format!("there is no {place}; list the attic"));
         let item = item.ok_or_else(none)?;
-        Ok(AtticItem {
+        Ok(PurgedItem {
             name: item.name,
             kind: item.kind,
             bytes: item.bytes,
@@ -40,7 +40,7 @@ impl People {
         &self,
         place: &AtticPlace,
         terms: PurgeTerms<'_>,
-        asked_for: Option<&AtticItem>,
+        asked_for: Option<&PurgedItem>,
     ) -> Result<(), CallError> {
         let item = self.attic_item(place).await?;
         if asked_for.is_some_and(|asked_for| *asked_for != item) {
@@ -54,7 +54,7 @@ impl People {
 
     /// Returns the root that the archive has recorded for the file of an item, and whether it has a good copy under its
     /// name.
-    async fn meant_by(&self, item: &AtticItem) -> Result<Option<(Root, bool)>, CallError> {
+    async fn meant_by(&self, item: &PurgedItem) -> Result<Option<(Root, bool)>, CallError> {
         let Some(name) = &item.name else {
             return Ok(None);
         };
@@ -70,7 +70,7 @@ impl People {
         &self,
         place: &AtticPlace,
         terms: PurgeTerms<'_>,
-        asked_for: Option<&AtticItem>,
+        asked_for: Option<&PurgedItem>,
         cause: &Cause,
     ) -> Result<String, CallError> {
         let asked_for = asked_for.ok_or_else(unnamed)?;
@@ -85,7 +85,7 @@ impl People {
 /// Decides whether an item may be destroyed. `meant` is the root that the archive has for its name, and whether there
 /// is a good copy of that.
 fn decide(
-    item: &AtticItem,
+    item: &PurgedItem,
     terms: PurgeTerms<'_>,
     meant: Option<(Root, bool)>,
 ) -> Result<(), CallError> {
@@ -128,8 +128,8 @@ mod tests {
     use crate::archive::Archive;
     use archive_stores::scripted::{ScriptedReplicas, attic_file, id};
 
-    fn item(name: Option<&str>, kind: AtticKind) -> AtticItem {
-        AtticItem {
+    fn item(name: Option<&str>, kind: AtticKind) -> PurgedItem {
+        PurgedItem {
             name: name.map(|name| FileName::new(name).unwrap()),
             kind,
             bytes: 7,
@@ -141,7 +141,7 @@ mod tests {
     fn destroying_names_content_and_last_copies() {
         let (right, other) = (Root::from_bytes([1; 32]), Root::from_bytes([2; 32]));
         let file = item(Some("a"), AtticKind::File);
-        let decide = |item: &AtticItem, checksum: Option<&Root>, last_copies, meant| {
+        let decide = |item: &PurgedItem, checksum: Option<&Root>, last_copies, meant| {
             let terms = PurgeTerms {
                 checksum,
                 last_copies,

@@ -18,7 +18,7 @@ pub(super) const MOST_BREAKS: u32 = 5;
 
 /// The states of the nodes of a replica: each is in one of the sets. Nodes out of service are in no set.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct NodeLiveness {
+pub struct NodeSets {
     /// The nodes that answer.
     pub alive: BTreeSet<NodeId>,
     /// The nodes that do not answer any more.
@@ -27,7 +27,7 @@ pub struct NodeLiveness {
     pub unheard: BTreeSet<NodeId>,
 }
 
-impl FromIterator<NodeState> for NodeLiveness {
+impl FromIterator<NodeState> for NodeSets {
     fn from_iter<T: IntoIterator<Item = NodeState>>(nodes: T) -> Self {
         let mut look = Self::default();
         for state in nodes {
@@ -86,7 +86,7 @@ impl Nodes {
     }
 
     /// Returns the nodes to wait for. If there are no such nodes, a run may begin with those that are alive.
-    pub(super) fn look(&mut self, mut look: NodeLiveness, context: Context<'_>) -> Vec<String> {
+    pub(super) fn look(&mut self, mut look: NodeSets, context: Context<'_>) -> Vec<String> {
         for side in [&mut look.alive, &mut look.silent, &mut look.unheard] {
             side.retain(|node| !self.left_out.contains(node));
         }

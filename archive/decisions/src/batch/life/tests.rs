@@ -25,7 +25,7 @@ fn looked(alive: &[&str], silent: &[&str]) -> Event {
 
 /// Reports the state of the nodes, with those that were never heard of.
 fn looked_also(alive: &[&str], silent: &[&str], unheard: &[&str]) -> Event {
-    Event::Looked(NodeLiveness {
+    Event::Looked(NodeSets {
         alive: nodes(alive),
         silent: nodes(silent),
         unheard: nodes(unheard),

@@ -6,7 +6,7 @@ use archive_model::{
 };
 use serde::{Deserialize, Serialize};
 
-use super::{AcceptedAnomaly, AtticItem, RequestedAct, Subject};
+use super::{AcceptedAnomaly, PurgedItem, RequestedAct, Subject};
 
 /// An act and the record of its subject, in one value. `N` and `R` are the types in which a row names the node and the
 /// replica of a retired volume or node.
@@ -55,7 +55,7 @@ pub(in crate::requests) enum ActOnDisk<N = Option<NodeId>, R = Option<ReplicaId>
         place: PlaceOnDisk,
         checksum: Option<Root>,
         last_copies: bool,
-        item: Option<AtticItem>,
+        item: Option<PurgedItem>,
     },
     ReinstateVolume {
         volume: VolumeId,

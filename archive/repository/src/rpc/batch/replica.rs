@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use archive_decisions::batch::choice::{Candidate, Choice, MonitorAnswer, choose};
-use archive_decisions::batch::life::NodeLiveness;
+use archive_decisions::batch::life::NodeSets;
 use archive_model::{NameList, NodeId, ReplicaId, ReplicaKind};
 use archive_rpc::Kind;
 use futures_util::StreamExt;
@@ -115,7 +115,7 @@ impl Door {
         let Ok(nodes) = calls.within(LOOK, asking).await else {
             return MonitorAnswer::Failed;
         };
-        let look: NodeLiveness = nodes.into_iter().collect();
+        let look: NodeSets = nodes.into_iter().collect();
         let Some((wanted, by_node)) = files else {
             return MonitorAnswer::Nodes {
                 found: u64::try_from(look.alive.len()).unwrap_or(u64::MAX),
