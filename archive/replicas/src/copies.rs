@@ -7,9 +7,7 @@
 
 use std::ops::Range;
 
-use archive_model::{
-    CopySelector, FileCopy, FileName, Gap, NodeId, ReplicaId, Root, SilentPart, VolumeId,
-};
+use archive_model::{CopySelector, FileCopy, FileName, Gap, NodeId, ReplicaId, Root, SilentPart};
 use archive_rpc::{CallError, InvalidMessage, Kind};
 use bytes::Bytes;
 use jiff::Timestamp;

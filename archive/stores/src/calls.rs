@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use archive_daemon::Clock;
 use archive_daemon::clock::TimedOut;
-use archive_model::{CopySelector, FileName, NodeId, ReplicaId, VolumeId};
+use archive_model::{CopySelector, FileName, ReplicaId};
 use archive_replicas::{LocatedCopies, Replicas, VerifiedCopy, VerifyAnswer};
 use archive_rpc::{CallError, Kind};
 

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use archive_durable::directory::{self, EntryKind};
 use archive_durable::{DiskError, UncachedFile};
 use archive_model::{Root, later};
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 
 use super::item::{self, ItemReference};
 use super::{Kind, REASON_NAME, kept_name};

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use archive_decisions::repair::policy::Decision;
 use archive_ledger::anomalies::AnomalyRow;
-use archive_model::{AnomalyKind, CopyPlace, RepairOutcome};
+use archive_model::{AnomalyKind, RepairOutcome};
 use archive_rpc::CallError;
 
 use super::{Volumes, turn};
@@ -92,7 +92,7 @@ fn is_at_its_end(row: &AnomalyRow, done: &RepairReport) -> bool {
 mod tests {
     use archive_decisions::repair::policy::Policy;
     use archive_ledger::anomalies::{Look, LookQuality};
-    use archive_model::{FileName, Finder, Groups};
+    use archive_model::{CopyPlace, FileName, Finder, Groups};
     use archive_stores::scripted::{damaged, good, id};
     use jiff::SignedDuration;
 

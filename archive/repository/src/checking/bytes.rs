@@ -169,6 +169,7 @@ impl Pass<'_> {
             self.tell(found).await?;
             return Ok(None);
         }
+        let CopyPlace { node, volume } = &target.place;
         tracing::warn!(file = %target.name, %node, "a node cannot prove the copy that it reports");
         let look = Look {
             found: vec![AnomalyKind::Unverified {
