@@ -227,7 +227,7 @@ fn loss_shrinks_by_found_groups_until_closed() {
                         panic!("{new:?}")
                     };
                     let now = Groups::touching(ranges.iter().map(|(a, b)| *a..*b));
-                    assert_eq!(now, left.into_iter().collect());
+                    assert_eq!(now, left.iter().copied().collect());
                     assert!(!left.is_empty() && left != lost);
                 }
                 Some(other) => panic!("{other:?}"),
