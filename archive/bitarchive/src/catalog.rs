@@ -91,7 +91,7 @@ impl fmt::Display for Condition {
                 let (corrupt, unreadable) = (corrupt.len(), unreadable.len());
                 write!(
                     f,
-                    "damaged since {since}: corrupt groups {corrupt}, unreadable {unreadable}"
+                    "damaged since {since}: {corrupt} groups corrupt, {unreadable} unreadable"
                 )
             }
             Self::Unexpected { why } => write!(f, "without a usable sidecar: {why}"),

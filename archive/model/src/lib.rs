@@ -17,8 +17,8 @@
 //! - [`batch`], [`job_status`], [`feed`] (jobs over files, how far they are, and changes of files), [`role`],
 //!   [`approval`], [`cause`], [`act`], `request` (who may do what and why, and what wants a second person);
 //! - [`mod@error`], [`limits`], [`quantity`], [`backoff`] (errors, bounds, units and pauses that all parts share),
-//!   [`secret`] (who may use the file of a key or password), `text` (characters that no text of others may have), `time` (times
-//!   that are reckoned from others), `closed_set` (the macro behind every enumeration of words).
+//!   [`secret`] (who may use the file of a key or password), `text` (characters of foreign texts that are not shown),
+//!   `time` (times that are reckoned from others), `closed_set` (the macro behind every enumeration of words).
 //!
 //! ```
 //! use archive_model::FileName;
@@ -98,5 +98,5 @@ pub use role::{InvalidRole, Role};
 pub use scrub::{NodeScrub, ScrubActivity, ScrubOrder};
 pub use secret::{ExposedSecret, check_secret};
 pub use store_state::{ReplicaProgress, ReplicaState, ReplicaStatus, StoreFailure};
-pub use text::is_steering;
+pub use text::{is_steering, visible};
 pub use time::later;

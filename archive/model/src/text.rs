@@ -15,6 +15,11 @@ pub fn is_steering(c: char) -> bool {
         )
 }
 
+/// Returns the character as people are shown it: a space in place of one that is obeyed ([`is_steering`]).
+pub fn visible(c: char) -> char {
+    if is_steering(c) { ' ' } else { c }
+}
+
 #[cfg(test)]
 mod tests {
     use super::is_steering;

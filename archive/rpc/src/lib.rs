@@ -13,8 +13,9 @@
 //!   that were refused.
 //! - [`browser`]: the one door without client certificates, for browsers; its certificates are chosen by host.
 //! - [`answers`], [`patience`]: answers to callers and browsers that may not read them; `page` bounds the messages of a
-//!   long answer; [`idle`], [`invalid`], [`text`], [`kind`]: streams that stall, messages that are wrong, texts fit for people, errors that keep their kind; `status`
-//!   carries the kind over the wire, and `call_error` is such an error away from it; `blocking` runs work that blocks.
+//!   long answer; [`idle`], [`invalid`], [`text`], [`kind`]: streams that stall, messages that are wrong, texts fit for
+//!   people, errors that keep their kind; `status` carries the kind over the wire, and `call_error` is such an error
+//!   away from it; `blocking` runs work that blocks.
 //! - [`steps`], [`peer`]: the client's end: answers that come one by one, and the words for a call that failed.
 //!
 //! Not promised: anything about the meaning of a call. Of the workspace the crate knows the model alone; it writes no

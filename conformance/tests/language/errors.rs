@@ -20,7 +20,7 @@ fn silent_errors(file: &File) -> Vec<String> {
         let code = line.trim_start();
         match *line {
             "}" => is_in_trait = false,
-            _ => is_in_trait |= line.starts_with("pub trait "),
+            _ => is_in_trait |= line.starts_with("pub trait ") && !line.ends_with('}'),
         }
         if code.starts_with("///") {
             says_errors |= code.contains("# Errors");
@@ -63,6 +63,7 @@ fn public_errors_without_words_are_found() {
         silent.replace("pub fn", "pub(crate) fn"),
         format!("trait Read {{\n{method}}}\n"),
         format!("pub trait Read {{\n}}\n{method}"),
+        format!("pub trait Read {{}}\n{method}"),
         silent.replace("io::Result<u8>", "Vec<u8>"),
         "pub fn each(visit: impl Fn() -> io::Result<()>) -> u8 {\n}\n".to_owned(),
         "pub fn each<F>(visit: F) -> u8\nwhere\n    F::Output: Into<Result<u8>>,\n{\n}\n"

@@ -271,8 +271,8 @@ fn normal_uri(uri: &str) -> String {
     }
 }
 
-/// Returns the host of a URI, as URLs have it: in small letters, international names in ASCII (`xn--…`). Of a `dns:` URI
-/// (RFC 4501) the name that was asked for. `None` if it has no host.
+/// Returns the host of a URI, as URLs have it: in small letters, international names in ASCII (`xn--…`). Of a `dns:`
+/// URI (RFC 4501) the name that was asked for. `None` if it has no host.
 pub(crate) fn host_of(uri: &str) -> Option<String> {
     if let Some(name) = uri.strip_prefix(DNS) {
         let name = match name.strip_prefix("//") {

@@ -269,10 +269,11 @@ impl Node {
         };
         self.unlist(volume, &layout, name);
         self.volume_set().note_change(volume);
-        tracing::info!(file = %name, %volume, place = %place.display(), who = cause.who, why = cause.why, "put aside");
+        let item = place.file_name().unwrap_or_default();
+        tracing::info!(file = %name, %volume, item = %item.display(), who = cause.who, why = cause.why, "put aside");
         let listed = ItemPlace {
             at: now,
-            name: place.file_name().unwrap_or_default().to_owned(),
+            name: item.to_owned(),
             volume: volume.clone(),
         };
         Ok(item::item(&layout, &listed))

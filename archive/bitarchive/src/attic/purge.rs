@@ -71,8 +71,8 @@ impl Node {
             return Err(refused(why));
         }
         let bytes = item::size(&place)?;
-        let name = item::read_reason(&place)
-            .map_or_else(|_| String::new(), |reason| reason.name.to_string());
+        let name = item::read_reason(&place).ok().map(|reason| reason.name);
+        let name = name.as_ref().map(tracing::field::display);
         self.brake().count(now)?;
         tracing::warn!(%volume, item = %id, file = name, bytes, who = cause.who, why = cause.why, "purged");
         if destroy(&place).map_err(|error| self.blame(volume, error))? {

@@ -203,8 +203,7 @@ mod tests {
     }
 
     fn damaged(group: u64) -> Condition {
-        let mut corrupt = Groups::none();
-        corrupt.insert_one(group);
+        let corrupt = Groups::from_iter([group]);
         Condition::Damaged {
             since: Timestamp::UNIX_EPOCH,
             corrupt,

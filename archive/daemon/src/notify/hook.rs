@@ -10,6 +10,8 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::process::Command;
 use tokio::time::timeout;
 
+use super::message::plain;
+
 /// The search path in the environment of a hook.
 const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
@@ -88,11 +90,7 @@ pub(super) async fn run(argv: &[String], message: &[u8], limit: Duration) -> Res
         return Ok(());
     }
     let said = String::from_utf8_lossy(&said);
-    let said: String = said
-        .trim()
-        .chars()
-        .map(|c| if c.is_control() { ' ' } else { c })
-        .collect();
+    let said = plain(said.trim());
     Err(format!("{program} ended with {status}: {said}"))
 }
 

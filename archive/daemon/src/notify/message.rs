@@ -3,7 +3,7 @@
 //! Text that a node, a disk or a file name brings in is repeated without its control characters, and up to a limit
 //! only.
 
-use archive_model::is_steering;
+use archive_model::visible;
 use jiff::Timestamp;
 use serde::Serialize;
 
@@ -130,7 +130,6 @@ impl Item {
 
 /// Replaces characters that a terminal or a mail program might interpret.
 pub(super) fn plain(text: &str) -> String {
-    let visible = |c: char| if is_steering(c) { ' ' } else { c };
     text.chars().map(visible).collect()
 }
 
@@ -201,7 +200,7 @@ mod tests {
     fn hostile_text_neither_injects_nor_floods() {
         let evil = "a\r\nBcc: x@y\u{1b}[2J\u{202e}\u{2028}\0";
         let message = digest(vec![news(evil, IncidentStage::Lasts, evil)]);
-        let allowed = |c: char| c == '\n' || !is_steering(c);
+        let allowed = |c: char| c == '\n' || !visible(c);
         assert!(message.mail().chars().all(allowed));
         assert!(!message.subject.contains(['\r', '\n', '\u{1b}']));
         let many = (0..5000).map(|n| news(&n.to_string(), IncidentStage::Began, &"x".repeat(2000)));

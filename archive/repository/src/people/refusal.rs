@@ -1,4 +1,5 @@
-//! Refusals that several acts share: a file is not in the archive, or has changed since the act was asked for.
+//! Refusals that acts of people and drains share: a file is not in the archive, or has changed since the act was asked
+//! for.
 
 use archive_decisions::store::{Content, FileRecord};
 use archive_rpc::{CallError, Kind};

@@ -9,8 +9,8 @@ use archive_daemon::Clock;
 use archive_decisions::store::FeedState;
 use archive_ledger::admin::{Admin, FileWalk, WalkScope};
 use archive_model::FeedPosition;
-use archive_rpc::Kind;
 use archive_rpc::answers::{Outlet, Progress, answer_from};
+use archive_rpc::{Kind, Page};
 use proto_archive::wire;
 use proto_archive::wire::ChangesResponse;
 use proto_archive::wire::changes_response::{Changes, Files, Listed, Step};
@@ -20,7 +20,7 @@ use tonic::Status;
 use super::{Answers, Door, admin_failed, send};
 use crate::tables::with_tables;
 
-/// The number of files or changes in one message.
+/// The number of changes in one message.
 const ENTRIES: usize = 1000;
 
 /// The longest silence of the feed.
@@ -135,7 +135,7 @@ struct FeedListing {
     /// The position whose changes follow the listing.
     position: FeedPosition,
     walk: FileWalk,
-    files: Vec<wire::FeedFile>,
+    files: Page<wire::FeedFile>,
     count: u64,
 }
 
@@ -145,7 +145,7 @@ impl FeedListing {
             admin,
             position,
             walk: FileWalk::over(WalkScope::Archive),
-            files: Vec::new(),
+            files: Page::new(),
             count: 0,
         }
     }
@@ -156,13 +156,10 @@ impl FeedListing {
             let FeedState::Standing(file) = FeedState::from_record(&row.record) else {
                 return true;
             };
-            files.push(file.into());
             *count += 1;
-            if files.len() < ENTRIES {
-                return true;
-            }
-            let files = std::mem::take(files);
-            to.send(Ok(response(Step::Files(Files { files }))))
+            files
+                .push(file.into())
+                .is_none_or(|files| to.send(Ok(response(Step::Files(Files { files })))))
         });
         if !is_over.map_err(|error| admin_failed(&error))? {
             return Ok(Progress::Paused);
@@ -171,7 +168,7 @@ impl FeedListing {
         let stamped = self.admin.stamp();
         stamped.map_err(|error| Kind::Storage.status(error.to_string()))?;
         if !self.files.is_empty() {
-            let files = std::mem::take(&mut self.files);
+            let files = self.files.take();
             to.send(Ok(response(Step::Files(Files { files }))));
         }
         to.send(Ok(response(Step::Listed(Listed {

@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 
 use archive_db::DbError;
+use archive_model::later;
 use harvest_policy::account::{QueueAccount, QueueLimits};
 use harvest_policy::turns::{Moment, QueueNumber, QueueState};
 use jiff::Timestamp;
@@ -172,7 +173,7 @@ impl Frontier {
 
     /// Returns the time of day at a moment of this process.
     pub(super) fn time_of(&self, moment: Moment) -> Timestamp {
-        self.begin.checked_add(moment).unwrap_or(Timestamp::MAX)
+        later(self.begin, moment)
     }
 
     /// Returns the moment of this process at a time of day; its first one if that is past.

@@ -53,7 +53,7 @@ impl AnomalyFilter {
 /// A walk through the anomalies, as far as the caller has read.
 struct AnomalyWalk {
     wanted: AnomalyFilter,
-    /// The last one that was sent before the caller stopped reading.
+    /// The last one that was put into a page before the caller stopped reading. It may not have been sent yet.
     last: Option<AnomalyRow>,
     page: Page<wire::AnomalyState>,
 }
