@@ -200,7 +200,7 @@ mod tests {
     fn hostile_text_neither_injects_nor_floods() {
         let evil = "a\r\nBcc: x@y\u{1b}[2J\u{202e}\u{2028}\0";
         let message = digest(vec![news(evil, IncidentStage::Lasts, evil)]);
-        let allowed = |c: char| c == '\n' || !visible(c);
+        let allowed = |c: char| c == '\n' || !archive_model::is_steering(c);
         assert!(message.mail().chars().all(allowed));
         assert!(!message.subject.contains(['\r', '\n', '\u{1b}']));
         let many = (0..5000).map(|n| news(&n.to_string(), IncidentStage::Began, &"x".repeat(2000)));
