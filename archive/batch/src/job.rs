@@ -121,7 +121,7 @@ pub trait Job {
     /// Begins the file.
     ///
     /// # Errors
-    /// What is wrong with the file, or with the job.
+    /// The fault of the file, or of the job itself.
     fn begin(&mut self, file: &File, out: &mut dyn Sink) -> Result<(), JobError> {
         let _ = (file, out);
         Ok(())
@@ -141,7 +141,7 @@ pub trait Job {
     /// shown: a record that is cut ends without an error, and its summary says that it is not complete.
     ///
     /// # Errors
-    /// What is wrong with the record, or with the job.
+    /// The fault of the record, or of the job itself.
     fn record(
         &mut self,
         record: Record<'_, &mut dyn Read>,
