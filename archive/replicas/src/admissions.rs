@@ -103,7 +103,7 @@ impl Admissions {
             replica: self.replica.clone(),
             node: fields::node_id(&entry.node).map_err(wrong)?,
             volume: fields::volume_id(&entry.volume).map_err(wrong)?,
-            stored: fields::optional_time("stored", &entry.stored)
+            stored: fields::optional_timestamp("stored", entry.stored)
                 .map_err(wrong)?
                 .unwrap_or(Timestamp::UNIX_EPOCH),
             is_there: entry.condition() != wire::CopyCondition::Missing,

@@ -192,7 +192,7 @@ pub fn good(replica: &str, volume: &str, content: u8) -> wire::FileEntry {
         size: u64::from(content),
         root: fields::root_bytes(&Root::from_bytes([content; 32])),
         condition: wire::CopyCondition::Present.into(),
-        stored: "2026-01-01T00:00:01Z".to_owned(),
+        stored: "2026-01-01T00:00:01Z".parse().ok(),
         ..wire::FileEntry::default()
     }
 }

@@ -333,7 +333,7 @@ fn is_as_admitted(entry: &FileEntry, file: &Admission) -> Result<()> {
         !entry.node.is_empty() && !entry.volume.is_empty(),
         "{entry:?}"
     );
-    entry.stored.parse::<Timestamp>()?;
+    ensure!(entry.stored.is_some(), "{entry:?}");
     Ok(())
 }
 

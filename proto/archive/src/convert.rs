@@ -159,6 +159,42 @@ pub fn optional_time(
     optional(field, value)
 }
 
+/// Reads a time that is sent as a number.
+fn timestamp(
+    field: &'static str,
+    value: Option<prost_types::Timestamp>,
+) -> Result<Timestamp, InvalidMessage> {
+    optional_timestamp(field, value)?.ok_or_else(|| InvalidMessage::missing(field))
+}
+
+/// Reads a time that is sent as a number and may be absent.
+pub fn optional_timestamp(
+    field: &'static str,
+    value: Option<prost_types::Timestamp>,
+) -> Result<Option<Timestamp>, InvalidMessage> {
+    let Some(prost_types::Timestamp { seconds, nanos }) = value else {
+        return Ok(None);
+    };
+    if nanos < 0 {
+        let reason = format!("has {nanos} nanoseconds, but they count forwards");
+        return Err(InvalidMessage::invalid(field, reason));
+    }
+    Timestamp::new(seconds, nanos)
+        .map(Some)
+        .map_err(|error| InvalidMessage::invalid(field, error.to_string()))
+}
+
+/// Writes a time as a number.
+fn timestamp_message(time: Timestamp) -> prost_types::Timestamp {
+    let (seconds, nanos) = (time.as_second(), time.subsec_nanosecond());
+    // Nanoseconds count forwards on the wire, also before 1970.
+    let (seconds, nanos) = match nanos {
+        ..0 => (seconds - 1, nanos + 1_000_000_000),
+        0.. => (seconds, nanos),
+    };
+    prost_types::Timestamp { seconds, nanos }
+}
+
 /// Reads a root.
 pub fn root(field: &'static str, value: &[u8]) -> Result<Root, InvalidMessage> {
     Root::try_from(value).map_err(|error| InvalidMessage::invalid(field, error.to_string()))

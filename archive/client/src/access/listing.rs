@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use archive_model::FileName;
+use archive_model::{FileCopy, FileName};
 use archive_rpc::{InvalidMessage, StepReader};
 use proto_archive::{convert, wire};
 
@@ -15,8 +15,8 @@ pub(super) struct Entries {
     end: Option<wire::list_response::End>,
     count: u64,
     last: Option<FileName>,
-    /// Whether a name may come twice: two nodes of one replica may have the same file.
-    may_repeat: bool,
+    /// Whether the copies of one replica are listed: two of its nodes may have the same file.
+    of_replica: bool,
 }
 
 impl Entries {
@@ -25,14 +25,13 @@ impl Entries {
             end: None,
             count: 0,
             last: selection.after.clone(),
-            may_repeat: selection.replica.is_some(),
+            of_replica: selection.replica.is_some(),
         }
     }
 
-    fn accept(&mut self, message: wire::ListEntry) -> Result<ListEntry, ClientError> {
-        let entry = ListEntry::try_from(message)?;
+    fn accept(&mut self, entry: ListEntry) -> Result<ListItem, ClientError> {
         let follows = match &self.last {
-            Some(last) if self.may_repeat && self.count > 0 => entry.name >= *last,
+            Some(last) if self.of_replica && self.count > 0 => entry.name >= *last,
             Some(last) => entry.name > *last,
             None => true,
         };
@@ -45,7 +44,7 @@ impl Entries {
         }
         self.last = Some(entry.name.clone());
         self.count += 1;
-        Ok(entry)
+        Ok(ListItem::Entry(Box::new(entry)))
     }
 
     /// Returns the end of the listing; fails if the stream ended without one, or miscounted.
@@ -87,10 +86,22 @@ impl StepReader for Entries {
             let what = "the listing continues after its end";
             return Err(ClientError::Untrusted(what.to_owned()));
         }
+        let (files, copies) = (message.entries, message.copies);
+        let is_other = if self.of_replica {
+            !files.is_empty()
+        } else {
+            !copies.is_empty()
+        };
+        if is_other {
+            let what = "the listing is another one than was asked for";
+            return Err(ClientError::Untrusted(what.to_owned()));
+        }
         self.end = message.end;
-        for entry in message.entries {
-            let entry = self.accept(entry)?;
-            out.push_back(ListItem::Entry(Box::new(entry)));
+        for file in files {
+            out.push_back(self.accept(ListEntry::try_from(file)?)?);
+        }
+        for copy in copies {
+            out.push_back(self.accept(ListEntry::from(convert::file_copy(&copy)?))?);
         }
         Ok(())
     }
@@ -109,9 +120,22 @@ impl TryFrom<wire::ListEntry> for ListEntry {
             name: convert::file_name("name", &message.name)?,
             size: message.size,
             root: convert::optional_root("root", &message.root)?,
-            found: message.entry.as_ref().map(convert::file_copy).transpose()?,
+            found: None,
             replicas: replicas(&message.replicas)?,
         })
+    }
+}
+
+impl From<FileCopy> for ListEntry {
+    /// Makes the entry of a copy in a listing of one replica.
+    fn from(copy: FileCopy) -> Self {
+        Self {
+            name: copy.name.clone(),
+            size: copy.size,
+            root: copy.root,
+            found: Some(copy),
+            replicas: Vec::new(),
+        }
     }
 }
 
@@ -138,6 +162,33 @@ mod tests {
         wire::ListResponse {
             entries: names.iter().map(entry).collect(),
             end,
+            ..wire::ListResponse::default()
+        }
+    }
+
+    /// Returns the message with a copy of each file in place of the file.
+    fn of_copies(message: wire::ListResponse) -> wire::ListResponse {
+        let copy = |file: wire::ListEntry| wire::FileEntry {
+            name: file.name,
+            node: "n-1".to_owned(),
+            volume: "v-1".to_owned(),
+            size: file.size,
+            root: file.root,
+            condition: wire::CopyCondition::Present.into(),
+            stored: "2026-01-01T00:00:01Z".parse().ok(),
+            ..wire::FileEntry::default()
+        };
+        wire::ListResponse {
+            copies: message.entries.into_iter().map(copy).collect(),
+            entries: Vec::new(),
+            ..message
+        }
+    }
+
+    fn one() -> Selection {
+        Selection {
+            replica: Some("one".parse().unwrap()),
+            ..Selection::default()
         }
     }
 
@@ -236,14 +287,15 @@ mod tests {
             ..Selection::default()
         };
         for (name, good) in [("a", false), ("b", false), ("c", true)] {
+            let files = message(&[name], Some(1));
+            let (_, end) = read(vec![Ok(files.clone())], &after).await;
+            assert_eq!(end.is_ok(), good, "{name}");
             let replica = Selection {
-                replica: Some("one".parse().unwrap()),
-                ..after.clone()
+                after: after.after.clone(),
+                ..one()
             };
-            for selection in [&after, &replica] {
-                let (_, end) = read(vec![Ok(message(&[name], Some(1)))], selection).await;
-                assert_eq!(end.is_ok(), good, "{name}");
-            }
+            let (_, end) = read(vec![Ok(of_copies(files))], &replica).await;
+            assert_eq!(end.is_ok(), good, "{name}");
         }
     }
 
@@ -251,11 +303,21 @@ mod tests {
     /// refused.
     #[tokio::test]
     async fn two_nodes_may_have_one_file() {
-        let selection = Selection {
-            replica: Some("one".parse().unwrap()),
-            ..Selection::default()
-        };
-        let (names, end) = read(vec![Ok(message(&["a", "a", "b"], Some(3)))], &selection).await;
+        let copies = of_copies(message(&["a", "a", "b"], Some(3)));
+        let (names, end) = read(vec![Ok(copies)], &one()).await;
         assert_eq!((names.concat().as_str(), end), ("aab", Ok(3)));
+    }
+
+    /// Fails if files of the admin data pass for copies that a replica has, or the other way round.
+    #[tokio::test]
+    async fn listing_of_another_kind_is_refused() {
+        let files = message(&["a"], Some(1));
+        let copies = of_copies(files.clone());
+        for (message, selection) in [(files, one()), (copies, Selection::default())] {
+            let (names, end) = read(vec![Ok(message)], &selection).await;
+            assert_eq!(names.len(), 0);
+            let error = end.unwrap_err();
+            assert!(error.contains("another one than was asked"), "{error}");
+        }
     }
 }

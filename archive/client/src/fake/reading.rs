@@ -128,14 +128,14 @@ impl FakeArchive {
             kept.admission.size,
             kept.admission.root,
         );
-        ListEntry {
-            name: name.clone(),
-            size,
-            root: Some(root),
-            found: replica.map(|replica| replica.copy(name, (size, root), kept.completed)),
-            replicas: match replica {
-                None => self.statuses(kept),
-                Some(_) => Vec::new(),
+        match replica {
+            Some(replica) => replica.copy(name, (size, root), kept.completed).into(),
+            None => ListEntry {
+                name: name.clone(),
+                size,
+                root: Some(root),
+                found: None,
+                replicas: self.statuses(kept),
             },
         }
     }

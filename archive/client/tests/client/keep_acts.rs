@@ -31,7 +31,7 @@ fn entry(file: &str) -> FileEntry {
         size: 3,
         root: vec![1; 32].into(),
         condition: CopyCondition::Present.into(),
-        stored: "2026-01-01T00:00:01Z".into(),
+        stored: "2026-01-01T00:00:01Z".parse().ok(),
         ..FileEntry::default()
     }
 }

@@ -3,7 +3,7 @@
 use archive_client::{Access, ClientError, Completeness, ErrorClass, Ingest, ListItem, Selection};
 use archive_model::FileName;
 use proto_archive::wire::list_response::End;
-use proto_archive::wire::{Gap, ListEntry, ListResponse, StatResponse};
+use proto_archive::wire::{CopyCondition, FileEntry, Gap, ListEntry, ListResponse, StatResponse};
 
 use crate::world::ServedArchive;
 
@@ -16,10 +16,22 @@ fn entry(name: &str) -> ListEntry {
     }
 }
 
+fn copy(name: &str) -> FileEntry {
+    FileEntry {
+        name: name.into(),
+        node: "n-2".into(),
+        volume: "v-1".into(),
+        condition: CopyCondition::Present.into(),
+        stored: "2026-01-01T00:00:01Z".parse().ok(),
+        ..FileEntry::default()
+    }
+}
+
 fn message(names: &[&str], end: Option<End>) -> ListResponse {
     ListResponse {
         entries: names.iter().map(|name| entry(name)).collect(),
         end,
+        ..ListResponse::default()
     }
 }
 
@@ -53,10 +65,12 @@ async fn a_listing_says_what_it_lacks() {
         count: 3,
         gaps: vec![gap],
     };
-    world.archive.state().list = vec![
-        Ok(message(&["a", "b"], None)),
-        Ok(message(&["c"], Some(end))),
-    ];
+    let copies = |names: &[&str], end| ListResponse {
+        copies: names.iter().map(|name| copy(name)).collect(),
+        end,
+        ..ListResponse::default()
+    };
+    world.archive.state().list = vec![Ok(copies(&["a", "b"], None)), Ok(copies(&["c"], Some(end)))];
     let selection = Selection {
         replica: Some("two".parse().unwrap()),
         matching: Some(".*".into()),

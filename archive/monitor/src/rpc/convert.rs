@@ -124,8 +124,8 @@ pub(super) fn listed(
     ] {
         convert::groups(field, groups)?;
     }
-    convert::optional_time("stored", &entry.stored)?;
-    convert::optional_time("verified", &entry.verified)?;
+    convert::optional_timestamp("stored", entry.stored)?;
+    convert::optional_timestamp("verified", entry.verified)?;
     Ok(ListedFile {
         name,
         volume,

@@ -175,8 +175,8 @@ pub(crate) fn entry(node: &str, name: &str) -> FileEntry {
         size: 7,
         root: vec![1; 32].into(),
         condition: CopyCondition::Present.into(),
-        stored: "2026-01-02T03:04:05.123456789Z".to_owned(),
-        verified: "2026-02-03T04:05:06.123456789Z".to_owned(),
+        stored: "2026-01-02T03:04:05.123456789Z".parse().ok(),
+        verified: "2026-02-03T04:05:06.123456789Z".parse().ok(),
         ..FileEntry::default()
     }
 }

@@ -6,6 +6,7 @@ use archive_model::{FileName, NamePattern, ReplicaId};
 use archive_rpc::answers::{Progress, answer_from};
 use archive_rpc::{CallError, Kind, Page};
 use archive_stores::coordinator::Times;
+use prost::Message;
 use proto_archive::{convert as fields, wire};
 use tonic::Status;
 
@@ -50,7 +51,8 @@ impl ListJob {
         door: &Door,
         answers: &Answers<wire::ListResponse>,
     ) -> Result<(), Status> {
-        let (admin, mut page) = (door.archive.admin.clone(), ListPage::default());
+        let admin = door.archive.admin.clone();
+        let mut page = ListPage::new(files);
         let mut walk = FileWalk::default().behind(self.after.take());
         answer_from(answers, move |outlet| {
             let is_over = walk.each(&admin, |row| {
@@ -89,23 +91,15 @@ impl ListJob {
             Status::from(error)
         };
         let opening = calls.replicas.copies_after(replica, self.after.as_ref());
-        let mut copies = calls.answered(opening).await.map_err(named)?;
-        let mut page = ListPage::default();
+        let mut listing = calls.answered(opening).await.map_err(named)?;
+        let mut page = ListPage::new(copies);
         loop {
-            let listed = calls.answered(copies.next()).await.map_err(named)?;
+            let listed = calls.answered(listing.next()).await.map_err(named)?;
             for copy in listed.items {
                 if !self.matching.matches(copy.name.as_str()) {
                     continue;
                 }
-                let entry = fields::file_entry(copy);
-                let full = page.push(wire::ListEntry {
-                    name: entry.name.clone(),
-                    size: entry.size,
-                    root: entry.root.clone(),
-                    entry: Some(entry),
-                    replicas: Vec::new(),
-                });
-                if let Some(full) = full {
+                if let Some(full) = page.push(fields::file_entry(copy)) {
                     send(answers, full).await?;
                 }
             }
@@ -117,19 +111,26 @@ impl ListJob {
     }
 }
 
-/// The entries of the next message, and the number of all so far.
-#[derive(Default)]
-struct ListPage {
-    page: Page<wire::ListEntry>,
+/// The items of the next message, and the number of all so far.
+struct ListPage<T> {
+    page: Page<T>,
     count: u64,
+    message: fn(Vec<T>) -> wire::ListResponse,
 }
 
-impl ListPage {
-    /// Adds an entry. Returns the message that is to be sent first, if there is no room in it.
-    fn push(&mut self, entry: wire::ListEntry) -> Option<wire::ListResponse> {
+impl<T: Message> ListPage<T> {
+    const fn new(message: fn(Vec<T>) -> wire::ListResponse) -> Self {
+        Self {
+            page: Page::new(),
+            count: 0,
+            message,
+        }
+    }
+
+    /// Adds an item. Returns the message that is to be sent first, if there is no room in it.
+    fn push(&mut self, item: T) -> Option<wire::ListResponse> {
         self.count += 1;
-        let entries = self.page.push(entry)?;
-        Some(wire::ListResponse { entries, end: None })
+        self.page.push(item).map(self.message)
     }
 
     fn end(&mut self, gaps: Vec<wire::Gap>) -> wire::ListResponse {
@@ -138,9 +139,25 @@ impl ListPage {
             gaps,
         };
         wire::ListResponse {
-            entries: self.page.take(),
             end: Some(end),
+            ..(self.message)(self.page.take())
         }
+    }
+}
+
+const fn files(entries: Vec<wire::ListEntry>) -> wire::ListResponse {
+    wire::ListResponse {
+        entries,
+        copies: Vec::new(),
+        end: None,
+    }
+}
+
+const fn copies(copies: Vec<wire::FileEntry>) -> wire::ListResponse {
+    wire::ListResponse {
+        entries: Vec::new(),
+        copies,
+        end: None,
     }
 }
 
@@ -152,7 +169,6 @@ fn entry(row: &AdminRow) -> wire::ListEntry {
         root: content
             .map(|content| fields::root_bytes(&content.root))
             .unwrap_or_default(),
-        entry: None,
         replicas: convert::replicas(&row.record, &Times::new()),
     }
 }
@@ -160,7 +176,6 @@ fn entry(row: &AdminRow) -> wire::ListEntry {
 #[cfg(test)]
 mod tests {
     use archive_rpc::limits::LARGEST_MESSAGE;
-    use prost::Message;
 
     use super::*;
 
@@ -173,20 +188,17 @@ mod tests {
                 end: (number << 34) + 1,
             })
             .collect();
-        let damaged = wire::ListEntry {
-            entry: Some(wire::FileEntry {
-                corrupt: damage.clone(),
-                unreadable: damage,
-                ..wire::FileEntry::default()
-            }),
-            ..wire::ListEntry::default()
+        let damaged = wire::FileEntry {
+            corrupt: damage.clone(),
+            unreadable: damage,
+            ..wire::FileEntry::default()
         };
-        let mut page = ListPage::default();
+        let mut page = ListPage::new(copies);
         let full = (0..1000).filter_map(|_| page.push(damaged.clone()));
         let mut messages: Vec<_> = full.collect();
         messages.push(page.end(Vec::new()));
-        let entries = messages.iter().map(|message| message.entries.len());
-        assert_eq!(entries.sum::<usize>(), 1000);
+        let sent = messages.iter().map(|message| message.copies.len());
+        assert_eq!(sent.sum::<usize>(), 1000);
         for message in messages {
             let bytes = message.encoded_len();
             assert!(bytes < LARGEST_MESSAGE / 2, "{bytes}");

@@ -71,7 +71,7 @@ impl FakeNode {
             root: root().as_bytes().to_vec().into(),
             condition: condition.into(),
             corrupt,
-            stored: "2026-01-01T00:00:01Z".to_owned(),
+            stored: "2026-01-01T00:00:01Z".parse().ok(),
             ..FileEntry::default()
         }
     }

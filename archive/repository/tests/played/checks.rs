@@ -54,7 +54,7 @@ fn entry(node: &str) -> FileEntry {
         size: 7,
         root: vec![1; 32].into(),
         condition: CopyCondition::Present.into(),
-        stored: "2026-01-01T00:00:01Z".to_owned(),
+        stored: "2026-01-01T00:00:01Z".parse().ok(),
         ..FileEntry::default()
     }
 }

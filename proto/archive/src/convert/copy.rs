@@ -4,8 +4,8 @@ use archive_model::{CopyCondition, CopyPlace, FileCopy};
 use archive_rpc::InvalidMessage;
 
 use super::{
-    file_name, group_ranges, groups, node_id, optional_root, optional_time, root_bytes, text_of,
-    time, unknown, volume_id,
+    file_name, group_ranges, groups, node_id, optional_root, optional_timestamp, root_bytes,
+    timestamp, timestamp_message, unknown, volume_id,
 };
 use crate::wire;
 
@@ -23,8 +23,8 @@ pub fn file_copy(entry: &wire::FileEntry) -> Result<FileCopy, InvalidMessage> {
             volume: volume_id(&entry.volume)?,
         },
         condition: condition(entry)?,
-        stored: time("stored", &entry.stored)?,
-        verified: optional_time("verified", &entry.verified)?,
+        stored: timestamp("stored", entry.stored)?,
+        verified: optional_timestamp("verified", entry.verified)?,
     })
 }
 
@@ -66,8 +66,8 @@ pub fn file_entry(copy: FileCopy) -> wire::FileEntry {
         condition: condition.into(),
         corrupt,
         unreadable,
-        stored: copy.stored.to_string(),
-        verified: text_of(copy.verified),
+        stored: Some(timestamp_message(copy.stored)),
+        verified: copy.verified.map(timestamp_message),
     }
 }
 
@@ -114,6 +114,22 @@ mod tests {
         }
     }
 
+    /// Fails if a time changes on its way, or if one before 1970 has nanoseconds that another client refuses.
+    #[test]
+    fn every_time_is_read_as_written() {
+        let near = |nanos: i32| Timestamp::new(0, nanos).unwrap();
+        let times = [-1_000_000_001, -1_000_000_000, -999_999_999, -1, 0, 1].map(near);
+        let ends = [Timestamp::MIN, Timestamp::MAX];
+        for time in times.into_iter().chain(ends) {
+            let mut copy = copy(CopyCondition::Present);
+            (copy.stored, copy.verified) = (time, Some(time));
+            let entry = file_entry(copy.clone());
+            let nanos = entry.stored.unwrap().nanos;
+            assert!((0..1_000_000_000).contains(&nanos), "{time}: {nanos}");
+            assert_eq!(file_copy(&entry), Ok(copy));
+        }
+    }
+
     /// Fails if a condition of a newer archive is guessed, or a field that breaks a rule is not named.
     #[test]
     fn field_that_breaks_rule_is_named() {
@@ -125,7 +141,13 @@ mod tests {
         assert!(wrong(|entry| entry.condition = 0).contains("`condition`"));
         assert!(wrong(|entry| entry.condition = 99).contains("99"));
         assert!(wrong(|entry| entry.volume.clear()).contains("`volume`"));
-        assert!(wrong(|entry| entry.stored.clear()).contains("`stored`"));
+        assert!(wrong(|entry| entry.stored = None).contains("`stored`"));
+        for (seconds, nanos) in [(i64::MAX, 0), (i64::MIN, 0), (0, -1), (0, 1_000_000_000)] {
+            let mut entry = file_entry(copy(CopyCondition::Present));
+            entry.verified = Some(prost_types::Timestamp { seconds, nanos });
+            let error = file_copy(&entry).unwrap_err().to_string();
+            assert!(error.contains("`verified`"), "{error}");
+        }
         assert!(wrong(|entry| entry.name = "../a".to_owned()).contains("`name`"));
     }
 }

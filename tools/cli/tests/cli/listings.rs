@@ -26,14 +26,17 @@ fn entry(name: &str, size: u64) -> ListEntry {
         size,
         root: vec![0x0a; 32].into(),
         replicas: vec![replica("one", ReplicaProgress::UploadCompleted)],
-        entry: None,
     }
 }
 
 fn whole(entries: Vec<ListEntry>, gaps: Vec<Gap>) -> ListResponse {
     let count = entries.len() as u64;
     let end = Some(End { count, gaps });
-    ListResponse { entries, end }
+    ListResponse {
+        entries,
+        end,
+        ..ListResponse::default()
+    }
 }
 
 /// Lists what the archive says.
@@ -76,7 +79,7 @@ async fn partial_listing_says_that_it_is_partial() {
     let cut = || {
         vec![ListResponse {
             entries: both(),
-            end: None,
+            ..ListResponse::default()
         }]
     };
     let ran = list(&place, cut(), &[]).expect(4);
@@ -96,25 +99,32 @@ async fn partial_listing_says_that_it_is_partial() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_replica_shows_what_is_wrong_with_it() {
     let place = Place::new().await;
-    let found = |name: &str, condition: CopyCondition| ListEntry {
-        replicas: vec![],
-        entry: Some(FileEntry {
-            name: name.into(),
-            node: "n-1".into(),
-            volume: "v-1".into(),
-            condition: condition.into(),
-            stored: "2026-01-01T00:00:01Z".into(),
-            verified: "2026-01-02T03:04:05.678Z".into(),
-            ..FileEntry::default()
-        }),
-        ..entry(name, 7)
+    let copy = |name: &str, condition: CopyCondition| FileEntry {
+        name: name.into(),
+        node: "n-1".into(),
+        volume: "v-1".into(),
+        size: 7,
+        root: vec![10; 32].into(),
+        condition: condition.into(),
+        stored: "2026-01-01T00:00:01Z".parse().ok(),
+        verified: "2026-01-02T03:04:05.678Z".parse().ok(),
+        ..FileEntry::default()
     };
-    let entries = vec![
-        found("a", CopyCondition::Present),
-        found("b", CopyCondition::Damaged),
-    ];
-    let messages = vec![whole(entries, vec![])];
-    let ran = list(&place, messages, &["--replica", "one"]).expect(1);
+    let whole = |copies: Vec<FileEntry>| {
+        let end = End {
+            count: copies.len() as u64,
+            gaps: vec![],
+        };
+        vec![ListResponse {
+            copies,
+            end: Some(end),
+            ..ListResponse::default()
+        }]
+    };
+    let good = copy("a", CopyCondition::Present);
+    let damaged = copy("b", CopyCondition::Damaged);
+    let both = whole(vec![good.clone(), damaged.clone()]);
+    let ran = list(&place, both, &["--replica", "one"]).expect(1);
     assert!(
         ran.out
             .contains("damaged     2026-01-02T03:04:06Z  n-1/v-1"),
@@ -131,15 +141,14 @@ async fn a_replica_shows_what_is_wrong_with_it() {
             .replica,
         "one"
     );
-    let damaged = vec![whole(vec![found("b", CopyCondition::Damaged)], vec![])];
-    let said = list(&place, damaged, &["--replica", "one", "--json"]).expect(1);
+    let words = ["--replica", "one", "--json"];
+    let said = list(&place, whole(vec![damaged]), &words).expect(1);
     let entry = format!(
         r#"{{"name":"b","size":7,"root":"{}","found":{{"node":"n-1","volume":"v-1","condition":"damaged","stored":"2026-01-01T00:00:01Z","verified":"2026-01-02T03:04:05.678Z"}}}}"#,
         "0a".repeat(32)
     );
     assert!(said.out.contains(&entry), "{said:?}");
-    let good = vec![whole(vec![found("a", CopyCondition::Present)], vec![])];
-    list(&place, good, &["--replica", "one"]).expect(0);
+    list(&place, whole(vec![good]), &["--replica", "one"]).expect(0);
 }
 
 /// Fails if `holdfast list | head` ends in a panic or an error message.

@@ -26,7 +26,7 @@ fn entry(file: &str, condition: CopyCondition) -> FileEntry {
         size: 3,
         root: vec![1; 32].into(),
         condition: condition.into(),
-        stored: "2026-01-01T00:00:01Z".into(),
+        stored: "2026-01-01T00:00:01Z".parse().ok(),
         ..FileEntry::default()
     }
 }

@@ -37,9 +37,9 @@ fn a_bad_entry_names_its_field() {
         ("corrupt", |e| {
             e.corrupt = vec![wire::GroupRange { start: 4, end: 4 }];
         }),
-        ("stored", |e| e.stored = "yesterday".to_owned()),
+        ("stored", |e| e.stored.get_or_insert_default().nanos = -1),
         ("verified", |e| {
-            e.verified = "2026-02-30T00:00:00Z".to_owned();
+            e.verified.get_or_insert_default().seconds = i64::MAX;
         }),
     ];
     for (field, spoil) in spoilt {

@@ -93,7 +93,7 @@ impl Node for FakeNode {
                 node: self.id.clone(),
                 volume: "v-1".to_owned(),
                 condition: CopyCondition::Present.into(),
-                stored: "2026-01-01T00:00:01Z".to_owned(),
+                stored: "2026-01-01T00:00:01Z".parse().ok(),
                 ..FileEntry::default()
             }),
             admission: admission.clone(),
