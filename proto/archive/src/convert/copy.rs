@@ -117,10 +117,10 @@ mod tests {
     /// Fails if a time changes on its way, or if one before 1970 has nanoseconds that another client refuses.
     #[test]
     fn every_time_is_read_as_written() {
-        let near = |nanos: i32| Timestamp::new(0, nanos).unwrap();
-        let times = [-1_000_000_001, -1_000_000_000, -999_999_999, -1, 0, 1].map(near);
+        let near = [-1_000_000_001, -1_000_000_000, -999_999_999, -1, 0, 1];
+        let near = near.map(|nanos| Timestamp::from_nanosecond(nanos).unwrap());
         let ends = [Timestamp::MIN, Timestamp::MAX];
-        for time in times.into_iter().chain(ends) {
+        for time in near.into_iter().chain(ends) {
             let mut copy = copy(CopyCondition::Present);
             (copy.stored, copy.verified) = (time, Some(time));
             let entry = file_entry(copy.clone());
