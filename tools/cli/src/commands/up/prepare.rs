@@ -1,25 +1,27 @@
-//! The data directory of `holdfast up`: certificates, settings files, volumes, the client file.
+//! The data directory of `holdfast up`: keys and certificates, settings files, volumes, the client file.
 //!
 //! Made once; the settings files and the client file are the operator's from then on and are never written again.
 //! Certificates are issued anew at every start. A directory that holds something else is refused.
-//!
-//! It is over 450 lines because all of it is one directory: what is made first names what comes next.
+
+mod keys;
+mod settings;
 
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use archive_bitarchive::Volumes;
 use archive_bitarchive::checksum::ChecksumTable;
 use archive_daemon::Chance;
-use archive_durable::{DiskError, directory, read_secret, read_state, replace, replace_secret};
+use archive_durable::{DiskError, directory, read_secret, read_state, replace};
 use archive_model::{NodeId, ReplicaId, VolumeId};
-use archive_proof::{SigningKey, TrustFile, TrustedKey};
-use archive_rpc::{Authority, Grant, Validity};
 use jiff::Timestamp;
 use tools_terminal::exit::{Exit, Failure};
 
+use self::keys::{issue_certificates, keep_signing_key, keep_trust_file};
+use self::settings::{
+    add_listeners, write_index_settings, write_settings_files, write_viewer_settings,
+};
 use super::client_file::keep_client_file;
-use super::ports::{Ports, free_addresses};
+use super::ports::Ports;
 
 /// The bitarchive replicas.
 pub(crate) const REPLICAS: [&str; 2] = ["one", "two"];
@@ -48,17 +50,8 @@ pub(crate) const INDEX: &str = "index";
 /// The name of the viewer among the parts.
 pub(crate) const VIEWER: &str = "viewer";
 
-/// The environment: the trust domain of every certificate.
-const ENVIRONMENT: &str = "holdfast.local";
-
 /// The name of the archive.
 const ARCHIVE: &str = "local";
-
-/// The validity of certificates that are issued at every start.
-const DAYS: u64 = 90;
-
-/// The validity of the authority.
-const AUTHORITY_DAYS: u64 = 20 * 365;
 
 /// A data directory that is ready.
 #[derive(Clone, Debug)]
@@ -150,15 +143,15 @@ pub(crate) fn prepare(
     for name in DIRECTORIES {
         make(&data.join(name))?;
     }
-    let key = signing_key(data)?;
-    trust_file(data, &key)?;
-    certificates(data, now)?;
+    let key = keep_signing_key(data)?;
+    keep_trust_file(data, &key)?;
+    issue_certificates(data, now)?;
     if is_new {
-        settings_files(data, &ports)?;
+        write_settings_files(data, &ports)?;
         for replica in REPLICAS {
-            volume(data, replica)?;
+            init_volume(data, replica)?;
         }
-        checksum_replica(data)?;
+        init_checksum_replica(data)?;
         crate::commands::parts::init_admin(&data.join("repository"))?;
         replace(&marker, b"{\"format\":\"holdfast-up/1\"}\n").map_err(|error| disk(&error))?;
     }
@@ -166,12 +159,12 @@ pub(crate) fn prepare(
         crate::commands::parts::load(&data.join("settings/repository.toml"), &[])?;
     // A directory of before there was an index gets one.
     if state(&data.join("settings").join("index.toml"))?.is_none() {
-        index_settings(data, &ports, &repository.rpc.listen)?;
+        write_index_settings(data, &ports, &repository.rpc.listen)?;
     }
     let index: index_server::Settings =
         crate::commands::parts::load(&data.join("settings/index.toml"), &[])?;
     if state(&data.join("settings").join("viewer.toml"))?.is_none() {
-        viewer_settings(data, &ports, [&repository.rpc.listen, &index.rpc.listen])?;
+        write_viewer_settings(data, &ports, [&repository.rpc.listen, &index.rpc.listen])?;
     }
     add_listeners(data, &ports)?;
     let viewer: viewer_web::Settings =
@@ -254,296 +247,8 @@ fn has_ports(data: &Path) -> Failure {
     )
 }
 
-fn signing_key(data: &Path) -> Result<SigningKey, Failure> {
-    let path = data.join("signing.key");
-    if let Some(pem) = secret_state(&path)? {
-        let key = SigningKey::from_pem(&String::from_utf8_lossy(&pem));
-        return key
-            .map_err(|error| Failure::new(Exit::Settings, format!("{}: {error}", path.display())));
-    }
-    let key = SigningKey::from_seed(
-        Chance::system()
-            .bytes()
-            .map_err(|error| Failure::failed(error.to_string()))?,
-    );
-    let pem = key
-        .to_pem()
-        .map_err(|error| Failure::failed(error.to_string()))?;
-    replace_secret(&path, pem.as_bytes()).map_err(|error| disk(&error))?;
-    Ok(key)
-}
-
-fn trust_file(data: &Path, key: &SigningKey) -> Result<(), Failure> {
-    let path = data.join("trust.json");
-    if state(&path)?.is_some() {
-        return Ok(());
-    }
-    let trusted = TrustedKey {
-        archive: ARCHIVE.to_owned(),
-        public_key: key.public_key(),
-        from: Timestamp::UNIX_EPOCH,
-        until: None,
-    };
-    let text = TrustFile::new(vec![trusted]).and_then(|trust| trust.to_json());
-    let text = text.map_err(|error| Failure::failed(error.to_string()))?;
-    replace(&path, text.as_bytes()).map_err(|error| disk(&error))
-}
-
-/// Issues a certificate for every part and every person of the default set-up.
-fn certificates(data: &Path, now: Timestamp) -> Result<(), Failure> {
-    let pki = data.join("pki");
-    let failed = |error: archive_rpc::PkiError| Failure::new(Exit::Settings, error.to_string());
-    let validity = |days: u64| Validity {
-        // A clock that was set back a little must not make a fresh certificate invalid.
-        not_before: std::time::SystemTime::from(now) - Duration::from_hours(1),
-        not_after: std::time::SystemTime::from(now) + Duration::from_hours(24 * days),
-    };
-    let (certificate, secret) = (pki.join("authority.pem"), pki.join("authority.key"));
-    let authority = if let (Some(certificate), Some(key)) =
-        (state(&certificate)?, secret_state(&secret)?)
-    {
-        Authority::from_pem(
-            &String::from_utf8_lossy(&certificate),
-            &String::from_utf8_lossy(&key),
-        )
-        .map_err(failed)?
-    } else {
-        let authority = Authority::create(ENVIRONMENT, validity(AUTHORITY_DAYS)).map_err(failed)?;
-        replace_secret(&secret, authority.key().as_bytes()).map_err(|error| disk(&error))?;
-        replace(&certificate, authority.certificate().as_bytes()).map_err(|error| disk(&error))?;
-        authority
-    };
-    let revoked = pki.join("revoked.pem");
-    if state(&revoked)?.is_none() {
-        let days = validity(AUTHORITY_DAYS);
-        let none = authority.revoke(None, &[], now.into(), days.not_after);
-        let none = none.map_err(failed)?;
-        replace(&revoked, none.as_bytes()).map_err(|error| disk(&error))?;
-    }
-    let mut identities: Vec<(String, Vec<String>)> = vec![
-        (
-            "repository".to_owned(),
-            vec![format!("repository/{ARCHIVE}")],
-        ),
-        (INDEX.to_owned(), vec![format!("index/{ARCHIVE}")]),
-        (VIEWER.to_owned(), vec![format!("viewer/{ARCHIVE}")]),
-        (
-            "default".to_owned(),
-            ["harvester", "researcher", "officer", "operator"]
-                .iter()
-                .map(|role| format!("{role}/local"))
-                .collect(),
-        ),
-        (
-            "custodian-1".to_owned(),
-            vec!["custodian/custodian-1".to_owned()],
-        ),
-        (
-            "custodian-2".to_owned(),
-            vec!["custodian/custodian-2".to_owned()],
-        ),
-    ];
-    for replica in REPLICAS {
-        identities.push((
-            format!("monitor-{replica}"),
-            vec![format!("monitor/{replica}")],
-        ));
-        identities.push((
-            format!("bitarchive-{replica}"),
-            vec![format!("node/{replica}-1")],
-        ));
-    }
-    identities.push((
-        CHECKSUM_PART.to_owned(),
-        vec![
-            format!("monitor/{CHECKSUM_REPLICA}"),
-            format!("node/{CHECKSUM_REPLICA}-1"),
-        ],
-    ));
-    for (file, grants) in identities {
-        let grants: Vec<Grant> = grants
-            .iter()
-            .map(|grant| {
-                grant
-                    .parse()
-                    .map_err(|error: archive_rpc::InvalidGrant| Failure::failed(error.to_string()))
-            })
-            .collect::<Result<_, _>>()?;
-        let issued = authority
-            .issue(&grants, &["127.0.0.1", "localhost"], validity(DAYS))
-            .map_err(failed)?;
-        replace_secret(&pki.join(format!("{file}.key")), issued.key.as_bytes())
-            .map_err(|error| disk(&error))?;
-        replace(
-            &pki.join(format!("{file}.pem")),
-            issued.certificate.as_bytes(),
-        )
-        .map_err(|error| disk(&error))?;
-    }
-    Ok(())
-}
-
-/// Returns the section `[rpc]` of a part.
-fn rpc_section(data: &Path, part: &str, address: &str) -> String {
-    let shown = data.display();
-    format!(
-        "[rpc]\nlisten = \"{address}\"\ncertificate = \"{shown}/pki/{part}.pem\"\nkey = \"{shown}/pki/{part}.key\"\n\
-         authorities = \"{shown}/pki/authority.pem\"\nrevoked = \"{shown}/pki/revoked.pem\"\n\n"
-    )
-}
-
-/// Chooses addresses for a part that this directory did not have before: free ones that no other part of it has.
-fn later_addresses<const N: usize>(data: &Path, ports: &Ports) -> Result<[String; N], Failure> {
-    let mut taken = String::new();
-    let settings = data.join("settings");
-    for entry in directory::list(&settings).map_err(|error| disk(&error))? {
-        let text = state(&settings.join(&entry.name))?.unwrap_or_default();
-        taken.push_str(&String::from_utf8_lossy(&text));
-    }
-    let candidates: [String; 16] = free_addresses(ports)?;
-    let is_free = |address: &String| !taken.contains(&format!("\"{address}\""));
-    let found: Vec<String> = candidates.into_iter().filter(is_free).take(N).collect();
-    found.try_into().map_err(|found: Vec<_>| {
-        Failure::failed(format!(
-            "there are {} free ports on 127.0.0.1, and {N} are needed",
-            found.len()
-        ))
-    })
-}
-
-/// Writes the settings file of the index.
-fn index_settings(data: &Path, ports: &Ports, repository: &str) -> Result<(), Failure> {
-    let [address] = later_addresses(data, ports)?;
-    let shown = data.display();
-    let text = format!(
-        "{}[index]\ndata = \"{shown}/{INDEX}/captures\"\nrepository = \"{repository}\"\ntrust = \"{shown}/trust.json\"\n",
-        rpc_section(data, INDEX, &address)
-    );
-    write_settings(data, INDEX, &text)
-}
-
-/// Writes the settings file of the viewer.
-fn viewer_settings(data: &Path, ports: &Ports, peers: [&str; 2]) -> Result<(), Failure> {
-    let [address, replay, web, proxy] = later_addresses(data, ports)?;
-    let text = viewer_file(data, peers, [&address, &replay]);
-    let (web, proxy) = (pages_section(&web), proxy_section(data, &proxy));
-    write_settings(data, VIEWER, &format!("{text}{web}{proxy}"))
-}
-
-/// Returns the settings of a viewer without pages and proxy, as earlier builds have written them.
-fn viewer_file(data: &Path, [repository, index]: [&str; 2], listen: [&str; 2]) -> String {
-    let shown = data.display();
-    let [address, replay] = listen;
-    format!(
-        "{}[viewer]\nrepository = \"{repository}\"\nindex = \"{index}\"\ntrust = \"{shown}/trust.json\"\n\n\
-         [replay]\nlisten = \"{replay}\"\n",
-        rpc_section(data, VIEWER, address)
-    )
-}
-
-/// Returns the section of the pages. They are on another host than replay: ports do not part cookies.
-fn pages_section(address: &str) -> String {
-    let url = address.replace("127.0.0.1", "localhost");
-    format!("\n[web]\nlisten = \"{address}\"\nurl = \"http://{url}\"\n")
-}
-
-/// Returns the section `[proxy]` of the viewer.
-fn proxy_section(data: &Path, address: &str) -> String {
-    let shown = data.display();
-    format!("\n[proxy]\nlisten = \"{address}\"\ndata = \"{shown}/proxy\"\n")
-}
-
-/// Adds the pages and the proxy to settings of before there were any, if the file is as it was written.
-fn add_listeners(data: &Path, ports: &Ports) -> Result<(), Failure> {
-    let path = data.join("settings").join(format!("{VIEWER}.toml"));
-    let viewer: viewer_web::Settings = crate::commands::parts::load(&path, &[])?;
-    if viewer.web.is_some() && viewer.proxy.is_some() {
-        return Ok(());
-    }
-    let (peers, replay) = (&viewer.viewer, viewer.replay.listen.to_string());
-    let peers = [peers.repository.as_str(), peers.index.as_str()];
-    let first = viewer_file(data, peers, [viewer.rpc.listen.as_str(), replay.as_str()]);
-    let web = viewer.web.map(|web| web.listen.to_string());
-    let section = web.as_deref().map(pages_section).unwrap_or_default();
-    let written = settings_text(&format!("{first}{section}"));
-    if state(&path)?.unwrap_or_default() != written.as_bytes() {
-        return Ok(());
-    }
-    let [new_web, proxy] = later_addresses(data, ports)?;
-    let pages = pages_section(&web.unwrap_or(new_web));
-    let proxy = proxy_section(data, &proxy);
-    write_settings(data, VIEWER, &format!("{first}{pages}{proxy}"))
-}
-
-/// Writes a settings file for each part, on ports that are free now.
-fn settings_files(data: &Path, ports: &Ports) -> Result<(), Failure> {
-    let shown = data.display();
-    let rpc = |part: &str, address: &str| rpc_section(data, part, address);
-    let [
-        repository,
-        monitor_one,
-        node_one,
-        monitor_two,
-        node_two,
-        checksums,
-    ] = free_addresses(ports)?;
-    let mut replicas = Vec::new();
-    for (replica, monitor, node) in [
-        ("one", &monitor_one, &node_one),
-        ("two", &monitor_two, &node_two),
-    ] {
-        let part = format!("monitor-{replica}");
-        let text = format!(
-            "{}[monitor]\nreplica = \"{replica}\"\n",
-            rpc(&part, monitor)
-        );
-        write_settings(data, &part, &text)?;
-        let part = format!("bitarchive-{replica}");
-        let text = format!(
-            "{}[bitarchive]\nnode = \"{replica}-1\"\nreplica = \"{replica}\"\ndata = \"{shown}/{replica}/node\"\n\
-             volumes = [\"{shown}/{replica}/volume\"]\nreserve = \"500 MB\"\ntrust = \"{shown}/trust.json\"\n\
-             monitor = \"{monitor}\"\n",
-            rpc(&part, node)
-        );
-        write_settings(data, &part, &text)?;
-        replicas.push(format!(
-            "\n[[replica]]\nid = \"{replica}\"\nkind = \"bitarchive\"\nrequired = true\nmonitor = \"{monitor}\"\n"
-        ));
-    }
-    let text = format!(
-        "{}[checksum_replica]\nnode = \"{CHECKSUM_REPLICA}-1\"\nreplica = \"{CHECKSUM_REPLICA}\"\n\
-         data = \"{shown}/{CHECKSUM_REPLICA}\"\ntrust = \"{shown}/trust.json\"\n",
-        rpc(CHECKSUM_PART, &checksums)
-    );
-    write_settings(data, CHECKSUM_PART, &text)?;
-    replicas.push(format!(
-        "\n[[replica]]\nid = \"{CHECKSUM_REPLICA}\"\nkind = \"checksum\"\nrequired = true\nmonitor = \"{checksums}\"\n"
-    ));
-    let text = format!(
-        "{}[repository]\narchive = \"{ARCHIVE}\"\ndata = \"{shown}/repository\"\nsigning_key = \"{shown}/signing.key\"\n\
-         trust = \"{shown}/trust.json\"\n{}",
-        rpc("repository", &repository),
-        replicas.concat()
-    );
-    write_settings(data, "repository", &text)
-}
-
-fn settings_text(text: &str) -> String {
-    format!(
-        "# The settings of this part. Written once by `holdfast up`; yours from then on.\n\n{text}"
-    )
-}
-
-fn write_settings(data: &Path, part: &str, text: &str) -> Result<(), Failure> {
-    let text = settings_text(text);
-    replace(
-        &data.join("settings").join(format!("{part}.toml")),
-        text.as_bytes(),
-    )
-    .map_err(|error| disk(&error))
-}
-
-fn volume(data: &Path, replica: &str) -> Result<(), Failure> {
+/// Creates the first volume of a replica, unless an interrupted first start has done it.
+fn init_volume(data: &Path, replica: &str) -> Result<(), Failure> {
     let path = data.join(replica).join("volume");
     make(&path)?;
     let invalid = |error: archive_model::InvalidId| Failure::failed(error.to_string());
@@ -567,7 +272,8 @@ fn volume(data: &Path, replica: &str) -> Result<(), Failure> {
     Ok(())
 }
 
-fn checksum_replica(data: &Path) -> Result<(), Failure> {
+/// Creates the table of the checksum replica.
+fn init_checksum_replica(data: &Path) -> Result<(), Failure> {
     let invalid = |error: archive_model::InvalidId| Failure::failed(error.to_string());
     let node = NodeId::new(&format!("{CHECKSUM_REPLICA}-1")).map_err(invalid)?;
     let id = ReplicaId::new(CHECKSUM_REPLICA).map_err(invalid)?;

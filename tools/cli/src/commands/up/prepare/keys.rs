@@ -1,0 +1,166 @@
+//! The keys of the archive of `holdfast up`: its signing key, its authority, and the certificate of each part and person.
+//!
+//! The signing key, the trust file and the authority are made once. Certificates are issued at every start.
+
+use std::path::Path;
+use std::time::{Duration, SystemTime};
+
+use archive_daemon::Chance;
+use archive_durable::{replace, replace_secret};
+use archive_proof::{SigningKey, TrustFile, TrustedKey};
+use archive_rpc::{Authority, Grant, InvalidGrant, PkiError, Validity};
+use jiff::Timestamp;
+use tools_terminal::exit::{Exit, Failure};
+
+use super::{
+    ARCHIVE, CHECKSUM_PART, CHECKSUM_REPLICA, INDEX, REPLICAS, VIEWER, disk, secret_state, state,
+};
+
+/// The environment: the trust domain of every certificate.
+const ENVIRONMENT: &str = "holdfast.local";
+
+/// The validity of certificates that are issued at every start.
+const DAYS: u64 = 90;
+
+/// The validity of the authority.
+const AUTHORITY_DAYS: u64 = 20 * 365;
+
+/// Returns the signing key of the archive, which the first start makes.
+pub(super) fn keep_signing_key(data: &Path) -> Result<SigningKey, Failure> {
+    let path = data.join("signing.key");
+    if let Some(pem) = secret_state(&path)? {
+        let key = SigningKey::from_pem(&String::from_utf8_lossy(&pem));
+        return key
+            .map_err(|error| Failure::new(Exit::Settings, format!("{}: {error}", path.display())));
+    }
+    let key = SigningKey::from_seed(
+        Chance::system()
+            .bytes()
+            .map_err(|error| Failure::failed(error.to_string()))?,
+    );
+    let pem = key
+        .to_pem()
+        .map_err(|error| Failure::failed(error.to_string()))?;
+    replace_secret(&path, pem.as_bytes()).map_err(|error| disk(&error))?;
+    Ok(key)
+}
+
+/// Writes the trust file with the key of the archive, unless there is one.
+pub(super) fn keep_trust_file(data: &Path, key: &SigningKey) -> Result<(), Failure> {
+    let path = data.join("trust.json");
+    if state(&path)?.is_some() {
+        return Ok(());
+    }
+    let trusted = TrustedKey {
+        archive: ARCHIVE.to_owned(),
+        public_key: key.public_key(),
+        from: Timestamp::UNIX_EPOCH,
+        until: None,
+    };
+    let text = TrustFile::new(vec![trusted]).and_then(|trust| trust.to_json());
+    let text = text.map_err(|error| Failure::failed(error.to_string()))?;
+    replace(&path, text.as_bytes()).map_err(|error| disk(&error))
+}
+
+/// Issues a certificate for every part and every person of the default set-up.
+pub(super) fn issue_certificates(data: &Path, now: Timestamp) -> Result<(), Failure> {
+    let pki = data.join("pki");
+    let authority = keep_authority(&pki, now)?;
+    for (file, grants) in identities() {
+        let grants: Vec<Grant> = grants
+            .iter()
+            .map(|grant| grant.parse())
+            .collect::<Result<_, _>>()
+            .map_err(|error: InvalidGrant| Failure::failed(error.to_string()))?;
+        let issued = authority
+            .issue(&grants, &["127.0.0.1", "localhost"], validity(now, DAYS))
+            .map_err(|error| refused(&error))?;
+        replace_secret(&pki.join(format!("{file}.key")), issued.key.as_bytes())
+            .map_err(|error| disk(&error))?;
+        replace(
+            &pki.join(format!("{file}.pem")),
+            issued.certificate.as_bytes(),
+        )
+        .map_err(|error| disk(&error))?;
+    }
+    Ok(())
+}
+
+/// Returns the authority, which the first start creates, with a list of revoked certificates that is empty.
+fn keep_authority(pki: &Path, now: Timestamp) -> Result<Authority, Failure> {
+    let life = validity(now, AUTHORITY_DAYS);
+    let (certificate, secret) = (pki.join("authority.pem"), pki.join("authority.key"));
+    let authority = if let (Some(certificate), Some(key)) =
+        (state(&certificate)?, secret_state(&secret)?)
+    {
+        Authority::from_pem(
+            &String::from_utf8_lossy(&certificate),
+            &String::from_utf8_lossy(&key),
+        )
+        .map_err(|error| refused(&error))?
+    } else {
+        let authority = Authority::create(ENVIRONMENT, life).map_err(|error| refused(&error))?;
+        replace_secret(&secret, authority.key().as_bytes()).map_err(|error| disk(&error))?;
+        replace(&certificate, authority.certificate().as_bytes()).map_err(|error| disk(&error))?;
+        authority
+    };
+    let revoked = pki.join("revoked.pem");
+    if state(&revoked)?.is_none() {
+        let none = authority.revoke(None, &[], now.into(), life.not_after);
+        let none = none.map_err(|error| refused(&error))?;
+        replace(&revoked, none.as_bytes()).map_err(|error| disk(&error))?;
+    }
+    Ok(authority)
+}
+
+/// Returns the file name and the grants of each certificate.
+fn identities() -> Vec<(String, Vec<String>)> {
+    let people = ["harvester", "researcher", "officer", "operator"];
+    let mut identities = vec![
+        (
+            "repository".to_owned(),
+            vec![format!("repository/{ARCHIVE}")],
+        ),
+        (INDEX.to_owned(), vec![format!("index/{ARCHIVE}")]),
+        (VIEWER.to_owned(), vec![format!("viewer/{ARCHIVE}")]),
+        (
+            "default".to_owned(),
+            people.iter().map(|role| format!("{role}/local")).collect(),
+        ),
+    ];
+    for custodian in ["custodian-1", "custodian-2"] {
+        identities.push((custodian.to_owned(), vec![format!("custodian/{custodian}")]));
+    }
+    for replica in REPLICAS {
+        identities.push((
+            format!("monitor-{replica}"),
+            vec![format!("monitor/{replica}")],
+        ));
+        identities.push((
+            format!("bitarchive-{replica}"),
+            vec![format!("node/{replica}-1")],
+        ));
+    }
+    identities.push((
+        CHECKSUM_PART.to_owned(),
+        vec![
+            format!("monitor/{CHECKSUM_REPLICA}"),
+            format!("node/{CHECKSUM_REPLICA}-1"),
+        ],
+    ));
+    identities
+}
+
+/// Returns the validity of a certificate that is issued now.
+fn validity(now: Timestamp, days: u64) -> Validity {
+    let now = SystemTime::from(now);
+    Validity {
+        // A clock that was set back a little must not make a fresh certificate invalid.
+        not_before: now - Duration::from_hours(1),
+        not_after: now + Duration::from_hours(24 * days),
+    }
+}
+
+fn refused(error: &PkiError) -> Failure {
+    Failure::new(Exit::Settings, error.to_string())
+}
