@@ -1,4 +1,4 @@
-//! The keys of the archive of `holdfast up`: its signing key, its authority, and the certificate of each part and person.
+//! The keys of the archive of `holdfast up`: its signing key, its authority, and a certificate of each part and person.
 //!
 //! The signing key, the trust file and the authority are made once. Certificates are issued at every start.
 
