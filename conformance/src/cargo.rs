@@ -1,4 +1,4 @@
-//! The workspace as Cargo knows it: who depends on whom, under which licence, with which features.
+//! The workspace as Cargo knows it: who depends on whom, under which licence.
 //!
 //! # Errors
 //!
@@ -147,46 +147,6 @@ impl Metadata {
         };
         array(&self.0, "packages")?.iter().map(read).collect()
     }
-}
-
-/// Returns the features with which everything that compiles `package` is compiled, when `selection` (such as `-p`, a
-/// name) is built: for each package under it, its features.
-pub fn features_under(package: &str, selection: &[&str]) -> Result<Graph> {
-    let shape = [
-        "-e",
-        "normal,build,dev",
-        "--prefix",
-        "depth",
-        "--no-dedupe",
-        "-f",
-        "\t{p}\t{f}",
-    ];
-    let tree = cargo(&[&["tree", "--locked"], selection, shape.as_slice()].concat())?;
-    let mut features = Graph::new();
-    let mut root = None;
-    for line in tree.lines() {
-        let mut fields = line.split('\t');
-        let (Some(Ok(depth)), Some(name), Some(list)) = (
-            fields.next().map(str::parse::<usize>),
-            fields.next(),
-            fields.next(),
-        ) else {
-            continue;
-        };
-        if root.is_some_and(|root| depth <= root) {
-            root = None;
-        }
-        if root.is_none() && name.split(' ').next() == Some(package) {
-            root = Some(depth);
-        }
-        if root.is_some() {
-            features
-                .entry(name.replace(" (proc-macro)", ""))
-                .or_default()
-                .insert(list.to_owned());
-        }
-    }
-    Ok(features)
 }
 
 /// Reads the lines `name -> names` of the block fenced with `info` in a Markdown text.

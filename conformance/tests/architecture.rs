@@ -1,4 +1,4 @@
-//! The house is as `ARCHITECTURE.md` draws it: arrows, outside crates, what cannot await, licences, one build.
+//! Which crate may use which: no arrow up, outside crates, what cannot await, licences.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,6 @@ use conformance::tree;
 use spdx::{Expression, ParseMode};
 
 use crate::assert_none;
-use crate::tidy::is_door;
 
 /// The licences that may be in the graph of a programme that a national library gives away.
 const LICENCES: [&str; 14] = [
@@ -87,21 +86,6 @@ fn beyond(graph: &Graph, other: &Graph) -> Vec<String> {
         }
     }
     found
-}
-
-/// Fails if a crate depends on another one without an arrow in `ARCHITECTURE.md`, or an arrow there is no dependency
-/// any more.
-#[test]
-fn the_arrows_are_as_drawn() {
-    let (drawn, found) = (block("arrows"), arrows());
-    assert_none(
-        &beyond(&found, &drawn),
-        "are in a Cargo.toml and not drawn: think, then draw them or take them away",
-    );
-    assert_none(
-        &beyond(&drawn, &found),
-        "are drawn in ARCHITECTURE.md and in no Cargo.toml: take them away there",
-    );
 }
 
 /// Fails if the archive depends on the harvester, the index or the viewer, a part on another part, or any crate on
@@ -202,106 +186,6 @@ fn crates_that_cannot_await_have_no_runtime() {
     );
 }
 
-/// Fails if what lies between the doors of the core speaks in gRPC statuses: it has [`archive_rpc::CallError`], whose
-/// kind says what a caller does next.
-#[test]
-fn core_names_tonic_at_its_doors_only() {
-    const CORES: [&str; 7] = [
-        "archive/bitarchive/src/",
-        "archive/jobs/src/",
-        "archive/monitor/src/",
-        "archive/repository/src/",
-        "archive/runs/src/",
-        "archive/stores/src/",
-        "index/server/src/",
-    ];
-    let files = tree::files().unwrap();
-    let is_of_core = |path: &str| CORES.iter().any(|at| path.starts_with(at));
-    let cores = files.iter().filter(|file| file.is("rs"));
-    let cores = cores.filter(|file| is_of_core(&file.path));
-    let (doors, inside): (Vec<_>, Vec<_>) = cores.partition(|file| is_door(&file.path));
-    let names_it = |line: &str| line.contains("tonic::");
-    let mut wrong = Vec::new();
-    for file in &inside {
-        let lines = file.text.lines().enumerate();
-        let named = lines.filter(|(_, line)| names_it(line));
-        wrong.extend(named.map(|(at, line)| format!("{}:{}: {}", file.path, at + 1, line.trim())));
-    }
-    assert!(doors.iter().any(|file| file.text.lines().any(names_it)));
-    assert!(inside.len() > 50, "only {} files were found", inside.len());
-    assert_none(
-        &wrong,
-        "name the transport: let errors be `archive_rpc::CallError` there",
-    );
-}
-
-/// Fails if what the wire says, or a client that says it, is handed on as it is by the crate that calls the replicas:
-/// its callers speak of the nouns of `archive-model`.
-#[test]
-fn replicas_show_no_wire_types() {
-    let files = tree::files().unwrap();
-    let is_code = |path: &str| path.starts_with("archive/replicas/src/");
-    let files = files.iter().filter(|file| file.is("rs"));
-    let (mut wrong, mut count) = (Vec::new(), 0);
-    for file in files.filter(|file| is_code(&file.path)) {
-        for (line, signature) in public_signatures(&file.text) {
-            count += 1;
-            if signature.contains("wire::") || signature.contains("Client<") {
-                wrong.push(format!("{}:{line}: {signature}", file.path));
-            }
-        }
-    }
-    assert!(count > 50, "only {count} signatures were found");
-    assert_none(
-        &wrong,
-        "name a type of the wire: convert it in `proto_archive::convert`, once",
-    );
-}
-
-/// Returns the functions, fields and enumerations of a file that others can name, each with the number of its first
-/// line.
-fn public_signatures(text: &str) -> Vec<(usize, String)> {
-    let (code, _tests) = text.split_once("#[cfg(test)]").unwrap_or((text, ""));
-    let mut lines = code.lines().map(str::trim).zip(1..);
-    let mut found = Vec::new();
-    while let Some((line, at)) = lines.next() {
-        let of_enum = line.starts_with("pub enum ");
-        let is_struct = line.starts_with("pub struct ") && !line.contains("(pub ");
-        if !line.starts_with("pub ") || is_struct {
-            continue;
-        }
-        let mut signature = line.to_owned();
-        let is_function = line.starts_with("pub ") && line.contains("fn ");
-        let is_whole = |text: &str| !is_function || text.ends_with(['{', ';', '}']);
-        let mut is_done = is_whole(&signature) && !of_enum;
-        while let Some((next, _)) = (!is_done).then(|| lines.next()).flatten() {
-            signature = format!("{signature} {next}");
-            is_done = if of_enum { next == "}" } else { is_whole(next) };
-        }
-        found.push((at, signature));
-    }
-    found
-}
-
-/// Fails if a signature of several lines, or what an enumeration holds, is overlooked.
-#[test]
-fn public_signatures_are_found_whole() {
-    let text = "pub fn a(\n    x: u8,\n) -> wire::A {\nwire::Inside\n}\npub struct B(pub wire::B);\npub struct C(wire::C);\n\
-                pub enum D {\n    E { f: wire::F },\n}\nfn g(h: wire::H) {\n}\n    pub i: wire::I,\n    j: wire::J,\n\
-                #[cfg(test)]\npub fn k(l: wire::L) {}\n";
-    let signatures = public_signatures(text);
-    let found: Vec<_> = signatures.iter().map(|(at, text)| (*at, &**text)).collect();
-    assert_eq!(
-        found,
-        [
-            (1, "pub fn a( x: u8, ) -> wire::A {"),
-            (6, "pub struct B(pub wire::B);"),
-            (8, "pub enum D { E { f: wire::F }, }"),
-            (13, "pub i: wire::I,"),
-        ]
-    );
-}
-
 /// Fails if a crate of the viewer can ask the live web: what it replays must not lead there.
 #[test]
 fn nothing_under_viewer_is_an_http_client() {
@@ -382,34 +266,5 @@ fn every_licence_is_on_the_list() {
     assert_none(
         &wrong,
         "are under a licence that is not on the list: use another crate",
-    );
-}
-
-/// Fails if one crate selects other features below `librocksdb-sys` than the workspace does: RocksDB's C++ is then
-/// compiled a second time.
-#[test]
-fn rocksdb_is_compiled_once_whatever_is_selected() {
-    let everything = cargo::features_under("librocksdb-sys", &["--workspace"]).unwrap();
-    assert!(
-        everything.len() > 10,
-        "RocksDB's build script has lost its dependencies: {everything:?}"
-    );
-    let mut wrong = Vec::new();
-    for member in Metadata::read().unwrap().members().unwrap() {
-        let alone = cargo::features_under("librocksdb-sys", &["-p", &member]).unwrap();
-        for (package, features) in &alone {
-            // RocksDB's Rust half is compiled again in seconds; only what its build script uses matters.
-            if everything.get(package) != Some(features) {
-                wrong.push(format!(
-                    "{package} has {features:?} for {member}, {:?} for all",
-                    everything.get(package)
-                ));
-            }
-        }
-    }
-    assert_none(
-        &wrong,
-        "make the features the same in `[build-dependencies]` of archive/db/Cargo.toml, which says why: each difference \
-         compiles RocksDB's C++ again",
     );
 }

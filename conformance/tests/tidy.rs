@@ -6,24 +6,8 @@ use conformance::tree::{self, File};
 
 use crate::assert_none;
 
-/// The longest file that needs no excuse, in lines.
-const LONGEST: usize = 450;
-
-/// The widest comment, in columns.
-const WIDEST: usize = 120;
-
 /// Names that say nothing about what a file owns.
-const RESERVED: [&str; 9] = [
-    "common",
-    "data",
-    "handler",
-    "helpers",
-    "manager",
-    "misc",
-    "processor",
-    "types",
-    "util",
-];
+const RESERVED: [&str; 4] = ["common", "helpers", "misc", "util"];
 
 fn files() -> Vec<File> {
     let files = tree::files().unwrap();
@@ -36,8 +20,10 @@ fn files() -> Vec<File> {
     files
 }
 
-fn rust() -> impl Iterator<Item = File> {
-    files().into_iter().filter(|file| file.is("rs"))
+/// Returns the Rust files of the tree.
+pub(crate) fn sources() -> Vec<File> {
+    let files = files().into_iter();
+    files.filter(|file| file.is("rs")).collect()
 }
 
 /// Returns whether `word` stands in `text` with nothing of a name beside it.
@@ -71,7 +57,8 @@ fn words_are_told_from_parts_of_words() {
 /// Fails if a Rust file begins with code, so that a reader must find out alone what the file owns.
 #[test]
 fn every_file_says_first_what_it_owns() {
-    let silent: Vec<_> = rust()
+    let silent: Vec<_> = sources()
+        .into_iter()
         .filter(|file| !file.text.starts_with("//! "))
         .map(|file| file.path)
         .collect();
@@ -79,58 +66,6 @@ fn every_file_says_first_what_it_owns() {
         &silent,
         "begin with `//! ` and what the file owns, and what it does not promise",
     );
-}
-
-/// Fails if a module was put into a `mod.rs`, a name that does not tell one module from another.
-#[test]
-fn modules_are_files_of_their_name() {
-    let wrong: Vec<_> = rust()
-        .filter(|file| file.path.ends_with("/mod.rs"))
-        .map(|file| file.path)
-        .collect();
-    assert_none(
-        &wrong,
-        "use `name.rs` and `name/` in place of `name/mod.rs`",
-    );
-}
-
-/// Fails if a file has grown beyond 450 lines without a reason to hold more than one idea.
-#[test]
-fn long_files_say_why() {
-    let too_long = |file: &File| {
-        file.text.lines().count() > LONGEST && !file.text.contains("over 450 lines because")
-    };
-    let wrong: Vec<_> = rust()
-        .filter(too_long)
-        .map(|file| format!("{}: {} lines", file.path, file.text.lines().count()))
-        .collect();
-    assert_none(
-        &wrong,
-        "make two files of it, one idea each; or say in it: over 450 lines because …",
-    );
-}
-
-/// Fails if a comment is wider than 120 columns, so that it breaks in a review or beside another file. Rows of tables
-/// and code in documentation are as wide as they must be.
-#[test]
-fn comments_fit_in_120_columns() {
-    let mut wrong = Vec::new();
-    for file in rust() {
-        let mut is_code = false;
-        for (number, line) in file.text.lines().enumerate() {
-            let text = line
-                .trim_start()
-                .trim_start_matches("//!")
-                .trim_start_matches("///");
-            let is_comment = line.trim_start().starts_with("//");
-            is_code = is_comment && (is_code ^ text.trim_start().starts_with("```"));
-            let is_row = text.trim_start().starts_with('|');
-            if is_comment && !is_code && !is_row && line.chars().count() > WIDEST {
-                wrong.push(format!("{}:{}", file.path, number + 1));
-            }
-        }
-    }
-    assert_none(&wrong, "wrap the comment at 120 columns");
 }
 
 /// Fails if a comment puts work off without the number of an issue, so that nobody is reminded of the work.
@@ -162,77 +97,11 @@ fn postponed_work_names_its_issue() {
     );
 }
 
-/// Returns whether generated types may be named in this file: where the wire meets the house.
-pub(crate) fn is_door(path: &str) -> bool {
-    let parts: Vec<&str> = path.split('/').collect();
-    match parts.as_slice() {
-        // Tests in a folder of their own play the party on the other side of a door.
-        ["proto" | "conformance", ..]
-        | ["archive" | "harvest" | "index", "client", ..]
-        | ["archive", "replicas", ..]
-        // Replicas of a script, for tests.
-        | ["archive", "stores", "src", "scripted.rs"]
-        | [_, _, "tests", ..] => true,
-        [_, _, "src", file] => *file == "rpc.rs",
-        [_, _, "src", folder, ..] => *folder == "rpc",
-        _ => false,
-    }
-}
-
-/// Fails if code that decides works on messages of the wire, in which any field may hold nonsense, in place of types of
-/// the model.
-#[test]
-fn the_wire_stops_at_the_door() {
-    for (path, expected) in [
-        ("proto/archive/src/convert.rs", true),
-        ("archive/repository/src/rpc/ingest.rs", true),
-        ("archive/monitor/src/rpc.rs", true),
-        ("archive/client/src/access.rs", true),
-        ("archive/monitor/src/nodes.rs", false),
-        ("archive/monitor/tests/foreman.rs", true),
-        ("archive/monitor/src/rpc_limits.rs", false),
-        ("archive/replicas/src/admissions.rs", true),
-        ("archive/jobs/src/rpc/run.rs", true),
-        ("archive/stores/src/scripted.rs", true),
-        ("archive/repository/src/restore.rs", false),
-    ] {
-        assert_eq!(is_door(path), expected, "{path}");
-    }
-    let files = files();
-    // Others may have a module of that name: the crawler's records bytes.
-    let speaks =
-        |file: &&File| file.path.ends_with("/Cargo.toml") && file.text.contains("\nproto-");
-    let speakers: Vec<String> = files
-        .iter()
-        .filter(speaks)
-        .map(|file| file.path.trim_end_matches("Cargo.toml").to_owned())
-        .collect();
-    let paths = [concat!("wire", "::"), concat!("::", "wire")];
-    let named = |line: &str| {
-        !line.trim_start().starts_with("//")
-            && has_word(line, "wire")
-            && paths.iter().any(|path| line.contains(path))
-    };
-    let wrong: Vec<_> = files
-        .iter()
-        .filter(|file| {
-            file.is("rs")
-                && !is_door(&file.path)
-                && speakers.iter().any(|at| file.path.starts_with(at))
-        })
-        .flat_map(|file| file.places_where(named))
-        .collect();
-    assert_none(
-        &wrong,
-        "decode in `rpc.rs`, a client or `proto/*/src/convert.rs`, and pass on what the model knows",
-    );
-}
-
 /// Fails if a file or folder has a name that fits any code, `helpers` for example.
 #[test]
 fn names_say_what_is_in_a_file() {
     let mut wrong = BTreeSet::new();
-    for file in rust() {
+    for file in sources() {
         let names = file.path.trim_end_matches(".rs").split('/');
         wrong.extend(
             names
@@ -281,5 +150,89 @@ fn no_file_names_the_machine_of_its_author() {
     assert_none(
         &wrong,
         "write a path from the root of the repository, and no name of a registry's host",
+    );
+}
+
+/// Returns the name that a line declares after one of `keywords`.
+pub(crate) fn declared<'a>(line: &'a str, keywords: &[&str]) -> Option<&'a str> {
+    let code = line.split("//").next()?;
+    let mut words = code.split_whitespace();
+    words.find(|word| keywords.contains(word))?;
+    let name = words.next()?;
+    let end = name.find(|c: char| !c.is_alphanumeric() && c != '_');
+    name.get(..end.unwrap_or(name.len()))
+}
+
+/// A test function.
+struct Test<'a> {
+    line: usize,
+    name: &'a str,
+    /// Whether the comment above the test has a sentence `Fails if`.
+    says_mistake: bool,
+}
+
+fn tests(file: &File) -> Vec<Test<'_>> {
+    let (mut is_test, mut says_mistake) = (false, false);
+    let mut found = Vec::new();
+    for (text, line) in file.text.lines().zip(1..) {
+        let code = text.trim_start();
+        if code.starts_with("#[test]") || code.starts_with("#[tokio::test") {
+            is_test = true;
+        } else if code.starts_with("///") {
+            says_mistake |= code.contains("Fails if");
+        } else if code.is_empty() {
+            says_mistake = false;
+        } else if let Some(name) = declared(code, &["fn"]) {
+            found.extend(is_test.then_some(Test {
+                line,
+                name,
+                says_mistake,
+            }));
+            (is_test, says_mistake) = (false, false);
+        }
+    }
+    found
+}
+
+/// Returns the tests that do not say which mistake they find, as `path:line name`.
+fn aimless_tests(file: &File) -> Vec<String> {
+    let tests = tests(file).into_iter();
+    let aimless = tests.filter(|test| !test.says_mistake);
+    aimless
+        .map(|test| format!("{}:{} {}", file.path, test.line, test.name))
+        .collect()
+}
+
+/// Fails if a test needs no sentence, or the sentence of another function counts.
+#[test]
+fn aimless_tests_are_found() {
+    let good = "/// Fails if a byte is lost.\n#[test]\n#[cfg(unix)]\nfn byte_is_kept() {}\n";
+    let file = |text: String| File {
+        path: "x.rs".to_owned(),
+        text,
+    };
+    assert!(aimless_tests(&file(good.to_owned())).is_empty());
+    let bare = "#[tokio::test]\nasync fn two_are_kept() {}\n";
+    let found = aimless_tests(&file(format!("{good}\n{bare}\nfn helper() {{}}\n")));
+    assert_eq!(found, ["x.rs:7 two_are_kept"]);
+    let other = "/// Fails if the disk is full.\nstruct Full;\n\n";
+    let found = aimless_tests(&file(format!("{other}{bare}")));
+    assert_eq!(found, ["x.rs:5 two_are_kept"]);
+}
+
+/// Fails if a reader must guess what a test is for.
+#[test]
+fn tests_say_what_they_find() {
+    // That file writes a workspace of its own, whose tests are to fail.
+    let sources = sources();
+    let read = |file: &&File| file.path != "conformance/tests/flaky.rs";
+    let found: Vec<String> = sources
+        .iter()
+        .filter(read)
+        .flat_map(aimless_tests)
+        .collect();
+    assert_none(
+        &found,
+        "write `/// Fails if …` above the test, with the mistake in the product that it finds",
     );
 }

@@ -1,4 +1,4 @@
-//! The maps of ARCHITECTURE.md, held to the code: what a walk or a table names is there.
+//! The maps of ARCHITECTURE.md, held to the code: the files and crates that they name are there.
 //!
 //! Not promised: that the steps of a walk come in this order.
 
@@ -27,79 +27,36 @@ fn name_in_walk(word: &str) -> &str {
     word.trim_matches(|c: char| !c.is_ascii_alphanumeric() && c != '_')
 }
 
-/// Fails if a walk names a file that is not there, a function that its file has not, or a method that no file has.
+/// Fails if a walk names a file that is not there.
 #[test]
-fn walks_name_files_and_functions_that_exist() {
+fn walks_name_files_that_exist() {
     let files = tree::files().unwrap();
-    let sources: Vec<_> = files.iter().filter(|file| file.is("rs")).collect();
-    let declares = |text: &str, name: &str| {
-        let is_variant = name.starts_with(|c: char| c.is_ascii_uppercase());
-        let ends = ["(", "<"].map(|end| format!("fn {name}{end}"));
-        is_variant || ends.iter().any(|function| text.contains(function))
-    };
+    let exists = |path: &str| files.iter().any(|file| file.path == path);
     let mut wrong = Vec::new();
     let mut steps = 0;
     for walk in walks() {
-        let words: Vec<&str> = walk.split(' ').collect();
         let mut part = "";
-        for (at, word) in words.iter().enumerate() {
-            let is_crate = |word: &str| {
-                let manifest = format!("{word}/Cargo.toml");
-                word.contains('/') && files.iter().any(|file| file.path == manifest)
-            };
-            if is_crate(name_in_walk(word)) {
-                part = name_in_walk(word);
+        for word in walk.split(' ') {
+            let name = name_in_walk(word);
+            if name.contains('/') && exists(&format!("{name}/Cargo.toml")) {
+                part = name;
             }
             let path = word.strip_suffix(':').unwrap_or_default();
             let is_path = |c: char| c.is_ascii_lowercase() || c == '_' || c == '/';
             if !path.is_empty() && path.chars().all(is_path) {
                 let path = format!("{part}/src/{path}.rs");
-                let file = sources.iter().find(|source| source.path == path);
-                let step = name_in_walk(words.get(at + 1).unwrap_or(&""));
-                let function = step.rsplit("::").next().unwrap_or(step);
                 steps += 1;
-                match file {
-                    None => wrong.push(format!("{path}: there is no such file")),
-                    Some(file) if !declares(&file.text, function) => {
-                        wrong.push(format!("{path}: it has no function {function}"));
-                    }
-                    Some(file) if !is_of_its_type(&file.text, step) => {
-                        wrong.push(format!("{path}: it implements no {step}"));
-                    }
-                    Some(_) => {}
-                }
-            }
-            if let Some((kind, method)) = name_in_walk(word).split_once("::") {
-                let has_it = |text: &str| has_type(text, kind) && declares(text, method);
-                steps += 1;
-                if !sources.iter().any(|source| has_it(&source.text)) {
-                    wrong.push(format!("{kind}::{method}: no file has it"));
+                if !exists(&path) {
+                    wrong.push(path);
                 }
             }
         }
     }
-    assert!(steps > 100, "only {steps} steps were found");
+    assert!(steps > 60, "only {steps} steps were found");
     assert_none(
         &wrong,
-        "stand in a walk of ARCHITECTURE.md: draw the walk as it goes now",
+        "stand in a walk of ARCHITECTURE.md and do not exist: draw the walk as it goes now",
     );
-}
-
-/// Returns whether a file has the type of `Type::method`; a step without a type is of any.
-fn is_of_its_type(text: &str, step: &str) -> bool {
-    step.split_once("::")
-        .is_none_or(|(kind, _)| has_type(text, kind))
-}
-
-/// Returns whether a file declares a type or trait, or implements something for it.
-fn has_type(text: &str, kind: &str) -> bool {
-    let is_word = |c: char| c.is_alphanumeric() || c == '_';
-    let openings = ["impl", "pub", "struct", "enum", "trait"];
-    let mut lines = text.lines();
-    lines.any(|line| {
-        openings.iter().any(|opening| line.starts_with(opening))
-            && line.split(|c| !is_word(c)).any(|word| word == kind)
-    })
 }
 
 /// The rows of the first column of a table of `ARCHITECTURE.md`, from its heading to the next one.

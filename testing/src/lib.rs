@@ -33,6 +33,8 @@
 //!
 //! Functions panic where a test has to fail; none returns an error.
 
+#![warn(missing_docs)]
+
 mod memory;
 mod ports;
 mod random;

@@ -27,6 +27,8 @@
 //!   process), [`error`] and [`work`] (common types).
 //!
 //! Not promised: knowledge of other nodes. The monitor sees whether a name is on two nodes.
+
+#![warn(missing_docs)]
 #![doc = include_str!("../FORMAT.md")]
 
 mod admitted;

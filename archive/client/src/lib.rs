@@ -41,6 +41,8 @@
 //! }
 //! ```
 
+#![warn(missing_docs)]
+
 pub mod access;
 pub mod archive_status;
 pub mod batch;

@@ -44,6 +44,8 @@
 //! # }
 //! ```
 
+#![warn(missing_docs)]
+
 pub mod clock;
 pub mod metrics;
 pub mod notify;

@@ -48,6 +48,8 @@
 //! # }
 //! ```
 
+#![warn(missing_docs, clippy::wildcard_enum_match_arm)]
+
 pub mod batch;
 pub mod database;
 mod engine;

@@ -34,6 +34,8 @@
 //! assert_eq!(decide(&evidence), RootVerdict::Right(right, Authority::Vote));
 //! ```
 
+#![warn(missing_docs, clippy::wildcard_enum_match_arm)]
+
 pub mod batch;
 pub mod check;
 pub mod drain;

@@ -28,6 +28,8 @@
 //! cut, and one whose directory was not synced may be gone. With the feature `faults`, every system call of this crate
 //! is a point at which a test can make it fail, or the process die; `conformance/tests/crash.rs` does both.
 
+#![warn(missing_docs, clippy::wildcard_enum_match_arm)]
+
 pub mod append;
 mod call;
 pub mod directory;

@@ -31,6 +31,8 @@
 //! assert_eq!(admin.files(None).unwrap().count(), 0);
 //! ```
 
+#![warn(missing_docs, clippy::wildcard_enum_match_arm)]
+
 pub mod admin;
 pub mod anomalies;
 pub mod audit;

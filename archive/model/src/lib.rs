@@ -26,6 +26,8 @@
 //! assert!(FileName::new("../escape").is_err());
 //! ```
 
+#![warn(missing_docs, clippy::wildcard_enum_match_arm)]
+
 pub mod act;
 pub mod anomaly;
 pub mod approval;

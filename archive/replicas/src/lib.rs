@@ -21,6 +21,8 @@
 //! All functions fail with a [`CallError`] if the monitor or node cannot be reached, refuses the call, or sends an
 //! invalid answer.
 
+#![warn(missing_docs)]
+
 mod admissions;
 mod copies;
 mod dialer;

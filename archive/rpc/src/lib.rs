@@ -29,6 +29,8 @@
 //! assert_eq!("officer/anna".parse::<Grant>().unwrap().role(), Role::Officer);
 //! ```
 
+#![warn(missing_docs)]
+
 mod accept;
 pub mod answers;
 mod blocking;

@@ -50,6 +50,8 @@
 //! }
 //! ```
 
+#![warn(missing_docs)]
+
 pub mod archive_files;
 pub mod capture;
 pub mod cookies;

@@ -17,6 +17,8 @@
 //! # Ok::<(), harvest_model::InvalidOrder>(())
 //! ```
 
+#![warn(missing_docs)]
+
 pub mod job;
 pub mod order;
 pub mod seed;

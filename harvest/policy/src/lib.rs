@@ -34,6 +34,8 @@
 //! # Ok::<(), url::ParseError>(())
 //! ```
 
+#![warn(missing_docs)]
+
 pub mod account;
 pub mod address;
 pub mod address_turns;

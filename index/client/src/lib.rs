@@ -29,6 +29,8 @@
 //!
 //! Not promised: that a capture can be read. Its file may be lost, damaged, or on a machine that is down.
 
+#![warn(missing_docs)]
+
 pub mod captures;
 pub mod client;
 pub mod error;

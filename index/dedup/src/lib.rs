@@ -38,6 +38,8 @@
 //! assert_eq!((earlier.offset, earlier.etag.as_deref()), (4711, Some("\"7\"")));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
+
+#![warn(missing_docs)]
 #![doc = include_str!("../FORMAT.md")]
 
 mod build;

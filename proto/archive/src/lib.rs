@@ -9,6 +9,8 @@
 //!
 //! Not promised: that a message that converts makes sense; the parts decide that.
 
+#![warn(missing_docs)]
+
 pub mod batch_run;
 pub mod convert;
 pub mod feed;

@@ -7,6 +7,8 @@
 //!
 //! Not promised: that a message that converts makes sense; the part decides that.
 
+#![warn(missing_docs)]
+
 pub mod capture;
 pub mod export;
 mod fields;

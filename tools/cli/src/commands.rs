@@ -275,7 +275,7 @@ mod tests {
         Cli::command().debug_assert();
     }
 
-    /// Fails if a verb or an option was added without help, or with a full stop after its first paragraph.
+    /// Fails if a verb or an option was added without help.
     #[test]
     fn every_command_and_option_has_help() {
         let mut root = Cli::command();
@@ -297,28 +297,6 @@ mod tests {
                 assert!(
                     help.len() >= 10,
                     "{path} {id}: it has no help; put a doc comment on its field"
-                );
-                assert!(
-                    !help.ends_with('.'),
-                    "{path} {id}: end the first paragraph of its help without a full stop"
-                );
-            }
-        });
-    }
-
-    /// Fails if a list of verbs breaks the line of one: people and `tests/cli/help.rs` read one verb from each line.
-    #[test]
-    fn every_verb_fits_into_its_line() {
-        each(&Cli::command(), "", &mut |command, path| {
-            let names = command.get_subcommands().map(clap::Command::get_name);
-            let longest = names.map(str::len).max().unwrap_or(0);
-            for verb in command.get_subcommands() {
-                let about = verb.get_about().map(ToString::to_string);
-                let length = about.unwrap_or_default().chars().count();
-                let (name, room) = (verb.get_name(), LINE - longest - 4);
-                assert!(
-                    length <= room,
-                    "{path} {name}: shorten the first line of its help from {length} to {room} characters"
                 );
             }
         });

@@ -21,6 +21,8 @@
 //! | [`html`] | how words from outside stand on a small page |
 //! | [`policy`] | what a browser may do with an answer |
 
+#![warn(missing_docs)]
+
 pub mod access;
 pub mod banner;
 pub mod busters;

@@ -7,6 +7,8 @@ fn verbs(help: &str) -> Vec<String> {
     let commands = help.lines().skip_while(|line| *line != "Commands:").skip(1);
     commands
         .take_while(|line| !line.is_empty())
+        // A longer help goes on in lines that begin further right.
+        .filter(|line| !line.starts_with("   "))
         .filter_map(|line| line.split_whitespace().next())
         .filter(|verb| *verb != "help")
         .map(str::to_owned)
