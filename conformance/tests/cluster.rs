@@ -27,7 +27,7 @@ mod world;
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, mpsc};
+use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
 use archive_client::{
@@ -36,6 +36,7 @@ use archive_client::{
 use archive_durable::directory;
 use archive_model::{FileName, GROUP_SIZE, NodeId};
 use archive_proof::{Envelope, ReadAt, Receipt};
+use parking_lot::Mutex;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::time::{Instant, timeout};
 
@@ -314,7 +315,7 @@ impl ReadAt for PausingSource {
         let is_middle = offset >= self.bytes.len() as u64 / 2;
         if is_middle && !self.has_waited.swap(true, Ordering::Relaxed) {
             self.reached.send(()).map_err(io::Error::other)?;
-            let go_on = self.go_on.lock().unwrap();
+            let go_on = self.go_on.lock();
             go_on.recv().map_err(io::Error::other)?;
         }
         self.bytes.read_at(offset, buffer)
@@ -353,7 +354,7 @@ fn store_survives_restart_of_the_repository() {
         let (deposit, mut is_reached, go) = waiting(&name, &bytes);
         let failed = Mutex::new(0);
         let watch = |event: StoreEvent<'_>| match event {
-            StoreEvent::Retrying { .. } => *failed.lock().unwrap() += 1,
+            StoreEvent::Retrying { .. } => *failed.lock() += 1,
             StoreEvent::Sent(_) => {}
         };
         let depositor = cluster.depositor();

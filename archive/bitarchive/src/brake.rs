@@ -14,11 +14,11 @@
 //! read or written.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
 
 use archive_durable::{read_state, replace};
 use archive_model::later;
 use jiff::{SignedDuration, Timestamp};
+use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 
 use crate::error::NodeError;
@@ -66,13 +66,13 @@ impl Brake {
 
     /// Refuses if the hour is full. This is a check before the work; [`Brake::count`] decides.
     pub fn check(&self, now: Timestamp) -> Result<(), NodeError> {
-        let _alone = self.alone.lock().unwrap_or_else(PoisonError::into_inner);
+        let _alone = self.alone.lock();
         self.room(now).map(|_| ())
     }
 
     /// Counts a removal, durably, or refuses it.
     pub fn count(&self, now: Timestamp) -> Result<(), NodeError> {
-        let _alone = self.alone.lock().unwrap_or_else(PoisonError::into_inner);
+        let _alone = self.alone.lock();
         let mut at = self.room(now)?;
         at.push(now);
         let text = serde_json::to_vec(&CountedRemovals {

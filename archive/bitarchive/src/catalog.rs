@@ -14,11 +14,11 @@ mod stamp;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
 
 use archive_db::{BrokenDatabase, Database, DbError, Options, Reach, Table, Text, Value};
 use archive_model::{FileName, Groups, Root, VolumeId};
 use jiff::Timestamp;
+use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 
 pub use self::findings::{FindingCounts, Findings};
@@ -188,7 +188,7 @@ impl Catalog {
     /// Writes the stamp beside it. A failure is only logged: an older copy of the catalog might then be believed, or a
     /// new one be built once more.
     pub fn stamp(&self) {
-        let mut stamped = self.stamped.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut stamped = self.stamped.lock();
         let reached = self.database.reach();
         if stamped.as_ref() == Some(&reached) {
             return;

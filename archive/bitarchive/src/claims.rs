@@ -4,9 +4,10 @@
 //! Claims are in memory only: after a crash, unfinished work is found on the disk at the next start.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use archive_model::{FileName, UploadId};
+use parking_lot::Mutex;
 
 use crate::error::NodeError;
 
@@ -28,7 +29,7 @@ impl Claim {
         name: &FileName,
         upload: &UploadId,
     ) -> Result<Self, NodeError> {
-        let mut taken = names.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut taken = names.lock();
         if let Some(other) = taken.get(name) {
             return Err(NodeError::Busy {
                 name: name.clone(),
@@ -52,10 +53,7 @@ impl Claim {
 
 impl Drop for Claim {
     fn drop(&mut self) {
-        self.names
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .remove(&self.name);
+        self.names.lock().remove(&self.name);
     }
 }
 

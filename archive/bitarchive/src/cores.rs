@@ -2,8 +2,9 @@
 
 use std::num::NonZero;
 use std::panic::resume_unwind;
-use std::sync::{Mutex, PoisonError};
 use std::thread;
+
+use parking_lot::Mutex;
 
 /// Calls `each` with every item, on one thread for each core, and returns what each thread has gathered from its
 /// `start`. After the first error no item is begun.
@@ -13,7 +14,7 @@ pub(crate) fn on_all_cores<I, G: Send, E: Send>(
     each: impl Fn(&mut G, I) -> Result<(), E> + Sync,
 ) -> Result<Vec<G>, E> {
     let items = Mutex::new(items.fuse());
-    let next = || items.lock().unwrap_or_else(PoisonError::into_inner).next();
+    let next = || items.lock().next();
     let work = || {
         let mut gathered = start();
         while let Some(item) = next() {
@@ -57,11 +58,11 @@ mod tests {
             0..1_000_000,
             || (),
             |(), item| {
-                *begun.lock().unwrap() += 1;
+                *begun.lock() += 1;
                 if item == 3 { Err(item) } else { Ok(()) }
             },
         );
         assert_eq!(ended, Err(3));
-        assert!(*begun.lock().unwrap() < 1_000_000);
+        assert!(*begun.lock() < 1_000_000);
     }
 }

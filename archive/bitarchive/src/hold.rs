@@ -4,11 +4,12 @@
 //! People and the repository go before the scrub: it releases a file that somebody else wants, and reads it later.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use archive_model::FileName;
+use parking_lot::{Condvar, Mutex, MutexGuard};
 
 use crate::error::NodeError;
 use crate::work::Work;
@@ -82,7 +83,7 @@ impl BusyFiles {
         &self,
         name: &FileName,
     ) -> Result<MutexGuard<'_, HashMap<FileName, BusyFile>>, NodeError> {
-        let held = self.shared.lock();
+        let mut held = self.shared.lock();
         let is_scrubbed = |held: &mut HashMap<FileName, BusyFile>| match held.get(name) {
             Some(by) if by.work == Work::Scrub => {
                 by.wanted.store(true, Ordering::Relaxed);
@@ -90,11 +91,9 @@ impl BusyFiles {
             }
             Some(_) | None => false,
         };
-        let (held, _) = self
-            .shared
+        self.shared
             .freed
-            .wait_timeout_while(held, PATIENCE, is_scrubbed)
-            .unwrap_or_else(PoisonError::into_inner);
+            .wait_while_for(&mut held, is_scrubbed, PATIENCE);
         match held.get(name) {
             None => Ok(held),
             Some(by) => Err(NodeError::AtWork {
@@ -107,7 +106,7 @@ impl BusyFiles {
 
 impl BusyTable {
     fn lock(&self) -> MutexGuard<'_, HashMap<FileName, BusyFile>> {
-        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+        self.held.lock()
     }
 }
 

@@ -8,12 +8,12 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64};
-use std::sync::{MutexGuard, PoisonError};
 
 use archive_durable::{DiskError, UncachedFile};
 use archive_model::{FileName, NodeId, ReplicaId, Root, UploadId, VolumeId};
 use archive_proof::{CopyBytes, ReadAt, TrustFile};
 use jiff::Timestamp;
+use parking_lot::MutexGuard;
 
 use crate::brake::Brake;
 use crate::catalog::{Catalog, Entry, FindingCounts};
@@ -178,11 +178,7 @@ impl Node {
 
     /// Returns the upload that receives a file of this name now.
     pub fn receiving(&self, name: &FileName) -> Option<UploadId> {
-        self.receiving
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .get(name)
-            .cloned()
+        self.receiving.lock().get(name).cloned()
     }
 
     /// Claims a name, to receive or to move it: nobody else does so, or works on the file, until the claim ends.
@@ -230,10 +226,7 @@ impl Node {
     }
 
     pub(crate) fn moving(&self) -> MutexGuard<'_, ()> {
-        self.upkeep
-            .moving
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+        self.upkeep.moving.lock()
     }
 
     /// Returns the time at which the copy that has waited longest was last verified, as far as the scrub has counted;

@@ -1,10 +1,9 @@
 //! The facts that the scrub and the rest of the node share: the age of the oldest verification, and where to look
 //! next.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
-
 use archive_model::VolumeId;
 use jiff::Timestamp;
+use parking_lot::{Mutex, MutexGuard};
 
 use crate::catalog::Entry;
 
@@ -37,7 +36,7 @@ struct ScrubAgeState {
 
 impl ScrubAge {
     fn lock(&self) -> MutexGuard<'_, ScrubAgeState> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+        self.inner.lock()
     }
 
     pub(crate) fn set_oldest(&self, oldest: Option<Timestamp>) {

@@ -18,12 +18,12 @@ mod verbs;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError, RwLock, RwLockWriteGuard};
 
 use archive_durable::{
     DiskError, ExpectedVolume, Severity, Space, VolumeIdentity, VolumeProblem, directory,
 };
 use archive_model::{Mode, NodeId, ReplicaId, VolumeId};
+use parking_lot::{Mutex, RwLock, RwLockWriteGuard};
 
 use self::disks::DiskThreads;
 pub use self::error::VolumesError;
@@ -138,9 +138,9 @@ impl Volumes {
     /// Looks at every path again. Returns the volumes that have come back: they stay offline until the caller has
     /// reconciled them with the catalog ([`Volumes::accept`]). Nobody but the caller waits for the disks.
     pub fn refresh(&self) -> Result<Vec<(VolumeId, Layout)>, VolumesError> {
-        let _alone = self.looking.lock().unwrap_or_else(PoisonError::into_inner);
+        let _alone = self.looking.lock();
         let (before, shown) = {
-            let state = self.state.read().unwrap_or_else(PoisonError::into_inner);
+            let state = self.state.read();
             (state.remembered.clone(), state.volumes.clone())
         };
         let mut seen = before.clone();
@@ -215,7 +215,7 @@ impl Volumes {
     }
 
     fn change_state(&self) -> RwLockWriteGuard<'_, State> {
-        self.state.write().unwrap_or_else(PoisonError::into_inner)
+        self.state.write()
     }
 
     /// Looks at the paths at which no volume was seen yet. A new volume of this node is remembered; anything else is
@@ -287,11 +287,7 @@ impl Volumes {
 
     /// Returns all volumes, online or not: those that are known by their ids, then the paths without a known volume.
     pub fn all(&self) -> Vec<Volume> {
-        self.state
-            .read()
-            .unwrap_or_else(PoisonError::into_inner)
-            .volumes
-            .clone()
+        self.state.read().volumes.clone()
     }
 
     /// Returns the volume with this id, if the node knows it.
@@ -320,10 +316,7 @@ impl Volumes {
 
     /// Returns the mode of the node as a whole.
     pub fn mode(&self) -> Mode {
-        self.state
-            .read()
-            .unwrap_or_else(PoisonError::into_inner)
-            .mode
+        self.state.read().mode
     }
 
     /// Returns the volume with the most room, if it has room for a file of `size` bytes above the reserve.

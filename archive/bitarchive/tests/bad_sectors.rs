@@ -8,7 +8,6 @@
 
 use std::ops::ControlFlow;
 use std::path::PathBuf;
-use std::sync::Mutex;
 
 use archive_bitarchive::testing::{self, NodeMachine};
 use archive_bitarchive::{Condition, Entry, Layout, Node, attic};
@@ -16,6 +15,7 @@ use archive_durable::{VolumeProblem, fault};
 use archive_model::{FileName, Groups, VolumeId};
 use archive_proof::Envelope;
 use jiff::Timestamp;
+use parking_lot::Mutex;
 
 /// The list of unreadable sectors is one per process.
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());

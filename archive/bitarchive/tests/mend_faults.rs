@@ -12,7 +12,6 @@
 
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
 
 use archive_bitarchive::testing::NodeMachine;
 use archive_bitarchive::{Condition, Entry, MendReport, Node, NodeError};
@@ -20,6 +19,7 @@ use archive_durable::fault::{self, Fault, FaultPlan};
 use archive_model::{FileName, Groups, MendOrder, Root, VolumeId};
 use archive_proof::{CopyBytes, TreeBuilder, encode};
 use jiff::Timestamp;
+use parking_lot::Mutex;
 use rustix::io::Errno;
 use testing::give_up_root;
 

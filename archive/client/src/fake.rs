@@ -19,13 +19,14 @@ mod replica;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use archive_model::{ArchiveError, ChangeKind, Digests, FileName, UploadId};
 use archive_proof::{Admission, Envelope, Receipt, SigningKey, TreeBuilder, TrustFile, TrustedKey};
 use bytes::Bytes;
 use jiff::{SignedDuration, Timestamp};
 use md5::Md5;
+use parking_lot::{Mutex, MutexGuard};
 use sha2::{Digest as _, Sha256};
 
 use self::replica::{Replica, id};
@@ -139,7 +140,7 @@ impl FakeArchive {
 
     fn state(&self) -> MutexGuard<'_, State> {
         let state = self.shared.state.lock();
-        state.unwrap_or_else(PoisonError::into_inner)
+        state
     }
 
     fn find(&self, name: &FileName) -> Option<Arc<KeptFile>> {

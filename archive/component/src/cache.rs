@@ -12,9 +12,9 @@ use std::collections::btree_map::Entry;
 use std::fs::{self, File};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
 
 use blake3::Hash;
+use parking_lot::Mutex;
 
 /// The hashes of the files, by their path below the directory of the code.
 type Sums = BTreeMap<String, Hash>;
@@ -45,7 +45,7 @@ impl Cache {
     /// Runs `compile` with a cache that has only files as they were written, and then notes the new files. One caller
     /// at a time.
     pub(super) fn with<T>(&self, compile: impl FnOnce() -> T) -> io::Result<T> {
-        let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        let _turn = self.turn.lock();
         let mut known = self.clean()?;
         let compiled = compile();
         for (name, path) in files(&self.code)? {

@@ -4,12 +4,13 @@
 
 use std::fmt;
 use std::path::Path;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::thread;
 use std::time::Duration;
 
 use archive_batch::{Control, InvalidJob, Sink, Stop};
 use archive_model::{JobLimits, Root};
+use parking_lot::Mutex;
 use tempfile::TempDir;
 use wasmtime::component::Linker;
 use wasmtime::{Engine, EngineWeak};
@@ -221,7 +222,7 @@ impl Components {
     /// Returns the place of a component, which becomes the one used last. Makes a place for a new component only if
     /// `make` is set.
     fn slot(&self, digest: &Root, make: bool) -> Option<Slot> {
-        let mut kept = self.0.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = self.0.kept.lock();
         let found = kept.iter().position(|(other, _)| other == digest);
         let slot = match found {
             Some(at) => kept.remove(at).1,
@@ -236,7 +237,7 @@ impl Components {
     }
 
     fn forget(&self, slot: &Slot) {
-        let mut kept = self.0.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = self.0.kept.lock();
         kept.retain(|(_, other)| !Arc::ptr_eq(other, slot));
     }
 }

@@ -7,7 +7,7 @@
 mod gone;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 use std::{fmt, io};
 
@@ -17,6 +17,7 @@ use axum::http::header::CONTENT_TYPE;
 use axum::response::IntoResponse;
 use axum::routing::get;
 pub use gone::Refusals;
+use parking_lot::{Mutex, MutexGuard};
 pub use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::{Family, MetricConstructor};
 pub use prometheus_client::metrics::gauge::Gauge;
@@ -208,7 +209,7 @@ impl Metrics {
     }
 
     fn shared(&self) -> MutexGuard<'_, SharedMetrics> {
-        self.shared.lock().unwrap_or_else(PoisonError::into_inner)
+        self.shared.lock()
     }
 }
 

@@ -21,9 +21,10 @@
 
 use std::collections::BTreeMap;
 use std::error::Error;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::{Mutex, MutexGuard};
 use tokio::task::{AbortHandle, JoinError, JoinHandle};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -282,7 +283,7 @@ enum TaskLife {
 impl SharedTasks {
     fn state(&self) -> MutexGuard<'_, TasksState> {
         // The holder of the lock never panics, so that its content is valid even when poisoned.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 
     fn note_end(&self, id: u64, failure: Option<TaskError>) {

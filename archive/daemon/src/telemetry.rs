@@ -144,7 +144,9 @@ fn subscriber(
 
 #[cfg(test)]
 mod tests {
-    use std::sync::{Arc, Mutex};
+    use std::sync::Arc;
+
+    use parking_lot::Mutex;
 
     use super::*;
 
@@ -153,7 +155,7 @@ mod tests {
 
     impl io::Write for Paper {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-            self.0.lock().unwrap().extend_from_slice(bytes);
+            self.0.lock().extend_from_slice(bytes);
             Ok(bytes.len())
         }
 
@@ -175,7 +177,7 @@ mod tests {
                 tracing::debug!("detail");
             },
         );
-        String::from_utf8(paper.0.lock().unwrap().clone()).unwrap()
+        String::from_utf8(paper.0.lock().clone()).unwrap()
     }
 
     /// Fails if an event whose message has a newline takes two lines of the log, or a field of the event or its span is

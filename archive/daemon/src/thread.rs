@@ -9,10 +9,11 @@
 //! [`OwnThread::run`] fails if the thread cannot be started, or if the work panics.
 
 use std::io;
+use std::sync::Arc;
 use std::sync::mpsc::{Sender, channel};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::Builder;
 
+use parking_lot::Mutex;
 use tokio::sync::{Semaphore, oneshot};
 
 type Job = Box<dyn FnOnce() + Send>;
@@ -84,11 +85,7 @@ impl OwnThread {
 
     fn begin(&self, work: impl FnOnce() + Send + 'static) -> Result<(), ThreadError> {
         let name = self.shared.name;
-        let mut jobs = self
-            .shared
-            .jobs
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut jobs = self.shared.jobs.lock();
         let sender = match &*jobs {
             Some(sender) => sender,
             None => jobs.insert(start(name)?),

@@ -10,11 +10,12 @@ mod reload;
 mod runner;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::watch;
 
 use crate::clock::Clock;
@@ -246,7 +247,7 @@ impl Workers {
 
     fn all(&self) -> MutexGuard<'_, BTreeMap<Arc<str>, Arc<Controls>>> {
         // The holder of the lock never panics, so that its content is valid even when poisoned.
-        self.all.lock().unwrap_or_else(PoisonError::into_inner)
+        self.all.lock()
     }
 
     fn controls(&self, name: &str) -> Result<Arc<Controls>, UnknownWorker> {

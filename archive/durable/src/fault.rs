@@ -5,8 +5,8 @@
 use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
 
+use parking_lot::Mutex;
 use rustix::io::Errno;
 
 /// The fault that happens when the armed call is reached.
@@ -51,7 +51,7 @@ static STATE: Mutex<FaultState> = Mutex::new(FaultState {
 
 /// Starts counting from 0, with or without a plan.
 pub fn arm(plan: Option<FaultPlan>) {
-    *STATE.lock().unwrap_or_else(PoisonError::into_inner) = FaultState { plan, seen: 0 };
+    *STATE.lock() = FaultState { plan, seen: 0 };
 }
 
 /// The bytes that cannot be read, like bad sectors, whatever else is armed.
@@ -59,7 +59,7 @@ static BAD: Mutex<Vec<(PathBuf, Range<u64>)>> = Mutex::new(Vec::new());
 
 /// Makes these bytes of these files unreadable, and all others readable again.
 pub fn make_unreadable(bad: Vec<(PathBuf, Range<u64>)>) {
-    *BAD.lock().unwrap_or_else(PoisonError::into_inner) = bad;
+    *BAD.lock() = bad;
 }
 
 /// The names whose inodes cannot be read, whatever else is armed.
@@ -67,12 +67,12 @@ static LOST: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
 /// Makes looking at these names fail, and looking at all others work again.
 pub fn make_lost(lost: Vec<PathBuf>) {
-    *LOST.lock().unwrap_or_else(PoisonError::into_inner) = lost;
+    *LOST.lock() = lost;
 }
 
 /// Marks a look at the inode of a name.
 pub(crate) fn look_point(path: &Path) -> io::Result<()> {
-    let lost = LOST.lock().unwrap_or_else(PoisonError::into_inner);
+    let lost = LOST.lock();
     if lost.iter().any(|lost| lost == path) {
         return Err(Errno::IO.into());
     }
@@ -81,7 +81,7 @@ pub(crate) fn look_point(path: &Path) -> io::Result<()> {
 
 /// Marks a read of these bytes.
 pub(crate) fn bad_point(path: &Path, read: Range<u64>) -> io::Result<()> {
-    let bad = BAD.lock().unwrap_or_else(PoisonError::into_inner);
+    let bad = BAD.lock();
     let is_bad = bad
         .iter()
         .any(|(file, range)| file == path && range.start < read.end && read.start < range.end);
@@ -99,7 +99,7 @@ pub(crate) fn read_point(path: &Path, offset: u64, length: usize) -> io::Result<
 
 /// Returns the number of matching calls since [`arm`].
 pub fn matched_calls() -> u64 {
-    STATE.lock().unwrap_or_else(PoisonError::into_inner).seen
+    STATE.lock().seen
 }
 
 /// The verdict on a call, before it is made.
@@ -111,7 +111,7 @@ pub(crate) enum CallVerdict {
 }
 
 pub(crate) fn point(operation: &'static str, _path: &Path) -> io::Result<CallVerdict> {
-    let mut state = STATE.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut state = STATE.lock();
     let Some(plan) = state.plan.clone() else {
         state.seen += 1;
         return Ok(CallVerdict::Go);

@@ -11,7 +11,6 @@
 
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
 
 use archive_durable::fault::{self, Fault, FaultPlan};
 use archive_durable::{
@@ -19,6 +18,7 @@ use archive_durable::{
     directory, exchange,
 };
 use archive_model::{FileContent, FileName, Groups, Root};
+use parking_lot::Mutex;
 use rustix::io::Errno;
 
 /// The lock of the plan, of which a process has one.

@@ -1,7 +1,7 @@
 //! Retention of jobs: resumes all open jobs at the start, and removes jobs that have expired.
 
 use std::path::Path;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use archive_daemon::{Step, Worker, WorkerError};
@@ -10,6 +10,7 @@ use archive_decisions::batch::life::Event;
 use archive_decisions::batch::queue::Queue;
 use archive_durable::{DiskError, directory};
 use archive_model::JobClass;
+use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::task::spawn_blocking;
 

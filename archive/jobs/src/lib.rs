@@ -38,13 +38,14 @@ mod unread;
 
 use std::convert::Infallible;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use archive_daemon::{Clock, Tasks};
 use archive_decisions::batch::life::{Event, Phase};
 use archive_decisions::batch::queue::{ClassKey, Queue};
 use archive_model::{JobId, JobStatus};
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::Notify;
 
 pub use chunks::{JobBytes, ReadError};
@@ -93,7 +94,7 @@ pub struct BatchParts {
 
 impl Batches {
     fn queue(&self) -> MutexGuard<'_, Queue> {
-        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+        self.queue.lock()
     }
 
     /// Runs jobs whose turn has come, until the stop.

@@ -1,10 +1,11 @@
 //! State of running jobs: the progress of each node, and the token that ends a job.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use archive_model::{JobId, JobNode, NodeId};
 use jiff::Timestamp;
+use parking_lot::{Mutex, MutexGuard};
 use tokio_util::sync::CancellationToken;
 
 /// The most nodes that are shown of one job.
@@ -22,7 +23,7 @@ struct RunningJob {
 
 impl RunningJobs {
     fn all(&self) -> MutexGuard<'_, BTreeMap<JobId, RunningJob>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 
     /// Adds a job; returns the token that makes it end.

@@ -3,11 +3,12 @@
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use archive_durable::{DiskError, directory};
 use archive_model::JobId;
+use parking_lot::{Mutex, MutexGuard};
 
 use super::folder::JobFolder;
 
@@ -80,7 +81,7 @@ impl Space {
     }
 
     fn used(&self) -> MutexGuard<'_, UsedSpace> {
-        self.used.lock().unwrap_or_else(PoisonError::into_inner)
+        self.used.lock()
     }
 
     /// Measures the files of the jobs again.
@@ -139,7 +140,7 @@ impl Space {
 impl Scratch {
     /// Changes its size to this number of bytes, or fails if there is no room.
     pub(crate) fn hold(&self, bytes: u64) -> Result<(), SpaceError> {
-        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut held = self.held.lock();
         if bytes > *held {
             let more = bytes.saturating_sub(*held);
             self.space.take_for(more, |used| &mut used.scratch)?;

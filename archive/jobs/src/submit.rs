@@ -5,7 +5,7 @@
 //! All public functions fail with a [`SubmitError`] if the job is refused, or the disk or the admin data fail.
 
 use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use archive_batch::InvalidJob;
 use archive_decisions::batch::life::Life;
@@ -13,6 +13,7 @@ use archive_durable::AppendFile;
 use archive_model::limits::{LARGEST_COMPONENT, LONGEST_ARGUMENTS, MOST_ARGUMENTS};
 use archive_model::{JobClass, JobId, JobSpec, Program};
 use bytes::Bytes;
+use parking_lot::Mutex;
 use tokio::task::spawn_blocking;
 
 use super::folder::{FolderError, JobFile, JobFolder};
@@ -106,7 +107,7 @@ pub(super) struct Claim {
 impl SubmissionClaims {
     /// Claims an id. Jobs of the index have no component, hold their claim for a moment only, and are not counted.
     pub(super) fn claim(&self, id: &JobId, class: JobClass) -> Result<Claim, SubmitError> {
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = self.0.lock();
         if all.contains(id) {
             return Err(SubmitError::BeingSubmitted(id.clone()));
         }
@@ -123,7 +124,7 @@ impl SubmissionClaims {
 
 impl Drop for Claim {
     fn drop(&mut self) {
-        let mut all = self.all.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = self.all.0.lock();
         all.remove(&self.id);
     }
 }

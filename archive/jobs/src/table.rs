@@ -4,7 +4,7 @@
 //! # Errors
 //! All public functions fail with a [`DbError`] if the admin data cannot be read or written.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use archive_daemon::Clock;
@@ -14,6 +14,7 @@ use archive_decisions::batch::queue::{ClassKey, QueueFull, admit};
 use archive_model::{FileName, JobClass, JobId, JobSpec, later};
 use archive_rpc::{Grant, Role};
 use jiff::Timestamp;
+use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 
 use archive_ledger::admin::{Admin, AuditLine};
@@ -178,7 +179,7 @@ impl JobTable {
 
     /// Stores a job, unless too many wait in its class: at most `most` jobs of people.
     pub fn submit(&self, row: JobRow, most: usize) -> Result<SubmitOutcome, DbError> {
-        let _changing = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
+        let _changing = self.changing.lock();
         if let Some(known) = self.get(&row.id)? {
             return Ok(SubmitOutcome::Known(Box::new(known)));
         }
@@ -211,7 +212,7 @@ impl JobTable {
         event: Event,
         change: impl FnOnce(&mut JobRow),
     ) -> Result<Option<(JobRow, Step)>, DbError> {
-        let _changing = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
+        let _changing = self.changing.lock();
         let Some(before) = self.get(id)? else {
             return Ok(None);
         };
@@ -267,7 +268,7 @@ impl JobTable {
 
     /// Removes the row of a job that has ended.
     pub fn forget(&self, row: &JobRow) -> Result<(), DbError> {
-        let _changing = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
+        let _changing = self.changing.lock();
         let mut changes = self.admin.change();
         let key = row.id.as_str().to_owned();
         changes.batch().delete(&self.table, &key)?;

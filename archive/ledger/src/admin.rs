@@ -29,14 +29,15 @@ mod volumes;
 mod walk;
 
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use archive_db::{
     Batch, BrokenDatabase, Database, DbError, Key, Reach, Table, Text, TornTail, Value,
 };
 use archive_durable::{AppendFile, DiskError};
 use archive_model::{FileName, NodeId, ReplicaId};
+use parking_lot::{Mutex, MutexGuard};
 
 pub use crate::rows::{AdminRow, AuditLine, NodeRow};
 pub use counts::Counts;
@@ -261,7 +262,7 @@ impl Admin {
     }
 
     fn running(&self) -> MutexGuard<'_, counts::RunningCounts> {
-        self.running.lock().unwrap_or_else(PoisonError::into_inner)
+        self.running.lock()
     }
 
     /// Lets `read` begin its readings while nobody changes anything: all of them show one moment.
@@ -271,9 +272,7 @@ impl Admin {
     }
 
     fn numbering(&self) -> MutexGuard<'_, ()> {
-        self.numbering
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+        self.numbering.lock()
     }
 
     /// Returns one of the other tables, for the source file that owns it.

@@ -12,12 +12,13 @@ mod draining;
 mod tests;
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use archive_db::{DbError, Table, Text, Value};
 use archive_decisions::store::{ReplicaRecord, ReplicaSpec};
 use archive_model::{NodeId, NodeKey, ReplicaId, VolumeKey};
 use jiff::Timestamp;
+use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 
 use crate::admin::schema::{RETIRED_VOLUMES, VolumeTableKey, from_table, to_table};
@@ -75,11 +76,11 @@ pub struct StandingView(Arc<Mutex<Arc<StandingSnapshot>>>);
 impl StandingView {
     /// Returns the standing of everything.
     pub fn now(&self) -> Arc<StandingSnapshot> {
-        Arc::clone(&self.0.lock().unwrap_or_else(PoisonError::into_inner))
+        Arc::clone(&self.0.lock())
     }
 
     fn set(&self, now: StandingSnapshot) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(now);
+        *self.0.lock() = Arc::new(now);
     }
 }
 

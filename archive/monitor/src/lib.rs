@@ -27,13 +27,14 @@ mod watch;
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use archive_daemon::metrics::MetricError;
 use archive_daemon::worker::DuplicateWorker;
 use archive_daemon::{Daemon, ReloadWorker};
 use archive_model::ReplicaId;
 use archive_rpc::{CredentialsError, Role, ServeError};
+use parking_lot::Mutex;
 
 use metrics::Instruments;
 use nodes::Nodes;

@@ -6,13 +6,14 @@ mod nodes_client;
 
 use std::collections::BTreeMap;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use archive_daemon::Clock;
 use archive_model::limits::MOST_LISTINGS;
 use archive_model::{FileName, NodeId, VolumeName};
 use archive_rpc::{Identity, InvalidMessage, Kind, Page, Role, Services};
 use futures_util::{Stream, stream};
+use parking_lot::{Mutex, MutexGuard};
 use proto_archive::wire::replica_server::{Replica, ReplicaServer};
 use proto_archive::{convert as fields, wire};
 use tokio::sync::Semaphore;
@@ -263,5 +264,5 @@ fn homes(entries: &[wire::FileEntry]) -> Result<BTreeMap<NodeId, Home>, InvalidM
 
 /// Locks the mutex. No holder panics, so that the content is whole even if the lock is poisoned.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+    mutex.lock()
 }

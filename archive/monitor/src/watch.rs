@@ -1,11 +1,12 @@
 //! Background jobs: who has gone silent, and certificates that were exchanged on disk.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use archive_daemon::{Clock, Step, Worker, WorkerError};
 use archive_model::NodeId;
+use parking_lot::Mutex;
 
 use crate::metrics::Instruments;
 use crate::nodes::{Life, Nodes};
@@ -30,7 +31,7 @@ impl Worker for Watch {
 
 impl Watch {
     fn look(&mut self) {
-        let nodes = self.nodes.lock().unwrap_or_else(PoisonError::into_inner);
+        let nodes = self.nodes.lock();
         let all = nodes.list(self.clock.instant());
         self.instruments.show(&all);
         let mut now = BTreeMap::new();

@@ -3,12 +3,12 @@
 //! Owns who answers: a node is dialled under its own name, so that another one at its address is refused.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use archive_model::{NodeId, NodeKey, NodeState, ReplicaId};
 use archive_rpc::{
     CallError, ConnectError, Credentials, ExpectedIdentity, Grant, Kind, Limits, Role, connect_lazy,
 };
+use parking_lot::{Mutex, MutexGuard};
 use proto_archive::wire::node_client::NodeClient;
 use proto_archive::wire::replica_client::ReplicaClient;
 use tonic::transport::Channel;
@@ -95,7 +95,7 @@ impl Dialer {
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<NodeKey, DialledNode>> {
-        self.nodes.lock().unwrap_or_else(PoisonError::into_inner)
+        self.nodes.lock()
     }
 }
 

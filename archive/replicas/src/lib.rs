@@ -39,7 +39,7 @@ mod view;
 mod watch;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use archive_daemon::Clock;
 use archive_ledger::standing::{StandingSnapshot, StandingView};
@@ -48,6 +48,7 @@ use archive_model::{
     VolumeKey,
 };
 use archive_rpc::{CallError, ConnectError, InvalidMessage, Kind};
+use parking_lot::{Mutex, MutexGuard};
 use proto_archive::wire::node_client::NodeClient;
 use proto_archive::wire::replica_client::ReplicaClient;
 use proto_archive::{convert as fields, wire};
@@ -243,7 +244,7 @@ impl Replicas {
     }
 
     fn lock_members(&self) -> MutexGuard<'_, Members> {
-        self.members.lock().unwrap_or_else(PoisonError::into_inner)
+        self.members.lock()
     }
 }
 

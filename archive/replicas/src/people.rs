@@ -6,7 +6,6 @@
 //! All functions fail with a [`CallError`] if the node or its monitor cannot be reached or refuses the act.
 
 use std::error::Error;
-use std::sync::{MutexGuard, PoisonError};
 
 use archive_ledger::standing::StandingSnapshot;
 use archive_model::{
@@ -14,6 +13,7 @@ use archive_model::{
     ReplicaId, Root, VolumeKey, VolumeState,
 };
 use archive_rpc::{CallError, ConnectError, InvalidMessage, Kind};
+use parking_lot::MutexGuard;
 use proto_archive::wire::node_client::NodeClient;
 use proto_archive::{convert as fields, wire};
 use tonic::transport::Channel;
@@ -272,9 +272,7 @@ impl Replicas {
     }
 
     fn reinstating(&self) -> MutexGuard<'_, Option<VolumeKey>> {
-        self.reinstating
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+        self.reinstating.lock()
     }
 
     /// Tells a node that a retired volume is in service again.

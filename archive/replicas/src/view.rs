@@ -6,12 +6,13 @@
 //! order sees its effect at once. Not promised: the room on a disk after a copy was moved or destroyed.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use archive_ledger::standing::StandingSnapshot;
 use archive_model::{NodeId, NodeState, ReplicaId};
 use jiff::Timestamp;
+use parking_lot::{Mutex, MutexGuard};
 
 /// The longest time for which an answer is used in place of a question. The watch asks once a second.
 const FRESH: Duration = Duration::from_secs(2);
@@ -136,7 +137,7 @@ impl NodeView {
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<ReplicaId, ReplicaView>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

@@ -13,6 +13,7 @@ use archive_model::{NodeState, ReplicaId};
 use archive_rpc::CallError;
 use futures_util::future::{BoxFuture, FutureExt};
 use futures_util::stream::{FuturesUnordered, StreamExt};
+use parking_lot::Mutex;
 
 use super::Replicas;
 use crate::settings::ReplicaSettings;
@@ -104,7 +105,6 @@ impl Worker for NodeWatch {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Mutex;
 
     use archive_daemon::clock::ManualClock;
     use archive_ledger::standing::StandingView;
@@ -143,7 +143,7 @@ mod tests {
         let asked = Arc::new(Mutex::new(Vec::new()));
         let asks = Arc::clone(&asked);
         let ask = move |replica: ReplicaId| {
-            asks.lock().unwrap().push(replica.to_string());
+            asks.lock().push(replica.to_string());
             if replica == id("one") {
                 std::future::pending().boxed()
             } else {
@@ -157,7 +157,7 @@ mod tests {
             let (step, ()) = tokio::join!(watch.step(), hand.advance_sleepers(1, PAUSE));
             assert_eq!(step.unwrap(), Step::Idle(Duration::ZERO));
         }
-        assert_eq!(*asked.lock().unwrap(), ["one", "two", "two"]);
+        assert_eq!(*asked.lock(), ["one", "two", "two"]);
         assert!(replicas.last_reported_nodes(&id("one")).is_none());
         let nodes = replicas.last_in_service(&id("two")).unwrap().unwrap();
         assert_eq!(nodes, [node()]);
@@ -169,7 +169,7 @@ mod tests {
         let hand = ManualClock::new(start());
         let answers = Mutex::new(vec![true, false, false, true]);
         let ask = move |_: ReplicaId| {
-            let answer = if answers.lock().unwrap().pop().unwrap() {
+            let answer = if answers.lock().pop().unwrap() {
                 Ok(vec![node()])
             } else {
                 Err(Kind::Unavailable.error("refused"))

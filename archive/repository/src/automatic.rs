@@ -13,7 +13,7 @@ mod turn;
 mod volumes;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use archive_daemon::worker::rest_after;
@@ -26,6 +26,7 @@ use archive_model::{
 };
 use archive_rpc::CallError;
 use jiff::Timestamp;
+use parking_lot::{Mutex, MutexGuard};
 
 use crate::preserver::{LookContext, Preserver};
 use crate::tables::with_tables;
@@ -314,7 +315,7 @@ impl Worker for Automatic {
 }
 
 fn locked(hands: &Mutex<RepairsUnderWay>) -> MutexGuard<'_, RepairsUnderWay> {
-    hands.lock().unwrap_or_else(PoisonError::into_inner)
+    hands.lock()
 }
 
 #[cfg(test)]

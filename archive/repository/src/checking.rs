@@ -13,8 +13,8 @@ mod listing;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::pin::Pin;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use archive_ledger::anomalies::{AnomalyRow, LookResult};
@@ -27,6 +27,7 @@ use archive_rpc::answers::{Progress, UNREAD};
 use archive_rpc::{CallError, Kind};
 use futures_util::future::try_join_all;
 use jiff::Timestamp;
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::mpsc;
 
 use crate::preserver::{LookContext, Preserver};
@@ -162,7 +163,7 @@ impl Preserver {
             runs.push(Box::pin(pass.run(keeps_bytes)));
         }
         let mut reports = try_join_all(runs).await?;
-        let lost = std::mem::take(&mut *losses.lock().unwrap_or_else(PoisonError::into_inner));
+        let lost = std::mem::take(&mut *losses.lock());
         for row in lost.into_values() {
             if self.is_open(&row).await? {
                 let of = reports.iter_mut().find(|of| of.replica == row.replica);
@@ -335,7 +336,7 @@ impl Pass<'_> {
     async fn tell(&self, found: LookResult) -> Result<(), CallError> {
         for row in found.open {
             if matches!(row.filed.kind, AnomalyKind::Lost(_)) {
-                let mut losses = self.losses.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut losses = self.losses.lock();
                 if losses.len() < MOST_REMEMBERED {
                     losses.insert(row.filed.id, row);
                     continue;
@@ -418,6 +419,6 @@ impl Pass<'_> {
     }
 
     fn tally(&self) -> MutexGuard<'_, Tally> {
-        self.tally.lock().unwrap_or_else(PoisonError::into_inner)
+        self.tally.lock()
     }
 }

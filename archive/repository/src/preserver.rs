@@ -12,7 +12,7 @@ pub(crate) mod testing;
 pub(crate) mod tests;
 
 use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use archive_decisions::repair::policy::Policy;
 use archive_decisions::store::FileRecord;
@@ -24,6 +24,7 @@ use archive_model::{
 };
 use archive_rpc::CallError;
 use archive_stores::limits;
+use parking_lot::Mutex;
 
 use crate::archive::Archive;
 use crate::metrics::Instruments;
@@ -278,7 +279,7 @@ pub(crate) struct NameClaims(Arc<Mutex<BTreeSet<FileName>>>);
 impl NameClaims {
     /// Claims a file to work on it. Returns `None` while it is claimed, or `most` others are.
     pub(crate) fn claim(&self, name: &FileName, most: usize) -> Option<NameClaim> {
-        let mut names = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut names = self.0.lock();
         let is_free = names.len() < most && names.insert(name.clone());
         is_free.then(|| NameClaim {
             names: self.clone(),
@@ -296,7 +297,7 @@ pub(crate) struct NameClaim {
 
 impl Drop for NameClaim {
     fn drop(&mut self) {
-        let mut names = self.names.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut names = self.names.0.lock();
         names.remove(&self.name);
     }
 }

@@ -9,10 +9,11 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use archive_durable::{DiskError, read_state, replace};
 use archive_model::JobId;
+use parking_lot::{Mutex, MutexGuard};
 use serde::{Deserialize, Serialize};
 
 /// The number of unclean ends at which a job is refused.
@@ -117,7 +118,7 @@ impl UncleanEnds {
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<JobId, JobRuns>> {
-        self.jobs.lock().unwrap_or_else(PoisonError::into_inner)
+        self.jobs.lock()
     }
 
     fn write(&self, jobs: &BTreeMap<JobId, JobRuns>) -> Result<(), DiskError> {

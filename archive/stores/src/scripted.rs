@@ -9,7 +9,7 @@
 )]
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::Arc;
 use std::time::Duration;
 
 use archive_daemon::{Clock, Tasks};
@@ -19,6 +19,7 @@ use archive_replicas::{Dialer, ReplicaSettings, Replicas};
 use archive_rpc::testing::TestAuthority;
 use archive_rpc::{Credentials, Kind, Limits, ServeError, Server, Services, bind};
 use futures_util::{StreamExt, stream};
+use parking_lot::{Mutex, MutexGuard};
 use proto_archive::wire::node_server::{Node, NodeServer};
 use proto_archive::wire::replica_server::{Replica, ReplicaServer};
 use proto_archive::wire::upload_request::Step;
@@ -136,7 +137,7 @@ impl ScriptedReplicas {
 
     /// Returns the script, to be changed.
     pub fn script(&self) -> MutexGuard<'_, Script> {
-        self.script.lock().unwrap()
+        self.script.lock()
     }
 
     /// Sets which copies a replica lists, and that all of its volumes answer.
@@ -255,7 +256,7 @@ struct ScriptedPart {
 
 impl ScriptedPart {
     fn script(&self) -> MutexGuard<'_, Script> {
-        self.script.lock().unwrap()
+        self.script.lock()
     }
 
     /// Returns `item` as one in the attic of this replica's node.

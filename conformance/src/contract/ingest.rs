@@ -7,12 +7,13 @@
 pub mod digests;
 
 use std::io;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use anyhow::{Result, ensure};
 use archive_client::{AnnouncedDigests, ClientError, Deposit, Ingest, ReplicaProgress, StoreEvent};
 use archive_model::{FileName, Root};
 use archive_proof::{Envelope, ReadAt, Receipt, TrustFile};
+use parking_lot::Mutex;
 
 use super::{Outcome, deposit, name, noise, refusal, root, store, store_deposit};
 
@@ -296,12 +297,12 @@ pub async fn progress_is_reported_to_the_end(archive: &dyn Ingest) -> Result<()>
     let heard = Mutex::new(Vec::new());
     let watch = |event: StoreEvent<'_>| {
         if let StoreEvent::Sent(bytes) = event {
-            let mut heard = heard.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut heard = heard.lock();
             heard.push(bytes);
         }
     };
     archive.store(&deposit(&name, &bytes), &watch).await?;
-    let heard = heard.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let heard = heard.into_inner();
     ensure!(heard.iter().max() == Some(&(SIZE as u64)), "{heard:?}");
     Ok(())
 }

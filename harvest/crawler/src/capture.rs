@@ -7,12 +7,12 @@
 use std::io::{self, Cursor, Read, Seek as _, SeekFrom};
 use std::net::IpAddr;
 use std::path::PathBuf;
-use std::sync::{Mutex, PoisonError};
 
 use archive_formats::date::{Precision, WarcDate};
 use archive_formats::digest::{Algorithm, digest};
 use archive_formats::warc::{BuildError, Builder, Kind, WriteError, Writer};
 use jiff::Timestamp;
+use parking_lot::Mutex;
 use tempfile::SpooledTempFile;
 
 use crate::exchange::HttpProtocol;
@@ -127,7 +127,7 @@ impl RecordWriterPool {
     /// Returns a writer that nobody else uses now.
     fn take(&self) -> Writer<SpooledTempFile> {
         let sink = tempfile::spooled_tempfile_in(IN_MEMORY, self.directory.clone());
-        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut idle = self.idle.lock();
         if let Some(mut writer) = idle.pop() {
             drop(writer.begin_again(sink));
             writer
@@ -144,7 +144,7 @@ impl RecordWriterPool {
     /// Puts a writer back into the pool; returns what it has written.
     fn recycle(&self, mut writer: Writer<SpooledTempFile>) -> SpooledTempFile {
         let bytes = writer.begin_again(SpooledTempFile::new(0));
-        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut idle = self.idle.lock();
         idle.push(writer);
         bytes
     }

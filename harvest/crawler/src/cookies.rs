@@ -4,12 +4,11 @@
 //! none. They are in memory as long as the crawl runs: one that is resumed begins without cookies, and logs in again.
 //! They are bytes of the wire, so that records have them.
 
-use std::sync::{Mutex, PoisonError};
-
 use archive_daemon::clock::Clock;
 use archive_formats::http::Head;
 use harvest_model::order::HttpSettings;
 use harvest_policy::cookies::CookieJar;
+use parking_lot::Mutex;
 use url::Url;
 
 /// The cookies of a crawl, by the clock.
@@ -46,7 +45,7 @@ impl CrawlCookies {
     /// Returns the value of `Cookie` for a request.
     pub fn field(&self, url: &Url) -> Option<String> {
         let jar = self.jar.as_ref()?;
-        let mut jar = jar.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut jar = jar.lock();
         jar.field(url, self.clock.now().as_second())
     }
 
@@ -57,7 +56,7 @@ impl CrawlCookies {
         };
         let now = self.clock.now().as_second();
         for field in head.all("set-cookie") {
-            let mut jar = jar.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut jar = jar.lock();
             jar.keep(url, field, now);
         }
     }

@@ -9,12 +9,12 @@ use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::ops::Range;
 use std::path::PathBuf;
-use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use archive_daemon::clock::{Clock, NoChance};
 use harvest_model::CrawlOrder;
 use harvest_model::order::Http2Use;
+use parking_lot::Mutex;
 use rustls::pki_types::ServerName;
 use url::Url;
 
@@ -234,7 +234,6 @@ impl Fetcher {
     /// Returns the protocols that a host is offered.
     fn offer(&self, endpoint: &Endpoint) -> ProtocolOffer {
         let known = self.http2_alone.lock();
-        let known = known.unwrap_or_else(PoisonError::into_inner);
         // A host that spoke HTTP/2 alone may have learned HTTP/1.1 meanwhile.
         match self.http2 {
             Http2Use::WhenNeeded if !known.contains(endpoint) => ProtocolOffer::Http1,
@@ -244,8 +243,7 @@ impl Fetcher {
     }
 
     fn remember_http2(&self, endpoint: &Endpoint) {
-        let known = self.http2_alone.lock();
-        let mut known = known.unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.http2_alone.lock();
         if known.len() >= MOST_HTTP2 {
             known.clear();
         }
@@ -327,7 +325,7 @@ impl Fetcher {
 
     fn take_idle(&self, endpoint: &Endpoint) -> Option<HostConnection> {
         let now = self.clock.instant();
-        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut idle = self.idle.lock();
         let waiting = idle.connections.get_mut(endpoint)?;
         let mut dropped = 0;
         let mut taken = None;
@@ -347,7 +345,7 @@ impl Fetcher {
 
     fn keep_idle(&self, endpoint: Endpoint, connection: HostConnection) {
         let now = self.clock.instant();
-        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut idle = self.idle.lock();
         if idle.count >= MOST_IDLE {
             idle.connections.retain(|_, waiting| {
                 waiting.retain(|(_, since)| now.saturating_duration_since(*since) < LONGEST_IDLE);

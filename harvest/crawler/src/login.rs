@@ -6,13 +6,14 @@
 
 use std::borrow::Cow;
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use archive_daemon::clock::{Chance, NoChance};
 use archive_formats::http::Head;
 use harvest_model::HarvestJob;
 use harvest_model::order::Credential;
 use harvest_policy::credential::{Challenge, Login, SignedRequest, parse_challenges, strongest};
+use parking_lot::Mutex;
 use url::{Url, form_urlencoded};
 
 use crate::fetch::FilledForm;
@@ -93,7 +94,7 @@ impl CrawlLogins {
     ///
     /// [`NoChance`] if there is no randomness for a nonce.
     pub fn authorization(&self, url: &Url) -> Result<Option<String>, NoChance> {
-        let mut answered = self.answered.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut answered = self.answered.lock();
         let Some(known) = answered.challenge_for(url) else {
             return Ok(None);
         };
@@ -122,7 +123,7 @@ impl CrawlLogins {
         if self.sign(&challenge, 1, url)?.is_none() {
             return Ok(false);
         }
-        let mut answered = self.answered.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut answered = self.answered.lock();
         // What was sent may have been for another realm of the host.
         let expected = answered.challenge_for(url);
         let was_expected =

@@ -6,7 +6,7 @@
 
 use std::io::{self, BufReader, Seek as _, SeekFrom};
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, RwLock};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use archive_daemon::clock::{Chance, NoChance};
@@ -22,6 +22,7 @@ use harvest_policy::queue_name::QueueNaming;
 use harvest_policy::scope::Scope;
 use harvest_policy::status::{FetchStatus, RetryRules, TryDecision};
 use index_dedup::{DedupError, EarlierCapture};
+use parking_lot::{Mutex, RwLock};
 use url::Url;
 
 use self::describe::{line, metadata, retry_after, robots_file, status_of};

@@ -1,7 +1,9 @@
 //! The meaning of the numbers of files, kept at hand for those that were asked for last.
 
 use std::collections::HashMap;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
+
+use parking_lot::RwLock;
 
 /// The most sources that are kept at hand.
 const ROOM: usize = 1 << 14;
@@ -24,13 +26,13 @@ pub(crate) struct FileNames {
 impl FileNames {
     /// Returns the source of a number that was asked for lately.
     pub(crate) fn get(&self, number: u32) -> Option<Arc<CaptureSource>> {
-        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
+        let known = self.known.read();
         known.get(&number).map(Arc::clone)
     }
 
     /// Keeps the source of a number at hand.
     pub(crate) fn insert(&self, number: u32, source: &Arc<CaptureSource>) {
-        let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.known.write();
         if known.len() >= ROOM {
             known.clear();
         }
@@ -39,7 +41,7 @@ impl FileNames {
 
     /// Forgets a number that is not used any more.
     pub(crate) fn forget(&self, number: u32) {
-        let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.known.write();
         known.remove(&number);
     }
 }

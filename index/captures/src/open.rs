@@ -2,10 +2,11 @@
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, RwLock};
+use std::sync::Arc;
 
 use archive_db::{Compression, Database, DbError, Memory, Options};
 use archive_formats::surt::UrlKey;
+use parking_lot::{Mutex, RwLock};
 use thiserror::Error;
 
 use crate::Captures;

@@ -1,10 +1,11 @@
 //! The state that all handles of an index share: the tables, which files are shown, and the changes of both.
 
 use std::collections::{BTreeMap, HashSet};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
+use std::sync::{Arc, Weak};
 
 use archive_db::error::InvalidRow;
 use archive_db::{Batch, Database, DbError, InvalidValue};
+use parking_lot::{Mutex, MutexGuard, RwLock};
 
 use crate::keys::KeyRules;
 use crate::names::{CaptureSource, FileNames};
@@ -89,7 +90,7 @@ impl Ledger {
 
 impl SharedState {
     pub(crate) fn ledger(&self) -> MutexGuard<'_, Ledger> {
-        self.ledger.lock().unwrap_or_else(PoisonError::into_inner)
+        self.ledger.lock()
     }
 
     /// Returns the error of a row that cannot be read.
@@ -139,7 +140,7 @@ impl SharedState {
 
     /// Reads under the current view: no change takes effect in between.
     pub(crate) fn with_view<T>(&self, read: impl FnOnce(&Arc<View>) -> T) -> T {
-        read(&self.view.read().unwrap_or_else(PoisonError::into_inner))
+        read(&self.view.read())
     }
 
     /// Writes a batch and shows other files, at once for all readers.
@@ -149,7 +150,7 @@ impl SharedState {
         batch: Batch,
         change: impl FnOnce(&mut NumberSet),
     ) -> Result<(), DbError> {
-        let mut view = self.view.write().unwrap_or_else(PoisonError::into_inner);
+        let mut view = self.view.write();
         let mut shown = view.shown.clone();
         change(&mut shown);
         batch.write()?;

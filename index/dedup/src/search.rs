@@ -9,7 +9,8 @@ use std::fs::File;
 use std::io;
 use std::ops::Range;
 use std::os::unix::fs::FileExt as _;
-use std::sync::{Mutex, PoisonError};
+
+use parking_lot::Mutex;
 
 use crate::layout::MAX_LINE;
 
@@ -122,7 +123,7 @@ impl SearchedFile {
         if step >= KEPT_STEPS {
             return Ok(judge(&self.line_at(section, at)?));
         }
-        let lock = || self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let lock = || self.kept.lock();
         if let Some(line) = lock().get(&at) {
             return Ok(judge(line));
         }

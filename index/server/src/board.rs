@@ -1,7 +1,6 @@
 //! Live state of the index: kept in memory, shown by `status`.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
-
+use parking_lot::{Mutex, MutexGuard};
 use proto_index::status::{Comparison, FollowState};
 
 /// The state of the work that is under way.
@@ -93,6 +92,6 @@ impl StatusBoard {
     }
 
     fn lock(&self) -> MutexGuard<'_, WorkStatus> {
-        self.notes.lock().unwrap_or_else(PoisonError::into_inner)
+        self.notes.lock()
     }
 }

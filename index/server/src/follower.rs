@@ -13,13 +13,13 @@ mod reading;
 #[cfg(test)]
 mod tests;
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use archive_daemon::Clock;
 use archive_db::DbError;
 use archive_model::{FileContent, FileName};
 use index_captures::{Captures, Counts, FileEntry, FileProgress, FileWriter};
+use parking_lot::{Mutex, MutexGuard};
 
 use crate::decide::parse_content;
 use crate::queue::{
@@ -240,7 +240,7 @@ impl Follower {
 
     /// Locks the state. Nothing panics while it holds the lock, so that what is inside is whole even then.
     fn lock(&self) -> MutexGuard<'_, FollowerState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 }
 

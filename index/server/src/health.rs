@@ -11,11 +11,12 @@
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use archive_db::DbError;
 use archive_durable::{DiskError, read_state, replace};
 use index_captures::{Captures, OpenError, OpenOptions};
+use parking_lot::{Mutex, MutexGuard};
 use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 
@@ -178,7 +179,7 @@ impl Health {
 
     /// Locks the state. Nothing panics while it holds the lock, so that what is inside is whole even then.
     fn lock(&self) -> MutexGuard<'_, DatabaseRecord> {
-        self.record.lock().unwrap_or_else(PoisonError::into_inner)
+        self.record.lock()
     }
 }
 

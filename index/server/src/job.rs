@@ -4,13 +4,14 @@
 //! a job found is read in `extract`.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use archive_client::batch::{self, JobNode, JobState, JobStatus, Submission};
 use archive_client::{Batch, ClientError, ClientLimits};
 use archive_daemon::{Chance, Clock};
 use archive_model::{FileName, JobId, NameList, ReplicaId};
+use parking_lot::Mutex;
 
 use crate::batch_error::BatchError;
 use crate::metrics::Instruments;
@@ -75,13 +76,13 @@ pub(crate) struct SlowReplicas(Arc<Mutex<BTreeMap<ReplicaId, Instant>>>);
 impl SlowReplicas {
     /// Notes a replica.
     fn note(&self, replica: ReplicaId, now: Instant) {
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = self.0.lock();
         all.insert(replica, now + AVOID);
     }
 
     /// Returns the replicas that are avoided now.
     fn at(&self, now: Instant) -> BTreeSet<ReplicaId> {
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = self.0.lock();
         all.retain(|_, until| *until > now);
         all.keys().cloned().collect()
     }

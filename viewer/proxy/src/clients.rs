@@ -5,10 +5,11 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::net::IpAddr;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use archive_formats::date::Stamp;
+use parking_lot::{Mutex, MutexGuard};
 
 use crate::missing::MissingUrls;
 
@@ -181,7 +182,7 @@ impl Clients {
     }
 
     fn table(&self) -> MutexGuard<'_, ClientTable> {
-        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+        self.table.lock()
     }
 }
 

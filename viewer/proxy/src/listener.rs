@@ -6,7 +6,7 @@
 
 use std::convert::Infallible;
 use std::io;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use archive_rpc::PatientWriter;
@@ -16,6 +16,7 @@ use axum::http::Request;
 use hyper::body::Incoming;
 use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;
+use parking_lot::Mutex;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
@@ -88,14 +89,14 @@ impl<A: ProxiedArchive> ProxyConnection<A> {
                         to,
                         user: key.user,
                     };
-                    let mut slot = slot.lock().unwrap_or_else(PoisonError::into_inner);
+                    let mut slot = slot.lock();
                     *slot = Some(AgreedTunnel { upgrade, tunnel });
                 }
                 answered.response
             }
         };
         self.connection.exchange(stream, answer).await;
-        agreed.lock().unwrap_or_else(PoisonError::into_inner).take()
+        agreed.lock().take()
     }
 
     /// Answers in a tunnel in place of the host at its end.

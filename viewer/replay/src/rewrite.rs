@@ -41,11 +41,12 @@ mod references;
 mod roles;
 
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use archive_formats::date::Stamp;
 use encoding_rs::{Decoder, Encoding};
 use lol_html::{AsciiCompatibleEncoding, MemorySettings};
+use parking_lot::Mutex;
 use thiserror::Error;
 use url::Url;
 
@@ -190,7 +191,7 @@ impl PageRewriter {
     }
 
     fn drain(&self, out: &mut Vec<u8>) {
-        let mut output = self.output.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut output = self.output.lock();
         out.append(&mut output);
     }
 }

@@ -8,13 +8,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use archive_daemon::{OwnThread, Step, Worker, WorkerError};
 use archive_formats::cdx::Capture;
 use archive_formats::cdx::query::{CaptureField, Filter, FilterTest, Pattern, SET_FIELD};
 use jiff::Timestamp;
+use parking_lot::RwLock;
 use viewer_replay::access::{
     Access, AccessVerdict, Decision, InvalidRules, Policy, Reason, RuleFile, RuleSet, Subject,
     Visitor,
@@ -203,14 +204,14 @@ impl ReplayCollection {
     }
 
     fn policy(&self) -> Arc<Policy> {
-        Arc::clone(&self.policy.read().unwrap_or_else(PoisonError::into_inner))
+        Arc::clone(&self.policy.read())
     }
 
     /// Reads the rules of the collection again. With an error the old ones stay.
     fn reload(&self) -> Result<usize, RulesError> {
         let rules = read_rules(&self.name, &self.rules)?;
         let count = rules.len();
-        let mut policy = self.policy.write().unwrap_or_else(PoisonError::into_inner);
+        let mut policy = self.policy.write();
         let changed = Policy {
             rules,
             ..Policy::clone(&policy)

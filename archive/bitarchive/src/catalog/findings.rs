@@ -4,10 +4,10 @@
 //! The table is written in the batch that changes the entries, so that the two always agree.
 
 use std::ops::Bound;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use archive_db::{Batch, Database, DbError, Rows, Table, Text};
 use archive_model::FileName;
+use parking_lot::{Mutex, MutexGuard};
 
 use super::{Condition, FINDINGS, Key, Row, least_volume};
 
@@ -144,7 +144,7 @@ impl Findings {
     }
 
     fn lock(&self) -> MutexGuard<'_, FindingCounts> {
-        self.counts.lock().unwrap_or_else(PoisonError::into_inner)
+        self.counts.lock()
     }
 }
 

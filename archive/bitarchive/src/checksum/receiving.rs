@@ -9,7 +9,6 @@
 
 use std::io::Sink;
 use std::mem;
-use std::sync::PoisonError;
 
 use archive_model::{FileName, Root, UploadId};
 use archive_proof::points::split;
@@ -58,7 +57,7 @@ impl ChecksumReplica {
 impl<'a> ReceivingFile<'a> {
     fn begin(replica: &'a ChecksumReplica, claim: Claim, id: UploadId, points: &[u64]) -> Self {
         let left = replica.left.lock();
-        let left = left.unwrap_or_else(PoisonError::into_inner).take(&id);
+        let left = left.take(&id);
         let mut receiving = Self {
             replica,
             claim,
@@ -146,8 +145,7 @@ impl Drop for ReceivingFile<'_> {
     fn drop(&mut self) {
         let points = mem::take(&mut self.points);
         if !points.is_empty() {
-            let left = self.replica.left.lock();
-            let mut left = left.unwrap_or_else(PoisonError::into_inner);
+            let mut left = self.replica.left.lock();
             left.put(self.id.clone(), points.len(), points);
         }
     }

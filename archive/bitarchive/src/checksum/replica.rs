@@ -6,12 +6,13 @@
 //! does not answer.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 
 use archive_durable::{DiskError, Space};
 use archive_model::{FileName, InvalidId, NodeId, ReplicaId, UploadId, VolumeId};
 use archive_proof::{Points, Prefix, ResumeStates, TrustFile};
+use parking_lot::Mutex;
 
 use super::table::{ChecksumTable, ChecksumTableError, RecordedFile};
 use crate::brake::Brake;
@@ -144,11 +145,7 @@ impl ChecksumReplica {
 
     /// Returns the upload that receives a file of this name now.
     pub fn receiving(&self, name: &FileName) -> Option<UploadId> {
-        self.receiving
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .get(name)
-            .cloned()
+        self.receiving.lock().get(name).cloned()
     }
 
     pub(super) fn entry(&self, name: FileName, recorded: &RecordedFile) -> Entry {

@@ -13,7 +13,6 @@
 
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
 
 use archive_db::{
     Batch, BrokenDatabase, Database, DbError, InvalidReach, Reach, Table, Text, Value,
@@ -23,6 +22,7 @@ use archive_durable::{
 };
 use archive_model::{FileName, NodeId, ReplicaId, Root};
 use jiff::Timestamp;
+use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 
 const FORMAT: &str = "holdfast-checksum-replica/2";
@@ -280,7 +280,7 @@ impl ChecksumTable {
 
     /// Writes the stamp. The first of several that wait here writes for all of them.
     fn stamp(&self) -> Result<(), ChecksumTableError> {
-        let mut stamp = self.stamp.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut stamp = self.stamp.lock();
         let reach = self.database.reach();
         if stamp.1 != reach {
             stamp.0.write(reach.to_string().as_bytes())?;

@@ -1,7 +1,5 @@
 //! The manifests of a node, kept in step with its files.
 
-use std::sync::PoisonError;
-
 use archive_durable::DiskError;
 use archive_model::{FileName, Root, VolumeId};
 
@@ -30,11 +28,7 @@ impl Node {
         name: &FileName,
         change: impl FnOnce() -> Result<(), DiskError>,
     ) {
-        let _alone = self
-            .upkeep
-            .lists
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let _alone = self.upkeep.lists.lock();
         if let Err(error) = change() {
             // The disk may be to blame.
             let error = self.blame(volume, error);

@@ -5,7 +5,6 @@
 //! Every function fails when no volume takes the file, when its disk fails, or when another stream has the upload.
 
 use std::os::unix::fs::MetadataExt as _;
-use std::sync::PoisonError;
 
 use archive_durable::{DiskError, Stage};
 use archive_model::{FileName, UploadId, VolumeId};
@@ -69,11 +68,7 @@ impl Node {
             Stage::forget(&layout.incoming(), upload.as_str())
                 .map_err(|error| self.blame(&volume, error))?;
         }
-        let _alone = self
-            .upkeep
-            .placing
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let _alone = self.upkeep.placing.lock();
         let place = self.volumes.choose(size)?.ok_or(NodeError::NoSpace(size))?;
         self.open_upload(claim, place, size, None)
     }

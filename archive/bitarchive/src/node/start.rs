@@ -5,7 +5,7 @@
 //!
 //! Every public function fails with a [`NodeError`], whose variants say what the caller does next.
 
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 use archive_durable::directory;
 use archive_model::VolumeId;
@@ -62,11 +62,7 @@ impl Node {
 
     /// Looks at the disks again. A volume that has come back is reconciled with the catalog before anybody may use it.
     pub fn refresh(&self, now: Timestamp) -> Result<ReconcileReport, NodeError> {
-        let _alone = self
-            .upkeep
-            .refreshing
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let _alone = self.upkeep.refreshing.lock();
         let mut found = ReconcileReport::default();
         let mut is_any_new = false;
         for (id, layout) in self.volumes.refresh()? {
@@ -124,7 +120,6 @@ impl Node {
         let receiving: Vec<String> = self
             .receiving
             .lock()
-            .unwrap_or_else(PoisonError::into_inner)
             .values()
             .map(|upload| upload.as_str().to_owned())
             .collect();

@@ -2,8 +2,9 @@
 //! left for the next look at the disks.
 
 use std::path::Path;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64};
+
+use parking_lot::Mutex;
 
 use crate::brake::Brake;
 use crate::settings::AtticSettings;

@@ -1,13 +1,13 @@
 //! The orders of people to the scrub, and its answers. Orders are on disk before they are obeyed.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use archive_daemon::worker::MAX_PAUSE;
 use archive_durable::DiskError;
 use archive_model::{NodeKey, NodeScrub, ScrubActivity, ScrubOrder};
 use jiff::Timestamp;
+use parking_lot::{Mutex, MutexGuard};
 
 use super::order::{ReadPlan, ReadPolicy};
 use super::orders::{StoredOrders, end_of};
@@ -150,6 +150,6 @@ impl Control {
     }
 
     fn lock(&self) -> MutexGuard<'_, ScrubMemory> {
-        self.shared.lock().unwrap_or_else(PoisonError::into_inner)
+        self.shared.lock()
     }
 }

@@ -10,12 +10,13 @@
 use std::collections::BTreeMap;
 use std::io::{Error, ErrorKind};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::mpsc::{Sender, channel};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::Builder;
 use std::time::{Duration, Instant};
 
 use archive_durable::{DiskError, ExpectedVolume, Space, VolumeIdentity, VolumeProblem, volume};
+use parking_lot::{Mutex, MutexGuard};
 
 /// The time that a disk may take to say how much room it has, which costs no access: a heartbeat waits for it.
 const SPACE: Duration = Duration::from_secs(2);
@@ -128,7 +129,7 @@ fn no_answer(path: &Path, since: Duration) -> DiskError {
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+    mutex.lock()
 }
 
 #[cfg(test)]

@@ -13,8 +13,6 @@
 //! Every function fails when a disk does; [`Volumes::confirm`] also when the disk is not that volume, or an older copy
 //! of it.
 
-use std::sync::PoisonError;
-
 use archive_durable::{ExpectedVolume, Severity, VolumeProblem, volume};
 use archive_model::VolumeId;
 
@@ -64,10 +62,7 @@ impl Volumes {
     /// Raises the generation of a volume that is there, durably. A disk that is full or mounted for reading only keeps
     /// the one it has.
     pub fn raise(&self, id: &VolumeId, layout: &Layout) -> Result<(), VolumesError> {
-        let _alone = self
-            .labelling
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let _alone = self.labelling.lock();
         let seen = match self.change_state().remembered.get(id) {
             Some(memory) => memory.generation,
             None => return Ok(()),

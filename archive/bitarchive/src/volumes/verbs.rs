@@ -8,7 +8,6 @@
 //! Every order fails with a [`VolumesError`], which says what people have to do.
 
 use std::path::Path;
-use std::sync::PoisonError;
 
 use archive_durable::volume;
 use archive_durable::{DiskError, VolumeIdentity, VolumeProblem};
@@ -23,10 +22,7 @@ impl Volumes {
     /// Labels an empty directory as a new volume of this node and takes it into use. An order that was cut off is
     /// continued. The path is remembered: a later start finds the volume even if no setting names it.
     pub fn init(&self, path: &Path, id: &VolumeId) -> Result<(), VolumesError> {
-        let _alone = self
-            .labelling
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let _alone = self.labelling.lock();
         if self.change_state().remembered.contains_key(id) {
             return Err(VolumesError::Known(id.clone()));
         }
@@ -72,10 +68,7 @@ impl Volumes {
         path: &Path,
         expected: Option<&VolumeId>,
     ) -> Result<VolumeId, VolumesError> {
-        let _alone = self
-            .labelling
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let _alone = self.labelling.lock();
         let found = volume::identify(path).map_err(|problem| VolumesError::Unusable {
             path: path.to_owned(),
             problem,

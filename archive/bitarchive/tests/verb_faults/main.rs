@@ -32,7 +32,7 @@ const NAME: &str = "a.warc";
 const SIZE: usize = 50_000;
 
 /// The plan is one per process.
-static ONE_AT_A_TIME: std::sync::Mutex<()> = std::sync::Mutex::new(());
+static ONE_AT_A_TIME: parking_lot::Mutex<()> = parking_lot::Mutex::new(());
 
 fn name() -> FileName {
     FileName::new(NAME).expect("a name")

@@ -225,8 +225,8 @@ impl JobFailure {
 mod tests {
     use std::collections::VecDeque;
     use std::future::ready;
-    use std::sync::Mutex;
 
+    use parking_lot::Mutex;
     use proto_archive::wire::batch_status::State;
     use proto_archive::{convert, wire};
 
@@ -255,7 +255,7 @@ mod tests {
         }
 
         fn find<'a>(&'a self, _id: &'a JobId) -> Answer<'a, JobStatus> {
-            let next = self.0.lock().unwrap().pop_front();
+            let next = self.0.lock().pop_front();
             Box::pin(ready(next.unwrap()))
         }
 

@@ -1,12 +1,13 @@
 //! An archive in memory that does what a test orders, right or wrong.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use archive_model::{GROUP_SIZE, NodeId, ReplicaId, ReplicaKind};
 use archive_proof::testing::admission;
 use archive_proof::{Admission, Custody, Receipt, SigningKey};
 use archive_rpc::Kind;
+use parking_lot::{Mutex, MutexGuard};
 use proto_archive::wire::access_server::Access;
 use proto_archive::wire::ingest_server::Ingest;
 use proto_archive::wire::salvage_response::Hole;
@@ -106,7 +107,7 @@ pub struct Archive {
 
 impl Archive {
     pub fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 
     /// Waits until a store asks for the server to be killed.

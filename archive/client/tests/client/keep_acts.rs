@@ -1,6 +1,6 @@
 //! Acts and lists, against an archive that lies or breaks off.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use archive_client::preservation::{
     AtticEntry, AtticSelection, AuditSelection, Replacement, ScrubSelection, VolumeOrder,
@@ -9,6 +9,7 @@ use archive_client::{Access, ClientError, ErrorClass, Preservation};
 use archive_model::{Act, DiskOrder, Mode, NodeSelector, Root, ScrubOrder};
 use archive_proof::testing::admission;
 use archive_rpc::Kind;
+use parking_lot::Mutex;
 use proto_archive::convert;
 use proto_archive::wire::replace_request::Step as Replace;
 use proto_archive::wire::{
@@ -90,14 +91,14 @@ async fn a_replacement_carries_every_byte() {
             .say([replaced.clone()]);
         let bytes = noise(size, 1);
         let sent = Mutex::new(Vec::new());
-        let watch = |now| sent.lock().unwrap().push(now);
+        let watch = |now| sent.lock().push(now);
         let done = keeper
             .replace(&replacement(&bytes, size), &watch)
             .await
             .unwrap();
         assert_eq!(done.attic.place.to_string(), "one/n-1/v/x-1");
         assert_eq!(done.entry.name, name("a"));
-        assert_eq!(sent.lock().unwrap().last(), Some(&(size as u64)));
+        assert_eq!(sent.lock().last(), Some(&(size as u64)));
         let mut state = world.archive.state();
         assert_eq!(state.keeping.replaced, bytes);
         let open = state.keeping.replace.asked.pop().unwrap().step;
@@ -126,14 +127,14 @@ async fn refused_replacement_is_not_sent_whole() {
         state.keeping.replace_early = true;
     }
     let sent = Mutex::new(0);
-    let watch = |now| *sent.lock().unwrap() = now;
+    let watch = |now| *sent.lock() = now;
     let error = keeper
         .replace(&replacement(&bytes, bytes.len()), &watch)
         .await
         .unwrap_err();
     assert_eq!(error.to_string(), "a in replica one has another checksum");
     // The server reads none of the bytes: no more are sent than the window of a stream and the buffers hold.
-    let sent = *sent.lock().unwrap();
+    let sent = *sent.lock();
     assert!(sent < bytes.len() as u64 / 2, "{sent} bytes were sent");
 }
 

@@ -1,6 +1,6 @@
 //! Storing: cut at each message, resumed, and believed only with a receipt.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use archive_client::{
     AnnouncedDigests, ClientError, ClientLimits, Deposit, Depositor, ErrorClass, Ingest,
@@ -8,6 +8,7 @@ use archive_client::{
 };
 use archive_model::{FileName, Root};
 use archive_rpc::Kind;
+use parking_lot::Mutex;
 use testing::noise;
 
 use crate::archive::{Fault, Instead, Wrong};
@@ -49,7 +50,7 @@ async fn a_file_is_stored_and_receipted() {
         };
         let sent = Mutex::new(Vec::new());
         let watch = |event: StoreEvent<'_>| match event {
-            StoreEvent::Sent(bytes) => sent.lock().unwrap().push(bytes),
+            StoreEvent::Sent(bytes) => sent.lock().push(bytes),
             StoreEvent::Retrying { .. } => panic!("nothing is wrong"),
         };
         let stored = world.depositor().store(&deposit, &watch).await.unwrap();
@@ -62,7 +63,7 @@ async fn a_file_is_stored_and_receipted() {
                 .contains("application/vnd.holdfast.receipt+json")
         );
         assert_eq!(world.archive.state().files[deposit.name.as_str()], bytes);
-        let sent = sent.lock().unwrap();
+        let sent = sent.lock();
         assert_eq!(sent.last(), Some(&(size as u64)));
         assert!(sent.is_sorted());
     }

@@ -15,10 +15,10 @@ use std::fs::OpenOptions;
 use std::io::{self, Read};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
-use std::sync::Mutex;
 use std::time::Duration;
 
 use archive_model::check_secret;
+use parking_lot::Mutex;
 use rustix::fs::OFlags;
 use tokio::task::spawn_blocking;
 

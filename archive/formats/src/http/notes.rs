@@ -1,6 +1,8 @@
 //! The oddities of a body that could be read.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
 
 use super::coding::Coding;
 
@@ -34,16 +36,13 @@ pub(super) struct Notes(Arc<Mutex<Vec<Note>>>);
 
 impl Notes {
     pub(super) fn add(&self, note: Note) {
-        let mut notes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut notes = self.0.lock();
         if !notes.contains(&note) {
             notes.push(note);
         }
     }
 
     pub(super) fn get(&self) -> Vec<Note> {
-        self.0
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
+        self.0.lock().clone()
     }
 }

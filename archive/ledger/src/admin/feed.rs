@@ -12,11 +12,12 @@
 
 use std::collections::BTreeMap;
 use std::ops::Bound::{Excluded, Included};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use archive_db::{Batch, Database, DbError, Table, Value};
 use archive_decisions::store::FeedState;
 use archive_model::{ChangeKind, FeedChange, FeedFile, FeedPosition, FileName};
+use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use tokio::sync::watch;
@@ -113,10 +114,8 @@ impl Feed {
         *self.end()
     }
 
-    fn end(&self) -> std::sync::MutexGuard<'_, FeedPosition> {
-        self.committed
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+    fn end(&self) -> parking_lot::MutexGuard<'_, FeedPosition> {
+        self.committed.lock()
     }
 
     /// Announces the changes up to `end` to followers.

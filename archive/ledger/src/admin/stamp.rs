@@ -10,13 +10,13 @@
 //! read, and replaced by ours.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use archive_daemon::{Step, Worker, WorkerError};
 use archive_db::Reach;
 use archive_durable::{DiskError, StampFile};
 use jiff::Timestamp;
+use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use tokio::task::spawn_blocking;
 
@@ -152,14 +152,14 @@ impl AdminStamp {
 
     /// Notes the end of the audit log, to be written with the next sequence number.
     pub(super) fn log_ends(&self, position: &LogPosition) {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.state.lock();
         state.audit = LogEnd::at(position);
     }
 
     /// Writes the stamp, durably, unless it is up to date. `reach` is asked once nobody else writes: of several callers
     /// that wait here the first one writes for all.
     pub(super) fn write(&self, reach: impl FnOnce() -> Reach) -> Result<(), DiskError> {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.state.lock();
         let Reach { sequence, identity } = reach();
         let content = StampContent {
             sequence,

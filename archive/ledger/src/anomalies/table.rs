@@ -14,12 +14,12 @@ mod slots;
 mod tests;
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use archive_daemon::Clock;
 use archive_db::{DbError, Table, Text, Value};
 use archive_decisions::store::FileRecord;
 use archive_model::{AnomalyClass, AnomalyKind, FileName, Groups, ReplicaId};
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::watch;
 
 use self::running::{AnomalyFigures, waits};
@@ -422,7 +422,7 @@ impl Anomalies {
     }
 
     fn running(&self) -> MutexGuard<'_, AnomalyFigures> {
-        self.running.lock().unwrap_or_else(PoisonError::into_inner)
+        self.running.lock()
     }
 }
 

@@ -5,10 +5,11 @@
 //! All functions fail with [`RequestError`] if the step is not allowed or there is no such request, or if the database
 //! fails.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use archive_db::{DbError, InvalidValue, Table, Value};
 use jiff::Timestamp;
+use parking_lot::Mutex;
 
 use super::{Person, Request, RequestRefusal, RequestStatus, RequestedAct};
 use crate::admin::schema::{LAST_REQUEST, NUMBERS};
@@ -71,7 +72,7 @@ impl Requests {
         person: &Person,
         now: Timestamp,
     ) -> Result<Request, RequestError> {
-        let _changing = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
+        let _changing = self.changing.lock();
         let last = self.table.last()?.map_or(0, |(number, _)| number);
         // A restored archive does not know all of its earlier requests.
         let before = self.numbers.get(&LAST_REQUEST.to_owned())?;
@@ -116,7 +117,7 @@ impl Requests {
 
     /// Returns every request, oldest first. Requests that nobody approved in time are expired before.
     pub fn all(&self, now: Timestamp) -> Result<Vec<Request>, RequestError> {
-        let _changing = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
+        let _changing = self.changing.lock();
         let mut all = Vec::new();
         for row in self.table.scan()? {
             let (_, mut request) = row?;
@@ -146,7 +147,7 @@ impl Requests {
     ) -> Result<Request, RequestError> {
         let unknown = || RequestError::Unknown(id.to_owned());
         let number = id.strip_prefix('r').and_then(|digits| digits.parse().ok());
-        let _changing = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
+        let _changing = self.changing.lock();
         let found = self.table.get(&number.ok_or_else(unknown)?)?;
         let before = found.ok_or_else(unknown)?;
         let mut request = before.clone();

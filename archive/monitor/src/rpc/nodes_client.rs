@@ -6,7 +6,6 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::pin::Pin;
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use archive_model::{FileName, NodeId};
@@ -15,6 +14,7 @@ use archive_rpc::{
     Limits, Role, connect_lazy,
 };
 use futures_util::{Stream, TryStreamExt, stream};
+use parking_lot::Mutex;
 use proto_archive::wire;
 use proto_archive::wire::node_client::NodeClient;
 use tonic::Status;
@@ -155,7 +155,7 @@ impl Nodes {
     }
 
     fn shared_channel(&self, at: &Address) -> Result<Channel, AskError> {
-        let mut channels = self.channels.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut channels = self.channels.lock();
         if let Some((endpoint, channel)) = channels.get(&at.node)
             && *endpoint == at.endpoint
         {

@@ -2,10 +2,11 @@
 
 use std::net::SocketAddr;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
 
 use futures_util::{Stream, StreamExt, stream};
+use parking_lot::Mutex;
 use proto_archive::wire::files_response::End;
 use proto_archive::wire::node_server::Node;
 use proto_archive::wire::{

@@ -1,12 +1,12 @@
 //! The states of volumes, and since when: a volume that has just come back is not trusted at once.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
 
 use archive_db::{DbError, Table, Text, Value};
 use archive_ledger::admin::Admin;
 use archive_model::{NodeId, NodeState, ReplicaId, VolumeState};
 use jiff::Timestamp;
+use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 
 /// Replica, node and volume. A volume without an id is stored under its path.
@@ -49,7 +49,7 @@ impl Volumes {
         nodes: &[NodeState],
         now: Timestamp,
     ) -> Result<(), DbError> {
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.known.lock();
         let mut new = Vec::new();
         for node in nodes.iter().filter(|node| node.seen.is_some()) {
             for volume in &node.volumes {
@@ -88,7 +88,7 @@ impl Volumes {
         volume: &str,
     ) -> Option<Timestamp> {
         let key = (Text(replica.clone()), Text(node.clone()), volume.to_owned());
-        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = self.known.lock();
         known.get(&key).map(|known| known.since)
     }
 }

@@ -1,10 +1,11 @@
 //! The progress of each drain, for callers; counted again after a start.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use archive_ledger::standing::DrainSource;
 use archive_model::FilesToLeave;
+use parking_lot::{Mutex, MutexGuard};
 
 use crate::metrics::Instruments;
 
@@ -68,6 +69,6 @@ impl DrainBoard {
     }
 
     fn shown(&self) -> MutexGuard<'_, BTreeMap<DrainSource, DrainProgress>> {
-        self.shown.lock().unwrap_or_else(PoisonError::into_inner)
+        self.shown.lock()
     }
 }

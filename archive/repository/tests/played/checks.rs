@@ -1,10 +1,11 @@
 //! Tests of a check of checksums, of a replica whose node does not find what its monitor lists.
 
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::Arc;
 
 use archive_daemon::Clock;
 use archive_model::ReplicaKind;
 use archive_rpc::Kind;
+use parking_lot::{Mutex, MutexGuard};
 use proto_archive::wire::check_request::Kind as CheckKind;
 use proto_archive::wire::check_response::{Report, Step};
 use proto_archive::wire::node_server::{Node, NodeServer};
@@ -61,7 +62,7 @@ fn entry(node: &str) -> FileEntry {
 
 impl Monitor {
     fn script(&self) -> MutexGuard<'_, Script> {
-        self.0.lock().unwrap()
+        self.0.lock()
     }
 }
 

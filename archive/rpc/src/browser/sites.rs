@@ -6,9 +6,10 @@
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+use parking_lot::Mutex;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::sign::CertifiedKey;
 use x509_parser::certificate::X509Certificate;
@@ -49,13 +50,13 @@ impl SiteCertificates {
 
     pub(super) fn reload(&self, now: SystemTime) -> Result<(), SiteError> {
         let sites = Arc::new(Sites::read(&self.files, now)?);
-        *self.current.lock().unwrap_or_else(PoisonError::into_inner) = sites;
+        *self.current.lock() = sites;
         Ok(())
     }
 
     /// Returns the certificate for a host in lower case.
     pub(super) fn choose(&self, host: Option<String>) -> Result<Arc<CertifiedKey>, BrowserError> {
-        let sites = Arc::clone(&self.current.lock().unwrap_or_else(PoisonError::into_inner));
+        let sites = Arc::clone(&self.current.lock());
         if let Some(key) = host.as_deref().and_then(|host| sites.find(host)) {
             return Ok(key);
         }

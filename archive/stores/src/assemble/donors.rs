@@ -4,10 +4,11 @@
 //! those with the fewest reads under way.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use archive_model::ReplicaId;
+use parking_lot::{Mutex, MutexGuard};
 
 use super::Donor;
 
@@ -117,7 +118,7 @@ impl DonorLoad {
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<ReplicaId, ReplicaLoad>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

@@ -3,10 +3,11 @@
 //! Not promised: a file that gave up its place in memory for others, which is tried again in its turn.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use archive_model::{FileName, ReplicaId};
 use jiff::Timestamp;
+use parking_lot::{Mutex, MutexGuard};
 
 /// The time of the next try for each replica.
 pub type Times = BTreeMap<ReplicaId, Timestamp>;
@@ -34,6 +35,6 @@ impl Retries {
     }
 
     fn files(&self) -> MutexGuard<'_, BTreeMap<FileName, Times>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }

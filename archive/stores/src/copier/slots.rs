@@ -2,9 +2,10 @@
 //! one moment, and one that is silent keeps no other waiting.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use archive_model::ReplicaId;
+use parking_lot::Mutex;
 use tokio::sync::Semaphore;
 
 /// A number of turns for each replica; cheap to clone.
@@ -24,7 +25,7 @@ impl Slots {
 
     /// Returns the turns of one replica.
     pub(super) fn for_replica(&self, replica: &ReplicaId) -> Arc<Semaphore> {
-        let mut replicas = self.replicas.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut replicas = self.replicas.lock();
         let turns = replicas.entry(replica.clone());
         Arc::clone(turns.or_insert_with(|| Arc::new(Semaphore::new(self.most))))
     }

@@ -1,9 +1,9 @@
 //! The speed at which drains move bytes, all of them together.
 
-use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use archive_daemon::Clock;
+use parking_lot::Mutex;
 
 /// The lowest pace in bytes per second: a node gives up on a sender that is silent for long.
 const LEAST: u64 = 4 << 20;
@@ -37,7 +37,7 @@ impl Pace {
     fn turn(&self, bytes: u64) -> Duration {
         let micros = bytes.saturating_mul(1_000_000) / self.bytes_per_second;
         let now = self.clock.instant();
-        let mut next = self.next.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut next = self.next.lock();
         let turn = (*next).max(now);
         *next = turn + Duration::from_micros(micros);
         turn.saturating_duration_since(now)

@@ -1,11 +1,12 @@
 //! The points at which streams broke off: the states of their hashing, in memory, bounded, until the file is stored or
 //! its intent has expired. A repository that was restarted has none, and depositors begin with the first byte.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use archive_decisions::store::{Agreement, Claim};
 use archive_model::UploadId;
 use archive_proof::{Points, ResumeStates};
+use parking_lot::{Mutex, MutexGuard};
 
 use super::hash::{Hash, HashState};
 use crate::depositor::DepositStream;
@@ -84,6 +85,6 @@ impl ResumePoints {
     }
 
     fn states(&self) -> MutexGuard<'_, ResumeStates<ResumePoint>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }

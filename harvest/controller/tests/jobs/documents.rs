@@ -172,7 +172,7 @@ async fn sent_password_is_in_no_file() {
         .filter(|line| line.contains("/4 ") && line.contains("   200 "));
     assert_eq!(opened.count(), 1, "{log}");
     let mut requests = 0;
-    for (name, bytes) in &*unreliable.files.lock().unwrap() {
+    for (name, bytes) in &*unreliable.files.lock() {
         let mut reader = Reader::new(bytes.as_slice());
         while let Some(mut record) = reader.next_record().unwrap() {
             let kind = record.kind();

@@ -9,8 +9,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use archive_client::fake::FakeArchive;
@@ -24,6 +24,7 @@ pub(crate) use harvest_controller::{
 };
 pub(crate) use harvest_crawler::crawl::{CrawlCommand, CrawlProgress};
 pub(crate) use harvest_model::{CrawlOrder, HarvestJob};
+use parking_lot::Mutex;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 pub(crate) use tokio::sync::{RwLock, mpsc, watch};
@@ -141,11 +142,7 @@ impl UnreliableArchive {
         let mut stored = self.archive.store(deposit, watch).await?;
         let paths = ["warcs", "metadata"].map(|folder| self.job.join(folder).join(name));
         let bytes = paths.iter().find_map(|path| fs::read(path).ok()).unwrap();
-        let before = self
-            .files
-            .lock()
-            .unwrap()
-            .insert(name.to_owned(), bytes.clone());
+        let before = self.files.lock().insert(name.to_owned(), bytes.clone());
         assert!(before.is_none_or(|before| before == bytes), "{name}");
         if self.lies {
             stored.admission.size += 1;
@@ -155,12 +152,12 @@ impl UnreliableArchive {
 
     /// Returns the names of the files that it has.
     pub(crate) fn names(&self) -> BTreeSet<String> {
-        self.files.lock().unwrap().keys().cloned().collect()
+        self.files.lock().keys().cloned().collect()
     }
 
     /// Returns the URIs of all responses that it has, sorted.
     pub(crate) fn responses(&self) -> Vec<String> {
-        let files = self.files.lock().unwrap();
+        let files = self.files.lock();
         let records = files.values().flat_map(|bytes| records(bytes));
         let responses = records.filter(|(kind, _)| *kind == Kind::Response);
         let mut uris: Vec<String> = responses.map(|(_, uri)| uri).collect();

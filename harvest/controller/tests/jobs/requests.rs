@@ -5,10 +5,10 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::sync::Mutex;
 use std::time::Duration;
 
 use harvest_controller::RunSettings;
+use parking_lot::Mutex;
 
 use crate::prelude::*;
 
@@ -39,7 +39,7 @@ async fn run_with_requests(job: &JobDirectory, count: usize) -> (JobReport, Vec<
             | JobNotice::Salvaged { .. }
             | JobNotice::NothingHarvested => return,
         };
-        let mut answers = answers.lock().unwrap();
+        let mut answers = answers.lock();
         answers.push((name.to_owned(), answer));
         if answers.len() == count {
             control.send(CrawlCommand::Resume).unwrap();
@@ -48,7 +48,7 @@ async fn run_with_requests(job: &JobDirectory, count: usize) -> (JobReport, Vec<
     let hurry = async {
         loop {
             tokio::time::sleep(Duration::from_millis(1)).await;
-            if answers.lock().unwrap().len() < count {
+            if answers.lock().len() < count {
                 manual.advance(Duration::from_millis(100));
             }
         }
@@ -126,14 +126,14 @@ async fn half_written_request_is_waited_for() {
     let notify = |notice: JobNotice<'_>| {
         if let JobNotice::Action { name, done } = notice {
             assert_eq!(name, "more.seeds");
-            *taken.lock().unwrap() = Some((clock.now(), done.to_owned()));
+            *taken.lock() = Some((clock.now(), done.to_owned()));
             control.send(CrawlCommand::Resume).unwrap();
         }
     };
     let hurry = async {
         loop {
             tokio::time::sleep(Duration::from_millis(1)).await;
-            if taken.lock().unwrap().is_none() {
+            if taken.lock().is_none() {
                 manual.advance(Duration::from_millis(50));
             }
         }

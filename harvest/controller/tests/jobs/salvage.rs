@@ -4,9 +4,10 @@
 
 use std::fs;
 use std::path::Path;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use archive_durable::AppendFile;
+use parking_lot::Mutex;
 
 use crate::prelude::*;
 
@@ -38,7 +39,7 @@ async fn run_with_notices(
             | JobNotice::TakenBack(_)
             | JobNotice::NothingHarvested => return,
         };
-        words.lock().unwrap().push(said);
+        words.lock().push(said);
     };
     let report = try_run(directory, environment, &notify).await.unwrap();
     (report, words.into_inner().unwrap())
@@ -163,7 +164,7 @@ async fn damaged_closed_file_is_set_aside() {
         assert_eq!(file.stored, !is_damaged, "{file:?}");
     }
     assert_eq!(names(&directory.path("warcs")).len(), 1);
-    let metadata = unreliable.files.lock().unwrap()["12-metadata-1.warc.gz"].clone();
+    let metadata = unreliable.files.lock()["12-metadata-1.warc.gz"].clone();
     assert!(
         !records(&metadata)
             .iter()
@@ -212,7 +213,7 @@ async fn half_written_metadata_file_is_written_anew() {
     let unreliable = Arc::new(UnreliableArchive::new(&directory));
     let report = run(&directory, &environment_with(&unreliable)).await;
     assert_eq!(report.status, JobStatus::Done);
-    let metadata = unreliable.files.lock().unwrap()["12-metadata-1.warc.gz"].clone();
+    let metadata = unreliable.files.lock()["12-metadata-1.warc.gz"].clone();
     assert!(records(&metadata).len() > 10);
     assert_eq!(names(&directory.path("metadata")).len(), 0);
     assert!(!directory.path("state").try_exists().unwrap());

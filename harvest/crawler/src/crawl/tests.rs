@@ -4,7 +4,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::Read as _;
 use std::path::Path;
-use std::sync::Mutex;
 use std::time::Duration;
 
 use archive_formats::crawl_log::CrawlLogLine;
@@ -12,6 +11,7 @@ use archive_formats::warc::validate::Validator;
 use archive_formats::warc::{Kind, Reader};
 use harvest_model::CrawlOrder;
 use harvest_policy::address::decide;
+use parking_lot::Mutex;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use url::Url;
@@ -92,7 +92,7 @@ async fn answer(mut stream: TcpStream, pages: Pages, asked: AskedPaths) {
         let path = path_of(&head).to_owned();
         let not_found = "HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n".to_owned();
         let response = pages(&path).unwrap_or(not_found);
-        asked.lock().unwrap().push(path);
+        asked.lock().push(path);
         if stream.write_all(response.as_bytes()).await.is_err() {
             return;
         }
@@ -205,8 +205,8 @@ async fn small_site_is_captured_whole() {
     let fetched = expected.iter().filter(|(_, status)| *status > 0);
     let fetched = fetched.map(|(path, _)| base.join(path).unwrap().to_string());
     assert_eq!(responses, fetched.collect::<Vec<_>>());
-    assert_eq!(asked.lock().unwrap().len(), 6);
-    assert_eq!(asked.lock().unwrap().first().unwrap(), "/robots.txt");
+    assert_eq!(asked.lock().len(), 6);
+    assert_eq!(asked.lock().first().unwrap(), "/robots.txt");
 }
 
 /// Fails if a crawl that was ended continues with what it has, asks again for a page, or forgets one.
@@ -239,12 +239,7 @@ async fn suspended_crawl_goes_on_where_it_was() {
     assert_eq!(outcomes.last(), Some(&CrawlEnd::Finished));
     assert_eq!(statuses(directory.path(), &base).len(), 7);
     assert_eq!(recorded(directory.path(), Kind::Response).len(), 6);
-    assert_eq!(
-        asked.lock().unwrap().len(),
-        6,
-        "{:?}",
-        asked.lock().unwrap()
-    );
+    assert_eq!(asked.lock().len(), 6, "{:?}", asked.lock());
 }
 
 /// Fails if a quota is passed, or the log does not say why a queue has ended.
@@ -294,8 +289,8 @@ async fn redirected_seed_takes_its_host_along() {
     let settings = settings(directory.path(), &seeds, "retry.max_tries = 1");
     let outcome = crawl(settings).await;
     assert_eq!(outcome.end, CrawlEnd::Finished);
-    assert_eq!(asked.lock().unwrap().len(), 6);
-    assert_eq!(*asked_broken.lock().unwrap(), ["/robots.txt"]);
+    assert_eq!(asked.lock().len(), 6);
+    assert_eq!(*asked_broken.lock(), ["/robots.txt"]);
     let lines = log(directory.path());
     let broken = lines.iter().find(|line| line.uri == broken.as_str());
     assert_eq!(broken.unwrap().status, -8);
@@ -357,9 +352,9 @@ async fn traps_and_other_sites_are_left_out() {
     ))
     .await;
     assert_eq!(outcome.progress.fetched, 2);
-    let asked: BTreeSet<String> = asked.lock().unwrap().iter().cloned().collect();
+    let asked: BTreeSet<String> = asked.lock().iter().cloned().collect();
     assert_eq!(asked, ["/", "/robots.txt"].map(str::to_owned).into());
-    assert_eq!(*asked_other.lock().unwrap(), ["/robots.txt", "/i.png"]);
+    assert_eq!(*asked_other.lock(), ["/robots.txt", "/i.png"]);
 }
 
 /// Fails if a page at a public address, or a name, leads the crawler into the machine or the network that it runs in.
@@ -392,5 +387,5 @@ async fn forbidden_addresses_are_not_connected_to() {
             (-5002, &[annotation.to_owned()][..])
         );
     }
-    assert_eq!(*asked.lock().unwrap(), [""; 0]);
+    assert_eq!(*asked.lock(), [""; 0]);
 }

@@ -4,7 +4,6 @@
 //! lately are left out: the frontier would only find that it has them.
 
 use std::collections::HashSet;
-use std::sync::PoisonError;
 
 use harvest_extraction::{Link, as_link};
 use harvest_policy::hops::{Hop, HopPath};
@@ -25,12 +24,12 @@ const MOST_REDIRECTS: usize = 20;
 impl FetchProcessor {
     /// Remembers URIs that the frontier has been given. Before that a fetch that was cut would take its links with it.
     pub(crate) fn remember(&self, keys: impl Iterator<Item = SeenKey>) {
-        let mut recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut recent = self.recent.lock();
         keys.for_each(|key| recent.insert(key));
     }
 
     fn is_recent(&self, key: &SeenKey) -> bool {
-        let recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
+        let recent = self.recent.lock();
         recent.contains(key)
     }
 
@@ -46,7 +45,7 @@ impl FetchProcessor {
         let mut seed = None;
         let is_redirect = matches!(status.number(), 300..=399);
         let own_key = self.hasher.key_of_text(&from.uri);
-        let scope = self.scope.read().unwrap_or_else(PoisonError::into_inner);
+        let scope = self.scope.read();
         for link in links {
             if link.hop == Hop::Speculative && !self.reads_scripts {
                 continue;

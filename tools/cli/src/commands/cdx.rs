@@ -3,13 +3,13 @@
 use std::io::{self, Write};
 use std::num::NonZero;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
 use std::thread;
 
 use archive_daemon::ByteSize;
 use archive_formats::cdx::{Capture, Exchanges, Format, SortError, Sorter, extract};
 use archive_formats::warc::Reader;
 use clap::{Args, ValueEnum};
+use parking_lot::Mutex;
 use serde::Serialize;
 use tools_terminal::context::Context;
 use tools_terminal::exit::{Exit, Failure};
@@ -112,7 +112,7 @@ impl Cdx {
         };
         let sorter = Mutex::new(Sorter::new(&temporary, memory));
         let exit = Exit::of_all(self.index(&format, &sorter)?);
-        let sorter = sorter.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let sorter = sorter.into_inner();
         match file {
             None => write(sorter, &format, &mut context.output.writer())?,
             Some(file) => {
@@ -138,7 +138,7 @@ impl Cdx {
             .map_or_else(cores, NonZero::get)
             .min(self.files.len());
         let left = Mutex::new(self.files.iter());
-        let next = || left.lock().unwrap_or_else(PoisonError::into_inner).next();
+        let next = || left.lock().next();
         let work = || -> Result<Vec<Exit>, Failure> {
             let mut exits = Vec::new();
             while let Some(path) = next() {
@@ -228,7 +228,7 @@ fn push(lines: &mut String, format: &Format, capture: &Capture) {
 }
 
 fn hand_over(lines: &mut String, sorter: &Mutex<Sorter>) -> Result<(), SortError> {
-    let mut sorter = sorter.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut sorter = sorter.lock();
     for line in lines.lines() {
         sorter.push(line.as_bytes())?;
     }

@@ -5,8 +5,9 @@ use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use serde_json::Value;
 use testing::{PATIENCE, eventually_blocking};
 
@@ -206,9 +207,9 @@ fn crawl_killed_ten_times_captures_each_page_once() {
             .stderr(Stdio::null())
             .spawn()
             .unwrap();
-        *site.state.victim.lock().unwrap() = Some((child, kill * 5));
+        *site.state.victim.lock() = Some((child, kill * 5));
         eventually_blocking("the kill", PATIENCE, || {
-            let is_killed = site.state.victim.lock().unwrap().is_none();
+            let is_killed = site.state.victim.lock().is_none();
             is_killed.then_some(()).ok_or_else(|| site.asked().len())
         });
     }

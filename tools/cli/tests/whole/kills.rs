@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use testing::Random;
 
 use crate::archive::{Archive, content, executable, files_below};
@@ -78,12 +78,11 @@ fn acknowledged_file_survives_every_kill() {
                         .expect("store");
                     match ended.status.code() {
                         Some(0) => {
-                            let mut all =
-                                acknowledged.lock().unwrap_or_else(PoisonError::into_inner);
+                            let mut all = acknowledged.lock();
                             all.insert(name, size);
                         }
                         Some(1 | 4) => {
-                            let mut all = refused.lock().unwrap_or_else(PoisonError::into_inner);
+                            let mut all = refused.lock();
                             all.push(path);
                         }
                         other => panic!("store ended with {other:?}: {ended:?}"),
@@ -103,10 +102,8 @@ fn acknowledged_file_survives_every_kill() {
         }
     });
     archive.wait_until_alive();
-    let acknowledged = acknowledged
-        .into_inner()
-        .unwrap_or_else(PoisonError::into_inner);
-    let refused = refused.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let acknowledged = acknowledged.into_inner();
+    let refused = refused.into_inner();
     println!(
         "{} files acknowledged, {} stores reported a failure",
         acknowledged.len(),

@@ -4,7 +4,7 @@
 //! scripts does not look into it, and a reader without scripts sees it.
 
 use std::borrow::Cow;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use encoding_rs::UTF_8;
 use lol_html::html_content::{ContentType, DocumentEnd, TextChunk};
@@ -12,6 +12,7 @@ use lol_html::send::{
     DocumentContentHandlers, Element, ElementContentHandlers, HtmlRewriter, Settings,
 };
 use lol_html::{AsciiCompatibleEncoding, MemorySettings, Selector};
+use parking_lot::Mutex;
 
 use super::links::{LinkRewrite, Links, Purpose};
 use super::roles::{Relation, Role, relation, role};
@@ -86,8 +87,8 @@ pub(super) fn rewriter(
     Some(HtmlRewriter::new(settings, Box::new(sink)))
 }
 
-fn lock<T>(shared: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    shared.lock().unwrap_or_else(PoisonError::into_inner)
+fn lock<T>(shared: &Mutex<T>) -> parking_lot::MutexGuard<'_, T> {
+    shared.lock()
 }
 
 impl Page {

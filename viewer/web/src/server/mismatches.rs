@@ -5,7 +5,7 @@
 
 use std::collections::VecDeque;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use archive_daemon::Counter;
@@ -15,6 +15,7 @@ use axum::http::header::CONTENT_TYPE;
 use axum::http::{HeaderValue, Response};
 use futures_util::Stream;
 use jiff::Timestamp;
+use parking_lot::Mutex;
 
 use super::document::DocumentBody;
 use super::{Server, Visit};
@@ -38,7 +39,7 @@ struct Mismatch {
 
 impl Mismatches {
     fn note(&self, capture: &Capture, now: Timestamp) {
-        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut seen = self.seen.lock();
         let is_known = |own: &Mismatch| {
             own.capture.file == capture.file && own.capture.offset == capture.offset
         };
@@ -55,7 +56,7 @@ impl Mismatches {
     }
 
     fn all(&self) -> Vec<Mismatch> {
-        let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        let seen = self.seen.lock();
         seen.iter().cloned().collect()
     }
 }

@@ -1,12 +1,12 @@
 //! The pages of look-ups, and the few pages that say what is served.
 
 use std::collections::VecDeque;
-use std::sync::{Mutex, PoisonError};
 
 use archive_formats::cdx::query::Order;
 use axum::body::Body;
 use axum::http::header::{CACHE_CONTROL, LOCATION};
 use axum::http::{HeaderMap, HeaderValue, Response, StatusCode};
+use parking_lot::Mutex;
 use viewer_replay::access::Group;
 use viewer_replay::cdx_server::{CdxRequest, DEFAULT_PAGE_SIZES, PageMarks};
 
@@ -25,13 +25,13 @@ pub(super) struct PageCache {
 impl PageCache {
     /// Takes the marks of a question out of the cache; another request for it meanwhile begins without them.
     fn take(&self, question: &str) -> Option<PageMarks> {
-        let mut marks = self.marks.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut marks = self.marks.lock();
         let at = marks.iter().position(|(known, _)| known == question)?;
         marks.remove(at).map(|(_, marks)| marks)
     }
 
     fn keep(&self, question: String, known: PageMarks) {
-        let mut marks = self.marks.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut marks = self.marks.lock();
         marks.push_back((question, known));
         while marks.len() > REMEMBERED {
             marks.pop_front();

@@ -1,11 +1,11 @@
 //! The reports of a node to its monitor, and their order.
 
 use std::pin::pin;
-use std::sync::Mutex;
 
 use archive_model::Mode;
 use archive_rpc::testing::TestAuthority;
 use archive_rpc::{Limits, Server, bind};
+use parking_lot::Mutex;
 use proto_archive::wire::replica_server::{Replica, ReplicaServer};
 use tokio::sync::Semaphore;
 
@@ -52,7 +52,7 @@ impl Replica for PlayedMonitor {
         self.0.arrived.add_permits(1);
         self.0.answers.acquire().await.unwrap().forget();
         let status = request.into_inner().status.unwrap();
-        self.0.modes.lock().unwrap().push(status.mode());
+        self.0.modes.lock().push(status.mode());
         Ok(Response::new(wire::HeartbeatResponse { interval_ms: 1000 }))
     }
 }
@@ -95,7 +95,7 @@ async fn second_heartbeat_waits_for_first() {
     assert_eq!(first.unwrap(), Duration::from_secs(1));
     second.unwrap();
     assert_eq!(
-        *said.modes.lock().unwrap(),
+        *said.modes.lock(),
         [wire::Mode::ReadWrite, wire::Mode::ReadOnly]
     );
     test.door.tasks.stop_all();

@@ -1,7 +1,6 @@
 //! One conversation with a mail server: connect, encrypt, log in, hand over the mail, leave.
 
 use std::net::SocketAddr;
-use std::sync::Mutex;
 
 use lettre::transport::smtp::authentication::{Credentials, Mechanism};
 #[expect(
@@ -15,6 +14,7 @@ use lettre::transport::smtp::client::{
 use lettre::transport::smtp::commands::{Data, Mail, Rcpt};
 use lettre::transport::smtp::extension::ClientId;
 use lettre::transport::smtp::response::Severity;
+use parking_lot::Mutex;
 use tokio::net::TcpStream;
 use tokio::task::spawn_blocking;
 use tokio_util::compat::FuturesAsyncReadCompatExt;

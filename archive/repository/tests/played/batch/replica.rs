@@ -2,9 +2,10 @@
 //! script says. All files are on the node `n-1`.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::Arc;
 
 use archive_rpc::Kind;
+use parking_lot::{Mutex, MutexGuard};
 use proto_archive::wire::batch_failure::Kind as Failure;
 use proto_archive::wire::batch_run_request::Step as Asked;
 use proto_archive::wire::batch_run_response::{Begin, Done, End, Progress, Step, Want};
@@ -100,7 +101,7 @@ impl Drop for RunGuard {
 
 impl PlayedReplica {
     pub(crate) fn script(&self) -> MutexGuard<'_, Script> {
-        self.0.lock().unwrap()
+        self.0.lock()
     }
 
     fn messages(&self, after: &str, names: &[String]) -> Vec<Step> {

@@ -2,11 +2,12 @@
 
 use std::error::Error;
 use std::process::{Command, Stdio};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
 
 use archive_rpc::browser::{HostPem, MakeCertificate, UnknownHosts};
 use archive_rpc::{BrowserAcceptor, BrowserOptions};
+use parking_lot::Mutex;
 use tokio::task::spawn_blocking;
 
 use super::{Folder, Site, answer, shake};

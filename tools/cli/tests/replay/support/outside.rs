@@ -4,10 +4,12 @@
 use std::collections::BTreeMap;
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
+
+use parking_lot::{Mutex, MutexGuard};
 
 /// Hosts that Debian's Chromium asks by itself, whatever page it shows. No page of a test names one of them.
 const BROWSERS_OWN: [&str; 5] = [
@@ -130,7 +132,7 @@ impl Drop for Outside {
 }
 
 fn lock(contacts: &Contacts) -> MutexGuard<'_, Log> {
-    contacts.lock().unwrap_or_else(PoisonError::into_inner)
+    contacts.lock()
 }
 
 /// Writes down a contact, and returns its number.

@@ -1,7 +1,8 @@
 //! A small mail server: it speaks SMTP as far as we use it, and behaves as badly as it is told to.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 use rustls::ServerConfig;
 use rustls::pki_types::PrivatePkcs8KeyDer;
@@ -63,7 +64,7 @@ impl Server {
     }
 
     pub(super) fn mail(&self) -> Vec<Mail> {
-        self.mail.lock().unwrap().clone()
+        self.mail.lock().clone()
     }
 }
 
@@ -152,7 +153,7 @@ async fn talk(
             return Ok(());
         }
         if word == "TEXT" && answer == right {
-            taken.lock().unwrap().push(mail.clone());
+            taken.lock().push(mail.clone());
         }
         if word == "STARTTLS"
             && let Some(acceptor) = &acceptor
