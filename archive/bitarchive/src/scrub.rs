@@ -105,7 +105,7 @@ impl Scrub {
         self.job = Some(job);
         self.tasks.spawn_blocking(name, move || {
             // Nobody waits for the result when the node stops.
-            drop(done.send(work(&round)));
+            _ = done.send(work(&round));
         });
     }
 

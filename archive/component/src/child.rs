@@ -105,13 +105,13 @@ impl Compiler {
         let mut child = CompilerProcess(child);
         if let Some(mut input) = child.0.stdin.take() {
             // A process that ended before it has read all says below why.
-            drop(input.write_all(bytes));
+            _ = input.write_all(bytes);
         }
         let status = self.wait(&mut child.0, control)?;
         let mut said = String::new();
         if let Some(output) = child.0.stdout.take() {
             // Output that cannot be read says nothing; the exit code does.
-            drop(output.take(16 << 10).read_to_string(&mut said));
+            _ = output.take(16 << 10).read_to_string(&mut said);
         }
         match status.code() {
             Some(0) => Ok(()),
@@ -162,8 +162,8 @@ struct CompilerProcess(Child);
 impl Drop for CompilerProcess {
     fn drop(&mut self) {
         // The process may have ended by itself.
-        drop(self.0.kill());
-        drop(self.0.wait());
+        _ = self.0.kill();
+        _ = self.0.wait();
     }
 }
 
@@ -185,7 +185,7 @@ pub fn compile_child(arguments: impl IntoIterator<Item = OsString>) -> Option<Ex
         return Some(ExitCode::SUCCESS);
     };
     // If nobody listens, the exit code says enough.
-    drop(io::stdout().write_all(why.as_bytes()));
+    _ = io::stdout().write_all(why.as_bytes());
     Some(ExitCode::from(REFUSED))
 }
 

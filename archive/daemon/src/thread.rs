@@ -78,7 +78,7 @@ impl OwnThread {
             let outcome = work();
             // The permit is dropped before the answer is sent: the caller may ask again at once.
             drop(permit);
-            drop(done.send(outcome));
+            _ = done.send(outcome);
         })?;
         result.await.map_err(|_panicked| ThreadError::Ended(name))
     }

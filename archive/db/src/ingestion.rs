@@ -205,7 +205,7 @@ impl<K: Key, V: Value> Ingestion<K, V> {
         });
         if let Err(error) = taken {
             // The next opening deletes the remains.
-            drop(fs::remove_file(&file));
+            _ = fs::remove_file(&file);
             return Err(inner.failed_write(error));
         }
         self.last.clear();

@@ -122,7 +122,7 @@ impl Runner {
                 Ok(RunMessage::Done(outcome)) => RunPiece::Done(outcome),
                 Ok(RunMessage::End(gaps)) => {
                     // If the keeper has stopped, it says why.
-                    drop(pieces.send(RunPiece::End(gaps)).await);
+                    _ = pieces.send(RunPiece::End(gaps)).await;
                     return None;
                 }
             };

@@ -74,7 +74,7 @@ impl Replicas {
             let ended: Result<(), CallError> = ended.await;
             if let Err(error) = ended {
                 // A caller that has the result does not listen any more.
-                drop(sender.send(Err(error)).await);
+                _ = sender.send(Err(error)).await;
             }
         };
         Ok((

@@ -250,7 +250,7 @@ impl AdminExportWorker {
             .await;
             if let Err(error) = fed {
                 // The store may have failed already, and its receiver be gone.
-                drop(chunks.send(Err(error.to_string())).await);
+                _ = chunks.send(Err(error.to_string())).await;
             }
         });
         if !self.mail.ask(spooled.name.clone(), claim, depositor).await {

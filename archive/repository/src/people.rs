@@ -132,7 +132,7 @@ impl People {
         self.spawn("act", async move {
             let ended = people.finish(request, PATIENCE).await?;
             // A caller that has gone away finds the outcome among the requests.
-            drop(tell.send(ended));
+            _ = tell.send(ended);
             Ok(())
         });
         told.await.map_err(|_stopped| {

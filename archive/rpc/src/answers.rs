@@ -104,7 +104,7 @@ pub fn send_blocking<T>(answers: &Answers<T>, answer: T) -> Result<(), Status> {
 /// Sends the error that ends the answers. A caller that has gone away, or does not read within [`UNREAD`], does not get
 /// it.
 async fn fail<T>(answers: &Answers<T>, error: Status) {
-    drop(deliver(answers, Err(error), UNREAD).await);
+    _ = deliver(answers, Err(error), UNREAD).await;
 }
 
 async fn deliver<T>(

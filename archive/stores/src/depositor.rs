@@ -119,7 +119,7 @@ impl DepositStream {
     /// Tells the depositor to send, beginning at `offset`. That a depositor has gone away is noticed by its stream.
     pub fn ready(&mut self, upload: UploadId, offset: u64) {
         self.reported = offset;
-        drop(self.replies.try_send(Reply::Ready { upload, offset }));
+        _ = self.replies.try_send(Reply::Ready { upload, offset });
     }
 
     /// Returns the channel for the answers to the depositor. It is closed once the depositor has gone away.
@@ -129,7 +129,7 @@ impl DepositStream {
 
     /// Tells the depositor that it is to wait.
     pub fn wait(&self) {
-        drop(self.replies.try_send(Reply::Taken(0)));
+        _ = self.replies.try_send(Reply::Taken(0));
     }
 
     /// Returns the next chunk of the stream.

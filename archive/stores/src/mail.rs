@@ -82,11 +82,10 @@ impl Mail {
 
     /// Reports an event. A coordinator that has stopped needs no reports.
     pub async fn happened(&self, name: FileName, event: Event) {
-        drop(
-            self.0
-                .send(CoordinatorMessage::Happened { name, event })
-                .await,
-        );
+        _ = self
+            .0
+            .send(CoordinatorMessage::Happened { name, event })
+            .await;
     }
 
     /// Reports what people have decided about a file, and waits until it is remembered; `false`: the repository stops.

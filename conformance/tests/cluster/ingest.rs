@@ -59,7 +59,7 @@ async fn by_hand(
                 return;
             }
         }
-        drop(steps.send(say(Step::Close(Close {}))).await);
+        _ = steps.send(say(Step::Close(Close {}))).await;
     };
     let hearing = async {
         loop {

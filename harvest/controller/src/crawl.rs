@@ -42,12 +42,12 @@ impl JobRun<'_> {
         let mut log = ProgressLog::open(&log_path, environment.clock.clone())?;
         // Requests that were there before it count from its start.
         while let Ok(request) = requests.try_recv() {
-            drop(handle.control.send(request));
+            _ = handle.control.send(request);
         }
         let pass_on = async {
             while let Some(request) = requests.recv().await {
                 // The crawl may have ended meanwhile.
-                drop(handle.control.send(request));
+                _ = handle.control.send(request);
             }
             std::future::pending::<Infallible>().await
         };

@@ -115,7 +115,7 @@ async fn forward_commands(
             suspend.send_replace(true);
         }
         // The crawl may have ended.
-        drop(to_crawl.send(request));
+        _ = to_crawl.send(request);
     }
     std::future::pending().await
 }

@@ -68,7 +68,7 @@ impl JobRun<'_> {
         match indexed.await? {
             Ok(digest) => {
                 // Uploads that were ended take nothing more.
-                drop(self.files.send(WholeFile { file, digest }));
+                _ = self.files.send(WholeFile { file, digest });
             }
             Err(damage) => {
                 self.directory.set_aside(&file.name)?;
@@ -95,7 +95,7 @@ impl JobRun<'_> {
             document(&directory, &environment, &warcinfo, &outcome)
         });
         if let Some(file) = written.await? {
-            drop(self.files.send(WholeFile { file, digest: None }));
+            _ = self.files.send(WholeFile { file, digest: None });
         }
         Ok(())
     }

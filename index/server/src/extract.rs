@@ -102,7 +102,7 @@ impl Extractor {
                 Some(_) => Ok(()),
             };
             if sent.is_ok() {
-                drop(sender.send(LineStep::End).await);
+                _ = sender.send(LineStep::End).await;
             }
             drop(sender);
             let written = writing
@@ -132,11 +132,9 @@ impl Extractor {
         }
         let logs = self.run(JobKind::Duplicates, metadata, avoided).await?;
         let is_whole = logs.problem.is_none();
-        drop(
-            sender
-                .send(LineStep::Logs(logs.reports, logs.problem))
-                .await,
-        );
+        _ = sender
+            .send(LineStep::Logs(logs.reports, logs.problem))
+            .await;
         if is_whole {
             send_lines(self.result(&logs.status).await?, sender).await?;
         }
@@ -246,7 +244,7 @@ async fn send_lines(
             }
         }
     }
-    drop(sender.send(LineStep::Lines(together)).await);
+    _ = sender.send(LineStep::Lines(together)).await;
     Ok(())
 }
 

@@ -64,7 +64,7 @@ impl Output {
 pub fn tell(message: &str) {
     let mut line = format!("holdfast: {message}");
     line.push('\n');
-    drop(io::stderr().write_all(line.as_bytes()));
+    _ = io::stderr().write_all(line.as_bytes());
 }
 
 /// Rows under a header, aligned. The last column may be of any width.

@@ -178,7 +178,7 @@ impl Drop for Partial {
     fn drop(&mut self) {
         if !self.kept {
             // What cannot be taken away is named by the next attempt.
-            drop(directory::remove_name(&self.beside));
+            _ = directory::remove_name(&self.beside);
         }
     }
 }

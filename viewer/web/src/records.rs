@@ -264,7 +264,7 @@ async fn feed(
     };
     if let Err(error) = sent.await {
         // A reader that has left does not need it.
-        drop(to.send(Err(error)).await);
+        _ = to.send(Err(error)).await;
     }
 }
 
@@ -288,7 +288,7 @@ impl RecordBody {
             Self::Streamed(streamed) => {
                 let first = cut(&streamed.prefix, &range);
                 // Without a reader of the plan there is an error in the pieces.
-                drop(streamed.plan.send(range));
+                _ = streamed.plan.send(range);
                 BodySlice {
                     first,
                     left: Some(streamed.pieces),

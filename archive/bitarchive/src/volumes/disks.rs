@@ -61,7 +61,7 @@ impl DiskThreads {
             let said = question();
             *lock(&asked) = None;
             // The caller may have stopped waiting.
-            drop(answer.send(said));
+            _ = answer.send(said);
         });
         if thread.questions.send(job).is_err() {
             lock(&self.threads).remove(path);

@@ -258,7 +258,7 @@ impl RunningReplica {
 
 /// Sends a step; if the stream has ended, its answer says why.
 pub(crate) async fn say(steps: &mpsc::Sender<UploadRequest>, step: Step) {
-    drop(steps.send(UploadRequest { step: Some(step) }).await);
+    _ = steps.send(UploadRequest { step: Some(step) }).await;
 }
 
 impl OpenUpload {

@@ -260,7 +260,7 @@ impl Call {
             || (!open.blake3.is_empty() && open.blake3 != root.as_bytes().as_slice())
         {
             let status = Kind::Mismatch.status(format!("{}: not what was announced", open.name));
-            drop(self.answers.send(Err(status)).await);
+            _ = self.answers.send(Err(status)).await;
             return;
         }
         let text = match self.fault {
@@ -285,7 +285,7 @@ impl Call {
             Fault::EndAfter(n) => n == count,
             Fault::FailAfter(n, kind) if n == count => {
                 let status = kind.status("as the test wants it");
-                drop(self.answers.send(Err(status)).await);
+                _ = self.answers.send(Err(status)).await;
                 true
             }
             Fault::DieAfter(n) if n == count => {
@@ -303,7 +303,7 @@ impl Call {
 
     async fn answer(&self, response: StoreResponse) {
         // The client may have ended.
-        drop(self.answers.send(Ok(response)).await);
+        _ = self.answers.send(Ok(response)).await;
     }
 }
 

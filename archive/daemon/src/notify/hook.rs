@@ -59,8 +59,8 @@ pub(super) async fn run(argv: &[String], message: &[u8], limit: Duration) -> Res
         let mut feeding = Box::pin(async {
             if let Some(mut input) = input {
                 // A hook need not read its message.
-                drop(input.write_all(message).await);
-                drop(input.shutdown().await);
+                _ = input.write_all(message).await;
+                _ = input.shutdown().await;
             }
         });
         let mut listening = Box::pin(listen(errors, &mut said));

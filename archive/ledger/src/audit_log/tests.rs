@@ -60,7 +60,7 @@ fn contents(at: &Path) -> Vec<Vec<u8>> {
 
 #[expect(clippy::disallowed_methods, reason = "tests damage files")]
 fn put(at: &Path, contents: &[Vec<u8>]) {
-    drop(fs::remove_dir_all(at));
+    _ = fs::remove_dir_all(at);
     fs::create_dir(at).unwrap();
     for (number, bytes) in contents.iter().enumerate() {
         fs::write(files::path(at, number as u64), bytes).unwrap();

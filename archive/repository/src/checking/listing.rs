@@ -114,7 +114,7 @@ impl Pass<'_> {
     ) {
         if let Err(error) = self.try_send_listing(opened, &items, &unexpected).await {
             // If the receiver is gone, the comparison has ended and says why.
-            drop(items.send(Err(error.reason)).await);
+            _ = items.send(Err(error.reason)).await;
         }
     }
 

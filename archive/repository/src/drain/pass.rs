@@ -72,7 +72,7 @@ pub(super) fn start(
             }
         });
         // A drain that has ended in the meantime needs no outcome.
-        drop(tell.send(passed));
+        _ = tell.send(passed);
     });
     told
 }

@@ -160,7 +160,7 @@ impl People {
         self.spawn("replace", async move {
             let done = people.exchange(&replacement, &spooled).await;
             // A caller that has gone away finds it in the audit trail.
-            drop(tell.send(done));
+            _ = tell.send(done);
             Ok(())
         });
         told.await.map_err(|_stopped| {

@@ -140,10 +140,10 @@ impl Site {
                     match acceptor.accept(stream).await {
                         Ok(stream) => {
                             let host = stream.host().map(str::to_owned);
-                            drop(tell.send(Ok((host, stream.is_http2()))));
+                            _ = tell.send(Ok((host, stream.is_http2())));
                             answer(stream).await;
                         }
-                        Err(error) => drop(tell.send(Err(error))),
+                        Err(error) => _ = tell.send(Err(error)),
                     }
                 });
             }
@@ -190,7 +190,7 @@ async fn answer(mut stream: impl AsyncRead + AsyncWrite + Unpin) {
         }
     }
     if stream.write_all(ANSWER).await.is_ok() {
-        drop(stream.shutdown().await);
+        _ = stream.shutdown().await;
     }
 }
 
@@ -301,7 +301,7 @@ async fn silent_and_noisy_clients_are_refused() {
     ] {
         let mut client = TcpStream::connect(site.address).await.expect("tcp");
         // The door may close before it has read everything.
-        drop(client.write_all(noise).await);
+        _ = client.write_all(noise).await;
         drop(client);
         site.outcome().await.expect_err("noise");
     }

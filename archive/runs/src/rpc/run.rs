@@ -184,7 +184,7 @@ async fn pulse(node_jobs: &NodeJobs, answers: &Answers<wire::BatchRunResponse>) 
         });
         let alive = answer(batch_run_response::Step::Progress(alive));
         // If the channel is full, the caller has other answers to read.
-        drop(answers.try_send(Ok(alive)));
+        _ = answers.try_send(Ok(alive));
     }
 }
 

@@ -350,7 +350,7 @@ impl Coordinator {
         };
         // The task waits for a depositor that does not read, so that the coordinator need not.
         self.parts.transfers.tasks.spawn_once("answer", async move {
-            drop(depositor.replies.send(reply).await);
+            _ = depositor.replies.send(reply).await;
             // The task that watches the depositor ends, and with it the stream of answers.
             depositor.answered.cancel();
         });

@@ -23,7 +23,7 @@ impl Coordinator {
         let known = self.parts.admin.file(&name).map_err(AdminError::from)?;
         if known.is_some() || self.files.contains_key(&name) {
             // The caller may have gone away.
-            done.send(false).unwrap_or_default();
+            _ = done.send(false);
             return Ok(());
         }
         let copies = row.record.replicas.iter();
@@ -50,7 +50,7 @@ impl Coordinator {
             self.files.insert(name.clone(), active);
             all.push(FileDecision::by_itself(name, first));
         }
-        done.send(true).unwrap_or_default();
+        _ = done.send(true);
         Ok(())
     }
 }

@@ -80,7 +80,7 @@ impl Coordinator {
         self.act(decided)?;
         for done in self.waiting.drain(..) {
             // The caller may have gone away.
-            done.send(()).unwrap_or_default();
+            _ = done.send(());
         }
         Ok(())
     }

@@ -80,7 +80,7 @@ impl OffsetAgreement {
         let offset = offers.iter().map(|(offset, _)| *offset).min().unwrap_or(0);
         for (_, answer) in offers {
             // A replica that has ended meanwhile says why.
-            answer.send(offset).unwrap_or_default();
+            _ = answer.send(offset);
         }
         TransferStart {
             offset,

@@ -288,7 +288,7 @@ impl CrawlOwner {
         let keys: Vec<SeenKey> = candidates.map(|candidate| candidate.key).collect();
         for closed in self.recorder.record(finished)? {
             // A job that has gone does not upload.
-            drop(self.channels.closed.send(closed));
+            _ = self.channels.closed.send(closed);
         }
         self.processor.remember(keys.into_iter());
         for pattern in self.recorder.take_new_patterns() {
@@ -300,7 +300,7 @@ impl CrawlOwner {
 
     /// Sends a notice, if somebody listens.
     fn notify(&self, notice: CrawlNotice) {
-        drop(self.channels.notices.send(notice));
+        _ = self.channels.notices.send(notice);
     }
 
     /// Leases the URIs whose turn it is.
@@ -431,11 +431,10 @@ impl CrawlOwner {
                 },
             };
             // The other end lives as long as this one.
-            drop(
-                self.channels
-                    .commands
-                    .send(WorkerCommand::Fetch(Box::new(command))),
-            );
+            _ = self
+                .channels
+                .commands
+                .send(WorkerCommand::Fetch(Box::new(command)));
         }
     }
 }

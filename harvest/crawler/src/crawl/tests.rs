@@ -227,7 +227,7 @@ async fn suspended_crawl_goes_on_where_it_was() {
             .progress
             .wait_for(|progress| progress.fetched > fetched);
         if next.await.is_ok() {
-            drop(control.send(CrawlCommand::Suspend));
+            _ = control.send(CrawlCommand::Suspend);
         }
         let outcome = running.await.unwrap().unwrap();
         assert_eq!(outcome.taken_back, 0);

@@ -103,13 +103,13 @@ impl CrawlWorkers {
                         Some(WorkerCommand::CutFetches) => fetches.abort_all(),
                         Some(WorkerCommand::Resolve(host)) => {
                             questions.spawn(async move {
-                                drop(workers.events.send(workers.resolve(host).await));
+                                _ = workers.events.send(workers.resolve(host).await);
                             });
                         }
                         Some(WorkerCommand::Fetch(command)) => {
                             let ticket = command.ticket;
                             let task = fetches.spawn(async move {
-                                drop(workers.events.send(workers.fetch(*command).await));
+                                _ = workers.events.send(workers.fetch(*command).await);
                             });
                             tickets.insert(task.id(), ticket);
                         }
@@ -121,7 +121,7 @@ impl CrawlWorkers {
                     let ticket = tickets.remove(&task);
                     let has_panicked = ended.is_err_and(|error| error.is_panic());
                     if let Some(ticket) = ticket.filter(|_| has_panicked) {
-                        drop(self.events.send(WorkerEvent::Panicked(ticket)));
+                        _ = self.events.send(WorkerEvent::Panicked(ticket));
                     }
                 }
             }

@@ -45,7 +45,7 @@ async fn serve(
     }
     if then == ServerEnd::Wait {
         // Until the other end closes.
-        drop(stream.read_u8().await);
+        _ = stream.read_u8().await;
     }
 }
 

@@ -80,7 +80,7 @@ async fn feed(
             Some(Step::Data(data)) if is_begun => InputStep::Data(data),
             Some(Step::Data(_)) => return Err(InvalidMessage::missing("input").into()),
             Some(Step::End(_)) => {
-                drop(sender.send(InputStep::End).await);
+                _ = sender.send(InputStep::End).await;
                 return Ok(());
             }
             Some(Step::Open(_)) => {

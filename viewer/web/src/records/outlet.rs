@@ -37,7 +37,7 @@ impl<T> ClientOutlet<T> {
 
     /// Sends the reason why nothing more comes. A client that has left, or does not read, does not get it.
     pub(crate) fn fail(&self, error: RecordError) {
-        drop(self.to.try_send(Err(error)));
+        _ = self.to.try_send(Err(error));
     }
 }
 

@@ -95,11 +95,11 @@ pub(super) fn read(
         Ok(Some(record)) => record,
         Ok(None) => {
             let nothing = "no record begins there; the index may be of another file";
-            drop(opened.send(Err(RecordError::Broken(nothing.to_owned()))));
+            _ = opened.send(Err(RecordError::Broken(nothing.to_owned())));
             return;
         }
         Err(error) => {
-            drop(opened.send(Err(io::Error::from(error).into())));
+            _ = opened.send(Err(io::Error::from(error).into()));
             return;
         }
     };
@@ -108,11 +108,11 @@ pub(super) fn read(
     let message = match message {
         Ok(message) => message,
         Err(HeadError::Io(error)) => {
-            drop(opened.send(Err(error.into())));
+            _ = opened.send(Err(error.into()));
             return;
         }
         Err(error @ HeadError::TooLarge { .. }) => {
-            drop(opened.send(Err(RecordError::Broken(error.to_string()))));
+            _ = opened.send(Err(RecordError::Broken(error.to_string())));
             return;
         }
     };
@@ -147,7 +147,7 @@ fn body<R: Read>(
     let fault = match fill(&mut body, &mut prefix, WHOLE + 1) {
         Ok(fault) => fault,
         Err(error) => {
-            drop(opened.send(Err(error)));
+            _ = opened.send(Err(error));
             return Ok(());
         }
     };
@@ -163,7 +163,7 @@ fn body<R: Read>(
         let audit = body.finish().map_err(RecordError::from);
         let ended = audit.and_then(|audit| finish(record).map(|()| verdict(&audit)));
         let opening = ended.map(|verdict| answer(BodyRest::Nothing { verdict, fault }));
-        drop(opened.send(opening));
+        _ = opened.send(opening);
         return Ok(());
     }
     if opened.send(Ok(answer(BodyRest::More { length }))).is_err() {

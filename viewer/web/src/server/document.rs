@@ -132,7 +132,7 @@ pub(super) async fn begin(
         }
         if let Err(error) = outcome {
             match unsaid {
-                Some(unsaid) => drop(unsaid.send(Err(error))),
+                Some(unsaid) => _ = unsaid.send(Err(error)),
                 None => outlet.fail(error),
             }
         }

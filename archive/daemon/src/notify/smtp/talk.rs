@@ -46,7 +46,7 @@ pub(super) async fn send(
     if handed.is_ok() {
         *lock(step) = "leaving";
         // A server that has taken the mail may fail to say good-bye.
-        drop(connection.quit().await);
+        _ = connection.quit().await;
     }
     handed
 }

@@ -263,7 +263,7 @@ impl Node for PlayedNode {
             match cut {
                 Some(RunEnd::Broken(_)) => {
                     let broken = Err(Status::unavailable("it broke off"));
-                    drop(answers.send(broken).await);
+                    _ = answers.send(broken).await;
                 }
                 Some(RunEnd::Hangs(_)) => answers.closed().await,
                 Some(RunEnd::Ended(_)) | None => {}

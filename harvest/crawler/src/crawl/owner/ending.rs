@@ -128,7 +128,7 @@ impl CrawlOwner {
 
     /// Ends all fetches under way; their URIs come again.
     fn cut_fetches(&mut self) {
-        drop(self.channels.commands.send(WorkerCommand::CutFetches));
+        _ = self.channels.commands.send(WorkerCommand::CutFetches);
         let now = self.now();
         let fetching = self.in_flight.iter();
         let fetching = fetching.filter(|(_, flight)| flight.fetching.is_some());
@@ -282,7 +282,7 @@ impl CrawlOwner {
         }
         self.record()?;
         if let Some(closed) = self.recorder.close_file()? {
-            drop(self.channels.closed.send(closed));
+            _ = self.channels.closed.send(closed);
         }
         self.outcome(end)
     }

@@ -25,7 +25,7 @@ impl CrawlOwner {
         self.record()?;
         self.recorder.sync()?;
         // Who asked may have gone.
-        drop(request.answer.send(answer));
+        _ = request.answer.send(answer);
         Ok(())
     }
 

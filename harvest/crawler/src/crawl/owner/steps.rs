@@ -120,7 +120,7 @@ impl CrawlOwner {
         if waiting.len() == 1 {
             let command = WorkerCommand::Resolve(host.to_owned());
             // The other end lives as long as this one.
-            drop(self.channels.commands.send(command));
+            _ = self.channels.commands.send(command);
         }
     }
 

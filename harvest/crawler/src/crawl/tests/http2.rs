@@ -246,8 +246,8 @@ struct Nghttpd(Child);
 
 impl Drop for Nghttpd {
     fn drop(&mut self) {
-        drop(self.0.kill());
-        drop(self.0.wait());
+        _ = self.0.kill();
+        _ = self.0.wait();
     }
 }
 

@@ -155,7 +155,7 @@ async fn list_of_suffixes_says_what_domain_is() {
     ] {
         let directory = tempfile::tempdir().unwrap();
         let file = files.path().join("bad.dat");
-        drop(fs::remove_file(&file));
+        _ = fs::remove_file(&file);
         if let Some(text) = text {
             fs::write(&file, text).unwrap();
         }

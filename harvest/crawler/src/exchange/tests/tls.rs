@@ -139,7 +139,7 @@ async fn old_tls_is_distinguished() {
         let address = listener.local_addr().unwrap();
         tokio::task::spawn(async move {
             let (mut stream, _) = listener.accept().await.unwrap();
-            drop(stream.read_u8().await);
+            _ = stream.read_u8().await;
             stream.write_all(&answer).await.unwrap();
             // Until the other end closes.
             while stream.read_u8().await.is_ok() {}

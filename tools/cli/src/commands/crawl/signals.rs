@@ -31,7 +31,7 @@ impl Signals {
         self.next().await;
         bar.tell("ending the crawl; fetches under way have 10 seconds; once more to end at once");
         // A job that has ended is not waited for.
-        drop(control.send(CrawlCommand::Suspend));
+        _ = control.send(CrawlCommand::Suspend);
         self.next().await;
         Exit::Interrupted
     }

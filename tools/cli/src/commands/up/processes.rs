@@ -174,7 +174,7 @@ async fn watch(
             if let Some(Err(error)) = id.map(|id| kill_process(id, Signal::TERM)) {
                 tell(&format!("{part} cannot be asked to end: {error}"));
             }
-            drop(child.wait().await);
+            _ = child.wait().await;
             return;
         }
     };
