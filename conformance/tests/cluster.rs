@@ -67,7 +67,8 @@ fn completed(status: &FileStatus) -> usize {
 #[test]
 fn stored_file_is_everywhere_and_never_replaced() {
     on_a_cluster(async |cluster: &mut Cluster| {
-        let (name, bytes) = (name("a.warc.gz"), noise(SIZE, 1));
+        let name = name("a.warc.gz");
+        let bytes = noise(SIZE, 1);
         let first = store(cluster, &name, &bytes).await.unwrap();
         assert!(!first.already);
         let envelope = Envelope::parse(first.envelope.as_bytes()).unwrap();
@@ -125,7 +126,8 @@ fn stored_file_is_everywhere_and_never_replaced() {
 #[test]
 fn absent_node_is_named_and_later_made_good() {
     on_a_patient_cluster(async |cluster: &mut Cluster| {
-        let (before, during) = (name("before"), name("during"));
+        let before = name("before");
+        let during = name("during");
         let bytes = noise(SIZE, 3);
         store(cluster, &before, &bytes).await.unwrap();
         cluster.stop(NODES[1]).await;
@@ -183,7 +185,8 @@ fn absent_node_is_named_and_later_made_good() {
 #[test]
 fn repeated_store_does_not_wait_for_the_pause() {
     on_a_cluster(async |cluster: &mut Cluster| {
-        let (name, bytes) = (name("a"), noise(SIZE, 4));
+        let name = name("a");
+        let bytes = noise(SIZE, 4);
         cluster.stop(NODES[1]).await;
         store(cluster, &name, &bytes).await.unwrap_err();
         cluster.start(NODES[1]).await;
@@ -204,10 +207,12 @@ fn repeated_store_does_not_wait_for_the_pause() {
 #[test]
 fn flipped_bits_are_harmless_unless_in_both_copies() {
     on_a_cluster(async |cluster: &mut Cluster| {
-        let (name, bytes) = (name("a"), noise(SIZE, 5));
+        let name = name("a");
+        let bytes = noise(SIZE, 5);
         store(cluster, &name, &bytes).await.unwrap();
         let whole = FileRange::whole(name.clone());
-        let (here, there) = (10 * GROUP_SIZE, 40 * GROUP_SIZE);
+        let here = 10 * GROUP_SIZE;
+        let there = 40 * GROUP_SIZE;
 
         flip(&cluster.copy("one", &name), here + 3);
         let (read, end) = get(cluster, &whole).await;
@@ -226,10 +231,8 @@ fn flipped_bits_are_harmless_unless_in_both_copies() {
         assert_eq!(error.class(), ErrorClass::Failed);
         let exact = format!("bytes {here}-{} ", here + GROUP_SIZE - 1);
         assert!(error.to_string().contains(&exact), "{error}");
-        let (from, to) = (
-            usize::try_from(here).unwrap(),
-            usize::try_from(here + GROUP_SIZE).unwrap(),
-        );
+        let from = usize::try_from(here).unwrap();
+        let to = usize::try_from(here + GROUP_SIZE).unwrap();
         assert!(read == bytes[..from], "{} bytes came first", read.len());
 
         let before = FileRange {
@@ -276,7 +279,8 @@ fn monitor_restart_never_makes_a_file_disappear() {
         cluster.stop(MONITORS[0]).await;
         assert!(!complete().await, "nobody was there to ask");
         cluster.start(MONITORS[0]).await;
-        let (begin, mut asked) = (Instant::now(), 0);
+        let begin = Instant::now();
+        let mut asked = 0;
         while !complete().await {
             asked += 1;
             assert!(begin.elapsed() < SOON, "asked {asked} times");
@@ -350,7 +354,8 @@ async fn assert_only(cluster: &Cluster, name: &FileName, bytes: &[u8]) {
 #[test]
 fn store_survives_restart_of_the_repository() {
     on_a_cluster(async |cluster: &mut Cluster| {
-        let (name, bytes) = (name("a"), noise(16 * SIZE, 7));
+        let name = name("a");
+        let bytes = noise(16 * SIZE, 7);
         let (deposit, mut is_reached, go) = waiting(&name, &bytes);
         let failed = Mutex::new(0);
         let watch = |event: StoreEvent<'_>| match event {
@@ -375,9 +380,11 @@ fn store_survives_restart_of_the_repository() {
 #[test]
 fn abandoned_store_shows_nothing_and_can_be_repeated() {
     on_a_cluster(async |cluster: &mut Cluster| {
-        let (name, bytes) = (name("a"), noise(16 * SIZE, 8));
+        let name = name("a");
+        let bytes = noise(16 * SIZE, 8);
         let (deposit, mut is_reached, go) = waiting(&name, &bytes);
-        let (depositor, ignore) = (cluster.depositor(), |_: StoreEvent<'_>| {});
+        let depositor = cluster.depositor();
+        let ignore = |_: StoreEvent<'_>| {};
         tokio::select! {
             ended = depositor.store(&deposit, &ignore) => panic!("not given up: {ended:?}"),
             reached = is_reached.recv() => reached.unwrap(),

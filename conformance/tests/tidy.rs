@@ -172,7 +172,8 @@ struct Test<'a> {
 }
 
 fn tests(file: &File) -> Vec<Test<'_>> {
-    let (mut is_test, mut says_mistake) = (false, false);
+    let mut is_test = false;
+    let mut says_mistake = false;
     let mut found = Vec::new();
     for (text, line) in file.text.lines().zip(1..) {
         let code = text.trim_start();

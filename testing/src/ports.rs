@@ -72,7 +72,8 @@ mod tests {
     #[test]
     fn block_with_server_is_passed_over() {
         let block = PortBlock::claim();
-        let (first, server) = (block.first(), block.first() + SIZE - 1);
+        let first = block.first();
+        let server = block.first() + SIZE - 1;
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, server)).unwrap();
         drop(block);
         assert_ne!(PortBlock::claim().first(), first);

@@ -273,7 +273,8 @@ mod tests {
     /// Fails if a wait ends although its state keeps changing, or never ends with it.
     #[test]
     fn changing_state_extends_wait() {
-        let (began, mut left) = (Instant::now(), 1_000_000);
+        let began = Instant::now();
+        let mut left = 1_000_000;
         let message = panicked(|| {
             eventually_blocking("nothing is left", SHORT, || {
                 left -= 1;

@@ -88,7 +88,8 @@ impl Node {
                 why: error.to_string(),
             })?;
         if admitted.name != *name {
-            let (admitted, received) = (admitted.name.to_string(), name.to_string());
+            let admitted = admitted.name.to_string();
+            let received = name.to_string();
             return Err(mismatch(name, "name", admitted, received));
         }
         Ok(admitted)
@@ -148,7 +149,8 @@ impl Node {
     /// Hashes one unexpected file and returns its number of bytes. A file that cannot be read, or is in use, stays as
     /// it is.
     fn hash(&self, entry: &Entry) -> Result<u64, NodeError> {
-        let (name, volume) = (&entry.name, &entry.volume);
+        let name = &entry.name;
+        let volume = &entry.volume;
         let (Ok(layout), Ok(_claim)) =
             (self.layout(volume), self.claim(name, &verb("hash", name)?))
         else {
@@ -217,7 +219,8 @@ impl Adoption<'_> {
         let file = self.layout.target(name).file;
         let survey = Survey::hash(&self.layout.incoming(), id.as_str(), &file)
             .map_err(|error| self.blame(error))?;
-        let (size, root) = (survey.size(), survey.root());
+        let size = survey.size();
+        let root = survey.root();
         if (size, root) == (self.admitted.size, self.admitted.root) {
             return Ok(survey);
         }
@@ -350,7 +353,8 @@ impl Worker for StrangerWorker {
             }
             self.seen = looked;
         }
-        let (node, after) = (Arc::clone(&self.node), self.after.take());
+        let node = Arc::clone(&self.node);
+        let after = self.after.take();
         self.after = spawn_blocking(move || node.hash_unexpected(after.as_ref())).await??;
         Ok(Step::Again)
     }

@@ -88,7 +88,8 @@ impl fmt::Display for Condition {
                 corrupt,
                 unreadable,
             } => {
-                let (corrupt, unreadable) = (corrupt.len(), unreadable.len());
+                let corrupt = corrupt.len();
+                let unreadable = unreadable.len();
                 write!(
                     f,
                     "damaged since {since}: {corrupt} groups corrupt, {unreadable} unreadable"

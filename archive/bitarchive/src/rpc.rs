@@ -81,7 +81,8 @@ impl Door {
         &self,
         work: impl FnOnce(&Node, Timestamp) -> Result<T, NodeError> + Send + 'static,
     ) -> Result<Response<T>, Status> {
-        let (node, now) = (Arc::clone(&self.node), self.clock.now());
+        let node = Arc::clone(&self.node);
+        let now = self.clock.now();
         run_blocking(move || work(&node, now))
             .await?
             .map(Response::new)
@@ -157,7 +158,8 @@ impl NodeService for Door {
             start: request.start,
             end: request.end,
         };
-        let (node, sent) = (Arc::clone(&self.node), self.instruments.read_bytes.clone());
+        let node = Arc::clone(&self.node);
+        let sent = self.instruments.read_bytes.clone();
         let mut reader = read::SegmentReader::new(node, wanted, sent);
         Ok(answer_in_turns(&self.tasks, "read", move |outlet| {
             reader.send_on(outlet)
@@ -312,7 +314,8 @@ impl NodeService for Door {
         request: Request<Streaming<wire::MendRequest>>,
     ) -> Result<Response<AnswerStream<wire::MendResponse>>, Status> {
         let mut steps = mend::MendSteps::new(request.into_inner(), self.idle);
-        let (clock, instruments) = (self.clock.clone(), self.instruments.clone());
+        let clock = self.clock.clone();
+        let instruments = self.instruments.clone();
         Ok(self.answer("mend", move |node, answers| {
             steps.mend(node, answers, &clock, &instruments)
         }))
@@ -322,8 +325,10 @@ impl NodeService for Door {
         &self,
         request: Request<wire::ScrubRequest>,
     ) -> Result<Response<wire::ScrubState>, Status> {
-        let (node, control) = (Arc::clone(&self.node), Arc::clone(&self.scrub));
-        let (request, now) = (request.into_inner(), self.clock.now());
+        let node = Arc::clone(&self.node);
+        let control = Arc::clone(&self.scrub);
+        let request = request.into_inner();
+        let now = self.clock.now();
         run_blocking(move || scrub::scrub(&node, &control, &request, now))
             .await?
             .map(Response::new)

@@ -218,9 +218,11 @@ impl Worker for Scrub {
 impl ScrubContext {
     /// Looks over all rows.
     fn survey(&self) -> Result<(ReadPlan, SurveyRecord), NodeError> {
-        let (at, now) = (self.clock.instant(), self.clock.now());
+        let at = self.clock.instant();
+        let now = self.clock.now();
         let writes = self.node.catalog().writes();
-        let (mut online, mut retired): (Vec<VolumeId>, Vec<VolumeId>) = (Vec::new(), Vec::new());
+        let mut online: Vec<VolumeId> = Vec::new();
+        let mut retired: Vec<VolumeId> = Vec::new();
         for volume in self.node.volumes() {
             match (volume.id, volume.problem) {
                 (Some(id), None) => online.push(id),
@@ -248,7 +250,8 @@ impl ScrubContext {
     /// Publishes the plan that a look over the rows has made.
     fn note(&self, plan: ReadPlan) -> Result<(), DiskError> {
         self.node.scrub_age().set_oldest(plan.oldest);
-        let (unknown, now) = (plan.unknown, self.clock.now());
+        let unknown = plan.unknown;
+        let now = self.clock.now();
         self.control.set_plan(plan);
         self.control.remember(|orders| {
             orders.unknown_since = (unknown > 0).then(|| orders.unknown_since.unwrap_or(now));

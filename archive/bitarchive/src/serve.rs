@@ -147,7 +147,9 @@ pub async fn serve(
     let (listener, address) = archive_rpc::bind(&settings.rpc.listen).await?;
     let endpoint = own.endpoint.unwrap_or_else(|| address.to_string());
     let limits = settings.rpc.limits(settings.daemon.drain.duration() / 2);
-    let (clock, workers, id) = (&daemon.clock, &daemon.workers, own.node.as_str());
+    let clock = &daemon.clock;
+    let workers = &daemon.workers;
+    let id = own.node.as_str();
     let monitor = monitor_channel(&own.replica, &own.monitor, &credentials, &limits)?;
     let notifier = Arc::new(Notifier::new(&node, endpoint, monitor, clock));
     let heartbeat = HeartbeatWorker {
@@ -196,7 +198,8 @@ fn spawn_keepers(
     node: &Arc<Node>,
     (scrub, instruments): (&Arc<Control>, &Instruments),
 ) -> Result<(), DuplicateWorker> {
-    let (clock, workers) = (&daemon.clock, &daemon.workers);
+    let clock = &daemon.clock;
+    let workers = &daemon.workers;
     // A node that cannot write its catalog could answer for no file that it takes: it ends, and rebuilds the catalog at
     // the start.
     let watched = Arc::clone(node);

@@ -235,7 +235,8 @@ impl Settings {
     ///
     /// [`InvalidSettings`] names the first setting that cannot, and says what would be right.
     pub fn check(&self) -> Result<(), InvalidSettings> {
-        let (own, scrub) = (&self.bitarchive, &self.scrub);
+        let own = &self.bitarchive;
+        let scrub = &self.scrub;
         let is_empty = |size: Option<ByteSize>| size.is_some_and(ByteSize::is_zero);
         refuse_zero([
             ("bitarchive.idle", own.idle.is_zero(), SET_IDLE),

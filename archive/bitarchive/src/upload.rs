@@ -204,7 +204,8 @@ impl Upload<'_> {
             }
         };
         let received = stage.finish().map_err(blame)?;
-        let (size, root) = (received.size(), received.root());
+        let size = received.size();
+        let root = received.root();
         let content = FileContent { root, size };
         if let Err(differs) = admitted::compare(&admitted, &name, &id, content) {
             received.discard().map_err(blame)?;

@@ -111,7 +111,8 @@ impl FileRange {
     /// Returns the part of the range that a file of `size` bytes has. Fails if the range begins behind the end of the
     /// file.
     pub(crate) fn range(&self, size: u64) -> Result<Range<u64>, ClientError> {
-        let (name, start) = (&self.name, self.start);
+        let name = &self.name;
+        let start = self.start;
         if start > 0 && start >= size {
             return Err(ClientError::Invalid(format!(
                 "{name}: has {size} bytes; there is no byte {start}"

@@ -178,7 +178,8 @@ impl FakeArchive {
             announced,
             ..
         } = deposit;
-        let (mut tree, mut bytes) = (TreeBuilder::new(Vec::new()), Vec::new());
+        let mut tree = TreeBuilder::new(Vec::new());
+        let mut bytes = Vec::new();
         let mut at = 0;
         watch(StoreEvent::Sent(at));
         while at < *size {
@@ -260,7 +261,8 @@ impl FakeArchive {
         let envelope = receipt
             .sign(&self.shared.key)
             .map_err(|error| bug(&error))?;
-        let (text, name) = (envelope.as_str().to_owned(), &kept.admission.name);
+        let text = envelope.as_str().to_owned();
+        let name = &kept.admission.name;
         HeldReceipt::believe(text, name, &self.shared.trust)
     }
 

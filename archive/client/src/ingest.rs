@@ -224,8 +224,10 @@ mod tests {
     #[test]
     fn digests_known_to_both_must_agree() {
         let root = |byte| Some(Root::from_bytes([byte; 32]));
-        let (sha256, md5) = (|byte| Some([byte; 32]), |byte| Some([byte; 16]));
-        let (with, without) = (admission(md5(3)), admission(None));
+        let sha256 = |byte| Some([byte; 32]);
+        let md5 = |byte| Some([byte; 16]);
+        let with = admission(md5(3));
+        let without = admission(None);
         for (admission, announced, expected) in [
             (&with, (None, None, None), DigestComparison::Unknown),
             (&without, (None, None, md5(3)), DigestComparison::Unknown),

@@ -187,7 +187,8 @@ impl<A: Access + ?Sized> RecordStream<'_, A> {
     }
 
     fn none(&self, error: &NoRecord) -> ClientError {
-        let (name, start) = (&self.reading.admission.name, self.start);
+        let name = &self.reading.admission.name;
+        let start = self.start;
         match error {
             NoRecord::Nothing(_) => ClientError::Invalid(format!(
                 "{name}: at byte {start}: {error}; take the offset from an index"

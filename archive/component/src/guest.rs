@@ -58,7 +58,8 @@ impl Guest {
         let (asks, questions) = sync_channel(1);
         let (replies, answers) = sync_channel(1);
         let host = Host::new(asks, answers, limits.memory);
-        let (program, told) = (Arc::clone(program), control.clone());
+        let program = Arc::clone(program);
+        let told = control.clone();
         let thread = thread::Builder::new()
             .name("component".to_owned())
             .stack_size(STACK)

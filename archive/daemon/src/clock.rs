@@ -366,7 +366,8 @@ mod tests {
     #[tokio::test]
     async fn system_clock_advances() {
         let clock = Clock::system();
-        let (begin, now) = (clock.instant(), clock.now());
+        let begin = clock.instant();
+        let now = clock.now();
         clock.sleep(Duration::from_millis(5)).await;
         assert!(clock.instant() - begin >= Duration::from_millis(5));
         assert!(clock.now() > now && clock.after(HOUR) > clock.now());

@@ -100,7 +100,8 @@ impl Notifier {
         let command = command.map(|words| outbox(Channel::Command(words.clone())));
         let smtp = settings.smtp.clone().map(Box::new);
         let smtp = smtp.map(|smtp| outbox(Channel::Smtp(smtp)));
-        let (command, smtp) = (command.transpose()?, smtp.transpose()?);
+        let command = command.transpose()?;
+        let smtp = smtp.transpose()?;
         if command.is_none() && smtp.is_none() {
             return Ok(Self::silent());
         }
@@ -119,7 +120,8 @@ impl Notifier {
             command: command.clone(),
             smtp: smtp.clone(),
         });
-        let (telling, stop) = (Arc::clone(&shared), daemon.tasks.stop());
+        let telling = Arc::clone(&shared);
+        let stop = daemon.tasks.stop();
         daemon.tasks.spawn("notify", async move {
             let send = async |outbox: Option<Arc<Outbox>>| {
                 let taken = |message: &Message| telling.note_taken(message);
@@ -214,10 +216,8 @@ impl NotifierState {
         if rows.is_empty() {
             return true;
         }
-        let (memory, keys) = (
-            Arc::clone(&self.memory),
-            rows.iter().map(|(key, _)| key.clone()).collect::<Vec<_>>(),
-        );
+        let memory = Arc::clone(&self.memory);
+        let keys = rows.iter().map(|(key, _)| key.clone()).collect::<Vec<_>>();
         let kept = spawn_blocking(move || memory.keep(&rows)).await;
         let kept = kept.unwrap_or_else(|bug| Err(bug.into()));
         if let Err(error) = &kept {

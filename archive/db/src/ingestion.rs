@@ -307,7 +307,8 @@ mod tests {
             let mut expected = BTreeMap::new();
             let mut ingestion = database.ingestion(&table).least_file(0);
             for number in 0..10_000_u64 {
-                let (key, value) = (order(number), format!("{number} of {}", order(number)));
+                let key = order(number);
+                let value = format!("{number} of {}", order(number));
                 ingestion.put(&key, &value).unwrap();
                 expected.insert(key, value);
                 if number % 700 == 699 {

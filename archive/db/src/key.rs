@@ -283,7 +283,8 @@ mod tests {
             bytes
         };
         for a in values {
-            let (inner, last) = (encode(a), to_bytes(a));
+            let inner = encode(a);
+            let last = to_bytes(a);
             assert_eq!(&K::decode_last(&last).unwrap(), a);
             let mut rest = inner.as_slice();
             assert_eq!((&K::decode(&mut rest).unwrap(), rest.len()), (a, 0));

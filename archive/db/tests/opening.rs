@@ -176,7 +176,8 @@ fn load_that_a_crash_cut_off_is_damage() {
 #[test]
 fn database_of_before_a_rebuild_is_refused() {
     let (_directory, path, database, _) = committed(50);
-    let (older, before) = (crash_image(&path, "older"), database.reach());
+    let older = crash_image(&path, "older");
+    let before = database.reach();
     drop(database);
     Database::destroy(&path).unwrap();
     let rebuilt = Database::open(&path, &options()).unwrap();

@@ -190,7 +190,8 @@ fn judge(root: Root, size: u64, copies: &[FileCopy]) -> Vec<AnomalyKind> {
         nodes.push(copy.place.node.clone());
         if copy.size != size {
             // One content has one size: the row contradicts itself, and nobody knows until somebody reads the file.
-            let (node, volume) = (copy.place.node.clone(), Some(copy.place.volume.clone()));
+            let node = copy.place.node.clone();
+            let volume = Some(copy.place.volume.clone());
             kinds.push(AnomalyKind::Unverified { node, volume });
         }
         let (corrupt, unreadable) = copy.damage(copy.size);

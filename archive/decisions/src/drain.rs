@@ -273,7 +273,8 @@ mod tests {
             let mut world = first.clone();
             let mut steps = 0;
             loop {
-                let (before, step) = (world.clone(), world.decide(is_silent));
+                let before = world.clone();
+                let step = world.decide(is_silent);
                 if let DrainStep::PutAside { old, kept }
                 | DrainStep::PutDamagedAside { old, kept } = &step
                 {
@@ -342,7 +343,8 @@ mod tests {
                 break;
             }
         }
-        let (old, kept) = (place(0), place(2));
+        let old = place(0);
+        let kept = place(2);
         assert_eq!(
             steps,
             [

@@ -156,7 +156,8 @@ impl FileState {
 
     /// Returns the effects of `event`, in order. [`Effect::Persist`] is first wherever the record has changed.
     pub fn apply(&mut self, event: Event, now: Timestamp, limits: &Limits) -> Vec<Effect> {
-        let (before, timer) = (self.record.clone(), self.next_deadline());
+        let before = self.record.clone();
+        let timer = self.next_deadline();
         let mut transition = Transition {
             now,
             limits,

@@ -197,7 +197,8 @@ mod tests {
     #[test]
     fn several_files_are_replaced_together() {
         let directory = tempfile::tempdir().unwrap();
-        let (open, secret) = (directory.path().join("open"), directory.path().join("key"));
+        let open = directory.path().join("open");
+        let secret = directory.path().join("key");
         std::fs::write(&open, b"old").unwrap();
         std::fs::write(unfinished(&secret), b"torn").unwrap();
         let mut key = SmallFile::new("key", b"secret");

@@ -263,7 +263,8 @@ mod tests {
     #[test]
     fn generation_is_not_raised_on_empty_mount_point() {
         let disk = tempfile::tempdir().unwrap();
-        let (path, within) = (disk.path(), disk.path().join("incoming"));
+        let path = disk.path();
+        let within = disk.path().join("incoming");
         let error = raise(path, &within, &identity("v1", 2)).unwrap_err();
         assert!(error.is_absent(), "{error}");
         assert_eq!(identify(path), Err(VolumeProblem::Unlabelled));

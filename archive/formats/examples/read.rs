@@ -19,7 +19,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     for file in files {
         let start = Instant::now();
         let mut kinds = BTreeMap::new();
-        let (mut records, mut bytes) = (0_u64, 0_u64);
+        let mut records = 0_u64;
+        let mut bytes = 0_u64;
         let mut reader = Reader::new(File::open(&file)?);
         let mut defects = Vec::new();
         while let Some(record) = reader.next_record()? {

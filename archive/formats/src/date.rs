@@ -160,7 +160,8 @@ impl WarcDate {
     /// Returns a date written with a precision; finer parts are cut off, not rounded.
     pub fn from_time(time: Timestamp, precision: Precision) -> Self {
         let civil = utc(time);
-        let (date, clock) = (civil.date(), civil.time());
+        let date = civil.date();
+        let clock = civil.time();
         let minutes = format!("{date}T{:02}:{:02}", clock.hour(), clock.minute());
         let text = match precision {
             Precision::Year => format!("{:04}", date.year()),

@@ -157,7 +157,8 @@ impl FromStr for Digest {
 
     fn from_str(text: &str) -> Result<Self, InvalidDigest> {
         let (label, value) = text.split_once(':').ok_or(InvalidDigest::NoAlgorithm)?;
-        let (label, value) = (label.trim(), value.trim());
+        let label = label.trim();
+        let value = value.trim();
         if label.is_empty() {
             return Err(InvalidDigest::NoAlgorithm);
         }

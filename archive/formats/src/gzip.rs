@@ -139,7 +139,8 @@ impl Gunzip {
         if self.trailer.is_some() {
             return self.end(input, 0, 0);
         }
-        let (in_before, out_before) = (self.inflate.total_in(), self.inflate.total_out());
+        let in_before = self.inflate.total_in();
+        let out_before = self.inflate.total_out();
         let result = self
             .inflate
             .decompress(input, output, FlushDecompress::None);

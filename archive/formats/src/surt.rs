@@ -140,10 +140,8 @@ fn scheme(url: &[u8]) -> (String, &[u8]) {
     let Some(colon) = url.iter().position(|b| *b == b':') else {
         return http();
     };
-    let (name, rest) = (
-        url.get(..colon).unwrap_or_default(),
-        url.get(colon + 1..).unwrap_or_default(),
-    );
+    let name = url.get(..colon).unwrap_or_default();
+    let rest = url.get(colon + 1..).unwrap_or_default();
     let letters = name.first().is_some_and(u8::is_ascii_alphabetic)
         && name
             .iter()

@@ -147,7 +147,8 @@ fn damage_in_the_middle_is_located() {
     let records = crawl();
     let file = gzip(&records);
     let large = &read(&file).0[4];
-    let (offset, length) = (large.end.offset, large.end.length.unwrap());
+    let offset = large.end.offset;
+    let length = large.end.length.unwrap();
     let mut damaged = file.clone();
     let middle = usize::try_from(offset + length / 2).unwrap();
     damaged[middle..middle + 100].fill(0xa5);
@@ -229,7 +230,8 @@ fn file_of_beginnings_is_read_in_linear_time() {
     ] {
         let file = piece.repeat(1_000_000 / piece.len());
         let started = std::time::Instant::now();
-        let (mut found, mut reader) = (0_u64, archive_formats::warc::Reader::new(file.as_slice()));
+        let mut found = 0_u64;
+        let mut reader = archive_formats::warc::Reader::new(file.as_slice());
         while reader.next_record().unwrap().is_some() {
             found += 1;
         }

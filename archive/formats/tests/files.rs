@@ -31,7 +31,8 @@ pub(crate) fn read_all(source: impl Read, policy: Policy) -> (Vec<ReadRecord>, V
         record.read_to_end(&mut block).unwrap();
         let header = record.header().raw().to_vec();
         let id = record.header().uri("WARC-Record-ID").unwrap_or_default();
-        let (id, kind) = (id.into_owned(), record.kind());
+        let id = id.into_owned();
+        let kind = record.kind();
         seen.push(ReadRecord {
             kind,
             id,

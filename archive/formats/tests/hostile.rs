@@ -181,7 +181,8 @@ fn members_in_each_other_are_not_all_inflated() {
     // The bomb runs over a few of these members before it breaks.
     let file = [nest, bomb, member(&good(1, 5)).repeat(100)].concat();
     let mut reader = Reader::new(file.as_slice());
-    let (mut inflated, mut last) = (0, None);
+    let mut inflated = 0;
+    let mut last = None;
     while let Some(record) = reader.next_record().unwrap() {
         let end = record.end().unwrap();
         inflated += end.block_length;

@@ -26,7 +26,8 @@ fn index_entry_cuts_out_exactly_its_record() {
     let records = crawl();
     let plain = plain(&records);
     let gzip = gzip(&records);
-    let (here, there) = (captures(&plain), captures(&gzip));
+    let here = captures(&plain);
+    let there = captures(&gzip);
     assert_eq!((here.len(), there.len()), (4, 4));
     for capture in &here {
         let bytes = cut_out(&plain, capture);

@@ -396,7 +396,8 @@ fn refused_defect_is_error_and_reading_continues() {
         ..Options::default()
     };
     let mut reader = Reader::with_options(file.as_slice(), options);
-    let (mut records, mut refused) = (0, Vec::new());
+    let mut records = 0;
+    let mut refused = Vec::new();
     loop {
         match reader.next_record() {
             Ok(Some(_)) => records += 1,

@@ -73,7 +73,8 @@ fn published_files_are_copied_byte_for_byte() {
     let Some((folder, manifest)) = samples() else {
         return;
     };
-    let (mut same, mut refused) = (0, Vec::new());
+    let mut same = 0;
+    let mut refused = Vec::new();
     for line in manifest.lines().skip(1) {
         let columns: Vec<_> = line.split('\t').collect();
         if counts(columns[5]).is_none() {

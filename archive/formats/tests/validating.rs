@@ -14,7 +14,9 @@ const GOOD: &str = "WARC/1.1\r\nWARC-Type: response\r\nWARC-Record-ID: <urn:uuid
 fn found(text: &str) -> Vec<(Rule, String)> {
     let mut reader = Reader::new(text.as_bytes());
     let record = reader.next_record().unwrap().unwrap();
-    let (kind, version, header) = (record.kind(), record.version(), record.header().clone());
+    let kind = record.kind();
+    let version = record.version();
+    let header = record.header().clone();
     let end = record.end().unwrap();
     let found = validate(kind, version, &header, &end);
     found
@@ -369,7 +371,8 @@ fn faults_across_several_records_are_reported() {
     };
     let total = |total: u64| format!("WARC-Segment-Total-Length: {total}\r\n");
     let segmentation = |severity, clause| (Rule::Segmentation, severity, clause);
-    let (error, warning) = (Severity::Error, Severity::Warning);
+    let error = Severity::Error;
+    let warning = Severity::Warning;
     // The other segments may lie in other files.
     assert_eq!(in_file(&first), []);
     assert_eq!(in_file(&next(3, &total(15))), []);

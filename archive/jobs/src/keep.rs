@@ -182,8 +182,10 @@ impl Worker for RetentionWorker {
 
 impl Batches {
     fn keep(&self) -> Result<(), OpenError> {
-        let (runner, now) = (&self.runner, self.runner.clock.now());
-        let (mut phases, mut over): (Vec<_>, Vec<JobRow>) = (Vec::new(), Vec::new());
+        let runner = &self.runner;
+        let now = self.runner.clock.now();
+        let mut phases: Vec<_> = Vec::new();
+        let mut over: Vec<JobRow> = Vec::new();
         for row in runner.jobs.all()? {
             let row = row?;
             if row.expires.is_some_and(|expires| expires <= now) {

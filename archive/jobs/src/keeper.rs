@@ -234,7 +234,8 @@ impl Keeper {
             return Ok(());
         }
         self.files.sync().map_err(wrong)?;
-        let (checkpoint, unread) = (self.checkpoint.clone(), self.unread);
+        let checkpoint = self.checkpoint.clone();
+        let unread = self.unread;
         let event = if checkpoint.after.is_none() {
             // Only the first line of the manifest.
             Event::Woke

@@ -139,7 +139,8 @@ impl Batches {
     /// # Errors
     /// [`BatchError`] if the admin data cannot be read.
     pub async fn find(&self, id: &JobId) -> Result<Option<JobRow>, BatchError> {
-        let (jobs, id) = (self.runner.jobs.clone(), id.clone());
+        let jobs = self.runner.jobs.clone();
+        let id = id.clone();
         Ok(tokio::task::spawn_blocking(move || jobs.get(&id)).await??)
     }
 
@@ -173,7 +174,8 @@ impl Batches {
     /// # Errors
     /// [`BatchError`] if the admin data cannot be written.
     pub async fn cancel(&self, id: &JobId, who: String) -> Result<Option<JobRow>, BatchError> {
-        let (jobs, of) = (self.runner.jobs.clone(), id.clone());
+        let jobs = self.runner.jobs.clone();
+        let of = id.clone();
         let happened =
             tokio::task::spawn_blocking(move || jobs.happen(&of, Event::Cancelled(who), |_row| {}));
         let Some((row, _)) = happened.await?? else {
@@ -220,7 +222,8 @@ impl Batches {
 
     /// Puts a job of the table into the queue.
     fn enqueue(&self, row: &JobRow) {
-        let (class, id) = (row.class_key(), row.id.clone());
+        let class = row.class_key();
+        let id = row.id.clone();
         if row.life.phase == Phase::Waiting {
             self.queue().push(&class, &row.who, id);
         } else {

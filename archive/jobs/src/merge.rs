@@ -325,7 +325,8 @@ impl<E> Merge<E> {
         }
         let first = self.sources.iter().filter_map(Source::next).min()?.clone();
         let has_it = |source: &Source<E>| source.next() == Some(&first);
-        let (mut chosen, mut only_failures) = (None, None);
+        let mut chosen = None;
+        let mut only_failures = None;
         for (index, source) in self.sources.iter().enumerate() {
             if !has_it(source) || chosen.is_some() {
                 continue;

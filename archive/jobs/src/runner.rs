@@ -106,7 +106,8 @@ impl Runner {
 
     /// Applies an event; returns the row and the next step.
     async fn happen(&self, id: &JobId, event: Event) -> Result<Option<(JobRow, Step)>, BatchError> {
-        let (jobs, id) = (self.jobs.clone(), id.clone());
+        let jobs = self.jobs.clone();
+        let id = id.clone();
         let happened = spawn_blocking(move || {
             if matches!(event, Event::Woke | Event::Restarted) {
                 tracing::trace!(job = %id, ?event, "a batch job continues");

@@ -194,7 +194,8 @@ mod tests {
     fn scratch_counts_until_it_is_dropped() {
         let directory = tempfile::tempdir().unwrap();
         let space = Space::new(directory.path(), Some(100)).unwrap();
-        let (one, other) = (space.scratch(), space.scratch());
+        let one = space.scratch();
+        let other = space.scratch();
         one.hold(60).unwrap();
         other.hold(30).unwrap();
         assert!(matches!(one.hold(71), Err(SpaceError::Bound(100))));

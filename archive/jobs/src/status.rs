@@ -12,7 +12,8 @@ use crate::table::JobRow;
 impl JobRow {
     /// Returns the state of the job; `nodes` is the progress of each node.
     pub(crate) fn status(&self, nodes: Vec<JobNode>) -> JobStatus {
-        let (life, checkpoint) = (&self.life, &self.checkpoint);
+        let life = &self.life;
+        let checkpoint = &self.checkpoint;
         let gaps = life.gaps.iter();
         JobStatus {
             id: self.id.clone(),

@@ -60,7 +60,9 @@ impl Runner {
             Err(error) => return Ok(Event::Failed(error.to_string())),
         };
         let instruments = (self.clock.clone(), self.meters.clone(), self.space.clone());
-        let (jobs, folder, of) = (self.jobs.clone(), self.folder(row), row.clone());
+        let jobs = self.jobs.clone();
+        let folder = self.folder(row);
+        let of = row.clone();
         let opened = spawn_blocking(move || Keeper::open(&jobs, &folder, &of, instruments));
         let keeper = match opened.await? {
             Ok(keeper) => keeper,
@@ -138,7 +140,9 @@ impl Runner {
         row: &JobRow,
         halt: &CancellationToken,
     ) -> Result<Event, BatchError> {
-        let (own, row, control) = (self.clone(), row.clone(), Control::default());
+        let own = self.clone();
+        let row = row.clone();
+        let control = Control::default();
         let stop = control.clone();
         let comparing = spawn_blocking(move || own.compare_all(&row, &stop));
         match until(halt, &control, comparing).await?? {
@@ -230,8 +234,11 @@ impl Runner {
     ) -> Result<Event, BatchError> {
         let made = match &row.spec.program {
             Program::BuiltIn(name) => {
-                let (name, arguments) = (name.clone(), row.spec.arguments.clone());
-                let (own, of, control) = (self.clone(), row.clone(), Control::default());
+                let name = name.clone();
+                let arguments = row.spec.arguments.clone();
+                let own = self.clone();
+                let of = row.clone();
+                let control = Control::default();
                 let stop = control.clone();
                 let reducing = spawn_blocking(move || {
                     let plan = archive_batch::plan(&name, &arguments);
@@ -257,7 +264,8 @@ impl Runner {
             Ok(result) => result,
             Err(event) => return Ok(event),
         };
-        let (jobs, id) = (self.jobs.clone(), row.id.clone());
+        let jobs = self.jobs.clone();
+        let id = row.id.clone();
         let noted =
             spawn_blocking(move || jobs.happen(&id, Event::Reduced, |row| row.result = result));
         drop(noted.await??);
@@ -283,7 +291,9 @@ impl Runner {
             Ok(None) => return Ok(Ok(None)),
             Err(event) => return Ok(Err(event)),
         };
-        let (of, folder, space) = (row.clone(), self.folder(row), self.space.clone());
+        let of = row.clone();
+        let folder = self.folder(row);
+        let space = self.space.clone();
         let opened = spawn_blocking(move || ResultFile::open(&of, &folder, &space));
         let mut file = match opened.await? {
             Ok(file) => file,

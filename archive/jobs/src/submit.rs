@@ -205,7 +205,8 @@ impl Batches {
         space.take(submission.component_size)?;
         let folder = JobFolder::new(&self.runner.batch, &submission.id);
         let is_component = matches!(submission.spec.program, Program::Component(_));
-        let (jobs, id) = (self.runner.jobs.clone(), submission.id.clone());
+        let jobs = self.runner.jobs.clone();
+        let id = submission.id.clone();
         let made = spawn_blocking(move || {
             // Checked again: the id is claimed only now.
             if let Some(known) = jobs.get(&id).map_err(BatchError::from)? {
@@ -234,7 +235,8 @@ impl Batches {
 
     /// Accepts a job whose component is complete: its row is written, and it waits for its turn.
     pub async fn take(&self, pending: PendingSubmission) -> Result<JobRow, SubmitError> {
-        let (jobs, most) = (self.runner.jobs.clone(), self.settings.waiting);
+        let jobs = self.runner.jobs.clone();
+        let most = self.settings.waiting;
         let now = self.runner.clock.now();
         let taken = spawn_blocking(move || {
             let most = usize::try_from(most).unwrap_or(usize::MAX);

@@ -302,7 +302,8 @@ impl JobTable {
 /// Returns the line of the audit trail for the end of a job.
 fn ended(row: &JobRow, ending: Ending) -> String {
     let id = &row.id;
-    let (unread, gaps) = (row.life.unread, row.life.gaps.len());
+    let unread = row.life.unread;
+    let gaps = row.life.gaps.len();
     let lacks = if row.started.is_some() {
         format!("; {unread} files unread, {gaps} gaps")
     } else {

@@ -303,7 +303,9 @@ pub fn verify(files: &[PathBuf]) -> Result<LogSummary, LogError> {
 
 /// Reads a log to its end, and looks for the lines of hashes that an export or a stamp names.
 pub fn verify_all(mut walk: LogWalk, sought: &[LineHash]) -> Result<LogSummary, LogError> {
-    let (mut lines, mut first, mut found) = (0, None, vec![None; sought.len()]);
+    let mut lines = 0;
+    let mut first = None;
+    let mut found = vec![None; sought.len()];
     while let Some(entry) = walk.next() {
         let number = entry?.number;
         first.get_or_insert(number);

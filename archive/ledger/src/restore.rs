@@ -158,7 +158,8 @@ pub fn log_end(data: &Path) -> Result<Option<(TrailLine, LogPosition)>, RestoreE
     let known = stamp::read(&data.join(STAMP))?;
     let known = known.and_then(|reach| reach.audit);
     let mut walk = LogWalk::open(&data.join("audit"))?;
-    let (mut last, mut is_known) = (None, known.is_none());
+    let mut last = None;
+    let mut is_known = known.is_none();
     while let Some(entry) = walk.next() {
         last = Some(entry?);
         let chain = walk.position().chain;

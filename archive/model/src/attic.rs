@@ -114,7 +114,10 @@ impl FromStr for AtticPlace {
     fn from_str(text: &str) -> Result<Self, InvalidAtticPlace> {
         let mut parts = text.split('/');
         let mut part = || parts.next().ok_or(InvalidAtticPlace::Form);
-        let (replica, node, volume, id) = (part()?, part()?, part()?, part()?);
+        let replica = part()?;
+        let node = part()?;
+        let volume = part()?;
+        let id = part()?;
         if parts.next().is_some() || !is_typed_id(id) {
             return Err(InvalidAtticPlace::Form);
         }

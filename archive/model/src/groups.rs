@@ -196,7 +196,8 @@ mod tests {
     fn every_pair_of_small_sets_obeys_set_algebra() {
         for a in 0..256 {
             for b in 0..256 {
-                let (left, right) = (from_bits(a), from_bits(b));
+                let left = from_bits(a);
+                let right = from_bits(b);
                 assert_eq!(to_bits(&left.union(&right)), a | b);
                 assert_eq!(
                     to_bits(&left.difference(&right)),

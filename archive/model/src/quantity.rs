@@ -297,7 +297,8 @@ mod tests {
     /// Fails if a setting of nothing passes, one of something does not, or the error does not name the setting.
     #[test]
     fn setting_of_zero_is_refused_by_name() {
-        let (size, period) = (ByteSize::from_bytes, Period::from_millis);
+        let size = ByteSize::from_bytes;
+        let period = Period::from_millis;
         assert_eq!(size(1).refuse_zero("a.size"), Ok(()));
         assert_eq!(period(1).refuse_zero("a.time"), Ok(()));
         let text = |refused: Result<(), ZeroSetting>| refused.unwrap_err().to_string();

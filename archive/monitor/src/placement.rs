@@ -347,7 +347,8 @@ mod tests {
                             (u8::from(misses(c)), c.room)
                         }
                     };
-                    let (best, beaten) = (rank(chosen), rank(other));
+                    let best = rank(chosen);
+                    let beaten = rank(other);
                     assert!(
                         best > beaten || (best == beaten && chosen.node < other.node),
                         "{}",
@@ -369,7 +370,8 @@ mod tests {
     /// bytes because that one reports to be full, or is remembered longer than its time.
     #[test]
     fn upload_moves_on_when_its_node_fails() {
-        let (now, homes) = (Instant::now(), BTreeMap::new());
+        let now = Instant::now();
+        let homes = BTreeMap::new();
         let candidates = [candidate("a", true, 9), candidate("b", true, 8)];
         let mut placements = Placements::default();
         let mut place = |avoid: &[&str], candidates: &[Candidate], now| {
@@ -411,7 +413,9 @@ mod tests {
     /// placed again is forgotten with its first placement.
     #[test]
     fn memory_is_bounded_and_keeps_the_newest() {
-        let (now, avoid, homes) = (Instant::now(), BTreeSet::new(), BTreeMap::new());
+        let now = Instant::now();
+        let avoid = BTreeSet::new();
+        let homes = BTreeMap::new();
         let candidates = [candidate("a", true, 9)];
         let mut placements = Placements::default();
         for i in 0..MOST + 10 {

@@ -166,7 +166,8 @@ impl Replica for Door {
             Ok(placed) => {
                 nodes.promise(&placed.node, placed.promised);
                 self.instruments.placed.inc();
-                let (node, endpoint) = (placed.node.to_string(), placed.endpoint);
+                let node = placed.node.to_string();
+                let endpoint = placed.endpoint;
                 Ok(Response::new(wire::PlaceResponse { node, endpoint }))
             }
             Err(error) => {

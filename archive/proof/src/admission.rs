@@ -155,7 +155,8 @@ pub(crate) mod tests {
     /// Fails if the signed payload differs from its documentation, by which other programs read it.
     #[test]
     fn the_payload_is_what_is_documented() {
-        let (ab, cd) = ("ab".repeat(32), "cd".repeat(32));
+        let ab = "ab".repeat(32);
+        let cd = "cd".repeat(32);
         let expected = format!(
             r#"{{"version":"holdfast-admission/1","archive":"kb","name":"Måned-1.warc.gz","size":18446744073709551615,"root":"{ab}","digests":{{"sha256":"{cd}"}},"depositor":"harvester-1","admitted":"2026-03-04T05:06:07.123456789Z","upload":"u-17"}}"#
         );

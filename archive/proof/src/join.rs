@@ -98,7 +98,9 @@ mod tests {
                 let first = dice.below(groups) * GROUP_SIZE;
                 let end =
                     (first / GROUP_SIZE + 1 + dice.below(groups - first / GROUP_SIZE)) * GROUP_SIZE;
-                let (mut at, end, mut joined) = (first, end.min(size), Vec::new());
+                let mut at = first;
+                let end = end.min(size);
+                let mut joined = Vec::new();
                 while at < end {
                     let next = (at + (1 + dice.below(5)) * GROUP_SIZE).min(end);
                     let part = JoinPart {

@@ -197,10 +197,8 @@ mod tests {
     /// Fails if two keys share an id, or the debug output of a signing key shows its secret.
     #[test]
     fn ids_name_keys_and_nothing_shows_the_secret() {
-        let (one, two) = (
-            SigningKey::from_seed([1; 32]),
-            SigningKey::from_seed([2; 32]),
-        );
+        let one = SigningKey::from_seed([1; 32]);
+        let two = SigningKey::from_seed([2; 32]);
         assert_ne!(one.key_id(), two.key_id());
         assert_eq!(
             one.key_id(),

@@ -76,7 +76,8 @@ pub fn encode(
     if outboard.is_none() && outboard_size(size) > 0 {
         return Err(EncodeError::DamagedOutboard);
     }
-    let (data_failed, pairs_failed) = (Cell::new(None), Cell::new(None));
+    let data_failed = Cell::new(None);
+    let pairs_failed = Cell::new(None);
     let nothing: &[u8] = &[];
     let outboard = PostOrderOutboard {
         root: blake3::Hash::from_bytes(*root.as_bytes()),
@@ -296,10 +297,8 @@ pub(crate) fn chunks(wanted: &[Range<u64>], size: u64) -> Vec<ChunkNum> {
     }
     let mut boundaries: Vec<ChunkNum> = Vec::new();
     for range in wanted {
-        let (start, end) = (
-            ChunkNum(range.start / CHUNK),
-            ChunkNum(range.end.div_ceil(CHUNK)),
-        );
+        let start = ChunkNum(range.start / CHUNK);
+        let end = ChunkNum(range.end.div_ceil(CHUNK));
         if boundaries.last().is_some_and(|last| *last >= start) {
             boundaries.pop();
         } else {

@@ -238,7 +238,8 @@ impl<'a, D: ReadAt + ?Sized, O: ReadAt + ?Sized> ProvenReader<'a, D, O> {
     /// Reads the whole file to compute the value of each window.
     fn survey(&mut self, progress: Progress<'_>) -> Result<(), ProvenReadError> {
         let whole = Subtree::whole(self.size);
-        let (mut values, mut windows) = (Vec::new(), vec![whole]);
+        let mut values = Vec::new();
+        let mut windows = vec![whole];
         while let Some(node) = windows.pop() {
             if let Some((left, right)) = node.children().filter(|_| node.count() > WINDOW) {
                 windows.extend([right, left]);
@@ -286,7 +287,8 @@ impl<'a, D: ReadAt + ?Sized, O: ReadAt + ?Sized> ProvenReader<'a, D, O> {
             if node.groups().any(|group| self.window.lost.contains(group)) {
                 return None;
             }
-            let (start, own) = (window.bytes(self.size).start, node.bytes(self.size));
+            let start = window.bytes(self.size).start;
+            let own = node.bytes(self.size);
             let range = length(own.start - start)..length(own.end - start);
             let bytes = self.window.bytes.get(range)?;
             return Some(chaining::of_bytes(node.first(), bytes, is_root));

@@ -148,7 +148,8 @@ impl TrustFile {
                     });
                 }
             };
-            let (archive, key_id) = (key.archive.clone(), key_id.clone());
+            let archive = key.archive.clone();
+            let key_id = key_id.clone();
             keys.push(WireKey {
                 archive,
                 key_id,

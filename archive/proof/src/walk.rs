@@ -161,7 +161,8 @@ impl Walker<'_> {
             self.check(right, r);
             return;
         }
-        let (from_left, from_right) = (self.data_value(left), self.data_value(right));
+        let from_left = self.data_value(left);
+        let from_right = self.data_value(right);
         lefts.extend(from_left);
         rights.extend(from_right);
         match matching(&lefts, &rights, expected, is_root) {

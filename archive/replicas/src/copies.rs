@@ -118,7 +118,8 @@ impl Replicas {
         // A copy on a volume that cannot be read now does not count, even if its node remembers it.
         let now = self.standing.now();
         copies.retain(|copy| {
-            let (node, volume) = (&copy.place.node, &copy.place.volume);
+            let node = &copy.place.node;
+            let volume = &copy.place.volume;
             let is_silent =
                 |gap: &Gap| gap.node.as_ref() == Some(node) && gap.volume_id() == Some(volume);
             !is_given_up(&now, replica, node, volume) && !gaps.iter().any(is_silent)

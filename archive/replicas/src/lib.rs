@@ -186,7 +186,8 @@ impl Replicas {
         avoid: &[NodeId],
     ) -> Result<ChosenNode, CallError> {
         let avoid = {
-            let (members, now) = (self.lock_members(), self.standing.now());
+            let members = self.lock_members();
+            let now = self.standing.now();
             let foreign = members.foreign(&now, replica);
             avoid.iter().chain(foreign).map(NodeId::to_string).collect()
         };
@@ -312,10 +313,8 @@ mod tests {
     /// first.
     #[tokio::test]
     async fn namesake_in_another_replica_is_not_asked() {
-        let (one, two) = (
-            ReplicaId::new("one").unwrap(),
-            ReplicaId::new("two").unwrap(),
-        );
+        let one = ReplicaId::new("one").unwrap();
+        let two = ReplicaId::new("two").unwrap();
         let node = NodeId::new("n-1").unwrap();
         let replicas =
             Replicas::new(&[], dialer(), StandingView::default(), Clock::system()).unwrap();

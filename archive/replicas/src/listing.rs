@@ -102,7 +102,8 @@ impl ListedCopies {
     pub async fn next(&mut self) -> Result<AnswerPage<FileCopy>, CallError> {
         let cut = || Kind::Unavailable.error("the listing ended before its end");
         let message = self.messages.message().await?.ok_or_else(cut)?;
-        let (now, replica) = (&self.now, &self.replica);
+        let now = &self.now;
+        let replica = &self.replica;
         let copies = message.entries.iter().map(fields::file_copy);
         let mut copies: Vec<FileCopy> = copies.collect::<Result<_, _>>()?;
         copies.retain(|copy| !is_given_up(now, replica, &copy.place.node, &copy.place.volume));

@@ -148,10 +148,8 @@ mod tests {
     /// there before is put out of service for it.
     #[test]
     fn new_node_with_taken_id_is_not_used() {
-        let (now, mut members) = (
-            StandingSnapshot::default(),
-            members(&[("one", "n-1"), ("two", "n-2")]),
-        );
+        let now = StandingSnapshot::default();
+        let mut members = members(&[("one", "n-1"), ("two", "n-2")]);
         let mut nodes = [node("n-1", &[]), node("n-2", &[])];
         members.mark_namesakes(&now, &id("two"), &mut nodes);
         let problem = nodes[0].problem.as_deref().unwrap_or_default();

@@ -49,7 +49,8 @@ impl Replicas {
         let (steps, requests) = mpsc::channel(WINDOW);
         let (sender, answers) = mpsc::channel(WINDOW);
         send(&steps, Step::Open(fields::mend_open(order))).await?;
-        let (replica, node) = (at.replica.clone(), at.node.clone());
+        let replica = at.replica.clone();
+        let node = at.node.clone();
         let call = async move {
             let ended = async {
                 let mut stream = client

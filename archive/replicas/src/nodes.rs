@@ -54,7 +54,8 @@ impl Replicas {
 
     /// Returns a question that is asked now.
     pub(crate) fn question(&self, replica: &ReplicaId) -> Question {
-        let (asked, standing) = (self.clock.instant(), self.standing.now());
+        let asked = self.clock.instant();
+        let standing = self.standing.now();
         self.view.question(replica, asked, standing)
     }
 
@@ -156,7 +157,8 @@ impl Replicas {
 
     /// Returns the nodes that were heard, except those of another replica.
     pub fn own_nodes(&self, replica: &ReplicaId, heard: &[NodeState]) -> Vec<NodeId> {
-        let (members, now) = (self.lock_members(), self.standing.now());
+        let members = self.lock_members();
+        let now = self.standing.now();
         let nodes = heard.iter().map(|state| &state.node);
         let own = nodes.filter(|node| !members.is_foreign(&now, replica, node));
         own.cloned().collect()

@@ -49,7 +49,8 @@ fn read(item: Result<AtticItem, InvalidMessage>) -> Option<FoundRemoval> {
         Err(error) => return Some(Err(error.to_string())),
     };
     let Some(name) = item.name else {
-        let (id, why) = (&item.place.id, &item.why);
+        let id = &item.place.id;
+        let why = &item.why;
         return Some(Err(format!("cannot read attic item {id}: {why}")));
     };
     if !matches!(item.kind, AtticKind::File | AtticKind::Row) {

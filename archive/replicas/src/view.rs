@@ -157,8 +157,10 @@ mod tests {
     /// for.
     #[test]
     fn answer_is_fresh_until_age_or_change() {
-        let (view, replica) = (NodeView::default(), ReplicaId::new("one").unwrap());
-        let (begin, standing) = (Instant::now(), Arc::new(StandingSnapshot::default()));
+        let view = NodeView::default();
+        let replica = ReplicaId::new("one").unwrap();
+        let begin = Instant::now();
+        let standing = Arc::new(StandingSnapshot::default());
         let ask = |after: Duration| view.question(&replica, begin + after, Arc::clone(&standing));
         let keep = |question: Question, answer: Result<_, &str>| {
             let answer = answer.map_err(str::to_owned);

@@ -74,7 +74,8 @@ impl NodeWatch {
                 self.replicas.view.remove(replica);
             } else if self.asked.insert(replica.clone()) {
                 let question = self.replicas.question(replica);
-                let (replica, answer) = (replica.clone(), (self.ask)(replica.clone()));
+                let answer = (self.ask)(replica.clone());
+                let replica = replica.clone();
                 let asking = answer.map(|answer| (replica, question, answer));
                 self.asking.push(asking.boxed());
             }

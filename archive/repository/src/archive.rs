@@ -53,7 +53,8 @@ impl Archive {
 
     /// Reads the current row of a file.
     pub(crate) async fn row(&self, name: &FileName) -> Result<Option<AdminRow>, CallError> {
-        let (admin, name) = (self.admin.clone(), name.clone());
+        let admin = self.admin.clone();
+        let name = name.clone();
         with_tables(move || admin.file(&name)).await
     }
 
@@ -64,7 +65,8 @@ impl Archive {
         file: Option<FileName>,
         what: String,
     ) -> Result<(), CallError> {
-        let (admin, line) = (self.admin.clone(), self.line(who, file, what));
+        let admin = self.admin.clone();
+        let line = self.line(who, file, what);
         with_tables(move || admin.note(line)).await
     }
 
@@ -85,8 +87,10 @@ impl Archive {
         look: Look,
         who: &str,
     ) -> Result<LookResult, CallError> {
-        let (anomalies, who) = (Arc::clone(&self.anomalies), who.to_owned());
-        let (replica, name) = (replica.clone(), name.clone());
+        let anomalies = Arc::clone(&self.anomalies);
+        let who = who.to_owned();
+        let replica = replica.clone();
+        let name = name.clone();
         with_tables(move || {
             let filing = Filing {
                 file: &name,

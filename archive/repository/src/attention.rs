@@ -62,7 +62,8 @@ fn known(
         Some(Ok(nodes)) => nodes,
     };
     for node in &nodes {
-        let (name, key) = (&node.node, format!("{scope}/node/{}", node.node));
+        let name = &node.node;
+        let key = format!("{scope}/node/{}", node.node);
         if let Some(problem) = &node.problem {
             let text = format!("node {name} of replica {replica}: {problem}");
             known.wrong.insert(format!("{key}/id"), Problem::now(text));
@@ -127,7 +128,8 @@ impl Worker for Attention {
     async fn step(&mut self) -> Result<Step, WorkerError> {
         let mut pause = PAUSE;
         for spec in self.own.archive.specs.iter() {
-            let (known, scope) = (self.look(&spec.id), scope(&spec.id));
+            let known = self.look(&spec.id);
+            let scope = scope(&spec.id);
             self.notifier.declare(&scope, &known.wrong, &known.unclear);
             if known.unclear.contains(&scope) {
                 pause = SOON;

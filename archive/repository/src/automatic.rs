@@ -85,7 +85,9 @@ impl Automatic {
                 continue;
             };
             self.show_oldest(replica, &nodes);
-            let (volumes, of, seen) = (Arc::clone(&self.volumes), replica.clone(), nodes.clone());
+            let volumes = Arc::clone(&self.volumes);
+            let of = replica.clone();
+            let seen = nodes.clone();
             let now = self.own.archive.calls.clock.now();
             with_tables(move || volumes.saw(&of, &seen, now)).await?;
             for node in nodes.into_iter().filter(|node| node.alive) {
@@ -156,11 +158,9 @@ impl Automatic {
         if kinds.values().all(|count| *count == 0) {
             return Ok(());
         }
-        let (own, hands, volumes) = (
-            self.own.clone(),
-            Arc::clone(&self.hands),
-            Arc::clone(&self.volumes),
-        );
+        let own = self.own.clone();
+        let hands = Arc::clone(&self.hands);
+        let volumes = Arc::clone(&self.volumes);
         let last = self.last.clone();
         let work = with_tables(move || {
             let now = own.archive.calls.clock.now();
@@ -196,7 +196,8 @@ impl Automatic {
     fn start(&self, row: AnomalyRow, what: turn::RepairStep) {
         let id = row.filed.id;
         locked(&self.hands).busy.insert(id);
-        let (own, hands) = (self.own.clone(), Arc::clone(&self.hands));
+        let own = self.own.clone();
+        let hands = Arc::clone(&self.hands);
         let volumes = Arc::clone(&self.volumes);
         let look_context = self.look_context(row.filed.found_by, true);
         let stop = self.own.archive.tasks.stop();

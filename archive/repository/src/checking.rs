@@ -300,7 +300,9 @@ impl Pass<'_> {
     /// Closes anomalies that were filed before this check, were not found again, and no longer exist.
     async fn close_vanished_anomalies(&self) -> Result<(), CallError> {
         let (rows, mut old) = mpsc::channel(WINDOW);
-        let (own, replica, started) = (self.own.clone(), self.replica.clone(), self.started);
+        let own = self.own.clone();
+        let replica = self.replica.clone();
+        let started = self.started;
         let selection = self.scope.selection.clone();
         let read = async move {
             let mut last = None;

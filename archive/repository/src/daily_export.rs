@@ -120,7 +120,8 @@ impl Worker for AdminExportWorker {
         let book = self.book();
         let last = spawn_blocking(move || book.last()).await??;
         let Some((_, row)) = &last else {
-            let (book, first) = (self.book(), ExportRow::new(now, None, String::new()));
+            let book = self.book();
+            let first = ExportRow::new(now, None, String::new());
             spawn_blocking(move || book.write(0, first)).await??;
             return Ok(Step::Idle(LOOK));
         };
@@ -214,7 +215,8 @@ impl AdminExportWorker {
         content: String,
     ) -> Result<(), AdminExportError> {
         let number = last.map_or(0, |(number, _)| number + 1);
-        let (book, row) = (self.book(), ExportRow::new(now, name, content));
+        let book = self.book();
+        let row = ExportRow::new(now, name, content);
         Ok(spawn_blocking(move || book.write(number, row)).await??)
     }
 

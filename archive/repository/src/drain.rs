@@ -186,7 +186,8 @@ impl DrainContext {
     ) -> Result<(), WorkerError> {
         tracing::info!(what, "drain");
         let line = self.own.archive.line(self.own.who.to_string(), None, what);
-        let (standing, source) = (Arc::clone(&self.own.archive.standing), source.clone());
+        let standing = Arc::clone(&self.own.archive.standing);
+        let source = source.clone();
         let done = with_tables(move || standing.set_draining(&source, row.as_ref(), line));
         Ok(done.await?)
     }

@@ -112,11 +112,9 @@ impl FillWorker {
         if pass.walk.is_none() && !self.people.archive.mail.settled().await {
             return Ok(Some(PAUSE));
         }
-        let (admin, task_of, open) = (
-            self.people.archive.admin.clone(),
-            task.clone(),
-            pass.open.names(),
-        );
+        let admin = self.people.archive.admin.clone();
+        let task_of = task.clone();
+        let open = pass.open.names();
         let begun = pass.walk.take();
         let mut walk = begun.unwrap_or_else(|| FileWalk::over(task.scope()));
         let first = !pass.later;
@@ -172,7 +170,8 @@ impl FillWorker {
         };
         tracing::info!(what, "a walk over the archive has ended");
         let line = self.people.archive.line(WHO.to_owned(), None, what);
-        let (standing, ended) = (Arc::clone(&self.people.archive.standing), task.clone());
+        let standing = Arc::clone(&self.people.archive.standing);
+        let ended = task.clone();
         with_tables(move || standing.end(&ended, line)).await?;
         self.passes.remove(task);
         Ok(())
@@ -370,7 +369,8 @@ pub(crate) fn lacking(
     now: &StandingSnapshot,
     replica: &ReplicaId,
 ) -> Result<(u64, u64), DbError> {
-    let (mut files, mut bytes) = (0_u64, 0_u64);
+    let mut files = 0_u64;
+    let mut bytes = 0_u64;
     for row in admin.files(None)? {
         let record = row?.record;
         let Some(content) = &record.content else {

@@ -66,17 +66,16 @@ impl Membership {
     /// Reads the remembered nodes and volumes, if one has come or gone since the last reading, or people have changed
     /// what is in service.
     async fn read_members(&mut self) -> Result<(), WorkerError> {
-        let (version, now) = (
-            self.archive.admin.members_version(),
-            self.archive.standing.now(),
-        );
+        let version = self.archive.admin.members_version();
+        let now = self.archive.standing.now();
         if let Some((known, then)) = &self.read
             && *known == version
             && Arc::ptr_eq(then, &now)
         {
             return Ok(());
         }
-        let (admin, ids) = (self.archive.admin.clone(), self.ids.clone());
+        let admin = self.archive.admin.clone();
+        let ids = self.ids.clone();
         let read = self.thread.run(move || {
             let nodes = ids
                 .into_iter()
@@ -119,7 +118,8 @@ impl Membership {
         }
         let names: Vec<&str> = new.iter().map(NodeId::as_str).collect();
         tracing::info!(%replica, nodes = names.join(", "), "new nodes");
-        let (admin, id) = (self.archive.admin.clone(), replica.clone());
+        let admin = self.archive.admin.clone();
+        let id = replica.clone();
         self.thread
             .run(move || admin.add_nodes(&id, &new))
             .await??;
@@ -160,7 +160,8 @@ impl Membership {
             if self.unreported.get(&volume).is_some_and(|next| now < *next) {
                 continue;
             }
-            let (admin, key) = (self.archive.admin.clone(), volume.clone());
+            let admin = self.archive.admin.clone();
+            let key = volume.clone();
             if self
                 .thread
                 .run(move || admin.forget_if_empty(&key))

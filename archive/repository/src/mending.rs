@@ -113,7 +113,8 @@ impl Preserver {
             .plan_and_move(row, repair_context, read, progress)
             .await?;
         if !repair_context.is_dry {
-            let (anomalies, row) = (Arc::clone(&self.archive.anomalies), row.clone());
+            let anomalies = Arc::clone(&self.archive.anomalies);
+            let row = row.clone();
             let note = format!("{}: {}", done.outcome, done.what);
             with_tables(move || anomalies.note(&row, &note)).await?;
         }
@@ -257,7 +258,8 @@ impl Preserver {
             read
         } else {
             let selector = place.select(&row.replica);
-            let (file, size) = (&row.file, content.size);
+            let file = &row.file;
+            let size = content.size;
             let reading = self.verify_and_file(selector, file, size, &look_context, progress);
             match reading.await? {
                 Ok((copy, _filed)) => copy,

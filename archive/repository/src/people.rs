@@ -228,7 +228,8 @@ impl People {
 
     /// Returns the nodes of a replica: the stored ones, and those that its monitor hears and that are not stored yet.
     pub(crate) async fn nodes_of(&self, replica: &ReplicaId) -> Result<Vec<NodeId>, CallError> {
-        let (admin, id) = (self.archive.admin.clone(), replica.clone());
+        let admin = self.archive.admin.clone();
+        let id = replica.clone();
         let mut nodes = with_tables(move || admin.nodes(&id)).await?;
         let calls = &self.archive.calls;
         // The nodes of a monitor that does not answer are stored, except new ones.

@@ -149,11 +149,9 @@ impl Preserver {
         };
         let good = Groups::all(size).difference(&copy.damaged_groups(size));
         let found = self.file(replica, name, look, look_context).await?;
-        let (anomalies, file, who) = (
-            Arc::clone(&self.archive.anomalies),
-            name.clone(),
-            Arc::clone(&look_context.who),
-        );
+        let anomalies = Arc::clone(&self.archive.anomalies);
+        let file = name.clone();
+        let who = Arc::clone(&look_context.who);
         with_tables(move || anomalies.found_again(&file, &good, &who)).await?;
         let elsewhere = self.filed_damage(replica, name).await?;
         let is_here = |filed: &AnomalyRecord| filed.is_at(&copy.place);
@@ -170,7 +168,8 @@ impl Preserver {
         replica: &ReplicaId,
         name: &FileName,
     ) -> Result<Vec<AnomalyRecord>, CallError> {
-        let (anomalies, file) = (Arc::clone(&self.archive.anomalies), name.clone());
+        let anomalies = Arc::clone(&self.archive.anomalies);
+        let file = name.clone();
         let rows = with_tables(move || anomalies.rows_of(&file))
             .await?
             .into_iter();
@@ -214,11 +213,10 @@ impl Preserver {
         look_context: &LookContext,
         is_so: impl FnOnce(Option<&FileRecord>, &[AnomalyRow]) -> bool + Send + 'static,
     ) -> Result<Option<LookResult>, CallError> {
-        let (anomalies, who) = (
-            Arc::clone(&self.archive.anomalies),
-            Arc::clone(&look_context.who),
-        );
-        let (replica, name) = (replica.clone(), name.clone());
+        let anomalies = Arc::clone(&self.archive.anomalies);
+        let who = Arc::clone(&look_context.who);
+        let replica = replica.clone();
+        let name = name.clone();
         with_tables(move || {
             let filing = Filing {
                 file: &name,
@@ -232,7 +230,8 @@ impl Preserver {
 
     /// Returns the anomalies of a file.
     pub(crate) async fn filed(&self, name: &FileName) -> Result<Vec<AnomalyRow>, CallError> {
-        let (anomalies, name) = (Arc::clone(&self.archive.anomalies), name.clone());
+        let anomalies = Arc::clone(&self.archive.anomalies);
+        let name = name.clone();
         with_tables(move || anomalies.rows_of(&name)).await
     }
 
@@ -247,7 +246,9 @@ impl Preserver {
         let Some(node) = node.cloned() else {
             return;
         };
-        let (own, name, replica) = (self.clone(), name.clone(), replica.clone());
+        let own = self.clone();
+        let name = name.clone();
+        let replica = replica.clone();
         let look_context = LookContext {
             who: Arc::clone(&self.who),
             finder: Finder::Read,

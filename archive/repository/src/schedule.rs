@@ -156,7 +156,8 @@ impl Schedule {
     fn start(&mut self, kind: CheckKind, replica: ReplicaId) {
         let (over, running) = oneshot::channel();
         self.running.insert(kind, running);
-        let (own, table) = (self.own.clone(), self.table.clone());
+        let own = self.own.clone();
+        let table = self.table.clone();
         let period = self.periods.get(&kind).copied();
         let tasks = self.own.archive.tasks.clone();
         let stop = tasks.stop();
@@ -182,7 +183,8 @@ impl Schedule {
                 due: later(now, pause),
                 ended: Some((now, is_whole)),
             };
-            let (admin, row) = (own.archive.admin.clone(), (key(kind, &replica), last));
+            let admin = own.archive.admin.clone();
+            let row = (key(kind, &replica), last);
             let kept = with_tables(move || {
                 put(&admin, &table, &row.0, &row.1)?;
                 Ok(row)
@@ -236,7 +238,8 @@ async fn run(
     let ((), report) = tokio::try_join!(checking, listening)?;
     if let Some(report) = &report {
         let gaps = report.gaps.len();
-        let (files, intact) = (report.files, report.intact);
+        let files = report.files;
+        let intact = report.intact;
         let anomalies: u64 = report.anomalies.values().sum();
         tracing::info!(%replica, files, intact, gaps, anomalies, "checked");
     }
@@ -329,7 +332,8 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let admin = Admin::init(directory.path()).unwrap();
         let hand = ManualClock::new(Timestamp::from_second(1_000_000_000).unwrap());
-        let (day, never) = (Some(Period::from_secs(86_400)), Some(Period::from_secs(0)));
+        let day = Some(Period::from_secs(86_400));
+        let never = Some(Period::from_secs(0));
         for (files, checksums, word) in [(day, never, "files"), (None, day, "checksums")] {
             let settings = CheckSettings { files, checksums };
             let mut schedule = Schedule::new(preserver(&admin, &hand), &settings).unwrap();

@@ -107,7 +107,8 @@ impl Start {
             volumes,
         } = ledger;
         let dialer = Dialer::new(secrets.credentials.clone(), limits(&settings));
-        let (view, clock) = (standing.view(), daemon.clock.clone());
+        let view = standing.view();
+        let clock = daemon.clock.clone();
         let replicas = Replicas::new(&settings.replicas, dialer, view, clock)?;
         // Before any request: a monitor that does not know the nodes and volumes would miss none of them.
         replicas.set_volumes(volumes);
@@ -229,7 +230,8 @@ impl Start {
         self.audit_trail(&notifier)?;
         self.daily_export(&notifier)?;
         if !notifier.is_silent() {
-            let (own, delay) = (preserver.clone(), notify.delay.duration());
+            let own = preserver.clone();
+            let delay = notify.delay.duration();
             let attention = Attention::new(own.clone(), notifier.clone());
             self.daemon.workers.spawn(attention)?;
             let alarm = Alarm::new(own, notifier.clone(), delay);
@@ -293,7 +295,8 @@ impl Start {
             anomalies: Arc::clone(&self.archive.anomalies),
             retries: retries.clone(),
         });
-        let (runtime, stop) = (Handle::current(), self.daemon.tasks.stop());
+        let runtime = Handle::current();
+        let stop = self.daemon.tasks.stop();
         self.daemon
             .tasks
             .spawn_blocking("coordinator", move || coordinator.run(&runtime, &stop));
@@ -314,8 +317,10 @@ impl Start {
     /// Resumes the batch jobs, and runs them.
     async fn batches(&self) -> Result<Batches, StartError> {
         let settings = self.settings.batch.clone();
-        let (keep, patience) = (settings.keep.duration(), settings.patience.duration());
-        let (admin, clock) = (self.archive.admin.clone(), self.daemon.clock.clone());
+        let keep = settings.keep.duration();
+        let patience = settings.patience.duration();
+        let admin = self.archive.admin.clone();
+        let clock = self.daemon.clock.clone();
         let jobs = archive_jobs::JobTable::new(admin.clone(), clock.clone(), keep, patience);
         let parts = archive_jobs::BatchParts {
             jobs: jobs.map_err(AdminError::from)?,
@@ -334,7 +339,8 @@ impl Start {
         })?;
         let retention = RetentionWorker(batches.clone());
         self.daemon.workers.spawn(retention)?;
-        let (own, tasks) = (batches.clone(), self.daemon.tasks.clone());
+        let own = batches.clone();
+        let tasks = self.daemon.tasks.clone();
         self.daemon.tasks.spawn("batch", async move {
             own.dispatch(tasks).await;
         });
@@ -344,7 +350,8 @@ impl Start {
     /// Opens the doors.
     fn listen(self, door: Door, listener: TcpListener) {
         let stop = self.daemon.tasks.stop();
-        let (services, stopped) = (services(door), stop.cancelled_owned());
+        let services = services(door);
+        let stopped = stop.cancelled_owned();
         let server = archive_rpc::Server::new(services, self.secrets.credentials);
         let server = server.within(limits(&self.settings));
         let serving = server.serve_and_log(listener, stopped);

@@ -61,7 +61,8 @@ impl Acceptor {
                 accepted = listener.accept() => match accepted {
                     Ok((stream, address)) => {
                         make_place(&mut under_way, limits.handshakes);
-                        let (loaded, refusals) = (credentials.current(), credentials.refusals().clone());
+                        let loaded = credentials.current();
+                        let refusals = credentials.refusals().clone();
                         let shaking = handshake(stream, address, loaded, limits.handshake, cut.child_token());
                         let task = async move {
                             let shaken = shaking.await;

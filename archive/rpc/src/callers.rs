@@ -135,8 +135,10 @@ mod tests {
     #[test]
     fn each_caller_has_its_own_places() {
         let callers = Callers::new(2);
-        let (anna, ben) = (identity(&["reader/anna"]), identity(&["reader/ben"]));
-        let (one, _two) = (callers.enter(&anna).unwrap(), callers.enter(&anna).unwrap());
+        let anna = identity(&["reader/anna"]);
+        let ben = identity(&["reader/ben"]);
+        let one = callers.enter(&anna).unwrap();
+        let _two = callers.enter(&anna).unwrap();
         let refused = callers.enter(&anna).unwrap_err();
         assert_eq!(Kind::from_status(&refused), Kind::Unavailable);
         for said in ["reader/anna", "2 calls", "`rpc.calls_per_caller`"] {

@@ -61,7 +61,8 @@ impl GuardLayer {
             .ok_or_else(|| unknown("who asks is not known".to_owned()))?;
         let identity = peer.identity.as_ref().map_err(|e| unknown(e.to_string()))?;
         if identity.environment() != &*self.environment {
-            let (theirs, ours) = (identity.environment(), &self.environment);
+            let theirs = identity.environment();
+            let ours = &self.environment;
             return Err(unknown(format!(
                 "this is environment {ours:?}; the certificate is of {theirs:?}"
             )));

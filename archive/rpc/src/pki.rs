@@ -371,10 +371,8 @@ pub(crate) mod tests {
     /// that is cut.
     #[test]
     fn authority_with_wrong_key_or_certificate_is_refused() {
-        let (a, b) = (
-            Authority::create("lab", long()).unwrap(),
-            Authority::create("lab", long()).unwrap(),
-        );
+        let a = Authority::create("lab", long()).unwrap();
+        let b = Authority::create("lab", long()).unwrap();
         assert!(matches!(
             Authority::from_pem(a.certificate(), &b.key()),
             Err(PkiError::OtherKey)

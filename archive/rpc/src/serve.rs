@@ -172,7 +172,8 @@ impl Server {
             ))
             .add_routes(routes);
 
-        let (draining, cut) = (CancellationToken::new(), CancellationToken::new());
+        let draining = CancellationToken::new();
+        let cut = CancellationToken::new();
         let _cut_when_dropped = cut.clone().drop_guard();
         let (ready, connections) = mpsc::channel(16);
         let connections = ReceiverStream::new(connections).map(Ok::<_, Infallible>);

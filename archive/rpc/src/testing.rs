@@ -35,7 +35,8 @@ pub async fn read_steps<T: StepReader<Error: Display>>(
     messages: Vec<Result<T::Message, Status>>,
 ) -> (Vec<T::Item>, Result<(), String>) {
     let mut steps = StepStream::of_optional_call(tokio_stream::iter(messages), reader, "this");
-    let (mut items, mut ended) = (Vec::new(), Ok(()));
+    let mut items = Vec::new();
+    let mut ended = Ok(());
     while let Some(item) = steps.next().await {
         match item {
             Ok(item) => items.push(item),

@@ -125,7 +125,8 @@ fn file_finding(shared: &JobContext, entry: &Entry) -> Result<(), EarlyEnd> {
         Ok(()) => std::ops::ControlFlow::Continue(()),
         Err(_stop) => std::ops::ControlFlow::Break(()),
     };
-    let (name, volume) = (&entry.name, &entry.volume);
+    let name = &entry.name;
+    let volume = &entry.volume;
     let verified = shared.node.verify(name, Some(volume), now, &mut progress);
     match verified {
         Ok(_) => Ok(()),

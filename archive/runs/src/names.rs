@@ -137,7 +137,9 @@ mod tests {
             ),
         ];
         for most in 1..=rows.len() + 1 {
-            let (mut found, mut after, mut pages) = (Vec::new(), None, 0);
+            let mut found = Vec::new();
+            let mut after = None;
+            let mut pages = 0;
             loop {
                 let rest = rows
                     .iter()
@@ -169,7 +171,8 @@ mod tests {
         for most in 1..=8 {
             for start in [None, Some("b"), Some("bb"), Some("g")] {
                 let start = start.map(|name| FileName::new(name).unwrap());
-                let (mut found, mut after) = (Vec::new(), start.clone());
+                let mut found = Vec::new();
+                let mut after = start.clone();
                 loop {
                     let is_here = |name: &FileName| Ok(here.contains(name));
                     let page = page_of_list(&list, after.as_ref(), most, is_here).unwrap();

@@ -141,7 +141,8 @@ impl RunningJob {
             selection: order.selection,
             _slot: slot,
         });
-        let (counted, after) = (Arc::clone(&shared), order.after.clone());
+        let counted = Arc::clone(&shared);
+        let after = order.after.clone();
         node_jobs.tasks.spawn_blocking("batch-count", move || {
             count(&counted, after);
         });

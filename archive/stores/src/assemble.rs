@@ -330,7 +330,8 @@ impl Assembly {
                 let now = self.of.calls.clock.instant();
                 if let Some(candidate) = self.candidates.get_mut(index) {
                     candidate.is_slow = true;
-                    let (file, replica) = (&self.wanted.name, &candidate.donor.replica);
+                    let file = &self.wanted.name;
+                    let replica = &candidate.donor.replica;
                     tracing::info!(%file, %replica, "a read does not wait, and continues from another replica");
                     self.of.load.note_slow(replica, now);
                 }
@@ -345,7 +346,8 @@ impl Assembly {
             return;
         };
         let donor = &mut candidate.donor;
-        let (file, replica) = (&self.wanted.name, &donor.replica);
+        let file = &self.wanted.name;
+        let replica = &donor.replica;
         tracing::warn!(%file, %replica, node = donor.node.as_ref().map(tracing::field::display), offset, %error, "a read continues from another replica");
         let said = format!("{replica}: {}", error.reason);
         let refusal = match error.kind {
@@ -413,7 +415,9 @@ impl Assembly {
 
     fn refused_group(&mut self, range: &Range<u64>) -> RefusedGroup {
         let end = (range.start - range.start % GROUP_SIZE + GROUP_SIZE).min(range.end);
-        let (mut unknown, mut said, mut is_silence) = (Vec::new(), Vec::new(), true);
+        let mut unknown = Vec::new();
+        let mut said = Vec::new();
+        let mut is_silence = true;
         for candidate in &self.candidates {
             match &candidate.refusal {
                 Some((Refusal::Bad(why), _)) => said.push(why.as_str()),

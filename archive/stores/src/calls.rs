@@ -183,7 +183,8 @@ mod tests {
             why: "a drain".to_owned(),
             approval: None,
         };
-        let (name, root) = (FileName::new("a").unwrap(), Root::from_bytes([7; 32]));
+        let name = FileName::new("a").unwrap();
+        let root = Root::from_bytes([7; 32]);
         let replicas = &scripted.replicas;
         let put = replicas.put_aside(&volume, &name, &root, &cause);
         put.await.map(drop)
@@ -205,7 +206,8 @@ mod tests {
             clock: hand.clock(),
             ..transfers.calls
         };
-        let (busy, until) = (Kind::Busy.error("in use"), calls.busy_until());
+        let busy = Kind::Busy.error("in use");
+        let until = calls.busy_until();
         let mut pauses = 0;
         let error = loop {
             let passing = async {
@@ -247,9 +249,11 @@ mod tests {
     #[tokio::test]
     async fn moved_node_is_found_and_stranger_refused() {
         let (scripted, hand) = scripted().await;
-        let (replica, node) = (id("one"), "one-1".parse().unwrap());
+        let replica = id("one");
+        let node = "one-1".parse().unwrap();
         let other = scripted.replicas.state(&id("two")).await.unwrap();
-        let (stranger, nobody) = (other[0].endpoint.clone(), "127.0.0.1:1".to_owned());
+        let stranger = other[0].endpoint.clone();
+        let nobody = "127.0.0.1:1".to_owned();
         for (before, kind) in [(stranger, Kind::Refused), (nobody, Kind::Unavailable)] {
             hand.advance(Duration::from_secs(3));
             let begin = scripted.script().states;
@@ -284,7 +288,8 @@ mod tests {
     #[tokio::test]
     async fn state_after_order_is_asked_for() {
         let (scripted, _hand) = scripted().await;
-        let (replica, node) = (id("one"), "one-1".parse().unwrap());
+        let replica = id("one");
+        let node = "one-1".parse().unwrap();
         for _ in 0..2 {
             drop(scripted.replicas.state(&replica).await.unwrap());
         }

@@ -303,11 +303,9 @@ impl Coordinator {
         self.last_requester += 1;
         let requester = Requester(self.last_requester);
         let upload = upload_id(&name, &hex::encode(self.parts.chance.bytes::<16>()?))?;
-        let (mail, gone, watched) = (
-            self.parts.transfers.mail.clone(),
-            depositor.replies.clone(),
-            name.clone(),
-        );
+        let mail = self.parts.transfers.mail.clone();
+        let gone = depositor.replies.clone();
+        let watched = name.clone();
         let answered = depositor.answered.child_token();
         self.parts.transfers.tasks.spawn_once("depositor", async move {
             tokio::select! {

@@ -69,10 +69,8 @@ impl Copier {
     pub fn probe(&self, name: FileName, replica: ReplicaId, limit: SignedDuration) {
         let transfers = self.transfers.clone();
         let limit = Duration::try_from(limit).unwrap_or_default();
-        let (turns, stop) = (
-            self.probes.for_replica(&replica),
-            self.transfers.tasks.stop(),
-        );
+        let turns = self.probes.for_replica(&replica);
+        let stop = self.transfers.tasks.stop();
         self.transfers.tasks.spawn_once("probe", async move {
             // The limit covers the wait for a turn as well: an answer that comes later is not waited for.
             let asking = async {
@@ -134,10 +132,8 @@ impl Copier {
             .assembler
             .read(wanted, donors, std::iter::once(0..item.size))
             .with_bytes();
-        let (turns, stop) = (
-            self.copies.for_replica(&replica),
-            self.transfers.tasks.stop(),
-        );
+        let turns = self.copies.for_replica(&replica);
+        let stop = self.transfers.tasks.stop();
         self.transfers.tasks.spawn_once("copy", async move {
             let waiting = turn(&transfers, turns, &item.name, &replica);
             let _turn = tokio::select! {

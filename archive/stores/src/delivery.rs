@@ -89,7 +89,8 @@ impl Delivery<'_> {
             admission,
         } = self;
         let opening = transfers.begin(replica, item, route);
-        let (mut opening, mut reading) = (Box::pin(opening), Box::pin(reading));
+        let mut opening = Box::pin(opening);
+        let mut reading = Box::pin(reading);
         let mut read = None;
         let opened = tokio::select! {
             biased;
@@ -144,7 +145,8 @@ async fn read_assembly(
                 sender.send(proven.bytes).await.map_err(ended)?;
             }
             AssembledPart::Refused(group) => {
-                let (start, end) = (group.range.start, group.range.end.saturating_sub(1));
+                let start = group.range.start;
+                let end = group.range.end.saturating_sub(1);
                 let reason = format!("no replica gives bytes {start}-{end}: {}", group.said);
                 return Err(StoreFailure::Unreachable(reason));
             }

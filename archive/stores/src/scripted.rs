@@ -99,7 +99,8 @@ impl ScriptedReplicas {
     /// Starts them; the calls to the replicas have this clock.
     pub async fn start_at(clock: Clock) -> Self {
         let authority = TestAuthority::new();
-        let (tasks, script) = (Tasks::new(), Arc::<Mutex<Script>>::default());
+        let tasks = Tasks::new();
+        let script = Arc::<Mutex<Script>>::default();
         let mut specs = Vec::new();
         for replica in ["one", "two"] {
             let mut part = ScriptedPart {
@@ -280,7 +281,8 @@ impl ScriptedPart {
         conduct: UploadConduct,
         mut steps: Streaming<wire::UploadRequest>,
     ) -> Result<wire::UploadResponse, Status> {
-        let (mut name, mut bytes) = (String::new(), Vec::new());
+        let mut name = String::new();
+        let mut bytes = Vec::new();
         if conduct == UploadConduct::ReadsNothing {
             std::future::pending::<()>().await;
         }

@@ -82,7 +82,8 @@ impl Transfers {
         for replica in targets {
             let (sender, chunks) = mpsc::channel(WINDOW);
             channels.push((replica.clone(), sender));
-            let (transfers, item) = (self.clone(), arrival.item.clone());
+            let transfers = self.clone();
+            let item = arrival.item.clone();
             let feed = UploadFeed {
                 chunks,
                 sealed: sealed.clone(),
@@ -129,7 +130,8 @@ impl Transfers {
                 () = self.calls.clock.sleep(PROGRESS) => source.wait(),
             }
         };
-        let (from, points) = (begin.offset, begin.points);
+        let from = begin.offset;
+        let points = begin.points;
         if from > 0 {
             tracing::info!(file = %item.name, from, "a store is resumed");
             self.stores.resumed.inc_by(from);

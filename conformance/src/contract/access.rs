@@ -81,7 +81,8 @@ pub async fn all(doors: Doors<'_>) -> Outcome {
 
 /// A stored file comes out whole, byte for byte, under the admission that was signed when it came in.
 pub async fn a_stored_file_comes_out_whole(doors: Doors<'_>) -> Result<()> {
-    let (group, odd) = (GROUP_SIZE, 300 * GROUP_SIZE + 1);
+    let group = GROUP_SIZE;
+    let odd = 300 * GROUP_SIZE + 1;
     for (size, seed) in [0, 1, group - 1, group, group + 1, SIZE, odd]
         .into_iter()
         .zip(1..)
@@ -238,7 +239,8 @@ pub async fn a_replica_is_read_alone(doors: Doors<'_>) -> Result<()> {
 /// Slices are whole groups that cover the range without a gap, and prove themselves to anyone who has the admission.
 pub async fn slices_prove_themselves_to_a_stranger(doors: Doors<'_>) -> Result<()> {
     let (name, bytes, stored) = doors.put("access-slices.warc", SIZE, 15).await?;
-    let (start, end) = (GROUP_SIZE + 3, 39 * GROUP_SIZE + 1);
+    let start = GROUP_SIZE + 3;
+    let end = 39 * GROUP_SIZE + 1;
     for (start, end, first, last) in [
         (start, Some(end), GROUP_SIZE, 40 * GROUP_SIZE),
         (0, None, 0, SIZE),
@@ -258,7 +260,8 @@ pub async fn slices_prove_themselves_to_a_stranger(doors: Doors<'_>) -> Result<(
             ensure!(start == at, "{start} comes after {at}");
             let mut proven = Vec::new();
             let range = start..end;
-            let (encoded, ranges) = (slice.encoded.as_ref(), std::slice::from_ref(&range));
+            let encoded = slice.encoded.as_ref();
+            let ranges = std::slice::from_ref(&range);
             decode(encoded, signed.content(), ranges, |_, bytes| {
                 proven.extend_from_slice(bytes);
                 Ok(())
@@ -281,7 +284,8 @@ pub async fn a_record_comes_out_and_proves_itself(doors: Doors<'_>) -> Result<()
         [head.as_bytes(), block, b"\r\n\r\n"].concat()
     };
     let records = [warc(b"one"), warc(&noise(100_000, 16)), warc(b"three")];
-    let (name, file) = (name("access-records.warc")?, records.concat());
+    let name = name("access-records.warc")?;
+    let file = records.concat();
     store(doors.depositor, &name, &file).await?;
     let mut start = 0;
     for expected in &records {
@@ -384,7 +388,8 @@ impl Doors<'_> {
         size: u64,
         seed: u64,
     ) -> Result<(FileName, Vec<u8>, StoredFile)> {
-        let (name, bytes) = (name(text)?, noise(usize::try_from(size)?, seed));
+        let name = name(text)?;
+        let bytes = noise(usize::try_from(size)?, seed);
         let stored = super::store_deposit(self.depositor, &deposit(&name, &bytes)).await?;
         Ok((name, bytes, stored))
     }

@@ -84,7 +84,8 @@ pub async fn a_receipt_proves_what_was_stored(
     archive: &dyn Ingest,
     trust: &TrustFile,
 ) -> Result<()> {
-    let (name, bytes) = (name("ingest-receipt.warc.gz")?, noise(SIZE, 1));
+    let name = name("ingest-receipt.warc.gz")?;
+    let bytes = noise(SIZE, 1);
     let stored = store(archive, &name, &bytes).await?;
     let envelope = Envelope::parse(stored.envelope.as_bytes())?;
     let (receipt, admission) = Receipt::verify(&envelope, trust)?;
@@ -115,7 +116,8 @@ pub async fn same_content_again_is_a_success(
     archive: &dyn Ingest,
     trust: &TrustFile,
 ) -> Result<()> {
-    let (name, bytes) = (name("ingest-again.warc")?, noise(SIZE, 2));
+    let name = name("ingest-again.warc")?;
+    let bytes = noise(SIZE, 2);
     let first = store(archive, &name, &bytes).await?;
     let again = store(archive, &name, &bytes).await?;
     ensure!(again.already, "it is said not to have been there");
@@ -131,9 +133,11 @@ pub async fn same_content_again_is_a_success(
 
 /// A name has one content, permanently: other bytes, more or fewer of them, are refused, and the first stay.
 pub async fn same_name_other_bytes_is_refused(archive: &dyn Ingest) -> Result<()> {
-    let (name, bytes) = (name("ingest-other.warc")?, noise(1000, 3));
+    let name = name("ingest-other.warc")?;
+    let bytes = noise(1000, 3);
     let first = store(archive, &name, &bytes).await?;
-    let (longer, shorter) = ([bytes.as_slice(), b"!"].concat(), noise(999, 3));
+    let longer = [bytes.as_slice(), b"!"].concat();
+    let shorter = noise(999, 3);
     for other in [&noise(1000, 4), &longer, &shorter, &Vec::new()] {
         let error = refusal(store(archive, &name, other).await)?;
         ensure!(
@@ -190,7 +194,8 @@ pub async fn a_long_source_stores_nothing(archive: &dyn Ingest) -> Result<()> {
 
 /// A source that cannot be read to its end stores nothing; when it can, the whole of it is stored.
 pub async fn failed_source_can_be_stored_again(archive: &dyn Ingest) -> Result<()> {
-    let (name, bytes) = (name("ingest-failed.warc")?, noise(SIZE, 5));
+    let name = name("ingest-failed.warc")?;
+    let bytes = noise(SIZE, 5);
     let (half, _) = bytes.split_at(SIZE / 2);
     let good = deposit(&name, &bytes);
     let bad = Deposit {
@@ -228,7 +233,8 @@ pub async fn an_empty_file_is_a_file(archive: &dyn Ingest) -> Result<()> {
 pub async fn stat_says_what_was_admitted(archive: &dyn Ingest) -> Result<()> {
     let name = name("ingest-stat.warc")?;
     let stored = store_deposit(archive, &everything(&name)?).await?;
-    let (status, admission) = (archive.stat(&name).await?, stored.admission);
+    let status = archive.stat(&name).await?;
+    let admission = stored.admission;
     ensure!(
         (status.size, status.root, status.admitted)
             == (admission.size, admission.root, admission.admitted),
@@ -245,7 +251,8 @@ pub async fn stat_says_what_was_admitted(archive: &dyn Ingest) -> Result<()> {
     );
     ensure!(*digests == admission.digests, "{:?}", admission.digests);
     // A store may leave the condition of a copy out of its answer: the copy was read back just now.
-    let (mut replicas, mut stored) = (status.replicas, stored.replicas);
+    let mut replicas = status.replicas;
+    let mut stored = stored.replicas;
     for replica in replicas.iter_mut().chain(&mut stored) {
         replica.standing = None;
     }
@@ -271,7 +278,8 @@ pub async fn stat_is_of_own_files_only(archive: &dyn Ingest, another: &dyn Inges
 
 /// Names that differ only in case are two files, and the depositor of the second is told.
 pub async fn names_that_differ_in_case_are_two(archive: &dyn Ingest) -> Result<()> {
-    let (small, large) = (name("ingest-øl.warc")?, name("ingest-ØL.warc")?);
+    let small = name("ingest-øl.warc")?;
+    let large = name("ingest-ØL.warc")?;
     let first = store(archive, &small, ABC).await?;
     ensure!(
         first.similar_name.is_none(),
@@ -293,7 +301,8 @@ pub async fn names_that_differ_in_case_are_two(archive: &dyn Ingest) -> Result<(
 
 /// A progress watcher hears of every byte that was sent, and of no more than there are.
 pub async fn progress_is_reported_to_the_end(archive: &dyn Ingest) -> Result<()> {
-    let (name, bytes) = (name("ingest-watched.warc")?, noise(SIZE, 6));
+    let name = name("ingest-watched.warc")?;
+    let bytes = noise(SIZE, 6);
     let heard = Mutex::new(Vec::new());
     let watch = |event: StoreEvent<'_>| {
         if let StoreEvent::Sent(bytes) = event {
@@ -312,9 +321,11 @@ pub async fn two_with_one_content_both_succeed(
     archive: &dyn Ingest,
     another: &dyn Ingest,
 ) -> Result<()> {
-    let (name, bytes) = (name("ingest-together.warc")?, noise(SIZE, 7));
+    let name = name("ingest-together.warc")?;
+    let bytes = noise(SIZE, 7);
     let both = tokio::join!(store(archive, &name, &bytes), store(another, &name, &bytes));
-    let (first, second) = (both.0?.admission, both.1?.admission);
+    let first = both.0?.admission;
+    let second = both.1?.admission;
     ensure!(first == second, "{first:?} and {second:?}");
     Ok(())
 }
@@ -325,7 +336,8 @@ pub async fn two_with_other_contents_leave_one(
     another: &dyn Ingest,
 ) -> Result<()> {
     let name = name("ingest-apart.warc")?;
-    let (one, other) = (noise(SIZE, 8), noise(SIZE, 9));
+    let one = noise(SIZE, 8);
+    let other = noise(SIZE, 9);
     let both = tokio::join!(store(archive, &name, &one), store(another, &name, &other));
     let (stored, refused, by) = match both {
         (Ok(stored), Err(refused)) => (stored, refused, archive),

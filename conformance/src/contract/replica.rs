@@ -109,7 +109,8 @@ pub async fn a_file_is_placed_where_it_is(foreman: &Foreman<'_>) -> Result<()> {
 
 /// An upload that is placed again goes to the node where it began: a living one, at the place where it takes calls.
 pub async fn upload_continues_on_the_same_node(foreman: &Foreman<'_>) -> Result<()> {
-    let (file, upload) = ("replica-to-come.warc", "contract-comes");
+    let file = "replica-to-come.warc";
+    let upload = "contract-comes";
     let first = foreman.place(file, upload).await?;
     let again = foreman.place(file, upload).await?;
     ensure!(first == again, "first {first:?}, then {again:?}");
@@ -170,7 +171,8 @@ pub async fn listing_continues_after_a_name(foreman: &Foreman<'_>) -> Result<()>
         let name = file.name.as_str();
         for after in [name.to_owned(), format!("{name}.unknown")] {
             let (entries, end) = foreman.list(&after, false).await?;
-            let (listed, mut rest) = (names_of(&entries), names_of(&all));
+            let listed = names_of(&entries);
+            let mut rest = names_of(&all);
             rest.retain(|name| *name > after.as_str());
             ensure!(listed == rest, "after {after}: {listed:?}");
             ensure!(end.count == listed.len() as u64, "after {after}: {end:?}");
@@ -306,7 +308,8 @@ impl Foreman<'_> {
             on_disk: false,
         };
         let answer = self.repository.clone().listing(request).await?;
-        let (mut messages, mut entries) = (answer.into_inner(), Vec::new());
+        let mut messages = answer.into_inner();
+        let mut entries = Vec::new();
         let end = loop {
             let message = messages.message().await?;
             let message = message.context("the listing ended before its end")?;

@@ -40,10 +40,8 @@ pub(super) async fn start_index(cluster: &mut Cluster) {
 
 fn index(cluster: &Cluster, grant: &str) -> IndexClient {
     let address = cluster.address(INDEX);
-    let (credentials, expected) = (
-        cluster.credentials(grant),
-        ExpectedIdentity::role(Role::Index),
-    );
+    let credentials = cluster.credentials(grant);
+    let expected = ExpectedIdentity::role(Role::Index);
     let channel = connect_lazy(&address, &credentials, &expected, &Limits::default());
     IndexClient::new(channel.unwrap(), IndexLimits::default())
 }
@@ -107,13 +105,15 @@ async fn export(cluster: &Cluster) -> Vec<u8> {
 #[test]
 fn index_follows_the_archive() {
     on_a_cluster(async |cluster: &mut Cluster| {
-        let (first, bytes) = (name("a.warc.gz"), pages(1, 20));
+        let first = name("a.warc.gz");
+        let bytes = pages(1, 20);
         store(cluster, &first, &bytes).await.unwrap();
         start_index(cluster).await;
         let url = "http://site-0.example/1/0";
         until_found(cluster, url, &[&first]).await;
         // Live, and beside a file that is no archive file.
-        let (second, notes) = (name("b.warc.gz"), name("notes.txt"));
+        let second = name("b.warc.gz");
+        let notes = name("notes.txt");
         store(cluster, &second, &pages(2, 5)).await.unwrap();
         store(cluster, &notes, b"no archive file").await.unwrap();
         until_found(cluster, "http://site-1.example/2/1", &[&second]).await;
@@ -132,10 +132,8 @@ fn index_follows_the_archive() {
 
         let before = export(cluster).await;
         assert_eq!(before.split(|byte| *byte == b'\n').count(), 26);
-        let (set, old) = (
-            SetName::new("old").unwrap(),
-            "org,old)/ 2001 {\"url\": \"x\"}\n",
-        );
+        let set = SetName::new("old").unwrap();
+        let old = "org,old)/ 2001 {\"url\": \"x\"}\n";
         let line = "org,old)/ 20010101000000 {\"url\": \"http://old.org/\", \"filename\": \"o.arc\", \"offset\": \"7\"}\n";
         let data = [bytes::Bytes::from_static(old.as_bytes()), line.into()].map(Ok);
         let inputs = tokio_stream::iter([("old.cdxj".to_owned(), tokio_stream::iter(data))]);

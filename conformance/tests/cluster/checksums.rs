@@ -15,7 +15,8 @@ use super::{SIZE, completed};
 #[test]
 fn checksum_replica_acts_like_others_without_bytes() {
     on_a_cluster(async |cluster: &mut Cluster| {
-        let (name, bytes) = (name("a.warc.gz"), noise(SIZE, 1));
+        let name = name("a.warc.gz");
+        let bytes = noise(SIZE, 1);
         let stored = store(cluster, &name, &bytes).await.unwrap();
         let third = stored
             .receipt
@@ -62,7 +63,8 @@ fn checksum_replica_acts_like_others_without_bytes() {
 #[test]
 fn absent_checksum_replica_is_reported_and_later_completed() {
     on_a_patient_cluster(async |cluster: &mut Cluster| {
-        let (name, bytes) = (name("during"), noise(SIZE, 2));
+        let name = name("during");
+        let bytes = noise(SIZE, 2);
         cluster.stop(CHECKSUMS).await;
         let error = store(cluster, &name, &bytes).await.unwrap_err();
         let said = error.to_string();
@@ -122,7 +124,8 @@ fn checksum_replica_returns_admissions_as_signed() {
             .await
             .unwrap()
             .into_inner();
-        let (mut found, mut count) = (Vec::new(), None);
+        let mut found = Vec::new();
+        let mut count = None;
         while let Some(message) = messages.message().await.unwrap() {
             for one in message.admissions {
                 let envelope = archive_proof::Envelope::parse(one.admission.as_bytes()).unwrap();

@@ -53,11 +53,12 @@ impl SuiteResults {
 fn contracts() {
     on_a_cluster(async |cluster: &mut Cluster| {
         let mut said = SuiteResults::default();
-        let (depositor, another): (Depositor, Depositor) =
-            (cluster.depositor(), cluster.depositor_as("harvester/h-2"));
+        let depositor: Depositor = cluster.depositor();
+        let another: Depositor = cluster.depositor_as("harvester/h-2");
         let outcome = ingest::all(&depositor, &another, cluster.trust()).await;
         said.take("ingest over the wire", &outcome);
-        let (reader, follower) = (cluster.reader(), cluster.reader_as("index/i-1"));
+        let reader = cluster.reader();
+        let follower = cluster.reader_as("index/i-1");
         let doors = Doors {
             depositor: &depositor,
             reader: &reader,
@@ -140,7 +141,8 @@ fn everything_that_is_read_from_reads_alike() {
     let directory = tempfile::tempdir().unwrap();
     let mut said = SuiteResults::default();
     for size in [0, 1, 4095, 4096, 4097, (1 << 20) + 513, 3 << 20] {
-        let (bytes, path) = (noise(size, size as u64), directory.path().join("file"));
+        let bytes = noise(size, size as u64);
+        let path = directory.path().join("file");
         std::fs::write(&path, &bytes).unwrap();
         let file = std::fs::File::open(&path).unwrap();
         let uncached = UncachedFile::open(&path).unwrap();
@@ -167,7 +169,8 @@ fn every_promise_of_a_suite_is_run() {
         .iter()
         .filter(|file| file.is("rs") && file.path.starts_with("conformance/src/contract/"))
         .collect();
-    let (mut forgotten, mut count) = (Vec::new(), 0);
+    let mut forgotten = Vec::new();
+    let mut count = 0;
     for file in &suites {
         // A file in the folder of a suite is a part of that suite, whose `all` calls its promises, or its own `all`.
         let (folder, module) = file.path.trim_end_matches(".rs").rsplit_once('/').unwrap();

@@ -35,7 +35,8 @@ fn stores_and_refusals_are_counted() {
             None,
             "nothing is there to be verified"
         );
-        let (file, bytes) = (name("a"), noise(100_000, 70));
+        let file = name("a");
+        let bytes = noise(100_000, 70);
         store(cluster, &file, &bytes).await.unwrap();
         for (part, series, expected) in [
             (REPOSITORY, "repository_stores_begun_total{}", 1),
@@ -69,7 +70,8 @@ fn stores_and_refusals_are_counted() {
         let calls = "rpc_calls_refused_total{server=\"repository/kb\"}";
         let connections = "rpc_connections_refused_total{server=\"repository/kb\"}";
         assert_eq!(value(cluster, REPOSITORY, calls), Some(0));
-        let (reader, ignore) = (cluster.depositor_as("reader/anna"), |_: StoreEvent<'_>| {});
+        let reader = cluster.depositor_as("reader/anna");
+        let ignore = |_: StoreEvent<'_>| {};
         let refused = reader.store(&deposit(&file, &bytes), &ignore).await;
         assert_eq!(refused.unwrap_err().class(), ErrorClass::Refused);
         assert_eq!(value(cluster, REPOSITORY, calls), Some(1));

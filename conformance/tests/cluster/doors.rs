@@ -124,7 +124,8 @@ fn every_call_admits_only_roles_in_the_rules() {
 #[test]
 fn a_harvester_puts_in_and_takes_nothing_out() {
     on_a_cluster(async |cluster: &mut Cluster| {
-        let (name, bytes) = (name("a"), noise(1000, 1));
+        let name = name("a");
+        let bytes = noise(1000, 1);
         let ignore = |_: StoreEvent<'_>| {};
         let deposit = deposit(&name, &bytes);
         cluster.depositor().store(&deposit, &ignore).await.unwrap();

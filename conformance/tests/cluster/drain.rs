@@ -117,7 +117,8 @@ fn drained_node_moves_all_copies_to_the_other() {
         cluster.until_all_nodes_live().await;
         let mut files = Vec::new();
         for number in 0..FILES {
-            let (name, bytes) = (name(&format!("f-{number}")), noise(SIZE, number));
+            let name = name(&format!("f-{number}"));
+            let bytes = noise(SIZE, number);
             store(cluster, &name, &bytes).await.unwrap();
             files.push((name, bytes));
         }
@@ -232,7 +233,8 @@ fn drained_node_moves_all_copies_to_the_other() {
                 let is_it = |(what, of): &(String, String)| of == file && what.starts_with(text);
                 lines.iter().position(is_it)
             };
-            let (before, after) = (place("the copy in replica one on "), place("moved in "));
+            let before = place("the copy in replica one on ");
+            let after = place("moved in ");
             assert!(before.is_some() && before < after, "{file}: {lines:#?}");
         }
 
@@ -261,7 +263,8 @@ fn drain_without_room_keeps_copies_and_says_so() {
         use set_volume_request::Order;
         let mut files = Vec::new();
         for number in 0..5 {
-            let (name, bytes) = (name(&format!("f-{number}")), noise(SIZE, number));
+            let name = name(&format!("f-{number}"));
+            let bytes = noise(SIZE, number);
             store(cluster, &name, &bytes).await.unwrap();
             files.push(name);
         }

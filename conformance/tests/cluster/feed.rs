@@ -134,7 +134,8 @@ fn feed_names_file_when_required_replicas_have_it() {
         index.catch_up().await.unwrap();
         assert!(index.is_listed && index.standing.is_empty());
         cluster.stop(NODES[1]).await;
-        let (late, bytes) = (name("late"), noise(20_000, 61));
+        let late = name("late");
+        let bytes = noise(20_000, 61);
         store(cluster, &late, &bytes).await.unwrap_err();
         assert_eq!(newest(cluster).await.number, 0, "no receipt");
         cluster.start(NODES[1]).await;
@@ -173,7 +174,8 @@ fn feed_names_file_when_required_replicas_have_it() {
 #[test]
 fn withdrawal_and_restoration_are_in_the_feed() {
     on_a_cluster(async |cluster: &mut Cluster| {
-        let (name, bytes) = (name("a"), noise(100_000, 62));
+        let name = name("a");
+        let bytes = noise(100_000, 62);
         store(cluster, &name, &bytes).await.unwrap();
         let mut index = follow(cluster, None).await;
         let begin = index.catch_up().await.unwrap();
@@ -200,7 +202,8 @@ fn withdrawal_and_restoration_are_in_the_feed() {
 #[test]
 fn new_root_is_told() {
     on_a_cluster(async |cluster: &mut Cluster| {
-        let (name, mut bytes) = (name("a"), noise(100_000, 63));
+        let name = name("a");
+        let mut bytes = noise(100_000, 63);
         store(cluster, &name, &bytes).await.unwrap();
         let mut index = follow(cluster, None).await;
         index.catch_up().await.unwrap();

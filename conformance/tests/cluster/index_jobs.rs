@@ -54,7 +54,8 @@ fn index_reads_named_files_beside_two_long_jobs() {
 
         let of_index = Researcher::new(cluster.channel("index/main"), limits());
         // On different nodes.
-        let (one, other) = (&files[0], &files[1]);
+        let one = &files[0];
+        let other = &files[1];
         let asked = cdx("cdx-1", &[&other.0, &one.0]);
         let begun = Instant::now();
         let status = timeout(LONG, run(&of_index, &asked, limits())).await;

@@ -222,10 +222,12 @@ async fn trail(cluster: &Cluster, file: &str) -> Vec<String> {
 #[test]
 fn one_name_twice_at_once_is_bound_once() {
     on_a_cluster(async |cluster: &mut Cluster| {
-        let (first, second) = (noise(4 * SIZE, 32), noise(4 * SIZE, 33));
+        let first = noise(4 * SIZE, 32);
+        let second = noise(4 * SIZE, 33);
         let same = name("same");
         let (a, b) = tokio::join!(store(cluster, &same, &first), store(cluster, &same, &first));
-        let (a, b) = (a.unwrap(), b.unwrap());
+        let a = a.unwrap();
+        let b = b.unwrap();
         assert_eq!(a.admission, b.admission);
         assert_only(cluster, &same, &first).await;
 
@@ -244,7 +246,8 @@ fn one_name_twice_at_once_is_bound_once() {
         end.unwrap();
         assert_eq!(root(&read), bound.admission.root);
         let lines = trail(cluster, "other").await;
-        let (kept, given) = (bound.admission.root, root(refused));
+        let kept = bound.admission.root;
+        let given = root(refused);
         let conflict =
             |line: &&String| line.contains(&kept.to_string()) && line.contains(&given.to_string());
         assert_eq!(lines.iter().filter(conflict).count(), 1, "{lines:#?}");

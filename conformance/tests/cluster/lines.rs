@@ -36,7 +36,8 @@ struct Lines {
 
 /// Lays the lines of replica two, and restarts the parts at their ends. `settings`: further settings of the repository.
 async fn lay(cluster: &mut Cluster, settings: &str) -> Lines {
-    let (monitor, node) = (MONITORS[1], NODES[1]);
+    let monitor = MONITORS[1];
+    let node = NODES[1];
     let lines = Lines {
         monitor: Wire::to(&cluster.address(monitor)).await,
         heartbeat: Wire::to(&cluster.address(monitor)).await,
@@ -131,7 +132,8 @@ fn silent_line_falsifies_no_store() {
         for (line, wire) in named {
             for silence in [Silence::Both, Silence::Requests, Silence::Answers] {
                 let what = format!("{line}-{silence:?}");
-                let (file, bytes) = (name(&what), noise(SIZE, files.len() as u64));
+                let file = name(&what);
+                let bytes = noise(SIZE, files.len() as u64);
                 let other = noise(SIZE, 1000);
                 wire.hold_only(silence);
                 let meanwhile = async {
@@ -170,7 +172,8 @@ fn silent_line_falsifies_no_store() {
 fn unanswered_store_is_neither_acknowledged_nor_repeated() {
     on_a_patient_cluster(async |cluster: &mut Cluster| {
         let lines = lay(cluster, "").await;
-        let (first, file) = (name("first"), name("lost"));
+        let first = name("first");
+        let file = name("lost");
         let bytes = noise(SIZE, 71);
         store(cluster, &first, &bytes).await.unwrap();
         lines.node.mute_after(i64::try_from(SIZE / 2).unwrap());
@@ -201,7 +204,8 @@ fn inode(path: &std::path::Path) -> u64 {
 fn cut_repair_is_neither_believed_nor_wrong() {
     on_a_cluster(async |cluster: &mut Cluster| {
         let lines = lay(cluster, "[repair]\nautomatic = 'off'\n").await;
-        let (file, bytes) = (name("a"), noise(SIZE, 72));
+        let file = name("a");
+        let bytes = noise(SIZE, 72);
         store(cluster, &file, &bytes).await.unwrap();
         let copy = cluster.copy("two", &file);
         flip(&copy, 5 * GROUP_SIZE + 7);

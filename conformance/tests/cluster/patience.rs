@@ -88,7 +88,8 @@ async fn multiply(cluster: &mut Cluster, of: &str, count: usize) {
 #[test]
 fn unread_answers_do_not_stop_the_archive() {
     on_a_cluster_with_threads(THREADS, async |cluster: &mut Cluster| {
-        let (first, bytes) = (name("a.warc.gz"), noise(LARGE, 1));
+        let first = name("a.warc.gz");
+        let bytes = noise(LARGE, 1);
         store(cluster, &first, &bytes).await.unwrap();
         multiply(cluster, "a.warc.gz", FILES).await;
         let mut lists: Vec<Streaming<_>> = Vec::new();
@@ -150,7 +151,8 @@ async fn wire_before_node(cluster: &mut Cluster) -> Wire {
 fn hanging_node_delays_no_reader() {
     on_a_cluster(async |cluster: &mut Cluster| {
         let wire = wire_before_node(cluster).await;
-        let (file, bytes) = (name("a.warc.gz"), noise(3 << 20, 2));
+        let file = name("a.warc.gz");
+        let bytes = noise(3 << 20, 2);
         store(cluster, &file, &bytes).await.unwrap();
         wire.hold();
         for number in 0..4 {
@@ -196,11 +198,13 @@ fn hanging_monitor_delays_status_within_its_limit() {
 
 /// Fails if a part goes on and takes files that it cannot record, or ends without saying what to do.
 async fn ends_at_a_failing_table(cluster: &mut Cluster, part: &str, data: &str) {
-    let (first, bytes) = (name(&format!("{part}-1.warc.gz")), noise(1000, 3));
+    let first = name(&format!("{part}-1.warc.gz"));
+    let bytes = noise(1000, 3);
     let data = cluster.path(data);
     fault::fail_commits_below(&data);
     let depositor = cluster.depositor();
-    let (deposit, ignore) = (deposit(&first, &bytes), |_: StoreEvent<'_>| {});
+    let deposit = deposit(&first, &bytes);
+    let ignore = |_: StoreEvent<'_>| {};
     let failure = {
         let mut storing = pin!(timeout(LONG, depositor.store(&deposit, &ignore)));
         let mut ending = pin!(failure(cluster, part));

@@ -390,7 +390,8 @@ fn removed_copy_is_withdrawn_until_restored() {
             assert_eq!(message.gaps, []);
             items.extend(message.items);
         }
-        let (replica, item) = (items[0].replica.clone(), items[0].item.clone().unwrap());
+        let replica = items[0].replica.clone();
+        let item = items[0].item.clone().unwrap();
         assert_eq!(
             (items.len(), replica.as_str(), item.name.as_str()),
             (1, "one", "a")

@@ -266,7 +266,8 @@ fn silence_is_never_absence_and_absence_is_mended() {
 #[test]
 fn single_name_can_be_checked_and_repaired() {
     on_a_cluster(async |cluster: &mut Cluster| {
-        let (here, there) = (name("here"), name("there"));
+        let here = name("here");
+        let there = name("there");
         let bytes = noise(SIZE, 23);
         for name in [&here, &there] {
             store(cluster, name, &bytes).await.unwrap();
@@ -309,7 +310,8 @@ fn single_name_can_be_checked_and_repaired() {
 #[test]
 fn flipped_bit_costs_only_its_group() {
     on_a_cluster(async |cluster: &mut Cluster| {
-        let (name, bytes) = (name("a.warc.gz"), noise(SIZE, 24));
+        let name = name("a.warc.gz");
+        let bytes = noise(SIZE, 24);
         store(cluster, &name, &bytes).await.unwrap();
         flip(&cluster.copy("one", &name), 5 * GROUP_SIZE + 7);
         flip(&cluster.copy("two", &name), 6 * GROUP_SIZE);
@@ -346,7 +348,8 @@ fn flipped_bit_costs_only_its_group() {
 #[test]
 fn loss_is_located_exactly_and_changes_nothing() {
     on_a_cluster(async |cluster: &mut Cluster| {
-        let (name, bytes) = (name("a"), noise(SIZE, 25));
+        let name = name("a");
+        let bytes = noise(SIZE, 25);
         store(cluster, &name, &bytes).await.unwrap();
         for group in [3, 8] {
             flip(&cluster.copy("one", &name), group * GROUP_SIZE);
@@ -389,7 +392,8 @@ fn loss_is_located_exactly_and_changes_nothing() {
 #[test]
 fn a_catalog_cannot_answer_a_challenge() {
     on_a_cluster(async |cluster: &mut Cluster| {
-        let (name, bytes) = (name("a"), noise(SIZE, 26));
+        let name = name("a");
+        let bytes = noise(SIZE, 26);
         store(cluster, &name, &bytes).await.unwrap();
         let challenge = || wire::CheckRequest {
             challenge: true,
@@ -422,7 +426,8 @@ fn damage_that_a_read_meets_is_filed() {
             cluster.start(node).await;
             heartbeats.push(line);
         }
-        let (name, bytes) = (name("a"), noise(SIZE, 27));
+        let name = name("a");
+        let bytes = noise(SIZE, 27);
         store(cluster, &name, &bytes).await.unwrap();
         // No node can say what it finds itself: all that is filed comes from the read.
         heartbeats.iter().for_each(Wire::hold);

@@ -18,7 +18,8 @@ async fn salvage(cluster: &Cluster, name: &FileName, bytes: &[u8]) -> (u64, Vec<
     };
     let mut access = AccessClient::new(cluster.channel("reader/anna"));
     let mut steps = access.salvage(request).await.unwrap().into_inner();
-    let (mut came, mut holes) = (0, Vec::new());
+    let mut came = 0;
+    let mut holes = Vec::new();
     while let Some(message) = steps.message().await.unwrap() {
         match message.step.unwrap() {
             wire::salvage_response::Step::Head(head) => assert_eq!(head.end, bytes.len() as u64),
@@ -48,7 +49,8 @@ async fn salvage(cluster: &Cluster, name: &FileName, bytes: &[u8]) -> (u64, Vec<
 #[test]
 fn salvaged_bytes_come_with_map_of_losses() {
     on_a_cluster(async |cluster: &mut Cluster| {
-        let (name, bytes) = (name("a"), noise(SIZE, 21));
+        let name = name("a");
+        let bytes = noise(SIZE, 21);
         store(cluster, &name, &bytes).await.unwrap();
         let whole = bytes.len() as u64;
         assert_eq!(salvage(cluster, &name, &bytes).await, (whole, vec![]));

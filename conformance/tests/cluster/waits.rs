@@ -34,7 +34,8 @@ impl Cluster {
         mut look: impl AsyncFnMut() -> O,
     ) -> O::Value {
         assert_eq!(self.silent_after, PATIENT, "use `on_a_patient_cluster`");
-        let (mut pause, mut calm) = (PAUSE, Duration::from_secs(3));
+        let mut pause = PAUSE;
+        let mut calm = Duration::from_secs(3);
         let mut next = Instant::now();
         eventually(what, LONG, async || {
             let looked = look().await.into_result();

@@ -135,13 +135,16 @@ impl Wire {
             held: [watch::Sender::new(false), watch::Sender::new(false)],
             pace: AtomicUsize::new(FAST),
         });
-        let (of, target) = (Arc::clone(&state), target.to_owned());
+        let of = Arc::clone(&state);
+        let target = target.to_owned();
         let mut tasks = JoinSet::new();
         tasks.spawn(async move {
             let mut connections = JoinSet::new();
             while let Ok((caller, _)) = listener.accept().await {
                 of.connections.fetch_add(1, Ordering::Relaxed);
-                let (state, target, ends) = (Arc::clone(&of), target.clone(), ends.clone());
+                let state = Arc::clone(&of);
+                let target = target.clone();
+                let ends = ends.clone();
                 connections.spawn(async move {
                     let mut cuts = state.cuts.subscribe();
                     tokio::select! {

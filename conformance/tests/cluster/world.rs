@@ -134,7 +134,8 @@ impl Cluster {
         replace(&at("trust.json"), trust.to_json().unwrap().as_bytes()).unwrap();
         replace(&at("authority.pem"), authority.certificate().as_bytes()).unwrap();
         drop(Admin::init(&at("repository")).unwrap());
-        let (node, replica) = ("three-1".parse().unwrap(), "three".parse().unwrap());
+        let node = "three-1".parse().unwrap();
+        let replica = "three".parse().unwrap();
         ChecksumTable::init(&at("three"), &node, &replica).unwrap();
         let mut cluster = Self {
             directory,
@@ -200,7 +201,8 @@ impl Cluster {
 
     pub(crate) fn certify(&self, part: &str, grants: &[&str]) {
         let pem = self.authority.pem(grants);
-        let (certificate, key) = (format!("{part}.pem"), format!("{part}.key"));
+        let certificate = format!("{part}.pem");
+        let key = format!("{part}.key");
         replace(&self.path(&certificate), pem.certificate.as_bytes()).unwrap();
         replace_secret(&self.path(&key), pem.key.as_bytes()).unwrap();
     }
@@ -318,10 +320,8 @@ impl Cluster {
 
     /// Returns a depositor that reaches the repository at this address.
     pub(crate) fn depositor_at(&self, address: &str, grant: &str) -> Depositor {
-        let (credentials, expected) = (
-            self.credentials(grant),
-            ExpectedIdentity::role(Role::Repository),
-        );
+        let credentials = self.credentials(grant);
+        let expected = ExpectedIdentity::role(Role::Repository);
         let channel = connect_lazy(address, &credentials, &expected, &Limits::default());
         Depositor::new(channel.unwrap(), Arc::clone(&self.trust), limits())
     }

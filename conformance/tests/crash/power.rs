@@ -190,7 +190,8 @@ fn unreadable_bytes_are_errors_and_never_other_bytes() {
     }
     run("sync", &["-f", text(&image.mounted())]);
     run("truncate", &["-s", "32M", text(&image.file())]);
-    let (mut good, mut unreadable) = (0, 0);
+    let mut good = 0;
+    let mut unreadable = 0;
     for name in &names {
         match node.open_file(name).unwrap().data.root() {
             Ok(root) => {

@@ -125,14 +125,16 @@ impl<'a> ActionWatch<'a> {
         match answer {
             Ok(done) => {
                 self.move_to_done(&path, &name, "")?;
-                let (name, done) = (name.as_ref(), done.as_str());
+                let name = name.as_ref();
+                let done = done.as_str();
                 (self.notify)(JobNotice::Action { name, done });
             }
             Err(why) => {
                 let refused = self.move_to_done(&path, &name, ".refused")?;
                 let reason = refused.with_extension("reason");
                 replace(&reason, format!("{why}\n").as_bytes())?;
-                let (name, why) = (name.as_ref(), why.as_str());
+                let name = name.as_ref();
+                let why = why.as_str();
                 (self.notify)(JobNotice::ActionRefused { name, why });
             }
         }

@@ -65,7 +65,8 @@ impl JobRun<'_> {
             }
         };
         let earlier = directory.closed_files(environment.clock.now())?;
-        let (mut opened, mut closed) = (handle.opened, handle.closed);
+        let mut opened = handle.opened;
+        let mut closed = handle.closed;
         let closing = async {
             let mut first = Ok(());
             // A file that is stored may be deleted, and a frontier that still names it would pass for damaged.

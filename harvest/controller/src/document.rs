@@ -239,7 +239,8 @@ fn frontier_reports(
 }
 
 fn queue_report(queue: QueueSnapshot) -> QueueReport {
-    let (account, limits) = (queue.account, queue.limits);
+    let account = queue.account;
+    let limits = queue.limits;
     let balance = i128::from(limits.session) - i128::from(account.session);
     let tries = account.successes.saturating_add(account.errors);
     QueueReport {
@@ -289,7 +290,8 @@ fn write_metadata(
         harvest_number: u64::from(job.job().harvest_number),
         job_id: job.job().id,
     };
-    let (clock, chance) = (&environment.clock, &environment.chance);
+    let clock = &environment.clock;
+    let chance = &environment.chance;
     let stamps = || RecordStamp {
         // The system has randomness, or the crawl would not have begun.
         id: record_id(chance.bytes().unwrap_or_default()),

@@ -49,7 +49,8 @@ impl ErrorLogs {
     pub(crate) fn add(&mut self, line: &CrawlLogLine) -> Result<(), DiskError> {
         let status = FetchStatus::from_number(line.status);
         if status == FetchStatus::UNFETCHABLE {
-            let (time, uri) = (line.time, &line.uri);
+            let time = line.time;
+            let uri = &line.uri;
             let annotations = line.annotations.join(",");
             let text = format!("{time} {uri} \"{}\" {annotations}\n", status.reason());
             self.uris.append(text.as_bytes())

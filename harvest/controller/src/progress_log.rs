@@ -104,10 +104,8 @@ impl ProgressLog {
                 average: since(first),
             }
         };
-        let (documents_per_second, kilobytes_per_second) = (
-            rate(|progress| progress.fetched),
-            rate(|progress| progress.bytes / 1024),
-        );
+        let documents_per_second = rate(|progress| progress.fetched);
+        let kilobytes_per_second = rate(|progress| progress.bytes / 1024);
         let queues = progress.queues;
         let line = ProgressLine {
             time: self.clock.now(),

@@ -60,7 +60,8 @@ impl JobRun<'_> {
 
     /// Indexes an archive file that was closed, and hands it on to be stored. A damaged one stays, as `NAME.invalid`.
     async fn close(&self, file: ClosedFile) -> Result<(), JobError> {
-        let (directory, closed) = (self.directory.clone(), file.clone());
+        let directory = self.directory.clone();
+        let closed = file.clone();
         let is_stored = self.environment.archive.is_some();
         let indexed = run_blocking("index an archive file", move || {
             index_and_hash(&directory, &closed, is_stored)
@@ -89,8 +90,10 @@ impl JobRun<'_> {
         if self.directory.indexed_files()?.is_empty() {
             (self.notify)(JobNotice::NothingHarvested);
         }
-        let (directory, environment) = (self.directory.clone(), self.environment.clone());
-        let (warcinfo, outcome) = (self.warcinfo.clone(), outcome.clone());
+        let directory = self.directory.clone();
+        let environment = self.environment.clone();
+        let warcinfo = self.warcinfo.clone();
+        let outcome = outcome.clone();
         let written = run_blocking("write the metadata file", move || {
             document(&directory, &environment, &warcinfo, &outcome)
         });

@@ -295,7 +295,8 @@ async fn wait_until_set(mut value: watch::Receiver<bool>) {
 
 /// Returns a file as it is announced to the archive.
 async fn deposit(whole: &WholeFile) -> Result<Deposit, UploadError> {
-    let (name, path) = (whole.file.name.as_str(), whole.file.path.as_path());
+    let name = whole.file.name.as_str();
+    let path = whole.file.path.as_path();
     let file_name = FileName::new(name).map_err(|source| UploadError::Name {
         name: name.to_owned(),
         source,
@@ -322,7 +323,8 @@ async fn read_digest(name: &str, path: &Path) -> Result<FileDigest, UploadError>
     let path = path.to_owned();
     let read = move || -> Result<_, DiskError> {
         let file = UncachedFile::open(&path)?;
-        let (size, root) = (file.size()?, file.root()?);
+        let size = file.size()?;
+        let root = file.root()?;
         Ok(FileDigest { size, root })
     };
     let read = tokio::task::spawn_blocking(read).await;

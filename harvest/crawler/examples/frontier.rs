@@ -30,7 +30,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     else {
         return Err("say how many URIs, in how many queues, and where the frontier lies".into());
     };
-    let (uris, queues): (u64, u64) = (uris.parse()?, queues.parse()?);
+    let uris: u64 = uris.parse()?;
+    let queues: u64 = queues.parse()?;
     let directory = Path::new(&directory);
 
     let begin = Instant::now();

@@ -318,7 +318,8 @@ fn has_whole_records(mut file: File, begin: u64, end: u64) -> io::Result<bool> {
     file.sync_all()?;
     file.seek(SeekFrom::Start(begin))?;
     let mut reader = Reader::new(file.take(end.saturating_sub(begin)));
-    let (mut records, mut next) = (0, 0);
+    let mut records = 0;
+    let mut next = 0;
     while let Some(record) = reader.next_record().map_err(io::Error::other)? {
         let end = record.end().map_err(io::Error::other)?;
         if !end.complete || !end.defects.is_empty() {

@@ -277,7 +277,8 @@ impl Crawl {
         let (scope, queues) = settings.scope_and_queues()?;
         let recorder = settings.recorder(&queues, &clock, &chance)?;
         let thread = OwnThread::new("crawl-recorder");
-        let (own_clock, own_chance) = (clock.clone(), chance.clone());
+        let own_clock = clock.clone();
+        let own_chance = chance.clone();
         let opened = thread
             .run(move || CrawlRecorder::open(recorder, own_clock, own_chance))
             .await?;

@@ -175,7 +175,9 @@ fn answer(found: &LookupIp, now: Timestamp) -> DnsAnswer {
     for record in found.as_lookup().answers() {
         seconds = seconds.min(record.ttl);
         let kind = record.record_type();
-        let (name, class, data) = (&record.name, record.dns_class, &record.data);
+        let name = &record.name;
+        let class = record.dns_class;
+        let data = &record.data;
         lines.push(format!("{name}\t{}\t{class}\t{kind}\t{data}", record.ttl));
     }
     let holds = Duration::from_secs(u64::from(seconds));

@@ -297,7 +297,8 @@ impl HostConnection {
         directory: &Path,
         clock: &Clock,
     ) -> Result<Exchange, ExchangeError> {
-        let (address, began) = (self.address, clock.now());
+        let address = self.address;
+        let began = clock.now();
         let start = clock.instant();
         let timer = ExchangeTimer {
             limits,
@@ -314,7 +315,8 @@ impl HostConnection {
                 Box::pin(frames.exchange(request, receiver, &timer)).await?
             }
         };
-        let (receiver, cut) = (incoming.receiver, incoming.cut);
+        let receiver = incoming.receiver;
+        let cut = incoming.cut;
         if receiver.is_empty() {
             return Err(if cut == Some(Truncation::Time) {
                 ExchangeError::Timeout {

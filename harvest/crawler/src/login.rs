@@ -99,7 +99,8 @@ impl CrawlLogins {
             return Ok(None);
         };
         known.count = known.count.saturating_add(1);
-        let (challenge, count) = (known.challenge.clone(), known.count);
+        let challenge = known.challenge.clone();
+        let count = known.count;
         drop(answered);
         self.sign(&challenge, count, url)
     }

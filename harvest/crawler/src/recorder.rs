@@ -145,7 +145,8 @@ impl CrawlRecorder {
     ) -> Result<(Self, u64), RecorderError> {
         directory::make(&settings.logs)?;
         let log_path = settings.logs.join(CRAWL_LOG);
-        let (files, path) = (&settings.files.directory, &log_path);
+        let files = &settings.files.directory;
+        let path = &log_path;
         let is_whole = |from: &RecordedPlace, to: &RecordedPlace| {
             has_records(files, from, to) && has_lines(path, from.log_length, to.log_length)
         };

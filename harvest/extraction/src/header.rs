@@ -55,7 +55,8 @@ fn web_links(value: &str) -> impl Iterator<Item = (&str, String)> {
 
 /// Returns the place of the comma that ends the parameters, or of the end: commas in quotation marks do not.
 fn end_of_parameters(text: &str) -> usize {
-    let (mut is_quoted, mut is_escaped) = (false, false);
+    let mut is_quoted = false;
+    let mut is_escaped = false;
     for (at, byte) in text.bytes().enumerate() {
         match byte {
             _ if is_escaped => is_escaped = false,

@@ -171,7 +171,8 @@ fn is_division(before: &[u8]) -> bool {
 
 /// Returns the length of a regular expression, and whether a slash ends it within its line.
 fn expression(bytes: &[u8]) -> (usize, bool) {
-    let (mut is_escaped, mut is_class) = (false, false);
+    let mut is_escaped = false;
+    let mut is_class = false;
     for (at, byte) in bytes.iter().enumerate() {
         match byte {
             b'\n' => return (at, false),

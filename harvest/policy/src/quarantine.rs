@@ -141,7 +141,8 @@ impl Quarantine {
             }
             ResponseContent::Manifest => true,
         };
-        let (mut has_fruit, mut has_own) = (false, false);
+        let mut has_fruit = false;
+        let mut has_own = false;
         for link in new_links {
             let name = pattern(link);
             let target = hash(&name);

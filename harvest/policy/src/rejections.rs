@@ -107,7 +107,8 @@ impl Rejections {
         &mut self,
         rules: impl IntoIterator<Item = RejectionRule>,
     ) -> Result<(), InvalidTrap> {
-        let (mut prefixes, mut expressions) = (Vec::new(), self.expressions.clone());
+        let mut prefixes = Vec::new();
+        let mut expressions = self.expressions.clone();
         for rule in rules {
             match rule {
                 RejectionRule::Prefix(prefix) => prefixes.push(prefix),

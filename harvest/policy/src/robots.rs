@@ -93,9 +93,12 @@ impl RobotsRules {
             // A rule that is cut would say more than its author did.
             lines.pop();
         }
-        let (mut named, mut any) = (RobotsGroup::default(), RobotsGroup::default());
+        let mut named = RobotsGroup::default();
+        let mut any = RobotsGroup::default();
         let mut sitemaps = Vec::new();
-        let (mut is_for_us, mut is_for_any, mut in_agents) = (false, false, false);
+        let mut is_for_us = false;
+        let mut is_for_any = false;
+        let mut in_agents = false;
         for (field, value) in lines.into_iter().filter_map(field) {
             if field.eq_ignore_ascii_case(b"user-agent") || field.eq_ignore_ascii_case(b"useragent")
             {

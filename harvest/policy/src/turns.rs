@@ -233,7 +233,8 @@ impl QueueTurns {
     /// is under way or they rest. A queue with several fetches counts once. The quotient says how much longer a crawl
     /// takes than one with a turn for each queue (Heritrix' congestion).
     pub fn congestion(&self) -> (usize, usize) {
-        let (mut wanting, mut served) = (0, 0);
+        let mut wanting = 0;
+        let mut served = 0;
         for queue in self.queues.values() {
             let is_served = queue.in_process > 0 || matches!(queue.state, QueueState::Snoozed(_));
             let waits = matches!(queue.state, QueueState::Ready | QueueState::Inactive);

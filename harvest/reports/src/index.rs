@@ -143,7 +143,8 @@ impl IndexBuilder<'_> {
         header: &Header,
         extracted: ExtractedCapture,
     ) -> Result<(), IndexError> {
-        let (end, head) = (extracted.end, extracted.head);
+        let end = extracted.end;
+        let head = extracted.head;
         self.note_end(&end);
         self.note(end.offset, extracted.omitted);
         let Some(mut capture) = extracted.capture else {

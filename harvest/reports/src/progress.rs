@@ -85,7 +85,8 @@ pub fn legend() -> String {
 
 impl fmt::Display for ProgressLine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (documents, kilobytes) = (self.documents_per_second, self.kilobytes_per_second);
+        let documents = self.documents_per_second;
+        let kilobytes = self.kilobytes_per_second;
         let values = [
             self.discovered.to_string(),
             self.queued.to_string(),

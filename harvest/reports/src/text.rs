@@ -51,7 +51,8 @@ impl Hundredths {
 
 impl fmt::Display for Hundredths {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (whole, decimals) = (self.0 / 100, self.0 % 100);
+        let whole = self.0 / 100;
+        let decimals = self.0 % 100;
         match (decimals / 10, decimals % 10) {
             (0, 0) => write!(f, "{whole}"),
             (tenths, 0) => write!(f, "{whole}.{tenths}"),

@@ -38,7 +38,8 @@ pub fn threads_report(job: &str, time: Timestamp, threads: &[ThreadReport]) -> S
     ));
     text.line(format_args!("\n[thread] [step] [elapsed] [uri]"));
     for thread in threads {
-        let (step, elapsed) = (escaped(&thread.step), DurationText(thread.elapsed));
+        let step = escaped(&thread.step);
+        let elapsed = DurationText(thread.elapsed);
         let uri = thread.uri.as_deref().map_or("-".to_owned(), escaped);
         text.line(format_args!("#{:03} {step} {elapsed} {uri}", thread.number));
     }

@@ -113,10 +113,8 @@ fn line(random: &mut Random) -> Vec<u8> {
         }
         _ => {}
     }
-    let (hops, via) = (
-        random.pick(&["-", "L", "LLE", "R"]),
-        random.pick(&["-", "http://a.dk/"]),
-    );
+    let hops = random.pick(&["-", "L", "LLE", "R"]);
+    let via = random.pick(&["-", "http://a.dk/"]);
     let line = format!(
         "2021-07-05T15:20:39.378Z {:>5} {:>10} {} {hops} {via} {} #{:03} {} {} {} {}\n",
         random.pick(&STATUSES),
@@ -176,7 +174,8 @@ fn host(uri: &str) -> String {
 
 /// Returns the whole lines of a log that have 12 fields, and the number of those that are no lines.
 fn fields(log: &[u8]) -> (Vec<LogFields>, u64) {
-    let (mut lines, mut others) = (Vec::new(), 0);
+    let mut lines = Vec::new();
+    let mut others = 0;
     let whole = log.split_inclusive(|byte| *byte == b'\n');
     for line in whole {
         let text = str::from_utf8(line).ok();
@@ -244,10 +243,13 @@ fn assert_reports(log: &[u8]) {
     };
     let reports: BTreeMap<_, _> = statistics.reports(&summary, []).into_iter().collect();
 
-    let (mut types, mut codes, mut hosts) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
+    let mut types = BTreeMap::new();
+    let mut codes = BTreeMap::new();
+    let mut hosts = BTreeMap::new();
     let mut sources: BTreeMap<String, Vec<u64>> = BTreeMap::new();
     for line in &lines {
-        let (status, host) = (line.status(), host(&line.0[3]));
+        let status = line.status();
+        let host = host(&line.0[3]);
         // URLs, bytes, robots, remaining, then both by novelty.
         let mut of_host = [0; 10];
         if status == -9998 {

@@ -117,7 +117,8 @@ fn answer(connection: &mut BufReader<TcpStream>) -> Result<Answer, Failure> {
         bytes: 0,
         is_last: false,
     };
-    let (mut length, mut is_chunked) = (None, false);
+    let mut length = None;
+    let mut is_chunked = false;
     loop {
         line.clear();
         connection.read_line(&mut line)?;

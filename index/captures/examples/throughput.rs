@@ -79,7 +79,8 @@ fn pick<T: Copy + Default>(from: &[T], number: u64) -> T {
 
 /// Returns the URL of a number. Keys of URLs sort as their numbers do.
 fn url(number: u64) -> String {
-    let (host, page) = (number / HOST, number % HOST);
+    let host = number / HOST;
+    let page = number % HOST;
     let mix = mixed(number);
     let section = pick(&SECTIONS, page / 20);
     let scheme = if host.is_multiple_of(3) {
@@ -283,7 +284,8 @@ fn search(path: &str, count: u64, lookups: u64, out: &mut impl Write) -> Result<
     for what in ["cold", "exact"] {
         timed(out, what, scattered(count, lookups), |number| {
             let wanted = format!("{} ", UrlKey::parse(url(number)));
-            let (mut low, mut high) = (0, length);
+            let mut low = 0;
+            let mut high = length;
             while high - low > 2048 {
                 let middle = low.midpoint(high);
                 let line = next_line(&file, middle, &mut buffer)?;
@@ -307,7 +309,8 @@ fn search(path: &str, count: u64, lookups: u64, out: &mut impl Write) -> Result<
                     at: start,
                 },
             );
-            let (mut line, mut found) = (String::new(), 0);
+            let mut line = String::new();
+            let mut found = 0;
             while lines.read_line(&mut line)? > 0 {
                 if line.starts_with(&wanted) {
                     Format::Cdxj.read(line.trim_end())?;

@@ -218,7 +218,8 @@ impl SharedState {
             set_captures: ledger.counts.set_captures,
             ..Counts::default()
         };
-        let (mut numbers, mut withdrawn) = (Vec::new(), Vec::new());
+        let mut numbers = Vec::new();
+        let mut withdrawn = Vec::new();
         for row in tables.files.scan()? {
             let (name, row) = row?;
             if row.is_withdrawn {
@@ -257,7 +258,8 @@ impl SharedState {
             None => batch.delete(&tables.files, name)?,
         }
         let queue = |row: &Option<FileRow>| row.as_ref().and_then(FileRow::queue);
-        let (before, after) = (queue(&changed.before), queue(&changed.after));
+        let before = queue(&changed.before);
+        let after = queue(&changed.after);
         if before != after {
             if let Some(queue) = before {
                 batch.delete(&tables.queue, &(queue, name.clone()))?;
@@ -268,7 +270,8 @@ impl SharedState {
         }
         let number = |row: &Option<FileRow>| row.as_ref().and_then(|row| row.captures);
         let number = |row| number(row).map(|(number, _)| number);
-        let (before, after) = (number(&changed.before), number(&changed.after));
+        let before = number(&changed.before);
+        let after = number(&changed.after);
         if before != after {
             if let Some(number) = before {
                 batch.put(&tables.dead, &number, &())?;

@@ -420,7 +420,8 @@ mod tests {
                            end: Result<Option<u64>, Kind>| {
             let stream = tokio_stream::iter(messages);
             let mut stream = StepStream::new(stream, ExportReader::default());
-            let (mut text, mut ended) = (Vec::new(), None);
+            let mut text = Vec::new();
+            let mut ended = None;
             while let Some(piece) = stream.next().await {
                 match piece {
                     Ok(piece) => text.extend_from_slice(&piece),

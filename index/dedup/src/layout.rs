@@ -50,10 +50,14 @@ impl Footer {
             .split_ascii_whitespace()
             .filter(|word| !word.starts_with('!'));
         let mut number = || words.next()?.parse::<u64>().ok();
-        let (start, urls) = (number()?, number()?);
-        let (middle, digests) = (number()?, number()?);
-        let (last, job_count) = (number()?, number()?);
-        let (_, seal) = (number()?, words.next()?);
+        let start = number()?;
+        let urls = number()?;
+        let middle = number()?;
+        let digests = number()?;
+        let last = number()?;
+        let job_count = number()?;
+        let _ = number()?;
+        let seal = words.next()?;
         let end = length.checked_sub(u64::try_from(FOOTER_LENGTH).ok()?)?;
         let footer = Self {
             by_url: start..middle,

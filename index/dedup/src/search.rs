@@ -96,7 +96,8 @@ impl SearchedFile {
     /// Returns the offset of the first line that is not less than `target`: a begin of a line, or the end of the
     /// section.
     fn lower_bound(&self, section: &Range<u64>, target: &[u8]) -> io::Result<u64> {
-        let (mut low, mut high) = (section.start, section.end);
+        let mut low = section.start;
+        let mut high = section.end;
         let mut step = 0;
         while low < high {
             let middle = low + (high - low) / 2;

@@ -91,7 +91,8 @@ impl Metadata {
 
 /// Returns a line of a crawl log of a response at a second of 2026-01-02, 03 o'clock.
 fn log_line(url: &str, second: u32, payload: &str, annotations: &str) -> String {
-    let (minute, second) = (second / 60, second % 60);
+    let minute = second / 60;
+    let second = second % 60;
     format!(
         "2026-01-02T03:{minute:02}:{second:02}.900Z   200         12 {url} L - text/html #001 \
          2026010203{minute:02}{second:02}123+52 {} - {annotations}",
@@ -101,7 +102,8 @@ fn log_line(url: &str, second: u32, payload: &str, annotations: &str) -> String 
 
 /// Returns a line of the CDX of NetarchiveSuite.
 fn cdx_line(url: &str, second: u32, file: &str, offset: u64) -> String {
-    let (minute, second) = (second / 60, second % 60);
+    let minute = second / 60;
+    let second = second % 60;
     format!(
         "{url} 127.0.0.1 2026010203{minute:02}{second:02} text/html 99 {file} {offset} d41d8cd98f00b204e9800998ecf8427e"
     )
@@ -109,7 +111,8 @@ fn cdx_line(url: &str, second: u32, file: &str, offset: u64) -> String {
 
 /// Returns the annotation of a duplicate.
 fn duplicate(file: &str, offset: u64, second: u32) -> String {
-    let (minute, second) = (second / 60, second % 60);
+    let minute = second / 60;
+    let second = second % 60;
     format!("duplicate:\"{file},{offset},2026010203{minute:02}{second:02}000\",content-size:99")
 }
 

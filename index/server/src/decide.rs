@@ -162,7 +162,8 @@ mod tests {
         const DEPTH: u32 = 6;
         const STEPS: usize = 6;
         for sequence in 0..STEPS.pow(DEPTH) {
-            let (mut rest, mut archived) = (sequence, ArchivedFile::default());
+            let mut rest = sequence;
+            let mut archived = ArchivedFile::default();
             let mut known: Option<KnownFile> = None;
             for _ in 0..DEPTH {
                 let step = rest % STEPS;

@@ -117,7 +117,8 @@ impl FeedTask {
                 let cut = "the feed of the archive ended".to_owned();
                 return Err(FeedEnd::Archive(ClientError::Unavailable(cut)));
             };
-            let (mut good, mut failed) = (Vec::with_capacity(chunk.len()), None);
+            let mut good = Vec::with_capacity(chunk.len());
+            let mut failed = None;
             for step in chunk {
                 match step {
                     Ok(step) => good.push(step),

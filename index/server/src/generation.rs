@@ -235,7 +235,8 @@ impl Generations {
             tasks: tasks.clone(),
         };
         let services = rpc::services(door);
-        let (credentials, limits) = (self.credentials.clone(), self.limits);
+        let credentials = self.credentials.clone();
+        let limits = self.limits;
         let stopped = tasks.stop().cancelled_owned();
         let server = archive_rpc::Server::new(services, credentials).within(limits);
         tasks.spawn("rpc", server.serve_and_log(listener, stopped));

@@ -280,7 +280,8 @@ mod tests {
     /// Fails if a replica that stood still is asked again at once, or never again.
     #[test]
     fn slow_replica_is_avoided_for_a_time() {
-        let (slow, begin) = (SlowReplicas::default(), Instant::now());
+        let slow = SlowReplicas::default();
+        let begin = Instant::now();
         let one: ReplicaId = "one".parse().unwrap();
         slow.clone().note(one.clone(), begin);
         assert_eq!(slow.at(begin), BTreeSet::from([one.clone()]));

@@ -174,7 +174,8 @@ impl Queue {
         if self.reading.len() >= self.limits.batches {
             return None;
         }
-        let (mut files, mut bytes) = (Vec::new(), 0_u64);
+        let mut files = Vec::new();
+        let mut bytes = 0_u64;
         while files.len() < self.limits.files {
             let Some((turn, name)) = self.turns.first() else {
                 break;

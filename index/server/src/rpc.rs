@@ -92,7 +92,8 @@ impl Captures for Door {
         let place = place.map_err(|_taken| {
             Kind::Busy.status("the index answers as many queries as it may; ask again in a moment")
         })?;
-        let (follower, instruments) = (Arc::clone(&self.follower), self.instruments.clone());
+        let follower = Arc::clone(&self.follower);
+        let instruments = self.instruments.clone();
         let health = self.health.clone();
         let mut messages = start_answer(&self.tasks, "query", move |answers| {
             let _place = place;
@@ -118,7 +119,8 @@ impl Captures for Door {
 
     async fn status(&self, request: Request<wire::StatusRequest>) -> Answer<wire::StatusResponse> {
         let after = optional_name("parked_after", &request.into_inner().parked_after)?;
-        let (follower, board) = (Arc::clone(&self.follower), Arc::clone(&self.board));
+        let follower = Arc::clone(&self.follower);
+        let board = Arc::clone(&self.board);
         let health = self.health.clone();
         let work = move || {
             let after = after.as_ref().map(|name| name.as_str().to_owned());
@@ -131,7 +133,8 @@ impl Captures for Door {
 
     async fn retry(&self, request: Request<wire::RetryRequest>) -> Answer<wire::RetryResponse> {
         let names = names("names", &request.into_inner().names)?;
-        let (follower, health) = (Arc::clone(&self.follower), self.health.clone());
+        let follower = Arc::clone(&self.follower);
+        let health = self.health.clone();
         let work = move || {
             let retried = follower.retry(&names);
             retried.map_err(|error| storage(&health, &error))
@@ -153,7 +156,8 @@ impl Captures for Door {
         &self,
         _request: Request<wire::RebuildRequest>,
     ) -> Answer<wire::RebuildResponse> {
-        let (follower, health) = (Arc::clone(&self.follower), self.health.clone());
+        let follower = Arc::clone(&self.follower);
+        let health = self.health.clone();
         let work = move || {
             let forgotten = follower.forget_files();
             forgotten.map_err(|error| storage(&health, &error))
@@ -189,7 +193,8 @@ impl Captures for Door {
         let export = bulk::read_export(request.into_inner())?;
         let place = self.bulk_place()?;
         let captures = self.follower.captures().clone();
-        let (temporary, health) = (self.temporary.clone(), self.health.clone());
+        let temporary = self.temporary.clone();
+        let health = self.health.clone();
         let stream = start_answer(&self.tasks, "export", move |answers| {
             let _place = place;
             bulk::export((&captures, &health), &export, &temporary, answers)
@@ -282,7 +287,8 @@ fn status(
     health: &Health,
     parked_after: Option<&str>,
 ) -> Result<IndexStatus, DbError> {
-    let (counts, notes) = (follower.counts(), board.notes());
+    let counts = follower.counts();
+    let notes = board.notes();
     let captures = follower.captures();
     let mut sets = Vec::new();
     for set in captures.sets()? {

@@ -39,7 +39,8 @@ impl Worker for TidyWorker {
     const NAME: &'static str = "tidy";
 
     async fn step(&mut self) -> Result<Step, WorkerError> {
-        let (captures, health) = (self.captures.clone(), self.health.clone());
+        let captures = self.captures.clone();
+        let health = self.health.clone();
         let swept = spawn_blocking(move || {
             health.note(&captures)?;
             let swept = captures.sweep(ROWS);
@@ -74,7 +75,8 @@ impl Worker for CheckWorker {
     const NAME: &'static str = "verify";
 
     async fn step(&mut self) -> Result<Step, WorkerError> {
-        let (captures, health) = (self.captures.clone(), self.health.clone());
+        let captures = self.captures.clone();
+        let health = self.health.clone();
         let mut point = self.point.clone();
         let checked = spawn_blocking(move || {
             let checked = captures.check(&mut point, CHECKED);
@@ -109,7 +111,8 @@ impl Worker for CompareWorker {
             return Ok(Step::Idle(self.pause));
         }
         let random: [u8; 8] = self.chance.bytes()?;
-        let (follower, random) = (Arc::clone(&self.follower), u64::from_le_bytes(random));
+        let follower = Arc::clone(&self.follower);
+        let random = u64::from_le_bytes(random);
         let picked = spawn_blocking(move || pick(follower.captures(), random));
         if let Some(name) = picked.await?? {
             self.compare(&name).await?;
@@ -123,7 +126,8 @@ impl CompareWorker {
         let Some(found) = self.extractor.read_again(name).await? else {
             return Ok(());
         };
-        let (follower, own) = (Arc::clone(&self.follower), name.clone());
+        let follower = Arc::clone(&self.follower);
+        let own = name.clone();
         let compared =
             spawn_blocking(move || differences(follower.captures(), own.as_str(), &found));
         let Some((captures, differences)) = compared.await?? else {
@@ -144,7 +148,8 @@ impl CompareWorker {
             file = %name, captures, differences,
             "the index differs from a file that was read again; the file is indexed again"
         );
-        let (follower, own) = (Arc::clone(&self.follower), name.clone());
+        let follower = Arc::clone(&self.follower);
+        let own = name.clone();
         spawn_blocking(move || follower.read_again(&own)).await??;
         self.wake.notify_one();
         Ok(())
@@ -202,7 +207,8 @@ fn differences(
     {
         return Ok(None);
     }
-    let (mut places, mut wrong) = (BTreeSet::new(), 0_u64);
+    let mut places = BTreeSet::new();
+    let mut wrong = 0_u64;
     for (line, capture) in (0_u64..).zip(found) {
         let place = (
             capture.offset.ok_or(line),

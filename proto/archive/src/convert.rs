@@ -186,7 +186,8 @@ pub fn optional_timestamp(
 
 /// Writes a time as a number.
 fn timestamp_message(time: Timestamp) -> prost_types::Timestamp {
-    let (seconds, nanos) = (time.as_second(), time.subsec_nanosecond());
+    let seconds = time.as_second();
+    let nanos = time.subsec_nanosecond();
     // Nanoseconds count forwards on the wire, also before 1970.
     let (seconds, nanos) = match nanos {
         ..0 => (seconds - 1, nanos + 1_000_000_000),

@@ -317,7 +317,9 @@ mod tests {
 
     /// Returns the words of a line, as a shell splits them.
     fn words(line: &str) -> Vec<String> {
-        let (mut words, mut word, mut quoted) = (Vec::new(), String::new(), false);
+        let mut words = Vec::new();
+        let mut word = String::new();
+        let mut quoted = false;
         for c in line.chars() {
             match c {
                 '\'' => quoted = !quoted,

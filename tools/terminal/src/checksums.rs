@@ -202,7 +202,9 @@ mod tests {
     /// folders before the name.
     #[test]
     fn the_lists_of_the_three_tools_are_read() {
-        let (a, b, c) = (long("0a"), long("0B"), "0c".repeat(16));
+        let a = long("0a");
+        let b = long("0B");
+        let c = "0c".repeat(16);
         let text = format!(
             "# a comment\n{a}  dir/a.warc\n{b} *b b.warc\r\n\n{c}  ./c.warc\n\\{a}  x/back\\\\slash\\n\n{a}  other/a.warc\n"
         );

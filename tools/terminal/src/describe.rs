@@ -123,7 +123,8 @@ fn list(ranges: impl Iterator<Item = Range<u64>>) -> String {
     let mut said = String::new();
     for range in ranges.by_ref().take(MOST_RANGES) {
         let comma = if said.is_empty() { "" } else { "," };
-        let (first, last) = (range.start, range.end - 1);
+        let first = range.start;
+        let last = range.end - 1;
         let added = if first == last {
             write!(said, "{comma}{first}")
         } else {

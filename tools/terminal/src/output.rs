@@ -144,7 +144,8 @@ pub fn size(bytes: u64) -> String {
     if bytes < 1000 {
         return format!("{bytes} B");
     }
-    let (mut worth, mut said) = (1_u128, String::new());
+    let mut worth = 1_u128;
+    let mut said = String::new();
     for unit in UNITS {
         worth *= 1000;
         let tenths = (u128::from(bytes) * 10 + worth / 2) / worth;

@@ -155,7 +155,8 @@ impl Partial {
 
     /// Moves the name. File systems that cannot do so without replacing (NFS) can link.
     fn publish(&self) -> Result<(), Failure> {
-        let (from, to) = (&self.beside, &self.path);
+        let from = &self.beside;
+        let to = &self.path;
         let moved = match directory::move_new(from, to) {
             Err(error) if error.source.kind() == io::ErrorKind::InvalidInput => {
                 std::fs::hard_link(from, to)

@@ -117,7 +117,8 @@ impl Session {
         if !refused {
             return failure;
         }
-        let (message, identities) = (failure.message, &self.identities);
+        let message = failure.message;
+        let identities = &self.identities;
         Failure::new(
             failure.exit,
             format!("{message}: the client file has {identities}; choose one with --as ROLE/NAME"),

@@ -76,8 +76,10 @@ impl ProxyAuthority {
     /// Loads the authority from a directory, or makes one if the directory has none.
     pub(crate) fn open(data: &Path, clock: Clock, chance: Chance) -> Result<Self, AuthorityError> {
         directory::make(data)?;
-        let (key_path, path) = (data.join("authority.key"), data.join("authority.pem"));
-        let (key, certificate) = (read_secret(&key_path)?, read_state(&path)?);
+        let key_path = data.join("authority.key");
+        let path = data.join("authority.pem");
+        let key = read_secret(&key_path)?;
+        let certificate = read_state(&path)?;
         let key = match (key, &certificate) {
             (Some(pem), _) => KeyPair::from_pem(&String::from_utf8_lossy(&pem))
                 .map_err(|error| unusable(&key_path, format!("this is no private key: {error}")))?,
@@ -311,8 +313,10 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let data = directory.path().join("proxy");
         open(&data).unwrap();
-        let (key, pem) = (data.join("authority.key"), data.join("authority.pem"));
-        let (own_key, own) = (fs::read(&key).unwrap(), fs::read(&pem).unwrap());
+        let key = data.join("authority.key");
+        let pem = data.join("authority.pem");
+        let own_key = fs::read(&key).unwrap();
+        let own = fs::read(&pem).unwrap();
         let other = directory.path().join("other");
         let _made = open(&other).unwrap();
         let now = clock().now().into();

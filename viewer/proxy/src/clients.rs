@@ -221,7 +221,8 @@ impl ClientTable {
     fn make_room(&mut self, most: usize, is_among: impl Fn(&ClientKey) -> bool) {
         loop {
             let among = self.clients.iter().filter(|(key, _)| is_among(key));
-            let (mut count, mut oldest) = (0, None::<(&ClientKey, Instant)>);
+            let mut count = 0;
+            let mut oldest = None::<(&ClientKey, Instant)>;
             for (key, state) in among {
                 count += 1;
                 if oldest.is_none_or(|(_, used)| state.used < used) {
@@ -288,7 +289,8 @@ mod tests {
     /// Fails if one client changes what another client sees.
     #[test]
     fn clients_are_apart() {
-        let (clients, now) = (clients(), Instant::now());
+        let clients = clients();
+        let now = Instant::now();
         clients.set_view(&key(1, ""), now, view("a"));
         clients.set_view(&key(1, "anna"), now, view("b"));
         clients.set_recording(&key(2, ""), now, true);
@@ -303,7 +305,9 @@ mod tests {
     /// Fails if a URL is recorded before recording begins, after it ends, twice, or if clearing ends the recording.
     #[test]
     fn missing_urls_are_recorded_while_asked() {
-        let (clients, now, one) = (clients(), Instant::now(), key(1, ""));
+        let clients = clients();
+        let now = Instant::now();
+        let one = key(1, "");
         assert!(!clients.record(&one, now, "http://early/"));
         clients.set_recording(&one, now, true);
         for url in ["http://b/", "http://a/", "http://b/"] {
@@ -323,7 +327,9 @@ mod tests {
     /// Fails if the lists of clients grow without a limit, or what was left out is not said.
     #[test]
     fn lists_are_bounded() {
-        let (clients, now, one) = (clients(), Instant::now(), key(1, ""));
+        let clients = clients();
+        let now = Instant::now();
+        let one = key(1, "");
         clients.set_recording(&one, now, true);
         for number in 0..5 {
             clients.record(&one, now, &format!("http://{number}/"));
@@ -341,7 +347,8 @@ mod tests {
     /// Fails if clients are remembered beyond their number or their time, or an idle one comes back with its list.
     #[test]
     fn clients_are_forgotten() {
-        let (clients, now) = (clients(), Instant::now());
+        let clients = clients();
+        let now = Instant::now();
         for number in 0..=200 {
             clients.set_recording(&key(number, ""), now, true);
         }
@@ -362,7 +369,8 @@ mod tests {
     /// Fails if one address with ever new user names drives out the others.
     #[test]
     fn one_address_cannot_drive_out_others() {
-        let (clients, now) = (clients(), Instant::now());
+        let clients = clients();
+        let now = Instant::now();
         clients.set_view(&key(1, ""), now, view("mine"));
         let later = now + HOUR / 2;
         for number in 0..300 {

@@ -107,7 +107,8 @@ impl BrowserListener {
                         limits: self.limits,
                         stop: self.stop.clone(),
                     };
-                    let (open, serving) = (self.open.clone(), serve(stream, connection));
+                    let open = self.open.clone();
+                    let serving = serve(stream, connection);
                     tasks.spawn(async move {
                         open.inc();
                         serving.await;

@@ -107,7 +107,8 @@ pub async fn serve<A: ProxiedArchive>(
     {
         return Err(InvalidProxySettings::Collection(name.clone()).into());
     }
-    let (clock, chance) = (daemon.clock.clone(), daemon.chance.clone());
+    let clock = daemon.clock.clone();
+    let chance = daemon.chance.clone();
     let authority = Arc::new(ProxyAuthority::open(&settings.data, clock, chance)?);
     let maker: Arc<dyn MakeCertificate> = Arc::<ProxyAuthority>::clone(&authority);
     let options = BrowserOptions {

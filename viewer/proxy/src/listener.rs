@@ -74,9 +74,11 @@ impl<A: ProxiedArchive> ProxyConnection<A> {
     {
         let peer = self.connection.peer;
         let agreed = Arc::new(Mutex::new(None));
-        let (slot, channel) = (Arc::clone(&agreed), Arc::new(channel));
+        let slot = Arc::clone(&agreed);
+        let channel = Arc::new(channel);
         let answer = |mut request: Request<Incoming>| {
-            let (server, slot) = (Arc::clone(&self.server), Arc::clone(&slot));
+            let server = Arc::clone(&self.server);
+            let slot = Arc::clone(&slot);
             let channel = Arc::clone(&channel);
             async move {
                 let upgrade = hyper::upgrade::on(&mut request);

@@ -140,7 +140,8 @@ fn shared_beginning(key: &str, whole: &str) -> String {
         let query = text.split_once('?').map_or("", |(_, query)| query);
         query.split('&').map(str::to_owned).collect()
     };
-    let (left, all) = (parameters(key), parameters(whole));
+    let left = parameters(key);
+    let all = parameters(whole);
     let mut beginning = format!("{path}?");
     for parameter in &all {
         // A buster may be sorted before any other parameter in another capture, so that only equal ones before the

@@ -311,7 +311,8 @@ fn cut(bytes: &Bytes, range: &Range<u64>) -> Bytes {
             .unwrap_or(usize::MAX)
             .min(bytes.len())
     };
-    let (start, end) = (at(range.start), at(range.end));
+    let start = at(range.start);
+    let end = at(range.end);
     bytes.slice(start..end.max(start))
 }
 

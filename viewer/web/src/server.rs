@@ -245,7 +245,8 @@ impl Server {
             } => {
                 let name = self.named_or_sole(collection.as_deref())?;
                 let form = self.form(head, body).await?;
-                let (visit, dialect) = (visit(name)?, cdx_dialect(dialect));
+                let visit = visit(name)?;
+                let dialect = cdx_dialect(dialect);
                 self.look_up(&visit, dialect, &query, form.as_deref()).await
             }
             Request::TimeMap {

@@ -18,7 +18,8 @@ pub(crate) fn visitor(
             .map(HeaderValue::as_bytes)
             .collect()
     };
-    let (acl_user, forwarded_for) = (all("x-pywb-acl-user"), all("x-forwarded-for"));
+    let acl_user = all("x-pywb-acl-user");
+    let forwarded_for = all("x-forwarded-for");
     settings.visitor(&PeerFacts {
         address: Some(peer.ip().to_canonical()),
         acl_user: &acl_user,

@@ -119,7 +119,8 @@ fn write(page: &Page, out: &mut dyn Sink) -> Result<(), JobError> {
         .base_url(Some(&base))
         .encoding_override(Some(&encode));
     let from = view::field(&page.url);
-    let (mut written, mut too_long) = (0, 0_u64);
+    let mut written = 0;
+    let mut too_long = 0_u64;
     for link in links {
         let Ok(url) = options.parse(&link.value) else {
             continue;

@@ -155,7 +155,8 @@ fn line(page: &Page) -> Result<Vec<u8>, JobError> {
 
 /// Returns the title of a page, and its text.
 fn text(source: &str) -> (String, String) {
-    let (mut title, mut text) = (None::<Flow>, Flow::default());
+    let mut title = None::<Flow>;
+    let mut text = Flow::default();
     // The element that hides its content, and how often it was begun within itself.
     let mut hidden: Option<(Vec<u8>, u64)> = None;
     for piece in html::pieces(source) {

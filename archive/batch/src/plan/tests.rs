@@ -67,7 +67,8 @@ fn run(
 ) -> (Vec<u8>, Vec<FileFailure>) {
     let plan = prepared(name, arguments).unwrap();
     let control = Control::default();
-    let (mut output, mut failures) = (Vec::new(), Vec::new());
+    let mut output = Vec::new();
+    let mut failures = Vec::new();
     for (name, bytes) in files {
         let file = file(name, bytes);
         let done: FileResult = run_file(
@@ -321,7 +322,8 @@ fn urls_are_found_where_they_lie() {
 /// column, or records without one are not counted.
 #[test]
 fn media_types_are_counted_over_all_files() {
-    let (page, none) = (answer("text/HTML; charset=x", b"12345"), answer("", b"1"));
+    let page = answer("text/HTML; charset=x", b"12345");
+    let none = answer("", b"1");
     let tab = answer("a\tb", b"");
     let first = gzip(&[
         (Kind::Response, "http://a/", HTTP, &page),

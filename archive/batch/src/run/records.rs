@@ -19,7 +19,8 @@ use crate::job::{self, File, FileSource, JobError};
 impl FileRun<'_> {
     /// Shows the records; returns whether the job can be shown the end of the file.
     pub(super) fn show_records(&mut self, shown: &mut FileInput<'_>) -> Result<bool, Stop> {
-        let (file, control) = (shown.file, self.control);
+        let file = shown.file;
+        let control = self.control;
         let mut known = None;
         let mut damage: Option<DamagedRange> = None;
         loop {

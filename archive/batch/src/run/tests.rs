@@ -51,10 +51,8 @@ impl FileSource for HoledSource<'_> {
             .filter(|damaged| **damaged > group)
             .min();
         let end = next.map_or(end, |next| end.min(next * GROUP));
-        let (from, to) = (
-            usize::try_from(offset).unwrap(),
-            usize::try_from(end).unwrap(),
-        );
+        let from = usize::try_from(offset).unwrap();
+        let to = usize::try_from(end).unwrap();
         let read = &self.bytes[from.min(to)..to];
         buffer[..read.len()].copy_from_slice(read);
         Ok(read.len())

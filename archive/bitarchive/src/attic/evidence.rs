@@ -79,7 +79,8 @@ impl Worker for EvidenceWorker {
     const NAME: &'static str = "evidence";
 
     async fn step(&mut self) -> Result<Step, WorkerError> {
-        let (node, now) = (Arc::clone(&self.node), self.clock.now());
+        let node = Arc::clone(&self.node);
+        let now = self.clock.now();
         spawn_blocking(move || node.end_evidence(now)).await?;
         Ok(Step::Idle(EVERY))
     }

@@ -121,7 +121,8 @@ impl<'a> ReceivingFile<'a> {
         // Right or wrong, nothing is resumed from here.
         self.points = Points::default();
         let tree = mem::replace(&mut self.tree, TreeBuilder::new(std::io::sink()));
-        let (replica, name) = (self.replica, &self.claim.name);
+        let replica = self.replica;
+        let name = &self.claim.name;
         let admitted = admitted::verify(admission, &replica.options.trust, name)?;
         let tree = tree.finish().map_err(|error| replica.hash_error(error))?;
         admitted::compare(&admitted, name, &self.id, tree.content())?;

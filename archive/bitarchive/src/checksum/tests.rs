@@ -14,7 +14,8 @@ use super::{
 use crate::error::NodeError;
 
 fn open_table(data: &std::path::Path) -> ChecksumTable {
-    let (node, replica) = ("n-1".parse().unwrap(), "n".parse().unwrap());
+    let node = "n-1".parse().unwrap();
+    let replica = "n".parse().unwrap();
     ChecksumTable::init(data, &node, &replica).unwrap();
     ChecksumTable::open(data, &node, &replica).unwrap()
 }
@@ -67,7 +68,8 @@ fn second_initialisation_keeps_the_rows() {
 #[test]
 fn table_that_ends_before_its_label_is_refused() {
     let directory = crate::testing::directory();
-    let (data, older) = (directory.path().join("data"), directory.path().join("old"));
+    let data = directory.path().join("data");
+    let older = directory.path().join("old");
     let name = FileName::new("a").unwrap();
     drop(open_table(&data));
     std::fs::rename(data.join("table"), &older).unwrap();
@@ -163,7 +165,8 @@ fn table_of_the_first_format_opens() {
     drop(first);
     std::fs::remove_file(data.join("table.stamp")).unwrap();
     let label = data.join("holdfast-checksum-replica.json");
-    let (node, replica) = ("n-1".parse().unwrap(), "n".parse().unwrap());
+    let node = "n-1".parse().unwrap();
+    let replica = "n".parse().unwrap();
     let open = || ChecksumTable::open(data, &node, &replica);
     assert!(matches!(open(), Err(ChecksumTableError::Label { .. })));
     for (sequence, is_there) in [(1_000_000, false), (2, true)] {
@@ -222,7 +225,8 @@ fn table_of_a_later_release_is_left_alone() {
     let options = archive_db::Options::new("checksums", 2, tables).migration(|_| Ok(()));
     let path = directory.path().join("table");
     drop(Database::open(&path, &options).unwrap());
-    let (node, replica) = ("n-1".parse().unwrap(), "n".parse().unwrap());
+    let node = "n-1".parse().unwrap();
+    let replica = "n".parse().unwrap();
     let error = ChecksumTable::open(directory.path(), &node, &replica).unwrap_err();
     assert!(matches!(error, ChecksumTableError::Database(_)), "{error}");
     let said = error.to_string();
@@ -264,7 +268,8 @@ pub(crate) fn damage_admissions(data: &std::path::Path) {
 #[test]
 fn damage_in_table_of_admissions_is_found() {
     let directory = crate::testing::directory();
-    let (node, replica) = ("n-1".parse().unwrap(), "n".parse().unwrap());
+    let node = "n-1".parse().unwrap();
+    let replica = "n".parse().unwrap();
     let open = || ChecksumTable::open(directory.path(), &node, &replica).unwrap();
     fill(directory.path());
     let mut rows = 0;

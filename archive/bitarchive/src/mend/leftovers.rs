@@ -160,7 +160,8 @@ fn note_replaced(
     match node.catalog().row(name, volume)? {
         None => Ok(()),
         Some(row) => {
-            let (name, volume) = (name.clone(), volume.clone());
+            let name = name.clone();
+            let volume = volume.clone();
             note_applied(node, &Entry { name, volume, row }, now)
         }
     }

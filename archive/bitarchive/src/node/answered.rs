@@ -78,7 +78,8 @@ impl Node {
     }
 
     fn forget_row(&self, entry: &Entry, now: Timestamp) -> Result<(), NodeError> {
-        let (name, volume) = (&entry.name, &entry.volume);
+        let name = &entry.name;
+        let volume = &entry.volume;
         let problem = self.volume_set().find(volume).map(|known| known.problem);
         match problem {
             // The volume is retired or unknown: nobody looks at it again.

@@ -109,7 +109,8 @@ pub(crate) fn list(
             send(answers, wire::AtticResponse { items, end: None })?;
         }
     }
-    let (items, end) = (page.take(), Some(End { count, gaps }));
+    let items = page.take();
+    let end = Some(End { count, gaps });
     send(answers, wire::AtticResponse { items, end })
 }
 

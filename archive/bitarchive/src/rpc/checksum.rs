@@ -74,7 +74,8 @@ impl Door {
         self.ask(move |replica| {
             // First, as a node with disks does.
             let receiving = replica.receiving(&name);
-            let (own, node) = (replica.replica(), replica.node());
+            let own = replica.replica();
+            let node = replica.node();
             let gap = convert::being_received(own, node, receiving.as_ref());
             let found = replica.find(&name).map_err(|error| failed(&error))?;
             Ok(wire::FindResponse {
@@ -97,7 +98,8 @@ impl Door {
         let after = proto_archive::convert::after(&request.after)?;
         // A row is right or absent: a checksum replica has no findings.
         let is_wanted = !request.only_findings;
-        let (on_disk, clock) = (request.on_disk, self.clock.clone());
+        let on_disk = request.on_disk;
+        let clock = self.clock.clone();
         Ok(self.answer("files", move |replica, answers| {
             if on_disk {
                 // The listing reads the rest of the table.

@@ -148,7 +148,8 @@ pub(crate) fn volume_gap(
     volume: VolumeName,
     reason: &impl std::fmt::Display,
 ) -> wire::Gap {
-    let (replica, id) = (node.replica().clone(), node.id().clone());
+    let replica = node.replica().clone();
+    let id = node.id().clone();
     fields::gap_message(Gap::of_volume(replica, id, volume, reason.to_string()))
 }
 

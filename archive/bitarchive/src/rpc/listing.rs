@@ -25,7 +25,8 @@ pub(super) fn send_all(
         count,
         gaps: gaps(),
     };
-    let (entries, end) = (page.take(), Some(end));
+    let entries = page.take();
+    let end = Some(end);
     send(answers, files(entries, end))
 }
 
@@ -67,6 +68,7 @@ pub(super) fn send_admissions(
         count,
         gaps: gaps(),
     };
-    let (admissions, end) = (page.take(), Some(end));
+    let admissions = page.take();
+    let end = Some(end);
     send(answers, wire::AdmissionsResponse { admissions, end })
 }

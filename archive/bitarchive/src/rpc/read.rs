@@ -81,7 +81,9 @@ impl SegmentReader {
             start,
             end,
         } = &self.wanted;
-        let (root, start, end) = (*root, *start, *end);
+        let root = *root;
+        let start = *start;
+        let end = *end;
         let reading = self
             .node
             .open_file(name)

@@ -55,7 +55,8 @@ impl TestDoor {
         let scrub = Control::open(&options.data, ScrubSettings::default(), clock.now());
         let instruments = Instruments::new(&Metrics::new(), &options.node).unwrap();
         let (node, _) = machine.start();
-        let (node, tasks) = (Arc::new(node), Tasks::new());
+        let node = Arc::new(node);
+        let tasks = Tasks::new();
         let notifier = Arc::new(notifier::unheard(&node, &clock));
         let door = Door {
             notifier,

@@ -141,11 +141,9 @@ mod tests {
     /// Fails if a disk that hangs is asked again and again, keeps another one waiting, or is not asked when it is back.
     #[test]
     fn hung_disk_holds_one_thread_only() {
-        let (disks, hung, well) = (
-            DiskThreads::default(),
-            Path::new("/hung"),
-            Path::new("/well"),
-        );
+        let disks = DiskThreads::default();
+        let hung = Path::new("/hung");
+        let well = Path::new("/well");
         let (release, hold) = channel::<()>();
         let first = disks.ask(hung, LIMIT, move || hold.recv().is_err());
         let said = first.unwrap_err().to_string();

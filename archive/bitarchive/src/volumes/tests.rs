@@ -258,8 +258,10 @@ fn orders_during_a_look_are_not_undone() {
 fn unlisted_volume_is_said_while_it_takes_files() {
     let machine = with_two_volumes();
     drop(open(&machine));
-    let (node, replica) = (NodeId::new("n1").unwrap(), ReplicaId::new("one").unwrap());
-    let (data, paths) = (machine.path("data"), [machine.path("b")]);
+    let node = NodeId::new("n1").unwrap();
+    let replica = ReplicaId::new("one").unwrap();
+    let data = machine.path("data");
+    let paths = [machine.path("b")];
     let volumes = Volumes::open(&node, &replica, &data, &paths).unwrap();
     look_again(&volumes);
     std::fs::create_dir(machine.path("c")).unwrap();

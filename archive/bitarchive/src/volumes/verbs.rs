@@ -167,7 +167,8 @@ impl Volumes {
             return Err(VolumesError::Retired(id.clone()));
         }
         change(memory);
-        let (mode, is_retired) = (memory.mode, memory.retired);
+        let mode = memory.mode;
+        let is_retired = memory.retired;
         write(&self.memory_path, state.mode, &remembered)?;
         state.remembered = remembered;
         let mut is_offline = is_retired;

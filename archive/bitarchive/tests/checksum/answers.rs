@@ -48,7 +48,8 @@ async fn listing_is_sorted_and_says_its_end() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn long_listing_comes_in_bounded_messages() {
     let test = TestReplica::new();
-    let (node, replica) = ("three-1".parse().unwrap(), "three".parse().unwrap());
+    let node = "three-1".parse().unwrap();
+    let replica = "three".parse().unwrap();
     let record = ChecksumTable::open(&test.data(), &node, &replica).unwrap();
     let row = RecordedFile {
         size: 1,
@@ -79,7 +80,9 @@ async fn long_listing_comes_in_bounded_messages() {
         .await
         .unwrap()
         .into_inner();
-    let (mut listed, mut messages, mut end) = (Vec::new(), 0, None);
+    let mut listed = Vec::new();
+    let mut messages = 0;
+    let mut end = None;
     while let Some(message) = stream.message().await.unwrap() {
         messages += 1;
         listed.extend(

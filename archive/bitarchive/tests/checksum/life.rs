@@ -44,7 +44,8 @@ async fn lost_table_is_refused_at_start() {
     );
     let said = error.to_string();
     assert!(said.contains("backup") && said.contains("--init"), "{said}");
-    let (node, replica) = ("three-1".parse().unwrap(), "three".parse().unwrap());
+    let node = "three-1".parse().unwrap();
+    let replica = "three".parse().unwrap();
     assert!(
         ChecksumTable::init(&test.data(), &node, &replica).is_err(),
         "to begin anew is to move the rest away first"

@@ -88,7 +88,8 @@ impl TestReplica {
     }
 
     pub(crate) fn init(&self) {
-        let (node, replica) = ("three-1".parse(), "three".parse());
+        let node = "three-1".parse();
+        let replica = "three".parse();
         ChecksumTable::init(&self.data(), &node.expect("id"), &replica.expect("id"))
             .expect("a record");
     }

@@ -19,7 +19,8 @@ async fn upload_is_recorded_with_its_computed_root() {
         .into_iter()
         .enumerate()
     {
-        let (name, bytes) = (format!("f-{n}"), noise(size, n as u64));
+        let name = format!("f-{n}");
+        let bytes = noise(size, n as u64);
         let entry = test.store(&running, &name, &bytes).await.unwrap();
         assert_eq!(entry.root, root(&bytes).as_bytes()[..]);
         assert_eq!((entry.size, entry.volume.as_str()), (size as u64, "table"));
@@ -34,7 +35,8 @@ async fn upload_is_recorded_with_its_computed_root() {
 async fn same_content_succeeds_and_other_is_refused() {
     let test = TestReplica::new();
     let running = test.start().await;
-    let (bytes, other) = (noise(SIZE, 1), noise(SIZE, 2));
+    let bytes = noise(SIZE, 1);
+    let other = noise(SIZE, 2);
     let first = test.store(&running, "a", &bytes).await.unwrap();
     let again = test.store(&running, "a", &bytes).await.unwrap();
     assert_eq!(again, first);
@@ -245,7 +247,8 @@ async fn many_come_at_once() {
 async fn large_upload_is_not_kept_in_memory() {
     let test = TestReplica::new();
     let running = test.start().await;
-    let (chunk, count): (bytes::Bytes, u64) = (noise(1 << 20, 1).into(), 1024);
+    let chunk: bytes::Bytes = noise(1 << 20, 1).into();
+    let count: u64 = 1024;
     let mut hasher = blake3::Hasher::new();
     (0..count).for_each(|_| {
         hasher.update(&chunk);

@@ -145,7 +145,8 @@ impl StepReader for Feed {
                 Ok(())
             }
             Some(Step::CaughtUp(said)) => {
-                let (position, said) = (self.position()?, FeedPosition::from(said));
+                let position = self.position()?;
+                let said = FeedPosition::from(said);
                 if position != said {
                     return Err(ClientError::Untrusted(format!(
                         "the feed is at {said}, and has sent changes up to {position}"

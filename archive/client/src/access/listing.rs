@@ -86,7 +86,8 @@ impl StepReader for Entries {
             let what = "the listing continues after its end";
             return Err(ClientError::Untrusted(what.to_owned()));
         }
-        let (files, copies) = (message.entries, message.copies);
+        let files = message.entries;
+        let copies = message.copies;
         let is_other = if self.of_replica {
             !files.is_empty()
         } else {

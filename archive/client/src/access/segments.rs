@@ -130,7 +130,8 @@ impl ExpectedRange {
     }
 
     pub(super) fn complete(&self) -> Result<(), ClientError> {
-        let (name, rest) = (&self.name, &self.rest);
+        let name = &self.name;
+        let rest = &self.rest;
         if rest.start < rest.end {
             return Err(ClientError::Unavailable(format!(
                 "{name}: the answer ends at byte {} of {}",

@@ -123,11 +123,9 @@ impl FakeArchive {
     }
 
     fn entry(&self, kept: &KeptFile, replica: Option<&Replica>) -> ListEntry {
-        let (name, size, root) = (
-            &kept.admission.name,
-            kept.admission.size,
-            kept.admission.root,
-        );
+        let name = &kept.admission.name;
+        let size = kept.admission.size;
+        let root = kept.admission.root;
         match replica {
             Some(replica) => replica.copy(name, (size, root), kept.completed).into(),
             None => ListEntry {

@@ -185,7 +185,8 @@ impl Attempt<'_> {
                 self.offset = ready.offset;
             }
             Response::Ready(ready) => {
-                let (offset, size) = (ready.offset, self.deposit.size);
+                let offset = ready.offset;
+                let size = self.deposit.size;
                 return Err(self.nonsense(&format!("it asks for byte {offset} of {size}")));
             }
             Response::Stored(stored) => return self.believe(stored),
@@ -235,7 +236,8 @@ impl Attempt<'_> {
                         Response::Ready(_) => return Err(self.nonsense("it is ready twice")),
                     },
                     () = tokio::time::sleep_until(deadline) => {
-                        let (name, sent) = (&self.deposit.name, self.sent);
+                        let name = &self.deposit.name;
+                        let sent = self.sent;
                         return Err(ClientError::TimedOut(format!(
                             "{name}: the archive took no byte after {sent} for {stall:?}"
                         )));
@@ -327,7 +329,8 @@ impl Attempt<'_> {
         let (receipt, admission) = Receipt::verify(&envelope, &self.depositor.trust)
             .map_err(|e| untrusted(e.to_string()))?;
         if admission.name != *name || admission.size != *size {
-            let (found, bytes) = (&admission.name, admission.size);
+            let found = &admission.name;
+            let bytes = admission.size;
             return Err(untrusted(format!(
                 "the receipt is for {found}, {bytes} bytes"
             )));

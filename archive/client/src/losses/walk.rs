@@ -170,7 +170,8 @@ impl Walk {
             let is_arc = record.version().is_arc();
             let end = record.end()?;
             // Reading to the end of the record shows whether the file ends here, or a hole begins.
-            let (at, is_hole) = (reader.source().at(), reader.source().is_hole());
+            let at = reader.source().at();
+            let is_hole = reader.source().is_hole();
             let start = if end.in_member == 0 {
                 end.offset
             } else {
@@ -245,7 +246,8 @@ impl Walk {
         let gap = self.edge..next;
         let unknown_is_full = self.losses.unknown.len() >= MOST_RECORDS;
         if self.touches(&gap) {
-            let (start, end) = (gap.start, gap.end);
+            let start = gap.start;
+            let end = gap.end;
             let unknown = &mut self.losses.unknown;
             match unknown.last_mut() {
                 // The ranges are too many to keep apart.

@@ -290,7 +290,8 @@ impl Preservation for Keeper {
             if request.act == act.kind() {
                 return Ok(request);
             }
-            let (asked, found) = (act.kind(), request.act);
+            let asked = act.kind();
+            let found = request.act;
             Err(ClientError::Untrusted(format!(
                 "asked for {asked}, the archive has a request for {found}"
             )))

@@ -84,7 +84,8 @@ mod tests {
     /// volume.
     #[test]
     fn order_names_only_its_own_disk() {
-        let (node, volume): (NodeId, VolumeId) = ("n".parse().unwrap(), "v".parse().unwrap());
+        let node: NodeId = "n".parse().unwrap();
+        let volume: VolumeId = "v".parse().unwrap();
         let path = || "/disk".to_owned();
         let init = VolumeOrder {
             order: DiskOrder::Init(path(), volume.clone()),

@@ -89,7 +89,8 @@ impl Replacement {
     }
 
     async fn read(&self, offset: u64, length: u64) -> Result<Bytes, ClientError> {
-        let (source, name) = (Arc::clone(&self.source), &self.name);
+        let source = Arc::clone(&self.source);
+        let name = &self.name;
         let read = tokio::task::spawn_blocking(move || {
             let mut bytes = vec![0; usize::try_from(length).unwrap_or_default()];
             source

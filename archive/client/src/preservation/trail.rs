@@ -114,7 +114,8 @@ impl StepReader for AuditLines {
                 next || (!whole && last < line.number)
             });
             if !follows {
-                let (number, last) = (line.number, self.last.unwrap_or_default());
+                let number = line.number;
+                let last = self.last.unwrap_or_default();
                 return Err(ClientError::Untrusted(format!(
                     "the audit trail has a hole: line {number} follows line {last}"
                 )));

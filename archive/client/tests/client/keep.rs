@@ -181,7 +181,8 @@ async fn a_silent_or_huge_answer_is_given_up() {
 async fn older_archive_names_call_it_lacks() {
     let world = ServedArchive::new().await;
     let keeper = world.keeper(OFFICER);
-    let (order, selection) = (order(), AnomalySelection::default());
+    let order = order();
+    let selection = AnomalySelection::default();
     let all = RepairOrder::default();
     let lacks = |call: &str, error: Option<ClientError>| {
         let error = error.expect("an error");

@@ -179,9 +179,11 @@ async fn replacement_of_another_file_is_untrusted() {
 #[tokio::test]
 async fn an_answer_about_something_else_is_not_believed() {
     let world = ServedArchive::new().await;
-    let (officer, custodian) = (world.keeper(OFFICER), world.keeper("custodian/c-1"));
+    let officer = world.keeper(OFFICER);
+    let custodian = world.keeper("custodian/c-1");
     let operator = world.keeper("operator/opa");
-    let (a, one) = (name("a"), "one".parse().unwrap());
+    let a = name("a");
+    let one = "one".parse().unwrap();
     let believed = |result: Result<(), ClientError>, good: bool| match result {
         Ok(()) => assert!(good),
         Err(error) => assert!(

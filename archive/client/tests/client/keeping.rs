@@ -161,7 +161,8 @@ impl Preservation for Archive {
         request: Request<Streaming<ReplaceRequest>>,
     ) -> Result<Response<ReplaceResponse>, Status> {
         let mut messages = request.into_inner();
-        let (mut open, mut bytes) = (None, Vec::new());
+        let mut open = None;
+        let mut bytes = Vec::new();
         while let Some(message) = messages.next().await {
             let message = message?;
             match message.step {

@@ -137,7 +137,8 @@ async fn announced_length_changes_no_record() {
 #[tokio::test]
 async fn offset_without_record_is_refused_with_bytes_shown() {
     let world = ServedArchive::new().await;
-    let (one, two) = (gzip(&warc(b"one")), gzip(&warc(&noise(100_000, 2))));
+    let one = gzip(&warc(b"one"));
+    let two = gzip(&warc(&noise(100_000, 2)));
     let file = [one.as_slice(), &two[..two.len() - 9]].concat();
     world.archive.put(NAME, &file);
     for (offset, class, says) in [

@@ -19,7 +19,8 @@ async fn salvage(
         end,
         ..FileRange::whole(FileName::new("a").unwrap())
     };
-    let (mut bytes, mut holes) = (Vec::new(), Vec::new());
+    let mut bytes = Vec::new();
+    let mut holes = Vec::new();
     let reader = world.reader();
     let mut salvage = match reader.salvage(&wanted).await {
         Ok(salvage) => salvage,

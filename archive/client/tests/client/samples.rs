@@ -79,7 +79,8 @@ fn samples() -> Option<Vec<PathBuf>> {
 
 /// Returns the length of the record that begins here.
 fn length(bytes: &[u8]) -> Result<usize, NoRecord> {
-    let (mut search, mut length) = (RecordEnd::new(), 0);
+    let mut search = RecordEnd::new();
+    let mut length = 0;
     for piece in bytes.chunks(5000) {
         match search.push(piece)? {
             RecordProgress::Continues => length += piece.len(),
@@ -91,7 +92,8 @@ fn length(bytes: &[u8]) -> Result<usize, NoRecord> {
 
 /// Returns the extents of the records that follow each other without a gap, and how the last search ended.
 fn chain(bytes: &[u8]) -> (Vec<(u64, u64)>, Option<NoRecord>) {
-    let (mut found, mut at) = (Vec::new(), 0);
+    let mut found = Vec::new();
+    let mut at = 0;
     while at < bytes.len() {
         match length(&bytes[at..]) {
             Ok(length) => {
@@ -172,12 +174,14 @@ async fn field_records_are_found_where_others_find_them() {
     };
     let world = ServedArchive::new().await;
     let reader = world.reader();
-    let (mut count, mut by_warcio) = (0, 0);
+    let mut count = 0;
+    let mut by_warcio = 0;
     for path in &files {
         let shown = path.display();
         let bytes = std::fs::read(path).unwrap();
         let said = &said[&path.to_string_lossy().into_owned()];
-        let (mut ends, mut error) = (Vec::new(), None);
+        let mut ends = Vec::new();
+        let mut error = None;
         if let Some(members) = numbers(&said["members"]) {
             (ends, error) = chain(&bytes);
             let pairs = members.windows(2).map(|pair| (pair[0], pair[1]));

@@ -113,7 +113,8 @@ async fn a_repository_that_dies_anywhere_is_waited_for() {
         world.kill().await;
         world.start("repository/main").await;
         world.archive.fault(&[Fault::DieAfter(after)]);
-        let (depositor, deposit) = (world.depositor(), deposit(&bytes));
+        let depositor = world.depositor();
+        let deposit = deposit(&bytes);
         let storing = store(&depositor, &deposit);
         let death = async {
             world.archive.death().await;

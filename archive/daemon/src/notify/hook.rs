@@ -53,7 +53,8 @@ pub(super) async fn run(argv: &[String], message: &[u8], limit: Duration) -> Res
         .map_err(|error| format!("{program} cannot be started: {error}"))?;
     let pid = child.id().and_then(|id| i32::try_from(id).ok());
     let mut group = Group(pid.and_then(Pid::from_raw));
-    let (input, errors) = (child.stdin.take(), child.stderr.take());
+    let input = child.stdin.take();
+    let errors = child.stderr.take();
     let whole = async {
         let mut said = Vec::new();
         let mut feeding = Box::pin(async {
@@ -64,7 +65,8 @@ pub(super) async fn run(argv: &[String], message: &[u8], limit: Duration) -> Res
             }
         });
         let mut listening = Box::pin(listen(errors, &mut said));
-        let (mut is_fed, mut is_heard) = (false, false);
+        let mut is_fed = false;
+        let mut is_heard = false;
         let status = loop {
             tokio::select! {
                 status = child.wait() => break status,

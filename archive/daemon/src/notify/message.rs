@@ -113,7 +113,8 @@ impl Message {
 impl Item {
     /// Returns the lines of a mail about the incident.
     fn to_text(&self) -> String {
-        let (key, since) = (plain(&self.key), second(self.since));
+        let key = plain(&self.key);
+        let since = second(self.since);
         let mut text = match self.what {
             "over" => format!("\n{key} is over; it was wrong since {since}\n"),
             "lasts" => format!("\n{key} lasts, since {since}\n"),

@@ -100,7 +100,8 @@ impl Outbox {
             let help = "Notifications that were sent, or tried in vain";
             metrics.counter("notify_messages_total", help, &labels)
         };
-        let (sent, failed) = (messages("sent")?, messages("failed")?);
+        let sent = messages("sent")?;
+        let failed = messages("failed")?;
         let help = "Whether the last notification did not get to everybody";
         let is_failing = metrics.gauge("notify_failing", help, &labels)?;
         Ok(Self {
@@ -188,7 +189,8 @@ impl Outbox {
     }
 
     fn remember(&self, outcome: &SendOutcome) {
-        let (way, target) = (outcome.way, &outcome.target);
+        let way = outcome.way;
+        let target = &outcome.target;
         if outcome.is_taken {
             self.sent.inc();
         }

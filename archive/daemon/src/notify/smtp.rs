@@ -49,7 +49,8 @@ pub(super) async fn send(
         Ok(Ok(refused)) => (true, Some(refused.join("; "))),
         Ok(Err(why)) => (false, Some(why)),
         Err(_late) => {
-            let (step, seconds) = (*lock(&step), limit.as_secs());
+            let step = *lock(&step);
+            let seconds = limit.as_secs();
             let why = format!("{step} had not come to an end after {seconds} s; it was left");
             (false, Some(why))
         }
@@ -63,7 +64,8 @@ pub(super) async fn send(
 
 /// Reads a small file, whole; one with a secret only if others on the machine cannot use it.
 async fn read(setting: &'static str, path: &Path, is_secret: bool) -> Result<Vec<u8>, String> {
-    let (own, shown) = (path.to_owned(), path.display().to_string());
+    let own = path.to_owned();
+    let shown = path.display().to_string();
     let read = move || {
         // A pipe without a writer must not block the read.
         let flags = i32::try_from(OFlags::NONBLOCK.bits()).unwrap_or_default();

@@ -71,7 +71,8 @@ async fn lasting_incident_and_its_end_are_reported() {
 #[tokio::test]
 async fn undelivered_message_is_tried_again() {
     let directory = tempfile::tempdir().unwrap();
-    let (path, open) = (directory.path().join("said"), directory.path().join("open"));
+    let path = directory.path().join("said");
+    let open = directory.path().join("open");
     let script = format!("test -e {} && cat >> {}", open.display(), path.display());
     let (notifier, hand, daemon) = started(&settings(&script));
     notifier.raise("k", "t");

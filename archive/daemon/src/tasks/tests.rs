@@ -101,7 +101,8 @@ fn dropped_runtime_stops_blocking_code() {
         tokio::runtime::Builder::new_current_thread(),
     ] {
         let runtime = builder.build().unwrap();
-        let (tasks, handle) = (Tasks::new(), runtime.handle().clone());
+        let tasks = Tasks::new();
+        let handle = runtime.handle().clone();
         let stop = tasks.stop();
         let (begun, begins) = std::sync::mpsc::channel();
         let (stopped, stops) = std::sync::mpsc::channel();

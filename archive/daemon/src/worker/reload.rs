@@ -45,7 +45,8 @@ impl Worker for ReloadWorker {
     const NAME: &'static str = "credentials";
 
     async fn step(&mut self) -> Result<Step, WorkerError> {
-        let (reload, now) = (Arc::clone(&self.reload), self.clock.now());
+        let reload = Arc::clone(&self.reload);
+        let now = self.clock.now();
         let reloaded = self.thread.run(move || reload(now));
         reloaded.await??;
         Ok(Step::Idle(PERIOD))

@@ -10,10 +10,8 @@ use crate::table::Table;
 fn two_logs(directory: &Path) -> (Vec<PathBuf>, u64, Options) {
     let options = Options::new("test", 1, &["a", "b"]);
     let database = Database::open(&directory.join("live"), &options).unwrap();
-    let (a, b) = (
-        database.table::<u64, u64>("a").unwrap(),
-        database.table::<u64, u64>("b").unwrap(),
-    );
+    let a = database.table::<u64, u64>("a").unwrap();
+    let b = database.table::<u64, u64>("b").unwrap();
     let put = |table: &Table<u64, u64>, number| {
         let mut batch = database.batch();
         batch.put(table, &number, &number).unwrap();

@@ -330,7 +330,8 @@ impl Life {
             Blame::LeftOut(count) => count,
         };
         self.begin_again();
-        let (place, words) = (place(context.after), shortened(&reason));
+        let place = place(context.after);
+        let words = shortened(&reason);
         let said = format!(
             "the node failed {count} times in a row {place}, and the job continues without it; its last error: {words}"
         );
@@ -374,7 +375,8 @@ impl Life {
 
     /// Closes a run that did not report its gaps: if it read a file, it lacks the files of the nodes that were silent.
     fn settle(&mut self) {
-        let (absent, lacks) = (self.nodes.settle(), self.went_on);
+        let absent = self.nodes.settle();
+        let lacks = self.went_on;
         for node in absent.into_iter().filter(|_| lacks) {
             let reason = "the node was silent while others were read".to_owned();
             self.add(JobGap::node(&node, reason));

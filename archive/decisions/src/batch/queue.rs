@@ -64,7 +64,8 @@ pub fn admit(
     most: usize,
     waiting: impl IntoIterator<Item = (JobClass, bool)>,
 ) -> Result<(), QueueFull> {
-    let (mut all, mut own) = (0_usize, 0_usize);
+    let mut all = 0_usize;
+    let mut own = 0_usize;
     for (_, is_own) in waiting.into_iter().filter(|(other, _)| *other == class) {
         all = all.saturating_add(1);
         own = own.saturating_add(usize::from(is_own));

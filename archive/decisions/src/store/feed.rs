@@ -167,7 +167,8 @@ mod tests {
     #[test]
     fn each_pair_of_states_has_its_change() {
         use FeedState::{Standing, Unknown, Withdrawn};
-        let (first, second) = (Standing(file(1)), Standing(file(2)));
+        let first = Standing(file(1));
+        let second = Standing(file(2));
         for (before, after, expected) in [
             (&Unknown, &Unknown, None),
             (&Unknown, &first, Some((ChangeKind::Stored, file(1)))),

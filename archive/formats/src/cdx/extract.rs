@@ -64,7 +64,8 @@ fn read<R: Read>(
         Ok(capture) => (capture, None),
         Err(why) => (None, Some(why)),
     };
-    let (mut computed, mut head) = (None, None);
+    let mut computed = None;
+    let mut head = None;
     if let Some(capture) = &mut capture {
         if algorithm.is_some() {
             capture.digest = None;

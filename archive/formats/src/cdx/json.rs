@@ -210,16 +210,12 @@ impl From<Json> for Member<'_> {
 
 pub(super) fn write(capture: &Capture) -> String {
     let number = |n: Option<u64>| n.map(|n| n.to_string());
-    let (status, length, offset) = (
-        capture.status.map(|s| s.to_string()),
-        number(capture.length),
-        number(capture.offset),
-    );
+    let status = capture.status.map(|s| s.to_string());
+    let length = number(capture.length);
+    let offset = number(capture.offset);
     let original = capture.original_record.as_ref();
-    let (original_length, original_offset) = (
-        number(original.and_then(|o| o.length)),
-        number(original.and_then(|o| o.offset)),
-    );
+    let original_length = number(original.and_then(|o| o.length));
+    let original_offset = number(original.and_then(|o| o.offset));
     let mut line = format!("{} {} {{", blankless(&capture.key), capture.timestamp);
     let mut first = true;
     let mut put = |name: &str, value: Option<&str>| {
@@ -341,7 +337,8 @@ mod tests {
     #[test]
     fn plain_lines_read_as_any_others() {
         let mut seed = 5_u64;
-        let (mut plain, mut good) = (0, 0);
+        let mut plain = 0;
+        let mut good = 0;
         for round in 0..200_000 {
             let mut random = |end: usize| {
                 seed ^= seed << 13;

@@ -199,6 +199,7 @@ impl Order {
 
 /// Returns how far apart two timestamps are, in milliseconds.
 pub fn distance(one: Stamp, other: Stamp) -> u64 {
-    let (one, other) = (one.time(), other.time());
+    let one = one.time();
+    let other = other.time();
     one.as_millisecond().abs_diff(other.as_millisecond())
 }

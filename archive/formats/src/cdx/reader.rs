@@ -123,7 +123,8 @@ impl<R: BufRead> Iterator for Reader<R> {
                 Ok(Some(capture)) => return Some(Ok(capture)),
                 Ok(None) => {}
                 Err(why) => {
-                    let (number, offset) = (line.number, line.offset);
+                    let number = line.number;
+                    let offset = line.offset;
                     let line = BadLine {
                         number,
                         offset,

@@ -186,7 +186,8 @@ impl Sorter {
 
     /// Adds a run to a level; merges a full level into one run of the next.
     fn add(&mut self, run: File, level: usize) -> Result<(), SortError> {
-        let (mut run, mut level) = (run, level);
+        let mut run = run;
+        let mut level = level;
         loop {
             if self.levels.len() <= level {
                 self.levels.resize_with(level + 1, Vec::new);

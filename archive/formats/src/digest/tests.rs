@@ -77,7 +77,9 @@ fn every_spelling_of_the_same_bytes_is_equal() {
 fn no_length_can_be_read_in_two_ways() {
     for algorithm in Algorithm::ALL {
         let n = algorithm.bytes();
-        let (hex, base32, base64) = (n * 2, (n * 8).div_ceil(5), (n * 4).div_ceil(3));
+        let hex = n * 2;
+        let base32 = (n * 8).div_ceil(5);
+        let base64 = (n * 4).div_ceil(3);
         assert!(hex != base32 && base32 != base64 && hex != base64);
     }
 }

@@ -195,7 +195,8 @@ impl<'a> DecodedReader<'a> {
         if self.source.failed.load(Ordering::Relaxed) {
             return error;
         }
-        let (coding, out) = (self.coding, self.out);
+        let coding = self.coding;
+        let out = self.out;
         if error.kind() == io::ErrorKind::UnexpectedEof {
             BodyError::CutStream { coding, out }.into()
         } else {

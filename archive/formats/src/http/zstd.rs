@@ -42,7 +42,8 @@ impl<R: BufRead> Read for Frames<R> {
             let mut from = InBuffer::around(encoded);
             let mut to = OutBuffer::around(&mut *out);
             let left = self.context.decompress_stream(&mut to, &mut from);
-            let (taken, made) = (from.pos, to.pos());
+            let taken = from.pos;
+            let made = to.pos();
             self.is_within = left.map_err(zstd_error)? != 0;
             self.input.consume(taken);
             if made > 0 {

@@ -232,7 +232,8 @@ impl<R: Read> Reader<R> {
 
     /// Handles a defect at the current position.
     fn defect_here(&mut self, class: Class, words: String) -> Result<(), ReadError> {
-        let (offset, position) = (self.stream.offset(), self.stream.position());
+        let offset = self.stream.offset();
+        let position = self.stream.position();
         self.defect(class, offset, position, words)
     }
 
@@ -316,7 +317,8 @@ impl<R: Read> Reader<R> {
                 } else {
                     Class::WrongLength
                 };
-                let (offset, position) = (self.stream.offset(), self.stream.position());
+                let offset = self.stream.offset();
+                let position = self.stream.position();
                 let unseen = self.search_again();
                 let words =
                     format!("the file ends {remaining} bytes before the block does{unseen}");

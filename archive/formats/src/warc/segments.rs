@@ -389,7 +389,8 @@ mod tests {
         let length = |announced, found| Fault::Length { announced, found };
         assert_eq!(faults(&[1, 2, 3], Some(7)), one(3, length(7, 6)));
         assert_eq!(faults(&[2, 3], Some(3)), one(3, length(3, 4)));
-        let (number, last) = (4, 3);
+        let number = 4;
+        let last = 3;
         assert_eq!(
             faults(&[3, 4], Some(6)),
             one(4, Fault::AfterLast { number, last })

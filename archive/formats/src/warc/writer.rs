@@ -308,8 +308,8 @@ impl<W: Write> Writer<W> {
             let Some(deflate) = &mut self.deflate else {
                 return Ok(());
             };
-            let (in_before, out_before) =
-                (deflate.compress.total_in(), deflate.compress.total_out());
+            let in_before = deflate.compress.total_in();
+            let out_before = deflate.compress.total_out();
             let status = deflate
                 .compress
                 .compress(bytes, &mut deflate.out, flush)

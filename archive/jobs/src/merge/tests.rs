@@ -75,7 +75,8 @@ struct FileScript {
 
 /// Returns the messages of a node that has these files.
 fn script(files: &[(usize, FileScript)]) -> Vec<NodeMessage> {
-    let (mut says, mut count) = (Vec::new(), 0);
+    let mut says = Vec::new();
+    let mut count = 0;
     for (file, has) in files {
         says.push(NodeMessage::Begin(NAMES[*file]));
         if has.is_gone {

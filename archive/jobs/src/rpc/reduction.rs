@@ -207,7 +207,8 @@ fn requests(
     asked: mpsc::Receiver<NodeRequest>,
 ) -> BoxStream<'static, BatchReduceRequest> {
     let open = stream::once(ready(Some(Request::Open(order.run.write_reduce()))));
-    let (component, input) = (order.component.clone(), order.input.clone());
+    let component = order.component.clone();
+    let input = order.input.clone();
     let asked = stream::unfold(asked, async |mut asked| Some((asked.recv().await?, asked)));
     let bytes = asked.flat_map(move |asked| match asked {
         NodeRequest::Component => {

@@ -162,7 +162,9 @@ impl ReplicaRun {
     /// Waits for a message that the merge needs; returns it with the index of its node. `None` if the node sends no
     /// more.
     async fn next_message(&mut self) -> (usize, Option<Result<BatchRunResponse, NodeFailure>>) {
-        let (nodes, merge, last) = (&mut self.nodes, &self.merge, &mut self.last);
+        let nodes = &mut self.nodes;
+        let merge = &self.merge;
+        let last = &mut self.last;
         poll_fn(|cx| {
             // The nodes take turns: a node that always has a message hides no other.
             let later = merge.hungry().filter(|index| *index > *last);
@@ -311,7 +313,8 @@ fn asked<'a>(
     order: &RunOrder,
     nodes: &'a [NodeState],
 ) -> Result<(Vec<&'a NodeState>, Vec<JobGap>), Event> {
-    let (mut asked, mut gaps) = (Vec::new(), Vec::new());
+    let mut asked = Vec::new();
+    let mut gaps = Vec::new();
     for state in nodes {
         let node = &state.node;
         if !state.alive {

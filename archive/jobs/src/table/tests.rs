@@ -50,7 +50,8 @@ impl TableFixture {
     pub(crate) fn open(&self) -> (Admin, JobTable) {
         let admin = Admin::init(self.directory.path()).unwrap();
         let clock = self.hand.clock();
-        let (keep, patience) = (Duration::from_hours(1), Duration::from_mins(2));
+        let keep = Duration::from_hours(1);
+        let patience = Duration::from_mins(2);
         let jobs = JobTable::new(admin.clone(), clock, keep, patience).unwrap();
         (admin, jobs)
     }

@@ -90,9 +90,11 @@ fn found(
     (manifest, errors): (&[u8], &[u8]),
     rows: Vec<AdminRow>,
 ) -> Result<CompareResult, CompareError> {
-    let (mut nobody, mut other) = (Vec::new(), Vec::new());
+    let mut nobody = Vec::new();
+    let mut other = Vec::new();
     let rows = rows.into_iter().map(|row| Ok(row.into()));
-    let (now, control) = (StandingSnapshot::default(), Control::default());
+    let now = StandingSnapshot::default();
+    let control = Control::default();
     let lists = Lists { manifest, errors };
     let count = unread(about, &now, lists, rows, &control, |finding| {
         match finding {
@@ -242,7 +244,8 @@ fn each_named_file_is_read_or_missed() {
         selection: FileSelection::Names(NameList::new(named.to_vec()).unwrap()),
         ..about("")
     };
-    let (read, reported) = (manifest(&["a"]), errors(&["b"]));
+    let read = manifest(&["a"]);
+    let reported = errors(&["b"]);
     let lists = Lists {
         manifest: read.as_slice(),
         errors: reported.as_slice(),

@@ -127,7 +127,8 @@ impl Admin {
         };
         let mut counted = Counts::default();
         let mut lagging = LackingFiles::default();
-        let (mut at, mut indexed) = (PlaceSum::default(), PlaceSum::default());
+        let mut at = PlaceSum::default();
+        let mut indexed = PlaceSum::default();
         for row in rows {
             let row = row?;
             at.add(&row.record);

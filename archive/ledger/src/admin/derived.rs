@@ -52,7 +52,9 @@ impl Admin {
         add: impl Fn(&mut Batch, &AdminRow) -> Result<(), DbError>,
         mark: impl FnOnce(&mut Batch) -> Result<(), DbError>,
     ) -> Result<u64, DbError> {
-        let (mut batch, mut waiting, mut count) = (self.database.batch(), 0, 0_u64);
+        let mut batch = self.database.batch();
+        let mut waiting = 0;
+        let mut count = 0_u64;
         for row in self.files.scan()? {
             add(&mut batch, &row?.1)?;
             waiting += 1;

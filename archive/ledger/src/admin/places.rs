@@ -225,7 +225,8 @@ impl Admin {
         }
         batch.commit()?;
         let add = |batch: &mut Batch, row: &super::AdminRow| {
-            let (record, nowhere) = (&row.record, BTreeSet::new());
+            let record = &row.record;
+            let nowhere = BTreeSet::new();
             let places = places_of(record).collect();
             self.places.change(batch, &record.name, (&nowhere, &places))
         };
@@ -266,7 +267,8 @@ impl Admin {
     /// nobody change anything meanwhile.
     fn correct_places(&self) -> Result<u64, DbError> {
         let rows = &self.places.rows;
-        let (mut batch, mut differed) = (self.database.batch(), 0);
+        let mut batch = self.database.batch();
+        let mut differed = 0;
         for row in self.files(None)? {
             let record = row?.record;
             for place in places_of(&record) {

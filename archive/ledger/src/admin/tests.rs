@@ -145,10 +145,8 @@ fn a_database_that_vanished_is_no_empty_archive() {
 fn node_with_a_copy_belongs_to_its_replica() {
     let directory = tempfile::tempdir().unwrap();
     let admin = Admin::init(directory.path()).unwrap();
-    let (one, node) = (
-        ReplicaId::new("one").unwrap(),
-        NodeId::new("one-1").unwrap(),
-    );
+    let node = NodeId::new("one-1").unwrap();
+    let one = ReplicaId::new("one").unwrap();
     let mut row = row("a");
     row.record.replicas.get_mut(&one).unwrap().node = Some(node.clone());
     let mut changes = admin.change();
@@ -210,7 +208,8 @@ fn version_of_members_changes_with_them_only() {
         admin.commit(changes).unwrap();
         assert_eq!(has_changed(), is_new);
     }
-    let (replica, node) = ("one".parse().unwrap(), "one-9".parse().unwrap());
+    let replica = "one".parse().unwrap();
+    let node = "one-9".parse().unwrap();
     for is_new in [true, false] {
         admin
             .add_nodes(&replica, std::slice::from_ref(&node))

@@ -124,7 +124,8 @@ impl Admin {
                 node,
                 volume,
             }) => {
-                let (replica, node) = (replica.clone(), node.clone());
+                let replica = replica.clone();
+                let node = node.clone();
                 (NodeKey { replica, node }, Some(volume.as_str()))
             }
         };

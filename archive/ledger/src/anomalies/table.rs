@@ -89,7 +89,8 @@ impl Anomalies {
             next_id: log.last()?.map_or(1, |(id, _)| id.saturating_add(1)),
             ..AnomalyFigures::default()
         };
-        let (now, mut last) = (clock.now(), None);
+        let now = clock.now();
+        let mut last = None;
         slots::renew(admin, &open)?;
         for row in open.scan()? {
             let ((Text(file), Text(replica), _), filed) = row?;
@@ -326,7 +327,8 @@ impl Anomalies {
         }
         let now = self.clock.now();
         let key = |filed: &AnomalyRecord| {
-            let (file, replica) = (Text(filing.file.clone()), Text(filing.replica.clone()));
+            let file = Text(filing.file.clone());
+            let replica = Text(filing.replica.clone());
             (file, replica, filed.slot())
         };
         let before = self.filed(filing.file, filing.replica)?;

@@ -306,10 +306,8 @@ fn good_sibling_leaves_damage_of_other_copy_open() {
         size: 65536,
         place: Some(place(node)),
     };
-    let (one, two) = (
-        AnomalyKind::Corrupt(Groups::from_iter([0])),
-        AnomalyKind::Corrupt(Groups::from_iter([2])),
-    );
+    let one = AnomalyKind::Corrupt(Groups::from_iter([0]));
+    let two = AnomalyKind::Corrupt(Groups::from_iter([2]));
     let mut open = Vec::new();
     for (node, found, expected) in [
         ("n", vec![one.clone()], vec![("n", &one)]),

@@ -92,7 +92,8 @@ impl Worker for TrailWriter {
     async fn step(&mut self) -> Result<Step, WorkerError> {
         let parts = &self.parts;
         let now = parts.clock.instant();
-        let (admin, directory) = (parts.admin.clone(), parts.directory.clone());
+        let admin = parts.admin.clone();
+        let directory = parts.directory.clone();
         let stop = parts.stop.clone();
         match std::mem::replace(&mut self.state, State::Unread) {
             State::Poisoned => {
@@ -182,7 +183,8 @@ pub(super) fn write_next(mut log: AuditLog, admin: &Admin) -> Result<(AuditLog, 
     let Some((last, _)) = lines.last() else {
         return Ok((log, true));
     };
-    let (last, is_all) = (*last, lines.len() < LINES);
+    let last = *last;
+    let is_all = lines.len() < LINES;
     let position = log.append(&lines)?;
     admin.set_log_end(position, last)?;
     Ok((log, is_all))

@@ -282,7 +282,8 @@ fn tampered_lines_are_noticed() {
 fn the_highest_number_is_refused() {
     let at = tempfile::tempdir().unwrap();
     let path = files::path(at.path(), 0);
-    let (number, zeros) = (u64::MAX, "0".repeat(64));
+    let number = u64::MAX;
+    let zeros = "0".repeat(64);
     let text = format!(
         "{{\"number\":{number},\"at\":\"2026-01-01T00:00:00Z\",\"who\":\"\",\"file\":null,\"what\":\"\",\
          \"previous\":\"{zeros}\"}}\n"

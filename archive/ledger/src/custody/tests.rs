@@ -56,11 +56,9 @@ type Case = (ReplicaState, Option<(AnomalyKind, bool)>, u8, [bool; 3]);
 fn cases() -> Vec<Case> {
     let done = || ReplicaState::UploadCompleted;
     let root = Root::from_bytes([2; 32]);
-    let (good, waits, left) = (
-        [true, false, false],
-        [false, true, true],
-        [false, false, true],
-    );
+    let good = [true, false, false];
+    let waits = [false, true, true];
+    let left = [false, false, true];
     let mut cases = vec![
         (done(), None, 0, good),
         (ReplicaState::UploadStarted, None, 0, waits),
@@ -132,10 +130,8 @@ fn hold(cases: &[Case; 3]) {
         } else {
             ReplicaKind::Bitarchive
         };
-        let (node, volume) = (
-            NodeId::new(&format!("{name}-1")).unwrap(),
-            VolumeId::new(&format!("v-{name}")).unwrap(),
-        );
+        let node = NodeId::new(&format!("{name}-1")).unwrap();
+        let volume = VolumeId::new(&format!("v-{name}")).unwrap();
         match out {
             0 => {}
             1 => drop(
@@ -238,13 +234,11 @@ fn open_anomaly_is_named_before_accepted_one() {
         content: None,
         replicas: [(one.clone(), copy.clone())].into(),
     };
-    let (now, rows) = (
-        StandingSnapshot::default(),
-        [
-            filed("one", AnomalyKind::Missing, true),
-            filed("one", AnomalyKind::Corrupt(Groups::all(1)), false),
-        ],
-    );
+    let now = StandingSnapshot::default();
+    let rows = [
+        filed("one", AnomalyKind::Missing, true),
+        filed("one", AnomalyKind::Corrupt(Groups::all(1)), false),
+    ];
     let vouched = FileEvidence {
         record: &record,
         now: &now,

@@ -210,21 +210,17 @@ mod tests {
     fn every_step_survives_restart_with_its_line() {
         let directory = tempfile::tempdir().unwrap();
         let open = || Admin::init(directory.path()).unwrap();
-        let (anna, olga) = (
-            Person::new("anna", &[Role::Operator]),
-            Person::new("olga", &[Role::Officer]),
-        );
-        let (now, act) = (
-            Timestamp::UNIX_EPOCH,
-            RequestedAct::from(Act::RetireVolume {
-                volume: VolumeSelector {
-                    replica: None,
-                    node: Some("n".parse().unwrap()),
-                    volume: VolumeId::new("v").unwrap(),
-                },
-                last_copies: false,
-            }),
-        );
+        let anna = Person::new("anna", &[Role::Operator]);
+        let olga = Person::new("olga", &[Role::Officer]);
+        let now = Timestamp::UNIX_EPOCH;
+        let act = RequestedAct::from(Act::RetireVolume {
+            volume: VolumeSelector {
+                replica: None,
+                node: Some("n".parse().unwrap()),
+                volume: VolumeId::new("v").unwrap(),
+            },
+            last_copies: false,
+        });
         let requests = Requests::new(open()).unwrap();
         for _ in 0..4 {
             requests.ask(act.clone(), "dead", &anna, now).unwrap();

@@ -8,11 +8,10 @@ use archive_model::{
 use super::*;
 
 fn acts() -> Vec<RequestedAct> {
-    let (name, replica) = (
-        FileName::new("a.warc").unwrap(),
-        ReplicaId::new("one").unwrap(),
-    );
-    let (node, volume) = (NodeId::new("n").unwrap(), VolumeId::new("v").unwrap());
+    let name = FileName::new("a.warc").unwrap();
+    let replica = ReplicaId::new("one").unwrap();
+    let node = NodeId::new("n").unwrap();
+    let volume = VolumeId::new("v").unwrap();
     let root = Root::from_bytes([7; 32]);
     let purge = |checksum, subject| RequestedAct {
         act: Act::Purge {
@@ -239,7 +238,8 @@ fn every_short_sequence_of_acts_keeps_the_rules() {
     ];
     steps.extend((0..people.len()).map(Step::Approve));
     steps.extend([0, 1, 2, 5].map(Step::Withdraw));
-    let (mut tried, mut asked) = (0, 0);
+    let mut tried = 0;
+    let mut asked = 0;
     let now = Timestamp::UNIX_EPOCH;
     for act in acts() {
         for (asker, person) in people.iter().enumerate() {
@@ -288,10 +288,8 @@ fn roles_that_ask_and_approve_are_fixed() {
 /// person is needed.
 #[test]
 fn request_says_why_and_refusal_says_remedy() {
-    let (anna, now) = (
-        Person::new("anna", &[Role::Custodian]),
-        Timestamp::UNIX_EPOCH,
-    );
+    let anna = Person::new("anna", &[Role::Custodian]);
+    let now = Timestamp::UNIX_EPOCH;
     let ask = |reason: &str| Request::ask(1, acts().remove(0), reason, &anna, now);
     for reason in ["", "  \n", "a\u{7}b", &"x".repeat(1001)] {
         assert_eq!(ask(reason), Err(RequestRefusal::Reason));

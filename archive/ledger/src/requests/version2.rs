@@ -88,7 +88,8 @@ mod tests {
         let database = Database::open(&path, &Options::new("admin", 1, &["files", "requests"]));
         let database = database.unwrap();
         let table: Table<u64, Request2> = database.table("requests").unwrap();
-        let (volume, node) = (VolumeId::new("disk-1").unwrap(), NodeId::new("n").unwrap());
+        let volume = VolumeId::new("disk-1").unwrap();
+        let node = NodeId::new("n").unwrap();
         let acts = [
             Act2::RetireVolume {
                 volume: volume.clone(),

@@ -159,7 +159,8 @@ impl<'a> ExportLines<'a> {
                     ));
                 }
                 if header.archive != self.archive {
-                    let (found, own) = (&header.archive, self.archive);
+                    let found = &header.archive;
+                    let own = self.archive;
                     return Err(format!("it is of the archive {found:?}, not of {own:?}"));
                 }
                 Ok(RestoreLine::Header(header))

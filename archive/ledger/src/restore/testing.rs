@@ -55,7 +55,8 @@ pub fn sighting(replica: &str, admission: &str) -> Sighting {
 /// Returns the row of a file that both replicas have.
 pub fn row(name: &str, content: u8) -> AdminRow {
     let signed = admission(name, content).sign(&signing_key()).unwrap();
-    let (trust, specs) = (trust_in(&signing_key()), specs());
+    let trust = trust_in(&signing_key());
+    let specs = specs();
     let rule = AdmissionRule {
         archive: "kb",
         trust: &trust,

@@ -156,7 +156,8 @@ fn log_shorter_than_its_stamp_is_refused() {
         position.chain.line(number, &line).unwrap();
         ends.push(position);
     }
-    let (count, foreign) = (world.trail.len(), "0".repeat(64));
+    let count = world.trail.len();
+    let foreign = "0".repeat(64);
     for (data, has, stamped, head, is_good) in [
         ("whole", count, count, None, true),
         ("longer", count, count - 2, None, true),
@@ -279,7 +280,8 @@ fn export_of_another_archive_or_format_is_refused() {
 }
 
 fn combine(name: &str, sightings: &[Sighting]) -> NameVerdict {
-    let (trust, specs) = (trust_in(&signing_key()), specs());
+    let trust = trust_in(&signing_key());
+    let specs = specs();
     let rule = AdmissionRule {
         archive: "kb",
         trust: &trust,
@@ -393,7 +395,8 @@ fn removal_known_to_attics_stays_unproven() {
         }
     };
     let states = |sightings: &[Sighting], removals: &[super::combine::Removal]| {
-        let (trust, specs) = (trust_in(&signing_key()), specs());
+        let trust = trust_in(&signing_key());
+        let specs = specs();
         let rule = AdmissionRule {
             archive: "kb",
             trust: &trust,
@@ -420,7 +423,8 @@ fn removal_known_to_attics_stays_unproven() {
             NameVerdict::Unsigned(_) => "unsigned".to_owned(),
         }
     };
-    let (good, other) = (good.as_str(), other.as_str());
+    let good = good.as_str();
+    let other = other.as_str();
     let two = sighting("two", good);
     let removed = [removal("one", good)];
     assert_eq!(

@@ -51,7 +51,8 @@ impl DrainSource {
 
     /// Returns the files that are at the source of the drain, or may still come there.
     pub fn scope(&self) -> WalkScope {
-        let (replica, node) = (self.replica.clone(), self.node.clone());
+        let replica = self.replica.clone();
+        let node = self.node.clone();
         match self.volume.clone() {
             None => WalkScope::Node(NodeKey { replica, node }),
             Some(volume) => WalkScope::Volume(VolumeKey {

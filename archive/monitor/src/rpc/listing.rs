@@ -85,7 +85,8 @@ impl Listing {
 
     /// Waits for a message from a node without which the merge cannot continue; unless `patient`, only looks.
     async fn wait(&mut self, patient: bool) -> Event {
-        let (sources, hungry) = (&mut self.sources, self.merge.hungry());
+        let sources = &mut self.sources;
+        let hungry = self.merge.hungry();
         let message = poll_fn(|cx| {
             for &index in hungry {
                 let Some((_, Some(messages))) = sources.get_mut(index) else {

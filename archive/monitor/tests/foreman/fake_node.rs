@@ -260,7 +260,8 @@ impl Node for Service {
             }
             Find::Nothing => {}
             Find::Offline => {
-                let (volume, reason) = ("v2".to_owned(), "not mounted".to_owned());
+                let volume = "v2".to_owned();
+                let reason = "not mounted".to_owned();
                 answer.gaps.push(Gap {
                     volume,
                     reason,
@@ -286,7 +287,8 @@ impl Node for Service {
         self.seen.after.lock().expect("whole").push(request.after);
         self.seen.listings.fetch_add(1, Ordering::SeqCst);
         let open = OpenListing(Arc::clone(&self.seen));
-        let (id, steps) = (self.id.clone(), self.files.clone());
+        let id = self.id.clone();
+        let steps = self.files.clone();
         let messages = stream::iter(steps).flat_map(move |step| perform(&id, step));
         Ok(Response::new(Box::pin(messages.inspect(move |_| {
             open.0.messages.fetch_add(1, Ordering::SeqCst);

@@ -27,7 +27,8 @@ impl FakeNodeServer {
         };
         let (listener, address) = bind("127.0.0.1:0").await.expect("bound");
         let credentials = world.credentials(&format!("node/{id}"));
-        let (kill, tasks) = (CancellationToken::new(), Tasks::new());
+        let kill = CancellationToken::new();
+        let tasks = Tasks::new();
         let killed = kill.clone().cancelled_owned();
         let server = Server::new(services, credentials);
         tasks.spawn_once("node", async move {

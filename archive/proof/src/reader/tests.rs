@@ -30,7 +30,9 @@ fn read_all<D: ReadAt + ?Sized>(
 ) -> Groups {
     let size = original.len() as u64;
     let mut reader = ProvenReader::new(data, outboard, content);
-    let (mut at, mut bad, mut buffer) = (0, Groups::none(), vec![0; step]);
+    let mut at = 0;
+    let mut bad = Groups::none();
+    let mut buffer = vec![0; step];
     while at < size {
         match reader.read_at(at, &mut buffer, &mut go) {
             Ok(count) => {
@@ -99,7 +101,8 @@ fn with_both_damaged_nothing_wrong_is_handed_out() {
     let all = Groups::all(original.len() as u64);
     let mut refused = 0;
     for seed in 0..40 {
-        let (mut data, mut rotten) = (original.clone(), outboard.clone());
+        let mut data = original.clone();
+        let mut rotten = outboard.clone();
         for (index, pick) in noise(3, seed).into_iter().enumerate() {
             let at = (usize::from(pick) * 20_011 + index * 77_777) % data.len();
             data[at] ^= 1;

@@ -198,9 +198,11 @@ fn ranges_that_the_file_has_not_are_refused() {
 /// Fails if a proof verifies with the admission of another file, or with one that no trusted key has signed.
 #[test]
 fn foreign_or_untrusted_admission_proves_nothing() {
-    let (data, other) = (noise(60_000, 5), noise(60_000, 6));
+    let data = noise(60_000, 5);
+    let other = noise(60_000, 6);
     let range = 30_000..40_000;
-    let (file, foreign) = (proof(&data, range.clone(), 1), proof(&other, range, 1));
+    let file = proof(&data, range.clone(), 1);
+    let foreign = proof(&other, range, 1);
     let split = |file: &[u8]| file.iter().position(|byte| *byte == b'\n').unwrap() + 1;
     let mixed = [&foreign[..split(&foreign)], &file[split(&file)..]].concat();
     assert!(matches!(

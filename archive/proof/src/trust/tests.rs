@@ -82,10 +82,8 @@ fn only_a_trusted_signature_yields_a_payload() {
             key_ids: vec![SigningKey::from_seed([3; 32]).key_id()]
         }
     );
-    let (one, two) = (
-        SigningKey::from_seed([1; 32]).key_id(),
-        SigningKey::from_seed([2; 32]).key_id(),
-    );
+    let one = SigningKey::from_seed([1; 32]).key_id();
+    let two = SigningKey::from_seed([2; 32]).key_id();
     for forged in [
         envelope.as_str().replace(&two, &one),
         envelope.as_str().replace("aGVsbG8=", "aGVsbGg="),
@@ -110,7 +108,8 @@ fn only_a_trusted_signature_yields_a_payload() {
 /// Fails if the additional signature of a stranger makes that of a trusted key invalid.
 #[test]
 fn additional_signature_of_stranger_does_no_harm() {
-    let (mine, other) = (signed(1), signed(9));
+    let mine = signed(1);
+    let other = signed(9);
     let theirs = other
         .as_str()
         .split("\"signatures\":[")
@@ -128,7 +127,8 @@ fn additional_signature_of_stranger_does_no_harm() {
 /// Fails if a key counts before its term, at the end of it, or for another archive.
 #[test]
 fn key_counts_for_its_archive_and_term() {
-    let (trust, envelope) = (file(), signed(1));
+    let trust = file();
+    let envelope = signed(1);
     let verified = trust.verify(&envelope, TYPE).unwrap();
     for (when, good) in [
         ("2025-12-31T23:59:59Z", false),

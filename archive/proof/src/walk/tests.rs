@@ -182,8 +182,9 @@ fn whatever_is_damaged_nothing_wrong_passes() {
     let file = stored(150 * G + 77, 5);
     for seed in 0..150 {
         let mut dice = Random::new(seed);
-        let (mut data, mut outboard, mut hurt) =
-            (file.data.clone(), file.outboard.clone(), Groups::none());
+        let mut data = file.data.clone();
+        let mut outboard = file.outboard.clone();
+        let mut hurt = Groups::none();
         for _ in 0..dice.below(6) {
             let position = dice.below(file.size());
             data[usize::try_from(position).unwrap()] ^= 1 << dice.below(8);
@@ -386,10 +387,8 @@ fn an_announced_size_beyond_reason_ends_at_once() {
 #[test]
 fn data_is_read_in_pieces_outboard_in_blocks() {
     let file = stored(2048 * G, 15);
-    let (data, outboard) = (
-        BadDisk::new(&file.data, []),
-        BadDisk::new(&file.outboard, []),
-    );
+    let data = BadDisk::new(&file.data, []);
+    let outboard = BadDisk::new(&file.outboard, []);
     assert!(file.walk_beside(&data, Some(&outboard)).is_intact());
     assert_eq!(data.reads.get(), file.size() / (1 << 20));
     assert_eq!(

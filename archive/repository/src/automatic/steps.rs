@@ -44,7 +44,8 @@ impl Preserver {
         let (true, Some(row), Some(_claim)) = (is_decided, confirmed, claim) else {
             return Ok(is_decided);
         };
-        let (own, of) = (self.clone(), row.clone());
+        let own = self.clone();
+        let of = row.clone();
         let decided =
             with_tables(move || own.decide(&of, &volumes, own.archive.calls.clock.now())).await?;
         if decided != Decision::RepairNow || row.filed.accepted.is_some() {
@@ -75,7 +76,9 @@ impl Preserver {
 
 /// Returns whether a repair was completed; logs its outcome.
 fn is_at_its_end(row: &AnomalyRow, done: &RepairReport) -> bool {
-    let (file, replica, what) = (&row.file, &row.replica, &done.what);
+    let file = &row.file;
+    let replica = &row.replica;
+    let what = &done.what;
     tracing::info!(%file, %replica, outcome = %done.outcome, what, "automatic repair");
     match done.outcome {
         RepairOutcome::Repaired | RepairOutcome::Nothing => true,
@@ -112,7 +115,8 @@ mod tests {
         fixture.scripted.lists("one", vec![copy]);
         let copy = good("two", "volume-two", 7);
         fixture.scripted.lists("two", vec![copy]);
-        let (own, file) = (&fixture.own, FileName::new("a").unwrap());
+        let own = &fixture.own;
+        let file = FileName::new("a").unwrap();
         let look_context = |is_second| LookContext {
             who: "repository/kb".into(),
             finder: Finder::Scrub,
@@ -129,7 +133,8 @@ mod tests {
                 volume: "volume-one".parse().unwrap(),
             }),
         };
-        let (replica, first) = (id("one"), look_context(false));
+        let replica = id("one");
+        let first = look_context(false);
         let found = own.file(&replica, &file, look, &first).await.unwrap();
         let volumes = Arc::new(Volumes::open(&own.archive.admin).unwrap());
         let row = &found.open[0];

@@ -112,7 +112,8 @@ mod tests {
     fn state_of_volume_keeps_its_age() {
         let directory = tempfile::tempdir().unwrap();
         let admin = Admin::init(directory.path()).unwrap();
-        let (replica, node) = (ReplicaId::new("one").unwrap(), NodeId::new("n").unwrap());
+        let replica = ReplicaId::new("one").unwrap();
+        let node = NodeId::new("n").unwrap();
         let at = |minute: i64| Timestamp::from_second(1_000_000_000 + 60 * minute).unwrap();
         let report = |problem: Option<&str>, alive, heard: bool| NodeState {
             alive,

@@ -43,7 +43,8 @@ struct Target {
 impl Pass<'_> {
     /// Reads every selected copy again.
     pub(super) async fn read_all(&self) -> Result<(), CallError> {
-        let (admin, replica) = (self.own.archive.admin.clone(), self.replica.clone());
+        let admin = self.own.archive.admin.clone();
+        let replica = self.replica.clone();
         let nodes = with_tables(move || admin.nodes(&replica)).await?;
         let mut walks: Vec<CheckFuture<'_>> = Vec::new();
         for node in nodes {
@@ -76,7 +77,8 @@ impl Pass<'_> {
 
     /// Sends every selected copy of a node.
     async fn targets(&self, node: NodeId, targets: mpsc::Sender<Target>) -> Result<(), CallError> {
-        let (admin, replica) = (self.own.archive.admin.clone(), self.replica.clone());
+        let admin = self.own.archive.admin.clone();
+        let replica = self.replica.clone();
         let selection = self.scope.selection.clone();
         let mut names = selection.names.clone();
         let is_all = names.is_empty();
@@ -155,7 +157,8 @@ impl Pass<'_> {
         };
         let selector = target.place.select(&self.replica);
         let look_context = &self.scope.look_context;
-        let (name, size) = (&target.name, target.size);
+        let name = &target.name;
+        let size = target.size;
         let verifying = self
             .own
             .verify_and_file(selector, name, size, look_context, progress);
@@ -322,7 +325,8 @@ mod tests {
             let moved = elsewhere(&target, &located).map(|moved| moved.place.node.to_string());
             (moved, is_listed(&target, &located))
         };
-        let (there, other) = (CopyCondition::Present, Root::from_bytes([2; 32]));
+        let there = CopyCondition::Present;
+        let other = Root::from_bytes([2; 32]);
         let moved = |node: &str| Some(node.to_owned());
         assert_eq!(judged(vec![]), (None, false), "missing, or removed");
         assert_eq!(judged(vec![copy("n-1", root, there.clone())]), (None, true));

@@ -327,7 +327,8 @@ impl DrainContext {
         if progress.proven.as_ref() == Some(place) {
             return Ok(());
         }
-        let (name, selector) = (&row.record.name, place.select(&source.replica));
+        let name = &row.record.name;
+        let selector = place.select(&source.replica);
         let look_context = self.look_context();
         let reading =
             self.own
@@ -365,7 +366,8 @@ impl DrainContext {
             who: self.own.who.to_string(),
             why: format!("{source} is drained; a whole copy is on {kept}"),
         };
-        let (archive, replica) = (&self.own.archive, &source.replica);
+        let archive = &self.own.archive;
+        let replica = &source.replica;
         let what = format!(
             "the copy in replica {replica} on {old} to be put into the attic there: {}",
             cause.why

@@ -54,7 +54,8 @@ pub(super) fn start(
     cursor: Option<FileName>,
 ) -> oneshot::Receiver<PassOutcome> {
     let (tell, told) = oneshot::channel();
-    let (hands, source) = (Arc::clone(hands), source.clone());
+    let hands = Arc::clone(hands);
+    let source = source.clone();
     let stop = hands.own.archive.tasks.stop();
     let tasks = hands.own.archive.tasks.clone();
     tasks.spawn_once("drain", async move {
@@ -133,7 +134,8 @@ impl DrainContext {
         cursor: Option<FileName>,
     ) -> Result<PassOutcome, CallError> {
         let begin = self.own.archive.calls.clock.instant();
-        let (admin, of) = (self.own.archive.admin.clone(), source.clone());
+        let admin = self.own.archive.admin.clone();
+        let of = source.clone();
         let (files, bytes) = with_tables(move || count(&admin, &of)).await?;
         let took = self.own.archive.calls.clock.since(begin);
         self.board.counted(source, files, bytes);
@@ -183,7 +185,8 @@ impl DrainContext {
     ) -> Result<Option<FileName>, CallError> {
         let mut walk = FileWalk::over(source.scope()).behind(cursor);
         loop {
-            let (admin, of) = (self.own.archive.admin.clone(), source.clone());
+            let admin = self.own.archive.admin.clone();
+            let of = source.clone();
             let (page, at) = with_tables(move || {
                 let pick = |row: AdminRow| is_recorded(&of, &row.record).then_some(row.record.name);
                 let page = walk.page(&admin, PAGE, pick)?;
@@ -271,7 +274,8 @@ fn is_recorded(source: &DrainSource, record: &FileRecord) -> bool {
 
 /// Counts the files that are recorded at the source of a drain, and their bytes.
 fn count(admin: &Admin, source: &DrainSource) -> Result<(u64, u64), DbError> {
-    let (mut files, mut bytes) = (0_u64, 0_u64);
+    let mut files = 0_u64;
+    let mut bytes = 0_u64;
     for row in admin.files_in(&source.scope(), None)? {
         let record = row?.record;
         if is_recorded(source, &record) {

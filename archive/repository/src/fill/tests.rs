@@ -80,7 +80,8 @@ fn each_task_updates_each_file_correctly() {
             let later = matches!(index, 0 | 4).then(|| two(false)).flatten();
             assert_eq!(told(&filling, false), later, "{index}");
             let of_node = |replica: &str, name: &str| {
-                let (replica, node) = (id(replica), node(name));
+                let replica = id(replica);
+                let node = node(name);
                 Task::Node(NodeKey { replica, node })
             };
             let given_up = (index == 3).then(|| two(true)).flatten();
@@ -131,7 +132,8 @@ fn walk_in_pages_sees_every_file_once() {
     admin.commit(changes).unwrap();
     let task = Task::Fill(id("two"));
     for room in [1, 7, 16, 50, 51] {
-        let (mut walk, mut seen) = (FileWalk::over(task.scope()), Vec::new());
+        let mut walk = FileWalk::over(task.scope());
+        let mut seen = Vec::new();
         loop {
             let page = walk.page(&admin, limits(&task, room), |row| {
                 wanted(&task, &row.record, true)

@@ -161,7 +161,8 @@ mod tests {
             volume: VolumeId::new("v-1").unwrap(),
         };
         let at_node = |node: &NodeId| {
-            let (replica, node) = (id("two"), node.clone());
+            let replica = id("two");
+            let node = node.clone();
             Task::Node(NodeKey { replica, node })
         };
         let elsewhere = at_node(&NodeId::new("n-2").unwrap());

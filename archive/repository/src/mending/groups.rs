@@ -94,7 +94,8 @@ impl Preserver {
         (copy, what): (&FileCopy, &str),
         repair_context: &RepairContext,
     ) -> Result<RepairOutcome, CallError> {
-        let (replica, file) = (&case.patient.replica, &case.patient.file);
+        let replica = &case.patient.replica;
+        let file = &case.patient.file;
         self.note_repair(file, repair_context, format!("repaired {what}"))
             .await?;
         self.instruments.repaired_groups.inc_by(order.groups.len());
@@ -208,7 +209,8 @@ impl Preserver {
             node,
             volume: None,
         };
-        let (file, size) = (&case.wanted.name, case.wanted.size);
+        let file = &case.wanted.name;
+        let size = case.wanted.size;
         let look_context = self.look_context(repair_context);
         let reading = self.verify_and_file(selector, file, size, &look_context, |_| {});
         if let Err(error) = reading.await? {
@@ -238,7 +240,8 @@ impl Preserver {
         what: String,
     ) -> Result<(), CallError> {
         let RepairContext { who, why, .. } = repair_context;
-        let (who, file) = (who.to_string(), Some(file.clone()));
+        let who = who.to_string();
+        let file = Some(file.clone());
         self.archive.note(who, file, format!("{what}; {why}")).await
     }
 }

@@ -27,7 +27,8 @@ impl Preserver {
         (known, before): (&[ReplicaContent], Option<&FileRecord>),
         repair_context: &RepairContext,
     ) -> Result<Option<RepairReport>, CallError> {
-        let (replica, file) = (&case.patient.replica, &case.patient.file);
+        let replica = &case.patient.replica;
+        let file = &case.patient.file;
         let done = if before.is_some_and(|record| record.phase == Phase::Incomplete) {
             RepairReport::new(
                 RepairOutcome::Nothing,

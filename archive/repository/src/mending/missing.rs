@@ -28,7 +28,8 @@ impl Preserver {
         plan: &RepairPlan,
         repair_context: &RepairContext,
     ) -> Result<RepairReport, CallError> {
-        let (file, replica) = (&case.patient.file, &case.patient.replica);
+        let file = &case.patient.file;
+        let replica = &case.patient.replica;
         let donors: Vec<String> = plan
             .to_verify(case.wanted.size)
             .iter()

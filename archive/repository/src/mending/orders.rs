@@ -36,7 +36,8 @@ impl Preserver {
         which: &RepairSelection,
         confirm: u64,
     ) -> Result<(), CallError> {
-        let (own, which) = (self.clone(), which.clone());
+        let own = self.clone();
+        let which = which.clone();
         let of = which.clone();
         let amount = with_tables(move || own.amount(&of)).await?;
         let over = amount.by_replica.iter().find_map(|(replica, count)| {
@@ -62,7 +63,8 @@ impl Preserver {
 
     fn amount(&self, which: &RepairSelection) -> Result<RepairAmount, DbError> {
         let mut amount = RepairAmount::default();
-        let (mut last, mut of) = (None, BTreeSet::new());
+        let mut last = None;
+        let mut of = BTreeSet::new();
         self.each_after(which, None, |row| {
             if row.filed.kind == AnomalyKind::Incomplete {
                 // No damage: incomplete stores do not indicate a bad disk.
@@ -87,9 +89,11 @@ impl Preserver {
         which: RepairSelection,
         rows: mpsc::Sender<AnomalyRow>,
     ) -> Result<(), CallError> {
-        let (own, mut last) = (self.clone(), None);
+        let own = self.clone();
+        let mut last = None;
         feed_rows(&rows, move |outlet| {
-            let (after, mut progress) = (last.take(), Progress::Done);
+            let after = last.take();
+            let mut progress = Progress::Done;
             own.each_after(&which, after.as_ref(), |row| {
                 let is_taken = outlet.send(row.clone());
                 if !is_taken {

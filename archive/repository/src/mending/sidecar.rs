@@ -32,8 +32,10 @@ impl Preserver {
         content: &Content,
         repair_context: &RepairContext,
     ) -> Result<RepairReport, CallError> {
-        let (file, replica) = (&row.file, &row.replica);
-        let (admin, name) = (self.archive.admin.clone(), file.clone());
+        let file = &row.file;
+        let replica = &row.replica;
+        let admin = self.archive.admin.clone();
+        let name = file.clone();
         let known = with_tables(move || admin.file(&name)).await?;
         let admission = known.and_then(|row| admission(&row, replica).map(str::to_owned));
         let Some(admission) = admission else {

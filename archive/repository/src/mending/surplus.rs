@@ -21,7 +21,8 @@ impl Preserver {
         content: &Content,
         repair_context: &RepairContext,
     ) -> Result<RepairReport, CallError> {
-        let (file, replica) = (&row.file, &row.replica);
+        let file = &row.file;
+        let replica = &row.replica;
         let look_context = self.look_context(repair_context);
         let (seen, _) = self.look_and_file(replica, file, &look_context).await?;
         if let Some(silent) = &seen.located.silent {

@@ -14,7 +14,8 @@ async fn repaired_duplicate_keeps_the_recorded_copy() {
     let fixture = PreserverFixture::start(&["a"]).await;
     let copies = ["volume-one", "volume-2"].map(|volume| good("one", volume, 7));
     fixture.scripted.lists("one", copies.to_vec());
-    let (own, file) = (&fixture.own, FileName::new("a").unwrap());
+    let own = &fixture.own;
+    let file = FileName::new("a").unwrap();
     let look = Look {
         found: vec![AnomalyKind::Duplicate(vec!["one-1".parse().unwrap()])],
         quality: LookQuality::Listing,

@@ -20,7 +20,8 @@ impl People {
     pub(super) async fn bound(&self, act: Act) -> Result<RequestedAct, CallError> {
         let subject = match &act {
             Act::Accept { anomaly } => {
-                let (anomalies, id) = (Arc::clone(&self.archive.anomalies), anomaly.clone());
+                let anomalies = Arc::clone(&self.archive.anomalies);
+                let id = anomaly.clone();
                 Subject::Anomaly(run_blocking(move || acceptable(&anomalies, &id)).await??)
             }
             Act::Purge { place, .. } => Subject::Item(self.attic_item(place).await?),
@@ -125,7 +126,8 @@ mod tests {
     use super::*;
 
     fn found(anomalies: &Anomalies, of: &[u64]) {
-        let (file, replica) = (FileName::new("a").unwrap(), ReplicaId::new("one").unwrap());
+        let file = FileName::new("a").unwrap();
+        let replica = ReplicaId::new("one").unwrap();
         let filing = Filing {
             file: &file,
             replica: &replica,

@@ -145,7 +145,8 @@ impl People {
             Act::ReinstateVolume(volume) => self.reinstate_volume(volume, &cause).await,
             Act::ReinstateNode(node) => self.reinstate_node(node, &cause).await,
             Act::Accept { anomaly } => {
-                let (anomalies, id) = (Arc::clone(&self.archive.anomalies), anomaly.clone());
+                let anomalies = Arc::clone(&self.archive.anomalies);
+                let id = anomaly.clone();
                 let of = request.act.subject.anomaly().cloned();
                 run_blocking(move || accept(&anomalies, &id, of, &cause)).await?
             }

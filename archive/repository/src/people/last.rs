@@ -73,7 +73,8 @@ impl People {
         row: &AdminRow,
         ask: impl FnOnce(&FileEvidence<'_>) -> T + Send,
     ) -> Result<T, CallError> {
-        let (anomalies, name) = (Arc::clone(&self.archive.anomalies), row.record.name.clone());
+        let anomalies = Arc::clone(&self.archive.anomalies);
+        let name = row.record.name.clone();
         let filed = with_tables(move || anomalies.rows_of(&name)).await?;
         Ok(ask(&FileEvidence {
             record: &row.record,
@@ -92,11 +93,10 @@ impl People {
         if last_copies {
             return Ok(());
         }
-        let (admin, anomalies) = (
-            self.archive.admin.clone(),
-            Arc::clone(&self.archive.anomalies),
-        );
-        let (now, of) = (self.archive.standing.now(), part.clone());
+        let admin = self.archive.admin.clone();
+        let anomalies = Arc::clone(&self.archive.anomalies);
+        let now = self.archive.standing.now();
+        let of = part.clone();
         let counting =
             with_tables(move || only_there(&of, &now, admin.files(None)?, anomalies.rows()?));
         match counting.await? {

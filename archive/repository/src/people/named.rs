@@ -103,8 +103,10 @@ impl People {
 
     /// Returns the node that is meant: it was heard in its replica, and is not retired.
     pub(crate) async fn node(&self, named: &NodeSelector) -> Result<NodeKey, CallError> {
-        let (admin, specs) = (self.archive.admin.clone(), self.specs.clone());
-        let (of, wanted) = (named.clone(), named.node.clone());
+        let admin = self.archive.admin.clone();
+        let specs = self.specs.clone();
+        let of = named.clone();
+        let wanted = named.node.clone();
         let remembered = with_tables(move || {
             let mut found = Vec::new();
             for spec in specs {

@@ -139,7 +139,8 @@ mod tests {
     /// Fails if a whole file is destroyed by its place alone, or the last good copy without saying so.
     #[test]
     fn destroying_names_content_and_last_copies() {
-        let (right, other) = (Root::from_bytes([1; 32]), Root::from_bytes([2; 32]));
+        let right = Root::from_bytes([1; 32]);
+        let other = Root::from_bytes([2; 32]);
         let file = item(Some("a"), AtticKind::File);
         let decide = |item: &PurgedItem, checksum: Option<&Root>, last_copies, meant| {
             let terms = PurgeTerms {
@@ -229,10 +230,8 @@ mod tests {
             subject,
         };
         let destroy = |subject| purge(Some(Root::from_bytes([1; 32])), subject);
-        let (right, other) = (
-            item(Some("a"), AtticKind::File),
-            item(Some("b"), AtticKind::File),
-        );
+        let right = item(Some("a"), AtticKind::File);
+        let other = item(Some("b"), AtticKind::File);
         for (act, why) in [
             (
                 destroy(Subject::Item(other)),

@@ -92,10 +92,12 @@ impl People {
         };
         let what = format!("{key} is in service again");
         let line = self.archive.line(cause.who.clone(), None, what.clone());
-        let (standing, of) = (Arc::clone(&self.archive.standing), key.clone());
+        let standing = Arc::clone(&self.archive.standing);
+        let of = key.clone();
         with_tables(move || standing.reinstate_node(&of, line)).await?;
         let replica = key.replica;
-        let (admin, id) = (self.archive.admin.clone(), replica.clone());
+        let admin = self.archive.admin.clone();
+        let id = replica.clone();
         let members = with_tables(move || admin.nodes(&id)).await?;
         self.archive.calls.replicas.set_members(&replica, members);
         Ok(what)

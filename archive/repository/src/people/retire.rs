@@ -91,7 +91,8 @@ impl People {
             let line = self
                 .archive
                 .line(cause.who.clone(), None, format!("{volume} is retired"));
-            let (standing, key) = (Arc::clone(&self.archive.standing), volume.clone());
+            let standing = Arc::clone(&self.archive.standing);
+            let key = volume.clone();
             let retired = with_tables(move || standing.retire_volume(&key, &row, Some(line)));
             retired.await?;
         }
@@ -124,11 +125,13 @@ impl People {
         let line = self
             .archive
             .line(cause.who.clone(), None, format!("{key} is retired"));
-        let (standing, replica) = (Arc::clone(&self.archive.standing), key.replica.clone());
+        let standing = Arc::clone(&self.archive.standing);
+        let replica = key.replica.clone();
         let row = self.retired(request, cause);
         let retired = with_tables(move || standing.retire_node(&key, row, Some(line)));
         retired.await?;
-        let (admin, id) = (self.archive.admin.clone(), replica.clone());
+        let admin = self.archive.admin.clone();
+        let id = replica.clone();
         let left = with_tables(move || admin.nodes(&id)).await?;
         self.archive.calls.replicas.set_members(&replica, left);
         Ok(done.to_owned())
@@ -150,7 +153,8 @@ impl People {
                     None,
                     format!("replica {replica} is retired"),
                 );
-                let (standing, id) = (Arc::clone(&self.archive.standing), replica.clone());
+                let standing = Arc::clone(&self.archive.standing);
+                let id = replica.clone();
                 let retired =
                     with_tables(move || standing.set_replica(&id, Some(&row), Some(line)));
                 retired.await?;

@@ -55,7 +55,8 @@ impl People {
         (name, replica): (&FileName, &ReplicaId),
         mine: &str,
     ) -> Result<bool, CallError> {
-        let (admin, id) = (self.archive.admin.clone(), replica.clone());
+        let admin = self.archive.admin.clone();
+        let id = replica.clone();
         let nodes = with_tables(move || admin.nodes(&id)).await?;
         for node in nodes {
             if self

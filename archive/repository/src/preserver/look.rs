@@ -177,7 +177,8 @@ impl Preserver {
         // A file that is being stored is not filed; damage is filed of each copy by itself.
         look.found
             .retain(|kind| *kind != AnomalyKind::Transient && !is_damage(kind));
-        let (before, of) = (seen.entry.clone(), replica.clone());
+        let before = seen.entry.clone();
+        let of = replica.clone();
         let is_so = move |record: Option<&FileRecord>, _: &[AnomalyRow]| {
             is_same(entry(record, &of).as_ref(), before.as_ref())
         };

@@ -85,7 +85,8 @@ pub(super) fn compare(
         .chain(cut)
         .chain([Ok(ListingItem::End)]);
     let admin = entry.into_iter().map(Ok::<_, &str>);
-    let (mut found, mut moved) = (Vec::<AnomalyKind>::new(), None);
+    let mut found = Vec::<AnomalyKind>::new();
+    let mut moved = None;
     for finding in ReplicaCheck::new(admin, listing) {
         match finding {
             Finding::Anomaly { kind, .. } => found.push(kind),

@@ -70,7 +70,8 @@ impl PreserverFixture {
                 .lists(replica, vec![damaged(replica, &volume, 7)]);
         }
         let look = look(&[AnomalyKind::Corrupt(Groups::all(7))]);
-        let (replica, look_context) = (id("one"), look_context());
+        let replica = id("one");
+        let look_context = look_context();
         let filing = self.own.file(&replica, name, look, &look_context);
         filing.await.unwrap();
     }
@@ -79,7 +80,8 @@ impl PreserverFixture {
     async fn reads(&self, replica: &str, name: &FileName) {
         let node = format!("{replica}-1").parse().unwrap();
         let volume = format!("volume-{replica}").parse().unwrap();
-        let (replica, look_context) = (id(replica), look_context());
+        let replica = id(replica);
+        let look_context = look_context();
         let place = CopyPlace { node, volume };
         let selector = place.select(&replica);
         let copy = self.own.verify(selector, name, 7, |_| {}).await.unwrap();
@@ -88,7 +90,8 @@ impl PreserverFixture {
     }
 
     async fn looks(&self, replica: &str, name: &FileName) {
-        let (replica, look_context) = (id(replica), look_context());
+        let replica = id(replica);
+        let look_context = look_context();
         let looking = self.own.look_and_file(&replica, name, &look_context);
         looking.await.unwrap();
     }
@@ -191,7 +194,8 @@ async fn copy_read_well_meanwhile_files_no_loss() {
         let file = name("a");
         fixture.damages(&file).await;
         let anomalies = Arc::clone(&fixture.own.archive.anomalies);
-        let (read, of) = (look(&[]), file.clone());
+        let read = look(&[]);
+        let of = file.clone();
         if is_good {
             fixture.scripted.script().at_locate = Some(Box::new(move || {
                 let filing = Filing {

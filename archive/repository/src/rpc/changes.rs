@@ -52,7 +52,8 @@ impl FeedJob {
                 "{MOST_FOLLOWERS} followers read the feed already; try again when one has gone"
             ))
         })?;
-        let (admin, clock) = (door.archive.admin.clone(), door.archive.calls.clock.clone());
+        let admin = door.archive.admin.clone();
+        let clock = door.archive.calls.clock.clone();
         let follower = Follower {
             admin,
             clock,
@@ -151,7 +152,8 @@ impl FeedListing {
     }
 
     fn send(&mut self, to: &mut ChangesOutlet) -> Result<Progress, Status> {
-        let (files, count) = (&mut self.files, &mut self.count);
+        let files = &mut self.files;
+        let count = &mut self.count;
         let is_over = self.walk.each(&self.admin, |row| {
             let FeedState::Standing(file) = FeedState::from_record(&row.record) else {
                 return true;

@@ -39,7 +39,8 @@ impl GetJob {
             end => end.min(content.size),
         };
         if request.start > end {
-            let (start, size) = (request.start, content.size);
+            let start = request.start;
+            let size = content.size;
             let (field, reason) = if start > size {
                 let reason =
                     format!("{start} is behind the end of the file, which has {size} bytes");

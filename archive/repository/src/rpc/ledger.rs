@@ -54,7 +54,8 @@ impl Door {
 
     /// Sends the export.
     pub(super) fn send_export(&self) -> Response<AnswerStream<wire::ExportResponse>> {
-        let (door, now) = (self.clone(), self.archive.calls.clock.now());
+        let door = self.clone();
+        let now = self.archive.calls.clock.now();
         self.answer_blocking("export-rpc", move |answers| {
             let log = door.settings.data.join("audit");
             let mut pages = ExportWriter {

@@ -141,7 +141,8 @@ impl Ledger {
         if let Some(replica) = membership::left_out(&volumes, &specs, &standing.now()) {
             return Err(StartError::LeftOut(replica));
         }
-        let (of, clock) = (admin.clone(), daemon.clock.clone());
+        let of = admin.clone();
+        let clock = daemon.clock.clone();
         let anomalies = spawn_blocking(move || Anomalies::open(&of, clock)).await?;
         Ok(Self {
             admin,

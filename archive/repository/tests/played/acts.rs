@@ -146,13 +146,11 @@ impl Node for FakeNode {
         _request: Request<ReadRequest>,
     ) -> Result<Response<BoxStream<Segment>>, Status> {
         let size = BYTES.len() as u64;
-        let (copy, mut encoded) = (
-            CopyBytes {
-                data: &BYTES,
-                outboard: None,
-            },
-            Vec::new(),
-        );
+        let copy = CopyBytes {
+            data: &BYTES,
+            outboard: None,
+        };
+        let mut encoded = Vec::new();
         let content = FileContent { root: root(), size };
         let range = 0..size;
         let ranges = std::slice::from_ref(&range);

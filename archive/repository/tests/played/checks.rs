@@ -161,7 +161,8 @@ async fn check(script: Script) -> (Report, Vec<&'static str>) {
 /// Fails if a listed copy that nobody has read passes for intact, is no gap, or is not read where it is now.
 #[tokio::test(flavor = "multi_thread")]
 async fn copy_listed_and_not_read_is_not_intact() {
-    let (one, two) = (Some("n-1"), Some("n-2"));
+    let one = Some("n-1");
+    let two = Some("n-2");
     for (what, places, is_found, read, intact, gaps) in [
         ("still listed", vec![one], true, &NODES[..1], 0, vec!["n-1"]),
         ("moved", vec![one, two], true, &NODES, 1, vec![]),

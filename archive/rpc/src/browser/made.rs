@@ -58,7 +58,8 @@ impl MadeCertificates {
         if let Some(key) = self.cache().find(&host, now) {
             return Ok(key);
         }
-        let (maker, wanted) = (Arc::clone(&self.maker), host.clone());
+        let maker = Arc::clone(&self.maker);
+        let wanted = host.clone();
         let made = spawn_blocking(move || make(maker.as_ref(), &wanted)).await;
         let made = made.unwrap_or_else(|error| Err(error.into()));
         match made {
@@ -120,7 +121,9 @@ mod tests {
     /// Fails if certificates of ever new hosts fill the memory, or one is shown after its time.
     #[test]
     fn kept_certificates_are_few_and_young() {
-        let (mut kept, key, now) = (CertificateCache::default(), key(), Instant::now());
+        let mut kept = CertificateCache::default();
+        let key = key();
+        let now = Instant::now();
         for number in 0..MOST + 10 {
             kept.keep(format!("h{number}"), &key, now);
             kept.keep(format!("h{number}"), &key, now);

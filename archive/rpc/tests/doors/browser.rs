@@ -135,7 +135,8 @@ impl Site {
             let mut visits = JoinSet::new();
             loop {
                 let (stream, _) = listener.accept().await.expect("accepted");
-                let (acceptor, tell) = (Arc::clone(&acceptor), tell.clone());
+                let acceptor = Arc::clone(&acceptor);
+                let tell = tell.clone();
                 visits.spawn(async move {
                     match acceptor.accept(stream).await {
                         Ok(stream) => {
@@ -182,7 +183,8 @@ async fn shake<S: AsyncRead + AsyncWrite + Unpin>(
 
 /// Reads a request and answers it; the client may have gone.
 async fn answer(mut stream: impl AsyncRead + AsyncWrite + Unpin) {
-    let (mut said, mut part) = (Vec::new(), [0; 1024]);
+    let mut said = Vec::new();
+    let mut part = [0; 1024];
     while !said.ends_with(b"\r\n\r\n") {
         match stream.read(&mut part).await {
             Ok(count) if count > 0 => said.extend(part.iter().take(count)),

@@ -26,7 +26,8 @@ async fn drain_finishes_calls_and_refuses_new_connections() {
     let channel = server.channel(&ben).await.expect("connected");
     let (chunks, upload) = mpsc::channel::<Bytes>(1);
     let mut calls = JoinSet::new();
-    let (uploading, waiting) = (channel.clone(), channel.clone());
+    let uploading = channel.clone();
+    let waiting = channel.clone();
     calls.spawn(async move {
         take(&uploading, ReceiverStream::new(upload))
             .await

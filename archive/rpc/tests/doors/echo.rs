@@ -109,7 +109,8 @@ impl UnaryService<String> for Whole {
     type Future = Future<Result<Response<String>, Status>>;
 
     fn call(&mut self, request: Request<String>) -> Self::Future {
-        let (echo, wait) = (self.0.clone(), self.1.ends_with("/Wait"));
+        let echo = self.0.clone();
+        let wait = self.1.ends_with("/Wait");
         Box::pin(async move {
             if wait {
                 let mut guard = CountDropped(Arc::clone(&echo.dropped), false);

@@ -149,7 +149,8 @@ impl TestServer {
         credentials: &Credentials,
         expected: &ExpectedIdentity,
     ) -> Result<Channel, archive_rpc::ConnectError> {
-        let (address, limits) = (self.address.to_string(), Limits::default());
+        let address = self.address.to_string();
+        let limits = Limits::default();
         in_time(connect(&address, credentials, expected, &limits)).await
     }
 }

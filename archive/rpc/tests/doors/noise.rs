@@ -252,10 +252,8 @@ async fn caller_with_too_many_calls_is_refused() {
         ..Limits::default()
     };
     let server = world.server(limits).await;
-    let (anna, ben) = (
-        world.credentials(&["reader/anna"]),
-        world.credentials(&["reader/ben"]),
-    );
+    let anna = world.credentials(&["reader/anna"]);
+    let ben = world.credentials(&["reader/ben"]);
     // The calls go over two connections: only the caller counts.
     let mut channels = Vec::new();
     for _ in 0..2 {

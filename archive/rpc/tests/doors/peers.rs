@@ -150,10 +150,8 @@ async fn an_expired_certificate_is_refused() {
 #[tokio::test]
 async fn only_the_revoked_certificate_is_refused() {
     let world = DoorEnvironment::new("lab");
-    let (anna, ben) = (
-        world.issue(&["officer/anna"], years(2000, 2200)),
-        world.credentials(&["reader/ben"]),
-    );
+    let anna = world.issue(&["officer/anna"], years(2000, 2200));
+    let ben = world.credentials(&["reader/ben"]);
     let list = world
         .authority
         .revoke(
@@ -177,7 +175,8 @@ async fn only_the_revoked_certificate_is_refused() {
 #[tokio::test]
 async fn certificate_of_foreign_authority_is_refused_both_ways() {
     // The other environment has the same name.
-    let (world, impostor) = (DoorEnvironment::new("lab"), DoorEnvironment::new("lab"));
+    let world = DoorEnvironment::new("lab");
+    let impostor = DoorEnvironment::new("lab");
     let server = world.server(Limits::default()).await;
     let foreign = impostor.credentials(&["officer/anna"]);
     match server.channel(&foreign).await {
@@ -200,7 +199,8 @@ async fn certificate_of_foreign_authority_is_refused_both_ways() {
 #[tokio::test]
 async fn server_of_another_environment_is_refused_despite_trust() {
     // Both trust both authorities, as when a bundle is reused.
-    let (lab, field) = (DoorEnvironment::new("lab"), DoorEnvironment::new("field"));
+    let lab = DoorEnvironment::new("lab");
+    let field = DoorEnvironment::new("field");
     let both = format!(
         "{}{}",
         lab.authority.certificate(),

@@ -62,7 +62,8 @@ fn exposed_private_key_is_not_loaded() {
         let loaded = Credentials::from_files(files.clone(), now());
         assert_eq!(loaded.is_ok(), is_loaded, "{mode:o}");
         if let Err(error) = loaded {
-            let (said, key) = (error.to_string(), files.key.display());
+            let said = error.to_string();
+            let key = files.key.display();
             assert!(said.contains(&format!("{mode:04o}")), "{said}");
             assert!(said.contains(&format!("`chmod 600 {key}`")), "{said}");
         }
@@ -84,7 +85,8 @@ async fn certificate_is_exchanged_during_calls() {
         .await
         .expect("connected");
     assert!(server.channel_to(&anna, &named("node/new")).await.is_err());
-    let (waiting, mut calls) = (before.clone(), JoinSet::new());
+    let waiting = before.clone();
+    let mut calls = JoinSet::new();
     calls.spawn(async move { call(&waiting, "Wait").await });
     let begun = server.echo.begun.acquire();
     in_time(begun).await.expect("begun").forget();
@@ -252,15 +254,12 @@ async fn revoked_caller_is_cut_off_within_calls() {
     let anna = world.issue(&["reader/anna"], years(2000, 2200));
     let anna_credentials =
         Credentials::from_pem(&world.pem(&anna, None), now()).expect("credentials");
-    let (hers, bens) = (
-        server.channel(&anna_credentials).await,
-        server.channel(&world.credentials(&["reader/ben"])).await,
-    );
-    let (hers, bens) = (hers.expect("connected"), bens.expect("connected"));
-    let (mut her_stream, mut his_stream) = (
-        give(&hers).await.expect("given"),
-        give(&bens).await.expect("given"),
-    );
+    let hers = server.channel(&anna_credentials).await;
+    let bens = server.channel(&world.credentials(&["reader/ben"])).await;
+    let hers = hers.expect("connected");
+    let bens = bens.expect("connected");
+    let mut her_stream = give(&hers).await.expect("given");
+    let mut his_stream = give(&bens).await.expect("given");
     her_stream.next().await.expect("a message").expect("good");
 
     let list = world

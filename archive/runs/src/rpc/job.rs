@@ -57,7 +57,8 @@ pub(super) fn check_replica(node_jobs: &NodeJobs, run: &JobRun) -> Result<(), In
 /// Notes on disk that the job runs here, for as long as the returned value lives. A job that has ended this node twice
 /// is refused.
 pub(super) async fn note(node_jobs: &NodeJobs, run: &JobRun) -> Result<NotedRun, Status> {
-    let (unclean, id) = (node_jobs.unclean.clone(), run.id.clone());
+    let unclean = node_jobs.unclean.clone();
+    let id = run.id.clone();
     let noted = run_blocking(move || unclean.begin(&id)).await?;
     noted.map_err(|error| match error {
         BeginError::Refused(..) => Kind::Unavailable.status(error.to_string()),
@@ -120,7 +121,8 @@ impl ComponentPieces {
         if piece.is_empty() || piece.len() > LARGEST_PIECE {
             return refused(format!("has a message of {} bytes", piece.len()));
         }
-        let (total, size) = ((self.bytes.len() + piece.len()) as u64, self.size);
+        let total = (self.bytes.len() + piece.len()) as u64;
+        let size = self.size;
         if total > size {
             return refused(format!("is announced as {size} bytes, and {total} came"));
         }

@@ -78,7 +78,8 @@ where
         let run = JobRun::read_reduce(open)?;
         check_replica(&self.node_jobs, &run)?;
         let slot = self.node_jobs.reduce_slot().ok_or_else(|| {
-            let (most, node) = (self.node_jobs.most_reduces(), self.node_jobs.node.id());
+            let most = self.node_jobs.most_reduces();
+            let node = self.node_jobs.node.id();
             Kind::Busy.status(format!(
                 "{most} reduce steps run on node {node} already (`batch_node.reduces`); ask again later"
             ))
@@ -86,7 +87,8 @@ where
         let slot = slot.noting(note(&self.node_jobs, &run).await?);
         let ending = StopOnDrop::default();
         tracing::info!(job = %run.id, program = %run.spec.program, "a reduce step begins");
-        let (node_jobs, answers) = (Arc::clone(&self.node_jobs), self.answers.clone());
+        let node_jobs = Arc::clone(&self.node_jobs);
+        let answers = self.answers.clone();
         let ended = tokio::select! {
             biased;
             status = wait_for_early_end(&node_jobs, &answers, run.left, &ending.control) => Err(status),
@@ -162,7 +164,8 @@ where
             stop,
             runtime: Handle::current(),
         };
-        let (arguments, limits) = (run.spec.arguments.clone(), run.spec.limits);
+        let arguments = run.spec.arguments.clone();
+        let limits = run.spec.limits;
         let computing = run_blocking(move || {
             let _slot = slot;
             let control = out.control.clone();

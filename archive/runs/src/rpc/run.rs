@@ -92,7 +92,8 @@ where
         let slot = slot.noting(note(&self.node_jobs, &run).await?);
         let ending = StopOnDrop::default();
         tracing::info!(job = %run.id, program = %run.spec.program, after = run.after.as_ref().map(tracing::field::display), "a batch job begins");
-        let (node_jobs, answers) = (Arc::clone(&self.node_jobs), self.answers.clone());
+        let node_jobs = Arc::clone(&self.node_jobs);
+        let answers = self.answers.clone();
         let over = wait_for_early_end(&node_jobs, &answers, run.left, &ending.control);
         tokio::pin!(over);
         let plan = tokio::select! {
@@ -157,7 +158,8 @@ where
             }
             compile(&self.node_jobs, digest, pieces, control.clone()).await?
         };
-        let (arguments, limits) = (run.spec.arguments.clone(), run.spec.limits);
+        let arguments = run.spec.arguments.clone();
+        let limits = run.spec.limits;
         run_blocking(move || component.plan(&arguments, limits))
             .await?
             .map_err(|error| refused(&error))
@@ -239,7 +241,8 @@ fn written(node: &Node, step: RunStep) -> batch_run_response::Step {
             let mut gaps = rpc::gaps(node);
             for (volume, reason) in offline {
                 if gaps.iter().all(|gap| gap.volume != volume.as_str()) {
-                    let (replica, id) = (node.replica().clone(), node.id().clone());
+                    let replica = node.replica().clone();
+                    let id = node.id().clone();
                     let gap = Gap::of_volume(replica, id, VolumeName::Id(volume), reason);
                     gaps.push(fields::gap_message(gap));
                 }

@@ -235,7 +235,8 @@ async fn files_come_in_order_with_gaps_and_losses() {
         };
         names.iter().filter(on_it).cloned().collect()
     };
-    let (stays, goes) = (on("v1"), on("v2"));
+    let stays = on("v1");
+    let goes = on("v2");
     assert!(!stays.is_empty() && !goes.is_empty());
     std::fs::rename(fixture.path("two"), fixture.path("away")).unwrap();
     fixture.node.refresh(fixture.clock.now()).unwrap();

@@ -155,7 +155,8 @@ mod tests {
     /// Fails if every reader asks the first replica, or reads that have ended still count.
     #[test]
     fn least_busy_replica_is_asked_first() {
-        let (load, now) = (DonorLoad::default(), Instant::now());
+        let load = DonorLoad::default();
+        let now = Instant::now();
         assert_eq!(order(&load, "", now), ["one", "three", "two"]);
         let first = load.begin(&id("one"));
         let _second = load.begin(&id("three"));
@@ -167,7 +168,8 @@ mod tests {
     /// Fails if a replica that does not answer is asked before one that is only busy.
     #[test]
     fn silent_and_slow_replicas_are_asked_last() {
-        let (load, now) = (DonorLoad::default(), Instant::now());
+        let load = DonorLoad::default();
+        let now = Instant::now();
         let _busy = load.begin(&id("two"));
         load.note_slow(&id("one"), now);
         assert_eq!(order(&load, "three", now), ["two", "one", "three"]);

@@ -205,7 +205,8 @@ mod tests {
         let points = points();
         let root = root(&points, STRIDE);
         let mut agreement = OffsetAgreement::new(points);
-        let (first, late) = (agreement.add_bid().unwrap(), agreement.add_bid().unwrap());
+        let first = agreement.add_bid().unwrap();
+        let late = agreement.add_bid().unwrap();
         let node = NodeId::new("n").unwrap();
         let passing = async {
             manual.sleepers(1).await;

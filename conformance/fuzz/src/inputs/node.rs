@@ -87,7 +87,8 @@ fn volumes_seeds() -> Vec<Vec<u8>> {
 
 fn volumes(input: &[u8]) {
     in_file("volumes.json", input, |directory, _| {
-        let (node, replica) = (NodeId::new("n1").unwrap(), ReplicaId::new("one").unwrap());
+        let node = NodeId::new("n1").unwrap();
+        let replica = ReplicaId::new("one").unwrap();
         if let Ok(volumes) = Volumes::open(&node, &replica, directory, &[]) {
             drop(volumes.all());
         }

@@ -88,7 +88,8 @@ fn why(text: &[u8]) {
     const PLACE: &str = "20260102T030405Z-x";
     let look = |text: &[u8]| {
         in_file(&format!("attic/{PLACE}/why.json"), text, |directory, _| {
-            let (layout, volume) = (Layout::new(directory), VolumeId::new("v1").unwrap());
+            let layout = Layout::new(directory);
+            let volume = VolumeId::new("v1").unwrap();
             let listed = attic::list(&layout, &volume).unwrap();
             assert_eq!(listed.len(), 1, "nothing is hidden");
             attic::item(&layout, &listed[0])

@@ -197,7 +197,9 @@ pub(super) fn ranges_seeds() -> Vec<Vec<u8>> {
 /// Takes a size, a first byte, the byte behind the last one, and the stream.
 pub(super) fn ranges(mut input: &[u8]) {
     let Example { bytes, tree, .. } = example();
-    let (size, start, end) = (number(&mut input), number(&mut input), number(&mut input));
+    let size = number(&mut input);
+    let start = number(&mut input);
+    let end = number(&mut input);
     let range = start..end;
     let mut past = start;
     let content = FileContent {

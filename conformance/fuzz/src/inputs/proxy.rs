@@ -61,7 +61,8 @@ fn split_head(bytes: &[u8]) -> (&[u8], &[u8]) {
 fn parse_head(bytes: &[u8]) -> Option<RequestHead> {
     let mut lines = bytes.split(|byte| *byte == b'\n');
     let mut first = lines.next()?.split(|byte| *byte == b' ');
-    let (method, target) = (first.next()?, first.next()?);
+    let method = first.next()?;
+    let target = first.next()?;
     let mut fields = Vec::new();
     for line in lines {
         let colon = line.iter().position(|byte| *byte == b':')?;

@@ -64,10 +64,8 @@ fn file(mut writer: Writer<Vec<u8>>) -> Vec<u8> {
 
 /// Returns files of every compression, good ones and some with the damage that bad ones have.
 pub(super) fn warc_seeds() -> Vec<Vec<u8>> {
-    let (plain, gzip) = (
-        file(Writer::plain(Vec::new())),
-        file(Writer::gzip(Vec::new(), 6)),
-    );
+    let plain = file(Writer::plain(Vec::new()));
+    let gzip = file(Writer::gzip(Vec::new(), 6));
     let with_line_feeds = plain
         .iter()
         .copied()
@@ -153,7 +151,8 @@ fn ends(input: &[u8], policy: Policy) -> Vec<RecordSummary> {
         ..Options::default()
     };
     let mut reader = Reader::with_options(input, options);
-    let (mut ends, mut ended) = (Vec::new(), false);
+    let mut ends = Vec::new();
+    let mut ended = false;
     // A refusal is an answer, too: a reader that asks again reads on behind it. Every answer moves on.
     for _ in 0..=2 * input.len() + 2000 {
         match reader.next_record() {
@@ -162,7 +161,8 @@ fn ends(input: &[u8], policy: Policy) -> Vec<RecordSummary> {
                 break;
             }
             Ok(Some(record)) => {
-                let (kind, version) = (record.kind(), record.version());
+                let kind = record.kind();
+                let version = record.version();
                 let header = record.header().clone();
                 if let Ok(end) = record.end() {
                     let _violations = validate(kind, version, &header, &end);

@@ -59,7 +59,9 @@ pub(super) fn response(input: &[u8]) {
 
 fn framed(input: &[u8], size: usize) -> FramedResponse {
     let mut framer = ResponseFramer::new(false, HEAD_LIMIT);
-    let (mut payload, mut damaged, mut taken) = (Vec::new(), 0, 0);
+    let mut payload = Vec::new();
+    let mut damaged = 0;
+    let mut taken = 0;
     for piece in input.chunks(size) {
         let mut rest = piece;
         while !rest.is_empty() && !framer.is_done() {

@@ -165,7 +165,8 @@ fn resume_states(input: &[u8]) {
     let mut states = ResumeStates::new(MOST);
     let mut model: VecDeque<(u8, usize, usize)> = VecDeque::new();
     for (number, pair) in input.chunks_exact(2).take(500).enumerate() {
-        let (id, weight) = (pair[0] % 8, usize::from(pair[1]));
+        let id = pair[0] % 8;
+        let weight = usize::from(pair[1]);
         let upload = UploadId::new(&format!("u{id}")).unwrap();
         let place = model.iter().position(|(other, _, _)| *other == id);
         let old = place.and_then(|place| model.remove(place));

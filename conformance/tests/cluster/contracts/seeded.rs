@@ -89,7 +89,8 @@ impl Access for SeededArchive {
                 return Err(ClientError::Invalid("past the end".to_owned()));
             }
             if self.bug == Bug::Flips {
-                let (admission, envelope) = (reading.admission.clone(), reading.envelope.clone());
+                let admission = reading.admission.clone();
+                let envelope = reading.envelope.clone();
                 let range = reading.range.clone();
                 let flipped = reading.map(|part| part.map(|part| flip(&part).into()));
                 return Ok(FileStream::new(admission, envelope, range, flipped));
@@ -164,7 +165,8 @@ async fn a_broken_promise_is_found_and_named() {
             archive: archive.depositing_as(who),
             bug,
         };
-        let (own, another) = (of("harvester/fake"), of("harvester/another"));
+        let own = of("harvester/fake");
+        let another = of("harvester/another");
         let mut broken = Vec::new();
         let outcome = ingest::all(&own, &another, archive.trust()).await;
         broken.extend_from_slice(outcome.broken());

@@ -26,8 +26,10 @@ fn bytes_of(time: u64) -> Vec<u8> {
 
 /// Stores `bad`, which fails as it should, and then what it should have been.
 async fn again(cluster: &Cluster, time: u64, bad: impl Fn(&Deposit) -> Deposit) -> ClientError {
-    let (name, bytes) = (name(&format!("again-{time}")), bytes_of(time));
-    let (depositor, ignore) = (cluster.depositor(), |_: StoreEvent<'_>| {});
+    let name = name(&format!("again-{time}"));
+    let bytes = bytes_of(time);
+    let depositor = cluster.depositor();
+    let ignore = |_: StoreEvent<'_>| {};
     let good = deposit(&name, &bytes);
     let error = depositor.store(&bad(&good), &ignore).await.unwrap_err();
     let stored = depositor.store(&good, &ignore).await;
@@ -81,7 +83,8 @@ fn name_of_vanished_depositor_can_be_stored() {
     on_a_cluster(async |cluster: &mut Cluster| {
         let depositor = cluster.depositor();
         for time in 0..TIMES {
-            let (name, bytes) = (name(&format!("vanished-{time}")), bytes_of(time));
+            let name = name(&format!("vanished-{time}"));
+            let bytes = bytes_of(time);
             let (steps, requests) = mpsc::channel(2);
             let say = |step| StoreRequest { step: Some(step) };
             let opening = Step::Open(open(name.as_str(), &bytes));

@@ -61,7 +61,8 @@ fn cut_stream_resumes_where_it_stopped() {
             assert_eq!(stored.admission.root, root(&bytes), "cut at {cut}");
             assert_eq!(stored.receipt.replicas.len(), 3);
             // What was under way when it was cut, and no more, is sent again.
-            let (carried, read) = (wire.carried() - before, read.load(Ordering::Relaxed));
+            let carried = wire.carried() - before;
+            let read = read.load(Ordering::Relaxed);
             let most = (size + (12 << 20)) as u64;
             assert!(
                 carried < most && read < most,
@@ -140,7 +141,8 @@ async fn offset(cluster: &Cluster, open: &Open) -> u64 {
 #[test]
 fn no_other_bytes_sneak_in_before_the_offset() {
     on_a_cluster(async |cluster: &mut Cluster| {
-        let (bytes, other) = (noise(16 * SIZE, 50), noise(16 * SIZE, 51));
+        let bytes = noise(16 * SIZE, 50);
+        let other = noise(16 * SIZE, 51);
         let half = 8 * SIZE;
         // Who announces no strong digest is never taken for the one who broke off.
         let nameless = Open {

@@ -94,7 +94,8 @@ fn lying_donor_is_caught_and_another_is_asked() {
         let repository = cluster.pem("repository/kb");
         let liar = Wire::lying(&cluster.address(NODES[0]), &node, &repository).await;
         put_before(cluster, NODES[0], &liar).await;
-        let (file, bytes) = (name("a"), marked(4 * SIZE, 62));
+        let file = name("a");
+        let bytes = marked(4 * SIZE, 62);
         store(cluster, &file, &bytes).await.unwrap();
         flip(&cluster.copy("two", &file), 100_000);
         liar.lie(0, i64::MAX / 2);
@@ -121,8 +122,10 @@ fn hanging_node_is_dropped_and_filled_later() {
         cluster.until_all_nodes_live().await;
         let wire = Wire::to(&cluster.address(NODES[1])).await;
         put_before(cluster, NODES[1], &wire).await;
-        let (file, bytes) = (name("a"), noise(64 * SIZE, 63));
-        let (begin, held) = (Instant::now(), wire.carried());
+        let file = name("a");
+        let bytes = noise(64 * SIZE, 63);
+        let begin = Instant::now();
+        let held = wire.carried();
         let holding = eventually("it is under way", LONG, async || {
             (wire.carried() > held + (8 << 20)).then(|| wire.hold())
         });
@@ -154,7 +157,8 @@ fn a_replica_that_is_not_required_delays_nothing() {
         let wire = Wire::to(&cluster.address(NODES[1])).await;
         put_before(cluster, NODES[1], &wire).await;
         wire.hold();
-        let (file, bytes) = (name("a"), noise(8 * SIZE, 64));
+        let file = name("a");
+        let bytes = noise(8 * SIZE, 64);
         let begin = Instant::now();
         let stored = store(cluster, &file, &bytes).await.unwrap();
         assert!(begin.elapsed() < SOON, "{:?}", begin.elapsed());

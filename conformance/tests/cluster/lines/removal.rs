@@ -42,7 +42,8 @@ fn in_attic(cluster: &Cluster) -> usize {
 fn removal_with_lost_answer_is_done_once() {
     on_a_cluster(async |cluster: &mut Cluster| {
         let lines = lay(cluster, "").await;
-        let (file, bytes) = (name("a"), noise(SIZE, 81));
+        let file = name("a");
+        let bytes = noise(SIZE, 81);
         store(cluster, &file, &bytes).await.unwrap();
         let request = asked(cluster, &file, &bytes).await;
         let copy = cluster.copy("two", &file);
@@ -79,7 +80,8 @@ fn removal_with_lost_answer_is_done_once() {
 fn undelivered_removal_fails_and_copy_stays() {
     on_a_cluster(async |cluster: &mut Cluster| {
         let lines = lay(cluster, "").await;
-        let (file, bytes) = (name("a"), noise(SIZE, 82));
+        let file = name("a");
+        let bytes = noise(SIZE, 82);
         store(cluster, &file, &bytes).await.unwrap();
         let request = asked(cluster, &file, &bytes).await;
         let copy = cluster.copy("two", &file);

@@ -20,8 +20,11 @@ fn holders(stored: &archive_client::StoredFile) -> Vec<&str> {
 fn slow_replica_is_awaited_or_dropped_by_rule() {
     on_a_patient_cluster(async |cluster: &mut Cluster| {
         let lines = lay(cluster, "").await;
-        let (before, small, large) = (name("before"), name("small"), name("large"));
-        let (few, bytes) = (noise(2000, 91), noise(64 * SIZE, 92));
+        let before = name("before");
+        let small = name("small");
+        let large = name("large");
+        let few = noise(2000, 91);
+        let bytes = noise(64 * SIZE, 92);
         store(cluster, &before, &few).await.unwrap();
         lines.node.slow(CRAWL);
         let begin = Instant::now();

@@ -65,9 +65,11 @@ async fn remove(cluster: &Cluster, name: &FileName, replica: &str, bytes: &[u8])
 #[test]
 fn file_bound_after_replica_retired_is_told() {
     on_a_cluster(async |cluster: &mut Cluster| {
-        let (name, bytes) = (name("a"), noise(16 * 1024 * 1024, 41));
+        let name = name("a");
+        let bytes = noise(16 * 1024 * 1024, 41);
         let (deposit, mut is_reached, go) = waiting(&name, &bytes);
-        let (depositor, ignore) = (cluster.depositor(), |_: archive_client::StoreEvent<'_>| {});
+        let depositor = cluster.depositor();
+        let ignore = |_: archive_client::StoreEvent<'_>| {};
         let deciding = async {
             is_reached.recv().await.unwrap();
             let retire = Act::RetireReplica(RetireReplica {
@@ -113,7 +115,9 @@ fn file_bound_after_replica_retired_is_told() {
 #[test]
 fn removed_copy_stays_removed_after_restore_from_replicas() {
     on_a_cluster(async |cluster: &mut Cluster| {
-        let (here, nowhere, noted) = (name("here"), name("nowhere"), name("noted"));
+        let here = name("here");
+        let nowhere = name("nowhere");
+        let noted = name("noted");
         let bytes = noise(100_000, 42);
         for name in [&here, &nowhere, &noted] {
             store(cluster, name, &bytes).await.unwrap();
@@ -143,7 +147,8 @@ fn removed_copy_stays_removed_after_restore_from_replicas() {
         );
         cluster.start(REPOSITORY).await;
         cluster.until_all_nodes_live().await;
-        let (done, out) = (ReplicaProgress::UploadCompleted, ReplicaProgress::Withdrawn);
+        let done = ReplicaProgress::UploadCompleted;
+        let out = ReplicaProgress::Withdrawn;
         for (name, expected) in [
             (&here, [out, done, done]),
             (&noted, [done, out, done]),
@@ -176,7 +181,8 @@ fn removed_copy_stays_removed_after_restore_from_replicas() {
 #[test]
 fn adopted_root_is_borne_by_every_matching_copy() {
     on_a_cluster(async |cluster: &mut Cluster| {
-        let (name, mut bytes) = (name("a"), noise(100_000, 43));
+        let name = name("a");
+        let mut bytes = noise(100_000, 43);
         store(cluster, &name, &bytes).await.unwrap();
         for replica in ["one", "two"] {
             flip(&cluster.copy(replica, &name), 50_000);
@@ -239,7 +245,8 @@ fn adopted_root_is_borne_by_every_matching_copy() {
 #[test]
 fn the_trail_names_who_did_it() {
     on_a_cluster(async |cluster: &mut Cluster| {
-        let (name, bytes) = (name("a"), noise(20_000, 44));
+        let name = name("a");
+        let bytes = noise(20_000, 44);
         cluster.stop(NODES[1]).await;
         store(cluster, &name, &bytes).await.unwrap_err();
         let before = trail(cluster, "a").await;
@@ -269,7 +276,9 @@ fn the_trail_names_who_did_it() {
 #[test]
 fn export_and_replicas_together_restore_admin_data() {
     on_a_cluster(async |cluster: &mut Cluster| {
-        let (before, removed, after) = (name("before"), name("removed"), name("after"));
+        let before = name("before");
+        let removed = name("removed");
+        let after = name("after");
         let bytes = noise(50_000, 45);
         for name in [&before, &removed] {
             store(cluster, name, &bytes).await.unwrap();
@@ -297,7 +306,8 @@ fn export_and_replicas_together_restore_admin_data() {
         assert_eq!((found.contradicting.count, found.unsigned.count), (0, 0));
         cluster.start(REPOSITORY).await;
         cluster.until_all_nodes_live().await;
-        let (done, out) = (ReplicaProgress::UploadCompleted, ReplicaProgress::Withdrawn);
+        let done = ReplicaProgress::UploadCompleted;
+        let out = ReplicaProgress::Withdrawn;
         for (name, first) in [(&before, done), (&removed, out), (&after, done)] {
             let said = progress(cluster, name).await;
             let said: Vec<_> = said.into_iter().map(|(_, progress)| progress).collect();

@@ -219,7 +219,8 @@ fn mass_removal_needs_second_person_and_is_braked() {
         let mut purges = Vec::new();
         while let Some(page) = attics.message().await.unwrap() {
             for item in page.items {
-                let (replica, item) = (item.replica, item.item.unwrap());
+                let replica = item.replica;
+                let item = item.item.unwrap();
                 purges.push(Act::Purge(AtticsRef {
                     replica,
                     node: item.node,

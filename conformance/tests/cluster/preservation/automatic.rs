@@ -7,7 +7,8 @@ use super::*;
 #[test]
 fn findings_of_scheduled_check_are_repaired_automatically() {
     on_a_cluster(async |cluster: &mut Cluster| {
-        let (gone, flipped) = (name("gone"), name("flipped"));
+        let gone = name("gone");
+        let flipped = name("flipped");
         let bytes = noise(SIZE, 28);
         for name in [&gone, &flipped] {
             store(cluster, name, &bytes).await.unwrap();

@@ -26,7 +26,8 @@ async fn holders(cluster: &Cluster, name: &FileName) -> Vec<String> {
 #[test]
 fn file_gone_everywhere_can_be_stored_again() {
     on_a_cluster(async |cluster: &mut Cluster| {
-        let (name, bytes) = (name("a.warc.gz"), noise(SIZE, 31));
+        let name = name("a.warc.gz");
+        let bytes = noise(SIZE, 31);
         let first = store(cluster, &name, &bytes).await.unwrap();
         for repairs in [false, true] {
             for (node, replica) in [(0, "one"), (1, "two")] {
@@ -69,7 +70,8 @@ fn file_gone_everywhere_can_be_stored_again() {
 #[test]
 fn damaged_copy_does_not_count_until_whole() {
     on_a_cluster(async |cluster: &mut Cluster| {
-        let (name, bytes) = (name("a"), noise(SIZE, 33));
+        let name = name("a");
+        let bytes = noise(SIZE, 33);
         store(cluster, &name, &bytes).await.unwrap();
         flip(&cluster.copy("one", &name), 2 * GROUP_SIZE);
         assert_eq!(holders(cluster, &name).await.len(), 3, "nobody knows yet");

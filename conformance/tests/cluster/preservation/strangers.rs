@@ -83,7 +83,8 @@ async fn found(cluster: &Cluster, kind: Kind) -> Vec<String> {
 #[test]
 fn a_sidecar_that_rotted_is_written_anew() {
     on_a_cluster(async |cluster: &mut Cluster| {
-        let (good, bad) = (name("good"), name("bad"));
+        let good = name("good");
+        let bad = name("bad");
         let bytes = noise(SIZE, 41);
         for name in [&good, &bad] {
             store(cluster, name, &bytes).await.unwrap();
@@ -132,7 +133,8 @@ fn a_sidecar_that_rotted_is_written_anew() {
 #[test]
 fn a_stranger_is_removed_by_its_own_checksum() {
     on_a_cluster(async |cluster: &mut Cluster| {
-        let (name, bytes) = (name("stranger"), noise(SIZE, 42));
+        let name = name("stranger");
+        let bytes = noise(SIZE, 42);
         behind_its_back(cluster, 0, |cluster| {
             archive_durable::replace(&cluster.copy("one", &name), &bytes).unwrap();
         })
@@ -179,10 +181,12 @@ fn copy_all(from: &Path, to: &Path) {
 #[test]
 fn unknown_file_with_valid_admission_is_adopted() {
     on_a_cluster(async |cluster: &mut Cluster| {
-        let (old, new) = (name("old"), name("new"));
+        let old = name("old");
+        let new = name("new");
         let bytes = noise(SIZE, 43);
         store(cluster, &old, &bytes).await.unwrap();
-        let (data, kept) = (cluster.path("repository"), cluster.path("kept"));
+        let data = cluster.path("repository");
+        let kept = cluster.path("kept");
         cluster.stop(REPOSITORY).await;
         copy_all(&data, &kept);
         cluster.start(REPOSITORY).await;
@@ -257,7 +261,8 @@ fn accepted_anomaly_is_what_second_person_read() {
 #[test]
 fn copy_with_accepted_damage_counts_as_lost() {
     on_a_cluster(async |cluster: &mut Cluster| {
-        let (name, bytes) = (name("a"), noise(SIZE, 45));
+        let name = name("a");
+        let bytes = noise(SIZE, 45);
         let anomaly = store_damaged(cluster, &name, &bytes).await;
         let ended = decide(cluster, Act::Accept(Accept { anomaly })).await;
         assert_eq!(ended.state(), RequestStage::Done, "{ended:?}");

@@ -51,8 +51,10 @@ impl JobDirectory {
             seeds.push_str(seed.as_str());
             seeds.push('\n');
         }
-        let (order, info) = (job.order.to_toml()?, job.harvest_info_xml());
-        let (run, whole) = (created.to_json(RUN_SETTINGS, run)?, job.to_toml()?);
+        let order = job.order.to_toml()?;
+        let info = job.harvest_info_xml();
+        let run = created.to_json(RUN_SETTINGS, run)?;
+        let whole = job.to_toml()?;
         let files = [
             SmallFile::new(RUN_SETTINGS, &run),
             SmallFile::new("order.toml", order.as_bytes()),

@@ -92,7 +92,8 @@ async fn archive_that_is_down_is_waited_for() {
     );
     let (_control, requests) = mpsc::unbounded_channel();
     let (progress, _) = watch::channel(CrawlProgress::default());
-    let (waits, stored) = (AtomicU32::new(0), AtomicU32::new(0));
+    let waits = AtomicU32::new(0);
+    let stored = AtomicU32::new(0);
     let warcs = directory.path("warcs");
     let notify = |notice: JobNotice<'_>| {
         if let JobNotice::Waiting { .. } = notice {
@@ -160,7 +161,8 @@ async fn refused_file_stays_and_is_stored_later() {
 async fn requests_in_the_action_directory_are_taken() {
     let _disk = DISK.read().await;
     let base = tempfile::tempdir().unwrap();
-    let (one, two) = (site().await, site().await);
+    let one = site().await;
+    let two = site().await;
     let directory = create(base.path(), one, "");
     let action = directory.path("action");
     archive_durable::replace(&action.join("more.seeds"), two.as_str().as_bytes()).unwrap();

@@ -104,7 +104,8 @@ async fn taken_name_fails_and_file_stays() {
     let base = tempfile::tempdir().unwrap();
     let seed = site().await;
     let archive = FakeArchive::new();
-    let (one, two) = (base.path().join("one"), base.path().join("two"));
+    let one = base.path().join("one");
+    let two = base.path().join("two");
     let first = create(&one, seed.clone(), "");
     run(
         &first,

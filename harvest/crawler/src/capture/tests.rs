@@ -61,7 +61,8 @@ fn read(file: &[u8]) -> Vec<StoredRecord> {
     let mut reader = Reader::new(file);
     let mut records = Vec::new();
     while let Some(mut record) = reader.next_record().unwrap() {
-        let (kind, header) = (record.kind(), record.header().clone());
+        let kind = record.kind();
+        let header = record.header().clone();
         let mut block = Vec::new();
         record.read_to_end(&mut block).unwrap();
         records.push(StoredRecord {

@@ -395,7 +395,8 @@ impl CrawlOwner {
 
     /// Fetches what may go, as far as there are connections.
     fn start_fetches(&mut self) {
-        let (waits, now) = (self.holds_fetches(), self.now());
+        let waits = self.holds_fetches();
+        let now = self.now();
         // At the end they give back their turns.
         while self.fetching < self.max_fetches && (self.end.is_some() || !waits) {
             let Some((ticket, address)) = self.may_go.pop_front() else {

@@ -91,7 +91,8 @@ pub(super) struct CrawlWorkers {
 impl CrawlWorkers {
     /// Carries out commands until the owner sends no more.
     pub(super) async fn serve(self: Arc<Self>, mut commands: UnboundedReceiver<WorkerCommand>) {
-        let (mut questions, mut fetches) = (JoinSet::new(), JoinSet::new());
+        let mut questions = JoinSet::new();
+        let mut fetches = JoinSet::new();
         let mut tickets = HashMap::new();
         loop {
             tokio::select! {
@@ -131,7 +132,8 @@ impl CrawlWorkers {
     async fn resolve(&self, host: String) -> WorkerEvent {
         // Nobody closes it.
         let _place = self.questions.acquire().await;
-        let (began, start) = (self.clock.now(), self.clock.instant());
+        let began = self.clock.now();
+        let start = self.clock.instant();
         let answer = self.dns.resolve(&host, began).await;
         let duration = self.clock.since(start);
         let uri = super::hosts::dns_uri(&host);

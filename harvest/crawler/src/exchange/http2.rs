@@ -103,7 +103,8 @@ impl FrameConnection {
         timer: &ExchangeTimer<'_>,
     ) -> Result<IncomingResponse, ExchangeError> {
         let mut incoming = IncomingResponse::new(receiver, timer);
-        let (sender, driver) = (&mut self.sender, &mut self.driver);
+        let sender = &mut self.sender;
+        let driver = &mut self.driver;
         let Some(ready) = timer
             .limit(driver.until(|context| sender.poll_ready(context)))
             .await

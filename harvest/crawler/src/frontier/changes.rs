@@ -274,7 +274,8 @@ impl Frontier {
         if let Some(queue) = self.queue_mut(lease.queue) {
             let before = queue.account;
             account = Some(before);
-            let (status, bytes) = (outcome.status, outcome.bytes);
+            let status = outcome.status;
+            let bytes = outcome.bytes;
             queue.account.charge(status, bytes, cost, &limits);
             if outcome.goes_back {
                 // The outcome costs a try and is no object: a failure, or a demand for a user that a later try answers.

@@ -293,7 +293,8 @@ impl Frontier {
                 let count: u64 = of_queue.values().map(|(count, _)| count).sum();
                 queue.enqueued = queue.enqueued.saturating_add(count);
                 queue.waiting = of_queue;
-                let (is_retired, precedence) = (queue.is_retired, queue.limits.precedence);
+                let is_retired = queue.is_retired;
+                let precedence = queue.limits.precedence;
                 self.turns.add_uri(number, precedence);
                 if is_retired {
                     self.turns.retire(number);

@@ -287,7 +287,8 @@ fn random_crawls_fetch_every_uri_once() {
         let below = |limit: u64| u64::from_be_bytes(chance.bytes::<8>().unwrap()) % limit;
         let directory = tempfile::tempdir().unwrap();
         let mut frontier = open(directory.path(), QueueLimits::default());
-        let (mut scheduled, mut fetched) = (BTreeSet::new(), BTreeSet::new());
+        let mut scheduled = BTreeSet::new();
+        let mut fetched = BTreeSet::new();
         let mut under_way = Vec::new();
         for _ in 0..300 {
             match below(20) {
@@ -299,7 +300,8 @@ fn random_crawls_fetch_every_uri_once() {
                 1..8 => {
                     let mut changes = frontier.begin_changes();
                     for _ in 0..below(4) {
-                        let (host, page) = (below(5), below(60));
+                        let host = below(5);
+                        let page = below(60);
                         let urgency =
                             [Urgency::Normal, Urgency::Medium][usize::from(page % 7 == 0)];
                         let uri = format!("http://h{host}.dk/{page}");

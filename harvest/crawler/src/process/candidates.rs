@@ -41,7 +41,8 @@ impl FetchProcessor {
         links: &[Link],
         status: FetchStatus,
     ) -> (Vec<CandidateUri>, Option<Url>) {
-        let (mut found, mut own) = (Vec::new(), HashSet::new());
+        let mut found = Vec::new();
+        let mut own = HashSet::new();
         let mut seed = None;
         let is_redirect = matches!(status.number(), 300..=399);
         let own_key = self.hasher.key_of_text(&from.uri);

@@ -111,7 +111,8 @@ impl CrawlRecorder {
     }
 
     fn release(&mut self, pattern: &str) -> Result<u64, RecorderError> {
-        let (mut count, mut behind) = (0, String::new());
+        let mut count = 0;
+        let mut behind = String::new();
         loop {
             let mut changes = self.frontier.begin_changes();
             let Some((more, last)) = self.frontier.release(&mut changes, pattern, &behind)? else {

@@ -15,7 +15,8 @@ impl HarvestJob {
     pub fn harvest_info(&self) -> Vec<(&'static str, String)> {
         let limit =
             |limit: Option<u64>| limit.map_or_else(|| "-1".to_owned(), |limit| limit.to_string());
-        let (harvest, queues) = (&self.harvest, &self.order.queues);
+        let harvest = &self.harvest;
+        let queues = &self.order.queues;
         let required = |text: &str| Some(one_line(text));
         let optional = |text: &str| Some(one_line(text)).filter(|text| !text.is_empty());
         let facts = [

@@ -102,7 +102,8 @@ impl CrawlOrder {
     }
 
     fn check_names(&self) -> Result<(), InvalidOrder> {
-        let (agent, user_agent) = (&self.robots.agent, &self.http.user_agent);
+        let agent = &self.robots.agent;
+        let user_agent = &self.http.user_agent;
         let is_token = |c: char| c.is_ascii_alphabetic() || matches!(c, '-' | '_');
         if agent.is_empty() || !agent.chars().all(is_token) {
             return Err(InvalidOrder::at(

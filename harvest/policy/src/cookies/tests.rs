@@ -226,7 +226,8 @@ fn odd_cookies_are_harmless() {
     let mut jar = CookieJar::default();
     jar.keep(&url(page), b"x=\xff", NOW);
     assert_eq!(jar.field(&url(page), NOW), None);
-    let (fits, long) = (4095, 4096);
+    let fits = 4095;
+    let long = 4096;
     assert_eq!(
         sent(page, &[&format!("x={}", "1".repeat(fits))], page).len(),
         4097
@@ -239,7 +240,8 @@ fn odd_cookies_are_harmless() {
 #[test]
 fn cookies_are_bounded() {
     let mut jar = CookieJar::default();
-    let (quiet, loud) = (url("http://quiet.dk/"), url("http://loud.dk/"));
+    let quiet = url("http://quiet.dk/");
+    let loud = url("http://loud.dk/");
     jar.keep(&quiet, b"x=1", NOW);
     for number in 0..10_000 {
         jar.keep(&loud, format!("n{number}=1").as_bytes(), NOW);

@@ -164,8 +164,10 @@ fn every_short_sequence_serves_every_uri() {
     for code in 0..EVENTS.pow(7) {
         let mut turns = QueueTurns::new(1 + u32::from(code % 2 == 0));
         // Per queue: URIs that wait, fetches under way, and until when it rests.
-        let (mut waiting, mut fetching) = ([0_u32; 2], [0_u32; 2]);
-        let (mut rests, mut now) = ([at(0); 2], at(0));
+        let mut waiting = [0_u32; 2];
+        let mut fetching = [0_u32; 2];
+        let mut rests = [at(0); 2];
+        let mut now = at(0);
         for step in 0_u32..7 {
             let queue = step % 2;
             let number = QueueNumber(queue);

@@ -12,7 +12,8 @@ fn line(status: i32, uri: &str, source: &str, annotations: &str) -> CrawlLogLine
 /// Returns the last two labels of a host: what the public suffix list says of `.dk`.
 fn domain_of(host: &str) -> Option<String> {
     let mut labels = host.rsplit('.');
-    let (top, label) = (labels.next()?, labels.next()?);
+    let top = labels.next()?;
+    let label = labels.next()?;
     (top == "dk").then(|| format!("{label}.{top}"))
 }
 

@@ -76,7 +76,8 @@ impl JobIdentity {
 
     /// Returns the URI of the record of a file of the crawl.
     pub fn document_uri(&self, section: MetadataSection, name: &str) -> String {
-        let (harvest, job) = (self.harvest_id, self.job_id);
+        let harvest = self.harvest_id;
+        let job = self.job_id;
         let version = percent_encode(CRAWLER_VERSION);
         let path = format!("{}/{}", section.path(), percent_encode(name));
         let query = format!("heritrixVersion={version}&harvestid={harvest}&jobid={job}");
@@ -94,7 +95,9 @@ impl JobIdentity {
     }
 
     fn before_harvest(&self, name: &str) -> String {
-        let (harvest, number, job) = (self.harvest_id, self.harvest_number, self.job_id);
+        let harvest = self.harvest_id;
+        let number = self.harvest_number;
+        let job = self.job_id;
         let query = format!(
             "majorversion=1&minorversion=0&harvestid={harvest}&harvestnum={number}&jobid={job}"
         );
@@ -102,7 +105,9 @@ impl JobIdentity {
     }
 
     fn index(&self, name: &str, major: u8, file: &str) -> String {
-        let (harvest, job, file) = (self.harvest_id, self.job_id, percent_encode(file));
+        let harvest = self.harvest_id;
+        let job = self.job_id;
+        let file = percent_encode(file);
         let query = format!(
             "majorversion={major}&minorversion=0&harvestid={harvest}&jobid={job}&filename={file}"
         );

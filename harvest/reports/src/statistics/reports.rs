@@ -135,7 +135,8 @@ impl CrawlStatistics {
              [#dup-by-hash-bytes] [#not-modified-urls] [#not-modified-bytes]",
         );
         let mut row = |host: &str, sums: &HostSums, remaining: u64| {
-            let (total, robots) = (sums.fetched.total(), sums.robots_precluded);
+            let total = sums.fetched.total();
+            let robots = sums.robots_precluded;
             let fetched = sums.fetched;
             let amounts = [fetched.novel, fetched.duplicate, fetched.not_modified];
             let [novel, duplicate, not_modified] =
@@ -181,7 +182,8 @@ impl CrawlStatistics {
         let mut text = ReportText::with_header("[source] [host] [#urls]");
         for (source, hosts) in self.sources.iter() {
             for (host, count) in hosts.by_size(|count| *count) {
-                let (source, host) = (escaped(source), escaped(host));
+                let source = escaped(source);
+                let host = escaped(host);
                 text.line(format_args!("{source} {host} {count}"));
             }
         }

@@ -77,7 +77,8 @@ fn resume_key_leads_through_equal_captures() {
         (capture.file, capture.offset) = (file.map(str::to_owned), offset);
         capture
     };
-    let (one, two) = (record(Some("a"), Some(5)), record(Some("a"), Some(6)));
+    let one = record(Some("a"), Some(5));
+    let two = record(Some("a"), Some(6));
     add(&captures, "a", &[one.clone(), two.clone()]);
     // Metadata files and lines without a place name the same records, some more than once.
     let mut told_of = record(None, None);

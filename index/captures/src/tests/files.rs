@@ -121,7 +121,8 @@ fn withdrawn_file_hides_and_comes_back() {
     let (memory, captures) = empty();
     add(&captures, "a", &of_file("a", 10));
     add(&captures, "b", &of_file("b", 10));
-    let (all, b) = (everything(&captures), sorted(of_file("b", 10)));
+    let all = everything(&captures);
+    let b = sorted(of_file("b", 10));
     captures.withdraw("a").unwrap();
     for captures in [captures.clone(), captures] {
         assert_eq!(everything(&captures), b);

@@ -241,7 +241,8 @@ fn closest_captures_come_first() {
                     .partition(|c| millis(c.timestamp) < millis(at));
                 earlier.reverse();
                 let mut expected = Vec::new();
-                let (mut e, mut l) = (earlier.drain(..).peekable(), later.drain(..).peekable());
+                let mut e = earlier.drain(..).peekable();
+                let mut l = later.drain(..).peekable();
                 loop {
                     let is_later = match (e.peek(), l.peek()) {
                         (None, None) => break,

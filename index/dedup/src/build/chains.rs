@@ -87,7 +87,9 @@ struct Node {
 impl Node {
     fn read(line: &str) -> Option<Self> {
         let mut fields = line.splitn(3, '\t');
-        let (name, _rank, text) = (fields.next()?, fields.next()?, fields.next()?);
+        let name = fields.next()?;
+        let _rank = fields.next()?;
+        let text = fields.next()?;
         Some(Self {
             name: name.to_owned(),
             text: text.to_owned(),
@@ -142,8 +144,10 @@ impl Duplicate {
 
     fn read(line: &str) -> Option<Self> {
         let mut fields = line.splitn(4, '\t');
-        let (name, steps) = (fields.next()?, fields.next()?);
-        let (otherwise, capture) = (fields.next()?, fields.next()?);
+        let name = fields.next()?;
+        let steps = fields.next()?;
+        let otherwise = fields.next()?;
+        let capture = fields.next()?;
         Some(Self {
             name: name.to_owned(),
             otherwise: Some(otherwise.to_owned()).filter(|name| !name.is_empty()),
@@ -259,7 +263,8 @@ impl ChainFollower<'_> {
             return Ok(());
         }
         let Some(next) = fact::origin(origin) else {
-            let (uri, origin) = (duplicate.uri(), None);
+            let uri = duplicate.uri();
+            let origin = None;
             self.report.add(BuildProblem::Dangling { uri, origin });
             return Ok(());
         };

@@ -121,8 +121,11 @@ impl Fact {
     pub(super) fn read(line: &str) -> Option<Self> {
         let (line, record) = line.rsplit_once('\t')?;
         let mut fields = line.splitn(5, '\t');
-        let (job, _key, _time) = (fields.next()?, fields.next()?, fields.next()?);
-        let (kind, capture) = (fields.next()?, fields.next()?);
+        let job = fields.next()?;
+        let _key = fields.next()?;
+        let _time = fields.next()?;
+        let kind = fields.next()?;
+        let capture = fields.next()?;
         Some(Self {
             job: job.to_owned(),
             kind: FactKind::ALL.into_iter().find(|one| one.letter() == kind)?,

@@ -34,7 +34,8 @@ pub(super) fn join<'a>(
         nodes: workspace.sorter(),
         duplicates: workspace.sorter(),
     };
-    let (mut group, mut size) = (Vec::<Fact>::new(), 0);
+    let mut group = Vec::<Fact>::new();
+    let mut size = 0;
     for line in facts.lines()? {
         let line = line?;
         let Some(fact) = Fact::read(&line).filter(|fact| trusted.accept(fact)) else {

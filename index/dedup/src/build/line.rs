@@ -43,7 +43,8 @@ impl<R: BufRead> LineReader<R> {
     /// Those of the block.
     pub(super) fn next_line(&mut self) -> io::Result<Option<BlockLine>> {
         let mut line = Vec::new();
-        let (mut length, mut has_end) = (0, false);
+        let mut length = 0;
+        let mut has_end = false;
         while !has_end {
             let bytes = self.block.fill_buf()?;
             if bytes.is_empty() {

@@ -14,7 +14,8 @@ fn first() -> Metadata {
 /// Fails if a chain over three jobs does not end at the first capture, or is cut where a revisit has no record.
 #[test]
 fn duplicates_over_three_jobs_lead_to_first() {
-    let (second_url, third_url) = ("http://a.dk/2", "http://a.dk/3");
+    let second_url = "http://a.dk/2";
+    let third_url = "http://a.dk/3";
     for has_record in [true, false] {
         let mut second =
             Metadata::job(2).log(&[log_line(second_url, 2, "one", &duplicate("1.warc", 11, 1))]);

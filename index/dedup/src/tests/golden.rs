@@ -143,7 +143,8 @@ fn revisits_are_never_in_index() {
     let revisit = place("1").replace("image/png", "warc/revisit");
     let referring = place("2").replace("\"new\"", "\"orig.filename\": \"x\", \"new\"");
     let unmodified = place("3").replace("\"200\"", "\"304\"");
-    let (url, other) = ("http://a.dk/", "http://a.dk/2");
+    let url = "http://a.dk/";
+    let other = "http://a.dk/2";
     let nas = Metadata::job(1)
         .log(&[
             log_line(url, 4, "one", "duplicate:digest"),

@@ -61,7 +61,8 @@ fn lookups_agree_with_map() {
         let mut payloads = BTreeMap::<String, Vec<u64>>::new();
         let mut lines = Vec::new();
         for offset in 0..random.below(400) {
-            let (url, second) = (url(&mut random), offset % 60);
+            let url = url(&mut random);
+            let second = offset % 60;
             let payload = format!("{}", random.below(50));
             lines.push(line(&url, second, &payload, offset));
             // Two URLs that differ in an escape only are one key.
@@ -95,7 +96,8 @@ fn lookups_agree_with_map() {
             assert!(offsets.contains(&found.offset), "{seed}");
         }
         for _ in 0..200 {
-            let (url, payload) = (url(&mut random), format!("{}", random.below(60)));
+            let url = url(&mut random);
+            let payload = format!("{}", random.below(60));
             let key = crate::layout::key(&url);
             let found = index.latest_by_url(&url).unwrap();
             assert_eq!(found.is_some(), latest.contains_key(&key), "{seed} {url:?}");

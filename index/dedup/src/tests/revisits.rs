@@ -62,7 +62,8 @@ fn own_revisits_lead_to_first_capture() {
 /// Fails if a chain breaks where it goes from our metadata into NetarchiveSuite's, or back.
 #[test]
 fn chains_cross_from_ours_to_theirs() {
-    let (two, three) = ("http://a.dk/2", "http://a.dk/3");
+    let two = "http://a.dk/2";
+    let three = "http://a.dk/3";
     let theirs = Metadata::job(1)
         .log(&[log_line(URL, 1, "one", "-")])
         .cdx(&[cdx_line(URL, 1, "1.arc", 11)]);
@@ -134,10 +135,8 @@ fn order_of_inputs_changes_no_byte() {
             .cdx(&indexed.collect::<Vec<_>>());
         inputs.push(metadata.gzip());
         // Two captures of one URL in one second, in two files of the same job.
-        let (one, two) = (
-            captured(URL, job, "x", 5),
-            captured(URL, job, "y", 6).replace("uuid:", "uuid:0"),
-        );
+        let one = captured(URL, job, "x", 5);
+        let two = captured(URL, job, "y", 6).replace("uuid:", "uuid:0");
         inputs.push(Metadata::job(job + 10).captures(&[one]).plain());
         inputs.push(Metadata::job(job + 10).captures(&[two]).gzip());
     }

@@ -173,7 +173,8 @@ fn imported_captures_name_their_set() {
 #[test]
 fn answers_are_those_of_the_model() {
     let all = all();
-    let (index, model) = (index(&all), FakeIndex::new(all.clone()));
+    let index = index(&all);
+    let model = FakeIndex::new(all.clone());
     for query in queries() {
         check(
             &query,

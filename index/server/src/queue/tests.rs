@@ -150,7 +150,8 @@ fn every_short_sequence_keeps_the_invariants() {
     const STEPS: [Step; 9] = [Put, Drop, Begin, Extract, Miss, Fail, End, Refill, Clear];
     const DEPTH: u32 = 6;
     for sequence in 0..STEPS.len().pow(DEPTH) {
-        let (mut rest, mut taken) = (sequence, Vec::new());
+        let mut rest = sequence;
+        let mut taken = Vec::new();
         for _ in 0..DEPTH {
             taken.push(STEPS[rest % STEPS.len()]);
             rest /= STEPS.len();

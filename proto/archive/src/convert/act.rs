@@ -190,7 +190,8 @@ mod tests {
     #[test]
     fn act_is_read_as_written() {
         let root = Root::from_bytes([7; 32]);
-        let (name, replica) = ("a".parse().unwrap(), "one".parse().unwrap());
+        let name = "a".parse().unwrap();
+        let replica = "one".parse().unwrap();
         let volume = VolumeSelector {
             replica: Some("one".parse().unwrap()),
             node: Some("n".parse().unwrap()),

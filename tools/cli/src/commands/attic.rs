@@ -173,7 +173,8 @@ fn line(item: &AtticItem) -> String {
         bytes,
         ..
     } = item;
-    let (size, at) = (size(*bytes), describe::time_or_dash(*at));
+    let size = size(*bytes);
+    let at = describe::time_or_dash(*at);
     let name = or_dash(name.as_ref());
     format!("{place}  {kind:<8}  {size:>9}  {at}  {name}  {who}: {why}")
 }

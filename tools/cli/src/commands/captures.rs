@@ -138,7 +138,8 @@ impl Captures {
             ))
         };
         let text = |option: &Option<String>| option.clone().unwrap_or_default();
-        let (from, to) = (text(&self.from), text(&self.to));
+        let from = text(&self.from);
+        let to = text(&self.to);
         for (option, text) in [("--from", &self.from), ("--to", &self.to)] {
             if let Some(text) = text
                 && let Err(error) = Stamp::from_query(text, Fill::First)

@@ -236,7 +236,8 @@ impl Crawl {
             directory
         } else {
             let directory = self.begin(&clock)?;
-            let (id, path) = (directory.job().id, directory.root().display());
+            let id = directory.job().id;
+            let path = directory.root().display();
             bar.tell(&format!("job {id} in {path}"));
             directory
         };
@@ -263,7 +264,8 @@ impl Crawl {
         }
         let (control, requests) = mpsc::unbounded_channel();
         let (progress, watched) = watch::channel(CrawlProgress::default());
-        let (notices, root) = (bar.clone(), directory.root().to_owned());
+        let notices = bar.clone();
+        let root = directory.root().to_owned();
         let notify =
             move |notice: JobNotice<'_>| notices.tell(&words::describe_notice(notice, &root));
         let running = run_job(

@@ -155,7 +155,8 @@ impl Format for Lines {
             let verified = found
                 .verified
                 .and_then(|at| at.round(jiff::Unit::Second).ok());
-            let (condition, verified) = (found.condition.as_str(), or_dash(verified.as_ref()));
+            let condition = found.condition.as_str();
+            let verified = or_dash(verified.as_ref());
             return writeln!(
                 out,
                 "{size:>16}  {condition:<10}  {verified:<20}  {place:<24}  {name}"

@@ -245,7 +245,8 @@ impl Issue {
                 .document(&IssuedCertificate { record, files })?;
             return Ok(Exit::Done);
         }
-        let (shown, secret) = (certificate.display(), key.display());
+        let shown = certificate.display();
+        let secret = key.display();
         let authorities = authorities.display();
         let is_part = first.is_some_and(|grant| !grant.role().is_personal());
         let place = if is_part {

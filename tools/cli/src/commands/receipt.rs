@@ -62,7 +62,8 @@ impl Receipt {
         if let Some(directory) = &self.receipts {
             super::store::make_directory(directory)?;
         }
-        let (mut answers, mut exits) = (Vec::new(), Vec::new());
+        let mut answers = Vec::new();
+        let mut exits = Vec::new();
         for text in self.names {
             let got = async {
                 let name = file_name(&text)?;

@@ -81,7 +81,8 @@ async fn bootstrap(context: &Context, replica: &ReplicaId) -> Result<Exit, Failu
     if context.output.is_json() {
         context.output.document(&begun)?;
     } else {
-        let (files, bytes) = (begun.files, size(begun.bytes));
+        let files = begun.files;
+        let bytes = size(begun.bytes);
         context.output.line(&format!(
             "replica {replica}: {files} files, {bytes}, are being copied; see `holdfast status`"
         ))?;

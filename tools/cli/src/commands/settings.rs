@@ -92,7 +92,8 @@ impl Kind {
             [kind] => Ok(*kind),
             found => {
                 let names = Self::ALL.map(|(_, section)| format!("[{section}]"));
-                let (shown, names) = (path.display(), names.join(", "));
+                let shown = path.display();
+                let names = names.join(", ");
                 let has = if found.is_empty() { "none" } else { "several" };
                 Err(Failure::new(
                     Exit::Settings,

@@ -69,7 +69,8 @@ impl Answer {
 impl Stat {
     pub(crate) async fn run(self, context: &Context) -> Result<Exit, Failure> {
         let session = Session::open(&context.global)?;
-        let (depositor, keeper) = (session.depositor(), session.keeper());
+        let depositor = session.depositor();
+        let keeper = session.keeper();
         let mut answers = Vec::new();
         for text in self.names {
             let asked = async {

@@ -225,7 +225,8 @@ fn problems(status: &ArchiveStatus) -> Vec<String> {
             }
             for volume in node.volumes.iter().filter(|volume| !volume.retired) {
                 if let Some(problem) = &volume.problem {
-                    let (path, node) = (&volume.path, &node.node);
+                    let path = &volume.path;
+                    let node = &node.node;
                     let name = volume.volume.as_ref().filter(|_| volume.unreported);
                     problems.push(match name {
                         Some(id) => {

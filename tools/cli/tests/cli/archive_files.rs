@@ -127,7 +127,8 @@ fn one_record_and_its_parts_are_printed() {
         let words = [&["warc", "cat", "--offset", &offset, "a.warc.gz"], part].concat();
         files.run(&words).expect(0).out
     };
-    let (header, block) = (one(&["--header"]), one(&["--block"]));
+    let header = one(&["--header"]);
+    let block = one(&["--block"]);
     assert_eq!(one(&[]), format!("{header}{block}\r\n\r\n"));
     assert!(block.starts_with("HTTP/1.1 200 OK\r\n"), "{block}");
     assert_eq!(one(&["--payload"]), "hello");
@@ -240,10 +241,8 @@ fn index_is_sorted_across_files_and_names_gaps() {
         .lines()
         .map(|line| line.split(" {").next().unwrap_or_default())
         .collect();
-    let (a, b) = (
-        "org,example)/a 20261121191409",
-        "org,example)/b?a=2&z=1 20261121191409",
-    );
+    let b = "org,example)/b?a=2&z=1 20261121191409";
+    let a = "org,example)/a 20261121191409";
     assert_eq!(keys, [a, a, b, b]);
     let line: serde_json::Value = serde_json::from_str(
         said.out

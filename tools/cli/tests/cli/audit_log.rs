@@ -17,7 +17,8 @@ fn verify(words: &[&str], files: &[&Path]) -> Ran {
 
 /// Returns two files of ten lines, and the hash after each line.
 fn log(said: &str) -> ([String; 2], Vec<String>) {
-    let (mut files, mut hashes) = ([String::new(), String::new()], Vec::new());
+    let mut files = [String::new(), String::new()];
+    let mut hashes = Vec::new();
     let mut chain = Chain::start();
     for number in 0..10_u64 {
         let line = AuditLine {

@@ -125,7 +125,8 @@ fn interrupted_crawl_goes_on_and_is_terminated() {
 /// Fails if a crawl of seeds that no server answers for passes for done, or does not name them.
 #[test]
 fn dead_seed_ends_with_exit_four() {
-    let (seed, other) = (dead_seed(), dead_seed());
+    let seed = dead_seed();
+    let other = dead_seed();
     let directory = tempfile::tempdir().unwrap();
     let order = directory.path().join("order.toml");
     archive_durable::replace(&order, b"[retry]\nmax_tries = 1\n").unwrap();

@@ -55,7 +55,8 @@ async fn non_utf8_name_fails_alone_in_json() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn stored_files_have_receipts_and_read_back_identical() {
     let place = Place::new().await;
-    let (one, two) = (noise(300_000, 1), noise(5, 2));
+    let one = noise(300_000, 1);
+    let two = noise(5, 2);
     std::fs::create_dir(place.path("crawl")).unwrap();
     place.write("crawl/one.warc.gz", &one);
     place.write("crawl/Två.warc", &two);

@@ -91,7 +91,8 @@ fn places(index: &str) -> Vec<String> {
         .lines()
         .map(|line| {
             let mut words = line.splitn(3, ' ');
-            let (key, timestamp) = (words.next().expect("a key"), words.next().expect("a date"));
+            let key = words.next().expect("a key");
+            let timestamp = words.next().expect("a date");
             let json: serde_json::Value =
                 serde_json::from_str(words.next().expect("JSON")).expect("JSON");
             format!("{key} {timestamp} {} {}", json["offset"], json["length"])
@@ -121,9 +122,11 @@ fn samples_have_the_captures_that_cdxj_indexer_sees() {
     let deviations: BTreeMap<_, _> = DEVIATIONS.iter().map(|(f, what, _)| (*f, *what)).collect();
     let compare = |file: &str| {
         let path = folder.join(file);
-        let (ours, theirs) = (ours(&path, &[]), theirs(&path, &[]));
+        let ours = ours(&path, &[]);
+        let theirs = theirs(&path, &[]);
         assert!(!ours.err.contains("panicked"), "{ours:?}");
-        let (here, there) = (places(&ours.out), places(&theirs.out));
+        let here = places(&ours.out);
+        let there = places(&theirs.out);
         match deviations.get(file) {
             None => assert_eq!(here, there, "{file}: {}", theirs.err),
             Some(Theirs::Stops) => {
@@ -176,7 +179,8 @@ impl File {
     /// Appends a request and its answer, either of them first.
     fn exchange(&mut self, url: &str, request: &[u8], is_answer_first: bool) {
         let answer = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n<p>done";
-        let (first, second) = (self.number + 1, self.number + 2);
+        let first = self.number + 1;
+        let second = self.number + 2;
         let to = |builder: Builder, number| builder.concurrent_to(&format!("urn:uuid:{number}"));
         let (response, asked) = if is_answer_first {
             let response = self.next(Kind::Response);
@@ -286,7 +290,8 @@ fn our_index_has_the_lines_of_cdxj_indexer() {
         let path = directory.path().join(name);
         write(&path, &bytes);
         for options in [&[][..], &["-p"]] {
-            let (ours, theirs) = (ours(&path, options), theirs(&path, options));
+            let ours = ours(&path, options);
+            let theirs = theirs(&path, options);
             assert_eq!((ours.code, theirs.code), (0, 0), "{ours:?} {theirs:?}");
             // Where an answer leads, it does not say.
             let redirect = ", \"redirect\": \"http://example.org/there?x=1%202\"";
@@ -309,7 +314,8 @@ fn our_index_has_the_lines_of_cdxj_indexer() {
                     })
                     .collect()
             };
-            let (ours, theirs) = (lines(&ours.out), lines(&theirs.out));
+            let ours = lines(&ours.out);
+            let theirs = lines(&theirs.out);
             assert_eq!(ours, theirs, "{name} {options:?}");
             assert_eq!(ours.len(), 12);
         }

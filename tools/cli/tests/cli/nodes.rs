@@ -220,14 +220,16 @@ async fn a_machine_says_itself_that_it_obeyed() {
             (order.order(), order.volume, order.path, asked.node)
         })
     };
-    let (path, node_id) = ("/disk".to_owned(), "two-1".to_owned());
+    let path = "/disk".to_owned();
+    let node_id = "two-1".to_owned();
     let init = volume(&["init", "/disk", "--node", "two-1", "--id", "v"], 0).unwrap();
     assert_eq!(
         init,
         (Order::Init, "v".to_owned(), path.clone(), node_id.clone())
     );
     let fresh = || volume(&["init", "/disk", "--node", "two-1"], 1).unwrap().1;
-    let (first, second) = (fresh(), fresh());
+    let first = fresh();
+    let second = fresh();
     assert_eq!((first.len(), second.len()), (32, 32), "{first}, {second}");
     assert_ne!(first, second, "an id that no other volume has");
     let adopt = volume(&["adopt", "/disk", "--node", "two-1"], 0).unwrap();

@@ -21,7 +21,8 @@ fn warc(block: &[u8]) -> Vec<u8> {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn extracted_record_is_proven_without_the_archive() {
     let place = Place::new().await;
-    let (one, two) = (warc(&noise(50_000, 1)), warc(&noise(100_000, 2)));
+    let one = warc(&noise(50_000, 1));
+    let two = warc(&noise(100_000, 2));
     let file = [one.as_slice(), &two].concat();
     place.world.archive.put("a.warc", &file);
     let offset = one.len().to_string();

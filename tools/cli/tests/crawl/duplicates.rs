@@ -109,10 +109,8 @@ fn unchanged_site_is_stored_once() {
     let first = crawls.crawl("1", &[]);
     let second = crawls.crawl_again("2", &[&first], 0);
     let judged = crawls.judge(&second, &[&first]);
-    let (new, all) = (
-        judged["new"].as_u64().unwrap(),
-        judged["first"].as_u64().unwrap(),
-    );
+    let new = judged["new"].as_u64().unwrap();
+    let all = judged["first"].as_u64().unwrap();
     assert!(
         new * 100 < all * 2,
         "{new} of {all} bytes are new: {judged}"

@@ -58,7 +58,8 @@ impl InterruptedCrawl<'_> {
                 .arg("--resume")
                 .arg(JobFolder::only_one(self.base).path());
         } else {
-            let (seed, connections) = (self.relay.base(), CONNECTIONS.to_string());
+            let seed = self.relay.base();
+            let connections = CONNECTIONS.to_string();
             command.args([&seed, "--delay", "0", "--connections", &connections]);
             command
                 .args(["--job", "5", "--no-store", "--keep"])

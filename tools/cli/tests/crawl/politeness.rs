@@ -51,7 +51,8 @@ fn is_polite<'a>(requests: &'a [Request], key: impl Fn(&'a Request) -> &'a str, 
 fn most_at_once(requests: &[Request]) -> usize {
     let mut spans: BTreeMap<&str, (i64, i64)> = BTreeMap::new();
     for request in requests {
-        let (first, last) = (request.began, request.ended);
+        let first = request.began;
+        let last = request.ended;
         let span = spans.entry(&request.address).or_insert((first, last));
         *span = (span.0.min(first), span.1.max(last));
     }
@@ -96,7 +97,8 @@ fn hosts_and_addresses_get_their_pauses() {
         .iter()
         .map(|(name, _)| format!("http://{name}:{}/", server.port))
         .collect();
-    let (delay, resolver) = (DELAY.to_string(), format!("127.0.0.1:{}", names.port));
+    let delay = DELAY.to_string();
+    let resolver = format!("127.0.0.1:{}", names.port);
     let mut words = vec!["--delay", &delay, "--dns", &resolver];
     words.extend([
         "--allow-network",

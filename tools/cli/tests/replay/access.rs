@@ -131,7 +131,8 @@ fn every_way() -> Vec<&'static str> {
 fn one_rule_blocks_every_way() {
     let mut chain = Chain::start(&[]);
     let page = |letter: &str| format!("<p>{CONTENT}: {letter}</p>").into_bytes();
-    let (open, closed) = (page("open"), page("closed"));
+    let open = page("open");
+    let closed = page("closed");
     let captured = |url, body| Response {
         url,
         date: "2020-02-01T00:00:00Z",

@@ -39,7 +39,8 @@ const MANY: usize = 10_000;
 fn many_captures() -> String {
     let mut lines: Vec<String> = (0..MANY)
         .map(|number| {
-            let (year, month) = (2000 + number % 10, 1 + number / 10 % 12);
+            let year = 2000 + number % 10;
+            let month = 1 + number / 10 % 12;
             let status = if number % 7 == 0 { 404 } else { 200 };
             format!(
                 "example,many)/{number:05} {year}{month:02}01000000 {{\"url\": \"http://many.example/{number:05}\", \
@@ -69,10 +70,8 @@ fn cdx_toolkit_iterates_over_every_page() {
     std::fs::write(&index, many_captures()).unwrap();
     let words = ["index", "import", text(&index), "--set", "many"];
     chain.archive.run(&words).expect(0);
-    let (url, body) = (
-        "http://letters.example/one?a=1&b=2",
-        b"<p>\xe6\xf8\xe5".as_slice(),
-    );
+    let url = "http://letters.example/one?a=1&b=2";
+    let body = b"<p>\xe6\xf8\xe5".as_slice();
     let file = warc(&[Response {
         url,
         date: "2020-02-01T00:00:00Z",

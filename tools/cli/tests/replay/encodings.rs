@@ -55,7 +55,8 @@ fn store(chain: &Chain, bodies: &[EncodedBody]) {
     let heads: Vec<(String, String)> = bodies
         .iter()
         .map(|own| {
-            let (media, encoding) = (own.media, own.encoding);
+            let media = own.media;
+            let encoding = own.encoding;
             let fields = format!("Content-Type: {media}\r\nContent-Encoding: {encoding}\r\n");
             (own.url(), fields)
         })
@@ -96,7 +97,8 @@ fn encoded_page_is_kept_and_decoded() {
         testing::skipped("curl undoes not all of gzip, br and zstd, and judges no raw answer");
     }
     for page in &pages {
-        let (name, encoding) = (page.name, page.encoding);
+        let name = page.name;
+        let encoding = page.encoding;
         let raw_path = page.path("id_");
         let raw = chain.get(&raw_path).expect(200);
         assert_eq!(raw.body, page.body, "{name}");

@@ -36,7 +36,8 @@ fn latin_page_keeps_its_letters() {
         page.extend_from_slice(b"R\xf8dgr\xf8d med fl\xf8de p\xe5 \xc6blets dag");
         page
     };
-    let (told, meant) = (page(""), page("<meta charset='iso-8859-1'>"));
+    let told = page("");
+    let meant = page("<meta charset='iso-8859-1'>");
     let urls = [
         "http://letters.example/told",
         "http://letters.example/meant",

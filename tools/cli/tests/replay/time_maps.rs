@@ -174,7 +174,8 @@ fn check_neighbours(link: &Link, at: usize, moments: &[Moment]) {
         ("next", Some(at + 1)),
         ("last", Some(moments.len() - 1)),
     ] {
-        let (found, expected) = (datetime(relation), expected(other));
+        let found = datetime(relation);
+        let expected = expected(other);
         assert_eq!(found, expected, "{relation} of Memento {at}");
     }
 }

@@ -154,7 +154,8 @@ fn captures_are_served_over_tls() {
     let Some(secure) = SecureChain::start() else {
         return;
     };
-    let (replay, web) = (secure.chain.replay.as_str(), secure.web.as_str());
+    let replay = secure.chain.replay.as_str();
+    let web = secure.web.as_str();
     assert!(replay.starts_with(&format!("https://{REPLAY_HOST}:")));
     assert!(web.starts_with(&format!("https://{PAGE_HOST}:")));
     for (name, media, body) in CAPTURES {
@@ -204,7 +205,8 @@ fn page_is_shown_over_tls() {
     let Some(secure) = SecureChain::start() else {
         return;
     };
-    let (replay, web) = (secure.chain.replay.as_str(), secure.web.as_str());
+    let replay = secure.chain.replay.as_str();
+    let web = secure.web.as_str();
     let outside = Outside::start();
     let options = BrowserOptions {
         hosts: &[authority(web), authority(replay)],

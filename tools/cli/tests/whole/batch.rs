@@ -156,7 +156,9 @@ fn person_follows_batch_job_and_gets_its_output() {
     );
     let paths = store(&archive, 3, 4, 2000);
     let at = |name: &str| archive.path(name).to_str().expect("text").to_owned();
-    let (result, errors, manifest) = (at("result"), at("errors"), at("manifest"));
+    let result = at("result");
+    let errors = at("errors");
+    let manifest = at("manifest");
     let words = [
         "batch",
         "run",
@@ -221,10 +223,8 @@ fn misbehaving_component_is_stopped_without_harm_to_others() {
         ("chatty.wat", "written more", ["--max-output", "1 MB"]),
         ("trapping.wat", "unreachable", ["--memory", "64 MB"]),
     ] {
-        let (id, beside) = (
-            format!("bad-{}", &name[..4]),
-            format!("beside-{}", &name[..4]),
-        );
+        let id = format!("bad-{}", &name[..4]);
+        let beside = format!("beside-{}", &name[..4]);
         let path = hostile(name);
         let path = path.to_str().expect("text");
         let bad = [

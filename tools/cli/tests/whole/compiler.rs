@@ -97,7 +97,8 @@ fn component_is_compiled_by_another_process() {
     let component = components.compile(&count(), &Control::default());
     assert!(component.expect("compiled").about().reduces);
     let read = |name| std::fs::read_to_string(cache.path().join(name)).expect(name);
-    let (sums, left) = (read("sums"), read("left"));
+    let sums = read("sums");
+    let left = read("left");
     let [sum] = sums.lines().collect::<Vec<_>>()[..] else {
         panic!("compiled once: {sums}")
     };

@@ -280,7 +280,8 @@ fn thousand_files_are_caught_up_in_few_jobs() {
     println!("{} jobs of the index are kept", own.len());
     assert!((1..=40).contains(&own.len()), "{} jobs", own.len());
     for job in own {
-        let (ended, expires) = (time(job, "ended"), time(job, "expires"));
+        let ended = time(job, "ended");
+        let expires = time(job, "expires");
         let kept = expires.duration_since(ended).as_secs();
         assert!((1..=600).contains(&kept), "{job:#}");
     }

@@ -50,15 +50,19 @@ impl Drop for Ends<'_> {
 fn acknowledged_file_survives_every_kill() {
     let (kills, seed) = chosen(60);
     let mut archive = Archive::processes(&[]);
-    let (client, scratch) = (archive.data().join("client.toml"), archive.path("scratch"));
+    let client = archive.data().join("client.toml");
+    let scratch = archive.path("scratch");
     std::fs::create_dir(&scratch).expect("mkdir");
     let is_over = AtomicBool::new(false);
     let acknowledged = Mutex::new(BTreeMap::new());
     let refused = Mutex::new(Vec::new());
     std::thread::scope(|scope| {
         for depositor in 0..4_u64 {
-            let (client, scratch) = (&client, &scratch);
-            let (is_over, acknowledged, refused) = (&is_over, &acknowledged, &refused);
+            let client = &client;
+            let scratch = &scratch;
+            let is_over = &is_over;
+            let acknowledged = &acknowledged;
+            let refused = &refused;
             scope.spawn(move || {
                 let mut dice = Random::new(seed.wrapping_mul(depositor + 2));
                 for number in 0.. {

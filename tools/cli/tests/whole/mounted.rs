@@ -30,7 +30,8 @@ fn with_disks(disks: &[&str]) -> Archive {
     let archive = Archive::start(&EAGER);
     let (_, old) = volumes(&archive).remove(0);
     for disk in disks {
-        let (behind, place) = (behind(&archive, disk), archive.path(disk));
+        let behind = behind(&archive, disk);
+        let place = archive.path(disk);
         for directory in [&behind, &place] {
             std::fs::create_dir(directory).expect("mkdir");
         }
@@ -194,7 +195,8 @@ fn swapped_disk_is_offline_without_missing_files() {
     for name in names {
         archive.until(&["store", text(&archive.make(name, SIZE))], 0);
     }
-    let (left, right) = (archive.path("left"), archive.path("right"));
+    let left = archive.path("left");
+    let right = archive.path("right");
     let disks = [behind(&archive, "left"), behind(&archive, "right")];
     for disk in &disks {
         assert!(!files_below(disk).is_empty(), "both have some");

@@ -39,7 +39,8 @@ fn older_catalog_lists_the_same_files() {
     std::fs::remove_file(archive.file("two", "gone.warc")).expect("remove");
     archive.run(&["check", "checksums"]).expect(1);
     stop(&archive);
-    let (catalog, old) = (archive.data().join("two/node/catalog"), archive.path("old"));
+    let catalog = archive.data().join("two/node/catalog");
+    let old = archive.path("old");
     copy(&catalog, &old);
     let stamp = || std::fs::read_to_string(catalog.with_extension("stamp")).expect("a stamp");
     start(&mut archive);

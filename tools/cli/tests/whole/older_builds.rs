@@ -50,7 +50,8 @@ fn unpack(into: &Path, block: &PortBlock) {
     let mut files: Vec<PathBuf> = settings.map(|entry| entry.expect("entry").path()).collect();
     files.push(data.join("client.toml"));
     files.extend(["one", "two"].map(|node| data.join(node).join("node/volumes.json")));
-    let (mut ports, mut free) = (BTreeMap::new(), block.first()..);
+    let mut ports = BTreeMap::new();
+    let mut free = block.first()..;
     for file in files {
         let text = std::fs::read_to_string(&file).expect("read");
         let text = text.replace(OLD_PLACE, data.to_str().expect("text"));

@@ -37,7 +37,8 @@ fn catalog_is_unchanged_after_killed_rebuild() {
     let gone = archive.file("two", "many-0007.warc");
     std::fs::remove_file(&gone).expect("remove");
     archive.run(&["check", "checksums"]).expect(1);
-    let (before, filed) = (archive.listed("two"), archive.filed());
+    let before = archive.listed("two");
+    let filed = archive.filed();
     assert_eq!(before.lines().count(), FILES);
     assert_eq!(filed.len(), 1, "{filed:?}");
 

@@ -80,7 +80,8 @@ fn killed_scrub_resumes_and_finds_damage_at_end() {
         archive.restart(NODE);
         archive.wait_for_answers();
         let state = surveyed(&archive);
-        let (due, again) = (number(&state, "due"), number(&state, "files"));
+        let due = number(&state, "due");
+        let again = number(&state, "files");
         println!("round {round}: {read} of {files} were read, {due} are due");
         assert!(
             due + read <= files,

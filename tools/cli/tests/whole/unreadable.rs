@@ -24,7 +24,8 @@ fn half_unreadable_file_is_repaired_from_other_replica() {
         "scrub.enabled=false",
         "bitarchive.reserve=0 B",
     ]);
-    let (image, disk) = (archive.path("image"), archive.path("disk"));
+    let image = archive.path("image");
+    let disk = archive.path("disk");
     std::fs::create_dir(&disk).expect("mkdir");
     run("truncate", &["-s", "120M", text(&image)]);
     // One group of blocks: all that is not a file's bytes lies in front.

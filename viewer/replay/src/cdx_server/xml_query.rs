@@ -86,7 +86,8 @@ impl QueryTerms {
     fn parse(question: &[u8]) -> Self {
         let words = question.split(|b| *b == b' ').filter_map(|word| {
             let colon = word.iter().position(|b| *b == b':')?;
-            let (name, value) = (word.get(..colon)?, word.get(colon + 1..)?);
+            let name = word.get(..colon)?;
+            let value = word.get(colon + 1..)?;
             Some((decode(name), decode(value)))
         });
         Self(words.collect())

@@ -103,7 +103,9 @@ fn digits(value: &[u8]) -> Option<String> {
     is_known(&DAYS, weekday)?;
     let month = is_known(&MONTHS, month)? + 1;
     let mut parts = clock.split(':').map(|part| number(part, 2, 2));
-    let (hour, minute, second) = (parts.next()??, parts.next()??, parts.next()??);
+    let hour = parts.next()??;
+    let minute = parts.next()??;
+    let second = parts.next()??;
     if parts.next().is_some() || words.next().is_some() || !zone.eq_ignore_ascii_case("GMT") {
         return None;
     }

@@ -224,7 +224,8 @@ fn json(capture: &Capture, collection: &str) -> String {
     let mut json = String::from("{");
     for (name, value) in known.into_iter().flatten().chain(capture.extra.clone()) {
         let separator = if json.len() == 1 { "" } else { "," };
-        let (name, value) = (Value::String(name), Value::String(value));
+        let name = Value::String(name);
+        let value = Value::String(value);
         let text = format!("{separator}{name}:{value}");
         json.push_str(&text);
     }

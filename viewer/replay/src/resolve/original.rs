@@ -313,7 +313,8 @@ impl OriginalQuery {
 /// Returns the original whose place is in the index already, as CDX of 14 fields has it.
 fn direct(capture: &Capture, key: &UrlKey, url: &str, wanted: &OriginalQuery) -> Option<Candidate> {
     let record = capture.original_record.clone()?;
-    let (file, offset) = (record.file?, record.offset?);
+    let file = record.file?;
+    let offset = record.offset?;
     let mut original = Capture::new(key.as_str(), wanted.date.unwrap_or(capture.timestamp));
     original.original = Some(url.to_owned());
     original.file = Some(file);

@@ -126,7 +126,8 @@ fn parse(range: &[u8]) -> Option<(Option<u64>, Option<u64>)> {
         // A number beyond all numbers is behind every end.
         is_number.then(|| Some(digits.parse().unwrap_or(u64::MAX)))
     };
-    let (first, last) = (number(first)?, number(last)?);
+    let first = number(first)?;
+    let last = number(last)?;
     match (first, last) {
         (Some(first), Some(last)) if first > last => None,
         (None, None) => None,

@@ -59,9 +59,11 @@ pub(super) fn rewriter(
     memory: MemorySettings,
     output: Arc<Mutex<Vec<u8>>>,
 ) -> Option<Rewriter> {
-    let (any, raw) = ("*".parse::<Selector>().ok()?, RAW.parse::<Selector>().ok()?);
+    let any = "*".parse::<Selector>().ok()?;
+    let raw = RAW.parse::<Selector>().ok()?;
     let page = Arc::new(Mutex::new(page));
-    let (for_text, for_end) = (Arc::clone(&page), Arc::clone(&page));
+    let for_text = Arc::clone(&page);
+    let for_end = Arc::clone(&page);
     let elements =
         ElementContentHandlers::default().element(move |element: &mut Element<'_, '_>| {
             lock(&page).element(element);

@@ -58,7 +58,8 @@ impl CalendarScope {
                 listed: None,
             };
         };
-        let (from, to) = (date(first), date(last));
+        let from = date(first);
+        let to = date(last);
         let is_month = (from.year(), from.month()) == (to.year(), to.month());
         Self {
             first: from,
@@ -143,7 +144,8 @@ impl PageHost {
         let mut captures = self.captures(visit, query).await?;
         let mut days = CaptureDays::default();
         let mut ends: Option<(Capture, Capture)> = None;
-        let (mut listed, mut in_list) = (Vec::new(), 0);
+        let mut listed = Vec::new();
+        let mut in_list = 0;
         let skipped = page.saturating_sub(1).saturating_mul(LISTED);
         let mut stopped = None;
         while let Some(capture) = captures.next().await? {
@@ -167,7 +169,8 @@ impl PageHost {
             if stopped.is_some() {
                 return Err(PageProblem::TooMuch);
             }
-            let (name, url) = (visit.collection.name(), target.url());
+            let name = visit.collection.name();
+            let url = target.url();
             let has_blocked = captures.has_blocked;
             return Err(nothing_visible(has_blocked, name, url, TargetMatch::Exact));
         };

@@ -53,7 +53,8 @@ impl Layout {
         here: &PageAddress,
         host: &PageHost,
     ) -> Self {
-        let (assets, collections) = (&host.assets, &host.parts.collections);
+        let assets = &host.assets;
+        let collections = &host.parts.collections;
         let current = words.language();
         let languages = Language::ALL.into_iter().map(|language| LanguageLink {
             tag: language.tag(),

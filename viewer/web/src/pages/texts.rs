@@ -193,8 +193,11 @@ impl Words {
 
     /// Returns a day.
     pub(crate) fn date(&self, date: Date) -> String {
-        let (day, month, year) = (date.day(), self.month(date.month()), date.year());
-        let (day, year) = (day.to_string(), year.to_string());
+        let day = date.day();
+        let month = self.month(date.month());
+        let year = date.year();
+        let day = day.to_string();
+        let year = year.to_string();
         let values = [
             ("day", day.as_str()),
             ("month", month.as_str()),
@@ -210,7 +213,8 @@ impl Words {
 
     /// Returns day and time of a capture.
     pub(crate) fn moment(&self, stamp: Stamp) -> String {
-        let (day, time) = (self.day_of(stamp), time(stamp));
+        let day = self.day_of(stamp);
+        let time = time(stamp);
         self.text_with("moment", &[("date", day.as_str()), ("time", time.as_str())])
     }
 }

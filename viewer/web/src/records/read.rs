@@ -214,7 +214,8 @@ fn within(piece: &Bytes, at: u64, range: &Range<u64>) -> Bytes {
             .unwrap_or(usize::MAX)
             .min(piece.len())
     };
-    let (start, end) = (place(range.start), place(range.end));
+    let start = place(range.start);
+    let end = place(range.end);
     piece.slice(start..end.max(start))
 }
 

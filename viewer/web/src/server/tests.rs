@@ -277,11 +277,9 @@ async fn one_rule_blocks_on_every_route() {
             .offset
             .unwrap()
     };
-    let (page, secret, open) = (
-        offset("org,example)/page"),
-        offset("org,example)/secret"),
-        offset("org,example)/open"),
-    );
+    let page = offset("org,example)/page");
+    let secret = offset("org,example)/secret");
+    let open = offset("org,example)/open");
     let served = archive
         .set(format!(
             "collection=[{{ name = \"all\", rules = [\"{}\"], file_groups = [\"staff\"] }}]",

@@ -146,7 +146,8 @@ impl Server {
         scope: TimeMapScope,
     ) -> Result<Body, IndexError> {
         let stream = self.visible(visit, target).await?.stream;
-        let (visit, target) = (visit.clone(), target.clone());
+        let visit = visit.clone();
+        let target = target.clone();
         let state = Some((stream, visit, target));
         let lines = futures_util::stream::unfold(state, move |state| async move {
             let (stream, visit, target) = state?;

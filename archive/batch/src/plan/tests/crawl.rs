@@ -11,7 +11,8 @@ pub(super) fn page(body: &str) -> Vec<u8> {
 
 /// Returns two files of a crawl: WARC in members, and ARC.
 pub(super) fn files() -> (Vec<u8>, Vec<u8>) {
-    let (one, two) = (page("one"), page("two"));
+    let one = page("one");
+    let two = page("two");
     let records = [
         (
             Kind::Warcinfo,

@@ -112,7 +112,8 @@ fn records_of_arc_files_become_warc_records() {
     while let Some(record) = reader.next_record().unwrap() {
         assert_eq!(record.version(), Version::Warc1_1);
         ids.insert(record.header().uri("WARC-Record-ID").unwrap().into_owned());
-        let (kind, version) = (record.kind(), record.version());
+        let kind = record.kind();
+        let version = record.version();
         let header = record.header().clone();
         let end = record.end().unwrap();
         assert_eq!(validate(kind, version, &header, &end), []);

@@ -125,7 +125,8 @@ fn unexpected_file_needs_its_own_admission() {
 fn copy_of_other_bytes_gets_their_admission() {
     let machine = NodeMachine::new();
     let (node, _) = machine.start();
-    let (old, new) = (bytes(50_000), bytes(40_000));
+    let old = bytes(50_000);
+    let new = bytes(40_000);
     let v1 = id("v1");
     machine.store(&node, "a", &old).unwrap();
     let before = std::fs::read(machine.target("a").sidecar).unwrap();

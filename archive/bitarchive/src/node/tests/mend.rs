@@ -213,7 +213,8 @@ fn union_of_good_groups_mends_every_copy() {
 /// Makes a segment of a range, if the donor can prove it; a damaged donor cannot.
 fn read_proven(donor: &Node, range: std::ops::Range<u64>) -> Option<Vec<u8>> {
     let reading = donor.open_file(&name("a")).unwrap();
-    let (root, size) = (reading.entry.row.root.unwrap(), reading.entry.row.size);
+    let root = reading.entry.row.root.unwrap();
+    let size = reading.entry.row.size;
     let content = FileContent { root, size };
     let mut encoded = Vec::new();
     archive_proof::encode(reading.copy(), content, &[range], &mut encoded)

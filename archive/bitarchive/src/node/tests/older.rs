@@ -30,7 +30,8 @@ fn older_catalog_is_noticed_and_rebuilt() {
     machine.flip("a", &[1]);
     verify(&node, "a");
     drop(node);
-    let (catalog, old) = (machine.path("data/catalog"), machine.path("old"));
+    let catalog = machine.path("data/catalog");
+    let old = machine.path("old");
     copy(&catalog, &old);
 
     let (node, found) = machine.start();
@@ -86,7 +87,8 @@ fn catalog_of_before_a_rebuild_is_noticed() {
         verify(&node, "a");
     }
     drop(node);
-    let (catalog, old) = (machine.path("data/catalog"), machine.path("old"));
+    let catalog = machine.path("data/catalog");
+    let old = machine.path("old");
     std::fs::rename(&catalog, &old).unwrap();
     let (node, found) = machine.start();
     assert_eq!((found.added, found.unchanged), (2, 0), "it is built again");
@@ -241,7 +243,8 @@ fn unwritten_label_leaves_remembered_generation() {
     machine.store(&node, "a", b"bytes").unwrap();
     let before = generation(&machine);
     // The label is written by way of this directory.
-    let (incoming, away) = (machine.path("disk/incoming"), machine.path("away"));
+    let incoming = machine.path("disk/incoming");
+    let away = machine.path("away");
     std::fs::rename(&incoming, &away).unwrap();
     node.volume_set().raise_changed().unwrap();
     assert_eq!(generation(&machine), before, "it cannot be written");

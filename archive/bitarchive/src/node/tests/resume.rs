@@ -30,7 +30,8 @@ fn cut_upload_resumes_at_its_last_point() {
         // Points that are not sorted and no whole groups: never more than is there, and never part of a group.
         (5, 70_000, vec![u64::MAX, groups(3) + 5, 7], groups(3)),
     ] {
-        let (file, upload) = (format!("f-{number}"), format!("u-{number}"));
+        let file = format!("f-{number}");
+        let upload = format!("u-{number}");
         let id = UploadId::new(&upload).unwrap();
         let size = content.len() as u64;
         let mut receiving = node.begin_at(&id, &name(&file), size, &points).unwrap();

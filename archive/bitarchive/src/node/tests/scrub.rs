@@ -56,7 +56,8 @@ impl RunningScrub {
     fn start(node: Node, data: &Path, settings: ScrubSettings) -> Self {
         let node = Arc::new(node);
         let control = Arc::new(Control::open(data, settings, clock_now()));
-        let (tasks, clock) = (Tasks::new(), Clock::system());
+        let tasks = Tasks::new();
+        let clock = Clock::system();
         let instruments = Instruments::new(&Metrics::new(), node.id()).unwrap();
         let context = ScrubContext {
             node: Arc::clone(&node),

@@ -45,7 +45,8 @@ fn file_deleted_behind_the_node_is_missing() {
     walk(&node);
     let all = [("a", "present"), ("b", "present"), ("c", "present")];
     assert_eq!(conditions(&node), expected(&all));
-    let (file, kept) = (machine.target("b").file, machine.path("kept"));
+    let file = machine.target("b").file;
+    let kept = machine.path("kept");
     std::fs::rename(&file, &kept).unwrap();
     walk(&node);
     let gone = [("a", "present"), ("b", "missing"), ("c", "present")];

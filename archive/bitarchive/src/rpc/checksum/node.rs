@@ -32,7 +32,8 @@ fn removed(
 ) -> Result<(), Status> {
     let lines = removed_lines(replica.data());
     let lines = lines.map_err(|error| Kind::Storage.status(error.to_string()))?;
-    let (mut count, mut page) = (0, Page::new());
+    let mut count = 0;
+    let mut page = Page::new();
     for line in lines {
         let item = item(replica, line);
         if !only.is_empty() && item.name != only {
@@ -125,7 +126,8 @@ impl Node for Door {
     }
 
     async fn node_state(&self, _: Request<wire::NodeStateRequest>) -> Answer<wire::NodeStatus> {
-        let (endpoint, seen) = (self.endpoint.clone(), self.clock.now());
+        let endpoint = self.endpoint.clone();
+        let seen = self.clock.now();
         self.ask(move |replica| {
             let state = replica::report(replica, endpoint, seen);
             Ok(fields::node_status(state))

@@ -63,7 +63,8 @@ impl Replica for Door {
                 others.push(fields::node_status(NodeState::unheard(node)));
             }
         }
-        let (endpoint, seen) = (self.endpoint.clone(), self.clock.now());
+        let endpoint = self.endpoint.clone();
+        let seen = self.clock.now();
         self.ask(move |replica| {
             let own = fields::node_status(report(replica, endpoint, seen));
             Ok(wire::ReplicaStateResponse {

@@ -61,8 +61,10 @@ impl Replica for PlayedMonitor {
 #[tokio::test(flavor = "multi_thread")]
 async fn second_heartbeat_waits_for_first() {
     let test = TestDoor::with_two().await;
-    let (node, clock) = (&test.door.node, &test.door.clock);
-    let (authority, played) = (TestAuthority::new(), PlayedMonitor::default());
+    let node = &test.door.node;
+    let clock = &test.door.clock;
+    let authority = TestAuthority::new();
+    let played = PlayedMonitor::default();
     let (listener, address) = bind("127.0.0.1:0").await.unwrap();
     let services = Services {
         routes: Routes::new(ReplicaServer::new(played.clone())),

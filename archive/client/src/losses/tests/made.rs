@@ -104,7 +104,8 @@ pub(super) fn parts(made: &Made, holes: &[Range<u64>]) -> Vec<io::Result<Salvage
         if at < hole.start {
             parts.push(Ok(bytes(made, at..hole.start)));
         }
-        let (start, end) = (hole.start, hole.end);
+        let start = hole.start;
+        let end = hole.end;
         parts.push(Ok(SalvagedPart::Hole(Hole {
             start,
             end,

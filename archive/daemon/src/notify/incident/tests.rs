@@ -40,8 +40,10 @@ fn write(incidents: &mut Incidents, rows: &mut BTreeMap<String, IncidentRow>) {
 /// Plays `acts` as the task does: whatever is due while time passes is taken when it is due. After each act whose bit
 /// is set in `restarts` there is a restart, from nothing but the rows.
 fn play(acts: &[Act], restarts: u32) -> (ToldMessages, Truth) {
-    let (mut incidents, mut now) = (Incidents::new(TIMING, []), Timestamp::UNIX_EPOCH);
-    let (mut told, mut truth) = (Vec::new(), vec![(now, false)]);
+    let mut incidents = Incidents::new(TIMING, []);
+    let mut now = Timestamp::UNIX_EPOCH;
+    let mut told = Vec::new();
+    let mut truth = vec![(now, false)];
     let mut rows = BTreeMap::new();
     for (index, act) in acts.iter().enumerate() {
         match act {

@@ -219,7 +219,8 @@ fn check(before: &Life, event: &Event, after: &Life, step: Step) {
 /// Checks that a node that is left out has just ended a run itself, is named with its last error, and is not waited for
 /// again; and that a node is left to be read.
 fn check_left_out(before: &Life, event: &Event, after: &Life, step: Step) {
-    let (were, are) = (out(before), out(after));
+    let were = out(before);
+    let are = out(after);
     assert!(were.iter().all(|node| are.contains(node)));
     for node in are.iter().filter(|node| !were.contains(node)) {
         assert_eq!(

@@ -30,7 +30,8 @@ fn drain(queue: &mut Queue) -> Vec<String> {
 /// Fails if one person's many jobs delay those of another, or overtake each other.
 #[test]
 fn persons_take_turns_in_order() {
-    let (mut queue, one) = (Queue::new(1), replica("one"));
+    let mut queue = Queue::new(1);
+    let one = replica("one");
     for at in 1..=4 {
         queue.push(&one, "researcher/anna", job(&format!("a{at}")));
     }
@@ -46,7 +47,8 @@ fn persons_take_turns_in_order() {
 /// Fails if a job waits for a place of another replica, or a resumed job waits behind new ones.
 #[test]
 fn resumed_job_goes_first_in_its_replica() {
-    let (one, two) = (replica("one"), replica("two"));
+    let one = replica("one");
+    let two = replica("two");
     let mut queue = Queue::new(2);
     for at in 1..=3 {
         queue.push(&one, "researcher/anna", job(&format!("a{at}")));
@@ -173,7 +175,8 @@ fn class_is_independent_of_the_other() {
         .collect();
     let mut sequences = 0_u32;
     for number in 0..all.len().pow(DEEP) {
-        let (mut both, mut rest) = (Play::new(), number);
+        let mut both = Play::new();
+        let mut rest = number;
         let mut alone = [Play::new(), Play::new()];
         for moment in 0..DEEP {
             let (key, act) = all[rest % all.len()];

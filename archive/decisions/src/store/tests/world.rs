@@ -287,10 +287,8 @@ impl TestArchive {
     }
 
     fn restoration(&self, replica: ReplicaId, byte: u8) -> Event {
-        let (node, volume) = (
-            NodeId::new("node").unwrap(),
-            VolumeId::new("volume").unwrap(),
-        );
+        let node = NodeId::new("node").unwrap();
+        let volume = VolumeId::new("volume").unwrap();
         Event::Restored {
             replica,
             node,
@@ -301,10 +299,8 @@ impl TestArchive {
     }
 
     pub(super) fn completion(&self, replica: ReplicaId, byte: u8) -> Event {
-        let (node, volume) = (
-            NodeId::new("node").unwrap(),
-            VolumeId::new("volume").unwrap(),
-        );
+        let node = NodeId::new("node").unwrap();
+        let volume = VolumeId::new("volume").unwrap();
         Event::Completed {
             replica,
             node,

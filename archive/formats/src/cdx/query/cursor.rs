@@ -105,8 +105,12 @@ impl FromStr for Cursor {
         let text = String::from_utf8(bytes).ok().ok_or(InvalidCursor)?;
         let mut parts = text.splitn(6, ' ');
         let mut next = || parts.next().ok_or(InvalidCursor);
-        let (key, timestamp, offset) = (next()?, next()?, number(next()?)?);
-        let (set, line, rest) = (length(next()?)?, length(next()?)?, next()?);
+        let key = next()?;
+        let timestamp = next()?;
+        let offset = number(next()?)?;
+        let set = length(next()?)?;
+        let line = length(next()?)?;
+        let rest = next()?;
         let (set, rest) = rest.split_at_checked(set).ok_or(InvalidCursor)?;
         let (line, file) = rest.split_at_checked(line).ok_or(InvalidCursor)?;
         Ok(Self {

@@ -23,7 +23,10 @@ struct FramedResponse {
 /// Reads a response whose bytes come in the given pieces.
 fn read<'a>(answers_head: bool, pieces: impl Iterator<Item = &'a [u8]>) -> FramedResponse {
     let mut framer = ResponseFramer::new(answers_head, 200);
-    let (mut body, mut payload, mut damaged, mut left) = (Vec::new(), Vec::new(), false, 0);
+    let mut body = Vec::new();
+    let mut payload = Vec::new();
+    let mut damaged = false;
+    let mut left = 0;
     for piece in pieces {
         let mut rest = piece;
         while !rest.is_empty() && !framer.is_done() {

@@ -54,7 +54,8 @@ impl Validator {
         &mut self,
         mut record: Record<'_, R>,
     ) -> Result<Vec<Violation>, ReadError> {
-        let (kind, version) = (record.kind(), record.version());
+        let kind = record.kind();
+        let version = record.version();
         let header = record.header().clone();
         let edition = Edition::from_version(version);
         let digests = match edition {

@@ -104,7 +104,8 @@ fn random_changes_keep_index_and_rows_alike() {
             rows: 1 + random.index(7),
             picks: 1 + random.index(5),
         };
-        let (mut walk, mut walked) = (FileWalk::over(scope.clone()), Vec::new());
+        let mut walk = FileWalk::over(scope.clone());
+        let mut walked = Vec::new();
         loop {
             let page = walk.page(&admin, limits, Some).unwrap();
             assert!(page.picked.len() <= limits.rows.min(limits.picks));

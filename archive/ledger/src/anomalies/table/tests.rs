@@ -28,11 +28,10 @@ fn anomalies_and_counts_survive_restart() {
     let hand = ManualClock::new(Timestamp::from_second(1_000_000_000).unwrap());
     let admin = Admin::init(directory.path()).unwrap();
     let table = Anomalies::open(&admin, hand.clock()).unwrap();
-    let (file, other) = (FileName::new("a").unwrap(), FileName::new("b").unwrap());
-    let (one, two) = (
-        ReplicaId::new("one").unwrap(),
-        ReplicaId::new("two").unwrap(),
-    );
+    let file = FileName::new("a").unwrap();
+    let other = FileName::new("b").unwrap();
+    let one = ReplicaId::new("one").unwrap();
+    let two = ReplicaId::new("two").unwrap();
     let at = |file| Filing {
         file,
         replica: &one,
@@ -180,7 +179,8 @@ fn the_brake_counts_what_the_rows_say() {
     let mut table = Anomalies::open(&admin, hand.clock()).unwrap();
     let one = ReplicaId::new("one").unwrap();
     let mut random = Random::new(7);
-    let (mut most, mut least) = (0, u64::MAX);
+    let mut most = 0;
+    let mut least = u64::MAX;
     for step in 0..600 {
         let file = FileName::new(&format!("f-{}", random.below(3))).unwrap();
         let at = Filing {
@@ -252,7 +252,8 @@ fn look_of_changed_record_files_nothing() {
     let directory = tempfile::tempdir().unwrap();
     let admin = Admin::init(directory.path()).unwrap();
     let table = Anomalies::open(&admin, Clock::system()).unwrap();
-    let (file, one) = (FileName::new("a").unwrap(), ReplicaId::new("one").unwrap());
+    let file = FileName::new("a").unwrap();
+    let one = ReplicaId::new("one").unwrap();
     let filing = Filing {
         file: &file,
         replica: &one,
@@ -272,7 +273,8 @@ fn damage_filed_by_kind_is_filed_by_copy() {
     let directory = tempfile::tempdir().unwrap();
     let admin = Admin::init(directory.path()).unwrap();
     let table = Anomalies::open(&admin, Clock::system()).unwrap();
-    let (file, one) = (FileName::new("a").unwrap(), ReplicaId::new("one").unwrap());
+    let file = FileName::new("a").unwrap();
+    let one = ReplicaId::new("one").unwrap();
     let filing = Filing {
         file: &file,
         replica: &one,

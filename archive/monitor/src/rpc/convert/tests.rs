@@ -150,7 +150,8 @@ fn path_without_volume_is_shown_and_takes_nothing() {
     stray.problem = "empty".to_owned();
     let report = report(status).unwrap();
     assert!(!report.takes_files());
-    let (node, forgotten) = (node(), VolumeId::new("v9").unwrap());
+    let node = node();
+    let forgotten = VolumeId::new("v9").unwrap();
     let liveness = NodeLiveness {
         node: &node,
         life: Life::Silent,

@@ -55,7 +55,8 @@ fn damage(file: &FileName, replica: &str) -> AnomalyRow {
 #[test]
 fn every_pair_of_copies_on_every_part() {
     let name = |one: usize, two: usize| FileName::new(&format!("f-{one}{two}")).unwrap();
-    let (mut files, mut rows) = (Vec::new(), Vec::new());
+    let mut files = Vec::new();
+    let mut rows = Vec::new();
     rows.push(damage(&FileName::new("a-stranger").unwrap(), "one"));
     for one in 0..4 {
         for two in 0..4 {
@@ -86,7 +87,8 @@ fn every_pair_of_copies_on_every_part() {
     };
     let volume = |of: &str, text: &str| volume_of(of, text, text);
     let node = |of: &str, text: &str| {
-        let (replica, node) = (id(of), NodeId::new(text).unwrap());
+        let replica = id(of);
+        let node = NodeId::new(text).unwrap();
         ServicePart::Node(NodeKey { replica, node })
     };
     // In "two", 0 and 3 are not good: then the copies in "one" are the only good ones, or damaged as well.
@@ -101,7 +103,8 @@ fn every_pair_of_copies_on_every_part() {
         (ServicePart::Replica(id("one")), 3 * 2),
         (ServicePart::Replica(id("three")), 0),
     ] {
-        let (files, rows) = (files.iter().cloned().map(Ok), rows.iter().cloned().map(Ok));
+        let files = files.iter().cloned().map(Ok);
+        let rows = rows.iter().cloned().map(Ok);
         let only = only_there(&part, &StandingSnapshot::default(), files, rows).unwrap();
         assert_eq!(only, expected, "{part}");
     }

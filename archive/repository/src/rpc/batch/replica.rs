@@ -140,7 +140,8 @@ impl Door {
         names: NameList,
         replicas: Vec<ReplicaId>,
     ) -> Result<FilesOfJob, Status> {
-        let (admin, standing) = (self.archive.admin.clone(), self.archive.standing.now());
+        let admin = self.archive.admin.clone();
+        let standing = self.archive.standing.now();
         let counted = with_tables(move || {
             let mut files = FilesOfJob {
                 wanted: u64::try_from(names.as_slice().len()).unwrap_or(u64::MAX),

@@ -62,7 +62,8 @@ impl TestFollower {
     }
 
     async fn until_caught_up(&mut self) -> FeedTranscript {
-        let (mut heard, mut names) = (FeedTranscript::default(), Vec::new());
+        let mut heard = FeedTranscript::default();
+        let mut names = Vec::new();
         loop {
             match self.next().await {
                 Step::Files(page) => {
@@ -229,7 +230,8 @@ async fn nothing_is_lost_between_listing_and_changes() {
             .collect()
     };
     let first = rows(&names("m", 4 * ENTRIES));
-    let (before, behind) = (rows(&names("a", 200)), rows(&names("z", 200)));
+    let before = rows(&names("a", 200));
+    let behind = rows(&names("z", 200));
     put(&admin, &first);
     let mut following = follow(&admin, None);
     let deciding = admin.clone();
@@ -241,7 +243,8 @@ async fn nothing_is_lost_between_listing_and_changes() {
             put(&deciding, &[behind]);
         }
     });
-    let (mut standing, mut end) = (BTreeSet::new(), None);
+    let mut standing = BTreeSet::new();
+    let mut end = None;
     while !standing.contains("z-00199") {
         let heard = following.until_caught_up().await;
         if let Some((names, position)) = heard.listing {

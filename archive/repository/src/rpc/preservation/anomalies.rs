@@ -179,10 +179,8 @@ mod tests {
             all: true,
             file: None,
         };
-        let (mut walk, of) = (
-            AnomalyWalk::new(wanted, Page::with_most(2)),
-            Arc::clone(anomalies),
-        );
+        let mut walk = AnomalyWalk::new(wanted, Page::with_most(2));
+        let of = Arc::clone(anomalies);
         let sending = async move {
             let state = |row: &AnomalyRow| {
                 Ok(wire::AnomalyState {

@@ -297,7 +297,8 @@ pub(super) async fn bootstrap(
             file: None,
             what: format!("replica {replica} is to be filled from the others"),
         };
-        let (standing, id) = (Arc::clone(&door.archive.standing), replica.clone());
+        let standing = Arc::clone(&door.archive.standing);
+        let id = replica.clone();
         with_tables(move || standing.set_replica(&id, Some(&row), Some(line))).await?;
     }
     let admin = door.archive.admin.clone();

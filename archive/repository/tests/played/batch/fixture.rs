@@ -181,7 +181,8 @@ impl Caller {
         fixture: &BatchFixture,
         id: &str,
     ) -> BatchStatus {
-        let (mut calm, mut next) = (Duration::from_millis(200), Instant::now());
+        let mut calm = Duration::from_millis(200);
+        let mut next = Instant::now();
         eventually("the end of a job", PATIENCE, async || {
             let status = self.find(id).await.unwrap();
             if !status.ended.is_empty() {
@@ -218,7 +219,8 @@ impl Caller {
             offset,
         };
         let mut stream = self.0.batch_output(request).await?.into_inner();
-        let (mut bytes, mut size) = (Vec::new(), None);
+        let mut bytes = Vec::new();
+        let mut size = None;
         while let Some(message) = stream.message().await? {
             assert!(size.is_none(), "a message after the end");
             bytes.extend_from_slice(&message.data);

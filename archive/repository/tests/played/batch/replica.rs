@@ -291,7 +291,9 @@ impl Node for PlayedNode {
         tokio::spawn(async move {
             let say = async |answer| drop(answers.send(answer).await);
             let answer = |step| Ok(BatchReduceResponse { step: Some(step) });
-            let (mut missing, mut output, mut is_ready) = (None, Vec::new(), false);
+            let mut missing = None;
+            let mut output = Vec::new();
+            let mut is_ready = false;
             while let Some(Ok(BatchReduceRequest { step: Some(step) })) = asked.next().await {
                 let is_out_of_turn = match (step, missing) {
                     (In::Open(open), None) if is_known => {

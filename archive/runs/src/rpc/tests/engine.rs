@@ -160,8 +160,10 @@ fn begin_as(
     output: u64,
     program: &Program,
 ) -> StartedJob {
-    let (control, stop) = (Control::default(), CancellationToken::new());
-    let (written, files) = (Arc::new(AtomicU64::new(0)), Arc::new(FileCount::default()));
+    let control = Control::default();
+    let stop = CancellationToken::new();
+    let written = Arc::new(AtomicU64::new(0));
+    let files = Arc::new(FileCount::default());
     let order = RunOrder {
         id: JobId::new("j1").unwrap(),
         plan: Box::new(TestPlan {
@@ -193,7 +195,8 @@ fn begin_as(
 async fn all(
     running: &mut RunningJob,
 ) -> Result<Vec<(archive_model::FileOutcome, Vec<u8>)>, EarlyEnd> {
-    let (mut files, mut half) = (Vec::new(), Vec::new());
+    let mut files = Vec::new();
+    let mut half = Vec::new();
     loop {
         match in_time(running.next()).await? {
             RunStep::Output(bytes) => half.extend_from_slice(&bytes),

@@ -29,7 +29,8 @@ impl TestNode {
         machine.now = clock.now();
         machine.init("v1", "one");
         machine.init("v2", "two");
-        let (node, tasks) = (Arc::new(machine.start().0), Tasks::new());
+        let node = Arc::new(machine.start().0);
+        let tasks = Tasks::new();
         let counters = JobInstruments::new(&Metrics::new()).unwrap();
         let node_jobs = NodeJobs::open(NodeJobsParts {
             node: Arc::clone(&node),

@@ -83,7 +83,8 @@ fn lost_copies(record: &FileRecord, now: &StandingSnapshot, filed: &[AnomalyRow]
 /// given up while others are good or kept when it was the last, or if there is work on a retired replica.
 #[test]
 fn only_provably_absent_copy_is_given_up() {
-    let (record, now) = (record(), StandingSnapshot::default());
+    let record = record();
+    let now = StandingSnapshot::default();
     for kind in [
         AnomalyKind::Corrupt(Groups::all(1)),
         AnomalyKind::Unreadable(Groups::all(1)),
@@ -143,7 +144,8 @@ fn only_provably_absent_copy_is_given_up() {
 /// Fails if what was filed is closed for a copy that counted all along, or for one that does not count after all.
 #[test]
 fn copy_returns_only_where_it_begins_to_count() {
-    let (complete, mut open) = (record(), record());
+    let complete = record();
+    let mut open = record();
     for copy in open.replicas.values_mut() {
         copy.state = ReplicaState::UploadStarted;
     }

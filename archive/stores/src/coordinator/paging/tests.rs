@@ -268,7 +268,8 @@ fn failed_copy_shows_retry_until_stored() {
     let admin = Admin::init(directory.path()).unwrap();
     let hand = ManualClock::new(Timestamp::from_second(1_000_000_000).unwrap());
     let mut coordinator = coordinator(&admin, &hand);
-    let (row, now) = (bound("a"), hand.clock().now());
+    let row = bound("a");
+    let now = hand.clock().now();
     let name = row.record.name.clone();
     let content = row.record.content.clone().unwrap();
     let mut changes = admin.change();

@@ -139,7 +139,8 @@ impl Replica for SeededMonitor {
             request.only_findings = false;
         }
         let answer = self.repository.clone().listing(request).await;
-        let (messages, own) = (self.told(answer)?.into_inner(), self.clone());
+        let messages = self.told(answer)?.into_inner();
+        let own = self.clone();
         let messages = messages.map(move |message| -> Result<FilesResponse, Status> {
             let mut message = own.told(message)?;
             if let Some(end) = &mut message.end

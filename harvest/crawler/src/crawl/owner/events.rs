@@ -223,7 +223,8 @@ impl CrawlOwner {
             && processed.robots.is_none()
             && let Some(robots) = robots_uri(&flight.url)
         {
-            let (product, frontier) = (&self.job.order.robots.agent, self.recorder.frontier());
+            let product = &self.job.order.robots.agent;
+            let frontier = self.recorder.frontier();
             let now = self.clock.now();
             let rules = self.hosts.robots(robots.as_str(), product, frontier, now);
             let rules = rules.map_err(RecorderError::from)?;

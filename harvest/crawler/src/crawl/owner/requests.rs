@@ -132,7 +132,8 @@ impl CrawlOwner {
         &mut self,
         budgets: Vec<(String, QueueBudget)>,
     ) -> Result<ControlAnswer, CrawlError> {
-        let (mut known, mut unknown) = (0_u64, Vec::new());
+        let mut known = 0_u64;
+        let mut unknown = Vec::new();
         for (name, budget) in budgets {
             if self.recorder.put_budget(&name, budget)? {
                 known += 1;

@@ -32,7 +32,8 @@ impl CrawlOwner {
         let Some(flight) = self.in_flight.get(&ticket) else {
             return Ok(());
         };
-        let (url, tries) = (flight.url.clone(), flight.uri.tries);
+        let url = flight.url.clone();
+        let tries = flight.uri.tries;
         let time = self.clock.now();
         let addresses: Arc<[IpAddr]> = match url.host() {
             Some(Host::Ipv4(address)) => Arc::new([address.into()]),

@@ -65,7 +65,8 @@ async fn host(speech: ServerProtocol) -> (Url, Arc<Mutex<usize>>) {
         loop {
             let (stream, _) = listener.accept().await.unwrap();
             *counted.lock().unwrap() += 1;
-            let (selecting, silent) = (Arc::clone(&selecting), silent.clone());
+            let selecting = Arc::clone(&selecting);
+            let silent = silent.clone();
             tokio::task::spawn(async move {
                 let begun = LazyConfigAcceptor::new(rustls::server::Acceptor::default(), stream);
                 let begun = begun.await.unwrap();
@@ -151,7 +152,8 @@ fn fields(directory: &Path, kind: Kind, name: &str) -> BTreeMap<String, (Option<
                     let value = record.header().get(name)?;
                     Some(String::from_utf8(value.to_vec()).unwrap())
                 };
-                let (uri, field) = (text("WARC-Target-URI").unwrap(), text(name));
+                let uri = text("WARC-Target-URI").unwrap();
+                let field = text(name);
                 let mut block = String::new();
                 record.read_to_string(&mut block).unwrap();
                 found.insert(uri, (field, block));

@@ -52,7 +52,8 @@ async fn hosts_are_given_the_time_they_ask() {
     for (refusal, milliseconds, status, tries) in cases {
         let refusal = refusal.replace("SOON", &date(3)).replace("PAST", &date(-3));
         let times = Arc::<Mutex<Vec<Instant>>>::default();
-        let (told, answer) = (Arc::clone(&times), refusal.clone());
+        let told = Arc::clone(&times);
+        let answer = refusal.clone();
         let (base, _) = serve_requests("127.0.0.1", move |request| {
             if request.starts_with("GET /robots.txt") {
                 return "HTTP/1.1 404 No\r\nContent-Length: 0\r\n\r\n".to_owned();
@@ -160,10 +161,8 @@ async fn unchanged_files_become_revisits() {
     })
     .await;
     let url = |path: &str| base.join(path).unwrap();
-    let (etag, date) = (
-        ", \"etag\": \"\\\"7\\\"\"",
-        format!(", \"last-modified\": \"{DATE}\""),
-    );
+    let etag = ", \"etag\": \"\\\"7\\\"\"";
+    let date = format!(", \"last-modified\": \"{DATE}\"");
     let captures = [
         (url("/e.png"), "image/png", etag),
         (url("/m.png"), "image/png", &date),

@@ -29,7 +29,8 @@ fn site(path: &str) -> Option<String> {
         )));
     }
     let month = number("/month/")?;
-    let (before, after) = (month.saturating_sub(1), month.saturating_add(1));
+    let before = month.saturating_sub(1);
+    let after = month.saturating_add(1);
     Some(page(&format!(
         "month {month} <a href=/month/{before}>-</a> <a href=/month/{after}>+</a>"
     )))

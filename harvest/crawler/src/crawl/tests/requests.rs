@@ -13,7 +13,8 @@ pub(super) async fn serve_requests(
     let listener = TcpListener::bind((address, 0)).await.unwrap();
     let base = format!("http://{}/", listener.local_addr().unwrap());
     let requests = Requests::default();
-    let (told, answer) = (Arc::clone(&requests), Arc::new(answer));
+    let told = Arc::clone(&requests);
+    let answer = Arc::new(answer);
     tokio::task::spawn(async move {
         loop {
             let (stream, _) = listener.accept().await.unwrap();

@@ -79,7 +79,8 @@ fn config(identity: &TestIdentity) -> ServerConfig {
 #[tokio::test]
 async fn every_certificate_is_taken_and_judged() {
     use CertificateVerdict as V;
-    let (always, nobody) = ((2000, 4000), RootCertStore::empty());
+    let always = (2000, 4000);
+    let nobody = RootCertStore::empty();
     let (roots, good) = certified("a.test", always);
     let (past_roots, past) = certified("a.test", (2000, 2020));
     let (future_roots, future) = certified("a.test", (3000, 4000));
@@ -111,7 +112,8 @@ async fn every_certificate_is_taken_and_judged() {
         });
         let client = TlsClient::new(roots.clone()).unwrap();
         let name = ServerName::try_from("a.test").unwrap();
-        let (clock, limits) = (Clock::system(), ExchangeLimits::default());
+        let clock = Clock::system();
+        let limits = ExchangeLimits::default();
         let tls = Some((&client, name, ProtocolOffer::Http1));
         let connection = HostConnection::open(address, tls, &limits, &clock);
         let mut connection = connection.await.unwrap();
@@ -146,7 +148,8 @@ async fn old_tls_is_distinguished() {
         });
         let client = TlsClient::new(RootCertStore::empty()).unwrap();
         let name = ServerName::try_from("a.test").unwrap();
-        let (clock, limits) = (Clock::system(), ExchangeLimits::default());
+        let clock = Clock::system();
+        let limits = ExchangeLimits::default();
         let tls = Some((&client, name, ProtocolOffer::Http1));
         let error = HostConnection::open(address, tls, &limits, &clock).await;
         let error = error.unwrap_err();

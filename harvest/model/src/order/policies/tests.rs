@@ -26,10 +26,8 @@ fn defaults_are_those_of_the_policies() {
         Politeness::default()
     );
     assert_eq!(order.retry_rules(), RetryRules::default());
-    let (own, usual) = (
-        order.scope_for(&[], &SuffixList::default()).unwrap(),
-        Scope::default(),
-    );
+    let own = order.scope_for(&[], &SuffixList::default()).unwrap();
+    let usual = Scope::default();
     assert_eq!(format!("{own:?}"), format!("{usual:?}"));
 }
 
@@ -186,7 +184,8 @@ fn credentials_are_for_their_host_only() {
 /// Fails if a crawl leaves this machine without a contact, or needs one to stay on it.
 #[test]
 fn contact_is_wanted_off_this_machine() {
-    let (silent, full) = (CrawlOrder::default(), parse(FULL));
+    let silent = CrawlOrder::default();
+    let full = parse(FULL);
     for text in [
         "http://127.0.0.1:8080/",
         "http://[::1]/",

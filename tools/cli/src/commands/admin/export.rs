@@ -62,7 +62,8 @@ impl Export {
                 .output
                 .document(&serde_json::json!({ "path": path.display().to_string(), "lines": lines, "bytes": bytes }))?;
         } else {
-            let (path, size) = (path.display(), size(bytes));
+            let path = path.display();
+            let size = size(bytes);
             context
                 .output
                 .line(&format!("{path}  {lines} lines, {size}"))?;
@@ -75,7 +76,8 @@ async fn receive(
     steps: &mut Steps<impl AsRef<[u8]>>,
     destination: &mut Destination,
 ) -> Result<(u64, u64), Failure> {
-    let (mut lines, mut bytes) = (0, 0);
+    let mut lines = 0;
+    let mut bytes = 0;
     while let Some(part) = steps.next().await? {
         let part = part.as_ref();
         lines += part.split(|byte| *byte == b'\n').skip(1).count() as u64;

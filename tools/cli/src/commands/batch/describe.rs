@@ -48,7 +48,8 @@ pub(super) fn job(job: &JobStatus) -> Vec<String> {
         format!("  submitted by {}, {}", job.who, time(job.submitted)),
     ];
     if job.started.is_some() {
-        let (started, ended) = (time_or_dash(job.started), time_or_dash(job.ended));
+        let started = time_or_dash(job.started);
+        let ended = time_or_dash(job.ended);
         lines.push(format!("  began {started}, ended {ended}"));
     }
     lines.push(format!(
@@ -82,7 +83,8 @@ fn node(node: &JobNode) -> String {
         Some(total) => format!(" of {total}"),
         None => String::new(),
     };
-    let (files, bytes) = (node.files, size(node.bytes));
+    let files = node.files;
+    let bytes = size(node.bytes);
     format!("  node {}: {files}{of} file(s), {bytes}", node.node)
 }
 

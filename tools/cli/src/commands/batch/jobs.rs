@@ -56,7 +56,8 @@ fn text(job: &JobDescription) -> Vec<String> {
         } else {
             format!("default: {}", argument.default)
         };
-        let (name, about) = (&argument.name, &argument.about);
+        let name = &argument.name;
+        let about = &argument.about;
         lines.push(format!("  --arg {name}=…  {about} [{given}]"));
     }
     lines

@@ -243,7 +243,8 @@ mod tests {
     /// Fails if two runs get one id, so that the second person is shown the job of the first.
     #[test]
     fn each_job_has_an_id_of_its_own() {
-        let (one, other) = (fresh().unwrap(), fresh().unwrap());
+        let one = fresh().unwrap();
+        let other = fresh().unwrap();
         assert_ne!(one, other);
         assert!(one.as_str().starts_with("b-"), "{one}");
     }

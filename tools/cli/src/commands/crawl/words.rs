@@ -93,7 +93,8 @@ fn of_crawl(notice: &CrawlNotice, root: &Path) -> String {
 
 /// Returns the words about a job that is resumed.
 pub(super) fn resumed(directory: &JobDirectory) -> Result<String, JobDirectoryError> {
-    let (id, path) = (directory.job().id, directory.root().display());
+    let id = directory.job().id;
+    let path = directory.root().display();
     Ok(match directory.outcome()? {
         Some(_) => format!(
             "job {id} in {path}: its crawl is over; what is left of its documents is written and stored"

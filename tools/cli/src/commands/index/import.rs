@@ -66,7 +66,8 @@ impl Import {
             ))?;
         }
         for fault in &imported.bad {
-            let (input, number) = (Path::new(&fault.input).display(), fault.number);
+            let input = Path::new(&fault.input).display();
+            let number = fault.number;
             tell(&format!(
                 "{input}: line {number} (byte {}): {}",
                 fault.offset, fault.reason

@@ -234,7 +234,8 @@ impl Demonstration {
             .spawn()
             .map_err(|error| format!("python3: {error}; install it, or start without --demo"))?;
         let url = format!("http://127.0.0.1:{}/", port(&mut server).await?);
-        let (job, base) = (number.to_string(), base.display().to_string());
+        let job = number.to_string();
+        let base = base.display().to_string();
         let limits = ["--max-hops", "3", "--max-bytes", "60 MB", "--delay", "0"];
         let names = ["--collection", "demo", "--job", &job, "--keep", &base];
         let words = [&["crawl", &url, "--connections", "4"][..], &limits, &names].concat();

@@ -308,7 +308,8 @@ mod tests {
     #[test]
     fn first_port_is_for_new_archives() {
         let directory = tempfile::tempdir().unwrap();
-        let (block, now) = (PortBlock::claim(), Clock::system().now());
+        let block = PortBlock::claim();
+        let now = Clock::system().now();
         let prepared = prepare(directory.path(), Some(block.first()), now).unwrap();
         let repository = format!("127.0.0.1:{}", block.first());
         assert_eq!(prepared.repository, repository);

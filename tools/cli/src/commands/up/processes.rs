@@ -195,7 +195,8 @@ mod tests {
     use super::*;
 
     fn daemon() -> Daemon {
-        let (clock, tasks) = (Clock::system(), Tasks::new());
+        let clock = Clock::system();
+        let tasks = Tasks::new();
         Daemon {
             chance: Chance::system(),
             workers: Workers::new(clock.clone(), tasks.clone()),

@@ -31,7 +31,8 @@ impl Relay {
         let port = listener.local_addr().expect("an address").port();
         let connections: Arc<Mutex<Vec<Connection>>> = Arc::default();
         let trigger: Arc<Mutex<Option<Trigger>>> = Arc::default();
-        let (kept, set) = (Arc::clone(&connections), Arc::clone(&trigger));
+        let kept = Arc::clone(&connections);
+        let set = Arc::clone(&trigger);
         std::thread::spawn(move || {
             for client in listener.incoming() {
                 let client = client.expect("a connection");

@@ -29,7 +29,8 @@ pub struct Programs {
 impl Programs {
     /// Finds both, or says what the test lacks.
     pub fn find() -> Option<Self> {
-        let (chromium, driver) = (program("chromium"), program("chromedriver"));
+        let chromium = program("chromium");
+        let driver = program("chromedriver");
         if chromium.is_none() || driver.is_none() {
             testing::skipped(
                 "chromium and chromedriver are not installed (chromium chromium-driver)",

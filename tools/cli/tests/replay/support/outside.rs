@@ -151,7 +151,8 @@ fn listen(
 ) -> (SocketAddr, JoinHandle<()>) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("bind");
     let address = listener.local_addr().expect("an address");
-    let (contacts, is_over) = (Arc::clone(contacts), Arc::clone(is_over));
+    let contacts = Arc::clone(contacts);
+    let is_over = Arc::clone(is_over);
     let thread = std::thread::spawn(move || {
         for stream in listener.incoming() {
             if is_over.load(Ordering::Relaxed) {
@@ -197,7 +198,8 @@ fn refuse(mut stream: TcpStream, way: &'static str, contacts: &Contacts) {
 fn receive(socket: UdpSocket, contacts: &Contacts, is_over: &Arc<AtomicBool>) -> JoinHandle<()> {
     let limit = Some(Duration::from_millis(100));
     socket.set_read_timeout(limit).expect("a limit");
-    let (contacts, is_over) = (Arc::clone(contacts), Arc::clone(is_over));
+    let contacts = Arc::clone(contacts);
+    let is_over = Arc::clone(is_over);
     std::thread::spawn(move || {
         let mut datagram = [0; 2048];
         while !is_over.load(Ordering::Relaxed) {

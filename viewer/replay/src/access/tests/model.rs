@@ -111,7 +111,8 @@ fn naive(rules: &[PlainRule], groups: &[&str], key: &str, year: u32) -> Option<u
 #[test]
 fn search_agrees_with_naive_model() {
     let mut numbers = Random::new(7);
-    let (mut decided, mut questions) = (0, 0);
+    let mut decided = 0;
+    let mut questions = 0;
     for round in 0..300 {
         let count = numbers.index(40) + 1;
         let rules: Vec<PlainRule> = (0..count)

@@ -33,7 +33,9 @@ fn samples_answer_with_their_digests() {
     };
     let mut paths = Vec::new();
     files(&folder, &mut paths);
-    let (mut records, mut right, mut checked) = (0, 0, 0);
+    let mut records = 0;
+    let mut right = 0;
+    let mut checked = 0;
     for path in paths {
         let mut reader = Reader::new(File::open(&path).unwrap());
         loop {

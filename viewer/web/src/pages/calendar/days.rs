@@ -168,10 +168,8 @@ mod tests {
                 assert!(days.grid(year, month).len() >= 4, "{year}-{month}");
             }
         }
-        let (first, last) = (
-            Date::new(0, 1, 1).unwrap(),
-            Date::new(9999, 12, 31).unwrap(),
-        );
+        let first = Date::new(0, 1, 1).unwrap();
+        let last = Date::new(9999, 12, 31).unwrap();
         assert_eq!(days.between(first, last), 2);
         assert_eq!(days.between(last, first), 0);
         assert_eq!(days.last_year(first, last), Some(9999));

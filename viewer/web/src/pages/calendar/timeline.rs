@@ -51,7 +51,8 @@ impl Timeline {
     pub(super) fn new(months: &BTreeMap<(i16, i8), u64>, shown: Option<i16>) -> Option<Self> {
         let ((first_year, _), _) = months.first_key_value()?;
         let ((last_year, _), _) = months.last_key_value()?;
-        let (first_year, last_year) = (*first_year, *last_year);
+        let first_year = *first_year;
+        let last_year = *last_year;
         if last_year - first_year >= MOST_YEARS {
             return None;
         }

@@ -155,7 +155,8 @@ impl CalendarView<'_> {
         counted: &CaptureCounts,
         page: ListPage<'_>,
     ) -> CalendarPage {
-        let (words, scope) = (self.words, page.scope);
+        let words = self.words;
+        let scope = page.scope;
         let days = &counted.days;
         let end = |capture: &Capture| EndLink {
             href: self.visit.frame(capture.timestamp, url_of(capture, target)),
@@ -295,7 +296,8 @@ impl CalendarView<'_> {
         let title = if scope.is_one_day() {
             words.date(scope.first)
         } else {
-            let (month, year) = (words.month(scope.first.month()), scope.first.year());
+            let month = words.month(scope.first.month());
+            let year = scope.first.year();
             words.text_with("month", &[("month", &month), ("year", &year.to_string())])
         };
         let to_page = |number: u64| {
@@ -316,7 +318,8 @@ impl CalendarView<'_> {
         });
         let first = (page - 1) * LISTED + 1;
         let last = first + (counted.listed.len() as u64).saturating_sub(1);
-        let (first, last) = (words.number(first), words.number(last));
+        let first = words.number(first);
+        let last = words.number(last);
         let place = [("first", first.as_str()), ("last", last.as_str())];
         CaptureListing {
             title,

@@ -124,7 +124,8 @@ fn every_text_that_is_asked_for_exists() {
 /// Fails if numbers or dates are written in the manner of another language.
 #[test]
 fn numbers_and_dates_follow_the_language() {
-    let (english, danish) = (words(Language::English), words(Language::Danish));
+    let english = words(Language::English);
+    let danish = words(Language::Danish);
     for (number, expected) in [
         (0, "0"),
         (999, "999"),

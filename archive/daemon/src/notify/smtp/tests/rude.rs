@@ -23,7 +23,8 @@ async fn a_flood_ends() {
                 }
                 sent
             };
-            let (settings, message) = (settings(port, tls), message("r", "t"));
+            let settings = settings(port, tls);
+            let message = message("r", "t");
             // The limit is against hanging: the amount has to end the flood, on the slowest machine, too.
             let sending = send(&settings, &message, PATIENCE);
             let (sent, (is_taken, why)) = tokio::join!(flooding, sending);

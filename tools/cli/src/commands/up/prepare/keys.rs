@@ -89,7 +89,8 @@ pub(super) fn issue_certificates(data: &Path, now: Timestamp) -> Result<(), Fail
 /// Returns the authority, which the first start creates, with a list of revoked certificates that is empty.
 fn keep_authority(pki: &Path, now: Timestamp) -> Result<Authority, Failure> {
     let life = validity(now, AUTHORITY_DAYS);
-    let (certificate, secret) = (pki.join("authority.pem"), pki.join("authority.key"));
+    let certificate = pki.join("authority.pem");
+    let secret = pki.join("authority.key");
     let authority = if let (Some(certificate), Some(key)) =
         (state(&certificate)?, secret_state(&secret)?)
     {

@@ -114,7 +114,8 @@ pub(super) fn write_viewer_settings(
 ) -> Result<(), Failure> {
     let [address, replay, web, proxy] = later_addresses(data, ports)?;
     let text = viewer_file(data, peers, [&address, &replay]);
-    let (web, proxy) = (pages_section(&web), proxy_section(data, &proxy));
+    let web = pages_section(&web);
+    let proxy = proxy_section(data, &proxy);
     write_settings(data, VIEWER, &format!("{text}{web}{proxy}"))
 }
 
@@ -148,7 +149,8 @@ pub(super) fn add_listeners(data: &Path, ports: &Ports) -> Result<(), Failure> {
     if viewer.web.is_some() && viewer.proxy.is_some() {
         return Ok(());
     }
-    let (peers, replay) = (&viewer.viewer, viewer.replay.listen.to_string());
+    let peers = &viewer.viewer;
+    let replay = viewer.replay.listen.to_string();
     let peers = [peers.repository.as_str(), peers.index.as_str()];
     let first = viewer_file(data, peers, [viewer.rpc.listen.as_str(), replay.as_str()]);
     let web = viewer.web.map(|web| web.listen.to_string());
