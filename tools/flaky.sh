@@ -38,7 +38,7 @@ first_output() {
 run_alone() {
     local executable folder
     if [[ $2 == doc ]]; then
-        cargo test --release --locked -p "$1" --doc -- --exact "$3"
+        cargo test --locked -p "$1" --doc -- --exact "$3"
     else
         executable=$(realpath "$2") && folder=$(cargo pkgid -p "$1") || return
         folder=${folder#*file://}

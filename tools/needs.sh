@@ -2,7 +2,7 @@
 # Debian and its children are served by apt; elsewhere the names of what is missing are told.
 # shellcheck shell=bash disable=SC2034
 
-# One target folder and one profile for every script: RocksDB's C++ is compiled once, for many minutes.
+# One target folder for every script.
 export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-${XDG_CACHE_HOME:-$HOME/.cache}/holdfast/target}
 
 # What the executable is built with, as COMMAND:PACKAGE. A PATH:PACKAGE is needed where there is no such file or folder.
@@ -116,31 +116,29 @@ need_rust() {
     fi
 }
 
-# built_objects: how many of RocksDB's C++ files are compiled, and how many there are. Nothing before cargo has begun with them.
-built_objects() {
-    local sources objects
-    sources=$(cat "${CARGO_HOME:-$HOME/.cargo}"/registry/src/*/librocksdb-sys-*/rocksdb_lib_sources.txt 2>/dev/null | tr ' ' '\n' | grep -c '\.cc$')
-    objects=$(find "$CARGO_TARGET_DIR"/release/build/librocksdb-sys-*/out -name '*.o' 2>/dev/null | wc -l)
-    ((sources && objects)) && echo "$objects of $sources"
+# need_rocksdb: RocksDB's library, compiled once into your cache folder, and the variables by which cargo finds it.
+need_rocksdb() {
+    local variables
+    variables=$(tools/rocksdb) && eval "$variables"
 }
 
-# tell_progress: says every minute how far a build is, until it is killed. It leaves no `sleep` behind that holds a pipe open.
+# tell_progress: says every minute how long a build runs, until it is killed. It leaves no `sleep` behind that holds a pipe open.
 tell_progress() {
-    local begun=$SECONDS objects pause=
+    local begun=$SECONDS pause=
     trap '[[ -n $pause ]] && kill "$pause"; exit 0' TERM
     while true; do
         sleep 60 &
         pause=$!
         wait "$pause"
-        objects=$(built_objects) || objects=
-        say "building since $(((SECONDS - begun) / 60)) min${objects:+; RocksDB: $objects files compiled}"
+        say "building since $(((SECONDS - begun) / 60)) min"
     done
 }
 
-# build CARGO-ARGUMENTS...: runs cargo, and says how far it is: RocksDB's C++ is one step of cargo's, which takes many minutes.
+# build CARGO-ARGUMENTS...: runs cargo, and says every minute that it still does.
 build() {
     local begun=$SECONDS progress code=0
-    say "building in $CARGO_TARGET_DIR; from nothing about 30 minutes on two cores, half of them for RocksDB"
+    need_rocksdb || return
+    say "building in $CARGO_TARGET_DIR; from nothing about 20 minutes on two cores"
     tell_progress &
     progress=$!
     cargo "$@" || code=$?

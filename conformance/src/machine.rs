@@ -138,15 +138,17 @@ pub fn store(node: &Node, name: &FileName, now: i64) -> Result<Result<Entry, Nod
     let now = Timestamp::from_second(now)?;
     let send = || {
         let mut receiving = node.begin(&upload, name, bytes.len() as u64)?;
-        let agreed = usize::try_from(receiving.received())
-            .ok()
-            .and_then(|length| bytes.get(..length))
-            .is_some_and(|prefix| root(prefix) == receiving.root_so_far());
-        if !agreed {
+        let agreed_length = usize::try_from(receiving.received()).ok().filter(|length| {
+            let prefix = bytes.get(..*length);
+            prefix.is_some_and(|prefix| root(prefix) == receiving.root_so_far())
+        });
+        let here = if let Some(length) = agreed_length {
+            length
+        } else {
             receiving = receiving.keep(0)?;
-        }
-        let here = usize::try_from(receiving.received()).unwrap_or(usize::MAX);
-        for block in bytes.get(here..).unwrap_or_default().chunks(BLOCK) {
+            0
+        };
+        for block in bytes[here..].chunks(BLOCK) {
             receiving.write_all(block)?;
         }
         receiving.commit(&signed, now)

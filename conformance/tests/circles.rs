@@ -48,7 +48,7 @@ fn home(modules: &BTreeMap<ModulePath, FileNames>, path: &[String]) -> ModulePat
         // Paths that come back to themselves name what is outside of the crate.
         match import.filter(|import| seen.insert((*import).clone())) {
             Some(import) => {
-                let rest = path.get(module.len() + 1..).unwrap_or_default();
+                let rest = &path[module.len() + 1..];
                 path = import.iter().chain(rest).cloned().collect();
             }
             None => return module,

@@ -34,7 +34,7 @@ fn silent_errors(file: &File) -> Vec<String> {
         if code.starts_with("///") {
             says_errors |= code.contains("# Errors");
         } else if (code.starts_with("pub ") || is_in_trait) && declared(code, &["fn"]).is_some() {
-            let rest = lines.get(at..).unwrap_or_default().iter();
+            let rest = lines[at..].iter();
             let body = rest.clone().position(|line| line.ends_with(['{', ';']));
             let signature: String = rest.take(body.unwrap_or(0) + 1).copied().collect();
             let returned = signature

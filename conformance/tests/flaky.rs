@@ -62,7 +62,7 @@ fn only_tests_that_pass_alone_are_flaky() {
         write(&format!("{package}/src/lib.rs"), text);
     }
     let script = "source \"$FLAKY\"; cargo generate-lockfile --offline --quiet; \
-                  cargo test --release --locked --offline --no-fail-fast >whole 2>&1; \
+                  cargo test --locked --offline --no-fail-fast >whole 2>&1; \
                   failed_tests whole | cut -f 1,3; rerun_failed whole >again; \
                   echo \"$flaky flaky, $failing failing\"; cat again";
     let output = Command::new("bash")

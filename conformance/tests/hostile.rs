@@ -61,26 +61,24 @@ fn mutate(dice: &mut Random, input: &mut Vec<u8>, others: &[Vec<u8>]) {
             2 => input.truncate(at),
             3 => drop(input.drain(at..upto)),
             4 => {
-                let copy = input.get(at..upto).unwrap_or_default().to_vec();
+                let copy = input[at..upto].to_vec();
                 let to = dice.index(input.len() + 1);
                 drop(input.splice(to..to, copy));
             }
             5 => {
-                let token = TOKENS.get(dice.index(TOKENS.len())).copied();
-                drop(input.splice(at..at, token.unwrap_or_default().iter().copied()));
+                let token = TOKENS[dice.index(TOKENS.len())];
+                drop(input.splice(at..at, token.iter().copied()));
             }
             6 => {
-                let token = TOKENS.get(dice.index(TOKENS.len())).copied();
-                drop(input.splice(at..upto, token.unwrap_or_default().iter().copied()));
+                let token = TOKENS[dice.index(TOKENS.len())];
+                drop(input.splice(at..upto, token.iter().copied()));
             }
             _ => {
                 let other = others.get(dice.index(others.len().max(1)));
                 let tail = other.map(Vec::as_slice).unwrap_or_default();
-                let tail = tail
-                    .get(dice.index(tail.len().max(1))..)
-                    .unwrap_or_default();
+                let start = dice.index(tail.len().max(1));
                 input.truncate(at);
-                input.extend_from_slice(tail);
+                input.extend_from_slice(&tail[start..]);
             }
         }
     }

@@ -30,12 +30,8 @@ pub(crate) fn sources() -> Vec<File> {
 fn has_word(text: &str, word: &str) -> bool {
     let is_name = |c: char| c.is_alphanumeric() || c == '_';
     text.match_indices(word).any(|(at, _)| {
-        let before = text.get(..at).unwrap_or_default().chars().next_back();
-        let after = text
-            .get(at + word.len()..)
-            .unwrap_or_default()
-            .chars()
-            .next();
+        let before = text[..at].chars().next_back();
+        let after = text[at + word.len()..].chars().next();
         !before.is_some_and(is_name) && !after.is_some_and(is_name)
     })
 }
@@ -133,7 +129,7 @@ fn no_file_names_the_machine_of_its_author() {
         let inside =
             |c: char| c.is_alphanumeric() || ['.', '_', '-', '/', '*', '>', '}'].contains(&c);
         line.match_indices(folder)
-            .any(|(at, _)| !line.get(..at).unwrap_or_default().ends_with(inside))
+            .any(|(at, _)| !line[..at].ends_with(inside))
     };
     let points = |line: &str| {
         folders.iter().any(|folder| begins_path(line, folder))

@@ -5,7 +5,8 @@
 /// ```
 /// use testing::Random;
 ///
-/// let (mut one, mut other) = (Random::new(7), Random::new(7));
+/// let mut one = Random::new(7);
+/// let mut other = Random::new(7);
 /// assert_eq!(one.below(1000), other.below(1000));
 /// assert!([1, 2, 3].contains(one.pick(&[1, 2, 3])));
 /// ```
@@ -43,7 +44,7 @@ impl Random {
     /// Panics if the list is empty.
     pub fn index(&mut self, length: usize) -> usize {
         let place = self.below(length as u64);
-        usize::try_from(place).unwrap_or(0)
+        usize::try_from(place).expect("a place is below the length of its list")
     }
 
     /// Returns one of several values.

@@ -43,12 +43,14 @@
 //!     stored: "2026-11-21T19:14:09Z".to_owned(),
 //! };
 //! let plan = plan("mime-statistics", &[])?;
-//! let (control, mut output, mut result) = (Control::default(), Vec::new(), Vec::new());
+//! let control = Control::default();
+//! let mut output = Vec::new();
 //! let input = FileInput { file: &file, source: &mut Memory(bytes) };
 //! let done = run_file(plan.as_ref(), input, &mut output, &control)?;
 //! assert!(done.failures.is_empty());
 //!
 //! let scratch = std::env::temp_dir();
+//! let mut result = Vec::new();
 //! Reducer::new(plan.reduce(), &scratch).reduce(&mut output.as_slice(), &mut result, &control)?;
 //! assert_eq!(result, b"text/plain\t1\t5\n");
 //! # Ok::<(), Box<dyn std::error::Error>>(())

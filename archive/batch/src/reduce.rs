@@ -160,7 +160,7 @@ fn concatenate(input: &mut dyn Read, out: &mut SinkWriter<'_>) -> Result<(), Job
         if count == 0 {
             return Ok(());
         }
-        out.write_all(piece.get(..count).unwrap_or_default())
+        out.write_all(&piece[..count])
             .map_err(|error| failed(&error))?;
     }
 }
@@ -204,13 +204,13 @@ fn each_line(
     loop {
         control.check()?;
         let count = read(input, &mut piece)?;
-        let mut rest = piece.get(..count).unwrap_or_default();
+        let mut rest = &piece[..count];
         if rest.is_empty() {
             break;
         }
         while let Some(at) = memchr::memchr(b'\n', rest) {
             let (line, behind) = rest.split_at(at);
-            rest = behind.get(1..).unwrap_or_default();
+            rest = &behind[1..];
             number += 1;
             if begun.is_empty() {
                 each(number, line)?;

@@ -140,7 +140,7 @@ impl FileRun<'_> {
         while at < size {
             self.control.check()?;
             let left = usize::try_from(size - at).unwrap_or(CHUNK).min(CHUNK);
-            let room = buffer.get_mut(..left).unwrap_or_default();
+            let room = &mut buffer[..left];
             match input.source.read_at(at, room) {
                 Ok(0) => {
                     let words = input::early(at, size);
@@ -149,7 +149,7 @@ impl FileRun<'_> {
                 }
                 Ok(count) => {
                     let count = count.min(left);
-                    let read = buffer.get(..count).unwrap_or_default();
+                    let read = &buffer[..count];
                     if let Err(error) = self.job.bytes(read, self.out) {
                         self.done.note(Some(at), error)?;
                         return Ok(false);

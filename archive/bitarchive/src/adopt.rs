@@ -105,7 +105,9 @@ impl Node {
     fn put_beside_aside(
         &self,
         layout: &Layout,
-        (name, now, why): (&FileName, Timestamp, &str),
+        name: &FileName,
+        now: Timestamp,
+        why: &str,
     ) -> Result<(), DiskError> {
         let target = layout.target(name);
         let beside = [target.sidecar.as_path(), target.outboard.as_path()];
@@ -246,7 +248,7 @@ impl Adoption<'_> {
     /// Puts the sidecar with the admission beside the file, and one that does not count into the attic.
     fn publish(&self, survey: Survey, admission: &Envelope) -> Result<(), NodeError> {
         let Entry { name, volume, .. } = &self.entry;
-        let text = sidecar_text((name, volume), admission, survey.outboard(), self.now)?;
+        let text = sidecar_text(name, volume, admission, survey.outboard(), self.now)?;
         let _moving = self.node.moving();
         self.node.layout(volume)?;
         let why = if self.had_another {
@@ -255,7 +257,7 @@ impl Adoption<'_> {
             "a sidecar that could not be believed, of a file that was then adopted"
         };
         self.node
-            .put_beside_aside(&self.layout, (name, self.now, why))
+            .put_beside_aside(&self.layout, name, self.now, why)
             .map_err(|error| self.blame(error))?;
         survey
             .publish(&text, &self.layout.target(name))

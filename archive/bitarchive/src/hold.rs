@@ -89,7 +89,7 @@ impl BusyFiles {
                 by.wanted.store(true, Ordering::Relaxed);
                 true
             }
-            Some(_) | None => false,
+            _ => false,
         };
         self.shared
             .freed

@@ -187,10 +187,11 @@ impl Mend<'_> {
             let why = format!("{length} bytes are not whole groups up to {}", expected.end);
             return Err(self.wrong(offset, &why));
         }
-        if length > encoded.len() as u64 {
-            return Err(self.wrong(offset, "the segment ends too early; send it again"));
-        }
-        let mut bytes = Vec::with_capacity(usize::try_from(length).unwrap_or_default());
+        let capacity = match usize::try_from(length) {
+            Ok(capacity) if capacity <= encoded.len() => capacity,
+            _ => return Err(self.wrong(offset, "the segment ends too early; send it again")),
+        };
+        let mut bytes = Vec::with_capacity(capacity);
         let range = std::iter::once(offset..end).collect::<Vec<_>>();
         let content = FileContent {
             root: self.order.root,
@@ -203,11 +204,7 @@ impl Mend<'_> {
         decoded.map_err(|error| {
             let at = match &error {
                 DecodeError::WrongGroup { group } => group.saturating_mul(GROUP_SIZE),
-                DecodeError::Cut
-                | DecodeError::WrongProof
-                | DecodeError::Trailing
-                | DecodeError::Read(_)
-                | DecodeError::Sink(_) => offset,
+                _ => offset,
             };
             self.wrong(at, &error.to_string())
         })?;
@@ -296,7 +293,8 @@ impl Mend<'_> {
         let mut block = Vec::new();
         while self.done < offset {
             let length = BLOCK.min(offset - self.done);
-            block.resize(usize::try_from(length).unwrap_or_default(), 0);
+            let block_length = usize::try_from(length).expect("a block fits in memory");
+            block.resize(block_length, 0);
             let read = match &self.old {
                 Some(old) => old.read_exact_at(self.done, &mut block),
                 None => Err(std::io::ErrorKind::PermissionDenied.into()),

@@ -275,12 +275,7 @@ impl<'a> ReconcilePass<'a> {
             (Ok((size, root, stored)), _) => {
                 let since = match known.as_ref().map(|row| &row.condition) {
                     Some(Condition::Damaged { since, .. }) => *since,
-                    Some(
-                        Condition::Present
-                        | Condition::Missing { .. }
-                        | Condition::Unexpected { .. },
-                    )
-                    | None => self.now,
+                    _ => self.now,
                 };
                 Row {
                     size,

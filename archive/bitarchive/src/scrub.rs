@@ -126,28 +126,7 @@ impl Scrub {
                     | NodeError::Busy { .. }
                     | NodeError::NotFound(_)
                     | NodeError::Offline { .. } => {}
-                    other @ (NodeError::Taken { .. }
-                    | NodeError::Mismatch { .. }
-                    | NodeError::Admission { .. }
-                    | NodeError::ReadBack { .. }
-                    | NodeError::NoSpace(_)
-                    | NodeError::Sidecar { .. }
-                    | NodeError::Disk(_)
-                    | NodeError::Catalog(_)
-                    | NodeError::Volumes(_)
-                    | NodeError::Several(_)
-                    | NodeError::NotMended { .. }
-                    | NodeError::Segment { .. }
-                    | NodeError::TakesNothing { .. }
-                    | NodeError::OtherCopy { .. }
-                    | NodeError::NoItem { .. }
-                    | NodeError::Attic { .. }
-                    | NodeError::TooYoung { .. }
-                    | NodeError::TooManyRemovals { .. }
-                    | NodeError::Removals { .. }
-                    | NodeError::ChecksumTable(_)
-                    | NodeError::Admitted { .. }
-                    | NodeError::Bug(_)) => return Err(other.into()),
+                    other => return Err(other.into()),
                 }
             }
         }
@@ -227,7 +206,7 @@ impl ScrubContext {
             match (volume.id, volume.problem) {
                 (Some(id), None) => online.push(id),
                 (Some(id), Some(VolumeProblem::Retired)) => retired.push(id),
-                (Some(_) | None, _) => {}
+                _ => {}
             }
         }
         let unknown_since = self.control.unknown_since().unwrap_or(now);

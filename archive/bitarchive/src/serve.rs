@@ -169,7 +169,7 @@ pub async fn serve(
     let renewed = credentials.clone();
     let reload = ReloadWorker::new(clock.clone(), move |now| Ok(renewed.reload(now.into())?));
     workers.spawn_instance(id, reload)?;
-    spawn_keepers(&daemon, id, &node, (&scrub, &instruments))?;
+    spawn_keepers(&daemon, id, &node, &scrub, &instruments)?;
 
     let jobs = start_runner(&node, settings.batch_node, &daemon).map_err(StartError::Jobs)?;
     let door = Door {
@@ -196,7 +196,8 @@ fn spawn_keepers(
     daemon: &Daemon,
     id: &str,
     node: &Arc<Node>,
-    (scrub, instruments): (&Arc<Control>, &Instruments),
+    scrub: &Arc<Control>,
+    instruments: &Instruments,
 ) -> Result<(), DuplicateWorker> {
     let clock = &daemon.clock;
     let workers = &daemon.workers;

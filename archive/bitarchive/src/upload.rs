@@ -68,7 +68,8 @@ impl Node {
     pub(crate) fn open_upload(
         &self,
         claim: Claim,
-        (volume, layout): (VolumeId, Layout),
+        volume: VolumeId,
+        layout: Layout,
         size: u64,
         points: Option<&[u64]>,
     ) -> Result<Upload<'_>, NodeError> {
@@ -216,7 +217,7 @@ impl Upload<'_> {
             received.discard().map_err(blame)?;
             return Err(taken);
         }
-        let text = sidecar_text((&name, &volume), admission, received.outboard(), now)?;
+        let text = sidecar_text(&name, &volume, admission, received.outboard(), now)?;
         // The disk may have failed, or been exchanged, while the bytes came.
         node.layout(&volume)?;
         let verified =
@@ -259,7 +260,8 @@ fn last_point(points: &[u64], length: u64) -> u64 {
 
 /// Returns the text of the sidecar of a file that is stored now.
 pub(crate) fn sidecar_text(
-    (name, volume): (&FileName, &VolumeId),
+    name: &FileName,
+    volume: &VolumeId,
     admission: &Envelope,
     outboard: Option<OutboardRecord>,
     now: Timestamp,

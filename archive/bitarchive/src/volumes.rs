@@ -187,7 +187,7 @@ impl Volumes {
                 let before = state.volumes.iter().find(|old| old.id == volume.id);
                 volume.problem = Some(match before.and_then(|old| old.problem.clone()) {
                     Some(unready @ VolumeProblem::Unready(_)) => unready,
-                    Some(_) | None => VolumeProblem::Unchecked,
+                    _ => VolumeProblem::Unchecked,
                 });
                 waiting.push((id, Layout::new(&volume.path)));
             }

@@ -177,20 +177,7 @@ pub(crate) fn failed(what: &'static str, status: &Status) -> ClientError {
             "the archive's answer cannot be read: {}",
             plain(status.message())
         )),
-        Code::Ok
-        | Code::Cancelled
-        | Code::Unknown
-        | Code::InvalidArgument
-        | Code::DeadlineExceeded
-        | Code::NotFound
-        | Code::AlreadyExists
-        | Code::PermissionDenied
-        | Code::ResourceExhausted
-        | Code::Aborted
-        | Code::Internal
-        | Code::Unavailable
-        | Code::DataLoss
-        | Code::Unauthenticated => ClientError::from_status(status),
+        _ => ClientError::from_status(status),
     }
 }
 

@@ -173,7 +173,7 @@ impl Deposit {
     pub(crate) async fn read(&self, offset: u64, length: u64) -> Result<Bytes, ClientError> {
         let source = Arc::clone(&self.source);
         let read = tokio::task::spawn_blocking(move || {
-            let mut bytes = vec![0; usize::try_from(length).unwrap_or_default()];
+            let mut bytes = vec![0; usize::try_from(length).expect("a chunk fits in memory")];
             source
                 .read_exact_at(offset, &mut bytes)
                 .map(|()| Bytes::from(bytes))

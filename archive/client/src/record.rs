@@ -234,13 +234,7 @@ where
             what: format!("{name}: the proof cannot be written"),
             source,
         },
-        other @ (RecordProofError::NoHeader
-        | RecordProofError::Json(_)
-        | RecordProofError::Version(_)
-        | RecordProofError::Admission(_)
-        | RecordProofError::Range { .. }
-        | RecordProofError::Order { .. }
-        | RecordProofError::Slice(_)) => ClientError::Untrusted(format!("{name}: {other}")),
+        other => ClientError::Untrusted(format!("{name}: {other}")),
     };
     let writer = ProofWriter::new(out, &slices.envelope, &slices.admission, &range);
     let mut writer = writer.map_err(failed)?;

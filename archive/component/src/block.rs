@@ -90,22 +90,11 @@ impl<'a> Block<'a> {
         }
         self.state = match self.take() {
             BlockState::Fresh(input) => self.begin(input),
-            other @ (BlockState::Headed(..)
-            | BlockState::Whole(_)
-            | BlockState::Stored(_)
-            | BlockState::Content(_)
-            | BlockState::Failed(_)
-            | BlockState::Nothing) => other,
+            other => other,
         };
         match &self.state {
             BlockState::Failed(words) if self.message.is_none() => Err(words.clone()),
-            BlockState::Fresh(_)
-            | BlockState::Headed(..)
-            | BlockState::Whole(_)
-            | BlockState::Stored(_)
-            | BlockState::Content(_)
-            | BlockState::Failed(_)
-            | BlockState::Nothing => Ok(self.message.clone()),
+            _ => Ok(self.message.clone()),
         }
     }
 
@@ -113,11 +102,7 @@ impl<'a> Block<'a> {
     pub(super) fn read(&mut self, most: u32) -> Result<Vec<u8>, String> {
         self.state = match self.take() {
             BlockState::Fresh(input) | BlockState::Headed(_, input) => BlockState::Stored(input),
-            other @ (BlockState::Whole(_)
-            | BlockState::Stored(_)
-            | BlockState::Content(_)
-            | BlockState::Failed(_)
-            | BlockState::Nothing) => other,
+            other => other,
         };
         match &mut self.state {
             BlockState::Whole(input) | BlockState::Stored(input) => {
@@ -139,12 +124,7 @@ impl<'a> Block<'a> {
             BlockState::Headed(head, input) => {
                 BlockState::Content(Body::decoded(&head, input, Limits::default()))
             }
-            other @ (BlockState::Fresh(_)
-            | BlockState::Whole(_)
-            | BlockState::Stored(_)
-            | BlockState::Content(_)
-            | BlockState::Failed(_)
-            | BlockState::Nothing) => other,
+            other => other,
         };
         match &mut self.state {
             BlockState::Content(body) => {

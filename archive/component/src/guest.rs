@@ -223,5 +223,5 @@ impl<'a> ComponentInstance<'a> {
 /// Returns the time for which this thread has computed.
 fn computed() -> Duration {
     let time = clock_gettime(ClockId::ThreadCPUTime);
-    Duration::try_from(time).unwrap_or(Duration::MAX)
+    Duration::try_from(time).expect("a thread has computed for no negative time")
 }

@@ -91,7 +91,7 @@ impl Host {
         self.asks.send(ask).or(Err(Halt::Gone))?;
         match self.replies.recv() {
             Ok(Reply::Stop(stop)) => Err(Halt::Stopped(stop)),
-            Ok(reply @ (Reply::Taken | Reply::Bytes(_) | Reply::Http(_))) => Ok(reply),
+            Ok(reply) => Ok(reply),
             Err(_) => Err(Halt::Gone),
         }
     }
@@ -99,14 +99,14 @@ impl Host {
     fn ask_bytes(&self, ask: Ask) -> Result<Result<Vec<u8>, String>, Halt> {
         match self.ask(ask)? {
             Reply::Bytes(bytes) => Ok(bytes),
-            Reply::Taken | Reply::Http(_) | Reply::Stop(_) => Err(Halt::Gone),
+            _ => Err(Halt::Gone),
         }
     }
 
     fn ask_http(&self) -> Result<Result<Option<HttpMessage>, String>, Halt> {
         match self.ask(Ask::Http)? {
             Reply::Http(message) => Ok(message),
-            Reply::Taken | Reply::Bytes(_) | Reply::Stop(_) => Err(Halt::Gone),
+            _ => Err(Halt::Gone),
         }
     }
 

@@ -34,7 +34,7 @@ fn with_variable(name: &str, value: &OsStr, behaviour: &str, set: &[&str]) -> Ch
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
-        .expect("the example; build it with `cargo build --release -p archive-daemon --examples`")
+        .expect("the example; build it with `cargo build -p archive-daemon --examples`")
 }
 
 /// Waits until the worker prints that it works, so that the signals are taken over.

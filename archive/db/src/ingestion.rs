@@ -243,12 +243,12 @@ fn write_batch(inner: &Engine, batch: Batch) -> Result<(), DbError> {
 impl Row {
     fn key(self, bytes: &[u8]) -> &[u8] {
         let end = self.start + self.key;
-        bytes.get(self.start..end).unwrap_or_default()
+        &bytes[self.start..end]
     }
 
     fn value(self, bytes: &[u8]) -> &[u8] {
         let start = self.start + self.key;
-        bytes.get(start..start + self.value).unwrap_or_default()
+        &bytes[start..start + self.value]
     }
 }
 

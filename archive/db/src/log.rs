@@ -141,7 +141,7 @@ impl LogScan {
             if !record.is_whole(payload) {
                 return Some(Stop::Bad(at));
             }
-            let head = payload.get(..payload.len().min(12)).unwrap_or_default();
+            let head = &payload[..payload.len().min(12)];
             let write = match (record.kind, self.begun.take()) {
                 (1, None) => Some(head.to_vec()),
                 (2, None) => {
@@ -216,9 +216,10 @@ impl Record {
 /// Classifies the bytes of a log from its first damage, at the offset `at`, to its end.
 fn judge(bytes: &[u8], at: u64) -> Tail {
     let in_block = |offset: usize| {
-        let before = usize::try_from((at + offset as u64) % BLOCK as u64).unwrap_or_default();
+        let before = usize::try_from((at + offset as u64) % BLOCK as u64)
+            .expect("an offset in a block fits in memory");
         let end = offset.saturating_add(BLOCK - before).min(bytes.len());
-        bytes.get(offset..end).unwrap_or_default()
+        &bytes[offset..end]
     };
     // Parts of the damaged write itself may be whole; a record that begins a write is of another one.
     let begins_a_write = |offset: usize| {
@@ -235,7 +236,7 @@ fn judge(bytes: &[u8], at: u64) -> Tail {
     let mut rest = bytes;
     let mut offset = at;
     while !rest.is_empty() {
-        let to_next = usize::try_from(SECTOR - offset % SECTOR).unwrap_or(rest.len());
+        let to_next = usize::try_from(SECTOR - offset % SECTOR).expect("a sector fits in memory");
         let (sector, after) = rest.split_at(to_next.min(rest.len()));
         if sector.iter().all(|byte| *byte == 0) {
             return Tail::Torn;

@@ -114,7 +114,7 @@ impl Options {
 
     /// Returns the oldest version that this build reads.
     pub(crate) fn oldest(&self) -> u32 {
-        let steps = u32::try_from(self.migrations.len()).unwrap_or(u32::MAX);
+        let steps = u32::try_from(self.migrations.len()).expect("a build has few migrations");
         self.version.saturating_sub(steps).max(1)
     }
 

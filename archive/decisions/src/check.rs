@@ -109,10 +109,10 @@ where
                 absence.into_iter().collect()
             }
             ExpectedCopy::Present { root, size, place } => {
-                return self.compare_copies(&entry.name, (*root, *size), place.as_ref(), copies);
+                return self.compare_copies(&entry.name, *root, *size, place.as_ref(), copies);
             }
             ExpectedCopy::Incomplete { root, size } => {
-                return self.compare_copies(&entry.name, (*root, *size), None, copies);
+                return self.compare_copies(&entry.name, *root, *size, None, copies);
             }
         };
         anomalies(&entry.name, kinds).collect()
@@ -122,7 +122,8 @@ where
     fn compare_copies(
         &mut self,
         name: &FileName,
-        (root, size): (Root, u64),
+        root: Root,
+        size: u64,
         place: Option<&CopyPlace>,
         copies: &[FileCopy],
     ) -> Vec<Finding> {

@@ -154,11 +154,16 @@ pub fn decide(recorded: &RecordedCopy, copies: &[CopyState], is_silent: bool) ->
             }
         };
     };
-    let (old, content, kept) = (old.place.clone(), old.content, kept.place.clone());
-    if content == CopyContent::Damaged {
-        DrainStep::PutDamagedAside { old, kept }
+    if old.content == CopyContent::Damaged {
+        DrainStep::PutDamagedAside {
+            old: old.place.clone(),
+            kept: kept.place.clone(),
+        }
     } else {
-        DrainStep::PutAside { old, kept }
+        DrainStep::PutAside {
+            old: old.place.clone(),
+            kept: kept.place.clone(),
+        }
     }
 }
 

@@ -24,7 +24,8 @@
 //! use archive_model::{ReplicaId, Root};
 //!
 //! let [first, second, third] = ["a", "b", "c"].map(|id| ReplicaId::new(id).unwrap());
-//! let (right, wrong) = (Root::from_bytes([1; 32]), Root::from_bytes([2; 32]));
+//! let right = Root::from_bytes([1; 32]);
+//! let wrong = Root::from_bytes([2; 32]);
 //! // No record and no signature is left: two replicas of three agree.
 //! let ballot = |replica: &ReplicaId, root| Ballot { replica: replica.clone(), root };
 //! let evidence = Evidence {

@@ -237,7 +237,7 @@ impl FileState {
                 kind,
                 required,
                 gone,
-            } => self.require_copy(&replica, (kind, required), gone, transition),
+            } => self.require_copy(&replica, kind, required, gone, transition),
             Event::Replacing { replica, why } => self.begin_replacement(&replica, why, transition),
             Event::Withdrawn { replica, why } => self.withdraw(&replica, why, transition),
             Event::Restored {

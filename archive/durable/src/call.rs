@@ -137,7 +137,7 @@ pub(crate) fn read_up_to(file: File, path: &Path, most: u64) -> Result<Vec<u8>> 
 }
 
 fn flags(flags: OFlags) -> i32 {
-    i32::try_from(flags.bits()).unwrap_or_default()
+    i32::try_from(flags.bits()).expect("the flags of open(2) fit in an int")
 }
 
 /// Writes all of `bytes` at the file's position, however many calls that takes.
@@ -162,7 +162,7 @@ fn write_with(
     #[cfg(feature = "faults")]
     {
         use crate::fault::CallVerdict;
-        let half = bytes.get(..bytes.len() / 2).unwrap_or_default();
+        let half = &bytes[..bytes.len() / 2];
         match crate::fault::point(operation, path).map_err(failed)? {
             CallVerdict::Go => {}
             CallVerdict::GoHalfThenDie => {

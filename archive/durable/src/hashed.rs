@@ -52,7 +52,7 @@ impl HashedFile {
 
     fn read_some(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let count = self.file.read_at(self.offset, buffer)?;
-        self.hasher.update(buffer.get(..count).unwrap_or_default());
+        self.hasher.update(&buffer[..count]);
         self.offset += count as u64;
         Ok(count)
     }

@@ -143,7 +143,10 @@ impl Journal {
         if *hasher.finalize().as_bytes() != digest {
             return Ok(None);
         }
-        let mut text = vec![0; usize::try_from(header).unwrap_or_default()];
+        let Ok(text_length) = usize::try_from(header) else {
+            return Ok(None);
+        };
+        let mut text = vec![0; text_length];
         source.read_exact_at(8, &mut text).map_err(failed)?;
         let start = 8 + header;
         let Ok(Header { format, change }) = serde_json::from_slice(&text) else {

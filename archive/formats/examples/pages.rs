@@ -125,18 +125,14 @@ fn word(dice: &mut Dice, out: &mut Vec<u8>) {
     let number = dice.roll(4000) * dice.roll(4000) / 4000;
     let mut left = number * 7919 + 17;
     for _ in 0..=2 + number % 7 {
-        out.push(
-            b"etaoinshrdlcumwfgypbvk"
-                .get(usize::try_from(left % 22).unwrap_or(0))
-                .copied()
-                .unwrap_or(b'e'),
-        );
+        let letter = usize::try_from(left % 22).expect("below the number of letters");
+        out.push(b"etaoinshrdlcumwfgypbvk"[letter]);
         left = left / 3 + number;
     }
 }
 
 fn page(dice: &mut Dice, host: &str) -> io::Result<Vec<u8>> {
-    let size = 2048 + usize::try_from(dice.roll(280) * dice.roll(280)).unwrap_or(0);
+    let size = 2048 + usize::try_from(dice.roll(280) * dice.roll(280)).expect("below 280 * 280");
     let mut page = Vec::with_capacity(size + 500);
     page.extend_from_slice(b"<!DOCTYPE html>\n<html><head><meta charset=\"utf-8\"><title>");
     word(dice, &mut page);

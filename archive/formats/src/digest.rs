@@ -315,9 +315,7 @@ impl Hashers {
 
     /// Hashes the next bytes.
     pub fn update(&mut self, bytes: &[u8]) {
-        self.length = self
-            .length
-            .saturating_add(u64::try_from(bytes.len()).unwrap_or(u64::MAX));
+        self.length = self.length.saturating_add(bytes.len() as u64);
         if let Some(h) = &mut self.sha1 {
             h.update(bytes);
         }

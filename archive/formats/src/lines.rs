@@ -62,9 +62,7 @@ impl<R: BufRead> BoundedLines<R> {
     /// Fails if the input fails.
     pub fn next_line(&mut self) -> io::Result<Option<Line<'_>>> {
         self.line.clear();
-        let room = u64::try_from(self.limit)
-            .unwrap_or(u64::MAX)
-            .saturating_add(2);
+        let room = (self.limit as u64).saturating_add(2);
         let read = self
             .input
             .by_ref()
@@ -96,9 +94,7 @@ impl<R: BufRead> BoundedLines<R> {
     }
 
     fn advance(&mut self, bytes: usize) {
-        self.offset = self
-            .offset
-            .saturating_add(u64::try_from(bytes).unwrap_or(u64::MAX));
+        self.offset = self.offset.saturating_add(bytes as u64);
     }
 
     /// Skips the rest of a line. Returns whether it has an end.

@@ -97,8 +97,7 @@ pub enum ReadError {
 fn piece(reader: &mut Take<File>) -> Result<Bytes, ReadError> {
     let left = reader.limit();
     let mut piece = Vec::with_capacity(PIECE.min(usize::try_from(left).unwrap_or(PIECE)));
-    let most = u64::try_from(PIECE).unwrap_or(u64::MAX);
-    let read = reader.by_ref().take(most).read_to_end(&mut piece)?;
+    let read = reader.by_ref().take(PIECE as u64).read_to_end(&mut piece)?;
     if read == 0 && left > 0 {
         return Err(ReadError::Short(left));
     }

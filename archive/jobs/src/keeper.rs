@@ -92,7 +92,9 @@ impl Keeper {
         jobs: &JobTable,
         folder: &JobFolder,
         row: &JobRow,
-        (clock, meters, space): (Clock, Meters, super::space::Space),
+        clock: Clock,
+        meters: Meters,
+        space: super::space::Space,
     ) -> Result<Self, String> {
         let text = |error: &dyn std::fmt::Display| error.to_string();
         let mut files = folder.open(&row.checkpoint).map_err(|error| text(&error))?;
@@ -258,7 +260,7 @@ impl Keeper {
 }
 
 fn length(bytes: &[u8]) -> u64 {
-    u64::try_from(bytes.len()).unwrap_or(u64::MAX)
+    bytes.len() as u64
 }
 
 /// Returns whether no node has read the file, and nothing else is known of it.

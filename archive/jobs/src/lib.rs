@@ -206,7 +206,7 @@ impl Batches {
     }
 
     /// Returns the bytes of a file that a job left, from an offset up to a length.
-    pub fn bytes(&self, row: &JobRow, name: JobFile, (offset, length): (u64, u64)) -> JobBytes {
+    pub fn bytes(&self, row: &JobRow, name: JobFile, offset: u64, length: u64) -> JobBytes {
         JobBytes {
             folder: Arc::new(folder::JobFolder::new(&self.runner.batch, &row.id)),
             name,

@@ -96,7 +96,8 @@ impl<E> Merge<E> {
     /// Creates a merge of runs on `nodes`, sorted, which are called by their index. `gaps` are known already.
     pub(crate) fn new(
         nodes: impl IntoIterator<Item = NodeId>,
-        (after, selection): (Option<FileName>, FileSelection),
+        after: Option<FileName>,
+        selection: FileSelection,
         gaps: Vec<JobGap>,
     ) -> Self {
         let source = |node| Source {
@@ -166,10 +167,7 @@ impl<E> Merge<E> {
                 source.state = SourceState::Held(name.clone(), PendingPiece::Output(bytes));
             }
             SourceState::Ignored => {}
-            SourceState::Unknown
-            | SourceState::Held(..)
-            | SourceState::Broken(..)
-            | SourceState::Over => {
+            _ => {
                 self.lied(
                     index,
                     "it sent output of a file that it did not begin".to_owned(),
@@ -201,10 +199,7 @@ impl<E> Merge<E> {
         let next = match &source.state {
             SourceState::Begun(name) => SourceState::Held(name.clone(), PendingPiece::Done(done)),
             SourceState::Ignored => SourceState::Unknown,
-            SourceState::Unknown
-            | SourceState::Held(..)
-            | SourceState::Broken(..)
-            | SourceState::Over => {
+            _ => {
                 return self.lied(index, format!("it ended {} twice", done.name));
             }
         };
@@ -299,10 +294,7 @@ impl<E> Merge<E> {
                 Some(MergeItem::Done(done))
             }
             SourceState::Broken(_, why) => Some(MergeItem::Broken(source.node.clone(), why)),
-            other @ (SourceState::Unknown
-            | SourceState::Begun(_)
-            | SourceState::Ignored
-            | SourceState::Over) => {
+            other => {
                 source.state = other;
                 None
             }
@@ -351,10 +343,7 @@ impl<E> Merge<E> {
                 SourceState::Begun(_) | SourceState::Held(_, PendingPiece::Output(_)) => {
                     source.state = SourceState::Ignored;
                 }
-                SourceState::Unknown
-                | SourceState::Ignored
-                | SourceState::Broken(..)
-                | SourceState::Over => {}
+                _ => {}
             }
         }
         Some(chosen)

@@ -73,7 +73,7 @@ impl ResultFile {
 
     /// Appends bytes, within the limit of the job and the room for all jobs.
     pub(crate) fn append(&mut self, bytes: &[u8]) -> Result<(), String> {
-        let count = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
+        let count = bytes.len() as u64;
         self.length = self.length.saturating_add(count);
         if self.length > self.most {
             return Err(format!(

@@ -127,9 +127,10 @@ impl Space {
         }
         let mut used = self.used();
         let all = used.files.saturating_add(used.scratch);
-        match self.most {
-            Some(most) if all.saturating_add(bytes) > most => return Err(SpaceError::Bound(most)),
-            Some(_) | None => {}
+        if let Some(most) = self.most
+            && all.saturating_add(bytes) > most
+        {
+            return Err(SpaceError::Bound(most));
         }
         let own = whose(&mut used);
         *own = own.saturating_add(bytes);

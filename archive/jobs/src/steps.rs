@@ -59,11 +59,14 @@ impl Runner {
             Ok(about) => about,
             Err(error) => return Ok(Event::Failed(error.to_string())),
         };
-        let instruments = (self.clock.clone(), self.meters.clone(), self.space.clone());
         let jobs = self.jobs.clone();
         let folder = self.folder(row);
         let of = row.clone();
-        let opened = spawn_blocking(move || Keeper::open(&jobs, &folder, &of, instruments));
+        let clock = self.clock.clone();
+        let meters = self.meters.clone();
+        let space = self.space.clone();
+        let opened =
+            spawn_blocking(move || Keeper::open(&jobs, &folder, &of, clock, meters, space));
         let keeper = match opened.await? {
             Ok(keeper) => keeper,
             Err(why) => return Ok(Event::Failed(why)),
@@ -201,7 +204,7 @@ impl Runner {
                         ComparisonFinding::Other(read, content) => lines::other(read, content),
                     };
                     let line = line.map_err(|error| failed(&error))?;
-                    let length = u64::try_from(line.len()).unwrap_or(u64::MAX);
+                    let length = line.len() as u64;
                     self.space.take(length).map_err(|error| failed(&error))?;
                     files.errors.append(&line).map_err(|error| failed(&error))?;
                     errors = errors.saturating_add(length);
@@ -284,9 +287,9 @@ impl Runner {
             component: self.bytes(row, JobFile::Component, row.component_size),
             input: self.bytes(row, JobFile::Output, row.checkpoint.output),
         };
-        let turn = (&nodes[..], row.life.restarts);
-        let mut reduction = match reduction::begin(&self.replicas, &order, turn, &self.clock).await
-        {
+        let first = row.life.restarts;
+        let begun = reduction::begin(&self.replicas, &order, &nodes, first, &self.clock);
+        let mut reduction = match begun.await {
             Ok(Some(reduction)) => reduction,
             Ok(None) => return Ok(Ok(None)),
             Err(event) => return Ok(Err(event)),

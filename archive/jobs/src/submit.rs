@@ -330,7 +330,7 @@ impl PendingSubmission {
 
     fn write(&mut self, bytes: &[u8]) -> Result<(), SubmitError> {
         let wrong = |said: &str| Err(SubmitError::Component(said.to_owned()));
-        let count = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
+        let count = bytes.len() as u64;
         if count > self.missing() {
             return wrong("more bytes were received than announced");
         }

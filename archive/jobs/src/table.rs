@@ -118,7 +118,7 @@ impl JobRow {
 pub(crate) fn class_of(who: &str) -> JobClass {
     match who.parse().map(|grant: Grant| grant.role()) {
         Ok(Role::Index) => JobClass::Index,
-        Ok(_) | Err(_) => JobClass::Research,
+        _ => JobClass::Research,
     }
 }
 
@@ -224,21 +224,7 @@ impl JobTable {
         let now = self.clock.now();
         let who = match &event {
             Event::Cancelled(who) => who.clone(),
-            Event::Turn
-            | Event::Restarted
-            | Event::Looked { .. }
-            | Event::Silent(_)
-            | Event::Busy(_)
-            | Event::Woke
-            | Event::Progress
-            | Event::Broke(_)
-            | Event::NodeBroke(..)
-            | Event::Finished(_)
-            | Event::Compared(_)
-            | Event::Uncounted(_)
-            | Event::Reduced
-            | Event::Failed(_)
-            | Event::TimeOver => "repository".to_owned(),
+            _ => "repository".to_owned(),
         };
         let context = Context {
             now,

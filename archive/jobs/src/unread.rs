@@ -105,7 +105,7 @@ impl CompareScope {
         let copy = row.record.replicas.get(&self.replica);
         Some(match copy {
             Some(copy) if standing.counts(&self.replica, copy) => MissReason::Here,
-            Some(_) | None => MissReason::Elsewhere,
+            _ => MissReason::Elsewhere,
         })
     }
 

@@ -338,8 +338,8 @@ impl Admin {
             let known = row.map_or_else(DerivedValues::default, |row| {
                 DerivedValues::from_record(&row.record)
             });
-            let places = (&known.places, &after.places);
-            self.places.change(&mut batch, name, places)?;
+            self.places
+                .change(&mut batch, name, &known.places, &after.places)?;
             before.add(&known.counted.counts);
             transitions.insert(name.clone(), (known.state, after.state.clone()));
         }

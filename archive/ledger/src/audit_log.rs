@@ -197,7 +197,7 @@ impl AuditLog {
             }
             let (file, length) = walk.end(log.position);
             let mut out = AppendFile::open(&files::path(at, file))?;
-            out.append(whole.get(torn.len()..).unwrap_or_default())?;
+            out.append(&whole[torn.len()..])?;
             out.sync()?;
             directory::sync(at)?;
             let start = length.saturating_sub(torn.len() as u64);

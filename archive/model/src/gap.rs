@@ -12,7 +12,8 @@ use crate::replica::{NodeId, ReplicaId, VolumeId};
 /// ```
 /// use archive_model::{Gap, NodeId, ReplicaId};
 ///
-/// let (two, node) = (ReplicaId::new("two")?, NodeId::new("two-1")?);
+/// let two = ReplicaId::new("two")?;
+/// let node = NodeId::new("two-1")?;
 /// let gap = Gap::of_node(two, node, "it does not answer".to_owned());
 /// assert_eq!(gap.to_string(), "node two-1: it does not answer");
 /// assert_eq!(gap.volume_id(), None);

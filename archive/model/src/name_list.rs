@@ -92,7 +92,7 @@ impl NameList {
     /// Returns the names behind `name`, in order; all names if it is absent.
     pub fn after(&self, name: Option<&FileName>) -> &[FileName] {
         let start = name.map_or(0, |name| self.0.partition_point(|one| one <= name));
-        self.0.get(start..).unwrap_or_default()
+        &self.0[start..]
     }
 }
 

@@ -115,7 +115,7 @@ impl<E> Merge<E> {
                 self.heads.push(Reverse((head.name.clone(), index)));
                 self.hungry.remove(&index);
             }
-            None | Some(_) => {}
+            _ => {}
         }
         if let Some(reason) = failure {
             self.fail(index, &reason);

@@ -14,7 +14,8 @@ use std::os::unix::fs::FileExt;
 /// ```
 /// use archive_proof::ReadAt;
 ///
-/// let (bytes, mut buffer) = (b"hello".to_vec(), [0; 3]);
+/// let bytes = b"hello".to_vec();
+/// let mut buffer = [0; 3];
 /// bytes.read_exact_at(1, &mut buffer)?;
 /// assert_eq!(&buffer, b"ell");
 /// assert!(bytes.read_exact_at(3, &mut buffer).is_err());

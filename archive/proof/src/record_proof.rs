@@ -111,7 +111,7 @@ pub fn verify(
         };
         match bytes.get(within(range.start)..within(range.end)) {
             Some(wanted) if !wanted.is_empty() => sink(wanted),
-            Some(_) | None => Ok(()),
+            _ => Ok(()),
         }
     })?;
     Ok(ProvenRecord { admission, range })

@@ -208,7 +208,8 @@ fn root_of(mut value: Value, stack: &[Value]) -> Root {
     Root::from_bytes(value)
 }
 
-fn write_pair(sink: &mut impl Write, (left, right): &chaining::Pair) -> io::Result<()> {
+fn write_pair(sink: &mut impl Write, pair: &chaining::Pair) -> io::Result<()> {
+    let (left, right) = pair;
     sink.write_all(left)?;
     sink.write_all(right)
 }

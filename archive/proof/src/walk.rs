@@ -74,7 +74,7 @@ pub fn walk(
     let state = match copy.outboard {
         None if whole.count() > 1 => OutboardState::Absent,
         Some(outboard) if !ends_at(outboard, whole.pairs().end) => OutboardState::Damaged,
-        None | Some(_) => OutboardState::Good,
+        _ => OutboardState::Good,
     };
     let mut walker = Walker {
         data: copy.data,

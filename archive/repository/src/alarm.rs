@@ -152,7 +152,7 @@ fn late(late: Option<&LateFiles>, below: u64) -> BTreeMap<String, Problem> {
         return BTreeMap::new();
     };
     // New files are among them, and at least as many as are known by name.
-    let known = u64::try_from(late.files).unwrap_or(u64::MAX);
+    let known = late.files as u64;
     let count = below.max(known);
     let text = format!(
         "{} not in every required replica; {known} of them for longer than allowed\n{}\n\
@@ -180,7 +180,7 @@ fn files(count: u64) -> String {
 
 fn names(first: &[FileName], of: u64) -> String {
     let names: Vec<String> = first.iter().map(ToString::to_string).collect();
-    let shown = u64::try_from(first.len()).unwrap_or(u64::MAX);
+    let shown = first.len() as u64;
     match of.saturating_sub(shown) {
         0 => names.join(", "),
         more => format!("{} and {more} more", names.join(", ")),

@@ -83,7 +83,8 @@ impl Archive {
     /// Files the result of a look at a copy, in the name of `who`.
     pub(crate) async fn file_look(
         &self,
-        (replica, name): (&ReplicaId, &FileName),
+        replica: &ReplicaId,
+        name: &FileName,
         look: Look,
         who: &str,
     ) -> Result<LookResult, CallError> {

@@ -194,7 +194,7 @@ impl Worker for FillWorker {
         }
         Ok(match rest {
             Some(rest) if !is_busy => Step::Idle(rest),
-            Some(_) | None => Step::Again,
+            _ => Step::Again,
         })
     }
 }
@@ -256,7 +256,7 @@ async fn tell(
                 return Ok(UpdateOutcome::There);
             }
             Ok(located) if located.silent.is_none() => {}
-            Ok(_) | Err(_) => return Ok(UpdateOutcome::Unknown),
+            _ => return Ok(UpdateOutcome::Unknown),
         }
     }
     let spec = people.specs.iter().find(|spec| spec.id == replica);
@@ -300,14 +300,12 @@ fn keep_open(task: &Task, open: &mut FollowedFiles) -> usize {
 
 /// Returns whether the copy is being worked on; a failed one waits for its next try.
 const fn is_active(state: &ReplicaState) -> bool {
-    match state {
+    matches!(
+        state,
         ReplicaState::UploadStarted
-        | ReplicaState::DataUploaded
-        | ReplicaState::UploadFailed(StoreFailure::Gone(_)) => true,
-        ReplicaState::UploadCompleted
-        | ReplicaState::UploadFailed(_)
-        | ReplicaState::Withdrawn(_) => false,
-    }
+            | ReplicaState::DataUploaded
+            | ReplicaState::UploadFailed(StoreFailure::Gone(_))
+    )
 }
 
 /// Returns the limits of a page of a task. A withdrawal takes no bytes, so that more of them go at once.

@@ -167,7 +167,7 @@ impl Preserver {
                     Some(RepairReport::new(RepairOutcome::Waiting, what))
                 }
                 RepairPlan::Lost { ranges } => {
-                    self.lost(&case, ranges, (&known, before.as_ref()), repair_context)
+                    self.lost(&case, ranges, &known, before.as_ref(), repair_context)
                         .await?
                 }
                 RepairPlan::Copy { .. } => {

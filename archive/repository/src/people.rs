@@ -285,12 +285,7 @@ fn failed(error: &RequestError) -> CallError {
     match error {
         RequestError::NotAllowed(RequestRefusal::Reason) => Kind::Invalid,
         RequestError::NotAllowed(RequestRefusal::NotOpen(_)) => Kind::Mismatch,
-        RequestError::NotAllowed(
-            RequestRefusal::Nobody
-            | RequestRefusal::Role { .. }
-            | RequestRefusal::SamePerson(_)
-            | RequestRefusal::NotTheirs(_),
-        ) => Kind::Refused,
+        RequestError::NotAllowed(_) => Kind::Refused,
         RequestError::Unknown(_) => Kind::NotFound,
         RequestError::Admin(error) => return admin_failed(error),
     }

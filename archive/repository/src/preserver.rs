@@ -201,14 +201,15 @@ impl Preserver {
         look_context: &LookContext,
     ) -> Result<LookResult, CallError> {
         let who = &look_context.who;
-        self.archive.file_look((replica, name), look, who).await
+        self.archive.file_look(replica, name, look, who).await
     }
 
     /// Files the result of a look, if `is_so` holds of the file's record and its anomalies at that moment. Returns
     /// `None` if the file has changed: look again.
     pub(crate) async fn file_while(
         &self,
-        (replica, name): (&ReplicaId, &FileName),
+        replica: &ReplicaId,
+        name: &FileName,
         look: Look,
         look_context: &LookContext,
         is_so: impl FnOnce(Option<&FileRecord>, &[AnomalyRow]) -> bool + Send + 'static,

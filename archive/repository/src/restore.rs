@@ -185,7 +185,7 @@ impl Work {
             restoring: &mut restoring,
             next: &mut next,
         };
-        let written = self.merge(&mut nodes, removed, rule, (&mut trail, &mut report));
+        let written = self.merge(&mut nodes, removed, rule, &mut trail, &mut report);
         if written.is_err() || (report.silent.count > 0 && !partial) || report.nodes.is_empty() {
             restoring.abandon(&own.data)?;
             written?;
@@ -292,7 +292,8 @@ impl Work {
         nodes: &mut [NodeAnswers],
         mut removed: RemovalsByName,
         rule: AdmissionRule<'_>,
-        (trail, report): (&mut Trail<'_>, &mut RestoreReport),
+        trail: &mut Trail<'_>,
+        report: &mut RestoreReport,
     ) -> Result<(), RestoreError> {
         loop {
             for answers in &mut *nodes {

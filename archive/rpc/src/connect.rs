@@ -260,7 +260,7 @@ impl Dialler {
                     reason: format!("{alert:?}"),
                 }
             }
-            Some(_) | None => self.broken(error),
+            _ => self.broken(error),
         }
     }
 

@@ -59,14 +59,7 @@ impl Peer {
             Kind::Refused => format!("{reason}; use an identity that may do this"),
             Kind::Storage => format!("{reason}; an operator of the {peer} must look at it"),
             Kind::Internal => format!("{reason}; this is a bug, please report it"),
-            Kind::Invalid
-            | Kind::NotFound
-            | Kind::Exists
-            | Kind::Busy
-            | Kind::Mismatch
-            | Kind::NotEnoughReplicas
-            | Kind::Damaged
-            | Kind::NoSpace => reason.to_owned(),
+            _ => reason.to_owned(),
         }
     }
 

@@ -99,10 +99,7 @@ fn reason(error: &ArchiveError) -> &'static str {
         ArchiveError::NoSpace(_) => "space",
         ArchiveError::Unavailable(_) => "cut",
         ArchiveError::TimedOut(_) => "timed-out",
-        ArchiveError::NotFound(_)
-        | ArchiveError::Damaged { .. }
-        | ArchiveError::Refused(_)
-        | ArchiveError::Storage(_) => "other",
+        _ => "other",
     }
 }
 

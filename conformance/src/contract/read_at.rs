@@ -47,7 +47,9 @@ pub fn a_read_returns_bytes_at_its_offset(source: &dyn ReadAt, bytes: &[u8]) -> 
             let expected = there(bytes, offset, read);
             let is_same = buffer.get(..read) == expected;
             ensure!(is_same, "{read} of {length} bytes at {offset} differ");
-            let rest = buffer.get(read..).unwrap_or_default();
+            let rest = buffer
+                .get(read..)
+                .with_context(|| format!("{read} of {length} bytes at {offset} are too many"))?;
             ensure!(
                 rest.iter().all(|byte| *byte == 0xa5),
                 "{read} of {length} bytes at {offset}: what was not read was written"

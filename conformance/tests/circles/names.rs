@@ -90,7 +90,7 @@ fn skip_quoted(rest: &mut Chars<'_>) -> bool {
     } else {
         return false;
     };
-    *rest = text.get(length..).unwrap_or_default().chars();
+    *rest = text[length..].chars();
     true
 }
 

@@ -58,15 +58,7 @@ fn grant(role: Role) -> String {
         Role::Node => "one-1",
         Role::Monitor => "one",
         Role::Repository => "kb",
-        Role::Harvester
-        | Role::Reader
-        | Role::Researcher
-        | Role::Officer
-        | Role::Custodian
-        | Role::Operator
-        | Role::Index
-        | Role::Scheduler
-        | Role::Viewer => "x",
+        _ => "x",
     };
     format!("{role}/{name}")
 }

@@ -18,7 +18,9 @@ use super::world::{Cluster, LONG, NODES, REPOSITORY, eventually, on_a_cluster};
 async fn order(
     cluster: &Cluster,
     order: Order,
-    (volume, node, path): (&str, &str, &str),
+    volume: &str,
+    node: &str,
+    path: &str,
 ) -> Result<NodeStatus, Status> {
     let request = VolumeRequest {
         order: Some(SetVolumeRequest {
@@ -40,9 +42,9 @@ fn forgotten_volume_is_a_gap_not_missing() {
         let path = cluster.path("disk-3");
         directory::make(&path).unwrap();
         let path = path.to_str().unwrap().to_owned();
-        let init = order(cluster, Order::Init, ("disk-3", "one-1", &path));
+        let init = order(cluster, Order::Init, "disk-3", "one-1", &path);
         init.await.unwrap();
-        let closed = order(cluster, Order::ReadOnly, ("volume-one", "", ""));
+        let closed = order(cluster, Order::ReadOnly, "volume-one", "", "");
         closed.await.unwrap();
         let file = name("on-disk-3");
         eventually("it lies on the new disk", LONG, async || {
@@ -73,7 +75,7 @@ fn forgotten_volume_is_a_gap_not_missing() {
         cluster.stop(REPOSITORY).await;
         cluster.start(REPOSITORY).await;
         eventually("the repository hears the node again", LONG, async || {
-            let adopt = order(cluster, Order::Adopt, ("", "one-1", &path));
+            let adopt = order(cluster, Order::Adopt, "", "one-1", &path);
             adopt.await.ok()
         })
         .await;
@@ -107,7 +109,7 @@ fn table_of_a_checksum_replica_cannot_be_retired() {
             assert!(said.contains("holdfast replica retire three"), "{said}");
         }
         for word in [Order::Drain, Order::ReadOnly] {
-            let refused = order(cluster, word, ("table", "", "")).await.unwrap_err();
+            let refused = order(cluster, word, "table", "", "").await.unwrap_err();
             assert!(refused.message().contains("checksum replica"), "{refused}");
         }
         store(cluster, &name("b"), &noise(10, 2)).await.unwrap();
@@ -120,8 +122,10 @@ fn new_volume_with_a_taken_id_is_refused() {
     on_a_cluster(async |cluster: &mut Cluster| {
         let path = cluster.path("disk");
         directory::make(&path).unwrap();
-        let taken = ("volume-two", "one-1", path.to_str().unwrap());
-        let refused = order(cluster, Order::Init, taken).await.unwrap_err();
+        let shown = path.to_str().unwrap();
+        let refused = order(cluster, Order::Init, "volume-two", "one-1", shown)
+            .await
+            .unwrap_err();
         let said = refused.message();
         assert!(said.contains("volume volume-two of node two-1"), "{said}");
         assert_eq!(directory::list(&path).unwrap().len(), 0);

@@ -319,7 +319,7 @@ fn write_metadata(
     directory::move_new(&open_path, &path)?;
     match directory::kind(&path)? {
         Some(EntryKind::File { size, .. }) => Ok(size),
-        Some(EntryKind::Directory | EntryKind::Other) | None => Ok(0),
+        _ => Err(DiskError::new("stat", &path, io::ErrorKind::NotFound).into()),
     }
 }
 

@@ -188,7 +188,7 @@ pub(crate) fn cut_to_whole_lines(path: &Path) -> Result<u64, DiskError> {
         let mut part = (&file).take(end.saturating_sub(begin));
         part.read_to_end(&mut piece).map_err(failed)?;
         if let Some(at) = piece.iter().rposition(|byte| *byte == b'\n') {
-            end = begin.saturating_add(u64::try_from(at).unwrap_or(0).saturating_add(1));
+            end = begin + at as u64 + 1;
             break;
         }
         end = begin;

@@ -49,7 +49,7 @@ impl JobDirectory {
         let path = self.receipt_path(name);
         match directory::kind(&path)? {
             Some(directory::EntryKind::File { size, .. }) if size <= MAX_RECEIPT => {}
-            Some(_) | None => return Ok(false),
+            _ => return Ok(false),
         }
         let bytes = read_small(&path, MAX_RECEIPT)?.unwrap_or_default();
         Ok(serde_json::from_slice::<SignedDocument>(&bytes).is_ok())

@@ -144,14 +144,14 @@ fn has_frontier(job: &JobDirectory) -> Result<bool, DiskError> {
     let state = job.path("state");
     Ok(match directory::kind(&state)? {
         Some(EntryKind::Directory) => !directory::names(&state)?.is_empty(),
-        Some(EntryKind::File { .. } | EntryKind::Other) | None => false,
+        _ => false,
     })
 }
 
 fn file_length(path: &Path) -> Result<u64, DiskError> {
     Ok(match directory::kind(path)? {
         Some(EntryKind::File { size, .. }) => size,
-        Some(EntryKind::Directory | EntryKind::Other) | None => 0,
+        _ => 0,
     })
 }
 

@@ -198,12 +198,7 @@ impl<'a> Uploader<'a> {
         failures.insert(file.name.clone(), why);
         match error {
             UploadError::Patience { .. } => UploadAttempt::GivenUp,
-            UploadError::Name { .. }
-            | UploadError::Disk(_)
-            | UploadError::Archive { .. }
-            | UploadError::OtherReceipt { .. }
-            | UploadError::Gone { .. }
-            | UploadError::Task { .. } => UploadAttempt::Refused,
+            _ => UploadAttempt::Refused,
         }
     }
 
@@ -336,23 +331,13 @@ async fn read_digest(name: &str, path: &Path) -> Result<FileDigest, UploadError>
 
 /// Returns whether an archive that has answered so may take the file later.
 fn is_temporary(error: &ClientError) -> bool {
-    match error {
+    matches!(
+        error,
         ClientError::Busy(_)
-        | ClientError::Unavailable(_)
-        | ClientError::TimedOut(_)
-        | ClientError::NotEnoughReplicas(_)
-        | ClientError::NoSpace(_)
-        | ClientError::Storage(_) => true,
-        ClientError::Invalid(_)
-        | ClientError::NotFound(_)
-        | ClientError::Exists(_)
-        | ClientError::Mismatch(_)
-        | ClientError::Damaged(_)
-        | ClientError::Refused(_)
-        | ClientError::NotOffered(_)
-        | ClientError::Precondition(_)
-        | ClientError::Untrusted(_)
-        | ClientError::Source { .. }
-        | ClientError::Bug(_) => false,
-    }
+            | ClientError::Unavailable(_)
+            | ClientError::TimedOut(_)
+            | ClientError::NotEnoughReplicas(_)
+            | ClientError::NoSpace(_)
+            | ClientError::Storage(_)
+    )
 }

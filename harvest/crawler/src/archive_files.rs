@@ -243,7 +243,7 @@ impl ArchiveFiles {
                 &digest(Algorithm::Sha1, warcinfo.as_bytes()).to_string(),
             )
             .content_type("application/warc-fields");
-        let length = u64::try_from(warcinfo.len()).unwrap_or(u64::MAX);
+        let length = warcinfo.len() as u64;
         let head = builder.head(length);
         let head = head.map_err(|source| ArchiveFileError::Warcinfo {
             file: name.clone(),
@@ -257,7 +257,7 @@ impl ArchiveFiles {
         Ok(OpenFile {
             file,
             name,
-            length: u64::try_from(bytes.len()).unwrap_or(u64::MAX),
+            length: bytes.len() as u64,
         })
     }
 

@@ -156,8 +156,7 @@ pub fn record_id(mut random: [u8; 16]) -> String {
     *version = (*version & 0x0f) | 0x40;
     *variant = (*variant & 0x3f) | 0x80;
     let digits = hex::encode(random);
-    let groups = [0..8, 8..12, 12..16, 16..20, 20..32];
-    let groups = groups.map(|group| digits.get(group).unwrap_or_default());
+    let groups = [0..8, 8..12, 12..16, 16..20, 20..32].map(|group| &digits[group]);
     format!("urn:uuid:{}", groups.join("-"))
 }
 
@@ -213,7 +212,7 @@ impl ResourceBlock<'_> {
         if let Some(address) = self.address {
             builder = builder.field("WARC-IP-Address", &address.to_string());
         }
-        let length = u64::try_from(self.block.len()).unwrap_or(u64::MAX);
+        let length = self.block.len() as u64;
         let head = builder.head(length);
         let head = head.map_err(|source| CaptureError::Header {
             uri: self.uri.to_owned(),
@@ -368,7 +367,7 @@ impl CapturedExchange<'_> {
         builder: &Builder,
         block: &[u8],
     ) -> Result<MemberPlace, CaptureError> {
-        let length = u64::try_from(block.len()).unwrap_or(u64::MAX);
+        let length = block.len() as u64;
         let head = self.head(builder, length)?;
         let written = writer.write(&head, length, &mut Cursor::new(block) as &mut dyn Read)?;
         Ok(MemberPlace {

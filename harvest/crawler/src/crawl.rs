@@ -106,14 +106,7 @@ impl CrawlError {
     pub const fn is_damage(&self) -> bool {
         match self {
             Self::Recorder(error) => error.is_damage(),
-            Self::Process { .. }
-            | Self::Dns(_)
-            | Self::Tls(_)
-            | Self::Thread(_)
-            | Self::Runtime(_)
-            | Self::Chance(_)
-            | Self::Suffixes(_)
-            | Self::Traps(_) => false,
+            _ => false,
         }
     }
 }

@@ -194,7 +194,7 @@ impl Exchange {
         }
         let mut begin = Vec::new();
         let block = &mut self.response.block;
-        let length = u64::try_from(http2::FRAME_HEAD).unwrap_or(u64::MAX);
+        let length = http2::FRAME_HEAD as u64;
         block.by_ref().take(length).read_to_end(&mut begin)?;
         block.seek(SeekFrom::Start(0))?;
         Ok(http2::is_settings_frame(&begin))

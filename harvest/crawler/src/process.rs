@@ -317,7 +317,7 @@ impl FetchProcessor {
         let Some(head) = head.filter(|_| response.ending != Ending::HeadTooLong) else {
             return Ok((Extraction::default(), Vec::new()));
         };
-        let begin = u64::try_from(head.raw().len()).unwrap_or(u64::MAX);
+        let begin = head.raw().len() as u64;
         response.block.seek(SeekFrom::Start(begin))?;
         let input = BufReader::with_capacity(64 << 10, &mut response.block);
         let body = Body::decoded(head, input, BodyLimits::default());

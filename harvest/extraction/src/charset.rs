@@ -40,11 +40,7 @@ impl DocumentCharset {
             DocumentKind::Html => "HTML",
             DocumentKind::Css => "CSS",
             DocumentKind::Xml => "XML",
-            DocumentKind::Script
-            | DocumentKind::Json
-            | DocumentKind::UrlList
-            | DocumentKind::Pdf
-            | DocumentKind::Other => "",
+            _ => "",
         };
         let start_text = String::from_utf8_lossy(start.get(..PRESCAN).unwrap_or(start));
         let label = declared_label(kind, &start_text);
@@ -93,11 +89,7 @@ fn declared_label(kind: DocumentKind, start: &str) -> Option<&str> {
         }
         DocumentKind::Html => xml_label(start).or_else(|| meta_label(start)),
         DocumentKind::Xml => xml_label(start),
-        DocumentKind::Script
-        | DocumentKind::Json
-        | DocumentKind::UrlList
-        | DocumentKind::Pdf
-        | DocumentKind::Other => None,
+        _ => None,
     }
 }
 
@@ -172,7 +164,7 @@ fn guess(url: &Url, start: &[u8]) -> &'static Encoding {
     // The detector accepts the label of a country in small letters and nothing else.
     let country = match url.host() {
         Some(Host::Domain(name)) => name.trim_end_matches('.').rsplit('.').next(),
-        Some(Host::Ipv4(_) | Host::Ipv6(_)) | None => None,
+        _ => None,
     };
     let is_label = |label: &&str| label.bytes().all(|b| b.is_ascii_lowercase() || b == b'-');
     detector.guess(

@@ -76,6 +76,6 @@ pub(crate) fn resolve(name: &str) -> Option<Cow<'static, str>> {
             Some(Cow::Owned(text.into_owned()))
         }
         Ok(0) => None,
-        Ok(_) | Err(_) => char::from_u32(number).map(|c| Cow::Owned(c.to_string())),
+        _ => char::from_u32(number).map(|c| Cow::Owned(c.to_string())),
     }
 }

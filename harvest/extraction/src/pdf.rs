@@ -24,7 +24,7 @@ pub(crate) fn links(
     outlinks: &mut Outlinks<'_>,
     limits: &ExtractionLimits,
 ) -> Result<(), ReadEnd> {
-    let memory = u64::try_from(limits.memory).unwrap_or(u64::MAX);
+    let memory = limits.memory as u64;
     let bytes = read_up_to(input, memory);
     uris(&bytes, outlinks);
     let mut budget = limits.bytes;
@@ -38,7 +38,7 @@ pub(crate) fn links(
         let mut inflater = ZlibDecoder::new(data);
         let objects = read_up_to(&mut inflater, memory.min(budget));
         uris(&objects, outlinks);
-        budget = budget.saturating_sub(u64::try_from(objects.len()).unwrap_or(u64::MAX));
+        budget = budget.saturating_sub(objects.len() as u64);
         // Bytes that were inflated are no place for another stream.
         at += usize::try_from(inflater.total_in()).unwrap_or(0);
         if budget == 0 {

@@ -165,7 +165,7 @@ fn is_division(before: &[u8]) -> bool {
             let word = near.get(near.len() - length..).unwrap_or_default();
             !KEYWORDS.contains(&word)
         }
-        Some(_) | None => false,
+        _ => false,
     }
 }
 

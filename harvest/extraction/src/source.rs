@@ -86,9 +86,7 @@ impl<R: BufRead> BufRead for BoundedReader<'_, R> {
     }
 
     fn consume(&mut self, amount: usize) {
-        self.left = self
-            .left
-            .saturating_sub(u64::try_from(amount).unwrap_or(u64::MAX));
+        self.left = self.left.saturating_sub(amount as u64);
         self.inner.consume(amount);
     }
 }
@@ -108,7 +106,7 @@ pub(crate) fn read_start(input: &mut impl BufRead) -> Vec<u8> {
 
 /// Returns the text of a document of at most `memory` bytes; of a longer one, its startning.
 pub(crate) fn read_text(input: &mut impl BufRead, memory: usize) -> (String, Result<(), ReadEnd>) {
-    let bytes = read_up_to(input, u64::try_from(memory).unwrap_or(u64::MAX));
+    let bytes = read_up_to(input, memory as u64);
     let result = match input.fill_buf() {
         Ok([_, ..]) => Err(ReadEnd::Memory),
         Ok([]) | Err(_) => Ok(()),

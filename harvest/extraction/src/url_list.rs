@@ -8,7 +8,7 @@ use crate::outlinks::{MAX_REFERENCE, Outlinks};
 
 /// Adds the lines that are absolute URLs. A line that is too long is skipped.
 pub(crate) fn links(input: &mut impl BufRead, outlinks: &mut Outlinks<'_>) {
-    let most = u64::try_from(MAX_REFERENCE).unwrap_or(u64::MAX);
+    let most = MAX_REFERENCE as u64;
     let mut line = Vec::new();
     let mut is_rest = false;
     loop {

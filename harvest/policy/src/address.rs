@@ -87,7 +87,7 @@ pub fn decide(address: IpAddr, allowed: &[Network]) -> Result<(), ForbiddenAddre
         Some(purpose) if !allowed.iter().any(is_allowed) => {
             Err(ForbiddenAddress { address, purpose })
         }
-        Some(_) | None => Ok(()),
+        _ => Ok(()),
     }
 }
 

@@ -120,9 +120,7 @@ impl HopPath {
     /// Returns the hops behind the last one that a person would follow: how deep within one page the URI is.
     pub fn within_page(&self) -> &[Hop] {
         let page = self.0.iter().rposition(|hop| hop.is_navigation());
-        self.0
-            .get(page.map_or(0, |at| at + 1)..)
-            .unwrap_or_default()
+        &self.0[page.map_or(0, |at| at + 1)..]
     }
 }
 

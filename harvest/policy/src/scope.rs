@@ -61,16 +61,10 @@ pub struct ScopeDecision {
 impl ScopeDecision {
     /// Returns whether the URI belongs to the crawl.
     pub const fn is_accepted(self) -> bool {
-        match self.rule {
-            ScopeRule::AcceptedPrefix | ScopeRule::PartOfPage | ScopeRule::Prerequisite => true,
-            ScopeRule::Outside
-            | ScopeRule::TooManyHops
-            | ScopeRule::RejectedPrefix
-            | ScopeRule::Trap
-            | ScopeRule::RepeatedSegment
-            | ScopeRule::DeepPath
-            | ScopeRule::Scheme => false,
-        }
+        matches!(
+            self.rule,
+            ScopeRule::AcceptedPrefix | ScopeRule::PartOfPage | ScopeRule::Prerequisite
+        )
     }
 }
 

@@ -150,7 +150,7 @@ fn ascii_rule(rule: &str) -> Option<String> {
         Host::Domain(name) if has_place && !name.split('.').any(str::is_empty) => {
             Some(format!("{mark}{name}"))
         }
-        Host::Domain(_) | Host::Ipv4(_) | Host::Ipv6(_) => None,
+        _ => None,
     }
 }
 

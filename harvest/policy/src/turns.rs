@@ -96,10 +96,7 @@ impl QueueTurns {
             QueueState::Exhausted if queue.in_process == 0 => self.wait_behind(number),
             // The queue is active still: its last URIs are being fetched.
             QueueState::Exhausted | QueueState::InProcess => self.update_state(number),
-            QueueState::Ready
-            | QueueState::Snoozed(_)
-            | QueueState::Inactive
-            | QueueState::Retired => {}
+            _ => {}
         }
     }
 
@@ -178,13 +175,9 @@ impl QueueTurns {
             return;
         };
         queue.rests_until = queue.rests_until.max(until);
-        match queue.state {
-            QueueState::Ready | QueueState::Snoozed(_) => self.update_state(number),
-            // The rest is looked at when the queue becomes active or is in process no more.
-            QueueState::InProcess
-            | QueueState::Inactive
-            | QueueState::Retired
-            | QueueState::Exhausted => {}
+        // Otherwise the rest is looked at when the queue becomes active or is in process no more.
+        if matches!(queue.state, QueueState::Ready | QueueState::Snoozed(_)) {
+            self.update_state(number);
         }
     }
 

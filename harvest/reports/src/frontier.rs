@@ -106,11 +106,7 @@ impl QueueReport {
         let dequeue = self.last_dequeue;
         let wake = match self.state {
             QueueState::Snoozed(until) => Some(DurationText(until.saturating_sub(now))),
-            QueueState::Ready
-            | QueueState::InProcess
-            | QueueState::Inactive
-            | QueueState::Retired
-            | QueueState::Exhausted => None,
+            _ => None,
         };
         let fields = [
             escaped(&self.name),

@@ -76,7 +76,7 @@ impl StopReason {
                     Self::DownloadComplete
                 }
             }
-            Some(_) | None => Self::DownloadUnfinished,
+            _ => Self::DownloadUnfinished,
         }
     }
 }

@@ -96,8 +96,8 @@ impl fmt::Display for ByteCount {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let bytes = self.0;
         let units = ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
-        let step = usize::try_from(bytes.checked_ilog2().unwrap_or(0) / 10).unwrap_or(0);
-        let unit = units.get(step).unwrap_or(&"B");
+        let step = (bytes.checked_ilog2().unwrap_or(0) / 10) as usize;
+        let unit = units[step];
         let tenths = (u128::from(bytes) * 10) >> (10 * step);
         if tenths < 100 && tenths % 10 > 0 {
             write!(f, "{bytes} ({}.{} {unit})", tenths / 10, tenths % 10)

@@ -71,10 +71,9 @@ const fn mixed(number: u64) -> u64 {
     (number ^ (number >> 29)).wrapping_mul(0xbf58_476d_1ce4_e5b9)
 }
 
-fn pick<T: Copy + Default>(from: &[T], number: u64) -> T {
-    let length = u64::try_from(from.len()).unwrap_or(1);
-    let at = usize::try_from(number % length).unwrap_or(0);
-    from.get(at).copied().unwrap_or_default()
+fn pick<T: Copy>(from: &[T], number: u64) -> T {
+    let at = number % from.len() as u64;
+    from[usize::try_from(at).expect("a remainder is less than the length")]
 }
 
 /// Returns the URL of a number. Keys of URLs sort as their numbers do.
@@ -271,10 +270,10 @@ fn look_up(
 /// Returns the byte behind the line that `at` lies in; the lines of an answer are read from there.
 fn next_line(file: &File, at: u64, buffer: &mut [u8]) -> io::Result<u64> {
     let read = file.read_at(buffer, at)?;
-    let buffer = buffer.get(..read).unwrap_or_default();
+    let buffer = &buffer[..read];
     let end = buffer.iter().position(|byte| *byte == b'\n');
     let end = end.map_or(read, |end| end + 1);
-    Ok(at + u64::try_from(end).unwrap_or(0))
+    Ok(at + end as u64)
 }
 
 fn search(path: &str, count: u64, lookups: u64, out: &mut impl Write) -> Result<(), Failure> {
@@ -290,7 +289,7 @@ fn search(path: &str, count: u64, lookups: u64, out: &mut impl Write) -> Result<
                 let middle = low.midpoint(high);
                 let line = next_line(&file, middle, &mut buffer)?;
                 let read = file.read_at(&mut buffer, line)?;
-                let start = buffer.get(..read.min(wanted.len())).unwrap_or_default();
+                let start = &buffer[..read.min(wanted.len())];
                 if start < wanted.as_bytes() {
                     low = middle;
                 } else {
@@ -335,7 +334,7 @@ struct FileTail<'a> {
 impl io::Read for FileTail<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let read = self.file.read_at(buffer, self.at)?;
-        self.at += u64::try_from(read).unwrap_or(0);
+        self.at += read as u64;
         Ok(read)
     }
 }

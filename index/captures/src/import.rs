@@ -231,7 +231,7 @@ impl Importer {
             place.key.clear();
             place.key.push_str(key);
             place.time = row.time;
-            place.file = numbers.get(row.file).copied().unwrap_or_default();
+            place.file = numbers[row.file];
             place.position = match row.offset {
                 Some(offset) => Position::Offset(offset),
                 // Two lines that do not say where their records are may mean two.
@@ -383,7 +383,7 @@ impl PreparedChunk {
         self.rows.push(PreparedRow {
             ends: (self.keys.len(), self.packed.len()),
             time: place.time,
-            file: self.files.len().saturating_sub(1),
+            file: self.files.len() - 1,
             offset,
             is_without_url: capture.original.is_none(),
         });
@@ -393,8 +393,8 @@ impl PreparedChunk {
     fn iter(&self) -> impl Iterator<Item = (&PreparedRow, &str, &[u8])> {
         let mut begin = (0, 0);
         self.rows.iter().map(move |row| {
-            let key = self.keys.get(begin.0..row.ends.0).unwrap_or_default();
-            let packed = self.packed.get(begin.1..row.ends.1).unwrap_or_default();
+            let key = &self.keys[begin.0..row.ends.0];
+            let packed = &self.packed[begin.1..row.ends.1];
             begin = row.ends;
             (row, key, packed)
         })

@@ -26,7 +26,8 @@ const VERSION: u32 = 1;
 /// ```
 /// use index_captures::{Captures, Memory, OpenOptions};
 ///
-/// let (memory, options) = (Memory::new()?, OpenOptions::default().memory(16 << 20));
+/// let memory = Memory::new()?;
+/// let options = OpenOptions::default().memory(16 << 20);
 /// assert!(Captures::open_in_memory(&memory, &options)?.is_new);
 /// assert!(!Captures::open_in_memory(&memory, &options)?.is_new);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -249,7 +250,7 @@ fn load(tables: &Tables) -> Result<(View, Ledger), DbError> {
         last_import = last_import.max(row.import);
         for file in tables.import_files.prefix(&row.import)? {
             let (_, number) = file?;
-            shown.set(u32::try_from(number).unwrap_or(u32::MAX), true);
+            shown.set(rows::file_number(number), true);
         }
     }
     let ledger = Ledger {

@@ -85,7 +85,7 @@ pub(crate) fn pack_into(out: &mut Vec<u8>, place: &Place, capture: &Capture) {
         }
     }
     if more & EXTRA != 0 {
-        put_number(out, u64::try_from(capture.extra.len()).unwrap_or(0));
+        put_number(out, capture.extra.len() as u64);
         for (name, value) in &capture.extra {
             put_text(out, name);
             put_text(out, value);

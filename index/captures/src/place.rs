@@ -65,10 +65,10 @@ impl Key for Place {
             Position::Line(line) => (LINE, line),
         };
         let bytes = number.to_be_bytes();
-        let zeros = number.leading_zeros() / 8;
-        let tail = bytes.iter().skip(usize::try_from(zeros).unwrap_or(0));
-        out.push(kind + u8::try_from(tail.len()).unwrap_or(8));
-        out.extend(tail);
+        let zeros = (number.leading_zeros() / 8) as usize;
+        let tail = &bytes[zeros..];
+        out.push(kind + u8::try_from(tail.len()).expect("a number has eight bytes"));
+        out.extend_from_slice(tail);
     }
 
     fn decode(bytes: &mut &[u8]) -> Result<Self, InvalidKey> {

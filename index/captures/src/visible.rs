@@ -18,8 +18,7 @@ impl NumberSet {
     pub(crate) fn has(&self, number: u32) -> bool {
         let (page, word, bit) = split(number);
         let page = self.pages.get(page).and_then(Option::as_deref);
-        page.and_then(|page| page.get(word))
-            .is_some_and(|word| word & bit != 0)
+        page.is_some_and(|page| page[word] & bit != 0)
     }
 
     /// Adds or removes a number.
@@ -31,24 +30,17 @@ impl NumberSet {
             }
             self.pages.resize(page + 1, None);
         }
-        let Some(page) = self.pages.get_mut(page) else {
-            return;
-        };
-        let page = Arc::make_mut(page.get_or_insert_with(|| Arc::new([0; 64])));
-        if let Some(word) = page.get_mut(word) {
-            *word = if is_in { *word | bit } else { *word & !bit };
-        }
+        let page = self.pages[page].get_or_insert_with(|| Arc::new([0; 64]));
+        let word = &mut Arc::make_mut(page)[word];
+        *word = if is_in { *word | bit } else { *word & !bit };
     }
 }
 
 /// Returns the page, the word in it and the bit in that.
 fn split(number: u32) -> (usize, usize, u64) {
-    let index = |n: u32| usize::try_from(n).unwrap_or(usize::MAX);
-    (
-        index(number / PAGE),
-        index(number % PAGE / 64),
-        1 << (number % 64),
-    )
+    let page = (number / PAGE) as usize;
+    let word = (number % PAGE / 64) as usize;
+    (page, word, 1 << (number % 64))
 }
 
 #[cfg(test)]

@@ -262,7 +262,7 @@ impl StepReader for CaptureReader {
         self.has_ended = message.end.is_some();
         match message.end {
             Some(end) if end.count != self.count => Err(IndexError::cut()),
-            Some(_) | None => Ok(()),
+            _ => Ok(()),
         }
     }
 

@@ -112,7 +112,8 @@ pub(crate) fn key(text: &str) -> String {
 /// Returns the beginning of the line of a digest under a URL, in the section by digest.
 pub(crate) fn digest_prefix(digest: &str, key: &str) -> String {
     let hash = blake3::hash(key.as_bytes()).to_hex();
-    format!("{digest} {} ", hash.get(..16).unwrap_or_default())
+    let hash_start = &hash[..16];
+    format!("{digest} {hash_start} ")
 }
 
 /// Reads the digest of a payload: labelled, or SHA-1 as old logs and indexes have it. `None` for one that cannot be

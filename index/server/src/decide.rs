@@ -37,7 +37,7 @@ pub(crate) fn on_change(
         ChangeKind::Withdrawn => match known {
             Some(known) if known.is_withdrawn => FileAction::Nothing,
             // Also a file that the index does not know: an imported set may name it.
-            Some(_) | None => FileAction::Withdraw,
+            _ => FileAction::Withdraw,
         },
     }
 }

@@ -180,12 +180,7 @@ impl Extractor {
         }
         let problem = match status.state {
             JobState::Done | JobState::Partial => None,
-            JobState::Queued
-            | JobState::Running
-            | JobState::Reducing
-            | JobState::Closing
-            | JobState::Failed
-            | JobState::Cancelled => {
+            _ => {
                 let why = status.reason.as_deref().unwrap_or("no reason is known");
                 Some(format!("job {} is {}: {why}", status.id, status.state))
             }

@@ -190,7 +190,7 @@ impl Follower {
             update.commit()?;
         }
         state.has_more = true;
-        Ok(Ok(u64::try_from(files.len()).unwrap_or(u64::MAX)))
+        Ok(Ok(files.len() as u64))
     }
 
     /// Puts a file back into the queue: its captures in the index are not those of its bytes.
@@ -251,7 +251,7 @@ const MOST_CHANGES: usize = 1000;
 pub(crate) fn split_reason(reason: &str) -> (Option<jiff::Timestamp>, &str) {
     match reason.split_once(' ') {
         Some((time, rest)) if time.parse::<jiff::Timestamp>().is_ok() => (time.parse().ok(), rest),
-        Some(_) | None => (None, reason),
+        _ => (None, reason),
     }
 }
 

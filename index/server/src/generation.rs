@@ -298,17 +298,6 @@ fn is_open(error: &StartError) -> bool {
     match error {
         StartError::Destroy(error) => is_busy(error),
         StartError::Open(OpenError::Database(error)) => is_busy(error),
-        StartError::Settings(_)
-        | StartError::Credentials(_)
-        | StartError::Identity(_)
-        | StartError::Trust(_)
-        | StartError::Repository(_)
-        | StartError::Open(OpenError::Damaged { .. } | OpenError::Format { .. })
-        | StartError::State(_)
-        | StartError::Note(_)
-        | StartError::Bind(_)
-        | StartError::Metrics(_)
-        | StartError::Duplicate(_)
-        | StartError::Join(_) => false,
+        _ => false,
     }
 }

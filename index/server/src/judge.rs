@@ -95,7 +95,7 @@ pub(crate) fn judge(
     match &report.foreign {
         // By its name it should have captures.
         Some(reason) if captures == 0 && is_archive_name(name) => Judgement::Failed(reason.clone()),
-        Some(_) | None => Judgement::Extracted {
+        _ => Judgement::Extracted {
             defects: report.defects,
         },
     }

@@ -197,7 +197,7 @@ impl Captures for Door {
         let health = self.health.clone();
         let stream = start_answer(&self.tasks, "export", move |answers| {
             let _place = place;
-            bulk::export((&captures, &health), &export, &temporary, answers)
+            bulk::export(&captures, &health, &export, &temporary, answers)
         });
         Ok(Response::new(stream))
     }

@@ -169,8 +169,7 @@ fn pick(captures: &Captures, random: u64) -> Result<Option<FileName>, DbError> {
     // Names begin with digits or letters, mostly: a random beginning of two characters leads anywhere.
     let letter = |byte: u64| {
         let all = b"0123456789abcdefghijklmnopqrstuvwxyz";
-        let at = usize::try_from(byte % 36).unwrap_or(0);
-        char::from(all.get(at).copied().unwrap_or(b'0'))
+        char::from(all[(byte % 36) as usize])
     };
     let start: String = [letter(random), letter(random >> 8)].iter().collect();
     for after in [Some(start.as_str()), None] {
@@ -184,9 +183,12 @@ fn pick(captures: &Captures, random: u64) -> Result<Option<FileName>, DbError> {
             break;
         }
     }
-    let count = u64::try_from(names.len()).unwrap_or(1).max(1);
-    let at = usize::try_from((random >> 16) % count).unwrap_or(0);
-    Ok(names.get(at).and_then(|name| name.parse().ok()))
+    if names.is_empty() {
+        return Ok(None);
+    }
+    let remainder = (random >> 16) % names.len() as u64;
+    let at = usize::try_from(remainder).expect("a remainder is less than the number of names");
+    Ok(names[at].parse().ok())
 }
 
 /// Compares captures that were read with those in the index: how many were read, and how many the index has otherwise,
@@ -224,7 +226,7 @@ fn differences(
             wrong += 1;
         }
     }
-    let read = u64::try_from(places.len()).unwrap_or(u64::MAX);
+    let read = places.len() as u64;
     let surplus = entry.captures.saturating_sub(read);
     Ok(Some((read, wrong.saturating_add(surplus))))
 }

@@ -114,7 +114,7 @@ impl ExportFormat {
         let letters = letters.strip_prefix("CDX ").unwrap_or(letters);
         match Format::sniff(&format!("{HEADER}{letters}")) {
             Ok(format) if !letters.is_empty() => Ok(Self(format)),
-            Ok(_) | Err(_) => Err(InvalidExportFormat(text.chars().take(200).collect())),
+            _ => Err(InvalidExportFormat(text.chars().take(200).collect())),
         }
     }
 }

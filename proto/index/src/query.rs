@@ -191,9 +191,7 @@ fn read_filter(message: wire::Filter) -> Result<Filter, InvalidMessage> {
 fn write_collapse(collapse: &Collapse) -> wire::Collapse {
     wire::Collapse {
         field: Some(write_field(&collapse.field)),
-        characters: collapse
-            .characters
-            .map(|count| u64::try_from(count).unwrap_or(u64::MAX)),
+        characters: collapse.characters.map(|count| count as u64),
     }
 }
 

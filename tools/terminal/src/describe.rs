@@ -100,7 +100,7 @@ fn damage(anomaly: &FiledAnomaly) -> String {
     // The archive's text may begin with the kind, and say the same groups or bytes again.
     let (said, is_ours) = match said.strip_prefix(anomaly.kind.as_str()) {
         Some(rest) if rest.is_empty() || rest.starts_with(' ') => (rest.trim_start(), true),
-        Some(_) | None => (said.as_str(), false),
+        _ => (said.as_str(), false),
     };
     if !said.is_empty() && (parts.is_empty() || !is_ours) {
         parts.push(said.to_owned());

@@ -404,11 +404,7 @@ fn foreign() -> ProxyPage {
 fn invalid(error: &InvalidCommand) -> ProxyPage {
     let status = match error {
         InvalidCommand::Unknown(_) => StatusCode::NOT_FOUND,
-        InvalidCommand::Job(_)
-        | InvalidCommand::Jobs
-        | InvalidCommand::Parameters
-        | InvalidCommand::Label
-        | InvalidCommand::Date(_) => StatusCode::BAD_REQUEST,
+        _ => StatusCode::BAD_REQUEST,
     };
     let page = ProxyPage::control(status, "This command cannot be understood");
     page.words(error.to_string())

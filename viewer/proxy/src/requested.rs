@@ -201,13 +201,7 @@ impl InvalidProxyTarget {
     pub const fn status(self) -> StatusCode {
         match self {
             Self::Misdirected => StatusCode::MISDIRECTED_REQUEST,
-            Self::NoHost
-            | Self::NoPort
-            | Self::Port
-            | Self::UserInfo
-            | Self::Scheme
-            | Self::NestedTunnel
-            | Self::NoPath => StatusCode::BAD_REQUEST,
+            _ => StatusCode::BAD_REQUEST,
         }
     }
 }

@@ -83,7 +83,7 @@ pub fn note(problem: &CaptureFault) -> String {
 /// Returns a time as ISO 8601 has it.
 fn iso(time: Stamp) -> String {
     let digits = time.to_string();
-    let part = |from: usize, to: usize| digits.get(from..to).unwrap_or_default();
+    let part = |from: usize, to: usize| &digits[from..to];
     format!(
         "{}-{}-{}T{}:{}:{}Z",
         part(0, 4),

@@ -242,7 +242,7 @@ fn page_request(rest: &str) -> Result<Request, InvalidRequest> {
         Some((LeadingTime::At(_, Some(modifier)), _)) => {
             return Err(InvalidRequest::Modifier(modifier.name().to_owned()));
         }
-        Some((LeadingTime::Span(_) | LeadingTime::Latest(_), _)) | None => (None, rest),
+        _ => (None, rest),
     };
     Ok(Request::Page {
         collection,
@@ -330,7 +330,7 @@ fn time_map(collection: String, rest: &str) -> Result<Request, InvalidRequest> {
                 .map_err(|_error| InvalidRequest::Page(digits.to_owned()))?;
             (Some(page), url)
         }
-        Some(_) | None => (None, rest),
+        _ => (None, rest),
     };
     Ok(Request::TimeMap {
         collection,

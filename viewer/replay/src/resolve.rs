@@ -208,9 +208,7 @@ impl Resolver {
         };
         self.state = match &step {
             ResolveStep::Finished(outcome) => ResolverState::Finished(outcome.clone()),
-            ResolveStep::Read(_)
-            | ResolveStep::FindByUrl { .. }
-            | ResolveStep::FindByDigest { .. } => state,
+            _ => state,
         };
         step
     }

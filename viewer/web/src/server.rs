@@ -177,7 +177,7 @@ impl Server {
         let named = headers.get(HOST).and_then(|host| host.to_str().ok());
         match (named, pages) {
             (Some(named), Some((_, pages))) => host_name(named) == host_name(pages),
-            (Some(_) | None, _) => false,
+            _ => false,
         }
     }
 

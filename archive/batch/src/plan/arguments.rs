@@ -114,7 +114,7 @@ impl Arguments {
         let stamp = match date {
             // A day, a month or a year are spans themselves.
             Ok(date) if date.precision() > Precision::Day => Ok(date.stamp()),
-            Ok(_) | Err(_) => Stamp::from_query(&digits, fill),
+            _ => Stamp::from_query(&digits, fill),
         };
         stamp.map(Some).map_err(|error| no_date(name, given, error))
     }

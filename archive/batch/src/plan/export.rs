@@ -181,7 +181,7 @@ impl Job for ExportJob<'_> {
             if count == 0 {
                 return Ok(end);
             }
-            out.write(piece.get(..count).unwrap_or_default())?;
+            out.write(&piece[..count])?;
         }
     }
 }
@@ -259,7 +259,7 @@ impl ExportJob<'_> {
         let number = u128::from_be_bytes(bytes);
         let number = (number & !(0xf << 76) & !(0x3 << 62)) | (0x8 << 76) | (0x2 << 62);
         let digits = format!("{number:032x}");
-        let part = |from: usize, to: usize| digits.get(from..to).unwrap_or_default();
+        let part = |from: usize, to: usize| &digits[from..to];
         format!(
             "urn:uuid:{}-{}-{}-{}-{}",
             part(0, 8),
@@ -278,7 +278,7 @@ fn not_exported(why: &str) -> JobError {
 /// Returns the time as WARC writes it.
 fn w3c(time: Stamp) -> String {
     let digits = time.to_string();
-    let part = |from: usize, to: usize| digits.get(from..to).unwrap_or_default();
+    let part = |from: usize, to: usize| &digits[from..to];
     let text = format!(
         "{}-{}-{}T{}:{}:{}Z",
         part(0, 4),

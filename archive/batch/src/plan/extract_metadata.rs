@@ -80,7 +80,7 @@ impl Job for ExtractMetadataJob<'_> {
                 if count == 0 {
                     break;
                 }
-                out.write(piece.get(..count).unwrap_or_default())?;
+                out.write(&piece[..count])?;
             }
         }
         Ok(record.end()?)

@@ -160,9 +160,7 @@ impl Callback<Piece, ()> for PieceBuilder {
             CallbackEvent::String { value } => {
                 Some(Piece::Text(String::from_utf8_lossy(value).into_owned()))
             }
-            CallbackEvent::Comment { .. }
-            | CallbackEvent::Doctype { .. }
-            | CallbackEvent::Error(_) => None,
+            _ => None,
         }
     }
 }

@@ -137,7 +137,7 @@ pub(super) fn page<R: Read>(
         }
     }
     if bytes.len() as u64 > LARGEST_PAGE {
-        bytes.truncate(usize::try_from(LARGEST_PAGE).unwrap_or(usize::MAX));
+        bytes.truncate(usize::try_from(LARGEST_PAGE).expect("a page fits in memory"));
         flaw = Some(format!(
             "only the first {} MiB of the body were read",
             LARGEST_PAGE >> 20

@@ -137,7 +137,7 @@ impl Write for SumWriter<'_, '_> {
             let (line, behind) = rest.split_at(at);
             self.line.extend_from_slice(line);
             self.take()?;
-            rest = behind.get(1..).unwrap_or_default();
+            rest = &behind[1..];
         }
         self.line.extend_from_slice(rest);
         Ok(bytes.len())

@@ -97,10 +97,7 @@ impl Read for Input<'_> {
         if room == 0 {
             return Ok(0);
         }
-        match self
-            .source
-            .read_at(self.at, buffer.get_mut(..room).unwrap_or_default())
-        {
+        match self.source.read_at(self.at, &mut buffer[..room]) {
             Ok(0) => Err(self.stand(Barrier::Gone {
                 at: self.at,
                 reason: early(self.at, self.size),

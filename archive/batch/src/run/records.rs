@@ -247,7 +247,7 @@ fn widen(
             Err(job::ReadError::Damaged { range: next, .. }) if next.end > range.end => {
                 range.end = next.end;
             }
-            Ok(_) | Err(_) => return Ok(range),
+            _ => return Ok(range),
         }
     }
 }

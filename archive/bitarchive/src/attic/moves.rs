@@ -130,7 +130,7 @@ fn settle_found(
         }
         // The move was cut off before its reason was written: nothing has moved.
         Err(_) if holds_nothing(place)? => clear(place)?,
-        Ok(_) | Err(_) => {
+        _ => {
             tracing::warn!(%volume, place = %place.display(), "an odd item in the attic; left alone");
         }
     }
@@ -312,11 +312,11 @@ impl Node {
                 name: name.clone(),
                 why,
             })?;
-        self.prove(volume, &layout, &kept, (&name, size, root))?;
+        self.prove(volume, &layout, &kept, &name, size, root)?;
 
         let _moving = self.moving();
         self.layout(volume)?;
-        self.move_back(volume, &layout, (id, &place, &name), now)?;
+        self.move_back(volume, &layout, id, &place, &name, now)?;
         let row = Row::intact(size, root, stored, now);
         let entry = Entry {
             name,
@@ -336,7 +336,9 @@ impl Node {
         &self,
         volume: &VolumeId,
         layout: &Layout,
-        (id, place, name): (&AtticId, &Path, &FileName),
+        id: &AtticId,
+        place: &Path,
+        name: &FileName,
         now: Timestamp,
     ) -> Result<(), NodeError> {
         let target = layout.target(name);
@@ -370,7 +372,9 @@ impl Node {
         volume: &VolumeId,
         layout: &Layout,
         kept: &Target,
-        (name, size, root): (&FileName, u64, Root),
+        name: &FileName,
+        size: u64,
+        root: Root,
     ) -> Result<(), NodeError> {
         let blame = |error: DiskError| self.blame(volume, error);
         let id = verb("take-back", name)?;

@@ -91,7 +91,7 @@ impl Evidence {
         let mut offset = size;
         loop {
             let (filled, failed) = fill(old, offset, &mut block);
-            self.keep(offset, block.get(..filled).unwrap_or_default())?;
+            self.keep(offset, &block[..filled])?;
             offset += filled as u64;
             if failed || filled < BLOCK {
                 return Ok(());
@@ -111,7 +111,7 @@ impl Evidence {
         let end = offset + bytes.len() as u64;
         match self.pieces.last_mut() {
             Some(last) if last.1 == offset => last.1 = end,
-            Some(_) | None => self.pieces.push((offset, end)),
+            _ => self.pieces.push((offset, end)),
         }
         Ok(())
     }

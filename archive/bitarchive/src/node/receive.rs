@@ -59,8 +59,7 @@ impl Node {
         if let Some((volume, layout)) = self.unfinished(upload) {
             if let EarlierUpload::Resume(points) = earlier {
                 if self.has_room_for_rest(upload, &layout, size)? {
-                    let place = (volume, layout);
-                    return self.open_upload(claim, place, size, points);
+                    return self.open_upload(claim, volume, layout, size, points);
                 }
                 // The upload begins again on another volume, if one has room for all of it.
                 self.volumes.choose(size)?.ok_or(NodeError::NoSpace(size))?;
@@ -69,8 +68,8 @@ impl Node {
                 .map_err(|error| self.blame(&volume, error))?;
         }
         let _alone = self.upkeep.placing.lock();
-        let place = self.volumes.choose(size)?.ok_or(NodeError::NoSpace(size))?;
-        self.open_upload(claim, place, size, None)
+        let (volume, layout) = self.volumes.choose(size)?.ok_or(NodeError::NoSpace(size))?;
+        self.open_upload(claim, volume, layout, size, None)
     }
 
     /// Finds the volume on which an earlier stream of an upload was cut.

@@ -67,7 +67,7 @@ impl Node {
                 if let Some(name) = dir.file(&called) {
                     on_disk.push(fingerprint(&name));
                 } else if let Some(name) = dir.stray(&called)
-                    && self.move_home(id, layout, (dir, &called), &name)?
+                    && self.move_home(id, layout, dir, &called, &name)?
                 {
                     on_disk.push(fingerprint(&name));
                 }
@@ -118,14 +118,15 @@ impl Node {
         &self,
         id: &VolumeId,
         layout: &Layout,
-        place: (FileDirectory, &OsStr),
+        dir: FileDirectory,
+        called: &OsStr,
         name: &FileName,
     ) -> Result<bool, NodeError> {
         let Ok(_claim) = self.claim(name, &verb("look", name)?) else {
             return Ok(false);
         };
         self.still_there(id, layout)?;
-        match reconcile::move_one_home(id, layout, place, name) {
+        match reconcile::move_one_home(id, layout, dir, called, name) {
             Ok(is_home) => Ok(is_home),
             Err(error) => {
                 let error = self.blame(id, error);

@@ -18,7 +18,7 @@ pub(super) fn move_home(id: &VolumeId, layout: &Layout) -> Result<(), DiskError>
     for dir in FileDirectory::all() {
         for called in directory::names(&layout.files(dir))? {
             if let Some(name) = dir.stray(&called) {
-                super::tidied(id, move_one_home(id, layout, (dir, &called), &name))?;
+                super::tidied(id, move_one_home(id, layout, dir, &called, &name))?;
             }
         }
     }
@@ -30,7 +30,8 @@ pub(super) fn move_home(id: &VolumeId, layout: &Layout) -> Result<(), DiskError>
 pub(crate) fn move_one_home(
     id: &VolumeId,
     layout: &Layout,
-    (dir, called): (FileDirectory, &OsStr),
+    dir: FileDirectory,
+    called: &OsStr,
     name: &FileName,
 ) -> Result<bool, DiskError> {
     let found = layout.files(dir).join(called);

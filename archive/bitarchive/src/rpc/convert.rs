@@ -183,7 +183,7 @@ pub(crate) fn report(node: &Node) -> NodeState {
 fn usable(node: &Node, volume: &Volume) -> u64 {
     match (volume.layout(), volume.mode) {
         (Some(layout), Mode::ReadWrite) => node.volume_set().room_on(&layout).unwrap_or_default(),
-        (Some(_) | None, Mode::ReadWrite | Mode::ReadOnly | Mode::Draining | Mode::Retired) => 0,
+        _ => 0,
     }
 }
 

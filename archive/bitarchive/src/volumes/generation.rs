@@ -70,7 +70,7 @@ impl Volumes {
         let mut identity = match volume::identify(layout.root()) {
             Ok(identity) if identity.volume == *id => identity,
             // The disk went away, or was exchanged; the next look says so.
-            Ok(_) | Err(_) => return Ok(()),
+            _ => return Ok(()),
         };
         identity.generation = identity.generation.max(seen).saturating_add(1);
         match volume::raise(layout.root(), &layout.incoming(), &identity) {

@@ -101,7 +101,7 @@ impl Reader {
         let head = match stream.next().await {
             Some(Ok(message)) => match message.step {
                 Some(Step::Head(head)) => head,
-                Some(Step::Segment(_)) | None => {
+                _ => {
                     return Err(untrusted(
                         "the archive does not begin with the admission".to_owned(),
                     ));

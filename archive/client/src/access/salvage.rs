@@ -95,9 +95,7 @@ pub(super) fn head(
         Some(Ok(SalvageResponse {
             step: Some(Step::Head(head)),
         })) => Ok(head),
-        Some(Ok(SalvageResponse {
-            step: Some(Step::Segment(_) | Step::Hole(_)) | None,
-        })) => Err(ClientError::Untrusted(format!(
+        Some(Ok(_)) => Err(ClientError::Untrusted(format!(
             "{name}: the archive does not begin with the admission"
         ))),
         Some(Err(status)) => Err(ClientError::from_status(&status)),
@@ -141,7 +139,7 @@ impl StepReader for Parts {
                 };
                 out.extend((start < end).then_some(SalvagedPart::Hole(hole)));
             }
-            Some(Step::Head(_)) | None => {
+            _ => {
                 let what = "something comes that is neither a segment nor a hole";
                 return Err(self.0.untrusted(what));
             }

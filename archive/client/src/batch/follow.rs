@@ -115,7 +115,7 @@ pub async fn watch(
             }
             Err(error) if error.is_passing() => match retry.pause(begin.elapsed()) {
                 Some(pause) if goes_on(Err(&error)) => sleep(pause).await,
-                Some(_) | None => return Err(error),
+                _ => return Err(error),
             },
             Err(error) => return Err(error),
         }

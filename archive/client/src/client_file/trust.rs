@@ -20,9 +20,12 @@ pub fn read_trust_file(path: &Path) -> Result<TrustFile, ClientFileError> {
     let mut bytes = Vec::new();
     let read = File::open(path)
         .and_then(|file| file.take(LONGEST + 1).read_to_end(&mut bytes))
-        .and_then(|_| match u64::try_from(bytes.len()) {
-            Ok(length) if length <= LONGEST => Ok(()),
-            Ok(_) | Err(_) => Err(io::ErrorKind::FileTooLarge.into()),
+        .and_then(|_| {
+            if bytes.len() as u64 > LONGEST {
+                Err(io::ErrorKind::FileTooLarge.into())
+            } else {
+                Ok(())
+            }
         });
     read.map_err(|source| ClientFileError::ReadTrust {
         path: path.to_owned(),

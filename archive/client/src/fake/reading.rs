@@ -127,7 +127,7 @@ impl FakeArchive {
         let size = kept.admission.size;
         let root = kept.admission.root;
         match replica {
-            Some(replica) => replica.copy(name, (size, root), kept.completed).into(),
+            Some(replica) => replica.copy(name, size, root, kept.completed).into(),
             None => ListEntry {
                 name: name.clone(),
                 size,

@@ -65,12 +65,7 @@ impl Replica {
     }
 
     /// Returns the copy of a file in the replica.
-    pub(super) fn copy(
-        &self,
-        name: &FileName,
-        (size, root): (u64, Root),
-        at: Timestamp,
-    ) -> FileCopy {
+    pub(super) fn copy(&self, name: &FileName, size: u64, root: Root, at: Timestamp) -> FileCopy {
         FileCopy {
             name: name.clone(),
             size,

@@ -117,7 +117,7 @@ fn merged(ranges: &[Range<u64>], within: &Range<u64>) -> Vec<Range<u64>> {
     for range in sorted {
         match merged.last_mut() {
             Some(last) if range.start <= last.end => last.end = last.end.max(range.end),
-            Some(_) | None => merged.push(range),
+            _ => merged.push(range),
         }
     }
     merged
@@ -252,7 +252,7 @@ impl Walk {
             match unknown.last_mut() {
                 // The ranges are too many to keep apart.
                 Some(last) if unknown_is_full => last.end = end,
-                Some(_) | None => unknown.push(Span { start, end }),
+                _ => unknown.push(Span { start, end }),
             }
         }
         self.edge = self.edge.max(next);

@@ -92,7 +92,7 @@ impl Replacement {
         let source = Arc::clone(&self.source);
         let name = &self.name;
         let read = tokio::task::spawn_blocking(move || {
-            let mut bytes = vec![0; usize::try_from(length).unwrap_or_default()];
+            let mut bytes = vec![0; usize::try_from(length).expect("a chunk fits in memory")];
             source
                 .read_exact_at(offset, &mut bytes)
                 .map(|()| Bytes::from(bytes))

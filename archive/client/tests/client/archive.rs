@@ -244,12 +244,7 @@ impl Call {
                 )
                 .await;
             }
-            Fault::Honest
-            | Fault::EndAfter(_)
-            | Fault::FailAfter(..)
-            | Fault::DieAfter(_)
-            | Fault::SilentAfter(_)
-            | Fault::Receipt(_) => self.say(ready(offset)).await,
+            _ => self.say(ready(offset)).await,
         }
     }
 

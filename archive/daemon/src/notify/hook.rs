@@ -106,7 +106,7 @@ async fn listen(errors: Option<impl AsyncRead + Unpin>, said: &mut Vec<u8>) {
         && read > 0
     {
         let room = SAID.saturating_sub(said.len()).min(read);
-        said.extend_from_slice(buffer.get(..room).unwrap_or_default());
+        said.extend_from_slice(&buffer[..room]);
     }
 }
 

@@ -68,7 +68,7 @@ async fn read(setting: &'static str, path: &Path, is_secret: bool) -> Result<Vec
     let shown = path.display().to_string();
     let read = move || {
         // A pipe without a writer must not block the read.
-        let flags = i32::try_from(OFlags::NONBLOCK.bits()).unwrap_or_default();
+        let flags = i32::try_from(OFlags::NONBLOCK.bits()).expect("O_NONBLOCK is a positive int");
         let file = OpenOptions::new()
             .read(true)
             .custom_flags(flags)

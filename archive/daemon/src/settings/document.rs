@@ -144,7 +144,7 @@ impl<'i> Document<'i> {
                 said.last_mut(),
             ) {
                 (Some(id), Some(list)) => *list = format!("{list} {id:?}"),
-                (Some(_) | None, _) => said.push(piece.to_owned()),
+                _ => said.push(piece.to_owned()),
             }
         }
         said.join(".")
@@ -159,13 +159,7 @@ impl<'i> Document<'i> {
         let is_said = value.span().end <= self.text.len();
         match value.get_ref() {
             DeValue::String(id) if is_said => Some(id),
-            DeValue::String(_)
-            | DeValue::Integer(_)
-            | DeValue::Float(_)
-            | DeValue::Boolean(_)
-            | DeValue::Datetime(_)
-            | DeValue::Array(_)
-            | DeValue::Table(_) => None,
+            _ => None,
         }
     }
 
@@ -196,11 +190,7 @@ fn element<'v, 'i>(item: &'v DeValue<'i>, piece: &str) -> Option<&'v DeValue<'i>
             let index: usize = piece.parse().ok()?;
             array.get(index).map(Spanned::get_ref)
         }
-        DeValue::String(_)
-        | DeValue::Integer(_)
-        | DeValue::Float(_)
-        | DeValue::Boolean(_)
-        | DeValue::Datetime(_) => None,
+        _ => None,
     }
 }
 
@@ -240,11 +230,7 @@ fn stand_at<'i>(value: DeValue<'i>, span: &Range<usize>) -> Spanned<DeValue<'i>>
                 })
                 .collect(),
         ),
-        leaf @ (DeValue::String(_)
-        | DeValue::Integer(_)
-        | DeValue::Float(_)
-        | DeValue::Boolean(_)
-        | DeValue::Datetime(_)) => leaf,
+        leaf => leaf,
     };
     Spanned::new(span.clone(), value)
 }
@@ -275,13 +261,7 @@ fn lay<'i>(
                 format!("`{key}` picks nothing from a list of {length}; the first element is 0")
             })?
         }
-        DeValue::String(_)
-        | DeValue::Integer(_)
-        | DeValue::Float(_)
-        | DeValue::Boolean(_)
-        | DeValue::Datetime(_) => {
-            return Err(format!("no `{key}` can be set below a single value"));
-        }
+        _ => return Err(format!("no `{key}` can be set below a single value")),
     };
     lay(next, rest, value)
 }
@@ -315,11 +295,7 @@ fn find_at(
             .iter()
             .enumerate()
             .find_map(|(index, item)| find_at(item, format!("{path}.{index}"), wanted)),
-        DeValue::String(_)
-        | DeValue::Integer(_)
-        | DeValue::Float(_)
-        | DeValue::Boolean(_)
-        | DeValue::Datetime(_) => None,
+        _ => None,
     }
 }
 

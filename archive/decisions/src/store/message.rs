@@ -268,7 +268,7 @@ impl Default for Limits {
             intent: SignedDuration::from_hours(24),
             idle: SignedDuration::from_mins(5),
             probe: SignedDuration::from_mins(1),
-            verify: SignedDuration::try_from(NODE_PATIENCE).unwrap_or(SignedDuration::MAX),
+            verify: SignedDuration::try_from(NODE_PATIENCE).expect("the patience is minutes"),
             verify_rate: READING_RATE,
             rest: SignedDuration::from_mins(1),
             rest_longest: SignedDuration::from_hours(1),

@@ -24,7 +24,8 @@ impl FileState {
     pub(super) fn require_copy(
         &mut self,
         id: &ReplicaId,
-        (kind, required): (ReplicaKind, bool),
+        kind: ReplicaKind,
+        required: bool,
         gone: Option<(CopyPlace, String)>,
         transition: &mut Transition<'_>,
     ) {

@@ -353,7 +353,7 @@ impl FileState {
     /// permanently.
     pub(super) fn donor(&self, id: &ReplicaId) -> Option<ReplicaId> {
         let failures = self.failures.get(id).copied().unwrap_or_default();
-        let nth = usize::try_from(failures.times).unwrap_or(0);
+        let nth = failures.times as usize;
         let donors = self.record.donors().collect::<Vec<_>>();
         donors.get(nth.checked_rem(donors.len())?).copied().cloned()
     }

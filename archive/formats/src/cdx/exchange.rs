@@ -102,13 +102,7 @@ impl Half {
         let side = match kind {
             Kind::Response | Kind::Revisit => Side::Response,
             Kind::Request => Side::Request(None),
-            Kind::Warcinfo
-            | Kind::Resource
-            | Kind::Metadata
-            | Kind::Conversion
-            | Kind::Continuation
-            | Kind::ArcHeader
-            | Kind::Unknown => Side::Neither,
+            _ => Side::Neither,
         };
         Self {
             id: header

@@ -171,7 +171,7 @@ impl Sorter {
         }
         self.sort();
         let ends = self.text.len().saturating_add(self.lines.len());
-        let mut file = self.temporary(u64::try_from(ends).unwrap_or(u64::MAX))?;
+        let mut file = self.temporary(ends as u64)?;
         let mut buffered = BufWriter::with_capacity(BUFFER, &mut file);
         let mut out = LineOutput::new(&mut buffered, self.unique, self.check.as_ref());
         for line in self.sorted() {

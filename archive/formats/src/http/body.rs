@@ -108,9 +108,7 @@ struct LengthCheckReader<R> {
 impl<R: Read> Read for LengthCheckReader<R> {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
         let read = self.input.read(out)?;
-        self.found = self
-            .found
-            .saturating_add(u64::try_from(read).unwrap_or(u64::MAX));
+        self.found = self.found.saturating_add(read as u64);
         if read == 0
             && !out.is_empty()
             && let Some(expected) = self.expected.filter(|n| *n != self.found)

@@ -9,7 +9,9 @@
 //! use archive_formats::http::{Ending, ResponsePart, ResponseFramer};
 //!
 //! let wire = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\nHTTP/1.1";
-//! let (mut framer, mut at, mut payload) = (ResponseFramer::new(false, 1 << 16), 0, Vec::new());
+//! let mut framer = ResponseFramer::new(false, 1 << 16);
+//! let mut at = 0;
+//! let mut payload = Vec::new();
 //! while !framer.is_done() {
 //!     let (count, part) = framer.push(&wire[at..]);
 //!     if part == ResponsePart::Payload {
@@ -140,7 +142,7 @@ impl ResponseFramer {
                 let count = usize::try_from(*left)
                     .unwrap_or(usize::MAX)
                     .min(bytes.len());
-                *left = left.saturating_sub(u64::try_from(count).unwrap_or(u64::MAX));
+                *left = left.saturating_sub(count as u64);
                 if *left == 0 {
                     self.state = FramerState::Done;
                 }

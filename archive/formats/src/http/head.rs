@@ -130,9 +130,7 @@ impl Head {
         let mut first = true;
         loop {
             let at = head.raw.len();
-            let room = u64::try_from(limit.saturating_sub(at))
-                .unwrap_or(u64::MAX)
-                .saturating_add(1);
+            let room = (limit.saturating_sub(at) as u64).saturating_add(1);
             let read = input.by_ref().take(room).read_until(b'\n', &mut head.raw)?;
             if first && !looks_like_http(&head.raw) {
                 // A line that is no line of HTTP is body, so that the limit does not apply to it.

@@ -60,8 +60,7 @@ struct SourceState {
 
 impl SourceState {
     fn add(&self, bytes: usize) {
-        let bytes = u64::try_from(bytes).unwrap_or(u64::MAX);
-        self.bytes.fetch_add(bytes, Ordering::Relaxed);
+        self.bytes.fetch_add(bytes as u64, Ordering::Relaxed);
     }
 
     /// Remembers that the input failed, so that its error is not taken for damage of the stream.
@@ -145,11 +144,7 @@ impl<'a> DecodedReader<'a> {
             DecoderState::Gzip(decoder) => decoder.into_inner(),
             DecoderState::Zlib(decoder) => decoder.into_inner(),
             DecoderState::Raw(decoder) => decoder.into_inner(),
-            DecoderState::Brotli(_)
-            | DecoderState::Zstd(_)
-            | DecoderState::Plain(_)
-            | DecoderState::Before(_)
-            | DecoderState::Done => return Ok(()),
+            _ => return Ok(()),
         };
         let next = source.fill_buf()?;
         if next.is_empty() {
@@ -224,9 +219,7 @@ impl Read for DecodedReader<'_> {
             return Ok(0);
         }
         let result = self.read_some(out).and_then(|read| {
-            self.out = self
-                .out
-                .saturating_add(u64::try_from(read).unwrap_or(u64::MAX));
+            self.out = self.out.saturating_add(read as u64);
             self.within_limits().map_err(io::Error::from)?;
             Ok(read)
         });

@@ -146,13 +146,7 @@ impl<R: Read> Stream<R> {
         let (found, began) = match std::mem::replace(&mut self.state, StreamState::Between) {
             StreamState::Broken(found) => (found, Some(self.member.offset)),
             StreamState::Hole(found) => (found, None),
-            StreamState::Unknown
-            | StreamState::Between
-            | StreamState::Inside
-            | StreamState::Ended
-            | StreamState::Done => {
-                return Ok(None);
-            }
+            _ => return Ok(None),
         };
         (self.start, self.end) = (0, 0);
         if let Some(began) = began {

@@ -41,7 +41,7 @@ fn push_host(key: &mut String, host: &str) -> Option<()> {
     }
     let host = match host.split_once('.') {
         Some((first, rest)) if authority::is_www(first) => rest,
-        Some(_) | None => host,
+        _ => host,
     };
     let last = host.rsplit('.').next()?;
     if last.bytes().all(|byte| byte.is_ascii_digit()) {

@@ -39,8 +39,8 @@ fn without_sessions(query: &mut String) {
     if memchr::memmem::find(query.as_bytes(), b"id").is_none() {
         return;
     }
-    for session in SESSIONS {
-        if let Some((start, end)) = last(query, *session) {
+    for (name, length) in SESSIONS {
+        if let Some((start, end)) = last(query, name, *length) {
             query.replace_range(start..end, "");
         }
     }
@@ -76,7 +76,7 @@ fn exactly(text: &str, n: usize, good: fn(&u8) -> bool) -> Option<usize> {
 }
 
 /// Returns the last place of a session id that ends with the query or before a `&`, which goes with it.
-fn last(query: &str, (name, length): (&str, Session)) -> Option<(usize, usize)> {
+fn last(query: &str, name: &str, length: Session) -> Option<(usize, usize)> {
     query.rmatch_indices(name).find_map(|(at, _)| {
         let end = at + name.len();
         let end = end + length(query.get(end..)?)?;

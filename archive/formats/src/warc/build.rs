@@ -206,12 +206,7 @@ impl Builder {
                 }
             }
             Kind::Metadata => {}
-            Kind::Response
-            | Kind::Resource
-            | Kind::Request
-            | Kind::Revisit
-            | Kind::Conversion
-            | Kind::Continuation => {
+            _ => {
                 if self.target_uri.is_none() {
                     let field = "WARC-Target-URI";
                     return Err(BuildError::Missing { kind, field });
@@ -221,14 +216,7 @@ impl Builder {
         let needed: &[&'static str] = match kind {
             Kind::Revisit => &["WARC-Profile"],
             Kind::Continuation => &["WARC-Segment-Origin-ID", "WARC-Segment-Number"],
-            Kind::Warcinfo
-            | Kind::Response
-            | Kind::Resource
-            | Kind::Request
-            | Kind::Metadata
-            | Kind::Conversion
-            | Kind::ArcHeader
-            | Kind::Unknown => &[],
+            _ => &[],
         };
         if let Some(&field) = needed.iter().find(|name| !has(name)) {
             return Err(BuildError::Missing { kind, field });

@@ -144,7 +144,7 @@ impl Header {
                                 end: value + after.trim_ascii().len(),
                             });
                         }
-                        Some(_) | None => irregular.note(at),
+                        _ => irregular.note(at),
                     }
                 }
             }
@@ -229,7 +229,7 @@ impl Header {
                         "Content-Length is there twice, with {before} and {length}"
                     ));
                 }
-                Some(_) | None => found = Some(length),
+                _ => found = Some(length),
             }
         }
         Ok(found)

@@ -74,7 +74,9 @@ pub enum Severity {
 /// let file = b"WARC/1.1\r\nWARC-Type: resource\r\nContent-Length: 5\r\n\r\nhello\r\n\r\n";
 /// let mut reader = Reader::new(&file[..]);
 /// while let Some(record) = reader.next_record()? {
-///     let (kind, version, header) = (record.kind(), record.version(), record.header().clone());
+///     let kind = record.kind();
+///     let version = record.version();
+///     let header = record.header().clone();
 ///     let end = record.end()?;
 ///     // It has neither an identifier nor a date.
 ///     let violations = validate(kind, version, &header, &end);

@@ -208,7 +208,7 @@ impl<W: Write> Writer<W> {
             end = record.end()?;
             match end.trailer.bytes() {
                 Some(trailer) if end.complete => writer.put(trailer),
-                Some(_) | None => Err(WriteError::Damaged {
+                _ => Err(WriteError::Damaged {
                     offset: end.offset,
                     words: end
                         .defects

@@ -13,9 +13,9 @@ fn node(index: usize) -> NodeId {
     NodeId::new(&format!("n{index}")).unwrap()
 }
 
-/// Returns the scope of a run over every file, from the first on.
-fn all_files() -> (Option<FileName>, FileSelection) {
-    (None, FileSelection::default())
+/// Returns the selection of every file.
+fn all_files() -> FileSelection {
+    FileSelection::default()
 }
 
 fn silent() -> JobGap {
@@ -202,7 +202,7 @@ fn files_come_once_and_in_order() {
         let mut dice = Random::new(seed);
         let copies = copies(&mut dice);
         let scripts = copies.iter().map(|files| script(files).into()).collect();
-        let mut merge = Merge::new((0..copies.len()).map(node), all_files(), Vec::new());
+        let mut merge = Merge::new((0..copies.len()).map(node), None, all_files(), Vec::new());
         let taken = run(&mut merge, scripts, &mut dice);
         let expected = files(&expected(&copies));
         assert_eq!(taken.files, expected, "seed {seed}: {copies:?}");
@@ -225,7 +225,7 @@ fn failed_node_ends_merge_at_its_file() {
         let sent: Vec<NodeMessage> = scripts[broken].iter().take(at).cloned().collect();
         scripts[broken].truncate(at);
         scripts[broken].push_back(NodeMessage::Fail);
-        let mut merge = Merge::new((0..copies.len()).map(node), all_files(), Vec::new());
+        let mut merge = Merge::new((0..copies.len()).map(node), None, all_files(), Vec::new());
         let taken = run(&mut merge, scripts, &mut dice);
         let all = files(&expected(&copies));
         let count = taken.files.len();
@@ -243,10 +243,7 @@ fn failed_node_ends_merge_at_its_file() {
         // All files before the one that the node had begun are out.
         let begun = sent.iter().rev().find_map(|say| match say {
             NodeMessage::Begin(begun) => Some(*begun),
-            NodeMessage::Output(_)
-            | NodeMessage::Done(..)
-            | NodeMessage::End(_)
-            | NodeMessage::Fail => None,
+            _ => None,
         });
         if let (Some(begun), Some(NodeMessage::Begin(_) | NodeMessage::Output(_))) =
             (begun, sent.last())
@@ -266,8 +263,7 @@ fn two(after: Option<&str>, says: Vec<NodeMessage>) -> (Merge<&'static str>, Mer
         NodeMessage::Done("c", 1, 0),
         NodeMessage::End(1),
     ];
-    let about = (after.map(name), FileSelection::default());
-    let mut merge = Merge::new([node(0), node(1)], about, Vec::new());
+    let mut merge = Merge::new([node(0), node(1)], after.map(name), all_files(), Vec::new());
     let taken = run(
         &mut merge,
         vec![says.into(), good.into()],
@@ -336,7 +332,7 @@ fn protocol_violation_is_a_gap() {
 #[test]
 fn node_that_reads_other_files_is_a_gap() {
     let selection = FileSelection::Pattern(NamePattern::parse("[bc]").unwrap());
-    let mut merge: Merge<&str> = Merge::new([node(0)], (None, selection), Vec::new());
+    let mut merge: Merge<&str> = Merge::new([node(0)], None, selection, Vec::new());
     let says = vec![
         NodeMessage::Begin("b"),
         NodeMessage::Done("b", 0, 0),
@@ -373,13 +369,13 @@ fn protocol_violation_within_file_ends_merge() {
 /// Fails if a node reports for another one, or fills the memory with gaps.
 #[test]
 fn foreign_outcome_or_endless_gaps_are_violations() {
-    let mut merge: Merge<&str> = Merge::new([node(0)], all_files(), Vec::new());
+    let mut merge: Merge<&str> = Merge::new([node(0)], None, all_files(), Vec::new());
     merge.begin(0, name("a"));
     merge.done(0, done(1, "a", 0, 0));
     assert!(merge.pull().is_none() && merge.is_finished());
     assert!(merge.gaps()[0].reason.contains("reports for node n1"));
 
-    let mut merge: Merge<&str> = Merge::new([node(0)], all_files(), vec![silent()]);
+    let mut merge: Merge<&str> = Merge::new([node(0)], None, all_files(), vec![silent()]);
     merge.end(0, 0, vec![JobGap::node(&node(0), "x".to_owned()); 257]);
     assert_eq!(merge.gaps().len(), 2);
     assert!(merge.gaps()[1].reason.contains("257 gaps"));
@@ -388,7 +384,7 @@ fn foreign_outcome_or_endless_gaps_are_violations() {
 /// Fails if memory grows with the output of nodes that wait for their turn.
 #[test]
 fn waiting_node_has_one_message_held() {
-    let mut merge: Merge<&str> = Merge::new([node(0), node(1)], all_files(), Vec::new());
+    let mut merge: Merge<&str> = Merge::new([node(0), node(1)], None, all_files(), Vec::new());
     merge.begin(0, name("a"));
     merge.begin(1, name("b"));
     merge.output(1, Bytes::from_static(b"x"));
@@ -409,6 +405,6 @@ fn waiting_node_has_one_message_held() {
 /// Fails if a job over a replica without nodes hangs, or forgets its gaps.
 #[test]
 fn merge_without_nodes_is_finished() {
-    let merge: Merge<&str> = Merge::new([], all_files(), vec![silent()]);
+    let merge: Merge<&str> = Merge::new([], None, all_files(), vec![silent()]);
     assert!(merge.is_finished() && merge.gaps().len() == 1);
 }

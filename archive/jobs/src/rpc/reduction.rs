@@ -78,12 +78,13 @@ pub(crate) enum ReductionMessage {
 pub(crate) async fn begin(
     replicas: &Replicas,
     order: &ReductionOrder,
-    (nodes, first): (&[NodeState], u64),
+    nodes: &[NodeState],
+    first: u64,
     clock: &Clock,
 ) -> Result<Option<Reduction>, Event> {
     let alive: Vec<&NodeState> = nodes.iter().filter(|state| state.alive).collect();
-    let count = u64::try_from(alive.len()).unwrap_or(u64::MAX).max(1);
-    let skipped = usize::try_from(first % count).unwrap_or_default();
+    let count = (alive.len() as u64).max(1);
+    let skipped = usize::try_from(first % count).expect("a place in a list fits in memory");
     let in_turn = alive.iter().cycle().skip(skipped).take(alive.len());
     let mut last = Event::Silent(format!(
         "cannot make the result: no node of replica {} is alive",

@@ -112,8 +112,8 @@ impl ReplicaRun {
         let replica = order.run.spec.replica.clone();
         let (asked, gaps) = asked(order, nodes)?;
         let ids = asked.iter().map(|state| state.node.clone());
-        let about = (order.run.after.clone(), order.selection.clone());
-        let mut merge = Merge::new(ids, about, gaps);
+        let after = order.run.after.clone();
+        let mut merge = Merge::new(ids, after, order.selection.clone(), gaps);
         let mut runs = Vec::new();
         for (index, state) in asked.into_iter().enumerate() {
             let wanted = Arc::new(Notify::new());
@@ -231,7 +231,7 @@ impl ReplicaRun {
             }
             Some(Answer::Progress(progress)) => match fields::job_progress(&progress) {
                 Ok(progress) if progress.node == run.node => return Some(progress),
-                Ok(_) | Err(_) => "it reports for another node".to_owned(),
+                _ => "it reports for another node".to_owned(),
             },
             Some(Answer::Want(_)) => match run.wanted.take() {
                 Some(wanted) => {

@@ -87,7 +87,8 @@ type CompareResult = (Vec<String>, Vec<String>, u64);
 /// had no failures before.
 fn found(
     about: &CompareScope,
-    (manifest, errors): (&[u8], &[u8]),
+    manifest: &[u8],
+    errors: &[u8],
     rows: Vec<AdminRow>,
 ) -> Result<CompareResult, CompareError> {
     let mut nobody = Vec::new();
@@ -115,7 +116,7 @@ fn run(
     manifest: &[u8],
     rows: Vec<AdminRow>,
 ) -> Result<Vec<String>, CompareError> {
-    let (nobody, other, failed) = found(about, (manifest, b""), rows)?;
+    let (nobody, other, failed) = found(about, manifest, b"", rows)?;
     assert_eq!((other.len(), failed), (0, 0));
     Ok(nobody)
 }
@@ -141,7 +142,7 @@ fn every_manifest_shows_its_missing_files() {
 #[test]
 fn reported_file_is_not_reported_again() {
     let rows = || ["a", "b", "c", "d", "e"].map(whole).to_vec();
-    let run = |errors: &[u8]| found(&about(""), (&manifest(&["b"]), errors), rows());
+    let run = |errors: &[u8]| found(&about(""), &manifest(&["b"]), errors, rows());
     // `b` was read, with failures; `a` and `d` were not, as their nodes said.
     let (nobody, ..) = run(&errors(&["a", "b", "b", "d", "z"])).unwrap();
     assert_eq!(nobody, ["c", "e"]);
@@ -184,7 +185,7 @@ fn file_with_other_bytes_is_reported() {
     ] {
         read.extend(line(name, root, size, failures));
     }
-    let (nobody, other, failed) = found(&about(""), (&read, b""), rows).unwrap();
+    let (nobody, other, failed) = found(&about(""), &read, b"", rows).unwrap();
     assert_eq!(nobody, ["f"]);
     assert_eq!(other, ["a: 1 1", "b: 7 1", "e: 7 1"]);
     assert_eq!(failed, 2, "one had failed before");

@@ -60,7 +60,8 @@ fn volume_of(copy: &ReplicaRecord) -> &str {
     volume.map_or("", |volume| volume.as_str())
 }
 
-fn key((replica, node, volume): &PlaceKey, name: &FileName) -> Key {
+fn key(place: &PlaceKey, name: &FileName) -> Key {
+    let (replica, node, volume) = place;
     (
         replica.clone(),
         node.clone(),
@@ -100,7 +101,8 @@ impl Places {
         &self,
         batch: &mut Batch,
         name: &FileName,
-        (before, after): (&BTreeSet<PlaceKey>, &BTreeSet<PlaceKey>),
+        before: &BTreeSet<PlaceKey>,
+        after: &BTreeSet<PlaceKey>,
     ) -> Result<(), DbError> {
         for gone in before.difference(after) {
             batch.delete(&self.rows, &key(gone, name))?;
@@ -202,7 +204,8 @@ impl PlaceSum {
     }
 
     /// Adds a row of the index.
-    pub(super) fn add_row(&mut self, (replica, node, volume, name): &Key) {
+    pub(super) fn add_row(&mut self, row: &Key) {
+        let (replica, node, volume, name) = row;
         let mut hasher = DefaultHasher::new();
         (&replica.0, &node.0, volume, &name.0).hash(&mut hasher);
         self.count = self.count.wrapping_add(1);
@@ -228,7 +231,7 @@ impl Admin {
             let record = &row.record;
             let nowhere = BTreeSet::new();
             let places = places_of(record).collect();
-            self.places.change(batch, &record.name, (&nowhere, &places))
+            self.places.change(batch, &record.name, &nowhere, &places)
         };
         let files = self.index(add, |batch| batch.put(numbers, &WHOLE.to_owned(), &1))?;
         if files > 0 {

@@ -80,15 +80,10 @@ fn is_at_its_end(row: &AnomalyRow, done: &RepairReport) -> bool {
     let replica = &row.replica;
     let what = &done.what;
     tracing::info!(%file, %replica, outcome = %done.outcome, what, "automatic repair");
-    match done.outcome {
-        RepairOutcome::Repaired | RepairOutcome::Nothing => true,
-        RepairOutcome::Planned
-        | RepairOutcome::Progress
-        | RepairOutcome::Lost
-        | RepairOutcome::Waiting
-        | RepairOutcome::Officer
-        | RepairOutcome::Failed => false,
-    }
+    matches!(
+        done.outcome,
+        RepairOutcome::Repaired | RepairOutcome::Nothing
+    )
 }
 
 #[cfg(test)]

@@ -66,10 +66,7 @@ mod tests {
     fn look(quality: LookQuality, is_second: bool) -> Look {
         let found = match quality {
             LookQuality::Listing => vec![AnomalyKind::Missing],
-            LookQuality::Glimpse
-            | LookQuality::Bytes
-            | LookQuality::Absent
-            | LookQuality::Nothing => Vec::new(),
+            _ => Vec::new(),
         };
         Look {
             found,

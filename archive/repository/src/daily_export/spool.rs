@@ -64,7 +64,7 @@ impl Spool {
             };
             match name {
                 Some(name) if is_begun => return Self::read(name, path).map(Some),
-                Some(_) | None => directory::remove_name(&path)?,
+                _ => directory::remove_name(&path)?,
             }
         }
         Ok(None)

@@ -44,13 +44,7 @@ impl Preserver {
             .archive
             .assembler
             .read(case.wanted.clone(), donors, ranges);
-        let sent = self.send(
-            (place, &order),
-            &mut reading,
-            case,
-            repair_context,
-            progress,
-        );
+        let sent = self.send(place, &order, &mut reading, case, repair_context, progress);
         let sent = sent.await;
         for (donor, bytes) in reading.sent() {
             self.instruments.count_moved(donor, *bytes);
@@ -72,7 +66,7 @@ impl Preserver {
                     given(&case.patient.replica, &order, &reading)
                 );
                 let outcome = self
-                    .file_mended(case, &order, (&copy, what.as_str()), repair_context)
+                    .file_mended(case, &order, &copy, &what, repair_context)
                     .await?;
                 RepairReport {
                     attic,
@@ -91,7 +85,8 @@ impl Preserver {
         &self,
         case: &RepairCase,
         order: &MendOrder,
-        (copy, what): (&FileCopy, &str),
+        copy: &FileCopy,
+        what: &str,
         repair_context: &RepairContext,
     ) -> Result<RepairOutcome, CallError> {
         let replica = &case.patient.replica;
@@ -112,7 +107,8 @@ impl Preserver {
     /// Reads groups and sends them on, has the node put them into the copy, and waits until it has read them back.
     async fn send(
         &self,
-        (place, order): (&CopyPlace, &MendOrder),
+        place: &CopyPlace,
+        order: &MendOrder,
         reading: &mut Assembly,
         case: &RepairCase,
         repair_context: &RepairContext,

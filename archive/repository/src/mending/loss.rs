@@ -24,7 +24,8 @@ impl Preserver {
         &self,
         case: &RepairCase,
         ranges: &[(u64, u64)],
-        (known, before): (&[ReplicaContent], Option<&FileRecord>),
+        known: &[ReplicaContent],
+        before: Option<&FileRecord>,
         repair_context: &RepairContext,
     ) -> Result<Option<RepairReport>, CallError> {
         let replica = &case.patient.replica;
@@ -132,7 +133,7 @@ impl Preserver {
             let is_bad = |now| !all_bad(now, &bytes, filed).is_empty();
             completions(now) == stored && now.is_none_or(is_bad)
         };
-        let filing = self.file_while((&patient.replica, &patient.file), look, look_context, is_so);
+        let filing = self.file_while(&patient.replica, &patient.file, look, look_context, is_so);
         Ok(filing.await?.map(|found| found.open))
     }
 }

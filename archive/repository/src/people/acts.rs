@@ -46,7 +46,7 @@ impl People {
                 last_copies,
             } => {
                 let row = self.row_of(name).await?;
-                self.removable(row.as_ref(), (name, replica), checksum, *last_copies)
+                self.removable(row.as_ref(), name, replica, checksum, *last_copies)
                     .await
                     .map(drop)
             }
@@ -114,8 +114,7 @@ impl People {
                 checksum,
                 last_copies,
             } => {
-                let last = *last_copies;
-                self.remove(request, &cause, (name, replica), (checksum, last))
+                self.remove(request, &cause, name, replica, checksum, *last_copies)
                     .await
             }
             Act::Purge {
@@ -134,12 +133,11 @@ impl People {
                 volume,
                 last_copies,
             } => {
-                self.retire_volume((volume, *last_copies), request, &cause)
+                self.retire_volume(volume, *last_copies, request, &cause)
                     .await
             }
             Act::RetireNode { node, last_copies } => {
-                self.retire_node((node, *last_copies), request, &cause)
-                    .await
+                self.retire_node(node, *last_copies, request, &cause).await
             }
             Act::RetireReplica(replica) => self.retire_replica(replica, request, &cause).await,
             Act::ReinstateVolume(volume) => self.reinstate_volume(volume, &cause).await,
@@ -162,26 +160,28 @@ impl People {
         &self,
         request: &Request,
         cause: &Cause,
-        (name, replica): (&FileName, &ReplicaId),
-        (checksum, last_copies): (&Root, bool),
+        name: &FileName,
+        replica: &ReplicaId,
+        checksum: &Root,
+        last_copies: bool,
     ) -> Result<String, CallError> {
         let row = self.row_of(name).await?;
         let mine = request.id();
-        let copy = row.as_ref();
-        let copy = copy.and_then(|row| row.record.replicas.get(replica));
+        let copy = row
+            .as_ref()
+            .and_then(|row| row.record.replicas.get(replica));
         if copy.is_some_and(|copy| copy.state == ReplicaState::Withdrawn(cause.why.clone())) {
             return Ok("it is withdrawn".to_owned());
         }
-        let of = (name, replica);
-        let target = self.removable(row.as_ref(), of, checksum, last_copies);
+        let target = self.removable(row.as_ref(), name, replica, checksum, last_copies);
         let copy_place = match target.await {
             Ok(copy_place) => copy_place,
             // The act was done before a restart: the wrong copy was moved already.
             Err(error) if error.kind == Kind::NotFound => {
-                if !self.is_aside(of, &mine).await? {
+                if !self.is_aside(name, replica, &mine).await? {
                     return Err(error);
                 }
-                self.make_room(row.as_ref(), of, cause).await?;
+                self.make_room(row.as_ref(), name, replica, cause).await?;
                 return Ok("it lies in the attic".to_owned());
             }
             Err(error) => return Err(error),
@@ -206,7 +206,7 @@ impl People {
             Err(error) => return Err(error),
         };
         if is_wrong {
-            self.make_room(row.as_ref(), of, cause).await?;
+            self.make_room(row.as_ref(), name, replica, cause).await?;
         } else {
             let withdrawn = Event::Withdrawn {
                 replica: replica.clone(),
@@ -225,7 +225,8 @@ impl People {
     async fn removable(
         &self,
         row: Option<&AdminRow>,
-        (name, replica): (&FileName, &ReplicaId),
+        name: &FileName,
+        replica: &ReplicaId,
         checksum: &Root,
         last_copies: bool,
     ) -> Result<CopyPlace, CallError> {
@@ -236,7 +237,7 @@ impl People {
         let admitted = row.map(|row| content(&row.record)).transpose()?;
         let place = match place {
             Some(place) if admitted.is_some_and(|content| content.root == *checksum) => place,
-            Some(_) | None => self.wrong_copy(row, (name, replica), checksum).await?,
+            _ => self.wrong_copy(row, name, replica, checksum).await?,
         };
         if let Some(row) = row.filter(|_| !last_copies)
             && self.good_elsewhere(row, replica).await? == 0
@@ -281,7 +282,7 @@ impl People {
     ) -> Result<String, CallError> {
         let row = self.known(name).await?;
         let recorded = content(&row.record)?.root;
-        let copies = self.read_copies(&row.record, (recorded, *root)).await?;
+        let copies = self.read_copies(&row.record, recorded, *root).await?;
         if recorded != *root && copies.has_recorded {
             return Err(changed(format!(
                 "a copy of {name} is what was admitted; repair the others from it"
@@ -323,7 +324,8 @@ impl People {
     async fn read_copies(
         &self,
         record: &FileRecord,
-        (recorded, root): (Root, Root),
+        recorded: Root,
+        root: Root,
     ) -> Result<ReadCopies, CallError> {
         let name = &record.name;
         let mut copies = ReadCopies::default();

@@ -119,7 +119,7 @@ impl People {
         let mut stage = stage.map_err(|error| failed_disk(&error))?;
         let mut is_whole = true;
         while let Some(bytes) = chunks.next().await? {
-            let length = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
+            let length = bytes.len() as u64;
             if stage.length().saturating_add(length) > admitted.size {
                 is_whole = false;
                 break;
@@ -248,7 +248,7 @@ impl People {
             place: Some(copy.place.clone()),
         };
         self.archive
-            .file_look((replica, name), look, &cause.who)
+            .file_look(replica, name, look, &cause.who)
             .await?;
         Ok(ReplacementOutcome { aside, copy })
     }

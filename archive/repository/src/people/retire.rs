@@ -45,11 +45,7 @@ impl People {
                 Act::ReinstateVolume(self.retired_volume(&volume)?.into())
             }
             Act::ReinstateNode(named) => Act::ReinstateNode(node(self.retired_node(&named)?)),
-            act @ (Act::Remove { .. }
-            | Act::Purge { .. }
-            | Act::RetireReplica(_)
-            | Act::Accept { .. }
-            | Act::NewRoot { .. }) => act,
+            act => act,
         })
     }
 
@@ -79,7 +75,8 @@ impl People {
 
     pub(super) async fn retire_volume(
         &self,
-        (named, last_copies): (&VolumeSelector, bool),
+        named: &VolumeSelector,
+        last_copies: bool,
         request: &Request,
         cause: &Cause,
     ) -> Result<String, CallError> {
@@ -109,7 +106,8 @@ impl People {
 
     pub(super) async fn retire_node(
         &self,
-        (named, last_copies): (&NodeSelector, bool),
+        named: &NodeSelector,
+        last_copies: bool,
         request: &Request,
         cause: &Cause,
     ) -> Result<String, CallError> {
@@ -145,7 +143,7 @@ impl People {
     ) -> Result<String, CallError> {
         match self.archive.standing.now().replicas.get(replica) {
             Some(ReplicaRow::Retired(retired)) if retired.why == cause.why => {}
-            Some(_) | None => {
+            _ => {
                 self.expendable(replica).await?;
                 let row = ReplicaRow::Retired(self.retired(request, cause));
                 let line = self.archive.line(

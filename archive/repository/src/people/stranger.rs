@@ -19,7 +19,8 @@ impl People {
     pub(crate) async fn adopt_unexpected(
         &self,
         name: &FileName,
-        (archive, trust): (&str, &TrustFile),
+        archive: &str,
+        trust: &TrustFile,
         who: &str,
     ) -> Result<(), CallError> {
         let specs = self.archive.standing.in_service(&self.specs);

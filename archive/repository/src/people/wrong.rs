@@ -21,7 +21,8 @@ impl People {
     pub(super) async fn wrong_copy(
         &self,
         row: Option<&AdminRow>,
-        (name, replica): (&FileName, &ReplicaId),
+        name: &FileName,
+        replica: &ReplicaId,
         checksum: &Root,
     ) -> Result<CopyPlace, CallError> {
         let found = self.existing_copies(replica, name).await?;
@@ -52,7 +53,8 @@ impl People {
     /// Returns whether an earlier try of the same request has moved a copy into an attic, on any node of the replica.
     pub(super) async fn is_aside(
         &self,
-        (name, replica): (&FileName, &ReplicaId),
+        name: &FileName,
+        replica: &ReplicaId,
         mine: &str,
     ) -> Result<bool, CallError> {
         let admin = self.archive.admin.clone();
@@ -74,7 +76,8 @@ impl People {
     pub(super) async fn make_room(
         &self,
         row: Option<&AdminRow>,
-        (name, replica): (&FileName, &ReplicaId),
+        name: &FileName,
+        replica: &ReplicaId,
         cause: &Cause,
     ) -> Result<(), CallError> {
         let left = self.existing_copies(replica, name).await?;
@@ -92,7 +95,7 @@ impl People {
                 place: None,
             };
             self.archive
-                .file_look((replica, name), look, &cause.who)
+                .file_look(replica, name, look, &cause.who)
                 .await?;
         }
         if is_wanted {

@@ -182,7 +182,7 @@ impl Preserver {
         let is_so = move |record: Option<&FileRecord>, _: &[AnomalyRow]| {
             is_same(entry(record, &of).as_ref(), before.as_ref())
         };
-        let filing = self.file_while((replica, name), look, look_context, is_so);
+        let filing = self.file_while(replica, name, look, look_context, is_so);
         let Some(mut found) = filing.await? else {
             return Ok((seen, None));
         };
@@ -282,9 +282,7 @@ fn is_same(now: Option<&AdminEntry>, before: Option<&AdminEntry>) -> bool {
                 size: *size,
                 place: None,
             },
-            other @ (ExpectedCopy::Incomplete { .. }
-            | ExpectedCopy::InFlight { .. }
-            | ExpectedCopy::Withdrawn) => other.clone(),
+            other => other.clone(),
         })
     };
     expected(now) == expected(before)

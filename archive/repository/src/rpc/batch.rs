@@ -132,7 +132,7 @@ impl Batch for Door {
             let why = format!("is behind the end, which is at {length}");
             return Err(InvalidMessage::invalid("offset", why).into());
         }
-        let bytes = self.batches.bytes(&row, name, (asked.offset, length));
+        let bytes = self.batches.bytes(&row, name, asked.offset, length);
         Ok(self.answer("batch-output", |answers| async move {
             send_bytes(bytes.pieces(), length, &answers).await
         }))

@@ -86,7 +86,8 @@ fn vouched(vouched: &FileEvidence<'_>, retries: &Times) -> Vec<wire::ReplicaStat
 pub(super) fn stat(
     row: &AdminRow,
     admitted: String,
-    (now, filed): (&StandingSnapshot, &[AnomalyRow]),
+    now: &StandingSnapshot,
+    filed: &[AnomalyRow],
     retries: &Times,
 ) -> wire::StatResponse {
     let content = row.record.content.as_ref();

@@ -200,7 +200,7 @@ fn nowhere(name: &FileName, only: Option<&ReplicaId>, group: &RefusedGroup) -> S
             let name = name.clone();
             return fields::to_status(&ArchiveError::Damaged { name, start, end });
         }
-        Some(_) | None => {}
+        _ => {}
     }
     fields::to_status(&ArchiveError::Unavailable(format!(
         "cannot read {name} from byte {start} on: {}",

@@ -83,7 +83,7 @@ impl Ingest for Door {
         let filed = filed.map_err(|error| admin_failed(&error))?;
         let now = self.archive.standing.now();
         let retries = self.retries.times(&name);
-        let stat = convert::stat(&row, admitted, (&now, &filed), &retries);
+        let stat = convert::stat(&row, admitted, &now, &filed, &retries);
         Ok(Response::new(stat))
     }
 }

@@ -28,7 +28,7 @@ pub(super) async fn run(
                     Some((range, was)) if *was == is_unknown && range.end == next.range.start => {
                         range.end = next.range.end;
                     }
-                    Some(_) | None => {
+                    _ => {
                         flush(answers, hole.take()).await?;
                         hole = Some((next.range, is_unknown));
                     }

@@ -99,11 +99,11 @@ impl Secrets {
             what.choose(&refused.calls, &refused.connections).inc();
         });
         let key = read_secret(&own.signing_key)?;
-        let key = parsed("repository.signing_key", (&own.signing_key, key), |text| {
+        let key = parsed("repository.signing_key", &own.signing_key, key, |text| {
             SigningKey::from_pem(&String::from_utf8_lossy(text)).map_err(|error| error.to_string())
         })?;
         let trust = read_state(&own.trust)?;
-        let trust = parsed("repository.trust", (&own.trust, trust), |text| {
+        let trust = parsed("repository.trust", &own.trust, trust, |text| {
             TrustFile::parse(text).map_err(|error| error.to_string())
         })?;
         Ok(Self {
@@ -155,7 +155,8 @@ impl Ledger {
 
 fn parsed<T>(
     setting: &'static str,
-    (path, text): (&Path, Option<Vec<u8>>),
+    path: &Path,
+    text: Option<Vec<u8>>,
     parse: impl FnOnce(&[u8]) -> Result<T, String>,
 ) -> Result<T, StartError> {
     let wrong = |why: String| StartError::File {

@@ -220,8 +220,8 @@ impl ActFixture {
     async fn start() -> Self {
         let lab = Lab::new();
         let copy = stored_copy("one-1", Some("v-1"));
-        let content = (BYTES.len() as u64, *root().as_bytes());
-        lab.store(&["a", "b"], content, ("one", copy));
+        let size = BYTES.len() as u64;
+        lab.store(&["a", "b"], size, *root().as_bytes(), "one", copy);
         damage(&lab);
         let answers = Arc::<AtomicBool>::default();
         let mut replicas = Vec::new();

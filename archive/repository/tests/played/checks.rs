@@ -123,7 +123,7 @@ impl Node for FakeNode {
 async fn check(script: Script) -> (Report, Vec<&'static str>) {
     let lab = Lab::new();
     let copy = stored_copy("n-1", Some("v-1"));
-    lab.store(&["a"], (7, [1; 32]), ("one", copy));
+    lab.store(&["a"], 7, [1; 32], "one", copy);
     let monitor = Monitor(Arc::new(Mutex::new(script)));
     for id in NODES {
         let node = FakeNode {

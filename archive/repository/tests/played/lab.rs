@@ -120,8 +120,10 @@ impl Lab {
     pub(crate) fn store(
         &self,
         names: &[&str],
-        (size, root): (u64, [u8; 32]),
-        (replica, copy): (&str, ReplicaRecord),
+        size: u64,
+        root: [u8; 32],
+        replica: &str,
+        copy: ReplicaRecord,
     ) {
         let admin = Admin::init(&self.data()).unwrap();
         let mut changes = admin.change();

@@ -15,7 +15,7 @@ use crate::lab::{Lab, StartedRepository, replica, stored_copy};
 /// Creates admin data with one file, of which the replica `two` has a copy.
 fn store(lab: &Lab) {
     let copy = stored_copy("two-1", Some("v-1"));
-    lab.store(&["a"], (7, [1; 32]), ("two", copy));
+    lab.store(&["a"], 7, [1; 32], "two", copy);
 }
 
 /// Starts a repository with these replicas, whose monitors are silent.

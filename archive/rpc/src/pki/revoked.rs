@@ -131,7 +131,7 @@ impl FromStr for Serial {
             Ok(bytes) if (1..=20).contains(&bytes.len()) && bytes.iter().any(|byte| *byte != 0) => {
                 Ok(Self::new(&bytes))
             }
-            Ok(_) | Err(_) => Err(PkiError::Serial(shortened(text))),
+            _ => Err(PkiError::Serial(shortened(text))),
         }
     }
 }

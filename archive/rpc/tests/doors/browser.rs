@@ -188,7 +188,7 @@ async fn answer(mut stream: impl AsyncRead + AsyncWrite + Unpin) {
     while !said.ends_with(b"\r\n\r\n") {
         match stream.read(&mut part).await {
             Ok(count) if count > 0 => said.extend(part.iter().take(count)),
-            Ok(_) | Err(_) => return,
+            _ => return,
         }
     }
     if stream.write_all(ANSWER).await.is_ok() {

@@ -45,7 +45,7 @@ impl ResumePoints {
             {
                 points
             }
-            Some(_) | None => Points::default(),
+            _ => Points::default(),
         }
     }
 

@@ -186,7 +186,7 @@ fn rewritten(input: &[u8]) {
         let is_arc = record.version().is_arc();
         match plain.copy(record) {
             Ok((_, end)) if end.complete && !is_arc => headers.push((header, end.block_length)),
-            Ok(_) | Err(_) => return,
+            _ => return,
         }
     }
     let file = plain.into_inner();

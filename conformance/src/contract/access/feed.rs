@@ -165,7 +165,7 @@ pub async fn feed_continues_after_its_position(doors: Doors<'_>) -> Result<()> {
         let mut again = FollowedFeed::begin(doors, Some(&position)).await?;
         again.catch_up().await?;
         ensure!(again.listed.is_none(), "after {position} a listing came");
-        let expected = all.get(rest..).unwrap_or_default();
+        let expected = &all[rest..];
         let come = again.changes.get(..expected.len());
         ensure!(
             come == Some(expected),

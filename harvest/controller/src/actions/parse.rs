@@ -49,7 +49,7 @@ pub(super) fn parse_lines(name: &str, bytes: &[u8]) -> Result<CrawlCommand, Stri
             let budgets = each_line(text()?, budget)?;
             not_empty(budgets, "budget").map(CrawlCommand::Budget)
         }
-        Some(_) | None => Err(
+        _ => Err(
             "it is no request; name the file pause, resume, terminate, NAME.seeds, NAME.reject, NAME.free or NAME.budget"
                 .to_owned(),
         ),

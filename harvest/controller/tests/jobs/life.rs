@@ -192,12 +192,7 @@ async fn requests_in_the_action_directory_are_taken() {
             told(&control);
         }
         JobNotice::Crawl(_) => {}
-        JobNotice::Stored(_)
-        | JobNotice::Waiting { .. }
-        | JobNotice::NotStored { .. }
-        | JobNotice::TakenBack(_)
-        | JobNotice::Salvaged { .. }
-        | JobNotice::NothingHarvested => panic!("{notice:?}"),
+        _ => panic!("{notice:?}"),
     };
     // No fetch is under way before both are taken, and none is given up for the time that passes here.
     let advance = async {

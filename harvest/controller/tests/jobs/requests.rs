@@ -31,13 +31,7 @@ async fn run_with_requests(job: &JobDirectory, count: usize) -> (JobReport, Vec<
         let (name, answer) = match notice {
             JobNotice::Action { name, done } => (name, format!("done: {done}")),
             JobNotice::ActionRefused { name, why } => (name, format!("refused: {why}")),
-            JobNotice::Crawl(_)
-            | JobNotice::Stored(_)
-            | JobNotice::Waiting { .. }
-            | JobNotice::NotStored { .. }
-            | JobNotice::TakenBack(_)
-            | JobNotice::Salvaged { .. }
-            | JobNotice::NothingHarvested => return,
+            _ => return,
         };
         let mut answers = answers.lock();
         answers.push((name.to_owned(), answer));

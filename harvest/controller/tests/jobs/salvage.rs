@@ -31,13 +31,7 @@ async fn run_with_notices(
         let said = match notice {
             JobNotice::Salvaged { name, what } => format!("{name}: {what}"),
             JobNotice::NotStored { name, why } => format!("{name}: {why}"),
-            JobNotice::Stored(_)
-            | JobNotice::Waiting { .. }
-            | JobNotice::Action { .. }
-            | JobNotice::Crawl(_)
-            | JobNotice::ActionRefused { .. }
-            | JobNotice::TakenBack(_)
-            | JobNotice::NothingHarvested => return,
+            _ => return,
         };
         words.lock().push(said);
     };

@@ -410,9 +410,9 @@ impl CrawlOwner {
                 self.turns.end_request(address, Moment::ZERO);
                 continue;
             };
-            let connection = self.free_connections.pop();
-            let connection =
-                connection.unwrap_or_else(|| u32::try_from(self.fetching).unwrap_or(u32::MAX));
+            let connection = self.free_connections.pop().unwrap_or_else(|| {
+                u32::try_from(self.fetching).expect("`max_fetches` of an order is a `u16`")
+            });
             flight.fetching = Some(FetchConnection {
                 address,
                 connection,

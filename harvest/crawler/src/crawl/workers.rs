@@ -155,7 +155,7 @@ impl CrawlWorkers {
         };
         let mut records = Vec::new();
         if !text.is_empty() {
-            let size = u64::try_from(text.len()).unwrap_or(u64::MAX);
+            let size = text.len() as u64;
             line.status = FetchStatus::DNS_SUCCESS.number();
             line.size = Some(size);
             line.digest = Some(digest(Algorithm::Sha1, text.as_bytes()).to_string());
@@ -336,9 +336,7 @@ impl CrawlWorkers {
                 let retry = self.job.order.retry_rules();
                 retry.after_try(status, tries, None)
             }
-            FetchPurpose::Page | FetchPurpose::Robots | FetchPurpose::Login(_) => {
-                TryDecision::Finished(status)
-            }
+            _ => TryDecision::Finished(status),
         };
         let ended = self.clock.instant();
         let mut lines = Vec::new();

@@ -198,7 +198,7 @@ impl ResponseReceiver {
     }
 
     fn write_body(&mut self, bytes: &[u8]) -> io::Result<()> {
-        let length = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
+        let length = bytes.len() as u64;
         self.body_length = self.body_length.saturating_add(length);
         self.block_digest.update(bytes);
         self.block.write_all(bytes)

@@ -153,8 +153,7 @@ impl HttpRequest {
 
     /// Returns the body.
     pub fn body(&self) -> &[u8] {
-        let begin = self.bytes.len().saturating_sub(self.body_length);
-        self.bytes.get(begin..).unwrap_or_default()
+        &self.bytes[self.bytes.len() - self.body_length..]
     }
 
     /// Marks the part of the body that is a secret: it is sent, and never recorded, and neither is the length of the
@@ -183,11 +182,10 @@ impl HttpRequest {
         let mut recorded = Vec::with_capacity(self.bytes.len());
         let mut from = 0;
         for (secret, _) in &self.secrets {
-            let before = self.bytes.get(from..secret.start);
-            recorded.extend_from_slice(before.unwrap_or_default());
+            recorded.extend_from_slice(&self.bytes[from..secret.start]);
             from = secret.end;
         }
-        recorded.extend_from_slice(self.bytes.get(from..).unwrap_or_default());
+        recorded.extend_from_slice(&self.bytes[from..]);
         recorded
     }
 

@@ -108,7 +108,7 @@ impl Frontier {
             rows.push(row);
         }
         let last = rows.last().map(|((_, uri), _)| uri.clone());
-        let count = u64::try_from(rows.len()).unwrap_or(u64::MAX);
+        let count = rows.len() as u64;
         for (key, row) in rows {
             changes.batch.delete(&self.held, &key)?;
             self.enqueue_by_name(changes, row.queue, &row.uri, row.cost)?;

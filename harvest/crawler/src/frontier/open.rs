@@ -203,7 +203,7 @@ impl Frontier {
                 lost.push(row);
             }
         }
-        let taken_back = u64::try_from(lost.len()).unwrap_or(u64::MAX);
+        let taken_back = lost.len() as u64;
         let mut batch = self.database.batch();
         let names = self.queue_names()?;
         // The last one first, so that each queue ends up with its oldest account.
@@ -325,7 +325,8 @@ impl Frontier {
     }
 
     pub(super) fn add_queue(&mut self, name: String) -> QueueNumber {
-        let number = QueueNumber(u32::try_from(self.queues.len()).unwrap_or(u32::MAX));
+        let count = u32::try_from(self.queues.len()).expect("fewer than 2^32 queues fit in memory");
+        let number = QueueNumber(count);
         self.names.insert(name.clone(), number);
         let limits = self.rules.limits_of(&name);
         self.queues.push(super::Queue {

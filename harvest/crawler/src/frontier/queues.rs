@@ -104,8 +104,8 @@ impl Frontier {
             lengths.not_empty += u64::from(length > 0);
         }
         let (wanting, served) = self.turns.congestion();
-        lengths.wanting = u64::try_from(wanting).unwrap_or(u64::MAX);
-        lengths.served = u64::try_from(served).unwrap_or(u64::MAX);
+        lengths.wanting = wanting as u64;
+        lengths.served = served as u64;
         lengths
     }
 

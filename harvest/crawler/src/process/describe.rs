@@ -94,8 +94,7 @@ pub(super) fn line(
     let exchange = &fetched.fetched.exchange;
     let response = &exchange.response;
     let head = response.head.as_ref();
-    let head_length = head.map_or(0, |head| head.raw().len());
-    let head_length = u64::try_from(head_length).unwrap_or(u64::MAX);
+    let head_length = head.map_or(0, |head| head.raw().len() as u64);
     let media_type = head.and_then(|head| MediaType::read(head.get("content-type")?));
     let mut annotations = Vec::new();
     if tries > 1 {
@@ -146,11 +145,10 @@ pub(super) fn robots_file(
     };
     let mut file = Vec::new();
     let head = response.head.as_ref();
-    let begin = head.map_or(0, |head| head.raw().len());
-    let begin = u64::try_from(begin).unwrap_or(u64::MAX);
+    let begin = head.map_or(0, |head| head.raw().len() as u64);
     response.block.seek(SeekFrom::Start(begin))?;
     let input = BufReader::new(&mut response.block);
-    let limit = u64::try_from(MAX_BYTES).unwrap_or(u64::MAX);
+    let limit = MAX_BYTES as u64;
     // A body whose coding is damaged says as much as it says.
     drop(match head {
         Some(head) => {

@@ -19,18 +19,14 @@ impl RecorderError {
     pub const fn is_damage(&self) -> bool {
         match self {
             Self::Damaged { .. } => true,
-            Self::Frontier(error) => match error {
+            Self::Frontier(error) => matches!(
+                error,
                 DbError::Damaged { .. }
-                | DbError::Behind { .. }
-                | DbError::Other { .. }
-                | DbError::Format { .. }
-                | DbError::Unreadable { .. } => true,
-                DbError::Busy { .. }
-                | DbError::Unwritable { .. }
-                | DbError::NoTable { .. }
-                | DbError::SyncedOnly { .. }
-                | DbError::Io { .. } => false,
-            },
+                    | DbError::Behind { .. }
+                    | DbError::Other { .. }
+                    | DbError::Format { .. }
+                    | DbError::Unreadable { .. }
+            ),
             Self::ArchiveFile(_) | Self::Disk(_) | Self::Rejections(_) => false,
         }
     }
@@ -51,7 +47,7 @@ pub(super) fn check(
                 state,
                 "the frontier of the crawl is gone, and its crawl log is not",
             )),
-            Some(_) | None => Ok(()),
+            _ => Ok(()),
         };
     };
     is_long_enough(log, log_length, place.log_length)?;

@@ -42,7 +42,7 @@ impl CrawlOrder {
                      owner can ask about the visit"
                 ),
             )),
-            Some(_) | None => Ok(()),
+            _ => Ok(()),
         }
     }
 

@@ -162,11 +162,7 @@ fn keys(text: &str) -> Vec<(String, Range<usize>)> {
                     open.push((path, value));
                 }
             }
-            DeValue::String(_)
-            | DeValue::Integer(_)
-            | DeValue::Float(_)
-            | DeValue::Boolean(_)
-            | DeValue::Datetime(_) => {}
+            _ => {}
         }
     }
     found

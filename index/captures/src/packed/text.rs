@@ -3,10 +3,10 @@
 /// Writes a number, seven bits in each byte, the low ones first.
 pub(super) fn put_number(out: &mut Vec<u8>, mut number: u64) {
     while number >= 0x80 {
-        out.push(u8::try_from(number & 0x7f).unwrap_or(0) | 0x80);
+        out.push((number & 0x7f) as u8 | 0x80);
         number >>= 7;
     }
-    out.push(u8::try_from(number).unwrap_or(0));
+    out.push(u8::try_from(number).expect("seven bits are left"));
 }
 
 /// Reads a number; `None` if it is cut off or too large.
@@ -28,7 +28,7 @@ pub(super) fn take_number(rest: &mut &[u8]) -> Option<u64> {
 
 /// Writes text with its length before it.
 pub(super) fn put_text(out: &mut Vec<u8>, text: &str) {
-    put_number(out, u64::try_from(text.len()).unwrap_or(u64::MAX));
+    put_number(out, text.len() as u64);
     out.extend_from_slice(text.as_bytes());
 }
 

@@ -60,7 +60,7 @@ impl<'a> CaptureWalk<'a> {
             Order::Ascending => {
                 let start = match behind {
                     Some(behind) if behind >= start => Bound::Excluded(behind),
-                    Some(_) | None => Bound::Included(start),
+                    _ => Bound::Included(start),
                 };
                 Ok(Self::Straight {
                     rows: captures.range((start, Bound::Excluded(end)))?,

@@ -287,19 +287,10 @@ impl FileChanges {
             .rev()
             .find(|change| change.name.as_str() == name)
             .ok_or(UnplannedFile)?;
-        let shown = |is_withdrawn| {
-            Some(KnownFile {
-                content: Some(last.content),
-                is_withdrawn,
-            })
-        };
-        Ok(match last.action {
-            FileAction::Withdraw => shown(true),
-            FileAction::Nothing
-            | FileAction::Index
-            | FileAction::IndexAnew
-            | FileAction::Reinstate => shown(false),
-        })
+        Ok(Some(KnownFile {
+            content: Some(last.content),
+            is_withdrawn: last.action == FileAction::Withdraw,
+        }))
     }
 
     fn len(&self) -> usize {

@@ -47,7 +47,7 @@ pub(super) async fn import(
     let mut steps = IdleTimeout::new(steps, SILENCE);
     let set = match steps.next().await.transpose()?.and_then(|first| first.step) {
         Some(Step::Open(open)) => SetName::read("set", &open.set)?,
-        Some(_) | None => return Err(InvalidMessage::missing("open").into()),
+        _ => return Err(InvalidMessage::missing("open").into()),
     };
     let (sender, receiver) = mpsc::channel(STEPS);
     let writing = spawn_blocking(move || {
@@ -227,7 +227,8 @@ pub(super) fn read_export(request: wire::ExportRequest) -> Result<Export, Invali
 
 /// Sends an export.
 pub(super) fn export(
-    (captures, health): (&Captures, &Health),
+    captures: &Captures,
+    health: &Health,
     export: &Export,
     temporary: &Path,
     answers: &Answers<wire::ExportResponse>,

@@ -388,14 +388,7 @@ fn broken_off(error: &JobError, directory: &JobDirectory) -> Failure {
         JobError::Frontier { .. } => Failure::failed(format!(
             "{error}; `holdfast crawl --salvage {path}` does so"
         )),
-        JobError::Directory(_)
-        | JobError::Lock(LockError::Disk(_))
-        | JobError::Disk(_)
-        | JobError::Salvage(_)
-        | JobError::Crawl(_)
-        | JobError::Dedup(_)
-        | JobError::Document(_)
-        | JobError::Task { .. } => Failure::failed(format!(
+        _ => Failure::failed(format!(
             "{error}; continue with `holdfast crawl --resume {path}`"
         )),
     }

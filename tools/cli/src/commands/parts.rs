@@ -163,10 +163,7 @@ fn why(error: &RunError) -> Failure {
     }
     let exit = match error {
         RunError::Metrics { .. } => Exit::Settings,
-        RunError::Telemetry(_)
-        | RunError::Runtime(_)
-        | RunError::Signals(_)
-        | RunError::Task(_) => Exit::Failed,
+        _ => Exit::Failed,
     };
     Failure::new(exit, message)
 }

@@ -108,13 +108,8 @@ impl Kind {
     /// Returns the sources of the settings. Clients take nothing from `HOLDFAST__…`.
     fn sources(self, path: &Path, set: &[String]) -> Result<Sources, SettingsError> {
         let environment = match self {
-            Self::Repository
-            | Self::Monitor
-            | Self::Bitarchive
-            | Self::ChecksumReplica
-            | Self::Index
-            | Self::Viewer => settings::environment()?,
             Self::Client => Vec::new(),
+            _ => settings::environment()?,
         };
         Ok(Sources {
             file: Some(path.to_owned()),

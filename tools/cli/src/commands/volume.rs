@@ -262,11 +262,7 @@ fn obeyed(order: &DiskOrder, status: &NodeState) -> bool {
         DiskOrder::ReadWrite(_) => Some(Mode::ReadWrite),
         DiskOrder::ReadOnly(_) => Some(Mode::ReadOnly),
         DiskOrder::Drain(_) => Some(Mode::Draining),
-        DiskOrder::Init(..)
-        | DiskOrder::Adopt(..)
-        | DiskOrder::Clear(_)
-        | DiskOrder::Retire(_)
-        | DiskOrder::Reinstate(_) => None,
+        _ => None,
     };
     let is_meant = |one: &&VolumeState| match order {
         DiskOrder::Adopt(path, _) => one.path == *path,

@@ -48,7 +48,7 @@ impl RuleSet {
             };
             match levels.last_mut() {
                 Some(level) if level.key == key => level.rules.end = at + 1,
-                Some(_) | None => levels.push(Level {
+                _ => levels.push(Level {
                     key,
                     rules: at..at + 1,
                     parent: None,
@@ -90,7 +90,7 @@ impl RuleSet {
         now: Timestamp,
     ) -> Option<&Rule> {
         self.levels(key).find_map(|level| {
-            let rules = self.rules.get(level.rules.clone()).unwrap_or_default();
+            let rules = &self.rules[level.rules.clone()];
             let holding = |user: Option<&Group>| {
                 let of_user = rules.iter().filter(move |rule| rule.user.as_ref() == user);
                 let holding = of_user.filter(|rule| rule.conditions.hold(time, now));

@@ -298,7 +298,7 @@ impl PageMarks {
     }
 
     fn full_blocks(&self) -> u64 {
-        u64::try_from(self.marks.len()).unwrap_or(u64::MAX)
+        self.marks.len() as u64
     }
 
     fn blocks(&self) -> u64 {

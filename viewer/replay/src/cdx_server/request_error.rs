@@ -135,21 +135,7 @@ impl RequestError {
         match self {
             Self::TooLong(_) => 414,
             Self::NotWalked { .. } => 503,
-            Self::Missing(_)
-            | Self::Both(..)
-            | Self::TooManyParameters
-            | Self::NotText(_)
-            | Self::Value { .. }
-            | Self::Date { .. }
-            | Self::Field { .. }
-            | Self::FilterForm(_)
-            | Self::Pattern { .. }
-            | Self::NoHost(_)
-            | Self::Query(_)
-            | Self::Cursor(_)
-            | Self::Page { .. }
-            | Self::TooManyPages { .. }
-            | Self::NoSecondaryIndex => 400,
+            _ => 400,
         }
     }
 
@@ -184,7 +170,10 @@ pub(super) fn refusal(dialect: Dialect, status: u16, message: &str) -> Refusal {
 /// Returns as much of a text as a message repeats.
 pub(super) fn excerpt(text: &str) -> String {
     match text.char_indices().nth(SHOWN) {
-        Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
+        Some((end, _)) => {
+            let shown = &text[..end];
+            format!("{shown}…")
+        }
         None => text.to_owned(),
     }
 }

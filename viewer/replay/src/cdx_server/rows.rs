@@ -56,12 +56,7 @@ impl RowWriter {
     pub(super) fn new(request: &CdxRequest, context: &AnswerContext) -> Self {
         let xml = match &request.form {
             AnswerForm::Xml(query) => Some(XmlWriter::new(query, request.url_key(), context.now)),
-            AnswerForm::Cdxj
-            | AnswerForm::JsonLines
-            | AnswerForm::Text
-            | AnswerForm::Link
-            | AnswerForm::JsonRows
-            | AnswerForm::JsonObjects => None,
+            _ => None,
         };
         Self {
             form: request.form.clone(),
@@ -278,10 +273,7 @@ impl RowWriter {
                 | CaptureField::OriginalLength
                 | CaptureField::OriginalOffset,
             ) => (true, "null"),
-            ColumnValue::Field(_)
-            | ColumnValue::SkipCount
-            | ColumnValue::EndTimestamp
-            | ColumnValue::ByteRange => (false, "\"-\""),
+            _ => (false, "\"-\""),
         };
         match value {
             // Numbers have no leading zeros in JSON; those of early years do.

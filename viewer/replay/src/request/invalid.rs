@@ -53,13 +53,7 @@ impl InvalidRequest {
         match self {
             Self::NoSuchPath | Self::Collection(_) => 404,
             Self::Target(InvalidTarget::TooLong) => 414,
-            Self::Time { .. }
-            | Self::Modifier(_)
-            | Self::TimeMapFormat(_)
-            | Self::Page(_)
-            | Self::Target(_)
-            | Self::Parameter(_)
-            | Self::Number { .. } => 400,
+            _ => 400,
         }
     }
 }

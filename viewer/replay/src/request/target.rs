@@ -171,7 +171,7 @@ fn with_scheme(raw: &str) -> Result<String, InvalidTarget> {
             }
             (name, rest)
         }
-        Some(_) | None => ("http".to_owned(), raw),
+        _ => ("http".to_owned(), raw),
     };
     let rest = rest.trim_start_matches('/');
     if rest.is_empty() || rest.starts_with('?') {

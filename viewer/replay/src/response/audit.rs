@@ -130,7 +130,7 @@ impl<R: BufRead> Read for AuditedBody<R> {
         match &read {
             Ok(count) => {
                 if let Some(hashers) = &mut self.hashers {
-                    hashers.update(out.get(..*count).unwrap_or_default());
+                    hashers.update(&out[..*count]);
                 }
             }
             Err(error) => self.damage = BodyError::within(error),
@@ -150,7 +150,7 @@ impl<R: BufRead> Read for HashingReader<R> {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
         let count = self.input.read(out)?;
         if let Some(hashers) = &mut self.hashers {
-            hashers.update(out.get(..count).unwrap_or_default());
+            hashers.update(&out[..count]);
         }
         Ok(count)
     }
@@ -166,7 +166,7 @@ impl<R: BufRead> BufRead for HashingReader<R> {
             // The bytes were in the buffer, which another look does not change.
             && let Ok(buffer) = self.input.fill_buf()
         {
-            hashers.update(buffer.get(..amount).unwrap_or_default());
+            hashers.update(&buffer[..amount]);
         }
         self.input.consume(amount);
     }

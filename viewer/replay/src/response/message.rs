@@ -126,12 +126,7 @@ pub fn decoded_entity<'a>(
 fn left_codings(note: Note) -> Option<String> {
     match note {
         Note::LeftCoded(names) => Some(names),
-        Note::NotChunked
-        | Note::Trailers
-        | Note::NoEndOfTrailers
-        | Note::Length { .. }
-        | Note::NotCoded(_)
-        | Note::Behind(_) => None,
+        _ => None,
     }
 }
 
@@ -159,7 +154,7 @@ pub fn measure(entity: &mut impl Read) -> io::Result<EntityMeasure> {
                     damage: None,
                 });
             }
-            Ok(read) => length = length.saturating_add(u64::try_from(read).unwrap_or(u64::MAX)),
+            Ok(read) => length = length.saturating_add(read as u64),
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) => match BodyError::within(&error) {
                 Some(damage) => {

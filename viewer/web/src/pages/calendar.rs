@@ -104,7 +104,7 @@ impl PageHost {
             None => 1,
         };
         let scope = CalendarScope::new(span);
-        let counted = self.count(visit, target, (from, &scope), page).await?;
+        let counted = self.count(visit, target, from, &scope, page).await?;
         let pages = counted.in_list.div_ceil(LISTED).max(1);
         if page == 0 || page > pages {
             return Err(PageProblem::NoSuchListPage);
@@ -136,7 +136,8 @@ impl PageHost {
         &self,
         visit: &PageVisit,
         target: &Target,
-        (from, scope): (Option<Stamp>, &CalendarScope),
+        from: Option<Stamp>,
+        scope: &CalendarScope,
         page: u64,
     ) -> Result<CaptureCounts, PageProblem> {
         let mut query = CaptureQuery::new(KeyMatch::Exact(target.key().clone()));

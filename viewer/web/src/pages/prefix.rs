@@ -145,7 +145,7 @@ impl PageHost {
                     has_more = true;
                     break;
                 }
-                Some(_) | None => urls.push(UrlCaptures::new(capture)),
+                _ => urls.push(UrlCaptures::new(capture)),
             }
         }
         let is_cut = captures.walked > MOST;

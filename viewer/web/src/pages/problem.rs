@@ -278,11 +278,7 @@ impl From<InvalidRequest> for PageProblem {
             InvalidRequest::Collection(name) => Self::NoSuchCollection(name),
             InvalidRequest::Time { digits, .. } => Self::Time(digits),
             InvalidRequest::Target(error) => error.into(),
-            InvalidRequest::Modifier(_)
-            | InvalidRequest::TimeMapFormat(_)
-            | InvalidRequest::Page(_)
-            | InvalidRequest::Parameter(_)
-            | InvalidRequest::Number { .. } => Self::NotUnderstood,
+            _ => Self::NotUnderstood,
         }
     }
 }
@@ -302,15 +298,7 @@ impl From<IndexError> for PageProblem {
         tracing::warn!(%error, "the index does not answer the pages");
         match error.kind {
             Kind::Invalid | Kind::Internal | Kind::Damaged | Kind::Storage => Self::IndexFailed,
-            Kind::NotFound
-            | Kind::Exists
-            | Kind::Busy
-            | Kind::Mismatch
-            | Kind::NotEnoughReplicas
-            | Kind::Refused
-            | Kind::NoSpace
-            | Kind::Unavailable
-            | Kind::TimedOut => Self::IndexDown,
+            _ => Self::IndexDown,
         }
     }
 }

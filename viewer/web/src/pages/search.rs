@@ -34,7 +34,7 @@ impl PageHost {
         }
         let matching = parameters.get("match").unwrap_or("exact");
         if !parameters.has("url") {
-            return Ok(self.search_page(asked, (collection, matching), None));
+            return Ok(self.search_page(asked, collection, matching, None));
         }
         let unnamed = self
             .parts
@@ -61,7 +61,7 @@ impl PageHost {
                     InvalidTarget::TooLong => words.count("url-too-long-text", LONGEST_URL as u64),
                     InvalidTarget::Control(at) => words.count("url-control", at as u64 + 1),
                 };
-                Ok(self.search_page(asked, (collection, matching), Some(fault)))
+                Ok(self.search_page(asked, collection, matching, Some(fault)))
             }
             (Ok(_), None) => Err(PageProblem::NoSuchPage),
         }
@@ -70,7 +70,8 @@ impl PageHost {
     fn search_page(
         &self,
         asked: &PageRequest<'_>,
-        (collection, matching): (Option<&str>, &str),
+        collection: Option<&str>,
+        matching: &str,
         fault: Option<String>,
     ) -> Response<Body> {
         let status = match fault {

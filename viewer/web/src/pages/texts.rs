@@ -187,8 +187,8 @@ impl Words {
 
     /// Returns the name of a month, counted from 1.
     pub(crate) fn month(&self, month: i8) -> String {
-        let at = usize::try_from(month).unwrap_or_default().saturating_sub(1);
-        MONTHS.get(at).map(|key| self.text(key)).unwrap_or_default()
+        let index = usize::try_from(month - 1).expect("months are counted from 1");
+        self.text(MONTHS[index])
     }
 
     /// Returns a day.

@@ -116,22 +116,17 @@ pub(super) fn read(
             return;
         }
     };
-    if let Err(error) = body(record, header, message, (opened, planned), outlet) {
+    if let Err(error) = body(record, header, message, opened, planned, outlet) {
         outlet.fail(error);
     }
 }
-
-/// The two ends of the talk about a record: what was found, and what of it is wanted.
-type RecordChannels = (
-    oneshot::Sender<Result<RecordOpening, RecordError>>,
-    oneshot::Receiver<Range<u64>>,
-);
 
 fn body<R: Read>(
     mut record: Record<'_, R>,
     header: Header,
     message: StoredMessage,
-    (opened, planned): RecordChannels,
+    opened: oneshot::Sender<Result<RecordOpening, RecordError>>,
+    planned: oneshot::Receiver<Range<u64>>,
     outlet: &ClientOutlet<BodyPiece>,
 ) -> Result<(), RecordError> {
     let kind = record.kind();

@@ -93,23 +93,12 @@ impl Server {
             Delivery::NoScript | Delivery::StyleSheet if kind == ContentKind::StyleSheet => {
                 DocumentForm::Sheet
             }
-            Delivery::FramedPage
-            | Delivery::NoScript
-            | Delivery::StyleSheet
-            | Delivery::WorkerResource { .. }
-            | Delivery::Raw
-            | Delivery::RawPage
-            | Delivery::Loader
-            | Delivery::FramePage
-            | Delivery::ServiceWorker => {
-                return Ok(self.serve_unchanged(visit, asked, answer));
-            }
+            _ => return Ok(self.serve_unchanged(visit, asked, answer)),
         };
         let Ok(base) = Url::parse(&answer.url) else {
             return Ok(self.serve_unchanged(visit, asked, answer));
         };
-        self.serve_rewritten(visit, asked, answer, (form, base))
-            .await
+        self.serve_rewritten(visit, asked, answer, form, base).await
     }
 
     /// Answers with bytes as they are.
@@ -168,7 +157,8 @@ impl Server {
         visit: &Visit,
         asked: &CaptureRequest<'_>,
         answer: OutgoingCapture,
-        (form, base): (DocumentForm, Url),
+        form: DocumentForm,
+        base: Url,
     ) -> Result<Response<Body>, Notice> {
         let OutgoingCapture {
             content: shown,

@@ -236,9 +236,7 @@ impl DocumentPlan {
                 }
                 let known = self.problems.into_iter().find_map(|problem| match problem {
                     CaptureFault::Cut(fault) => Some(fault),
-                    CaptureFault::Digest
-                    | CaptureFault::Encoded(_)
-                    | CaptureFault::SelfRedirect => None,
+                    _ => None,
                 });
                 if let Some(fault) = fault.or(known) {
                     return Err(RecordError::Broken(fault));
@@ -258,7 +256,7 @@ impl DocumentPlan {
                     self.problems
                         .extend(left_encoded.map(CaptureFault::Encoded));
                     let is_known = self.problems.contains(&CaptureFault::Digest);
-                    let mut problems = self.write_page(decoded, (bytes, fault), starter, outlet)?;
+                    let mut problems = self.write_page(decoded, bytes, fault, starter, outlet)?;
                     drain(input)?;
                     if input.verdict == Some(PayloadVerdict::Differs) && !is_known {
                         problems.push(CaptureFault::Digest);
@@ -271,7 +269,7 @@ impl DocumentPlan {
                 }
                 let charset = None;
                 start(starter, DocumentStart { kind, charset })?;
-                copy(&mut decoded, (bytes, fault), outlet)?;
+                copy(&mut decoded, bytes, fault, outlet)?;
                 drop(decoded);
                 drain(input)
             }
@@ -282,7 +280,8 @@ impl DocumentPlan {
     fn write_page(
         self,
         mut decoded: Box<dyn Read + '_>,
-        (mut bytes, mut fault): (Vec<u8>, Option<String>),
+        mut bytes: Vec<u8>,
+        mut fault: Option<String>,
         starter: &mut Starter,
         outlet: &ClientOutlet<Bytes>,
     ) -> Result<Vec<CaptureFault>, RecordError> {
@@ -348,7 +347,8 @@ impl DocumentPlan {
 /// whole.
 fn copy(
     decoded: &mut dyn Read,
-    (mut bytes, mut fault): (Vec<u8>, Option<String>),
+    mut bytes: Vec<u8>,
+    mut fault: Option<String>,
     outlet: &ClientOutlet<Bytes>,
 ) -> Result<(), RecordError> {
     loop {

@@ -17,15 +17,7 @@ pub(super) fn index_failed(error: &IndexError) -> Notice {
             Notice::unavailable("The index of captures has failed; its operator has to look at it.")
                 .again_after(60)
         }
-        Kind::NotFound
-        | Kind::Exists
-        | Kind::Busy
-        | Kind::Mismatch
-        | Kind::NotEnoughReplicas
-        | Kind::Refused
-        | Kind::NoSpace
-        | Kind::Unavailable
-        | Kind::TimedOut => {
+        _ => {
             Notice::unavailable("The index of captures does not answer now; try again in a moment.")
         }
     }
@@ -52,18 +44,7 @@ pub(super) fn record_failed(error: &RecordError) -> Notice {
                     "The archive has failed to read this record; its operators have been told.",
                 )
                 .again_after(60),
-                ClientError::Exists(_)
-                | ClientError::Busy(_)
-                | ClientError::NotEnoughReplicas(_)
-                | ClientError::Refused(_)
-                | ClientError::NotOffered(_)
-                | ClientError::Precondition(_)
-                | ClientError::NoSpace(_)
-                | ClientError::Unavailable(_)
-                | ClientError::TimedOut(_)
-                | ClientError::Source { .. } => {
-                    Notice::unavailable(format!("The archive does not answer now; {again}."))
-                }
+                _ => Notice::unavailable(format!("The archive does not answer now; {again}.")),
             }
         }
         RecordError::Broken(words) => {

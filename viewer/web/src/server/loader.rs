@@ -156,12 +156,7 @@ impl Server {
             Delivery::Loader => Some(Ok(self.loader(visit, time, modifier, target))),
             Delivery::FramePage => Some(self.frame_page(visit, time, target)),
             Delivery::ServiceWorker => Some(Err(archived_worker())),
-            Delivery::FramedPage
-            | Delivery::WorkerResource { .. }
-            | Delivery::Raw
-            | Delivery::RawPage
-            | Delivery::StyleSheet
-            | Delivery::NoScript => None,
+            _ => None,
         }
     }
 

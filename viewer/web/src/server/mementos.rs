@@ -165,7 +165,7 @@ fn preferred_modifier(
         // Without a modifier pages are rewritten anyway.
         Some(Preference::Rewritten) => (None, preference),
         Some(raw) if raw.modifier().is_raw() => (Some(raw.modifier()), preference),
-        Some(_) | None => (None, None),
+        _ => (None, None),
     }
 }
 

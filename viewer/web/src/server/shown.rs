@@ -171,7 +171,7 @@ impl Server {
 fn main_failure(known: Option<RecordError>, error: RecordError) -> RecordError {
     match known {
         Some(known) if known.is_passing() || !error.is_passing() => known,
-        Some(_) | None => error,
+        _ => error,
     }
 }
 
@@ -186,7 +186,7 @@ fn finish(
         Outcome::Refused(decision) => {
             return Err(match decision.verdict.status() {
                 Some(451) => Notice::blocked(),
-                Some(_) | None => no_capture(),
+                _ => no_capture(),
             });
         }
         Outcome::NotFound(reason) => return Err(not_found(reason, failure)),

@@ -106,7 +106,7 @@ pub(crate) fn host_name(authority: &str) -> String {
     let is_port = |port: &str| port.bytes().all(|byte| byte.is_ascii_digit());
     let host = match authority.rsplit_once(':') {
         Some((host, port)) if is_port(port) => host,
-        Some(_) | None => authority,
+        _ => authority,
     };
     let bare = host.trim_start_matches('[').trim_end_matches([']', '.']);
     match bare.parse::<IpAddr>() {

@@ -179,7 +179,7 @@ impl Thinner {
             return Some(run);
         };
         self.last.push_back(run);
-        if u64::try_from(self.last.len()).unwrap_or(u64::MAX) > limit {
+        if self.last.len() as u64 > limit {
             self.last.pop_front();
         }
         None

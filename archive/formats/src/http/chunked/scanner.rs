@@ -116,7 +116,7 @@ impl ChunkScanner {
                 }
                 ScannerState::Data(left) => {
                     let room = usize::try_from(left).unwrap_or(usize::MAX).min(rest.len());
-                    let left = left.saturating_sub(u64::try_from(room).unwrap_or(u64::MAX));
+                    let left = left.saturating_sub(room as u64);
                     self.state = if left == 0 {
                         ScannerState::DataEnd { after_cr: false }
                     } else {
@@ -164,8 +164,7 @@ impl ChunkScanner {
     }
 
     fn advance(&mut self, count: usize) -> usize {
-        let bytes = u64::try_from(count).unwrap_or(u64::MAX);
-        self.at = self.at.saturating_add(bytes);
+        self.at = self.at.saturating_add(count as u64);
         count
     }
 

@@ -17,8 +17,20 @@ use crate::warc::record::Kind;
 const HEAD_LIMIT: usize = 1 << 20;
 
 /// A field with a digest, and its clause in both editions.
-const BLOCK: (&str, &str) = ("WARC-Block-Digest", "5.8");
-const PAYLOAD: (&str, &str) = ("WARC-Payload-Digest", "5.9");
+#[derive(Clone, Copy)]
+struct DigestField {
+    name: &'static str,
+    clause: &'static str,
+}
+
+const BLOCK: DigestField = DigestField {
+    name: "WARC-Block-Digest",
+    clause: "5.8",
+};
+const PAYLOAD: DigestField = DigestField {
+    name: "WARC-Payload-Digest",
+    clause: "5.9",
+};
 
 /// A wrong digest.
 pub(super) struct DigestFault {
@@ -27,10 +39,10 @@ pub(super) struct DigestFault {
 }
 
 impl DigestFault {
-    fn new((name, clause): (&str, &'static str), words: &str) -> Self {
+    fn new(field: DigestField, words: &str) -> Self {
         Self {
-            clause,
-            words: format!("{name}: {words}"),
+            clause: field.clause,
+            words: format!("{}: {words}", field.name),
         }
     }
 
@@ -76,7 +88,7 @@ pub(super) fn read<R: Read>(
     {
         let found = match entity {
             Some(entity) if entity != stored => format!("{entity}, or with its chunks {stored}"),
-            Some(_) | None => stored.to_string(),
+            _ => stored.to_string(),
         };
         wrong.push(differs(PAYLOAD, digest, &found));
     }
@@ -95,7 +107,7 @@ pub(super) fn read<R: Read>(
     Ok(wrong)
 }
 
-fn differs(field: (&str, &'static str), declared: &Digest, found: &str) -> DigestFault {
+fn differs(field: DigestField, declared: &Digest, found: &str) -> DigestFault {
     let declared = declared.value().map(Value::to_string).unwrap_or_default();
     let words = format!("the header says {declared}, the bytes have {found}");
     DigestFault::new(field, &words)
@@ -104,10 +116,10 @@ fn differs(field: (&str, &'static str), declared: &Digest, found: &str) -> Diges
 /// Returns the digest of a field, if it can be checked.
 fn declared_digest(
     header: &Header,
-    field: (&str, &'static str),
+    field: DigestField,
     wrong: &mut Vec<DigestFault>,
 ) -> Option<Digest> {
-    match header.text_of(field.0)?.parse::<Digest>() {
+    match header.text_of(field.name)?.parse::<Digest>() {
         Ok(digest) => digest.value().is_some().then_some(digest),
         // No digest of this algorithm is written so.
         Err(error @ InvalidDigest::Value(_)) => {
@@ -133,11 +145,6 @@ fn payload(kind: Kind, header: &Header) -> Option<Payload> {
             let is_message = media.is_some_and(|media| media.essence == "application/http");
             (is_message && !is_there("WARC-Truncated")).then_some(Payload::Body)
         }
-        Kind::Warcinfo
-        | Kind::Metadata
-        | Kind::Revisit
-        | Kind::Continuation
-        | Kind::ArcHeader
-        | Kind::Unknown => None,
+        _ => None,
     }
 }

@@ -118,7 +118,7 @@ impl Door {
         let look: NodeSets = nodes.into_iter().collect();
         let Some((wanted, by_node)) = files else {
             return MonitorAnswer::Nodes {
-                found: u64::try_from(look.alive.len()).unwrap_or(u64::MAX),
+                found: look.alive.len() as u64,
                 is_whole: !look.alive.is_empty()
                     && look.silent.is_empty()
                     && look.unheard.is_empty(),
@@ -144,7 +144,7 @@ impl Door {
         let standing = self.archive.standing.now();
         let counted = with_tables(move || {
             let mut files = FilesOfJob {
-                wanted: u64::try_from(names.as_slice().len()).unwrap_or(u64::MAX),
+                wanted: names.as_slice().len() as u64,
                 replicas: vec![FilesByNode::new(); replicas.len()],
             };
             for name in names.as_slice() {

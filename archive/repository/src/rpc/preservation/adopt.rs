@@ -26,11 +26,13 @@ pub(super) async fn adopt(
     let is_known = known.is_some_and(|row| row.record.content.is_some());
     if !is_known {
         // The admin data do not know it: its own admission decides.
-        let of = (door.settings.archive.as_str(), &*door.trust);
-        people.adopt_unexpected(&name, of, &who).await?;
+        let archive = door.settings.archive.as_str();
+        people
+            .adopt_unexpected(&name, archive, &door.trust, &who)
+            .await?;
     }
     let row = people.known(&name).await?;
-    let copy = choose(door, &row, (&name, &replica), !is_known).await?;
+    let copy = choose(door, &row, &name, &replica, !is_known).await?;
     let what = format!(
         "the file that {replica} has on volume {} to be adopted",
         copy.place.volume
@@ -86,7 +88,8 @@ pub(super) async fn adopt(
 async fn choose(
     door: &Door,
     row: &AdminRow,
-    (name, replica): (&FileName, &ReplicaId),
+    name: &FileName,
+    replica: &ReplicaId,
     is_new: bool,
 ) -> Result<FileCopy, Status> {
     let root = row.record.content.as_ref().map(|content| content.root);

@@ -122,14 +122,7 @@ pub(super) fn filed(door: &Door, row: &AnomalyRow) -> Result<FiledAnomaly, DbErr
             (groups.clone(), Vec::new())
         }
         AnomalyKind::Lost(ranges) => (Groups::none(), ranges.clone()),
-        AnomalyKind::Missing
-        | AnomalyKind::Unexpected
-        | AnomalyKind::Duplicate(_)
-        | AnomalyKind::Conflicting(_)
-        | AnomalyKind::Disputed(_)
-        | AnomalyKind::Unverified { .. }
-        | AnomalyKind::Transient
-        | AnomalyKind::Incomplete => (Groups::none(), Vec::new()),
+        _ => (Groups::none(), Vec::new()),
     };
     let (state, ended) = match (&row.closed, &filed.accepted) {
         (Some(closed), _) => (AnomalyState::Closed, Some(closed)),

@@ -238,7 +238,7 @@ pub(super) async fn volume(
         .calls
         .replicas
         .order_disk(&replica, &node, order);
-    ordered(door, who, (&what, word), ordering).await
+    ordered(door, who, &what, word, ordering).await
 }
 
 pub(super) async fn node(
@@ -255,14 +255,15 @@ pub(super) async fn node(
     let NodeKey { replica, node } = door.people.node(&named).await?;
     let what = format!("node {node} of replica {replica}");
     let setting = door.archive.calls.replicas.set_mode(&replica, &node, mode);
-    ordered(door, who, (&what, &mode.to_string()), setting).await
+    ordered(door, who, &what, &mode.to_string(), setting).await
 }
 
 /// Gives an order to a node, and records it: before, since the answer may get lost, and once it is carried out.
 async fn ordered(
     door: &Door,
     who: String,
-    (what, word): (&str, &str),
+    what: &str,
+    word: &str,
     order: impl Future<Output = Result<NodeState, CallError>>,
 ) -> Result<wire::NodeStatus, Status> {
     let archive = &door.archive;

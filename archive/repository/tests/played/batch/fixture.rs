@@ -89,7 +89,7 @@ impl BatchFixture {
     /// Adds files to the admin data, which are in replica `one` for a long time.
     pub(crate) fn store(&self, names: &[&str]) {
         let copy = stored_copy("n-2", None);
-        self.lab.store(names, (SIZE, ROOT), ("one", copy));
+        self.lab.store(names, SIZE, ROOT, "one", copy);
     }
 
     pub(crate) async fn start(&self) -> StartedRepository {

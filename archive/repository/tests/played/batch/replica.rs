@@ -246,7 +246,7 @@ impl Node for PlayedNode {
                         Ok(Some(BatchRunRequest {
                             step: Some(Asked::Component(bytes)),
                         })) => component.extend_from_slice(&bytes),
-                        Ok(_) | Err(_) => return,
+                        _ => return,
                     }
                 }
                 own.script().component = component;

@@ -31,7 +31,7 @@ const MOST_FAILING_SEEDS: usize = 1000;
 impl CrawlOwner {
     /// Returns whether one more URI stays within the limit of objects.
     pub(super) fn has_room(&self) -> bool {
-        let under_way = u64::try_from(self.in_flight.len()).unwrap_or(u64::MAX);
+        let under_way = self.in_flight.len() as u64;
         let begun = self.progress.fetched.saturating_add(under_way);
         self.job
             .order
@@ -105,14 +105,13 @@ impl CrawlOwner {
         self.recorder.set_running_time(running, is_due);
         self.progress.quarantined = self.count_quarantined();
         let frontier = self.recorder.frontier();
-        self.progress.retired_queues = u64::try_from(frontier.retired_queues()).unwrap_or(u64::MAX);
+        self.progress.retired_queues = frontier.retired_queues() as u64;
         self.progress.queues = frontier.queue_lengths();
         Ok(())
     }
 
     pub(super) fn count_quarantined(&self) -> u64 {
-        let held = self.recorder.quarantine().held_patterns().count();
-        u64::try_from(held).unwrap_or(u64::MAX)
+        self.recorder.quarantine().held_patterns().count() as u64
     }
 
     /// Returns whether nothing was finished for too long, and only tries that failed before are left.
@@ -201,15 +200,11 @@ impl CrawlOwner {
     /// Returns the reason why the crawl is over; `None` if it is not.
     pub(super) fn end_reason(&self) -> Option<CrawlEnd> {
         if let Some(end) = self.end {
-            let is_patient = match end {
-                // As many as there may be are under way.
-                CrawlEnd::ObjectLimit | CrawlEnd::DataLimit | CrawlEnd::Finished => true,
-                CrawlEnd::Terminated
-                | CrawlEnd::Suspended
-                | CrawlEnd::TimeLimit
-                | CrawlEnd::Idle
-                | CrawlEnd::Broken => false,
-            };
+            // As many as there may be are under way.
+            let is_patient = matches!(
+                end,
+                CrawlEnd::ObjectLimit | CrawlEnd::DataLimit | CrawlEnd::Finished
+            );
             let since = self.ending_since.unwrap_or_default();
             let has_waited = !is_patient && self.now() >= since.saturating_add(GRACE);
             return (self.fetching == 0 || has_waited).then_some(end);
@@ -242,8 +237,8 @@ impl CrawlOwner {
     pub(super) fn publish(&mut self) {
         let frontier = self.recorder.frontier();
         self.progress.queued = frontier.waiting();
-        self.progress.active_queues = u64::try_from(frontier.active_queues()).unwrap_or(u64::MAX);
-        self.progress.under_way = u64::try_from(self.fetching).unwrap_or(u64::MAX);
+        self.progress.active_queues = frontier.active_queues() as u64;
+        self.progress.under_way = self.fetching as u64;
         let progress = &self.progress;
         self.channels.progress.send_if_modified(|last| {
             let differs = last != progress;

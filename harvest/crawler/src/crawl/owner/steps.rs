@@ -49,7 +49,7 @@ impl CrawlOwner {
             }
             None => Arc::new([]),
         };
-        let try_number = usize::try_from(tries).unwrap_or(0);
+        let try_number = tries as usize;
         let permitted = addresses.iter().copied();
         let permitted = permitted.filter(|address| decide(*address, &self.allowed).is_ok());
         let permitted: Vec<IpAddr> = permitted.collect();

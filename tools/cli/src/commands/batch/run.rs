@@ -88,7 +88,7 @@ pub(crate) struct Run {
 fn argument(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
-        Some(_) | None => Err("write NAME=VALUE".to_owned()),
+        _ => Err("write NAME=VALUE".to_owned()),
     }
 }
 
@@ -155,19 +155,11 @@ impl Run {
             Some(reason) => format!(": {reason}"),
             None => String::new(),
         };
-        match job.state {
-            JobState::Failed | JobState::Cancelled => {
-                let state = job.state;
-                tell(&format!(
-                    "job {id} is {state}{reason}; what it wrote before is all there is, and is not reduced"
-                ));
-            }
-            JobState::Queued
-            | JobState::Running
-            | JobState::Reducing
-            | JobState::Closing
-            | JobState::Done
-            | JobState::Partial => {}
+        let state = job.state;
+        if matches!(state, JobState::Failed | JobState::Cancelled) {
+            tell(&format!(
+                "job {id} is {state}{reason}; what it wrote before is all there is, and is not reduced"
+            ));
         }
         for gap in job.gaps.iter().take(MOST_GAPS) {
             tell(&format!("not read: {}", tools_terminal::describe::gap(gap)));

@@ -256,7 +256,7 @@ fn zeros(destination: &mut Destination, mut count: u64) -> Result<(), Failure> {
     let zeros = vec![0; ZEROS];
     while count > 0 {
         let next = usize::try_from(count).unwrap_or(ZEROS).min(ZEROS);
-        destination.write(zeros.get(..next).unwrap_or_default())?;
+        destination.write(&zeros[..next])?;
         count -= next as u64;
     }
     Ok(())

@@ -219,7 +219,7 @@ fn end_within(lines: &[u8], room: usize, is_empty: bool) -> usize {
     if lines.len() <= room {
         return lines.len();
     }
-    let fits = lines.get(..room).unwrap_or_default();
+    let fits = &lines[..room];
     match fits.iter().rposition(|byte| *byte == b'\n') {
         Some(at) => at + 1,
         None if is_empty => {

@@ -218,7 +218,7 @@ fn unset(sections: &[Section], path: &str, seen: &[&str], set: &[&str]) -> Vec<S
                     lines.push(format!("#   {key}: {}", comment.join(" ")));
                 }
             }
-            None | Some(_) => {}
+            _ => {}
         }
     }
     lines

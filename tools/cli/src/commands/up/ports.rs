@@ -96,7 +96,8 @@ fn listening_range(outgoing: &str) -> Range<u16> {
 /// Returns all ports of a range, each once, beginning anywhere.
 fn from(range: &Range<u16>, anywhere: u64) -> impl Iterator<Item = u16> + use<> {
     let length = u64::from(range.end.saturating_sub(range.start)).max(1);
-    let skipped = u16::try_from(anywhere.checked_rem(length).unwrap_or(0)).unwrap_or(0);
+    let skipped =
+        u16::try_from(anywhere % length).expect("a range of ports has fewer than 65536 of them");
     let middle = range.start.saturating_add(skipped).min(range.end);
     (middle..range.end).chain(range.start..middle)
 }

@@ -102,7 +102,7 @@ impl Processes {
                 "{} runs already, as process {id}; end it first (its `holdfast up` with Ctrl-C, or `kill {id}`)",
                 part.name
             )),
-            Ok(_) | Err(_) => Ok(()),
+            _ => Ok(()),
         }
     }
 
@@ -119,7 +119,7 @@ impl Processes {
             .map_err(|error| error.to_string())?;
         let stop = self.daemon.tasks.stop();
         self.daemon.tasks.spawn_once(&name.clone(), async move {
-            watch(verb, (&name, &settings), child, &stop).await;
+            watch(verb, &name, &settings, child, &stop).await;
         });
         Ok(())
     }
@@ -163,7 +163,8 @@ fn spawn(part: &Part) -> Result<Child, String> {
 /// Waits for the child's end; asks it to end at the stop.
 async fn watch(
     verb: &str,
-    (part, settings): (&str, &Path),
+    part: &str,
+    settings: &Path,
     mut child: Child,
     stop: &CancellationToken,
 ) {

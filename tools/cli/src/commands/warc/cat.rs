@@ -64,7 +64,7 @@ impl Cat {
             Some(record) if record.offset() == offset => {
                 self.print(record, &mut report, &mut out)?;
             }
-            Some(_) | None => {
+            _ => {
                 return Err(Failure::usage(format!(
                     "{}: no record begins at offset {offset}; see `holdfast warc list`",
                     path.display()
@@ -152,7 +152,7 @@ fn copy_from(
     loop {
         match from.read(&mut buffer) {
             Ok(0) => return Ok(()),
-            Ok(count) => put(out, buffer.get(..count).unwrap_or_default())?,
+            Ok(count) => put(out, &buffer[..count])?,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) => {
                 report.say(&format!("offset {offset}: {error}"));

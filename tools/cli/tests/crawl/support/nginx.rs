@@ -90,7 +90,7 @@ impl Nginx {
             let pid = std::fs::read_to_string(server.directory.path().join("nginx.pid"));
             match pid {
                 Ok(pid) if pid.ends_with('\n') => Ok(true),
-                Ok(_) | Err(_) => Err(server.errors()),
+                _ => Err(server.errors()),
             }
         });
         assert!(

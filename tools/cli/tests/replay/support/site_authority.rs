@@ -75,7 +75,9 @@ impl SiteAuthority {
     pub fn issue(&self, host: &str) -> SiteCertificate {
         let [key, request, certificate] =
             ["key", "csr", "pem"].map(|kind| format!("{host}.{kind}"));
-        let (public, der, hash) = ("public.pem", "public.der", "public.hash");
+        let public = "public.pem";
+        let der = "public.der";
+        let hash = "public.hash";
         let subject = format!("/CN={host}");
         let words = ["req", "-new", "-config", "settings", "-subj", &subject];
         let files = ["-keyout", &key, "-out", &request];

@@ -94,18 +94,17 @@ impl CaptureDays {
             let Ok(date) = Date::new(year, month, day) else {
                 break;
             };
-            let column = date.weekday().to_monday_zero_offset();
-            let column = usize::try_from(column).unwrap_or_default();
+            let days_after_monday = date.weekday().to_monday_zero_offset();
+            let column =
+                usize::try_from(days_after_monday).expect("a day is 0 to 6 days after a Monday");
             if column == 0 && day > 1 {
                 weeks.push(week);
                 week = [None; 7];
             }
-            if let Some(cell) = week.get_mut(column) {
-                *cell = Some(GridDay {
-                    date,
-                    captures: self.days.get(&date).copied(),
-                });
-            }
+            week[column] = Some(GridDay {
+                date,
+                captures: self.days.get(&date).copied(),
+            });
         }
         weeks.push(week);
         weeks

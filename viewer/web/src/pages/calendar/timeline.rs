@@ -59,7 +59,7 @@ impl Timeline {
         let largest = months.values().copied().max().unwrap_or(1);
         let place = |year: i16, month: i8| {
             let months = i32::from(year - first_year) * 12 + i32::from(month) - 1;
-            u32::try_from(months).unwrap_or_default()
+            u32::try_from(months).expect("no month is before the first year")
         };
         let bars = months
             .iter()
