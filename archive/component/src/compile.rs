@@ -2,8 +2,6 @@
 //!
 //! Owns the refusals, in plain words. Compiles; keeps nothing.
 
-use std::borrow::Cow;
-
 use archive_batch::InvalidJob;
 use archive_model::limits::LARGEST_COMPONENT;
 use wasmtime::component::{
@@ -22,8 +20,6 @@ const RECORDS: &str = "holdfast:batch/records@1.0.0";
 const BYTES: &str = "holdfast:batch/bytes@1.0.0";
 const REDUCER: &str = "holdfast:batch/reducer@1.0.0";
 
-/// The beginning of all binaries.
-const MAGIC: &[u8] = b"\0asm";
 /// The rest of the first bytes of a module and of a component.
 const MODULE: &[u8] = b"\0asm\x01\0\0\0";
 const COMPONENT: &[u8] = b"\0asm\x0d\0\x01\0";
@@ -230,22 +226,6 @@ fn innermost_message(error: &wasmtime::Error) -> String {
     words.lines().map(str::trim).collect::<Vec<_>>().join(" ")
 }
 
-/// Returns the binary form of a component that is handed in as text (`.wat`). A binary component stays as it is.
-///
-/// Not for components from others: text takes many times its size in memory.
-///
-/// # Errors
-/// The bytes are neither the binary nor the text of a component, or too large.
-pub fn to_binary(bytes: &[u8]) -> Result<Cow<'_, [u8]>, InvalidJob> {
-    let is_text = str::from_utf8(bytes).is_ok_and(|text| text.contains("(component"));
-    if bytes.starts_with(MAGIC) || !is_text {
-        looks_like_one(bytes)?;
-        return Ok(Cow::Borrowed(bytes));
-    }
-    size(bytes)?;
-    wat::parse_bytes(bytes).map_err(|error| refuse(format!("its text is no component: {error}")))
-}
-
 fn size(bytes: &[u8]) -> Result<(), InvalidJob> {
     let size = bytes.len() as u64;
     if size > LARGEST_COMPONENT {
@@ -275,8 +255,8 @@ fn first_bytes(bytes: &[u8]) -> Result<(), String> {
     }
     if !bytes.starts_with(COMPONENT) {
         return Err(
-            "it is no WebAssembly component in binary form: it begins with other bytes; text (`.wat`) is made binary by \
-             `holdfast batch run`, or by `wasm-tools parse`"
+            "it is no WebAssembly component in binary form: it begins with other bytes; make text (`.wat`) binary with \
+             `wasm-tools parse`"
                 .to_owned(),
         );
     }

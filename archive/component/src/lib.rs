@@ -5,7 +5,7 @@
 //! that memory, stack and computing time of one file are separated from those of another. Does not limit the size of
 //! the output: the [`Sink`] does that.
 //!
-//! Only binaries are compiled: text is made one by the caller that hands it in ([`to_binary`]). Where a [`Compiler`] is
+//! Only binaries are compiled, no text. Where a [`Compiler`] is
 //! named, a component is compiled in a process of its own, within limits of memory and time, before this process looks
 //! at it; and a panic beside a component ends one job where the process [can spare](ProcessHooks::spare) it.
 //!
@@ -19,12 +19,12 @@
 //!
 //! ```
 //! use archive_batch::Control;
-//! use archive_component::{Components, to_binary};
+//! use archive_component::Components;
 //!
 //! // No folder for what is compiled, and no process for compiling.
 //! let components = Components::new(None)?;
-//! let text = include_bytes!("../examples/count.wat");
-//! let count = components.compile(&to_binary(text)?, &Control::default())?;
+//! let binary = wat::parse_bytes(include_bytes!("../examples/count.wat"))?;
+//! let count = components.compile(&binary, &Control::default())?;
 //! assert_eq!(count.job_input(), "records");
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
@@ -51,7 +51,6 @@ use archive_batch::{Control, InvalidJob, JobError, Plan, Sink};
 use archive_model::{JobLimits, Root};
 
 pub use child::{CompileError, Compiler, VERB, compile_child};
-pub use compile::to_binary;
 pub use engine::{Components, ProcessHooks};
 
 use self::block::Block;

@@ -43,7 +43,7 @@ pub(super) fn job(id: &str, program: &str) -> Submission {
 
 /// Returns the submission of a component, from its text.
 pub(super) fn component(id: &str, text: &[u8]) -> Submission {
-    bytes(id, &archive_component::to_binary(text).unwrap())
+    bytes(id, &wat::parse_bytes(text).unwrap())
 }
 
 fn bytes(id: &str, bytes: &[u8]) -> Submission {

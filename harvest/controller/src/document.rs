@@ -293,8 +293,11 @@ fn write_metadata(
     let clock = &environment.clock;
     let chance = &environment.chance;
     let stamps = || RecordStamp {
-        // The system has randomness, or the crawl would not have begun.
-        id: record_id(chance.bytes().unwrap_or_default()),
+        id: record_id(
+            chance
+                .bytes()
+                .expect("the system has had randomness since the crawl began"),
+        ),
         time: clock.now(),
     };
     let sink = io::BufWriter::new(AppendWriter(file));

@@ -112,7 +112,6 @@ impl Replica {
 }
 
 /// Parses an id that this crate has written itself.
-#[expect(clippy::expect_used, reason = "ours are all good")]
 pub(super) fn id<T: FromStr<Err: fmt::Debug>>(text: &str) -> T {
     text.parse().expect("an id")
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use archive_batch::{Control, File, JobError, Reads, Sink};
-use archive_component::{CompileError, Component, Components, to_binary};
+use archive_component::{CompileError, Component, Components};
 use archive_formats::warc::{Builder, Kind, Reader, Writer};
 use archive_model::{FileName, JobLimits, Root};
 
@@ -34,7 +34,7 @@ pub(crate) fn folder() -> PathBuf {
 /// Returns the binary form of a component in text form, as it is sent.
 pub(crate) fn binary(path: &str) -> Vec<u8> {
     let text = std::fs::read(folder().join(path)).unwrap();
-    to_binary(&text).unwrap().into_owned()
+    wat::parse_bytes(&text).unwrap().into_owned()
 }
 
 pub(crate) fn compile(components: &Components, path: &str) -> Result<Arc<Component>, CompileError> {

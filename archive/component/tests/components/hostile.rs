@@ -5,7 +5,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use archive_batch::{Control, JobError, Sink, Stop};
-use archive_component::{Components, to_binary};
+use archive_component::Components;
 use archive_model::JobLimits;
 
 use crate::drive::{binary, compile, file, limits, resources, show, show_to};
@@ -170,7 +170,7 @@ fn foreign_component_is_refused_in_plain_words() {
         .map(|n| n.wrapping_mul(2_654_435_761).to_le_bytes()[3])
         .collect();
     let whole = binary("examples/count.wat");
-    let nothing = to_binary(b"(component)").unwrap();
+    let nothing = wat::parse_bytes(b"(component)").unwrap();
     let too_large = vec![b' '; (64 << 20) + 1];
     for (bytes, reason) in [
         (&b""[..], "it is empty"),

@@ -231,7 +231,8 @@ impl ReplicaRun {
             }
             Some(Answer::Progress(progress)) => match fields::job_progress(&progress) {
                 Ok(progress) if progress.node == run.node => return Some(progress),
-                _ => "it reports for another node".to_owned(),
+                Ok(_) => "it reports for another node".to_owned(),
+                Err(error) => format!("its report of progress makes no sense: {error}"),
             },
             Some(Answer::Want(_)) => match run.wanted.take() {
                 Some(wanted) => {

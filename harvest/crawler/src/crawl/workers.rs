@@ -160,7 +160,11 @@ impl CrawlWorkers {
             line.size = Some(size);
             line.digest = Some(digest(Algorithm::Sha1, text.as_bytes()).to_string());
             line.annotations.push(format!("content-size:{size}"));
-            let id = record_id(self.chance.bytes().unwrap_or_default());
+            let id = record_id(
+                self.chance
+                    .bytes()
+                    .expect("the system has had randomness since the crawl began"),
+            );
             let resource = ResourceBlock {
                 uri: &uri,
                 time: began,

@@ -17,11 +17,14 @@ fn run_component(file: &Path) -> Ran {
 #[test]
 fn refused_component_is_not_handed_in() {
     let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../archive/component");
-    let good = examples.join("examples/count.wat");
-    let ran = run_component(&good).expect(3);
+    let text = std::fs::read(examples.join("examples/count.wat")).expect("the example");
+    let good = tempfile::NamedTempFile::new().expect("a file");
+    let binary = wat::parse_bytes(&text).expect("a component");
+    std::io::Write::write_all(&mut good.as_file(), &binary).expect("write");
+    let ran = run_component(good.path()).expect(3);
     assert!(ran.err.contains("there is no client file"), "{ran:?}");
     let bad = tempfile::NamedTempFile::new().expect("a file");
-    std::io::Write::write_all(&mut bad.as_file(), b"(component)").expect("write");
+    std::io::Write::write_all(&mut bad.as_file(), b"\0asm\x0d\0\x01\0").expect("write");
     let ran = run_component(bad.path()).expect(5);
     assert!(ran.err.contains("it exports neither"), "{ran:?}");
 }

@@ -80,10 +80,14 @@ fn end_of(archive: &Archive, id: &str) -> Value {
     })
 }
 
-pub fn hostile(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("../../archive/component/tests/hostile")
-        .join(name)
+/// Writes the binary form of a component of the hostile ones beside the archive.
+pub fn hostile(archive: &Archive, name: &str) -> PathBuf {
+    let folder =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../archive/component/tests/hostile");
+    let binary = wat::parse_file(folder.join(name)).expect("a component");
+    let path = archive.path(name).with_extension("wasm");
+    std::fs::write(&path, binary).expect("write");
+    path
 }
 
 /// Fails if a job is lost, or gives other lines, because the repository, the monitor or the node was killed under it.
@@ -225,7 +229,7 @@ fn misbehaving_component_is_stopped_without_harm_to_others() {
     ] {
         let id = format!("bad-{}", &name[..4]);
         let beside = format!("beside-{}", &name[..4]);
-        let path = hostile(name);
+        let path = hostile(&archive, name);
         let path = path.to_str().expect("text");
         let bad = [
             "batch", "run", "--wasm", path, "--detach", "--id", &id, option[0], option[1],

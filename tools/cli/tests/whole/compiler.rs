@@ -7,7 +7,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use archive_batch::{Control, Stop};
-use archive_component::{CompileError, Compiler, Components, ProcessHooks, to_binary};
+use archive_component::{CompileError, Compiler, Components, ProcessHooks};
 
 fn compiler() -> Compiler {
     Compiler::new(PathBuf::from(env!("CARGO_BIN_EXE_holdfast")))
@@ -23,7 +23,7 @@ fn components(compiler: Compiler, cache: &Path) -> Components {
 
 fn count() -> Vec<u8> {
     let text = include_bytes!("../../../../archive/component/examples/count.wat");
-    to_binary(text).expect("a component").into_owned()
+    wat::parse_bytes(text).expect("a component").into_owned()
 }
 
 fn leb(mut number: usize) -> Vec<u8> {

@@ -78,7 +78,7 @@ fn all_indexed(archive: &Archive) -> Value {
 
 /// Jobs of a researcher that compute for as long as they are let.
 fn begin_endless_jobs(archive: &Archive) {
-    let path = hostile("endless.wat");
+    let path = hostile(archive, "endless.wat");
     for id in ["long-1", "long-2"] {
         let words = [
             "batch",

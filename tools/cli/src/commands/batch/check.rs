@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use archive_batch::Control;
-use archive_component::{CompileError, Component, Components, to_binary};
+use archive_component::{CompileError, Component, Components};
 use archive_model::limits::LARGEST_COMPONENT;
 use clap::Args;
 use serde::Serialize;
@@ -22,7 +22,7 @@ use tools_terminal::exit::{Exit, Failure};
   holdfast batch check titles.wasm
   holdfast batch check --json titles.wasm")]
 pub(crate) struct Check {
-    /// The component, or its text (`.wat`)
+    /// The component
     #[arg(value_name = "FILE")]
     file: PathBuf,
 }
@@ -86,11 +86,10 @@ pub(super) fn read(path: &Path) -> Result<(Vec<u8>, Arc<Component>), Failure> {
         .map_err(unreadable)?;
     let shown = path.display();
     let refused = |error: CompileError| Failure::new(Exit::Refused, format!("{shown}: {error}"));
-    let binary = to_binary(&bytes).map_err(|error| refused(error.into()))?;
     let components = Components::new(None).map_err(|error| Failure::failed(error.to_string()))?;
-    let compiled = components.compile(&binary, &Control::default());
+    let compiled = components.compile(&bytes, &Control::default());
     let component = compiled.map_err(refused)?;
-    Ok((binary.into_owned(), component))
+    Ok((bytes, component))
 }
 
 #[cfg(test)]
@@ -109,8 +108,8 @@ mod tests {
         };
         check(b"", "it is empty");
         check(b"#!/bin/sh\n", "it is no WebAssembly component");
-        check(b"(component", "its text is no component");
-        check(b"(component)", "it exports neither");
+        check(b"(component)", "make text (`.wat`) binary");
+        check(b"\0asm\x0d\0\x01\0", "it exports neither");
         let huge = tempfile::NamedTempFile::new().unwrap();
         huge.as_file().set_len(LARGEST_COMPONENT + 1).unwrap();
         let failure = read(huge.path()).unwrap_err();

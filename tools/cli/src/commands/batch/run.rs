@@ -44,7 +44,7 @@ pub(crate) struct Run {
         conflicts_with = "wasm"
     )]
     job: Option<String>,
-    /// Run this WebAssembly component, or its text (`.wat`), instead; it is checked first, as `batch check` does
+    /// Run this WebAssembly component instead; it is checked first, as `batch check` does
     #[arg(long, value_name = "FILE")]
     wasm: Option<PathBuf>,
     /// An argument of the job; may be given several times, once for each key
