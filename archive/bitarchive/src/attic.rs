@@ -44,16 +44,15 @@ pub struct Reason {
     pub who: String,
     /// The reason that the person or part gave.
     pub why: String,
-    /// The kind of the item; absent in old items, which are leftovers.
-    #[serde(default)]
+    /// The kind of the item.
     pub kind: Kind,
-    /// The two persons who decided it, if two did; absent in old items, whose `who` names both.
+    /// The two persons who decided it, if two did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approval: Option<Approval>,
 }
 
 /// The kind of an item, as `why.json` has it: every kind of an attic except a row.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
     /// A whole file with its sidecar and outboard: it can be taken back.
@@ -61,7 +60,6 @@ pub enum Kind {
     /// Groups that were replaced by a repair, with their positions.
     Groups,
     /// The remains of an upload that was cut, or of a file that is missing.
-    #[default]
     Leftover,
 }
 

@@ -147,25 +147,12 @@ pub struct OpenedCatalog {
 
 impl Catalog {
     /// Opens the catalog in `path`. A damaged or outdated catalog is destroyed: nothing in it is worth keeping. A
-    /// catalog of a later release is refused and left alone. `stamp` is a new number at each start, such as the time,
+    /// catalog of another version is refused and left alone. `stamp` is a new number at each start, such as the time,
     /// from which the stamps of findings count.
     pub fn open(path: &Path, stamp: u64) -> Result<OpenedCatalog, DbError> {
         let was_there = path.join("CURRENT").try_exists().unwrap_or(true);
-        let options = Options::new("catalog", 2, &["files", FINDINGS]).migration(findings::fill);
-        let reached = if was_there {
-            stamp::read(path)?
-        } else {
-            Reach::default()
-        };
-        let checked =
-            Database::open(path, &options.clone().reaches(reached)).and_then(|database| {
-                database.verify()?;
-                // A row that can be read and not decoded is damage as well.
-                let rows: Table<Key, Row> = database.table("files")?;
-                rows.scan()?.try_for_each(|row| row.map(drop))?;
-                Ok(database)
-            });
-        let (database, rebuild) = match checked {
+        let options = Options::new("catalog", 2, &["files", FINDINGS]);
+        let (database, rebuild) = match open_checked(path, &options, was_there) {
             Ok(database) => (database, (!was_there).then(|| "there was none".to_owned())),
             Err(error) if error.is_damage() => {
                 Database::destroy(path)?;
@@ -307,6 +294,20 @@ impl Catalog {
         self.writes.fetch_add(1, Ordering::Relaxed);
         Ok(())
     }
+}
+
+/// Opens a catalog, and reads all of it; one that was there must have reached its stamp.
+fn open_checked(path: &Path, options: &Options, was_there: bool) -> Result<Database, DbError> {
+    let mut options = options.clone();
+    if was_there && let Some(reached) = stamp::read(path)? {
+        options = options.reaches(reached);
+    }
+    let database = Database::open(path, &options)?;
+    database.verify()?;
+    // A row that can be read and not decoded is damage as well.
+    let rows: Table<Key, Row> = database.table("files")?;
+    rows.scan()?.try_for_each(|row| row.map(drop))?;
+    Ok(database)
 }
 
 fn key(name: &FileName, volume: &VolumeId) -> Key {

@@ -139,8 +139,7 @@ impl FakeArchive {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        let state = self.shared.state.lock();
-        state
+        self.shared.state.lock()
     }
 
     fn find(&self, name: &FileName) -> Option<Arc<KeptFile>> {

@@ -37,7 +37,7 @@ use crate::value::Value;
 #[derive(Clone, Debug)]
 pub struct Database {
     pub(crate) inner: Arc<Engine>,
-    pub(crate) found: Option<u32>,
+    pub(crate) is_new: bool,
     pub(crate) torn: Option<TornTail>,
 }
 
@@ -83,13 +83,13 @@ impl Database {
     pub fn reach(&self) -> Reach {
         Reach {
             sequence: self.sequence(),
-            identity: Some(self.identity().to_owned()),
+            identity: self.identity().to_owned(),
         }
     }
 
-    /// Returns the version that the database had before it was opened; `None` if it was created.
-    pub const fn found_version(&self) -> Option<u32> {
-        self.found
+    /// Returns whether the opening created the database.
+    pub const fn is_new(&self) -> bool {
+        self.is_new
     }
 
     /// Returns the write that was cut away when the database was opened, if [`crate::Options::torn_tail`] allowed that.

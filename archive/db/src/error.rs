@@ -57,7 +57,7 @@ pub enum DbError {
         path: PathBuf,
         /// The name and version that were found, such as `catalog version 7`.
         found: String,
-        /// The name and versions that this build reads, such as `catalog version 1–5`.
+        /// The name and version that this build reads, such as `catalog version 5`.
         readable: String,
     },
     /// A row has a key or value that this build cannot read. No default takes its place.

@@ -26,7 +26,7 @@
 //! - `batch` (changes that are committed together), `ingestion` and `load` (many rows at once);
 //! - `options`, `tuning` (what a user asks of a database, and how RocksDB is set up for it), `version` (which build
 //!   reads it);
-//! - `open`, `torn`, `log` (opening: refusals, migrations, and writes that a power cut tore);
+//! - `open`, `torn`, `log` (opening: refusals, and writes that a power cut tore);
 //! - `database`, `engine` (an open database, and the RocksDB that its handles share), `reach` (how far it has come);
 //! - `error`, `memory` (databases without a disk, for tests), `fault` (commits that fail, for tests).
 //!
@@ -77,7 +77,7 @@ pub use ingestion::Ingestion;
 pub use key::{InvalidKey, Key, StartsWith, Text};
 pub use load::Load;
 pub use memory::Memory;
-pub use options::{Cut, Migration, Options};
+pub use options::{Cut, Options};
 pub use reach::{InvalidReach, Reach};
 pub use table::{Rows, Table};
 pub use torn::TornTail;

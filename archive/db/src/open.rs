@@ -1,5 +1,4 @@
-//! The opening of a database: before it can be used, it is refused, a torn write is cut away, or an older version is
-//! migrated.
+//! The opening of a database: before it can be used, it is refused, or a torn write is cut away.
 
 mod refusal;
 
@@ -67,47 +66,44 @@ impl Database {
     ///
     /// # Errors
     ///
-    /// Fails as [`Database::open`] does, and also if the database is absent or has an older version.
+    /// Fails as [`Database::open`] does, and also if the database is absent.
     pub fn open_to_read(path: &Path, options: &Options) -> Result<Self, DbError> {
         if !is_there(path)? {
             return Err(behind(path, options, 0));
         }
-        // A migration would write to the database.
-        let mut options = options.clone();
-        options.migrations.clear();
         let mut rocksdb = options.tuning.to_rocksdb(None);
         // By default each table has 16 threads to open its files, of which most have one.
         rocksdb.set_max_file_opening_threads(1);
         let inner = Engine::open(path, &options.tuning, &rocksdb, Access::Read)?;
-        refuse_others(&inner, &options)?;
-        let found = version::read(&inner, &options)?;
+        refuse_others(&inner, options)?;
+        version::refuse_other_formats(&inner, options)?;
         Ok(Self {
             inner: Arc::new(inner),
-            found: Some(found),
+            is_new: false,
             torn: None,
         })
     }
 
-    /// Opens a database on disk (without `env`) or in memory; the caller has found out whether it `is_new`.
+    /// Opens a database on disk (without `env`) or in memory; the caller has found out whether it `is_absent`.
     pub(crate) fn open_in(
         path: &Path,
         options: &Options,
         env: Option<&Env>,
-        is_new: bool,
+        is_absent: bool,
     ) -> Result<Self, DbError> {
-        if is_new && options.at_least > 0 {
+        if is_absent && options.at_least > 0 {
             return Err(behind(path, options, 0));
         }
         let mut rocksdb = options.tuning.to_rocksdb(env);
         // Each table that is made in an open database costs a sync of its own.
-        rocksdb.create_missing_column_families(is_new);
+        rocksdb.create_missing_column_families(is_absent);
         // The table with the version comes last: a creation that was cut off before is continued.
         let tables: Vec<&str> = ["default"]
             .into_iter()
             .chain(options.tables.iter().copied())
             .chain([version::META])
             .collect();
-        let access = if is_new {
+        let access = if is_absent {
             Access::Create(&tables)
         } else {
             Access::Write
@@ -121,22 +117,20 @@ impl Database {
         }
         refuse_others(&inner, options)?;
         // If nothing was ever written, at most a creation was cut off: it is continued.
-        let found = if inner.db.latest_sequence_number() == 0 {
-            None
-        } else {
-            Some(version::read(&inner, options)?)
-        };
+        let is_new = inner.db.latest_sequence_number() == 0;
+        if !is_new {
+            version::refuse_other_formats(&inner, options)?;
+        }
         // Nothing is written before the version is known to be ours.
         inner.create_missing(&options.tables)?;
         inner.create_missing(&[version::META])?;
         let database = Self {
             inner: Arc::new(inner),
-            found,
+            is_new,
             torn: None,
         };
-        match found {
-            None => version::write(&database, options)?,
-            Some(found) => version::migrate(&database, options, found)?,
+        if is_new {
+            version::write(&database, options)?;
         }
         Ok(database)
     }

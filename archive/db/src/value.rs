@@ -1,56 +1,15 @@
 //! Values: one version byte, then the value in postcard's compact form.
 //!
-//! An unknown version is an error, and so are bytes that do not decode to their end. Postcard has no field
-//! names, so a changed type is a new version, with an [`Value::upgrade`] from the old one.
+//! Another version is an error, and so are bytes that do not decode to their end. Postcard has no field names, so a
+//! changed type is a new version.
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 /// A value that a table keeps under a key.
-///
-/// ```
-/// use archive_db::value::decode_body;
-/// use archive_db::{InvalidValue, Value};
-///
-/// #[derive(serde::Serialize, serde::Deserialize)]
-/// struct Row {
-///     size: u64,
-///     name: Option<String>,
-/// }
-///
-/// impl Value for Row {
-///     const VERSION: u8 = 2;
-///
-///     // Version 1 had the size alone.
-///     fn upgrade(version: u8, body: &[u8]) -> Result<Self, InvalidValue> {
-///         match version {
-///             1 => Ok(Self { size: decode_body(body)?, name: None }),
-///             found => Err(InvalidValue::Version { found, written: Self::VERSION }),
-///         }
-///     }
-/// }
-///
-/// assert_eq!(Row::upgrade(1, &[7])?.size, 7);
-/// assert!(Row::upgrade(3, &[7]).is_err());
-/// # Ok::<(), InvalidValue>(())
-/// ```
 pub trait Value: Serialize + DeserializeOwned {
-    /// The version that this build writes: the first byte of every value.
+    /// The only version that this build reads and writes: the first byte of every value.
     const VERSION: u8 = 1;
-
-    /// Reads the body of a value of another version, usually with [`decode_body`] of the old type.
-    ///
-    /// The default refuses: a type overrides it for the older versions that it still reads.
-    ///
-    /// # Errors
-    ///
-    /// Returns [`InvalidValue`] if this build does not read the version, or the body does not decode.
-    fn upgrade(version: u8, _body: &[u8]) -> Result<Self, InvalidValue> {
-        Err(InvalidValue::Version {
-            found: version,
-            written: Self::VERSION,
-        })
-    }
 }
 
 impl Value for () {}
@@ -99,12 +58,15 @@ pub(crate) fn encode_into<V: Value>(value: &V, mut room: Vec<u8>) -> Result<Vec<
     }
 }
 
-/// Reads a value that [`encode`] wrote, in this build or an older one.
+/// Reads a value that [`encode`] wrote.
 pub(crate) fn decode<V: Value>(bytes: &[u8]) -> Result<V, InvalidValue> {
     match bytes.split_first() {
         None => Err(InvalidValue::Empty),
         Some((&version, body)) if version == V::VERSION => decode_body(body),
-        Some((&version, body)) => V::upgrade(version, body),
+        Some((&found, _)) => Err(InvalidValue::Version {
+            found,
+            written: V::VERSION,
+        }),
     }
 }
 
@@ -140,26 +102,17 @@ mod tests {
     }
     impl Value for New {
         const VERSION: u8 = 2;
-        fn upgrade(version: u8, body: &[u8]) -> Result<Self, InvalidValue> {
-            match version {
-                1 => decode_body(body).map(|Old { size }| Self { size, note: None }),
-                _ => Err(InvalidValue::Version {
-                    found: version,
-                    written: Self::VERSION,
-                }),
-            }
-        }
     }
 
-    /// Fails if a value of an older version is refused, or one of a newer version is read as if it were ours.
+    /// Fails if a value of an older or a newer version is read as if it were ours.
     #[test]
-    fn old_value_is_upgraded_and_newer_refused() {
+    fn value_of_another_version_is_refused() {
         let old = encode(&Old { size: 300 }).unwrap();
         assert_eq!(
-            decode(&old),
-            Ok(New {
-                size: 300,
-                note: None
+            decode::<New>(&old),
+            Err(InvalidValue::Version {
+                found: 1,
+                written: 2
             })
         );
         let new = encode(&New {

@@ -27,15 +27,12 @@ pub(crate) enum Meta {
 
 impl Value for Meta {}
 
-/// Returns the version of an existing database, if this build reads it and it is complete.
-pub(crate) fn read(inner: &Engine, options: &Options) -> Result<u32, DbError> {
+/// Refuses an existing database of another name or version, or one that is not complete.
+pub(crate) fn refuse_other_formats(inner: &Engine, options: &Options) -> Result<(), DbError> {
     let refuse = |found: String| DbError::Format {
         path: inner.path().to_path_buf(),
         found,
-        readable: match (options.oldest(), options.version) {
-            (oldest, newest) if oldest == newest => format!("{} version {newest}", options.name),
-            (oldest, newest) => format!("{} version {oldest}–{newest}", options.name),
-        },
+        readable: format!("{} version {}", options.name, options.version),
     };
     let format = if inner.has_table(META) {
         inner.get(META, &FORMAT.to_owned())?
@@ -52,11 +49,10 @@ pub(crate) fn read(inner: &Engine, options: &Options) -> Result<u32, DbError> {
         }
         return Err(refuse("a database that does not say what it is".to_owned()));
     };
-    if name != options.name || !(options.oldest()..=options.version).contains(&version) {
+    if name != options.name || version != options.version {
         return Err(refuse(format!("{name} version {version}")));
     }
-    refuse_unfinished_load(inner)?;
-    Ok(version)
+    refuse_unfinished_load(inner)
 }
 
 /// Refuses a database whose bulk load began and did not end: it may lack any of its rows.
@@ -72,31 +68,13 @@ pub(crate) fn refuse_unfinished_load(inner: &Engine) -> Result<(), DbError> {
 
 /// Writes the description of a new database: the last act of creating one.
 pub(crate) fn write(database: &Database, options: &Options) -> Result<(), DbError> {
-    write_format(database, options.name, options.version)
-}
-
-/// Migrates an older database to the version of this build, one step at a time; each step is recorded when it is done.
-pub(crate) fn migrate(
-    database: &Database,
-    options: &Options,
-    mut version: u32,
-) -> Result<(), DbError> {
-    while let Some(step) = options.step_from(version) {
-        step(database)?;
-        version = version.saturating_add(1);
-        write_format(database, options.name, version)?;
-    }
-    Ok(())
-}
-
-fn write_format(database: &Database, name: &str, version: u32) -> Result<(), DbError> {
     let mut batch = database.batch();
     batch.put(
         &database.table(META)?,
         &FORMAT.to_owned(),
         &Meta::Format {
-            name: name.to_owned(),
-            version,
+            name: options.name.to_owned(),
+            version: options.version,
         },
     )?;
     batch.commit()?;

@@ -46,7 +46,7 @@ pub enum StampFile {
     Absent,
     /// The file is a stamp, with these newest bytes.
     Whole(StampWriter, Vec<u8>),
-    /// The file has another length than a stamp: an older release has written it, or it was damaged. Its bytes.
+    /// The file has another length than a stamp. Its bytes.
     Foreign(Vec<u8>),
     /// The file has the length of a stamp, and neither slot is valid.
     Damaged,

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use archive_daemon::Clock;
-use archive_db::{DbError, InvalidValue, Table, Value};
+use archive_db::{DbError, Table, Value};
 use archive_decisions::batch::life::{Context, Ending, Event, Life, Phase, Step};
 use archive_decisions::batch::queue::{ClassKey, QueueFull, admit};
 use archive_model::{FileName, JobClass, JobId, JobSpec, later};
@@ -18,8 +18,6 @@ use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 
 use archive_ledger::admin::{Admin, AuditLine};
-
-mod version2;
 
 /// The longest time that a job of the index waits for a node: until its monitor has heard of it after a start. Then the
 /// index asks another replica for files that were not read.
@@ -54,16 +52,6 @@ pub struct JobRow {
 
 impl Value for JobRow {
     const VERSION: u8 = 3;
-
-    fn upgrade(version: u8, body: &[u8]) -> Result<Self, InvalidValue> {
-        match version {
-            2 => version2::read(body),
-            found => Err(InvalidValue::Version {
-                found,
-                written: Self::VERSION,
-            }),
-        }
-    }
 }
 
 /// The progress of a job: all of it was synced before it was written here.

@@ -7,7 +7,7 @@
 //! # Errors
 //!
 //! All functions fail with [`DbError`] if the database does; those that open the admin data also with [`AdminError`] if
-//! the data are not those of the stamp, or are of a later release.
+//! the data are not those of the stamp, or are of another version.
 
 mod counts;
 mod derived;
@@ -32,9 +32,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use archive_db::{
-    Batch, BrokenDatabase, Database, DbError, Key, Reach, Table, Text, TornTail, Value,
-};
+use archive_db::{Batch, BrokenDatabase, Database, DbError, Key, Table, Text, TornTail, Value};
 use archive_durable::{AppendFile, DiskError};
 use archive_model::{FileName, NodeId, ReplicaId};
 use parking_lot::{Mutex, MutexGuard};
@@ -48,7 +46,7 @@ pub use trail::TrailSnapshot;
 pub use walk::{FileWalk, PageLimits, WalkPage, WalkScope};
 
 use derived::{ChangedFiles, DerivedValues};
-use schema::{NodeTableKey, STAMPED, VolumeTableKey};
+use schema::{NodeTableKey, VolumeTableKey};
 use stamp::STAMP;
 
 /// The admin data.
@@ -120,22 +118,22 @@ impl Admin {
     fn open_at(data: &Path) -> Result<Self, AdminError> {
         let path = data.join(STAMP);
         let found = stamp::find(&path)?;
+        let mut options = schema::options();
+        if let Some(found) = &found {
+            options = options.torn_tail(cut);
+            if let Some(reach) = found.content.reach() {
+                options = options.reaches(reach);
+            }
+        }
         let is_absent = found.is_none();
-        let is_exact = found.as_ref().is_some_and(|found| found.file.is_some());
-        let reach = found.as_ref().map(|found| found.content.reach());
         let stamp = stamp::AdminStamp::new(path.clone(), found);
         if is_absent && !AdminRestore::is_there(data)? {
-            stamp.write(Reach::default)?;
-        }
-        let mut options = schema::options().reaches(reach.unwrap_or_default());
-        if is_exact {
-            options = options.torn_tail(cut);
+            stamp.begin()?;
         }
         let database = data.join("admin");
         let opened = Database::open(&database, &options);
         let database = opened.map_err(|error| AdminError::from_open(database, error))?;
-        let version = database.found_version();
-        if is_absent && version.is_some_and(|version| version >= STAMPED) {
+        if is_absent && !database.is_new() {
             return Err(AdminError::Unstamped(path));
         }
         let admin = Self::new(database, stamp)?;

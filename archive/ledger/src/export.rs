@@ -42,9 +42,6 @@ use crate::standing::Retirement;
 /// The format, in the first line.
 pub const FORMAT: &str = "holdfast-admin-export/2";
 
-/// The format before that had no rows of other tables.
-pub const EXPORT_FORMAT_1: &str = "holdfast-admin-export/1";
-
 /// A line.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -98,7 +95,6 @@ pub struct ExportEnd {
     /// The number of lines of the trail.
     pub audit: u64,
     /// The number of rows of the other tables.
-    #[serde(default)]
     pub rows: RowCounts,
     /// SHA-256 of the last line of the audit log, in hex.
     pub audit_head: String,

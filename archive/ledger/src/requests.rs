@@ -15,7 +15,6 @@ mod act;
 pub mod table;
 #[cfg(test)]
 mod tests;
-mod version2;
 
 use archive_model::limits::LONGEST_REASON;
 use archive_model::{ActKind, RequestState, Role, later};

@@ -2,8 +2,7 @@
 //!
 //! Plain values. The room of each table says when its rows are written; those of requests and anomalies are in theirs.
 
-use archive_db::value::decode_body;
-use archive_db::{InvalidValue, Value};
+use archive_db::Value;
 use archive_decisions::store::FileRecord;
 use archive_model::FileName;
 use jiff::Timestamp;
@@ -61,15 +60,4 @@ pub struct NodeRow {
 
 impl Value for NodeRow {
     const VERSION: u8 = 2;
-
-    /// Reads a row of version 1, which had no content, as that of a node in service.
-    fn upgrade(version: u8, body: &[u8]) -> Result<Self, InvalidValue> {
-        match version {
-            1 => decode_body(body).map(|()| Self::default()),
-            _ => Err(InvalidValue::Version {
-                found: version,
-                written: Self::VERSION,
-            }),
-        }
-    }
 }

@@ -85,7 +85,7 @@ pub struct FeedChange {
 mod tests {
     use super::*;
 
-    /// Fails if a row of an earlier build is not read any more, or a lineage is computed over another word.
+    /// Fails if the word of a kind changes: lineages are computed over it.
     #[test]
     fn words_of_rows_never_change() {
         let words = ["stored", "withdrawn", "brought-back", "new-root"];

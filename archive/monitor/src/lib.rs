@@ -38,7 +38,7 @@ use parking_lot::Mutex;
 
 use metrics::Instruments;
 use nodes::Nodes;
-pub use settings::{InvalidSettings, MonitorSettings, Settings, UnreadSection};
+pub use settings::{InvalidSettings, MonitorSettings, Settings};
 use watch::Watch;
 
 /// The reason why a monitor does not start.
@@ -80,12 +80,6 @@ pub enum StartError {
 pub async fn serve(settings: Settings, daemon: Daemon) -> Result<SocketAddr, StartError> {
     let monitor = settings.monitor;
     monitor.check()?;
-    if settings.batch_monitor.is_some() {
-        tracing::warn!(
-            "the section `[batch_monitor]` is not read any more: `[batch]` of the repository says how many batch jobs run, \
-             `[batch_node]` of each node what they may take of it; remove the section"
-        );
-    }
     let replica = monitor.replica.clone();
     let credentials = settings.rpc.credentials(daemon.clock.now().into())?;
     let identity = credentials.identity();

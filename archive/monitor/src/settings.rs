@@ -18,20 +18,6 @@ pub struct Settings {
     pub rpc: RpcSettings,
     /// The monitor itself.
     pub monitor: MonitorSettings,
-    /// A section that is not read: batch jobs do not pass through the monitor any more. Settings of earlier builds may
-    /// have it.
-    #[serde(default, skip_serializing)]
-    pub batch_monitor: Option<UnreadSection>,
-}
-
-/// The section `[batch_monitor]` of earlier builds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct UnreadSection {
-    /// The number of batch jobs that ran over the nodes at once.
-    pub jobs: Option<u16>,
-    /// The number of reduce steps that ran at once.
-    pub reduces: Option<u16>,
 }
 
 /// The section `[monitor]`.
@@ -155,15 +141,6 @@ mod tests {
         settings.monitor.check().unwrap();
         let printed = print(&settings).unwrap();
         assert!(printed.contains("silent_after = \"10 s\""), "{printed}");
-    }
-
-    /// Fails if the settings of an earlier build, with its section `batch_monitor`, keep a monitor from starting.
-    #[test]
-    fn section_of_earlier_builds_is_passed_over() {
-        let set = ["batch_monitor.jobs=7", "batch_monitor.reduces=1"];
-        let settings: Settings = load(&sources(&set)).unwrap();
-        assert!(settings.batch_monitor.is_some());
-        assert!(!print(&settings).unwrap().contains("batch_monitor"));
     }
 
     /// Fails if a misspelt key is ignored, so that its default counts, or an id that cannot be one is accepted.

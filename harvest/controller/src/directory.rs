@@ -141,13 +141,18 @@ impl JobDirectory {
         })
     }
 
-    /// Returns the choices of the person who began the job; those of a job that has none are the defaults.
+    /// Returns the choices of the person who began the job.
     ///
     /// # Errors
     ///
-    /// [`JobDirectoryError::Entry`] if they are damaged, [`JobDirectoryError::Disk`].
+    /// [`JobDirectoryError::Read`] if they are absent, [`JobDirectoryError::Entry`] if they are damaged,
+    /// [`JobDirectoryError::Disk`].
     pub fn run_settings(&self) -> Result<RunSettings, JobDirectoryError> {
-        Ok(self.read_json(RUN_SETTINGS)?.unwrap_or_default())
+        let absent = || JobDirectoryError::Read {
+            path: self.path(RUN_SETTINGS),
+            source: io::ErrorKind::NotFound.into(),
+        };
+        self.read_json(RUN_SETTINGS)?.ok_or_else(absent)
     }
 
     /// Keeps the outcome of the crawl: it is over, and is not resumed.

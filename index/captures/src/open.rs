@@ -182,7 +182,7 @@ impl Captures {
 
     fn with_database(database: Database, options: &OpenOptions) -> Result<OpenedIndex, DbError> {
         let rules = options.rules;
-        let is_new = database.found_version().is_none();
+        let is_new = database.is_new();
         let abouts = database.table::<u8, AboutRow>(rows::ABOUT)?;
         let about = if let Some(about) = abouts.get(&0)? {
             about

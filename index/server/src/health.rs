@@ -29,7 +29,6 @@ pub(crate) struct DamagedDatabase(String);
 
 /// The record beside the database.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
 struct DatabaseRecord {
     /// The sequence that the database had reached at least.
     sequence: u64,

@@ -146,20 +146,15 @@ pub fn item(layout: &Layout, listed: &ItemPlace) -> Item {
         (Ok(_), Ok(_)) => None,
     };
     let (kind, name, at, who, why, approval) = match reason {
-        Ok(reason) => {
-            let old = || Approval::from_old_text(&reason.who, &reason.why);
-            let approval = reason.approval.or_else(old);
-            let name = Some(reason.name);
-            (
-                reason.kind,
-                name,
-                reason.at,
-                reason.who,
-                reason.why,
-                approval,
-            )
-        }
-        Err(why) => (Kind::default(), None, listed.at, String::new(), why, None),
+        Ok(reason) => (
+            reason.kind,
+            Some(reason.name),
+            reason.at,
+            reason.who,
+            reason.why,
+            reason.approval,
+        ),
+        Err(why) => (Kind::Leftover, None, listed.at, String::new(), why, None),
     };
     Item {
         id: listed.name.to_string_lossy().into_owned(),

@@ -11,9 +11,6 @@ use parking_lot::{Mutex, MutexGuard};
 
 use super::{Condition, FINDINGS, Key, Row, least_volume};
 
-/// The number of findings that are written at a time when an older catalog is migrated.
-const BATCH: usize = 1000;
-
 /// The number of findings of each kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FindingCounts {
@@ -152,30 +149,8 @@ fn is_finding(row: &Row) -> bool {
     row.condition != Condition::Present
 }
 
-/// Migrates a catalog of version 1, which has no table of findings, to version 2.
-pub(super) fn fill(database: &Database) -> Result<(), DbError> {
-    let files: Table<Key, Row> = database.table("files")?;
-    let keys: Table<Key, ()> = database.table(FINDINGS)?;
-    let mut batch = database.batch();
-    let mut waiting = 0;
-    for entry in files.scan()? {
-        let (key, row) = entry?;
-        if !is_finding(&row) {
-            continue;
-        }
-        batch.put(&keys, &key, &())?;
-        waiting += 1;
-        if waiting == BATCH {
-            std::mem::replace(&mut batch, database.batch()).commit()?;
-            waiting = 0;
-        }
-    }
-    batch.commit().map(|_| ())
-}
-
 #[cfg(test)]
 mod tests {
-    use archive_db::Options;
     use archive_model::{Groups, VolumeId};
     use jiff::Timestamp;
 
@@ -257,33 +232,5 @@ mod tests {
         let entry = entry("c", missing());
         catalog.remove(&entry.name, &entry.volume).unwrap();
         assert_eq!(names(&catalog, None), ["d"]);
-    }
-
-    /// Fails if a catalog of version 1 loses rows, or its findings are not listed.
-    #[test]
-    fn older_catalog_gets_its_table_of_findings() {
-        let directory = crate::testing::directory();
-        let path = directory.path().join("catalog");
-        let database = Database::open(&path, &Options::new("catalog", 1, &["files"])).unwrap();
-        let files: Table<Key, Row> = database.table("files").unwrap();
-        let mut batch = database.batch();
-        for number in 0..2500 {
-            let condition = if number % 2 == 0 {
-                missing()
-            } else {
-                Condition::Present
-            };
-            let Entry { name, volume, row } = entry(&format!("f{number:04}"), condition);
-            batch
-                .put(&files, &(Text(name), Text(volume)), &row)
-                .unwrap();
-        }
-        batch.commit().unwrap();
-        drop((database, files));
-        let opened = Catalog::open(&path, 0).unwrap();
-        assert_eq!(opened.rebuild, None, "nothing is lost");
-        assert_eq!(opened.catalog.finding_counts().missing, 1250);
-        assert_eq!(opened.catalog.list(None).unwrap().count(), 2500);
-        assert_eq!(names(&opened.catalog, Some("f2495")), ["f2496", "f2498"]);
     }
 }

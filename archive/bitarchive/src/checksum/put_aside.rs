@@ -43,7 +43,7 @@ pub struct RemovedRow {
     pub why: String,
     /// The signed admission of the file: with it, nothing is lost.
     pub admission: Option<String>,
-    /// The two persons who decided the removal, if two did; absent in old lines, whose `who` names both.
+    /// The two persons who decided the removal, if two did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approval: Option<Approval>,
 }

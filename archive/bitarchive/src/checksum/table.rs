@@ -15,7 +15,7 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 use archive_db::{
-    Batch, BrokenDatabase, Database, DbError, InvalidReach, Reach, Table, Text, Value,
+    Batch, BrokenDatabase, Database, DbError, InvalidReach, Options, Reach, Table, Text, Value,
 };
 use archive_durable::{
     AppendFile, DiskError, StampFile, StampWriter, directory, read_state, replace,
@@ -26,9 +26,6 @@ use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 
 const FORMAT: &str = "holdfast-checksum-replica/2";
-
-/// The old format, whose label kept how far the table had come, updated now and then.
-const LABEL_FORMAT_1: &str = "holdfast-checksum-replica/1";
 
 const TABLES: &[&str] = &["files", "admissions"];
 
@@ -99,9 +96,6 @@ pub struct ChecksumTableLabel {
     format: String,
     node: NodeId,
     replica: ReplicaId,
-    /// The sequence number that the table had reached, in the old format.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    sequence: Option<u64>,
 }
 
 /// The table of record of a checksum replica, open.
@@ -124,13 +118,12 @@ impl ChecksumTable {
         }
         AppendFile::open(&removed(data))?.sync()?;
         directory::sync(data)?;
-        let database = open(data, Reach::default(), false)?;
-        begin_stamp(data, database.reach())?;
+        let database = open(data, &options())?;
+        begin_stamp(data, &database.reach())?;
         let label = ChecksumTableLabel {
             format: FORMAT.to_owned(),
             node: node.clone(),
             replica: replica.clone(),
-            sequence: None,
         };
         label.write(data)
     }
@@ -151,24 +144,8 @@ impl ChecksumTable {
                 own: whose(node, replica),
             });
         }
-        let (database, stamp) = if let Some(sequence) = label.sequence {
-            let reach = Reach {
-                sequence,
-                identity: None,
-            };
-            let database = open(data, reach, false)?;
-            let stamp = begin_stamp(data, database.reach())?;
-            let label = ChecksumTableLabel {
-                format: FORMAT.to_owned(),
-                sequence: None,
-                ..label
-            };
-            label.write(data)?;
-            (database, stamp)
-        } else {
-            let stamp = read_stamp(data)?;
-            (open(data, stamp.1.clone(), true)?, stamp)
-        };
+        let stamp = read_stamp(data)?;
+        let database = open(data, &options().reaches(stamp.1.clone()).torn_tail(cut))?;
         if let Some(torn) = database.torn() {
             tracing::warn!("{torn}");
         }
@@ -307,15 +284,13 @@ impl ChecksumTableLabel {
         };
         let label: Self = serde_json::from_slice(&text)
             .map_err(|error| wrong(format!("not a label: {error}")))?;
-        match (label.format.as_str(), label.sequence) {
-            (FORMAT, None) | (LABEL_FORMAT_1, Some(_)) => Ok(Some(label)),
-            (FORMAT | LABEL_FORMAT_1, _) => {
-                Err(wrong(format!("it is not a label of {}", label.format)))
-            }
-            (format, _) => Err(wrong(format!(
-                "it is {format}, and this build reads {LABEL_FORMAT_1} and {FORMAT}"
-            ))),
+        if label.format != FORMAT {
+            let found = &label.format;
+            return Err(wrong(format!(
+                "it is {found}, and this build reads {FORMAT}"
+            )));
         }
+        Ok(Some(label))
     }
 
     /// Writes the label, durably.
@@ -338,12 +313,12 @@ pub(super) fn removed(data: &Path) -> PathBuf {
     data.join("removed.jsonl")
 }
 
-fn open(data: &Path, reach: Reach, is_exact: bool) -> Result<Database, ChecksumTableError> {
-    let mut options = archive_db::Options::new("checksums", 1, TABLES).reaches(reach);
-    if is_exact {
-        options = options.torn_tail(cut);
-    }
-    Database::open(&data.join("table"), &options).map_err(|error| failed(data, error))
+fn options() -> Options {
+    Options::new("checksums", 1, TABLES)
+}
+
+fn open(data: &Path, options: &Options) -> Result<Database, ChecksumTableError> {
+    Database::open(&data.join("table"), options).map_err(|error| failed(data, error))
 }
 
 /// Cuts off the rest of a log that a power cut has torn.
@@ -356,9 +331,9 @@ fn stamp_path(data: &Path) -> PathBuf {
     data.join("table.stamp")
 }
 
-fn begin_stamp(data: &Path, reach: Reach) -> Result<(StampWriter, Reach), ChecksumTableError> {
-    let stamp = StampWriter::begin(&stamp_path(data), reach.to_string().as_bytes())?;
-    Ok((stamp, reach))
+fn begin_stamp(data: &Path, reach: &Reach) -> Result<(), ChecksumTableError> {
+    StampWriter::begin(&stamp_path(data), reach.to_string().as_bytes())?;
+    Ok(())
 }
 
 fn read_stamp(data: &Path) -> Result<(StampWriter, Reach), ChecksumTableError> {

@@ -1,7 +1,7 @@
 //! Tests of the table and of the line that a removed row leaves.
 
-use archive_db::{Database, Table, Text};
-use archive_durable::AppendFile;
+use archive_db::{Database, Options, Table, Text};
+use archive_durable::{AppendFile, StampWriter};
 use archive_model::{Cause, FileName, Root};
 use archive_proof::TrustFile;
 use jiff::Timestamp;
@@ -154,37 +154,6 @@ fn torn_tail_of_the_log_is_cut() {
     assert_eq!(again.file(&name).unwrap(), Some(recorded(1)));
 }
 
-/// Fails if a table of the first format does not open, or its stamp is not asked for from then on.
-#[test]
-fn table_of_the_first_format_opens() {
-    let directory = crate::testing::directory();
-    let data = directory.path();
-    let name = FileName::new("a").unwrap();
-    let first = open_table(data);
-    first.add(&name, recorded(1), "one").unwrap();
-    drop(first);
-    std::fs::remove_file(data.join("table.stamp")).unwrap();
-    let label = data.join("holdfast-checksum-replica.json");
-    let node = "n-1".parse().unwrap();
-    let replica = "n".parse().unwrap();
-    let open = || ChecksumTable::open(data, &node, &replica);
-    assert!(matches!(open(), Err(ChecksumTableError::Label { .. })));
-    for (sequence, is_there) in [(1_000_000, false), (2, true)] {
-        let old = format!(
-            r#"{{"format":"holdfast-checksum-replica/1","node":"n-1","replica":"n","sequence":{sequence}}}"#
-        );
-        std::fs::write(&label, old).unwrap();
-        let opened = open().map(|record| record.file(&name).unwrap());
-        match opened {
-            Ok(found) => assert!(is_there && found == Some(recorded(1))),
-            Err(error) => assert!(!is_there && matches!(error, ChecksumTableError::Damaged { .. })),
-        }
-    }
-    let text = std::fs::read_to_string(&label).unwrap();
-    assert!(text.contains("holdfast-checksum-replica/2"), "{text}");
-    assert_eq!(open().unwrap().file(&name).unwrap(), Some(recorded(1)));
-}
-
 /// Fails if a label that is empty, cut, or of another format lets a table open.
 #[test]
 fn a_label_that_is_none_is_refused() {
@@ -218,13 +187,19 @@ fn a_label_that_is_none_is_refused() {
 fn table_of_a_later_release_is_left_alone() {
     let directory = tempfile::tempdir().unwrap();
     let name = FileName::new("a").unwrap();
-    let first = open_table(directory.path());
-    first.add(&name, recorded(1), "one").unwrap();
-    drop(first);
-    let tables = &["files", "admissions", "later"];
-    let options = archive_db::Options::new("checksums", 2, tables).migration(|_| Ok(()));
+    drop(open_table(directory.path()));
+    let options = Options::new("checksums", 2, &["files", "admissions", "later"]);
     let path = directory.path().join("table");
-    drop(Database::open(&path, &options).unwrap());
+    std::fs::remove_dir_all(&path).unwrap();
+    let later = Database::open(&path, &options).unwrap();
+    let admissions: Table<Text<FileName>, String> = later.table("admissions").unwrap();
+    let mut batch = later.batch();
+    let key = Text(name.clone());
+    batch.put(&admissions, &key, &"one".to_owned()).unwrap();
+    batch.commit().unwrap();
+    let reach = later.reach().to_string();
+    StampWriter::begin(&directory.path().join("table.stamp"), reach.as_bytes()).unwrap();
+    drop((later, admissions));
     let node = "n-1".parse().unwrap();
     let replica = "n".parse().unwrap();
     let error = ChecksumTable::open(directory.path(), &node, &replica).unwrap_err();

@@ -258,7 +258,7 @@ async fn attics_of_all_volumes_are_one_list() {
         std::fs::create_dir(&path).unwrap();
         let file = if number % 3 == 0 { "a" } else { "b" };
         let why = format!(
-            r#"{{"format":"holdfast-attic/1","name":"{file}","at":"{at}","who":"w","why":"y","later":1}}"#
+            r#"{{"format":"holdfast-attic/1","kind":"leftover","name":"{file}","at":"{at}","who":"w","why":"y","later":1}}"#
         );
         std::fs::write(path.join("why.json"), why).unwrap();
         expected.push((id, volume.to_owned()));

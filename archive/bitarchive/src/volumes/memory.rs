@@ -27,10 +27,8 @@ pub(super) struct VolumeMemory {
     pub(super) mode: Mode,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) poisoned: Option<String>,
-    #[serde(default)]
     pub(super) retired: bool,
     /// Whether `bitarchive.volumes` has named the path of the volume since it was there last.
-    #[serde(default)]
     pub(super) listed: bool,
 }
 
@@ -44,15 +42,9 @@ pub(super) struct RememberedVolumes {
 #[serde(deny_unknown_fields)]
 struct MemoryDocument {
     format: String,
-    /// The mode of the whole node. The usual one is left out, so that an earlier build reads the file.
-    #[serde(default, skip_serializing_if = "is_usual")]
+    /// The mode of the whole node.
     mode: Mode,
     volumes: BTreeMap<VolumeId, VolumeMemory>,
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
-fn is_usual(mode: &Mode) -> bool {
-    *mode == Mode::default()
 }
 
 impl VolumeMemory {

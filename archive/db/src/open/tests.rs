@@ -122,7 +122,7 @@ fn database_that_is_read_is_not_changed() {
         matches!(refused, Err(DbError::Behind { .. })),
         "{refused:?}"
     );
-    let newer = Options::new("test", 2, &["a"]).migration(|_| Ok(()));
+    let newer = Options::new("test", 2, &["a"]);
     let refused = Database::open_to_read(directory.path(), &newer);
     assert!(
         matches!(refused, Err(DbError::Format { .. })),

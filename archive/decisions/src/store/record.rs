@@ -49,7 +49,7 @@ pub enum Phase {
         expires: Timestamp,
     },
     /// Every required replica has had the file once: the name means this content permanently, and the replicas that
-    /// lack it now get it again. Also what an earlier release wrote where only one replica had committed.
+    /// lack it now get it again.
     Bound,
     /// Every replica has the file, except those from which people have withdrawn it. Nothing is left to do.
     Complete,

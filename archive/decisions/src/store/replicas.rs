@@ -195,7 +195,7 @@ impl FileState {
                 ReplicaState::UploadFailed(StoreFailure::Gone(_))
             )
         {
-            // An earlier release did not remember that it had held the file.
+            // It has held the file, or another one in its place: a silent volume may still have that.
             replica.sealed = true;
         }
         let is_known = |replica: &ReplicaRecord| replica.sealed || replica.state.is_completed();

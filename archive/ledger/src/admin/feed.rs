@@ -1,7 +1,7 @@
 //! The feed: every change of which files the archive has, numbered without holes, in the batch of the decision.
 //!
 //! The rows of the feed are kept permanently: one for each decision, some 120 bytes beside a file's own row of a
-//! kilobyte or more. Admin data from before there was a feed have no rows; followers begin with a listing then.
+//! kilobyte or more. Admin data that were restored have no rows; followers begin with a listing then.
 //!
 //! A number alone does not name a change: where admin data are restored, or put back from a backup, other changes get
 //! the same numbers. So each position has a lineage, a hash over the database's identity and every change up to there.

@@ -1,19 +1,11 @@
-//! The tables of the admin data: their names, keys and versions, and the way from each version to the next.
+//! The tables of the admin data: their names, keys and version.
 
-use std::collections::BTreeSet;
-
-use archive_db::{Database, DbError, Options, Table, Text, Value};
+use archive_db::{Options, Text};
 use archive_decisions::store::FileRecord;
-use archive_model::{FileName, NodeId, ReplicaId, VolumeId, VolumeKey};
-use serde::{Deserialize, Serialize};
-
-use crate::rows::{AdminRow, Retirement};
+use archive_model::{NodeId, ReplicaId, VolumeId, VolumeKey};
 
 /// The version of the tables.
 pub(super) const VERSION: u32 = 4;
-
-/// The first version whose admin data have a stamp beside them that is written before a change is acknowledged.
-pub(super) const STAMPED: u32 = 2;
 
 /// The table of numbers that do not follow from other rows.
 pub(crate) const NUMBERS: &str = "numbers";
@@ -33,9 +25,6 @@ pub(super) const FEED: &str = "feed";
 
 /// The table of the index from places to the files there.
 pub(super) const PLACES: &str = "places";
-
-/// The table of the retired volumes in version 1.
-const RETIRED_BY_ID: &str = "volumes";
 
 /// Every table of the admin data.
 pub(super) const TABLES: &[&str] = &[
@@ -92,52 +81,7 @@ pub(super) fn volumes_of(record: &FileRecord) -> impl Iterator<Item = VolumeKey>
     completed.filter_map(|(replica, copy)| copy.volume_key(replica))
 }
 
-/// A retired volume in version 1.
-#[derive(Debug, Serialize, Deserialize)]
-pub(super) struct RetiredVersion1 {
-    pub(super) replica: ReplicaId,
-    pub(super) node: NodeId,
-    pub(super) retired: Retirement,
-}
-
-impl Value for RetiredVersion1 {}
-
 /// Returns the options with which the admin data are opened.
 pub(super) fn options() -> Options {
     Options::new("admin", VERSION, TABLES)
-        // Only the writers change: a release that does not know the index of places would change files and not the
-        // index. It is made when all other tables are as they should be.
-        .migration(|_of_version_3| Ok(()))
-        // Again only the writers change: a release that does not know the feed would change files and announce nothing.
-        .migration(|_of_version_2| Ok(()))
-        .migration(to_version_2)
-}
-
-/// Keys what is retired by replica, node and volume, and stores the volumes of all copies.
-fn to_version_2(database: &Database) -> Result<(), DbError> {
-    let files: Table<Text<FileName>, AdminRow> = database.table("files")?;
-    let volumes: Table<VolumeTableKey, ()> = database.table(VOLUMES)?;
-    let retired: Table<VolumeTableKey, Retirement> = database.table(RETIRED_VOLUMES)?;
-    let mut with_copies = BTreeSet::new();
-    for row in files.scan()? {
-        with_copies.extend(volumes_of(&row?.1.record));
-    }
-    let mut batch = database.batch();
-    for volume in &with_copies {
-        batch.put(&volumes, &to_table(volume), &())?;
-    }
-    match database.table::<Text<VolumeId>, RetiredVersion1>(RETIRED_BY_ID) {
-        Ok(old) => {
-            for row in old.scan()? {
-                let (id, row) = row?;
-                let key = (Text(row.replica), Text(row.node), id.clone());
-                batch.put(&retired, &key, &row.retired)?;
-                batch.delete(&old, &id)?;
-            }
-        }
-        // A database from before there were retired volumes.
-        Err(DbError::NoTable { .. }) => {}
-        Err(error) => return Err(error),
-    }
-    batch.commit().map(|_| ())
 }

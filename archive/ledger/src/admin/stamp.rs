@@ -6,8 +6,7 @@
 //! ```
 //!
 //! Written before a change is acknowledged, and a second after any other: see `Admin::commit`. The form of the file is
-//! [`archive_durable::stamp`]'s. Releases before that wrote the sequence number alone, now and then; their stamp is
-//! read, and replaced by ours.
+//! [`archive_durable::stamp`]'s.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -34,22 +33,22 @@ const PAUSE: Duration = Duration::from_secs(1);
 pub struct StampContent {
     /// The sequence number of the last commit.
     pub sequence: u64,
-    /// The database, as [`archive_db::Database::identity`]; `None` if an older release has written the stamp.
+    /// The database, as [`archive_db::Database::identity`]; `None` at sequence 0, before there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub database: Option<String>,
-    /// The end that the audit log has at least; `None` if it was not begun, or if an older release has written the
-    /// stamp.
+    /// The end that the audit log has at least; `None` if it was not begun.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub audit: Option<LogEnd>,
 }
 
 impl StampContent {
-    /// Returns the point that the database has reached.
-    pub(super) fn reach(&self) -> Reach {
-        Reach {
+    /// Returns the point that the database has reached; `None` if there was none yet.
+    pub(super) fn reach(&self) -> Option<Reach> {
+        let identity = self.database.clone()?;
+        Some(Reach {
             sequence: self.sequence,
-            identity: self.database.clone(),
-        }
+            identity,
+        })
     }
 }
 
@@ -78,8 +77,8 @@ impl LogEnd {
 pub(super) struct StampOnDisk {
     /// The content of the stamp.
     pub(super) content: StampContent,
-    /// The file; `None` if an older release has written it, which did so after it had acknowledged a change.
-    pub(super) file: Option<archive_durable::StampWriter>,
+    /// The file.
+    pub(super) file: archive_durable::StampWriter,
 }
 
 /// Reads the stamp of admin data. Returns `None` if there is no such file.
@@ -98,20 +97,12 @@ pub(super) fn find(path: &Path) -> Result<Option<StampOnDisk>, AdminError> {
     Ok(match archive_durable::StampWriter::open(path)? {
         StampFile::Absent => None,
         StampFile::Damaged => return Err(wrong(b"damaged")),
-        StampFile::Foreign(text) => {
-            let number = String::from_utf8_lossy(&text).trim().parse();
-            let content = StampContent {
-                sequence: number.or(Err(wrong(&text)))?,
-                ..StampContent::default()
-            };
-            Some(StampOnDisk {
-                content,
-                file: None,
-            })
-        }
+        StampFile::Foreign(text) => return Err(wrong(&text)),
         StampFile::Whole(file, text) => {
-            let content = serde_json::from_slice(&text).or(Err(wrong(&text)))?;
-            let file = Some(file);
+            let content: StampContent = serde_json::from_slice(&text).or(Err(wrong(&text)))?;
+            if content.database.is_none() && content.sequence > 0 {
+                return Err(wrong(&text));
+            }
             Some(StampOnDisk { content, file })
         }
     })
@@ -126,7 +117,7 @@ pub(super) struct AdminStamp {
 
 #[derive(Debug)]
 struct State {
-    /// The file of the stamp; `None` if this release has not written it yet.
+    /// The file of the stamp; `None` if it was not written yet.
     file: Option<archive_durable::StampWriter>,
     written: StampContent,
     /// The end of the audit log now.
@@ -137,7 +128,7 @@ impl AdminStamp {
     /// Goes on with the stamp that was found under `path`.
     pub(super) fn new(path: PathBuf, found: Option<StampOnDisk>) -> Self {
         let (file, written) = found.map_or((None, StampContent::default()), |found| {
-            (found.file, found.content)
+            (Some(found.file), found.content)
         });
         let state = State {
             file,
@@ -156,6 +147,11 @@ impl AdminStamp {
         state.audit = LogEnd::at(position);
     }
 
+    /// Writes the stamp of admin data that have no database yet.
+    pub(super) fn begin(&self) -> Result<(), DiskError> {
+        self.write_content(&mut self.state.lock(), StampContent::default())
+    }
+
     /// Writes the stamp, durably, unless it is up to date. `reach` is asked once nobody else writes: of several callers
     /// that wait here the first one writes for all.
     pub(super) fn write(&self, reach: impl FnOnce() -> Reach) -> Result<(), DiskError> {
@@ -163,12 +159,16 @@ impl AdminStamp {
         let Reach { sequence, identity } = reach();
         let content = StampContent {
             sequence,
-            database: identity,
+            database: Some(identity),
             audit: state.audit.clone(),
         };
         if state.file.is_some() && state.written == content {
             return Ok(());
         }
+        self.write_content(&mut state, content)
+    }
+
+    fn write_content(&self, state: &mut State, content: StampContent) -> Result<(), DiskError> {
         let text = serde_json::to_vec(&content)
             .map_err(|error| DiskError::new("write", &self.path, error))?;
         match &mut state.file {

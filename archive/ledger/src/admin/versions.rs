@@ -1,13 +1,13 @@
 //! Admin data that a later release has written: refused in words, left as they are, and never a shorter archive.
 
-use archive_db::{Database, DbError, InvalidValue, Options, Table, Text, Value};
-use archive_model::{FileName, NodeKey, ReplicaState, VolumeKey};
+use archive_db::{Database, DbError, Options, Table, Text, Value};
+use archive_model::FileName;
 use serde::{Deserialize, Serialize};
 
-use super::schema::{PLACES, RetiredVersion1, TABLES, VERSION};
+use super::schema::{TABLES, VERSION};
+use super::stamp::{AdminStamp, STAMP};
 use super::tests::{row, store};
-use super::{Admin, AdminError, WalkScope};
-use crate::standing::{Retirement, Standing};
+use super::{Admin, AdminError};
 
 fn name(text: &str) -> FileName {
     FileName::new(text).unwrap()
@@ -19,27 +19,23 @@ struct LaterRow(String);
 
 impl Value for LaterRow {
     const VERSION: u8 = 99;
-
-    fn upgrade(version: u8, _body: &[u8]) -> Result<Self, InvalidValue> {
-        Err(InvalidValue::Version {
-            found: version,
-            written: Self::VERSION,
-        })
-    }
 }
 
 /// Fails if a build opens admin data of a later release and alters them, or the error does not name both versions.
 #[test]
 fn database_of_later_release_is_refused_and_untouched() {
     let directory = tempfile::tempdir().unwrap();
-    let admin = Admin::init(directory.path()).unwrap();
-    store(&admin, "a");
-    admin.stamp().unwrap();
-    drop(admin);
     let tables = [TABLES, &["later"]].concat();
-    let options = Options::new("admin", VERSION + 1, &tables).migration(|_| Ok(()));
+    let options = Options::new("admin", VERSION + 1, &tables);
     let path = directory.path().join("admin");
-    drop(Database::open(&path, &options).unwrap());
+    let later = Database::open(&path, &options).unwrap();
+    let files: Table<Text<FileName>, super::AdminRow> = later.table("files").unwrap();
+    let mut batch = later.batch();
+    batch.put(&files, &Text(name("a")), &row("a")).unwrap();
+    batch.commit().unwrap();
+    let stamp = AdminStamp::new(directory.path().join(STAMP), None);
+    stamp.write(|| later.reach()).unwrap();
+    drop((later, files));
     let error = Admin::open(directory.path()).unwrap_err();
     assert!(
         matches!(error, AdminError::Database(DbError::Format { .. })),
@@ -47,7 +43,7 @@ fn database_of_later_release_is_refused_and_untouched() {
     );
     let said = error.to_string();
     assert!(
-        said.contains("admin version 5; this build reads admin version 1–4"),
+        said.contains("admin version 5; this build reads admin version 4"),
         "{said}"
     );
     let later = Database::open(&path, &options).unwrap();
@@ -98,91 +94,4 @@ fn row_of_later_release_is_an_error() {
     let database = Database::open(&path, &Options::new("admin", VERSION, TABLES)).unwrap();
     let files: Table<Text<FileName>, LaterRow> = database.table("files").unwrap();
     assert_eq!(files.get(&Text(name("b"))).unwrap(), Some(later));
-}
-
-/// Fails if a directory of version 1 is refused, what it says of a retired volume is lost or meant of a namesake, or
-/// the volumes of its copies are not known.
-#[test]
-fn version_1_retired_volumes_get_their_full_key() {
-    let directory = tempfile::tempdir().unwrap();
-    let key = |replica: &str, volume: &str| VolumeKey {
-        replica: replica.parse().unwrap(),
-        node: "n-1".parse().unwrap(),
-        volume: volume.parse().unwrap(),
-    };
-    let retired = Retirement {
-        at: jiff::Timestamp::UNIX_EPOCH,
-        by: "operator/otto".to_owned(),
-        why: "r1: dead".to_owned(),
-        emptied: true,
-    };
-    let tables = ["files", "volumes"];
-    let path = directory.path().join("admin");
-    let database = Database::open(&path, &Options::new("admin", 1, &tables)).unwrap();
-    let old = database.table("volumes").unwrap();
-    let mut batch = database.batch();
-    let before = RetiredVersion1 {
-        replica: "two".parse().unwrap(),
-        node: "n-1".parse().unwrap(),
-        retired: retired.clone(),
-    };
-    let id: Text<archive_model::VolumeId> = Text("disk-1".parse().unwrap());
-    batch.put(&old, &id, &before).unwrap();
-    let mut file = row("a");
-    for copy in file.record.replicas.values_mut() {
-        copy.state = ReplicaState::UploadCompleted;
-        copy.node = Some("n-1".parse().unwrap());
-        copy.volume = Some("disk-1".parse().unwrap());
-    }
-    let files = database.table("files").unwrap();
-    batch.put(&files, &Text(name("a")), &file).unwrap();
-    batch.commit().unwrap();
-    drop((database, old, files));
-
-    for _start in 0..2 {
-        let admin = Admin::open(directory.path()).unwrap();
-        let known: Vec<_> = admin.volumes().unwrap().into_iter().collect();
-        assert_eq!(known, [key("one", "disk-1")]);
-        let now = Standing::open(admin).unwrap().now();
-        let out: Vec<_> = now.volumes.clone().into_iter().collect();
-        assert_eq!(out, [(key("two", "disk-1"), retired.clone())]);
-        let (replica, copy) = file.record.replicas.first_key_value().unwrap();
-        assert!(now.counts(replica, copy), "its namesake is retired, not it");
-    }
-}
-
-/// Fails if a directory of before the index is refused, or its files are not found at their places.
-#[test]
-fn version_3_files_are_found_at_their_places() {
-    let directory = tempfile::tempdir().unwrap();
-    let path = directory.path().join("admin");
-    let tables: Vec<_> = TABLES
-        .iter()
-        .copied()
-        .filter(|one| *one != PLACES)
-        .collect();
-    let database = Database::open(&path, &Options::new("admin", 3, &tables)).unwrap();
-    let files = database.table("files").unwrap();
-    let mut batch = database.batch();
-    for text in ["a", "b"] {
-        let file = crate::restore::testing::row(text, 1);
-        batch.put(&files, &Text(name(text)), &file).unwrap();
-    }
-    batch.commit().unwrap();
-    drop((database, files));
-    let stamp = directory.path().join(super::stamp::STAMP);
-    let mut stamp = archive_durable::AppendFile::open(&stamp).unwrap();
-    stamp.append(b"1").unwrap();
-
-    for _start in 0..2 {
-        let admin = Admin::open(directory.path()).unwrap();
-        assert_eq!(admin.count(drop).unwrap(), 0);
-        let there = WalkScope::Node(NodeKey {
-            replica: "one".parse().unwrap(),
-            node: "one-1".parse().unwrap(),
-        });
-        let rows = admin.files_in(&there, None).unwrap();
-        let names: Vec<_> = rows.map(|row| row.unwrap().record.name).collect();
-        assert_eq!(names, [name("a"), name("b")]);
-    }
 }

@@ -9,7 +9,6 @@
 //! All functions fail with [`DbError`] if the database does, or a row cannot be decoded.
 
 mod running;
-mod slots;
 #[cfg(test)]
 mod tests;
 
@@ -91,7 +90,6 @@ impl Anomalies {
         };
         let now = clock.now();
         let mut last = None;
-        slots::renew(admin, &open)?;
         for row in open.scan()? {
             let ((Text(file), Text(replica), _), filed) = row?;
             running.next_id = running.next_id.max(filed.id.saturating_add(1));

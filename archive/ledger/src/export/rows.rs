@@ -82,9 +82,8 @@ pub struct DrainLine {
     stands: DrainRow,
 }
 
-/// The number of rows of each kind in an export; 0 in those of before.
+/// The number of rows of each kind in an export.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
 pub struct RowCounts {
     anomalies: u64,
     closed_anomalies: u64,
@@ -160,7 +159,7 @@ impl Tables {
                 TableRow::Volume(VolumeLine { volume, stands })
             })
         });
-        // The bare id comes first in the order, as in exports of earlier releases.
+        // The bare id comes first in the order of an export.
         let mut volumes: Vec<_> = volumes.collect::<Result<_, _>>()?;
         volumes.sort_by_key(TableRow::place);
         let volumes = volumes.into_iter().map(Ok);

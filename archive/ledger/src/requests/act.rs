@@ -8,7 +8,7 @@ use std::fmt;
 use archive_model::{Act, AnomalyKind, AtticKind, FileName, ReplicaId, Role};
 use serde::{Deserialize, Serialize};
 
-pub(super) use on_disk::ActOnDisk;
+use on_disk::ActOnDisk;
 
 /// An act, with the record of its subject.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -29,9 +29,6 @@ pub enum Subject {
     Anomaly(AcceptedAnomaly),
     /// The item that is to be destroyed, with its content.
     Item(PurgedItem),
-    /// An item of an attic without its content, from before requests named what they destroy. Such a request can be
-    /// read, and not be done.
-    Unnamed,
 }
 
 /// An item of an attic as it is to be destroyed.
@@ -62,7 +59,7 @@ impl Subject {
     pub const fn item(&self) -> Option<&PurgedItem> {
         match self {
             Self::Item(item) => Some(item),
-            Self::None | Self::Anomaly(_) | Self::Unnamed => None,
+            Self::None | Self::Anomaly(_) => None,
         }
     }
 
@@ -70,7 +67,7 @@ impl Subject {
     pub const fn anomaly(&self) -> Option<&AcceptedAnomaly> {
         match self {
             Self::Anomaly(accepted) => Some(accepted),
-            Self::None | Self::Item(_) | Self::Unnamed => None,
+            Self::None | Self::Item(_) => None,
         }
     }
 }
@@ -131,7 +128,7 @@ impl RequestedAct {
             (Act::Remove { name, .. } | Act::NewRoot { name, .. }, _) => Some(name),
             (_, Subject::Anomaly(accepted)) => Some(&accepted.file),
             (_, Subject::Item(item)) => item.name.as_ref(),
-            (_, Subject::None | Subject::Unnamed) => None,
+            (_, Subject::None) => None,
         }
     }
 }
@@ -180,7 +177,7 @@ impl fmt::Display for RequestedAct {
                     Subject::Anomaly(of) => {
                         write!(f, ": {} in replica {}: {}", of.file, of.replica, of.kind)
                     }
-                    Subject::None | Subject::Item(_) | Subject::Unnamed => Ok(()),
+                    Subject::None | Subject::Item(_) => Ok(()),
                 }
             }
             Act::NewRoot {

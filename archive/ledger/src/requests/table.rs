@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use archive_db::{DbError, InvalidValue, Table, Value};
+use archive_db::{DbError, Table, Value};
 use jiff::Timestamp;
 use parking_lot::Mutex;
 
@@ -16,17 +16,7 @@ use crate::admin::schema::{LAST_REQUEST, NUMBERS};
 use crate::admin::{Admin, AuditLine};
 
 impl Value for Request {
-    const VERSION: u8 = 3;
-
-    fn upgrade(version: u8, body: &[u8]) -> Result<Self, InvalidValue> {
-        match version {
-            2 => super::version2::read(body),
-            _ => Err(InvalidValue::Version {
-                found: version,
-                written: Self::VERSION,
-            }),
-        }
-    }
+    const VERSION: u8 = 4;
 }
 
 /// The requests of the archive.

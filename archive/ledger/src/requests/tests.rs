@@ -38,7 +38,7 @@ fn acts() -> Vec<RequestedAct> {
             checksum: root,
             last_copies: false,
         }),
-        purge(None, Subject::Unnamed),
+        purge(None, Subject::None),
         purge(
             Some(root),
             Subject::Item(PurgedItem {

@@ -13,9 +13,7 @@ use flate2::bufread::MultiGzDecoder;
 use super::RestoreError;
 use crate::admin::{AdminRow, AuditLine};
 use crate::audit_log::Chain;
-use crate::export::{
-    EXPORT_FORMAT_1, ExportEnd, ExportHeader, ExportLine, ExportNode, FORMAT, RowCounts, TableRow,
-};
+use crate::export::{ExportEnd, ExportHeader, ExportLine, ExportNode, FORMAT, RowCounts, TableRow};
 
 /// The longest line that is read, in bytes.
 const LONGEST: u64 = 8 << 20;
@@ -48,7 +46,6 @@ pub(super) struct ExportLines<'a> {
     chain: Option<Chain>,
     last_name: Option<FileName>,
     last_row: Option<(u8, Vec<String>)>,
-    has_rows: bool,
     pub(super) number: u64,
     is_ended: bool,
     is_broken: bool,
@@ -95,7 +92,6 @@ impl<'a> ExportLines<'a> {
             chain: Some(Chain::start()),
             last_name: None,
             last_row: None,
-            has_rows: true,
             number: 0,
             is_ended: false,
             is_broken: false,
@@ -151,11 +147,10 @@ impl<'a> ExportLines<'a> {
                 if self.number != 1 {
                     return Err("a second header".to_owned());
                 }
-                self.has_rows = header.format == FORMAT;
-                if !self.has_rows && header.format != EXPORT_FORMAT_1 {
+                if header.format != FORMAT {
                     let found = &header.format;
                     return Err(format!(
-                        "its format is {found:?}; this build reads {EXPORT_FORMAT_1} and {FORMAT}"
+                        "its format is {found:?}; this build reads {FORMAT}"
                     ));
                 }
                 if header.archive != self.archive {
@@ -184,7 +179,7 @@ impl<'a> ExportLines<'a> {
             ExportLine::Row(row) => {
                 self.counted.rows.add(&row);
                 let place = row.place();
-                if !self.has_rows || self.last_row.as_ref().is_some_and(|last| *last >= place) {
+                if self.last_row.as_ref().is_some_and(|last| *last >= place) {
                     return Err("a row that is out of order, or there twice".to_owned());
                 }
                 self.last_row = Some(place);

@@ -80,7 +80,6 @@ impl MonitorEnvironment {
                 write_pem("authorities.pem", &pem.authorities),
             ),
             monitor: MonitorSettings::new(ReplicaId::new("one").expect("id")),
-            batch_monitor: None,
         }
     }
 

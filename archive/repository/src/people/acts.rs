@@ -8,7 +8,7 @@ use std::sync::Arc;
 use archive_decisions::store::{Content, Event, FileRecord, ReplicaRecord};
 use archive_decisions::vote::{Authority, Ballot, Evidence, RootVerdict, decide};
 use archive_ledger::admin::AdminRow;
-use archive_ledger::requests::{Request, RequestStatus, RequestedAct, Subject};
+use archive_ledger::requests::{Request, RequestStatus, RequestedAct};
 use archive_model::{
     Act, Approval, AtticItem, Cause, CopyPlace, Digests, FileCopy, FileName, NodeId, ReplicaId,
     ReplicaKind, ReplicaState, Root, UploadId, VolumeKey,
@@ -19,7 +19,7 @@ use archive_rpc::{CallError, Kind, run_blocking};
 use super::People;
 use super::accept::accept;
 use super::purge::PurgeTerms;
-use super::refusal::{changed, content, unnamed};
+use super::refusal::{changed, content};
 
 /// The copies of a file, each read whole, so that their replicas can vote on the root of the file.
 #[derive(Default)]
@@ -50,7 +50,6 @@ impl People {
                     .await
                     .map(drop)
             }
-            Act::Purge { .. } if of.subject == Subject::Unnamed => Err(unnamed()),
             Act::Purge {
                 place,
                 checksum,

@@ -242,7 +242,7 @@ mod tests {
                 "does not name what it would destroy",
             ),
             (
-                purge(None, Subject::Unnamed),
+                purge(None, Subject::None),
                 "does not name what it would destroy",
             ),
             (destroy(Subject::Item(right)), ""),

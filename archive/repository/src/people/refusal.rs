@@ -15,7 +15,7 @@ pub(super) fn changed(why: String) -> CallError {
     Kind::Mismatch.error(why)
 }
 
-/// Returns the refusal of a request from before requests named what they destroy.
+/// Returns the refusal of a request that does not name what it would destroy.
 pub(super) fn unnamed() -> CallError {
     changed(
         "the request does not name what it would destroy; ask again, with the checksum of the file"

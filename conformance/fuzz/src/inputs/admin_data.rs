@@ -17,7 +17,6 @@ use archive_model::{
     UploadId, VolumeId,
 };
 use jiff::Timestamp;
-use serde::Serialize;
 use serde_json::json;
 
 use super::super::inputs::files::in_file;
@@ -317,12 +316,10 @@ fn row<V: Value + PartialEq + Debug>(bytes: &[u8]) {
     let Some((version, body)) = bytes.split_first() else {
         return;
     };
-    let read = if *version == V::VERSION {
-        decode_body(body)
-    } else {
-        V::upgrade(*version, body)
-    };
-    let Ok(read) = read else {
+    if *version != V::VERSION {
+        return;
+    }
+    let Ok(read) = decode_body::<V>(body) else {
         return;
     };
     let written = postcard::to_stdvec(&read).unwrap();
@@ -363,12 +360,8 @@ fn key<K: Key + PartialEq + Debug>(bytes: &[u8]) {
 }
 
 fn good<V: Value>(value: &V) -> Vec<u8> {
-    written(V::VERSION, value)
-}
-
-fn written(version: u8, value: &impl Serialize) -> Vec<u8> {
     let body = postcard::to_stdvec(value).unwrap();
-    [&[version], body.as_slice()].concat()
+    [&[V::VERSION], body.as_slice()].concat()
 }
 
 type TwoTexts = (Text<FileName>, Text<VolumeId>);
@@ -398,7 +391,7 @@ fn tables() -> [Table; 17] {
     [
         (row::<AdminRow>, vec![good(&admin_row())]),
         (row::<AuditLine>, trail().iter().map(good).collect()),
-        (row::<NodeRow>, vec![good(&node), written(1, &())]),
+        (row::<NodeRow>, vec![good(&node)]),
         (anomaly, vec![good(&filed())]),
         (row::<Request>, vec![good(&request())]),
         (

@@ -79,9 +79,9 @@ fn manifest(input: &[u8]) {
 
 fn volumes_seeds() -> Vec<Vec<u8>> {
     vec![
-        br#"{"format":"holdfast-volumes/1","volumes":{"v1":{"path":"/v/1","generation":1,"mode":"read-write","retired":false}}}"#
+        br#"{"format":"holdfast-volumes/1","mode":"read-write","volumes":{"v1":{"path":"/v/1","generation":1,"mode":"read-write","retired":false,"listed":true}}}"#
             .to_vec(),
-        br#"{"format":"holdfast-volumes/1","volumes":{}}"#.to_vec(),
+        br#"{"format":"holdfast-volumes/1","mode":"read-write","volumes":{}}"#.to_vec(),
     ]
 }
 

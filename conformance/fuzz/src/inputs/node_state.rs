@@ -22,7 +22,7 @@ const FORMATS: [Format; 6] = [
         why,
         &[
             r#"{"format":"holdfast-attic/1","name":"a.warc.gz","at":"2026-01-02T03:04:05Z","who":"officer/anna","why":"it rots","kind":"groups"}"#,
-            r#"{"format":"holdfast-attic/1","name":"a","at":"2026-01-02T03:04:05.678Z","who":"n","why":""}"#,
+            r#"{"format":"holdfast-attic/1","name":"a","at":"2026-01-02T03:04:05.678Z","who":"n","why":"","kind":"leftover"}"#,
         ],
     ),
     (
@@ -41,7 +41,7 @@ const FORMATS: [Format; 6] = [
     ),
     (
         label,
-        &[r#"{"format":"holdfast-checksum-replica/1","node":"n-1","replica":"two","sequence":77}"#],
+        &[r#"{"format":"holdfast-checksum-replica/2","node":"n-1","replica":"two"}"#],
     ),
     (
         removed,

@@ -30,7 +30,6 @@ pub enum CrawlEnd {
 
 /// The progress of a crawl.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
 pub struct CrawlProgress {
     /// The number of URIs that were fetched, with any status of their host.
     pub fetched: u64,
@@ -72,10 +71,8 @@ pub struct CrawlOutcome {
     /// The patterns under quarantine, each with the number of its URIs that are held back.
     pub quarantined: Vec<(String, u64)>,
     /// Seeds that failed, each with the reason by the number of a status; the first thousand.
-    #[serde(default)]
     pub failing_seeds: Vec<(String, i32)>,
     /// The connections at the end of the crawl.
-    #[serde(default)]
     pub connections: Vec<ConnectionSnapshot>,
 }
 

@@ -98,14 +98,13 @@ impl Frontier {
     ) -> Result<(Self, ResumePoint), E> {
         let (stamp, options) = stamp_and_options(directory)?;
         let database = Database::open(directory, &options)?;
-        let durable = match database.found_version() {
-            Some(_) => {
-                // A flipped byte would show when its row is read, hours later.
-                database.verify()?;
-                let place: Table<u8, RecordedPlace> = database.table("place")?;
-                Some(place.get(&PLACE)?.unwrap_or_default())
-            }
-            None => None,
+        let durable = if database.is_new() {
+            None
+        } else {
+            // A flipped byte would show when its row is read, hours later.
+            database.verify()?;
+            let place: Table<u8, RecordedPlace> = database.table("place")?;
+            Some(place.get(&PLACE)?.unwrap_or_default())
         };
         accept(&ExistingFrontier { durable })?;
         let keys: Table<u8, SeenKeyRow> = database.table("key")?;

@@ -155,7 +155,7 @@ fn removed_last_lines_are_noticed_by_the_stamp() {
     put(&at, &files);
     let stamp = directory.path().join("admin.stamp");
     let end = format!(
-        r#"{{"sequence":7,"audit":{{"lines":9,"head":"{}"}}}}"#,
+        r#"{{"sequence":7,"database":"x","audit":{{"lines":9,"head":"{}"}}}}"#,
         hashes[8]
     );
     archive_durable::StampWriter::begin(&stamp, end.as_bytes()).unwrap();

@@ -25,7 +25,6 @@ mod interruptions;
 mod limits;
 #[path = "../../../../conformance/tests/crash/mounts.rs"]
 mod mounts;
-mod older_jobs;
 mod politeness;
 mod power;
 mod protocols;

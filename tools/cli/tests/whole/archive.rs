@@ -53,21 +53,8 @@ impl Archive {
         Self::with(settings, &["--processes"])
     }
 
-    /// Returns an archive that is not started, in a new directory which `fill` has filled.
-    pub fn in_directory(set: &[&str], fill: impl FnOnce(&Path, &PortBlock)) -> Self {
-        let archive = Self::new(set);
-        fill(archive.directory.path(), &archive.ports);
-        archive
-    }
-
     fn with(set: &[&str], words: &[&str]) -> Self {
-        let mut archive = Self::new(set);
-        archive.up(words);
-        archive
-    }
-
-    fn new(set: &[&str]) -> Self {
-        Self {
+        let mut archive = Self {
             directory: tempfile::tempdir().expect("a directory"),
             ports: PortBlock::claim(),
             settings: set
@@ -76,7 +63,9 @@ impl Archive {
                 .collect(),
             up: None,
             parts: Vec::new(),
-        }
+        };
+        archive.up(words);
+        archive
     }
 
     /// Starts `holdfast up` on the directory and waits until everything lives.

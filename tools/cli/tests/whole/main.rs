@@ -30,7 +30,6 @@ mod mounted;
 mod mounts;
 mod names;
 mod older;
-mod older_builds;
 mod rebuilds;
 mod removals;
 mod repairs;

@@ -51,8 +51,10 @@ fn older_catalog_is_noticed_and_rebuilt() {
 
     let stamp = machine.path("data/catalog.stamp");
     for wrong in [None, Some("many"), Some("99999999999999")] {
-        if let Some(wrong) = wrong {
-            std::fs::write(&stamp, wrong).unwrap();
+        if let Some(number) = wrong {
+            let written = std::fs::read_to_string(&stamp).unwrap();
+            let (_, identity) = written.split_once(' ').unwrap();
+            std::fs::write(&stamp, format!("{number} {identity}")).unwrap();
         } else {
             std::fs::remove_dir_all(&catalog).unwrap();
             copy(&old, &catalog);

@@ -1,8 +1,6 @@
 //! The service `Node` of a checksum replica: it takes files as a node does, and has no bytes to give.
 
-use archive_model::{
-    Approval, AtticItem, AtticKind, AtticPlace, FileName, ScrubActivity, ScrubOrder,
-};
+use archive_model::{AtticItem, AtticKind, AtticPlace, FileName, ScrubActivity, ScrubOrder};
 use archive_proof::Envelope;
 use archive_rpc::{InvalidMessage, Kind, Page};
 use proto_archive::wire::node_server::Node;
@@ -53,11 +51,7 @@ fn removed(
 /// Writes a line as an item. A line that cannot be read has no name.
 fn item(replica: &ChecksumReplica, line: Result<RemovedRow, String>) -> wire::AtticItem {
     fields::attic_item_message(match line {
-        Ok(row) => {
-            let old = || Approval::from_old_text(&row.who, &row.why);
-            let approval = row.approval.clone().or_else(old);
-            row_item(replica, RemovedRow { approval, ..row })
-        }
+        Ok(row) => row_item(replica, row),
         Err(why) => AtticItem {
             why,
             ..unread_item(replica)

@@ -87,6 +87,7 @@ async fn long_reasons_fit_into_a_listing() {
         std::fs::create_dir(&place).unwrap();
         let reason = serde_json::json!({
             "format": "holdfast-attic/1",
+            "kind": "leftover",
             "name": "a",
             "at": "2026-01-01T00:00:00Z",
             "who": "officer/o",

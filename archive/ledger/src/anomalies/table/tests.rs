@@ -6,7 +6,7 @@ use testing::Random;
 
 use super::*;
 use crate::anomalies::LookQuality;
-use archive_model::{AnomalyClass, CopyPlace, Finder};
+use archive_model::{AnomalyClass, Finder};
 
 const HOUR: std::time::Duration = std::time::Duration::from_hours(1);
 
@@ -265,41 +265,4 @@ fn look_of_changed_record_files_nothing() {
     assert_eq!(table.rows_of(&file).unwrap(), []);
     let filed = table.look_while(filing, &lost, |record, _| record.is_none());
     assert_eq!(filed.unwrap().unwrap().new, 1);
-}
-
-/// Fails if damage that an earlier release filed by its kind alone is filed twice, or can not be closed.
-#[test]
-fn damage_filed_by_kind_is_filed_by_copy() {
-    let directory = tempfile::tempdir().unwrap();
-    let admin = Admin::init(directory.path()).unwrap();
-    let table = Anomalies::open(&admin, Clock::system()).unwrap();
-    let file = FileName::new("a").unwrap();
-    let one = ReplicaId::new("one").unwrap();
-    let filing = Filing {
-        file: &file,
-        replica: &one,
-        who: "repository/kb",
-    };
-    let of = |found| Look {
-        place: Some(CopyPlace {
-            node: "n".parse().unwrap(),
-            volume: "v".parse().unwrap(),
-        }),
-        ..look(found, LookQuality::Bytes)
-    };
-    table
-        .look(filing, &of(vec![AnomalyKind::Corrupt(Groups::all(1))]))
-        .unwrap();
-    let row = table.rows_of(&file).unwrap().remove(0);
-    let mut changes = admin.change();
-    let old = (Text(file.clone()), Text(one.clone()), "corrupt".to_owned());
-    changes.batch().delete(&table.open, &key(&row)).unwrap();
-    changes.batch().put(&table.open, &old, &row.filed).unwrap();
-    admin.commit(changes).unwrap();
-    drop(table);
-
-    let table = Anomalies::open(&admin, Clock::system()).unwrap();
-    assert_eq!(table.rows_of(&file).unwrap(), [row]);
-    assert_eq!(table.look(filing, &of(vec![])).unwrap().closed, 1);
-    assert_eq!(table.rows_of(&file).unwrap(), []);
 }

@@ -1,4 +1,4 @@
-//! The tables beside files and trail: they come back, damage of a row is named, and old exports have none.
+//! The tables beside files and trail: they come back, and damage of a row is named.
 
 use archive_daemon::clock::ManualClock;
 use archive_model::{Act, AnomalyKind, CopyPlace, Finder, Groups, NodeSelector, VolumeKey};
@@ -255,32 +255,4 @@ fn damaged_row_is_named_and_others_are_restored() {
     forged.remove(first);
     let report = world.restore("no", &sealed(&forged), false).unwrap();
     assert!(report.damaged.list[0].what.contains("counts other lines"));
-}
-
-/// Fails if an export in the first format is refused, or one that claims that format may have rows that it cannot have.
-#[test]
-fn older_export_without_rows_is_restored() {
-    let world = RestoreScene::new();
-    let rows = [
-        "anomaly",
-        "closed-anomaly",
-        "request",
-        "replica",
-        "volume",
-        "drain",
-    ];
-    let mut old = lines(&world.export);
-    old[0] = old[0].replacen("export/2", "export/1", 1);
-    let with_rows = sealed(&old);
-    old.retain(|line| !rows.contains(&kind(line).as_str()));
-    let last = old.pop().unwrap();
-    let mut end: serde_json::Value = serde_json::from_str(&last).unwrap();
-    end["end"].as_object_mut().unwrap().remove("rows");
-    old.push(format!("{end}\n"));
-    let report = world.restore("old-format", &sealed(&old), false).unwrap();
-    assert!(report.written && report.rows == 0, "{report:?}");
-    let admin = Admin::init(&world.path("old-format")).unwrap();
-    assert_eq!(listing(&admin), world.rows);
-    let report = world.restore("no", &with_rows, false).unwrap();
-    assert!(!report.written && report.damaged.count >= 11, "{report:?}");
 }

@@ -95,10 +95,6 @@ const CLIENT: &[Section] = &[
     section::<ClientIdentity>("identity"),
 ];
 
-/// Keys that are accepted in files of earlier builds, and mean nothing any more: they are not documented. Each field of
-/// settings with `skip_serializing` is one.
-const UNREAD: [&str; 1] = ["batch_monitor"];
-
 /// A section with its keys, in the order in which they are declared.
 struct Section {
     /// The names with dots between them; empty for the top of the file.
@@ -120,8 +116,7 @@ impl Section {
     /// Returns each key with the lines of its comment.
     fn keys(&self) -> impl Iterator<Item = (&'static str, Vec<String>)> {
         let keys = self.keys.iter().zip(self.comments);
-        let read = keys.filter(|(key, _)| !UNREAD.contains(key));
-        read.map(|(key, comment)| {
+        keys.map(|(key, comment)| {
             // Links are of the documentation of the code.
             let plain = comment.replace("[`", "`").replace("`]", "`");
             (*key, plain.lines().map(str::to_owned).collect())
@@ -334,8 +329,7 @@ mod tests {
         ),
     ];
 
-    /// Fails if a comment is printed above the key of another section, if a value is changed, or if a section that is
-    /// not read any more is documented.
+    /// Fails if a comment is printed above the key of another section, or if a value is changed.
     #[test]
     fn comments_stand_above_their_keys() {
         let toml = "[daemon]\nlog = \"info\"\n\n[rpc]\nlisten = \"h:1\"\ncertificate = \"c\"\nkey = \"k\"\n\
@@ -353,7 +347,6 @@ mod tests {
             text.contains("# The list of revoked certificates, PEM.\n# revoked is not set\n"),
             "{text}"
         );
-        assert!(!text.contains("batch_monitor"), "{text}");
         let plain: Vec<&str> = text.lines().filter(|line| !line.starts_with('#')).collect();
         assert_eq!(
             plain.join("\n") + "\n",

@@ -17,9 +17,7 @@ use jiff::Timestamp;
 use tools_terminal::exit::{Exit, Failure};
 
 use self::keys::{issue_certificates, keep_signing_key, keep_trust_file};
-use self::settings::{
-    add_listeners, write_index_settings, write_settings_files, write_viewer_settings,
-};
+use self::settings::write_settings_files;
 use super::client_file::keep_client_file;
 use super::ports::Ports;
 
@@ -130,15 +128,10 @@ pub(crate) fn prepare(
         .canonicalize()
         .map_err(|error| Failure::unreadable(data, &error))?;
     let is_new = state(&marker)?.is_none();
-    let ports = first_port.map_or_else(|| Ports::for_directory(data), Ports::starting_at);
     if is_new {
         refuse_strangers(data)?;
     } else if first_port.is_some() {
         return Err(has_ports(data));
-    }
-    let checksums = data.join("settings").join(format!("{CHECKSUM_PART}.toml"));
-    if !is_new && state(&checksums)?.is_none() {
-        return Err(too_old(data));
     }
     for name in DIRECTORIES {
         make(&data.join(name))?;
@@ -147,6 +140,7 @@ pub(crate) fn prepare(
     keep_trust_file(data, &key)?;
     issue_certificates(data, now)?;
     if is_new {
+        let ports = first_port.map_or_else(|| Ports::for_directory(data), Ports::starting_at);
         write_settings_files(data, &ports)?;
         for replica in REPLICAS {
             init_volume(data, replica)?;
@@ -157,16 +151,8 @@ pub(crate) fn prepare(
     }
     let repository: archive_repository::Settings =
         crate::commands::parts::load(&data.join("settings/repository.toml"), &[])?;
-    // A directory of before there was an index gets one.
-    if state(&data.join("settings").join("index.toml"))?.is_none() {
-        write_index_settings(data, &ports, &repository.rpc.listen)?;
-    }
     let index: index_server::Settings =
         crate::commands::parts::load(&data.join("settings/index.toml"), &[])?;
-    if state(&data.join("settings").join("viewer.toml"))?.is_none() {
-        write_viewer_settings(data, &ports, [&repository.rpc.listen, &index.rpc.listen])?;
-    }
-    add_listeners(data, &ports)?;
     let viewer: viewer_web::Settings =
         crate::commands::parts::load(&data.join("settings/viewer.toml"), &[])?;
     let origin = |url: Option<String>, listen: std::net::SocketAddr, has_tls: bool| {
@@ -221,19 +207,6 @@ fn refuse_strangers(data: &Path) -> Result<(), Failure> {
         }
     }
     Ok(())
-}
-
-/// Returns the refusal of a directory without a checksum replica: files that were stored into two replicas would not be
-/// in the third, and settings are not ours to change.
-fn too_old(data: &Path) -> Failure {
-    Failure::new(
-        Exit::Settings,
-        format!(
-            "{} was made before archives had a checksum replica: it has no settings/{CHECKSUM_PART}.toml; name an \
-             empty directory with --data, or start its parts one by one",
-            data.display()
-        ),
-    )
 }
 
 /// Returns the refusal of ports for an archive whose settings name ports already.
