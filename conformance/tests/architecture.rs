@@ -58,6 +58,32 @@ const HTTP_CLIENTS: [&str; 14] = [
     "ureq",
 ];
 
+/// The outside crates that are some crates' business: these name them, and no others.
+const OUTSIDE: [(&str, &[&str]); 22] = [
+    ("askama", &["viewer-web"]),
+    ("axum", &["archive-daemon", "viewer-proxy", "viewer-web"]),
+    ("bao-tree", &["archive-proof"]),
+    ("chardetng", &["harvest-extraction"]),
+    ("cookie", &["harvest-policy"]),
+    ("ed25519-dalek", &["archive-proof"]),
+    ("fluent-bundle", &["viewer-web"]),
+    ("h2", &["harvest-crawler"]),
+    ("hyper", &["viewer-proxy", "viewer-web"]),
+    ("lettre", &["archive-daemon"]),
+    ("lol_html", &["harvest-extraction", "viewer-replay"]),
+    ("publicsuffix", &["harvest-policy"]),
+    ("quick-xml", &["harvest-extraction"]),
+    ("rocksdb", &["archive-db"]),
+    ("rustls", &["archive-rpc", "harvest-crawler"]),
+    ("rustls-native-certs", &["harvest-crawler"]),
+    ("tokio-rustls", &["archive-rpc", "harvest-crawler"]),
+    ("tracing-subscriber", &["archive-daemon"]),
+    ("unic-langid", &["viewer-web"]),
+    ("wasmparser", &["archive-component"]),
+    ("wasmtime", &["archive-component"]),
+    ("zstd-safe", &["archive-formats"]),
+];
+
 fn block(info: &str) -> Graph {
     cargo::read_block(&tree::read("ARCHITECTURE.md").unwrap(), info).unwrap()
 }
@@ -89,7 +115,7 @@ fn beyond(graph: &Graph, other: &Graph) -> Vec<String> {
 }
 
 /// Fails if the archive depends on the harvester, the index or the viewer, a part on another part, or any crate on
-/// `testing`, `conformance` or `tools-cli`.
+/// `tools-testing`, `conformance` or `tools-cli`.
 #[test]
 fn no_arrow_leads_up_or_across() {
     let mut wrong = Vec::new();
@@ -106,7 +132,7 @@ fn no_arrow_leads_up_or_across() {
             let part_to_part = PARTS.contains(&from.as_str()) && PARTS.contains(&to.as_str());
             if (leaves_archive && enters_others.iter().any(|prefix| to.starts_with(prefix)))
                 || part_to_part
-                || ["conformance", "testing", "tools-cli"].contains(&to.as_str())
+                || ["conformance", "tools-testing", "tools-cli"].contains(&to.as_str())
             {
                 wrong.push(format!("{from} -> {to}"));
             }
@@ -115,7 +141,7 @@ fn no_arrow_leads_up_or_across() {
     assert_none(
         &wrong,
         "must not be: the archive outlives the rest, parts meet on the wire, nobody sees the top, and only tests see \
-         `testing`",
+         `tools-testing`",
     );
 }
 
@@ -139,11 +165,15 @@ fn a_crate_is_named_after_its_folder() {
     );
 }
 
-/// Fails if an outside crate that `ARCHITECTURE.md` leaves to one crate is used by a second one, or is listed for a
+/// Fails if an outside crate that is left to one crate is used by a second one, or is listed for a
 /// crate that does not use it.
 #[test]
 fn outside_crates_are_named_only_where_listed() {
-    let drawn = block("outside");
+    let names = |users: &[&str]| users.iter().map(|user| (*user).to_owned()).collect();
+    let drawn: Graph = OUTSIDE
+        .iter()
+        .map(|(outside, users)| ((*outside).to_owned(), names(users)))
+        .collect();
     let mut found: Graph = drawn
         .keys()
         .map(|outside| (outside.clone(), BTreeSet::new()))
@@ -161,7 +191,7 @@ fn outside_crates_are_named_only_where_listed() {
     );
     assert_none(
         &beyond(&drawn, &found),
-        "are drawn in ARCHITECTURE.md and in no Cargo.toml: take them away there",
+        "are listed here and in no Cargo.toml: take them off the list",
     );
 }
 
@@ -267,4 +297,71 @@ fn every_licence_is_on_the_list() {
         &wrong,
         "are under a licence that is not on the list: use another crate",
     );
+}
+
+/// The code spans of a line of Markdown.
+fn spans(line: &str) -> impl Iterator<Item = &str> {
+    line.split('`').skip(1).step_by(2)
+}
+
+/// Fails if a new crate is missing in the code map, or a crate that is gone still has a row.
+#[test]
+fn code_map_has_every_crate() {
+    let files = tree::files().unwrap();
+    let manifests = files
+        .iter()
+        .filter_map(|file| file.path.strip_suffix("/Cargo.toml"));
+    // The fuzz targets have a row with `conformance`, the examples of components are programs of others.
+    let crates: BTreeSet<&str> = manifests
+        .filter(|path| path.split('/').count() <= 2)
+        .filter(|path| *path != "conformance/fuzz")
+        .collect();
+    let page = tree::read("ARCHITECTURE.md").unwrap();
+    let (_, map) = page.split_once("## Code map").unwrap();
+    let map = map.split("\n## ").next().unwrap();
+    let rows = map.lines().filter(|line| line.starts_with("| "));
+    let drawn: BTreeSet<&str> = rows
+        .filter_map(|row| row.split('|').nth(1))
+        .flat_map(spans)
+        .collect();
+    let missing: Vec<String> = crates
+        .difference(&drawn)
+        .map(|path| (*path).to_owned())
+        .collect();
+    assert_none(
+        &missing,
+        "give the crate a row in the code map of ARCHITECTURE.md: what it owns",
+    );
+    let gone: Vec<String> = drawn
+        .difference(&crates)
+        .map(|path| (*path).to_owned())
+        .collect();
+    assert_none(
+        &gone,
+        "take the row out of the code map of ARCHITECTURE.md: there is no such crate",
+    );
+}
+
+/// Fails if `ARCHITECTURE.md` names a file or folder that was moved.
+#[test]
+fn places_in_the_page_exist() {
+    let page = tree::read("ARCHITECTURE.md").unwrap();
+    let folders = [
+        "archive/",
+        "conformance/",
+        "harvest/",
+        "index/",
+        "proto/",
+        "tools/",
+        "viewer/",
+    ];
+    let is_place = |span: &&str| folders.iter().any(|folder| span.starts_with(folder));
+    let places: BTreeSet<&str> = page.lines().flat_map(spans).filter(is_place).collect();
+    let gone: Vec<String> = places
+        .iter()
+        .filter(|place| !tree::root().join(place).try_exists().unwrap())
+        .map(|place| (*place).to_owned())
+        .collect();
+    assert!(places.len() > 60, "only {} places were found", places.len());
+    assert_none(&gone, "stand in ARCHITECTURE.md: name where it lies now");
 }

@@ -18,7 +18,6 @@ mod hostile;
 mod needs;
 mod rooms;
 mod tidy;
-mod walks;
 
 /// Fails with one line per finding and what to do about them.
 #[track_caller]
