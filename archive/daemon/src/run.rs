@@ -37,6 +37,9 @@ pub struct DaemonSettings {
     pub metrics: SocketAddr,
     /// The time that tasks may take to end after a stop.
     pub drain: Period,
+    /// Whether the process stops when its standard input ends: set by a process that starts this one and holds the other
+    /// end of a pipe, so that this one does not outlive it, however it dies. With input from `/dev/null` it stops at once.
+    pub end_with_stdin: bool,
 }
 
 impl Default for DaemonSettings {
@@ -46,6 +49,7 @@ impl Default for DaemonSettings {
             log_format: LogFormat::default(),
             metrics: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
             drain: Period::from_secs(30),
+            end_with_stdin: false,
         }
     }
 }
@@ -181,6 +185,9 @@ where
         metrics = format!("http://{address}/metrics"),
         "starting"
     );
+    if settings.end_with_stdin {
+        stop_with_stdin(tasks.clone()).map_err(RunError::Runtime)?;
+    }
     tasks.spawn_once(name, start(daemon.clone()));
     // The drain runs while signals are watched too, so that a second one can cut it short.
     tokio::select! {
@@ -189,6 +196,17 @@ where
     }
     tracing::info!(part = name, "stopped");
     Ok(())
+}
+
+/// Stops the tasks when standard input ends. The thread reads as long as the process lives, and holds up nothing.
+fn stop_with_stdin(tasks: Tasks) -> io::Result<()> {
+    let read_to_end = move || {
+        _ = io::copy(&mut io::stdin().lock(), &mut io::sink());
+        tracing::info!("stopping, since the process that started this one has ended");
+        tasks.stop_all();
+    };
+    let thread = std::thread::Builder::new().name("stdin".to_owned());
+    thread.spawn(read_to_end).map(drop)
 }
 
 thread_local! {

@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 use serde_json::Value;
-use testing::{Observation, PATIENCE, PortBlock, eventually_blocking};
+use tools_testing::{Observation, PATIENCE, PortBlock, eventually_blocking};
 
 /// An archive that runs.
 pub struct Archive {
@@ -104,6 +104,13 @@ impl Archive {
             kill_process(Pid::from_child(&child), Signal::TERM).unwrap_or_default();
             child.wait().expect("an end");
         }
+    }
+
+    /// Ends `up` by a signal that it does not expect.
+    pub fn end_up(&mut self, signal: Signal) {
+        let mut child = self.up.take().expect("an archive that is up");
+        kill_process(Pid::from_child(&child), signal).expect("a signal");
+        child.wait().expect("an end");
     }
 
     /// Returns whether the process is there that was started last.

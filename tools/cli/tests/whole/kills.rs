@@ -5,9 +5,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use testing::Random;
+use rustix::process::Signal;
+use tools_testing::Random;
 
-use crate::archive::{Archive, content, executable, files_below};
+use crate::archive::{Archive, content, executable, files_below, wait};
 
 pub const PARTS: [&str; 6] = [
     "repository",
@@ -160,4 +161,24 @@ fn acknowledged_file_survives_every_kill() {
         archive.until(&words, 0);
     }
     archive.until(&["check", "files"], 0);
+}
+
+/// Fails if a part of `up --processes` lives on when `up` was killed, or its terminal was closed.
+#[test]
+fn parts_end_with_their_up() {
+    for signal in [Signal::HUP, Signal::KILL] {
+        let mut archive = Archive::processes(&[]);
+        let parts = [&PARTS[..], &["index", "viewer"]].concat();
+        assert!(parts.iter().all(|part| archive.is_running(part)));
+        archive.end_up(signal);
+        wait("the end of all parts", || {
+            let running = parts.iter().filter(|part| archive.is_running(part));
+            let running: Vec<_> = running.collect();
+            if running.is_empty() {
+                Ok(())
+            } else {
+                Err(format!("{signal:?}: {running:?}"))
+            }
+        });
+    }
 }

@@ -38,16 +38,15 @@ pub(super) fn keep_client_file(data: &Path, endpoints: &[Endpoint<'_>]) -> Resul
 fn client_file(data: &Path, endpoints: &[Endpoint<'_>]) -> String {
     let pki = data.join("pki");
     let pki = pki.display();
-    let lines: String = endpoints
-        .iter()
-        .map(|(name, address)| format!("{name} = \"{address}\"\n"))
-        .collect();
     let mut text = vec![format!(
         "# How to reach the archive. Written by `holdfast up` where it is absent; add to it what you like.\n\nauthorities = \"{pki}/authority.pem\"\n\
          trust = \"{}/trust.json\"\ncertificate = \"{pki}/default.pem\"\nkey = \"{pki}/default.key\"\n\n\
-         [endpoints]\n{lines}",
+         [endpoints]\n",
         data.display()
     )];
+    for (name, address) in endpoints {
+        text.push(format!("{name} = \"{address}\"\n"));
+    }
     for name in ["custodian-1", "custodian-2"] {
         text.push(format!(
             "\n[[identity]]\nrole = \"custodian\"\nname = \"{name}\"\ncertificate = \"{pki}/{name}.pem\"\nkey = \"{pki}/{name}.key\"\n"

@@ -218,16 +218,8 @@ impl Demonstration {
 
     async fn crawl(&self, source: &str, number: u32, base: &Path) -> Result<PathBuf, String> {
         let mut server = Command::new("python3")
-            .args([
-                "-u",
-                "-m",
-                "http.server",
-                "--bind",
-                "127.0.0.1",
-                "--directory",
-                source,
-                "0",
-            ])
+            .args(["-u", "-c", SERVER, source])
+            .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
             .kill_on_drop(true)
@@ -374,7 +366,16 @@ impl Demonstration {
     }
 }
 
-/// Reads the port from what `python3 -m http.server` says.
+/// Serves the directory that is its argument on a free port, until its standard input ends: no longer than this process
+/// lives.
+const SERVER: &str = "\
+import functools, http.server, os, sys, threading
+threading.Thread(target=lambda: (sys.stdin.read(), os._exit(0)), daemon=True).start()
+handler = functools.partial(http.server.SimpleHTTPRequestHandler, directory=sys.argv[1])
+http.server.test(handler, http.server.ThreadingHTTPServer, port=0, bind='127.0.0.1')
+";
+
+/// Reads the port from what the web server says.
 async fn port(server: &mut tokio::process::Child) -> Result<u16, String> {
     use tokio::io::{AsyncBufReadExt, BufReader};
     let output = server.stdout.take().ok_or("the web server says nothing")?;

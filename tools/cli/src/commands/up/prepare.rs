@@ -273,7 +273,7 @@ fn disk(error: &DiskError) -> Failure {
 #[cfg(test)]
 mod tests {
     use archive_daemon::Clock;
-    use testing::PortBlock;
+    use tools_testing::PortBlock;
 
     use super::*;
 

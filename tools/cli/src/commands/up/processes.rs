@@ -3,6 +3,9 @@
 //! The id of each is in `<data>/run/<part>.pid`. A part that ends is reported and not started again: the person who
 //! ended it may want it so. `holdfast <part> --settings <data>/settings/<part>.toml` starts it again. Where a part of
 //! these settings runs already, nothing is started, and its id stays where it is.
+//!
+//! A part lives no longer than this process, however this one dies: it stops when the pipe that is its standard input
+//! ends.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -148,7 +151,9 @@ fn spawn(part: &Part) -> Result<Child, String> {
         .arg(part.verb)
         .arg("--settings")
         .arg(&part.settings)
-        .stdin(Stdio::null())
+        .arg("--set")
+        .arg("daemon.end_with_stdin=true")
+        .stdin(Stdio::piped())
         .kill_on_drop(true);
     for one in &part.set {
         command.arg("--set").arg(one);
@@ -168,6 +173,8 @@ async fn watch(
     mut child: Child,
     stop: &CancellationToken,
 ) {
+    // To wait for a child closes its standard input.
+    let _stdin = child.stdin.take();
     let ended = tokio::select! {
         ended = child.wait() => ended,
         () = stop.cancelled() => {
