@@ -26,7 +26,7 @@ use std::time::Duration;
 use anyhow::{Result, anyhow};
 use archive_client::{AnnouncedDigests, ClientError, Deposit, Ingest, StoreEvent, StoredFile};
 use archive_model::{FileName, Root};
-use testing::noise;
+use tools_testing::noise;
 
 /// No promise may take longer to be shown.
 const PATIENCE: Duration = Duration::from_mins(5);

@@ -371,7 +371,7 @@ fn store_survives_restart_of_the_repository() {
         };
         let (stored, ()) = tokio::join!(depositor.store(&deposit, &watch), restarting);
         assert_eq!(stored.unwrap().admission.root, root(&bytes));
-        assert!(failed.into_inner().unwrap() > 0, "nothing was cut");
+        assert!(failed.into_inner() > 0, "nothing was cut");
         assert_only(cluster, &name, &bytes).await;
     });
 }

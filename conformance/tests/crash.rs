@@ -65,7 +65,7 @@ fn name(text: &str) -> FileName {
 
 /// Returns a place for machines: in memory, where there is one. The work there is done as an ordinary user.
 fn scratch() -> TempDir {
-    testing::give_up_root();
+    tools_testing::give_up_root();
     archive_bitarchive::testing::directory()
 }
 

@@ -14,7 +14,7 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
 
 use conformance::tree;
-use testing::Random;
+use tools_testing::Random;
 
 use self::inputs::Target;
 use self::inputs::kept::{kept, lines};

@@ -10,7 +10,7 @@ use crate::assert_none;
 const FEW_MODULES: usize = 4;
 
 /// The folders whose crates are tests themselves.
-const TESTS: [&str; 2] = ["conformance/", "testing/"];
+const TESTS: [&str; 2] = ["conformance/", "tools/testing/"];
 
 /// Returns the modules of a crate that its head does not name, as `` `name` `` or as the first word of a line.
 fn unnamed_modules(root: &File) -> Vec<String> {

@@ -118,7 +118,7 @@ mod tests {
                 String::from_utf8_lossy(&output.stdout)
             ),
             Err(error) => {
-                testing::skipped(&format!(
+                tools_testing::skipped(&format!(
                     "the manifest was not compared with b3sum: {error}"
                 ));
             }

@@ -21,7 +21,7 @@ use archive_proof::{CopyBytes, TreeBuilder, encode};
 use jiff::Timestamp;
 use parking_lot::Mutex;
 use rustix::io::Errno;
-use testing::give_up_root;
+use tools_testing::give_up_root;
 
 /// The plan is one per process.
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
@@ -312,7 +312,7 @@ fn file_without_permission_is_mended_whole() {
     let nothing = std::os::unix::fs::PermissionsExt::from_mode(0o000);
     std::fs::set_permissions(file(&machine), nothing).expect("set");
     if std::fs::File::open(file(&machine)).is_ok() {
-        testing::skipped("root reads a file without permission");
+        tools_testing::skipped("root reads a file without permission");
         return;
     }
     let all = Groups::all(SIZE as u64);

@@ -287,7 +287,7 @@ fn split_mix(state: &AtomicU64) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use testing::in_time;
+    use tools_testing::in_time;
 
     use super::*;
 

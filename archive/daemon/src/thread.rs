@@ -111,8 +111,8 @@ fn start(name: &'static str) -> Result<Sender<Job>, ThreadError> {
 
 #[cfg(test)]
 mod tests {
-    use testing::in_time;
     use tokio::task::spawn_blocking;
+    use tools_testing::in_time;
 
     use super::*;
 

@@ -77,7 +77,7 @@ mod tests {
         let numbers = database.table::<u64, u64>("numbers").unwrap();
         let mut batch = database.batch();
         batch.put(&numbers, &1, &2).unwrap();
-        batch.write();
+        batch.write().unwrap();
         assert_eq!(database.sync(), Ok(()));
         drop((database, numbers));
         let database = memory.open(&options).unwrap();

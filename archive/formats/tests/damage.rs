@@ -2,7 +2,7 @@
 //! found.
 
 use archive_formats::defect::Class;
-use testing::Random;
+use tools_testing::Random;
 
 use crate::files::{ReadRecord, crawl, frame, gzip, member, plain, read};
 

@@ -4,7 +4,7 @@ use std::io::Read;
 
 use archive_formats::defect::{Action, Class, Defect, Policy};
 use archive_formats::warc::{Builder, Kind, Options, Reader, RecordSummary, Writer};
-use testing::Random;
+use tools_testing::Random;
 
 pub(crate) const DATE: &str = "2026-11-21T19:14:09.123456Z";
 

@@ -3,7 +3,7 @@
 use std::io::Read;
 
 use archive_formats::warc::{Compression, KnownFormat, Options, Reader, RecordSummary};
-use testing::FailingReader;
+use tools_testing::FailingReader;
 
 use crate::damage::files;
 use crate::files::read;

@@ -3,7 +3,7 @@
 use archive_formats::defect::{Action, Class, Policy};
 use archive_formats::warc::Builder;
 use archive_formats::warc::{Compression, Kind, Reader};
-use testing::{PieceReader, Random};
+use tools_testing::{PieceReader, Random};
 
 use crate::files::{DATE, ReadRecord, frame, member, read, read_all};
 

@@ -40,7 +40,7 @@ fn the_warc_crate_reads_the_same_records() {
 #[test]
 fn warcio_finds_no_fault_in_what_is_written() {
     if Command::new("warcio").arg("--version").output().is_err() {
-        testing::skipped("warcio is not on PATH (pip install warcio)");
+        tools_testing::skipped("warcio is not on PATH (pip install warcio)");
         return;
     }
     let records: Vec<_> = crawl()

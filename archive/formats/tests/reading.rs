@@ -6,7 +6,7 @@ use zstd_safe::{CCtx, CParameter};
 
 use archive_formats::defect::{Action, Class, Policy};
 use archive_formats::warc::{Compression, Dictionary, Kind, Options, ReadError, Reader, Version};
-use testing::PieceReader;
+use tools_testing::PieceReader;
 
 use crate::files::{crawl, frame, gzip, member, plain, read, read_all};
 

@@ -6,20 +6,20 @@ use std::path::PathBuf;
 
 use archive_formats::defect::Class;
 use archive_formats::warc::{Reader, Writer};
-use testing::Random;
+use tools_testing::Random;
 
 use crate::files::read;
 
 /// Returns the folder of the samples, and its `MANIFEST.tsv`. Says that the test is skipped where one is missing.
 fn samples() -> Option<(PathBuf, String)> {
     let Some(folder) = std::env::var_os("HOLDFAST_SAMPLES").map(PathBuf::from) else {
-        testing::skipped("HOLDFAST_SAMPLES names no folder with sample files");
+        tools_testing::skipped("HOLDFAST_SAMPLES names no folder with sample files");
         return None;
     };
     match fs::read_to_string(folder.join("MANIFEST.tsv")) {
         Ok(manifest) => Some((folder, manifest)),
         Err(error) => {
-            testing::skipped(&format!("HOLDFAST_SAMPLES has no MANIFEST.tsv: {error}"));
+            tools_testing::skipped(&format!("HOLDFAST_SAMPLES has no MANIFEST.tsv: {error}"));
             None
         }
     }

@@ -71,7 +71,7 @@ mod tests {
     use crate::read_at::CopyBytes;
     use crate::testing::EDGES;
     use crate::tree::{Tree, TreeBuilder};
-    use testing::{Random, noise};
+    use tools_testing::{Random, noise};
 
     fn slice(data: &[u8], tree: &Tree<Vec<u8>>, range: Range<u64>) -> Vec<u8> {
         let mut out = Vec::new();

@@ -82,7 +82,7 @@ pub enum RebuildError {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use testing::noise;
+    use tools_testing::noise;
 
     fn build(data: &[u8]) -> Tree<Vec<u8>> {
         let mut builder = TreeBuilder::new(Vec::new());

@@ -221,7 +221,7 @@ mod tests {
 
     use super::*;
     use crate::testing::EDGES;
-    use testing::noise;
+    use tools_testing::noise;
 
     fn build(data: &[u8], slice: usize) -> Tree<Vec<u8>> {
         let mut builder = TreeBuilder::new(Vec::new());

@@ -13,7 +13,6 @@ use archive_model::{NodeState, ReplicaId};
 use archive_rpc::CallError;
 use futures_util::future::{BoxFuture, FutureExt};
 use futures_util::stream::{FuturesUnordered, StreamExt};
-use parking_lot::Mutex;
 
 use super::Replicas;
 use crate::settings::ReplicaSettings;
@@ -106,12 +105,12 @@ impl Worker for NodeWatch {
 
 #[cfg(test)]
 mod tests {
-
     use archive_daemon::clock::ManualClock;
     use archive_ledger::standing::StandingView;
     use archive_rpc::testing::TestAuthority;
     use archive_rpc::{Kind, Limits};
     use jiff::Timestamp;
+    use parking_lot::Mutex;
 
     use super::*;
     use crate::{Dialer, Silence};

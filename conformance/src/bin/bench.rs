@@ -150,7 +150,7 @@ fn fill_catalog(directory: &Path, rows: u64) -> Result<()> {
             let scanned = begun.elapsed().as_secs_f64();
             println!(
                 "{count} {filled:.2} {scanned:.2} {}",
-                testing::peak_memory("self")
+                tools_testing::peak_memory("self")
             );
             begun = Instant::now();
         }

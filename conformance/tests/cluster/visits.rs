@@ -6,7 +6,7 @@ use archive_client::{
 };
 use archive_model::FileName;
 pub(crate) use conformance::contract::{deposit, root};
-pub(crate) use testing::noise;
+pub(crate) use tools_testing::noise;
 
 use super::world::Cluster;
 

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use archive_client::{Access, ReplicaOverview};
-use testing::Observation;
+use tools_testing::Observation;
 
 use super::world::{Cluster, LONG, PATIENT, eventually};
 

@@ -23,10 +23,10 @@ use archive_rpc::testing::TestAuthority;
 use archive_rpc::{CredentialPem, Credentials, ExpectedIdentity, Limits, Role, connect_lazy};
 use jiff::Timestamp;
 use tempfile::TempDir;
-pub(crate) use testing::{PATIENCE as LONG, eventually};
 use tokio::runtime::Builder;
 use tokio::time::timeout;
 use tonic::transport::Channel;
+pub(crate) use tools_testing::{PATIENCE as LONG, eventually};
 
 pub(crate) use super::damage::flip;
 use super::visits::limits;

@@ -14,7 +14,7 @@ pub(crate) fn has_own_mounts(test: &str) -> bool {
         return true;
     }
     if let Some(why) = skip_reason() {
-        testing::skipped(&why);
+        tools_testing::skipped(&why);
         return false;
     }
     let output = Command::new("unshare")

@@ -27,7 +27,7 @@ fn has_own_mounts(test: &str) -> bool {
     let has = mounts::has_own_mounts(&format!("crash::power::{test}"));
     if has {
         // A node is an ordinary user of its disk.
-        testing::give_up_root();
+        tools_testing::give_up_root();
     }
     has
 }

@@ -141,7 +141,7 @@ fn tell(what: &str, count: u64, begin: Instant) -> Result<(), Box<dyn std::error
     writeln!(
         stdout(),
         "{what}: {count} in {seconds:.1} s; at most {} MB so far",
-        testing::peak_memory("self") / 1000
+        tools_testing::peak_memory("self") / 1000
     )?;
     Ok(())
 }

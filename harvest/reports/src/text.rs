@@ -99,7 +99,7 @@ impl fmt::Display for ByteCount {
         let step = (bytes.checked_ilog2().unwrap_or(0) / 10) as usize;
         let unit = units[step];
         let tenths = (u128::from(bytes) * 10) >> (10 * step);
-        if tenths < 100 && tenths % 10 > 0 {
+        if tenths < 100 && !tenths.is_multiple_of(10) {
             write!(f, "{bytes} ({}.{} {unit})", tenths / 10, tenths % 10)
         } else {
             write!(f, "{bytes} ({} {unit})", tenths / 10)

@@ -14,7 +14,7 @@ use harvest_reports::harvest::{HarvestReport, StopReason};
 use harvest_reports::log::{CrawlLogReader, LogEntry};
 use harvest_reports::progress::EndMessage;
 use harvest_reports::statistics::{CrawlStatistics, CrawlSummary};
-use testing::Random;
+use tools_testing::Random;
 use url::Url;
 
 const STATUSES: [&str; 18] = [

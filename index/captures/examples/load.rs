@@ -37,7 +37,7 @@ fn main() -> Result<(), Failure> {
     thread::scope(|scope| -> Result<(), Failure> {
         let ask = || -> Result<(), Failure> {
             let answers = ask(&address, &prefix, &targets, &next)?;
-            let mut all = all.lock().map_err(|_poisoned| "another thread failed")?;
+            let mut all = all.lock();
             all.times.extend(answers.times);
             all.others += answers.others;
             all.bytes += answers.bytes;
@@ -52,7 +52,7 @@ fn main() -> Result<(), Failure> {
         Ok(())
     })?;
     let seconds = start.elapsed().as_secs_f64();
-    let mut all = all.into_inner()?;
+    let mut all = all.into_inner();
     all.times.sort_unstable();
     let micros = |part: usize| {
         let at = all.times.len().saturating_sub(1) * part / 100;

@@ -194,7 +194,7 @@ fn ingest(directory: &Path, file: &str, out: &mut impl Write) -> Result<(), Fail
     drop(captures);
     // Opened again, the captures are in tables and no more in logs.
     drop(Captures::open(directory, &OpenOptions::default())?);
-    let memory = testing::peak_memory("self");
+    let memory = tools_testing::peak_memory("self");
     let bytes: u64 = fs::read_dir(directory)?
         .map(|entry| entry?.metadata())
         .map(|metadata| metadata.map(|metadata| metadata.len()))
@@ -263,7 +263,7 @@ fn look_up(
             host,
         )?))
     })?;
-    writeln!(out, "memory {}", testing::peak_memory("self"))?;
+    writeln!(out, "memory {}", tools_testing::peak_memory("self"))?;
     Ok(())
 }
 

@@ -2,7 +2,7 @@
 
 use archive_formats::warc::{Builder, Kind, Writer};
 use archive_model::{FailureKind, FileFailure, FileName, Root};
-use testing::Random;
+use tools_testing::Random;
 
 use super::*;
 use crate::job::{File, FileSource, ReadError};

@@ -1,6 +1,6 @@
 //! Reduce steps: any pieces, any memory, any order of ties, lines of any kind.
 
-use testing::{FailingReader, PieceReader};
+use tools_testing::{FailingReader, PieceReader};
 
 use super::*;
 

@@ -56,8 +56,7 @@ impl ChecksumReplica {
 
 impl<'a> ReceivingFile<'a> {
     fn begin(replica: &'a ChecksumReplica, claim: Claim, id: UploadId, points: &[u64]) -> Self {
-        let left = replica.left.lock();
-        let left = left.take(&id);
+        let left = replica.left.lock().take(&id);
         let mut receiving = Self {
             replica,
             claim,

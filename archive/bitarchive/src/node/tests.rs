@@ -55,7 +55,7 @@ fn now() -> Timestamp {
 }
 
 fn bytes(size: usize) -> Vec<u8> {
-    testing::noise(size, 31)
+    tools_testing::noise(size, 31)
 }
 
 fn listing(node: &Node) -> Vec<Entry> {

@@ -8,7 +8,7 @@ use proto_archive::wire::{
     PutAsideRequest, ReadRequest, ReplicaStateRequest, ScrubRequest, SetVolumeRequest,
     VerifyRequest,
 };
-use testing::noise;
+use tools_testing::noise;
 
 use crate::replica::{TestReplica, root};
 use proto_archive::wire::scrub_state::Activity;

@@ -3,7 +3,7 @@
 
 use archive_bitarchive::StartError;
 use archive_bitarchive::checksum::{ChecksumTable, ChecksumTableError};
-use testing::noise;
+use tools_testing::noise;
 
 use crate::replica::TestReplica;
 

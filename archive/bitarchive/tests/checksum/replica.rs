@@ -17,12 +17,12 @@ use proto_archive::wire::upload_request::{Close, Forget, Open, Start, Step};
 use proto_archive::wire::upload_response::{Ready, Step as Answer};
 use proto_archive::wire::{FileEntry, FilesRequest, FilesResponse, UploadRequest, UploadResponse};
 use tempfile::TempDir;
-pub(crate) use testing::PATIENCE;
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::transport::Channel;
 use tonic::{Status, Streaming};
+pub(crate) use tools_testing::PATIENCE;
 
 /// The time that a sender may be silent.
 pub(crate) const IDLE: Period = Period::from_secs(2);

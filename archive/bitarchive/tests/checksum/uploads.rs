@@ -4,7 +4,7 @@ use archive_proof::points::STRIDE;
 use archive_rpc::Kind;
 use proto_archive::wire::FindRequest;
 use proto_archive::wire::upload_request::{Start, Step};
-use testing::noise;
+use tools_testing::noise;
 
 use crate::replica::{PATIENCE, TRUSTED, TestReplica, admission, root, say, signed};
 
@@ -266,7 +266,7 @@ async fn large_upload_is_not_kept_in_memory() {
     }
     let entry = sending.send(b"", signed(&admitted, TRUSTED)).await.unwrap();
     assert_eq!(entry.size, count << 20);
-    let peak = testing::peak_memory("self");
+    let peak = tools_testing::peak_memory("self");
     assert!(peak < 600 << 10, "{peak} KiB at most");
     running.stop().await;
 }

@@ -13,7 +13,7 @@ use bytes::Bytes;
 
 use super::*;
 use made::{Made, files, found, url, write};
-use testing::noise;
+use tools_testing::noise;
 
 fn meet(a: &Range<u64>, b: &Range<u64>) -> Range<u64> {
     a.start.max(b.start)..a.end.min(b.end)

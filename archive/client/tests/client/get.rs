@@ -8,8 +8,8 @@ use archive_proof::testing::admission;
 use archive_rpc::Kind;
 use proto_archive::wire::get_response::{Head, Step};
 use proto_archive::wire::{GetResponse, Segment};
-use testing::noise;
 use tonic::Status;
+use tools_testing::noise;
 
 use crate::archive::GetFault;
 use crate::serving::honest;

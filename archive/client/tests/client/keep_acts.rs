@@ -17,8 +17,8 @@ use proto_archive::wire::{
     NodeStatus, ReplaceResponse, RequestState, Role, ScrubsResponse, attic_item, attics_response,
     request_state,
 };
-use testing::noise;
 use tonic::Status;
+use tools_testing::noise;
 
 use crate::archive::receipt;
 use crate::keep::{OFFICER, checked, name, order};

@@ -8,7 +8,7 @@ use archive_model::FileName;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use proto_archive::wire::get_response::Step;
-use testing::noise;
+use tools_testing::noise;
 
 use crate::archive::GetFault;
 use crate::world::{ServedArchive, trust};

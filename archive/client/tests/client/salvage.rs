@@ -3,7 +3,7 @@
 use archive_client::{Access, ClientError, FileRange, Hole, SalvagedPart};
 use archive_model::FileName;
 use proto_archive::wire::salvage_response::Hole as WireHole;
-use testing::noise;
+use tools_testing::noise;
 
 use crate::world::ServedArchive;
 

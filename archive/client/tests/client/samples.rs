@@ -141,7 +141,7 @@ fn python() -> PathBuf {
 #[tokio::test]
 async fn field_records_are_found_where_others_find_them() {
     let Some(files) = samples() else {
-        testing::skipped("HOLDFAST_SAMPLES names no folder with sample files");
+        tools_testing::skipped("HOLDFAST_SAMPLES names no folder with sample files");
         return;
     };
     let judge = Command::new(python())
@@ -153,7 +153,7 @@ async fn field_records_are_found_where_others_find_them() {
         Ok(output) if output.status.success() => output.stdout,
         Ok(output) => panic!("{}", String::from_utf8_lossy(&output.stderr)),
         Err(error) => {
-            testing::skipped(&format!("python3: {error}"));
+            tools_testing::skipped(&format!("python3: {error}"));
             return;
         }
     };
@@ -229,6 +229,6 @@ async fn field_records_are_found_where_others_find_them() {
         files.len()
     );
     if by_warcio == 0 {
-        testing::skipped("no record was held against warcio: python3 does not have it");
+        tools_testing::skipped("no record was held against warcio: python3 does not have it");
     }
 }

@@ -9,7 +9,7 @@ use archive_client::{
 use archive_model::{FileName, Root};
 use archive_rpc::Kind;
 use parking_lot::Mutex;
-use testing::noise;
+use tools_testing::noise;
 
 use crate::archive::{Fault, Instead, Wrong};
 use crate::world::{ServedArchive, limits, trust};

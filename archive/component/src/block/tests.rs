@@ -1,7 +1,7 @@
 //! The order in which a block can be read, and the report of damage.
 
 use archive_formats::warc::{Builder, Reader, Writer};
-use testing::FailingReader;
+use tools_testing::FailingReader;
 
 use super::*;
 

@@ -85,7 +85,6 @@ pub(crate) fn show(
     came
 }
 
-#[expect(clippy::too_many_arguments, reason = "all that there is to choose")]
 pub(crate) fn show_to(
     component: &Arc<Component>,
     arguments: &[(&str, &str)],

@@ -49,7 +49,7 @@ fn built(language: &str) -> Option<PathBuf> {
         .output()
         .unwrap();
     if build.status.code() == Some(NOT_INSTALLED) {
-        testing::skipped(&format!(
+        tools_testing::skipped(&format!(
             "the example job in {language}: what builds it is not installed (see its README)"
         ));
         return None;

@@ -114,7 +114,7 @@ async fn listen(errors: Option<impl AsyncRead + Unpin>, said: &mut Vec<u8>) {
 mod tests {
     use std::time::Instant;
 
-    use testing::{PATIENCE, eventually};
+    use tools_testing::{PATIENCE, eventually};
 
     use super::*;
 

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use testing::{PATIENCE, eventually};
+use tools_testing::{PATIENCE, eventually};
 
 use super::*;
 use crate::clock::{Chance, ManualClock};

@@ -267,7 +267,7 @@ fn samples_of_the_field_go_round() {
     let here = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
     let data = here.ancestors().map(|a| a.join("shared/data"));
     let Some(root) = data.into_iter().find(|place| place.is_dir()) else {
-        testing::skipped("no folder shared/data with sample files is above this one");
+        tools_testing::skipped("no folder shared/data with sample files is above this one");
         return;
     };
     let check = |name: &str, good: usize| {

@@ -115,7 +115,10 @@ mod tests {
     #[test]
     fn a_long_nesting_is_undone_in_one_round() {
         let text = [&b"%"[..], &b"25".repeat(4_000_000)].concat();
-        assert_eq!(testing::in_time_blocking(move || canonical(&text)), "%25");
+        assert_eq!(
+            tools_testing::in_time_blocking(move || canonical(&text)),
+            "%25"
+        );
     }
 
     /// Fails if an escaped text contains a blank, a control character or a byte beyond ASCII, or is another text when

@@ -133,7 +133,7 @@ fn long_urls_get_keys_in_proportion() {
         "(S(",
     ];
     for part in parts {
-        let keys = testing::in_time_blocking(move || {
+        let keys = tools_testing::in_time_blocking(move || {
             let long = part.repeat(LENGTH / part.len());
             [
                 format!("http://a.b/?{long}"),

@@ -1,7 +1,7 @@
 //! Tests of the merge against a model, and of every violation of the protocol.
 
 use archive_model::{FailureKind, FileFailure, NamePattern, Root, VolumeId};
-use testing::Random;
+use tools_testing::Random;
 
 use super::*;
 

@@ -284,7 +284,7 @@ impl Node for Service {
         self.seen
             .of_findings
             .fetch_add(usize::from(request.only_findings), Ordering::SeqCst);
-        self.seen.after.lock().expect("whole").push(request.after);
+        self.seen.after.lock().push(request.after);
         self.seen.listings.fetch_add(1, Ordering::SeqCst);
         let open = OpenListing(Arc::clone(&self.seen));
         let id = self.id.clone();

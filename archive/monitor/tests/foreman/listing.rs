@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 
 use archive_rpc::Kind;
 use proto_archive::wire::{CopyCondition, FileEntry, Gap, GroupRange};
-use testing::{PATIENCE, eventually, in_time};
 use tokio::time::sleep;
+use tools_testing::{PATIENCE, eventually, in_time};
 
 use crate::fake_node::{FakeNode, Step, entry};
 use crate::world::MonitorEnvironment;

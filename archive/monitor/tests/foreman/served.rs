@@ -8,7 +8,7 @@ use proto_archive::wire::node_server::{Node, NodeServer};
 use tokio_util::sync::CancellationToken;
 use tonic::service::Routes;
 
-use testing::PATIENCE;
+use tools_testing::PATIENCE;
 
 use crate::world::MonitorEnvironment;
 

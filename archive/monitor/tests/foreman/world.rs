@@ -17,9 +17,9 @@ use proto_archive::wire::{
     NodeStatus, PlaceRequest, PlaceResponse, ReplicaStateRequest, VolumeStatus,
 };
 use tempfile::TempDir;
-use testing::{PATIENCE, in_time};
 use tonic::transport::Channel;
 use tonic::{Status, Streaming};
+use tools_testing::{PATIENCE, in_time};
 
 /// The limits of a monitor that soon notices what stalls. Long enough for honest nodes on a busy machine.
 const SOON: Period = Period::from_secs(2);

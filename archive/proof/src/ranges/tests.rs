@@ -12,7 +12,7 @@ use archive_model::Root;
 use super::*;
 use crate::testing::{BadDisk, EDGES};
 use crate::tree::{Tree, TreeBuilder};
-use testing::{Random, noise};
+use tools_testing::{Random, noise};
 
 const G: u64 = GROUP_SIZE;
 

@@ -7,7 +7,7 @@ use crate::read_at::CopyBytes;
 use crate::testing::EDGES;
 use crate::tree::TreeBuilder;
 use crate::walk::walk;
-use testing::noise;
+use tools_testing::noise;
 
 fn go(_: u64) -> ControlFlow<()> {
     ControlFlow::Continue(())

@@ -8,7 +8,7 @@ use crate::ranges::encode;
 use crate::read_at::CopyBytes;
 use crate::testing::EDGES;
 use crate::tree::{Tree, TreeBuilder};
-use testing::noise;
+use tools_testing::noise;
 
 const G: u64 = GROUP_SIZE;
 

@@ -8,7 +8,7 @@ use super::*;
 use crate::outboard::outboard_size;
 use crate::testing::{BadDisk, EDGES};
 use crate::tree::TreeBuilder;
-use testing::{Random, noise};
+use tools_testing::{Random, noise};
 
 const G: usize = GROUP;
 

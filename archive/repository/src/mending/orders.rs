@@ -165,8 +165,8 @@ mod tests {
     use archive_ledger::anomalies::{Filing, Look, LookQuality};
     use archive_model::{CopyPlace, Finder, Groups};
     use jiff::Timestamp;
-    use testing::in_time;
     use tokio::task::spawn_blocking;
+    use tools_testing::in_time;
 
     use super::*;
     use crate::preserver::testing::preserver;

@@ -24,11 +24,11 @@ use proto_archive::wire::{
     ReplicaStateResponse, Segment, SetModeRequest, SetVolumeRequest, VerifyRequest, VerifyResponse,
     VolumeRequest, VolumeStatus,
 };
-use testing::in_time;
 use tonic::codegen::BoxStream;
 use tonic::service::Routes;
 use tonic::transport::Channel;
 use tonic::{Request, Response, Status, Streaming};
+use tools_testing::in_time;
 
 use crate::lab::{Lab, StartedRepository, replica, stored_copy};
 

@@ -15,10 +15,10 @@ use proto_archive::wire::{
     AnomalyKind, CheckRequest, CopyCondition, FileEntry, FindRequest, FindResponse, NodeStatus,
     ReplicaStateRequest, ReplicaStateResponse, VerifyRequest, VerifyResponse,
 };
-use testing::in_time;
 use tonic::codegen::BoxStream;
 use tonic::service::Routes;
 use tonic::{Request, Response, Status};
+use tools_testing::in_time;
 
 use crate::lab::{Lab, StartedRepository, replica, stored_copy};
 

@@ -8,7 +8,7 @@ use archive_durable::AppendFile;
 use archive_ledger::audit_log::LogWalk;
 use archive_model::ReplicaKind;
 use archive_repository::StartError;
-use testing::{PATIENCE, eventually};
+use tools_testing::{PATIENCE, eventually};
 
 use crate::lab::{Lab, StartedRepository, replica, stored_copy};
 

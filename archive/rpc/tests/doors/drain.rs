@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use archive_rpc::{DrainOutcome, Kind, Limits};
 use bytes::Bytes;
-use testing::in_time;
 use tokio::net::TcpStream;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
@@ -13,6 +12,7 @@ use tokio_stream::StreamExt;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic_health::pb::HealthCheckRequest;
 use tonic_health::pb::health_client::HealthClient;
+use tools_testing::in_time;
 
 use crate::echo::{call, take};
 use crate::environment::{DoorEnvironment, SERVING};

@@ -7,7 +7,6 @@ use archive_rpc::{
     Authority, CredentialPem, Credentials, DrainOutcome, ExpectedIdentity, Grant,
     IssuedCertificate, Kind, Limits, Role, Rules, Server, Services, Validity, bind, connect,
 };
-use testing::in_time;
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
@@ -16,6 +15,7 @@ use tonic::service::Routes;
 use tonic::transport::Channel;
 use tonic_health::pb::HealthCheckRequest;
 use tonic_health::pb::health_client::HealthClient;
+use tools_testing::in_time;
 
 use crate::echo::Echo;
 

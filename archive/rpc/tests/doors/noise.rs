@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use archive_rpc::{ConnectError, ExpectedIdentity, Kind, Limits, Role, connect, connect_lazy};
-use testing::in_time;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 use tonic::transport::Channel;
+use tools_testing::in_time;
 
 use crate::echo::{call, give};
 use crate::environment::{DoorEnvironment, SERVING, TestServer, health};

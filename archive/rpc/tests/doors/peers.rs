@@ -9,12 +9,12 @@ use archive_rpc::{
 use bytes::Bytes;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName};
-use testing::in_time;
 use tokio::io::AsyncReadExt;
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tonic::Code;
 use tonic::service::Routes;
+use tools_testing::in_time;
 
 use crate::echo::{call, take};
 use crate::environment::{DoorEnvironment, SERVING, TestServer, health, now, refused, years};

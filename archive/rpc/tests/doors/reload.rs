@@ -7,9 +7,9 @@ use archive_rpc::{
     ConnectError, CredentialFiles, CredentialPem, Credentials, CredentialsError, ExpectedIdentity,
     Grant, Kind, Limits,
 };
-use testing::in_time;
 use tokio::task::JoinSet;
 use tokio_stream::StreamExt;
+use tools_testing::in_time;
 
 use crate::echo::{call, give};
 use crate::environment::{DoorEnvironment, SERVING, TestServer, health, now, years};

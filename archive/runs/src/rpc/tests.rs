@@ -14,12 +14,12 @@ use archive_rpc::Kind;
 use proto_archive::convert as fields;
 use proto_archive::wire::batch_run_request;
 use proto_archive::wire::batch_run_response::{Done, End, Step};
-use testing::{PATIENCE, eventually, in_time};
 use tokio::sync::mpsc;
 use tokio_stream::StreamExt;
 use tokio_stream::wrappers::ReceiverStream;
 use tokio_util::sync::CancellationToken;
 use tonic::Status;
+use tools_testing::{PATIENCE, eventually, in_time};
 
 use super::*;
 use crate::early_end::EarlyEnd;

@@ -104,7 +104,7 @@ async fn side_that_fails_first_ends_delivery() {
         let fixture = DeliveryFixture::start(conduct).await;
         let (sender, chunks) = mpsc::channel(WINDOW);
         let sending = fixture.delivery().send(chunks, source.read(sender));
-        let outcome = match testing::in_time(sending).await {
+        let outcome = match tools_testing::in_time(sending).await {
             Ok(Ok(_copy)) => "stored".to_owned(),
             Ok(Err(error)) => format!("replica: {error}"),
             Err(broken) => format!("source: {broken}"),
@@ -148,7 +148,7 @@ async fn replica_that_stops_reading_is_given_up() {
         let_time_pass(&manual, fixture.transfers.calls.stall).await
     };
     let sending = fixture.delivery().send(chunks, reading);
-    let outcome = testing::in_time(async {
+    let outcome = tools_testing::in_time(async {
         tokio::select! {
             outcome = sending => outcome,
             never = passing => never,
@@ -166,17 +166,17 @@ async fn replica_that_stops_reading_is_given_up() {
 #[expect(clippy::disallowed_methods, reason = "a file that is only read")]
 async fn file_is_delivered_as_on_the_disk() {
     let folder = tempfile::tempdir().unwrap();
-    for content in [Vec::new(), testing::noise(600_000, 1)] {
+    for content in [Vec::new(), tools_testing::noise(600_000, 1)] {
         let fixture = DeliveryFixture::start(UploadConduct::Commits).await;
         let path = folder.path().join("spooled");
         std::fs::write(&path, &content).unwrap();
-        let outcome = testing::in_time(fixture.delivery().send_file(path)).await;
+        let outcome = tools_testing::in_time(fixture.delivery().send_file(path)).await;
         assert_eq!(outcome.unwrap().unwrap().copy.size, content.len() as u64);
         assert_eq!(fixture.committed(), [content]);
     }
     let fixture = DeliveryFixture::start(UploadConduct::Commits).await;
     let absent = folder.path().join("absent");
-    let outcome = testing::in_time(fixture.delivery().send_file(absent)).await;
+    let outcome = tools_testing::in_time(fixture.delivery().send_file(absent)).await;
     assert_eq!(outcome.unwrap_err().kind, Kind::Storage);
     assert_eq!(fixture.committed(), Vec::<Vec<u8>>::new());
 }
@@ -195,7 +195,7 @@ async fn file_without_donor_is_never_committed() {
         let reading = assembler.read(wanted, Vec::new(), std::iter::once(0..size));
         let mut reading = reading.with_bytes();
         let sending = fixture.delivery().send_assembly(&mut reading, None);
-        let outcome = Box::pin(testing::in_time(sending)).await;
+        let outcome = Box::pin(tools_testing::in_time(sending)).await;
         assert_eq!(outcome.is_ok(), size == 0, "{outcome:?}");
         assert_eq!(fixture.committed(), committed);
     }

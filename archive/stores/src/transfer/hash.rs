@@ -105,7 +105,7 @@ impl Hash {
 #[cfg(test)]
 mod tests {
     use archive_proof::points::STRIDE;
-    use testing::noise;
+    use tools_testing::noise;
 
     use super::*;
 

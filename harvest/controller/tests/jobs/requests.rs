@@ -52,7 +52,7 @@ async fn run_with_requests(job: &JobDirectory, count: usize) -> (JobReport, Vec<
         report = run_job(job, &environment, JobConsole { requests, progress, notify: &notify }) => report.unwrap(),
         () = hurry => unreachable!(),
     };
-    (report, answers.into_inner().unwrap())
+    (report, answers.into_inner())
 }
 
 /// Fails if a request is not carried out, one that cannot be understood is lost or passes for done, or the person is
@@ -137,7 +137,7 @@ async fn half_written_request_is_waited_for() {
         report = run_job(&job, &environment, JobConsole { requests, progress, notify: &notify }) => report.unwrap(),
         () = hurry => unreachable!(),
     };
-    let (time, done) = taken.into_inner().unwrap().unwrap();
+    let (time, done) = taken.into_inner().unwrap();
     let begin: jiff::Timestamp = BEGIN.parse().unwrap();
     assert!(time.duration_since(begin).as_secs() >= 5, "{time}");
     assert!(done.starts_with("new seeds: 1;"), "{done}");

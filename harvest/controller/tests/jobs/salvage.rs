@@ -36,7 +36,7 @@ async fn run_with_notices(
         words.lock().push(said);
     };
     let report = try_run(directory, environment, &notify).await.unwrap();
-    (report, words.into_inner().unwrap())
+    (report, words.into_inner())
 }
 
 /// Suspends a job that has fetched something, and takes its frontier away.

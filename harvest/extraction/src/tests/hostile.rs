@@ -2,7 +2,7 @@
 
 use std::io::{BufReader, Read, repeat};
 
-use testing::FailingReader;
+use tools_testing::FailingReader;
 
 use super::*;
 

@@ -3,7 +3,7 @@
 use std::io;
 
 use archive_formats::cdx::{Capture, Format};
-use testing::Random;
+use tools_testing::Random;
 
 use super::{add, capture, empty, everything, of_file};
 use crate::{Captures, Export, ExportError, ExportParts, ExportReport, ExportScope};

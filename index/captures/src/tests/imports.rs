@@ -1,7 +1,7 @@
 //! Indexes of others come in as sets.
 
 use archive_formats::cdx::{Capture, Format};
-use testing::{FailingReader, Random};
+use tools_testing::{FailingReader, Random};
 
 use super::{
     add, answer, answer_with_sources, capture, empty, everything, of_all, of_file, of_url, open,

@@ -9,7 +9,7 @@ use archive_formats::cdx::query::{
 };
 use archive_formats::date::Stamp;
 use archive_formats::surt::UrlKey;
-use testing::Random;
+use tools_testing::Random;
 
 use super::{add, answer, capture, empty, of_url, sorted};
 use crate::Captures;

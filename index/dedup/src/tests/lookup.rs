@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use testing::Random;
+use tools_testing::Random;
 
 use super::*;
 

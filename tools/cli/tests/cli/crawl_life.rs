@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Output, Stdio};
 
 use rustix::process::{Pid, Signal, kill_process};
-use testing::{PATIENCE, eventually_blocking};
+use tools_testing::{PATIENCE, eventually_blocking};
 
 use crate::crawls::{Site, only_entry};
 use crate::holdfast::{Ran, executable, run};

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 use serde_json::Value;
-use testing::{PATIENCE, eventually_blocking};
+use tools_testing::{PATIENCE, eventually_blocking};
 
 use crate::holdfast::{Place, executable, run};
 
@@ -49,7 +49,7 @@ impl Site {
     }
 
     fn asked(&self) -> Vec<String> {
-        self.state.asked.lock().expect("paths").clone()
+        self.state.asked.lock().clone()
     }
 }
 
@@ -100,11 +100,11 @@ impl State {
 
     /// Notes a request; whether it killed the one who sent it.
     fn note(&self, path: &str) -> bool {
-        let mut asked = self.asked.lock().expect("paths");
+        let mut asked = self.asked.lock();
         asked.push(path.to_owned());
         let count = asked.len();
         drop(asked);
-        let mut victim = self.victim.lock().expect("the victim");
+        let mut victim = self.victim.lock();
         let Some((child, _)) = victim.as_mut().filter(|(_, at)| count >= *at) else {
             return false;
         };
@@ -304,7 +304,7 @@ fn warcio_finds_no_fault_but_chunked_payloads() {
     let folders: Vec<PathBuf> = std::env::split_paths(&path).collect();
     let judge = folders.iter().map(|folder| folder.join("warcio"));
     let Some(judge) = judge.into_iter().find(|path| path.is_file()) else {
-        testing::skipped("warcio is not on PATH (pip install warcio)");
+        tools_testing::skipped("warcio is not on PATH (pip install warcio)");
         return;
     };
     let site = Site::serve();

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use archive_rpc::Kind;
 use proto_archive::wire::get_response::Step;
-use testing::noise;
+use tools_testing::noise;
 
 use crate::archive::{Fault, GetFault, Wrong};
 use crate::holdfast::Place;

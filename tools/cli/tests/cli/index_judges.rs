@@ -69,7 +69,7 @@ enum Theirs {
 fn judge() -> bool {
     let is_there = Command::new("cdxj-indexer").arg("--help").output().is_ok();
     if !is_there {
-        testing::skipped("cdxj-indexer is not on PATH (pip install cdxj-indexer)");
+        tools_testing::skipped("cdxj-indexer is not on PATH (pip install cdxj-indexer)");
     }
     is_there
 }
@@ -107,7 +107,7 @@ fn places(index: &str) -> Vec<String> {
 #[test]
 fn samples_have_the_captures_that_cdxj_indexer_sees() {
     let Some(folder) = std::env::var_os("HOLDFAST_SAMPLES").map(PathBuf::from) else {
-        testing::skipped("HOLDFAST_SAMPLES names no folder with sample files");
+        tools_testing::skipped("HOLDFAST_SAMPLES names no folder with sample files");
         return;
     };
     if !judge() {

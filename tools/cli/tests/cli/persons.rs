@@ -8,7 +8,7 @@ use proto_archive::wire::{
     AdoptFileResponse, AtticItem, AtticsResponse, CopyCondition, FileEntry, Gap, ReplaceResponse,
     RequestState, RequestsResponse, Role, attic_item, attics_response,
 };
-use testing::noise;
+use tools_testing::noise;
 
 use crate::holdfast::Place;
 

@@ -1,7 +1,7 @@
 //! `record` with its proofs, and `get` of what is left of a damaged file.
 
 use proto_archive::wire::salvage_response::Hole;
-use testing::noise;
+use tools_testing::noise;
 
 use crate::holdfast::{Place, executable, run};
 

@@ -75,7 +75,7 @@ fn most_at_once(requests: &[Request]) -> usize {
 fn hosts_and_addresses_get_their_pauses() {
     let Some(nginx) = nginx() else { return };
     let Some(dnsmasq) = program("dnsmasq") else {
-        testing::skipped("dnsmasq is not installed (dnsmasq-base)");
+        tools_testing::skipped("dnsmasq is not installed (dnsmasq-base)");
         return;
     };
     let hosts: Vec<(String, Ipv4Addr)> = (0..HOSTS)

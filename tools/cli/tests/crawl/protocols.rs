@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-use testing::{PATIENCE, eventually_blocking};
+use tools_testing::{PATIENCE, eventually_blocking};
 
 use crate::support::job::{crawl, run};
 use crate::support::tools::{Tools, free_port, program};
@@ -72,7 +72,7 @@ impl Drop for Nghttpd {
 fn server_of_http2_alone_is_captured() {
     let Some(tools) = Tools::find() else { return };
     let (Some(nghttpd), Some(openssl)) = (program("nghttpd"), program("openssl")) else {
-        testing::skipped("nghttpd or openssl is not installed (nghttp2-server)");
+        tools_testing::skipped("nghttpd or openssl is not installed (nghttp2-server)");
         return;
     };
     let directory = tempfile::tempdir().unwrap();

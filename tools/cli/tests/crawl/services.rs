@@ -39,7 +39,7 @@ impl Httpbin {
         let server = Self(child);
         let port = line.trim().parse().ok();
         if port.is_none() {
-            testing::skipped("httpbin is not installed beside warcio (pip install httpbin)");
+            tools_testing::skipped("httpbin is not installed beside warcio (pip install httpbin)");
         }
         Some((server, port?))
     }

@@ -11,7 +11,7 @@ fn site_is_captured_whole(folder: &str, package: &str, least: u64) {
     let Some(tools) = Tools::find() else { return };
     let folder = Path::new(folder);
     if !folder.is_dir() {
-        testing::skipped(&format!("{package} is not installed"));
+        tools_testing::skipped(&format!("{package} is not installed"));
         return;
     }
     let site = Nginx::serve(&tools.nginx, folder);

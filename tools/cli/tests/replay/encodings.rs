@@ -94,7 +94,9 @@ fn encoded_page_is_kept_and_decoded() {
     let proxy = endpoint(&chain.archive, "proxy");
     let can_judge = curl_undoes(&["brotli", "libz", "zstd"]);
     if !can_judge {
-        testing::skipped("curl undoes not all of gzip, br and zstd, and judges no raw answer");
+        tools_testing::skipped(
+            "curl undoes not all of gzip, br and zstd, and judges no raw answer",
+        );
     }
     for page in &pages {
         let name = page.name;
@@ -261,7 +263,7 @@ fn bombs() -> Vec<EncodedBody> {
 #[track_caller]
 fn peak_memory(chain: &Chain) -> u64 {
     let pid = std::fs::read_to_string(chain.archive.data().join("run/viewer.pid"));
-    testing::peak_memory(pid.expect("a pid").trim())
+    tools_testing::peak_memory(pid.expect("a pid").trim())
 }
 
 /// Returns the length of a file, and the text at its end.

@@ -5,7 +5,7 @@ use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::TcpStream;
 
 use rustix::process::Signal;
-use testing::PATIENCE;
+use tools_testing::PATIENCE;
 
 use crate::archive::{content, wait};
 use crate::support::chain::{Chain, endpoint};

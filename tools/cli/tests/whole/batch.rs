@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use archive_formats::warc::{Builder, Kind, Writer};
 use rustix::process::Signal;
 use serde_json::Value;
-use testing::Random;
+use tools_testing::Random;
 
 use crate::archive::{Archive, wait};
 

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use archive_formats::warc::{Builder, Kind, Writer};
 use rustix::process::Signal;
 use serde_json::Value;
-use testing::Random;
+use tools_testing::Random;
 
 use crate::archive::{Archive, wait};
 use crate::batch::hostile;

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use testing::Random;
+use tools_testing::Random;
 
 use crate::archive::{Archive, content};
 use crate::kills::chosen;

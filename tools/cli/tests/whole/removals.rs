@@ -3,7 +3,7 @@
 
 use std::time::Instant;
 
-use testing::Random;
+use tools_testing::Random;
 
 use crate::archive::{Archive, content, wait};
 use crate::kills::chosen;

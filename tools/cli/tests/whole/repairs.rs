@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::time::Instant;
 
-use testing::Random;
+use tools_testing::Random;
 
 use crate::archive::Archive;
 use crate::kills::{PARTS, chosen};

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
-use testing::Random;
+use tools_testing::Random;
 
 use crate::archive::{Archive, wait};
 use crate::kills::chosen;

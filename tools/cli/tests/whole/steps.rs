@@ -5,7 +5,7 @@ use std::process::{Child, Stdio};
 use std::time::Duration;
 
 use serde_json::Value;
-use testing::Random;
+use tools_testing::Random;
 
 use crate::archive::{Archive, Ran, executable, files_below, wait};
 

@@ -1,7 +1,7 @@
 //! Uploads that were cut, and senders that can resume at some points only.
 
 use archive_model::GROUP_SIZE;
-use testing::{PATIENCE, eventually_blocking};
+use tools_testing::{PATIENCE, eventually_blocking};
 
 use super::*;
 
@@ -120,7 +120,7 @@ fn volume_is_chosen_and_reserved_at_once() {
     // reserved.
     let file = machine.path("disk/incoming/u");
     std::fs::create_dir(file.with_extension("bao")).unwrap();
-    let placing = node.upkeep.placing.lock().unwrap();
+    let placing = node.upkeep.placing.lock();
     std::thread::scope(|scope| {
         let begun = scope.spawn(|| {
             let id = UploadId::new("u").unwrap();
@@ -128,13 +128,13 @@ fn volume_is_chosen_and_reserved_at_once() {
         });
         // As long as the names are held here, an upload that fails cannot give back its name, and goes no further.
         let names = eventually_blocking("the upload has its name", PATIENCE, || {
-            let names = node.receiving.lock().unwrap();
+            let names = node.receiving.lock();
             let is_begun = names.contains_key(&name("a")) || begun.is_finished();
             is_begun.then_some(names)
         });
         drop(placing);
         eventually_blocking("its file is made", PATIENCE, || file.is_file());
-        let is_alone = node.upkeep.placing.try_lock().is_err();
+        let is_alone = node.upkeep.placing.try_lock().is_none();
         drop(names);
         assert!(begun.join().unwrap().is_err(), "it fails, as prepared");
         assert!(is_alone, "another one could choose a volume meanwhile");

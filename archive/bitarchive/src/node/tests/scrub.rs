@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use archive_daemon::{ByteSize, Clock, Metrics, Period, Tasks, Workers};
 use archive_model::{NodeKey, NodeScrub, ScrubActivity, ScrubOrder};
 
-use testing::{PATIENCE, eventually};
+use tools_testing::{PATIENCE, eventually};
 
 use super::broken::SIZE;
 use super::*;

@@ -116,7 +116,7 @@ fn file_without_permission_is_wholly_unreadable() {
     let path = machine.target("a").file;
     std::fs::set_permissions(&path, PermissionsExt::from_mode(0o000)).unwrap();
     if std::fs::File::open(&path).is_ok() {
-        testing::skipped("root reads a file without permission");
+        tools_testing::skipped("root reads a file without permission");
         return;
     }
     let (corrupt, unreadable) = damage(&verify(&node, "a"));

@@ -7,9 +7,9 @@ use archive_daemon::{Clock, Tasks};
 use archive_rpc::Kind;
 use proto_archive::wire;
 use proto_archive::wire::replica_server::Replica;
-use testing::in_time;
 use tokio_stream::StreamExt;
 use tonic::Request;
+use tools_testing::in_time;
 
 use super::Door;
 use crate::checksum::tests::{damage_admissions, fill, replica};

@@ -6,7 +6,7 @@ use std::ops::Range;
 use archive_formats::warc::{Builder, Kind, Writer};
 use archive_model::FileName;
 use bytes::Bytes;
-use testing::noise;
+use tools_testing::noise;
 
 use crate::access::{Hole, SalvagedPart};
 use crate::losses::{DamageMap, Losses, records_in};

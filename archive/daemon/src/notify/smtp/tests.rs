@@ -11,10 +11,10 @@ use std::time::Instant;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use jiff::Timestamp;
-use testing::PATIENCE;
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
+use tools_testing::PATIENCE;
 
 use self::server::{Server, ServerBehavior, certified};
 use super::super::incident::{IncidentNews, IncidentStage};

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use testing::FullDisk;
+use tools_testing::FullDisk;
 
 use super::*;
 

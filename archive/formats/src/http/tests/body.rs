@@ -2,7 +2,7 @@
 
 use std::io::{Cursor, Read, Write};
 
-use testing::FailingReader;
+use tools_testing::FailingReader;
 
 use super::super::*;
 use crate::digest::{Algorithm, Digest, digest};

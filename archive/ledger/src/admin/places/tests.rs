@@ -1,7 +1,7 @@
 //! The index against the rows, after random changes, a cut and a lie.
 
 use archive_model::{NodeKey, ReplicaState, StoreFailure, VolumeKey};
-use testing::Random;
+use tools_testing::Random;
 
 use super::super::{AdminRow, FileWalk, PageLimits};
 use super::*;

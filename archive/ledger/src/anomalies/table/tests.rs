@@ -2,7 +2,7 @@
 
 use archive_daemon::clock::ManualClock;
 use jiff::{SignedDuration, Timestamp};
-use testing::Random;
+use tools_testing::Random;
 
 use super::*;
 use crate::anomalies::LookQuality;

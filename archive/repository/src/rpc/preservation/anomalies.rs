@@ -158,9 +158,9 @@ mod tests {
     use archive_ledger::admin::Admin;
     use archive_ledger::anomalies::{Filing, Look, LookQuality};
     use archive_model::Finder;
-    use testing::in_time;
     use tokio::sync::mpsc;
     use tokio::task::spawn_blocking;
+    use tools_testing::in_time;
 
     use super::*;
 

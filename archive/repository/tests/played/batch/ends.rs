@@ -8,8 +8,8 @@ use proto_archive::wire::batch_output_request::What;
 use proto_archive::wire::batch_run_response::{End, Step, Want};
 use proto_archive::wire::batch_status::State;
 use proto_archive::wire::{BatchListRequest, BatchSpec, BatchStatus};
-use testing::{PATIENCE, eventually};
 use tonic::Code;
+use tools_testing::{PATIENCE, eventually};
 
 use super::fixture::{BatchFixture, Caller, file_list, state};
 use super::replica::{Lie, PlayedReplica, RunEnd};

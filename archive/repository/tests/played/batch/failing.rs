@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::mpsc;
 
 use proto_archive::wire::batch_status::State;
-use testing::PATIENCE;
+use tools_testing::PATIENCE;
 
 use super::ends::fill;
 use super::fixture::{BatchFixture, file_list, state};

@@ -18,10 +18,10 @@ use proto_archive::wire::replica_server::ReplicaServer;
 use proto_archive::wire::{
     BatchOutputRequest, BatchRef, BatchSpec, BatchStatus, BatchSubmitRequest,
 };
-use testing::{PATIENCE, eventually};
 use tonic::Status;
 use tonic::service::Routes;
 use tonic::transport::Channel;
+use tools_testing::{PATIENCE, eventually};
 
 use super::replica::{PlayedNode, PlayedReplica, ROOT, SIZE, Script};
 use crate::lab::{Lab, StartedRepository, replica, stored_copy};

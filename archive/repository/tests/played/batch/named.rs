@@ -7,8 +7,8 @@ use proto_archive::wire::BatchSpec;
 use proto_archive::wire::batch_output_request::What;
 use proto_archive::wire::batch_run_response::Step;
 use proto_archive::wire::batch_status::State;
-use testing::{PATIENCE, eventually};
 use tonic::Code;
+use tools_testing::{PATIENCE, eventually};
 
 use super::ends::fill;
 use super::fixture::{BatchFixture, file_list, state};

@@ -5,7 +5,7 @@ use std::io::Write;
 
 use proto_archive::wire::batch_output_request::What;
 use proto_archive::wire::batch_status::State;
-use testing::{PATIENCE, eventually};
+use tools_testing::{PATIENCE, eventually};
 
 use super::fixture::{BatchFixture, file_list, state};
 use super::replica::{PlayedReplica, RunEnd};

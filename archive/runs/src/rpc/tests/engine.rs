@@ -1,7 +1,7 @@
 //! Jobs that were made to break the engine: damage, endless computing, more output than anybody reads.
 
 use archive_model::{FileSelection, GROUP_SIZE, JobClass};
-use testing::noise;
+use tools_testing::noise;
 
 use super::*;
 

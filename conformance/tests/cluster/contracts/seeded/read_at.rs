@@ -5,7 +5,7 @@ use std::io;
 
 use archive_proof::ReadAt;
 use conformance::contract::read_at;
-use testing::noise;
+use tools_testing::noise;
 
 /// A seeded bug.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -175,9 +175,6 @@ impl CrawlOwner {
 
     pub(super) fn accept_seed(&self, url: &Url) {
         let mut scope = self.processor.scope.write();
-        let scope = scope
-            .as_deref_mut()
-            .unwrap_or_else(|poisoned| poisoned.get_mut());
         let suffixes = &self.processor.queues.suffixes;
         let order = &self.job.order;
         order.accept_seed(url, suffixes, &mut scope.accepted);

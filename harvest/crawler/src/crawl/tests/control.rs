@@ -58,7 +58,7 @@ async fn rejected_uris_are_logged_and_left() {
         [Some(-5001), Some(-5001), None]
     );
     assert_eq!((of("/a"), of("/b")), (Some(200), Some(200)));
-    let asked = asked.lock().unwrap();
+    let asked = asked.lock();
     assert!(
         asked.iter().all(|path| !path.starts_with("/cal")),
         "{asked:?}"
@@ -133,13 +133,13 @@ async fn added_seed_needs_a_contact_too() {
         told[1].as_ref().unwrap().starts_with("new seeds: 1;"),
         "{told:?}"
     );
-    assert_eq!(asked.lock().unwrap().len(), 6);
+    assert_eq!(asked.lock().len(), 6);
     let (_, told) = crawl_with(settings(), vec![add(other.as_str())]).await;
     assert!(
         told[0].as_ref().unwrap().starts_with("new seeds: 0;"),
         "{told:?}"
     );
-    assert_eq!(asked.lock().unwrap().len(), 6);
+    assert_eq!(asked.lock().len(), 6);
 }
 
 /// Fails if a pause or an end that a person has asked for is forgotten by the next process, or cannot be taken back.
@@ -149,7 +149,7 @@ async fn desired_state_holds_for_next_process() {
     let directory = tempfile::tempdir().unwrap();
     let settings = |order: &str| settings(directory.path(), std::slice::from_ref(&base), order);
     crawl(settings("limits.max_objects = 1")).await;
-    let before = asked.lock().unwrap().len();
+    let before = asked.lock().len();
     let pause = vec![CrawlCommand::Pause, CrawlCommand::Suspend];
     let (outcome, _) = crawl_with(settings(""), pause).await;
     assert_eq!(outcome.end, CrawlEnd::Suspended);
@@ -165,7 +165,7 @@ async fn desired_state_holds_for_next_process() {
         }
     );
     assert!(is_paused, "{notice:?}");
-    assert_eq!(asked.lock().unwrap().len(), before);
+    assert_eq!(asked.lock().len(), before);
     let (outcome, _) = crawl_with(
         settings("limits.max_objects = 2"),
         vec![CrawlCommand::Resume],
@@ -175,9 +175,9 @@ async fn desired_state_holds_for_next_process() {
         (outcome.end, outcome.progress.fetched),
         (CrawlEnd::ObjectLimit, 2)
     );
-    let before = asked.lock().unwrap().len();
+    let before = asked.lock().len();
     let (outcome, _) = crawl_with(settings(""), vec![CrawlCommand::Terminate]).await;
     assert_eq!(outcome.end, CrawlEnd::Terminated);
     assert_eq!(crawl(settings("")).await.end, CrawlEnd::Terminated);
-    assert_eq!(asked.lock().unwrap().len(), before);
+    assert_eq!(asked.lock().len(), before);
 }

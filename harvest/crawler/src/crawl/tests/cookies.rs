@@ -40,8 +40,8 @@ async fn cookies_go_back_to_their_host() {
         let recorded = blocks(directory.path(), Kind::Request);
         assert_eq!(&recorded[&format!("{base}members/")], sent);
     }
-    let told = told.lock().unwrap();
-    let elsewhere = told_elsewhere.lock().unwrap();
+    let told = told.lock();
+    let elsewhere = told_elsewhere.lock();
     assert_eq!(elsewhere.len(), 4);
     let with_cookie = told.iter().chain(elsewhere.iter());
     let with_cookie = with_cookie.filter(|request| request.contains("Cookie"));

@@ -42,7 +42,7 @@ async fn silent_host() -> (Url, Arc<Mutex<usize>>) {
         let mut open = Vec::new();
         loop {
             open.push(listener.accept().await.unwrap());
-            *counted.lock().unwrap() += 1;
+            *counted.lock() += 1;
         }
     });
     (Url::parse(&base).unwrap(), count)
@@ -81,7 +81,7 @@ async fn crawl_with_only_retries_ends_idle() {
 async fn host_that_asks_for_patience_is_waited_for() {
     let asked = Mutex::new(0);
     let (base, _) = serve_by(Arc::new(move |path| {
-        let mut asked = asked.lock().unwrap();
+        let mut asked = asked.lock();
         *asked += u32::from(path == "/");
         let wait = "HTTP/1.1 503 Later\r\nRetry-After: 7200\r\nContent-Length: 0\r\n\r\n";
         let answer = if *asked == 1 {
@@ -114,7 +114,7 @@ async fn crawl_without_room_is_suspended() {
     let outcome = run_fast(crawl, &manual).await;
     assert_eq!(outcome.end, CrawlEnd::Suspended);
     assert_eq!(handle.notices.try_recv().unwrap(), CrawlNotice::LacksSpace);
-    assert!(asked.lock().unwrap().len() <= 1);
+    assert!(asked.lock().len() <= 1);
     let roomy = settings(directory.path(), std::slice::from_ref(&base), "");
     let (crawl, _handle) = Crawl::new(roomy, manual.clock(), Chance::system());
     assert_eq!(run_fast(crawl, &manual).await.end, CrawlEnd::Finished);
@@ -203,7 +203,7 @@ async fn hanging_fetch_is_cut_after_grace() {
             () = hurry => unreachable!(),
         };
         assert!(outcome.duration < Duration::from_mins(1), "{outcome:?}");
-        assert_eq!(*count.lock().unwrap(), 1);
+        assert_eq!(*count.lock(), 1);
         let connections = &outcome.connections;
         assert_eq!(connections.len(), 1);
         assert!(connections[0].uri.as_ref().unwrap().ends_with("robots.txt"));
@@ -220,7 +220,7 @@ async fn first_page_waits_the_crawl_delay() {
     let visits: Arc<Mutex<Vec<(String, Timestamp)>>> = Arc::default();
     let noted = Arc::clone(&visits);
     let (base, _) = serve_by(Arc::new(move |path| {
-        noted.lock().unwrap().push((path.to_owned(), clock.now()));
+        noted.lock().push((path.to_owned(), clock.now()));
         Some(match path {
             "/robots.txt" => page("User-agent: *\nCrawl-delay: 7\n"),
             "/" => page("<a href=/a>a</a>"),
@@ -232,7 +232,7 @@ async fn first_page_waits_the_crawl_delay() {
     let settings = settings(directory.path(), std::slice::from_ref(&base), "");
     let (crawl, _handle) = Crawl::new(settings, manual.clock(), Chance::system());
     assert_eq!(run_fast(crawl, &manual).await.progress.fetched, 2);
-    let visits = visits.lock().unwrap();
+    let visits = visits.lock();
     assert_eq!(visits.len(), 3);
     for pair in visits.windows(2) {
         let pause = pair[1].1.duration_since(pair[0].1);

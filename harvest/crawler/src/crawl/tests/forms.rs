@@ -64,7 +64,7 @@ async fn login_form_opens_its_host() {
             .map(|(path, status)| (path.to_owned(), status))
             .into()
     );
-    let requests = told.lock().unwrap().clone();
+    let requests = told.lock().clone();
     let first: Vec<&str> = requests
         .iter()
         .map(|request| &request[..6])

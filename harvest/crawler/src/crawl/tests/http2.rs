@@ -64,7 +64,7 @@ async fn host(speech: ServerProtocol) -> (Url, Arc<Mutex<usize>>) {
     tokio::task::spawn(async move {
         loop {
             let (stream, _) = listener.accept().await.unwrap();
-            *counted.lock().unwrap() += 1;
+            *counted.lock() += 1;
             let selecting = Arc::clone(&selecting);
             let silent = silent.clone();
             tokio::task::spawn(async move {
@@ -188,7 +188,7 @@ async fn http2_is_spoken_where_needed_or_ordered() {
         let seeds = std::slice::from_ref(&base);
         crawl(settings(directory.path(), seeds, &order)).await;
         let case = format!("{speech:?} {http2}");
-        assert_eq!(*made.lock().unwrap(), connections, "{case}");
+        assert_eq!(*made.lock(), connections, "{case}");
         let lines = log(directory.path());
         let Some(is_http2) = expected else {
             let last = lines.last().unwrap();
@@ -289,7 +289,7 @@ async fn nghttpd_is_harvested() {
         .stderr(Stdio::null())
         .spawn();
     let Ok(child) = started else {
-        testing::skipped("nghttpd is not on PATH (apt-get install nghttp2-server)");
+        tools_testing::skipped("nghttpd is not on PATH (apt-get install nghttp2-server)");
         return;
     };
     let mut server = Nghttpd(child);

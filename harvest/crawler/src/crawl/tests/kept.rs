@@ -32,7 +32,7 @@ async fn host(habit: ConnectionHabit) -> (Url, Arc<Mutex<usize>>) {
     tokio::task::spawn(async move {
         loop {
             let (stream, _) = listener.accept().await.unwrap();
-            *counted.lock().unwrap() += 1;
+            *counted.lock() += 1;
             // The other end may have left.
             tokio::task::spawn(async move { drop(talk(stream, habit).await) });
         }
@@ -112,6 +112,6 @@ async fn lost_connections_cost_no_try() {
             4,
             "{habit:?}"
         );
-        assert_eq!(*made.lock().unwrap(), connections, "{habit:?}");
+        assert_eq!(*made.lock(), connections, "{habit:?}");
     }
 }

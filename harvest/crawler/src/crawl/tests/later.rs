@@ -58,7 +58,7 @@ async fn hosts_are_given_the_time_they_ask() {
             if request.starts_with("GET /robots.txt") {
                 return "HTTP/1.1 404 No\r\nContent-Length: 0\r\n\r\n".to_owned();
             }
-            let mut times = told.lock().unwrap();
+            let mut times = told.lock();
             times.push(Instant::now());
             if times.len() == 1 {
                 answer.clone()
@@ -82,7 +82,7 @@ async fn hosts_are_given_the_time_they_ask() {
         assert_eq!(line.status, status, "{refusal}");
         let says_tries = line.annotations.contains(&"2t".to_owned());
         assert_eq!(says_tries, tries == 2, "{refusal}");
-        let times = times.lock().unwrap();
+        let times = times.lock();
         assert_eq!(times.len(), tries, "{refusal}");
         if let [first, second] = times.as_slice() {
             let rest = second.duration_since(*first);

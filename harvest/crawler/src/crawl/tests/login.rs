@@ -35,7 +35,7 @@ async fn closed_site(challenge: &'static str, opens: fn(&str) -> bool) -> (Url, 
                     } else {
                         challenge.to_owned()
                     };
-                    told.lock().unwrap().push(request);
+                    told.lock().push(request);
                     stream.write_all(response.as_bytes()).await.unwrap();
                 }
             });
@@ -50,7 +50,7 @@ async fn closed_site(challenge: &'static str, opens: fn(&str) -> bool) -> (Url, 
 async fn password_opens_its_host_and_is_not_recorded() {
     let (base, asked) = members().await;
     for (realm, opened) in [("members", true), ("others", false)] {
-        asked.lock().unwrap().clear();
+        asked.lock().clear();
         let directory = tempfile::tempdir().unwrap();
         let order = format!(
             "
@@ -76,7 +76,7 @@ async fn password_opens_its_host_and_is_not_recorded() {
         let responses = recorded(directory.path(), Kind::Response);
         assert_eq!(responses.len(), lines.len());
         assert_eq!(recorded(directory.path(), Kind::Request).len(), lines.len());
-        let asked = asked.lock().unwrap();
+        let asked = asked.lock();
         let with_login = asked
             .iter()
             .filter(|request| request.contains("Authorization"));

@@ -196,7 +196,7 @@ fn answer(request: &str, closed: u16, elsewhere: &str) -> String {
 /// Returns the URIs that a host was asked for, as its requests name them.
 fn asked(base: &Url, requests: &Requests) -> Vec<String> {
     let host = format!("127.0.0.1:{}", base.port().unwrap());
-    let requests = requests.lock().unwrap();
+    let requests = requests.lock();
     let uris = requests.iter().map(|request| {
         assert!(
             request.contains(&format!("\r\nHost: {host}\r\n")),

@@ -77,7 +77,7 @@ async fn visit(mut stream: TcpStream, address: IpAddr, visits: Visits) {
         if stream.write_all(response.as_bytes()).await.is_err() {
             return;
         }
-        let mut visits = visits.lock().unwrap();
+        let mut visits = visits.lock();
         visits.push((address, host.unwrap().to_owned(), came, Instant::now()));
     }
 }
@@ -110,7 +110,7 @@ async fn hosts_and_addresses_rest_between_requests() {
     Arc::get_mut(&mut settings.job).unwrap().order = order;
     let outcome = crawl(settings).await;
     assert_eq!(outcome.progress.fetched, 3 * u64::from(HOSTS));
-    let visits = visits.lock().unwrap();
+    let visits = visits.lock();
     assert_eq!(visits.len(), 4 * usize::from(HOSTS));
     let mut ends: HashMap<String, Instant> = HashMap::new();
     for (address, host, came, ended) in visits.iter() {
@@ -170,7 +170,7 @@ async fn crowded_address_leaves_room_for_others() {
         (outcome.end, outcome.progress.fetched),
         (CrawlEnd::Finished, u64::from(CROWD) + 1)
     );
-    let visits = visits.lock().unwrap();
+    let visits = visits.lock();
     // robots.txt and the home page of each host.
     assert_eq!(visits.len(), 2 * (usize::from(CROWD) + 1));
     let other = visits

@@ -56,7 +56,7 @@ async fn endless_calendar_is_left_and_can_be_freed() {
     assert_eq!(handle.notices.try_recv().unwrap(), told);
     assert_eq!(handle.progress.borrow().quarantined, 1);
     assert!(*held > 0);
-    let paths: BTreeSet<String> = asked.lock().unwrap().iter().cloned().collect();
+    let paths: BTreeSet<String> = asked.lock().iter().cloned().collect();
     let articles = paths
         .iter()
         .filter(|path| path.starts_with("/article/"))
@@ -77,8 +77,8 @@ async fn endless_calendar_is_left_and_can_be_freed() {
     let outcome = crawl.run().await.unwrap();
     assert_eq!(outcome.end, CrawlEnd::ObjectLimit);
     assert_eq!(outcome.quarantined, []);
-    let paths: BTreeSet<String> = asked.lock().unwrap().iter().cloned().collect();
+    let paths: BTreeSet<String> = asked.lock().iter().cloned().collect();
     assert!(months(&paths) > before);
     // No page was asked for twice.
-    assert_eq!(paths.len(), asked.lock().unwrap().len());
+    assert_eq!(paths.len(), asked.lock().len());
 }

@@ -31,7 +31,7 @@ async fn talk(
 ) {
     while let Some(request) = read_request(&mut stream).await {
         let response = answer(&request);
-        requests.lock().unwrap().push(request);
+        requests.lock().push(request);
         if stream.write_all(response.as_bytes()).await.is_err() {
             return;
         }
@@ -54,7 +54,7 @@ pub(super) fn page_with(fields: &str, body: &str) -> String {
 
 /// Returns the requests of a crawl for a path.
 pub(super) fn requests_for(requests: &Requests, path: &str) -> Vec<String> {
-    let requests = requests.lock().unwrap();
+    let requests = requests.lock();
     let asked = requests
         .iter()
         .filter(|request| request.split(' ').nth(1) == Some(path));

@@ -74,7 +74,7 @@ async fn overlay_limits_its_own_host() {
         ";
     let seeds = [first.clone(), second.clone()];
     crawl(settings(directory.path(), &seeds, order)).await;
-    let count = |told: &requests::Requests| told.lock().unwrap().len();
+    let count = |told: &requests::Requests| told.lock().len();
     // With robots.txt, which no quota counts.
     assert_eq!((count(&told), count(&told_second)), (6, 4));
     assert_eq!(requests_for(&told, "/trap").len(), 1);
@@ -111,7 +111,7 @@ async fn queue_is_worked_off_by_cost_or_hops() {
             order,
         ))
         .await;
-        let told = told.lock().unwrap();
+        let told = told.lock();
         let paths = told
             .iter()
             .map(|request| request.split(' ').nth(1).unwrap());
@@ -133,7 +133,7 @@ async fn list_of_suffixes_says_what_domain_is() {
     let seed = Url::parse(&format!("http://a.shop.test:{}/a", base.port().unwrap())).unwrap();
     let files = tempfile::tempdir().unwrap();
     for (list, fetched) in [("test", 2), ("shop.test", 1), ("other", 1)] {
-        told.lock().unwrap().clear();
+        told.lock().clear();
         let directory = tempfile::tempdir().unwrap();
         let file = files.path().join("suffixes.dat");
         fs::write(&file, list).unwrap();

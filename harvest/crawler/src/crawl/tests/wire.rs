@@ -45,7 +45,6 @@ async fn talk(mut stream: TcpStream, messages: RequestBytes) {
         };
         messages
             .lock()
-            .unwrap()
             .extend([head.clone().into_bytes(), response.to_vec()]);
         if head.starts_with("GET / ") {
             // An interim response is no part of the response.
@@ -94,7 +93,7 @@ async fn blocks_are_the_bytes_of_the_wire() {
             }
         }
     }
-    assert_eq!(blocks, *messages.lock().unwrap());
+    assert_eq!(blocks, *messages.lock());
     let statuses = statuses(directory.path(), &base);
     let expected = [("/", 200), ("/two", 200), ("/3", 200), ("/robots.txt", 404)];
     assert_eq!(

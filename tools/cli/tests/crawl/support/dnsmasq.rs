@@ -6,7 +6,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use tempfile::TempDir;
-use testing::{PATIENCE, eventually_blocking};
+use tools_testing::{PATIENCE, eventually_blocking};
 
 use super::tools::free_port;
 

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use tempfile::TempDir;
-use testing::{PATIENCE, eventually_blocking};
+use tools_testing::{PATIENCE, eventually_blocking};
 
 use super::tools::free_port;
 

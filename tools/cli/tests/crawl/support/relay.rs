@@ -41,7 +41,7 @@ impl Relay {
                     continue;
                 };
                 let connection = Connection::default();
-                kept.lock().expect("a lock").push(connection.clone());
+                kept.lock().push(connection.clone());
                 let [up, down] = connection;
                 let pairs = [(&client, &server, up), (&server, &client, down)];
                 for (from, to, log) in pairs {
@@ -68,15 +68,15 @@ impl Relay {
     /// passed on meanwhile.
     pub fn after(&self, left: usize, act: impl FnOnce() + Send + 'static) {
         let act = Box::new(act);
-        *self.trigger.lock().expect("a lock") = Some(Trigger { left, act });
+        *self.trigger.lock() = Some(Trigger { left, act });
     }
 
     /// Writes the bytes that went through so far: `N.up` and `N.down` for each connection.
     pub fn save(&self, folder: &Path) {
-        let connections = self.connections.lock().expect("a lock").clone();
+        let connections = self.connections.lock().clone();
         for (number, connection) in connections.iter().enumerate() {
             for (log, end) in connection.iter().zip(["up", "down"]) {
-                let bytes = log.lock().expect("a lock");
+                let bytes = log.lock();
                 std::fs::write(folder.join(format!("{number}.{end}")), &*bytes).expect("write");
             }
         }
@@ -94,8 +94,8 @@ fn pass(
     let mut buffer = vec![0; 64 << 10];
     // An end by a reset is an end.
     while let Ok(count @ 1..) = from.read(&mut buffer) {
-        log.lock().expect("a lock").extend(&buffer[..count]);
-        let mut set = trigger.lock().expect("a lock");
+        log.lock().extend(&buffer[..count]);
+        let mut set = trigger.lock();
         if let Some(trigger) = set.as_mut() {
             trigger.left = trigger.left.saturating_sub(1);
         }

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use serde_json::Value;
-use testing::{Random, skipped};
+use tools_testing::{Random, skipped};
 
 /// The web server, and the Python of the judges.
 pub struct Tools {

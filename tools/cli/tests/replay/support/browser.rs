@@ -14,8 +14,8 @@ use fantoccini::{Client, ClientBuilder, Locator};
 use hyper_util::client::legacy::connect::HttpConnector;
 use rustix::process::{Pid, Signal, kill_process_group};
 use serde_json::{Value, json};
-use testing::{PATIENCE, eventually_blocking};
 use tokio::runtime::Runtime;
+use tools_testing::{PATIENCE, eventually_blocking};
 
 use crate::support::outside::Outside;
 use crate::support::tools::program;
@@ -32,7 +32,7 @@ impl Programs {
         let chromium = program("chromium");
         let driver = program("chromedriver");
         if chromium.is_none() || driver.is_none() {
-            testing::skipped(
+            tools_testing::skipped(
                 "chromium and chromedriver are not installed (chromium chromium-driver)",
             );
         }

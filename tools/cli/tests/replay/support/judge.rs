@@ -20,7 +20,7 @@ impl Judge {
         if python.is_none() {
             let packages: Vec<&str> = modules.iter().map(|(_, package)| *package).collect();
             let packages = packages.join(" ");
-            testing::skipped(&format!(
+            tools_testing::skipped(&format!(
                 "no python3 on PATH has what the judge needs (pip install {packages})"
             ));
         }

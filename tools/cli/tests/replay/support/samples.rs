@@ -24,7 +24,7 @@ pub fn samples() -> Option<Vec<Sample>> {
         folders.find(|folder| folder.is_dir())
     };
     let Some(folder) = named.or_else(beside) else {
-        testing::skipped("HOLDFAST_SAMPLES names no folder with sample files");
+        tools_testing::skipped("HOLDFAST_SAMPLES names no folder with sample files");
         return None;
     };
     let manifest = std::fs::read_to_string(folder.join("MANIFEST.tsv")).expect("MANIFEST.tsv");

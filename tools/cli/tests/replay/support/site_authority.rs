@@ -51,7 +51,7 @@ impl SiteAuthority {
     /// Makes an authority, or says what the test lacks.
     pub fn create() -> Option<Self> {
         let Some(openssl) = program("openssl") else {
-            testing::skipped("openssl is not installed (openssl)");
+            tools_testing::skipped("openssl is not installed (openssl)");
             return None;
         };
         let authority = Self {

@@ -1,6 +1,6 @@
 //! Decisions against a naive model that looks at every rule.
 
-use testing::Random;
+use tools_testing::Random;
 
 use super::*;
 

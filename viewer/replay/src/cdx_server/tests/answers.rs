@@ -1,6 +1,6 @@
 //! Each form, letter by letter; and how it breaks off.
 
-use testing::FullDisk;
+use tools_testing::FullDisk;
 
 use super::*;
 

@@ -34,7 +34,7 @@ fn read(folder: &Path, name: &str) -> Vec<Capture> {
 #[test]
 fn samples_are_found_in_all_dialects() {
     let Some(folder) = samples() else {
-        testing::skipped("no folder shared/data with sample files is above this one");
+        tools_testing::skipped("no folder shared/data with sample files is above this one");
         return;
     };
     let name = "netarchivesuite_solrwayback/IAH-20080430204825-00000-blackbook.warc.gz.cdx";
@@ -84,7 +84,7 @@ fn samples_are_found_in_all_dialects() {
 #[test]
 fn cdxj_samples_keep_their_fields() {
     let Some(folder) = samples() else {
-        testing::skipped("no folder shared/data with sample files is above this one");
+        tools_testing::skipped("no folder shared/data with sample files is above this one");
         return;
     };
     let all = read(&folder, "oduwsdl_ipwb/sample-1.cdxj");

@@ -28,7 +28,7 @@ fn files(folder: &Path, found: &mut Vec<PathBuf>) {
 #[test]
 fn samples_answer_with_their_digests() {
     let Some(folder) = std::env::var_os("HOLDFAST_SAMPLES").map(PathBuf::from) else {
-        testing::skipped("HOLDFAST_SAMPLES names no folder with sample files");
+        tools_testing::skipped("HOLDFAST_SAMPLES names no folder with sample files");
         return;
     };
     let mut paths = Vec::new();

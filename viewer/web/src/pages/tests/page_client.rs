@@ -10,9 +10,9 @@ use archive_formats::surt::UrlKey;
 use axum::body::{Body, to_bytes};
 use axum::http::Request as HttpRequest;
 use index_client::{Captures, FakeIndex};
-use testing::in_time;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
+use tools_testing::in_time;
 use viewer_proxy::connections::ConnectionLimits;
 
 use super::super::{PageHost, PageParts};

@@ -58,7 +58,7 @@ impl Proxy {
         let output = match spawn_blocking(move || curl.output()).await.unwrap() {
             Ok(output) => output,
             Err(error) => {
-                testing::skipped(&format!("curl: {error}"));
+                tools_testing::skipped(&format!("curl: {error}"));
                 return None;
             }
         };

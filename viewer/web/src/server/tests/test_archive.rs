@@ -12,9 +12,9 @@ use archive_formats::digest::{Algorithm, digest};
 use archive_formats::warc::{Builder, Kind, Reader, Writer};
 use archive_model::FileName;
 use index_client::{Captures, FakeIndex};
-use testing::in_time;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
+use tools_testing::in_time;
 use viewer_proxy::connections::ConnectionLimits;
 
 use crate::collections::Collections;

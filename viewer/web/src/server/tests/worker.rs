@@ -17,7 +17,7 @@ fn worker_passes_its_own_tests() {
             assert!(told.contains("pass 11"), "not all tests were run: {told}");
         }
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            testing::skipped("node is not on PATH (apt-get install nodejs)");
+            tools_testing::skipped("node is not on PATH (apt-get install nodejs)");
         }
         Err(error) => panic!("node cannot be run: {error}"),
     }

@@ -25,7 +25,7 @@ async fn dom(proxy: &Proxy, url: &str) -> Option<String> {
     let output = match spawn_blocking(move || chromium.output()).await.unwrap() {
         Ok(output) => output,
         Err(error) => {
-            testing::skipped(&format!("chromium: {error}"));
+            tools_testing::skipped(&format!("chromium: {error}"));
             return None;
         }
     };

@@ -6,7 +6,7 @@ use tokio::net::TcpStream;
 use super::super::test_archive::{OK, TestArchive, Warc};
 use super::super::{FIRST, three_pages};
 use super::Proxy;
-use testing::in_time;
+use tools_testing::in_time;
 
 /// Opens a tunnel, sends bytes in it, and returns everything that came behind the answer to `CONNECT`.
 async fn through(proxy: &Proxy, to: &str, bytes: &[u8]) -> String {

@@ -3,7 +3,7 @@
 /// A generator of numbers (`SplitMix64`), the same for the same seed. Fit for tests only.
 ///
 /// ```
-/// use testing::Random;
+/// use tools_testing::Random;
 ///
 /// let mut one = Random::new(7);
 /// let mut other = Random::new(7);
@@ -65,8 +65,8 @@ impl Random {
 /// Returns bytes that look random, the same for the same seed.
 ///
 /// ```
-/// assert_eq!(testing::noise(3, 1), testing::noise(5, 1)[..3]);
-/// assert_ne!(testing::noise(5, 1), testing::noise(5, 2));
+/// assert_eq!(tools_testing::noise(3, 1), tools_testing::noise(5, 1)[..3]);
+/// assert_ne!(tools_testing::noise(5, 1), tools_testing::noise(5, 2));
 /// ```
 pub fn noise(size: usize, seed: u64) -> Vec<u8> {
     let mut random = Random::new(seed);

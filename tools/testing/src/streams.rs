@@ -7,7 +7,7 @@ use std::io::{self, Read, Write};
 /// ```
 /// use std::io::Read;
 ///
-/// let mut reader = testing::FailingReader::new(b"abc", "bad sector");
+/// let mut reader = tools_testing::FailingReader::new(b"abc", "bad sector");
 /// let mut read = Vec::new();
 /// assert_eq!(reader.read_to_end(&mut read).unwrap_err().to_string(), "bad sector");
 /// assert_eq!(read, b"abc");
@@ -62,7 +62,7 @@ impl Read for PieceReader<'_> {
 /// ```
 /// use std::io::Write;
 ///
-/// let mut disk = testing::FullDisk::with_room(3);
+/// let mut disk = tools_testing::FullDisk::with_room(3);
 /// assert!(disk.write_all(b"ab").is_ok());
 /// assert!(disk.write_all(b"cd").is_err());
 /// ```
