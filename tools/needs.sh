@@ -138,7 +138,7 @@ tell_progress() {
 build() {
     local begun=$SECONDS progress code=0
     need_rocksdb || return
-    say "building in $CARGO_TARGET_DIR; from nothing about 20 minutes on two cores"
+    say "building in $CARGO_TARGET_DIR; from nothing 20 to 40 minutes on two cores"
     tell_progress &
     progress=$!
     cargo "$@" || code=$?
