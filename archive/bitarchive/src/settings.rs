@@ -3,11 +3,16 @@
 use std::num::NonZeroU16;
 use std::path::PathBuf;
 
-use archive_daemon::{ByteSize, DaemonSettings, Period};
+use archive_daemon::settings::{InvalidSettings, Section, SettingsForm};
+use archive_daemon::{ByteSize, DaemonSettings, Period, StartError};
 use archive_model::{NodeId, ReplicaId};
-use archive_rpc::RpcSettings;
+use archive_part::{PartSettings, read_trust_file};
+use archive_rpc::{Role, RpcSettings};
 use documented::DocumentedFields;
+use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
+
+use crate::volumes::unlisted;
 
 /// Everything in a node's settings file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, DocumentedFields)]
@@ -191,35 +196,14 @@ const fn look() -> Period {
 /// The longest time that the bytes of a cut upload may be kept: a date so long ago is one of any calendar.
 const LONGEST_KEPT: Period = Period::from_secs(36_500 * 24 * 3600);
 
-/// A setting that cannot work, with what would.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum InvalidSettings {
-    /// A limit of nothing, where something has to fit in.
-    #[error("{setting} is 0: {instead}")]
-    Zero {
-        /// The setting.
-        setting: &'static str,
-        /// The advice what to set.
-        instead: &'static str,
-    },
-    /// A time that reaches back before all dates.
-    #[error("{setting} is {set}, and a node cannot look back that far: set at most {most}")]
-    TooLong {
-        /// The setting.
-        setting: &'static str,
-        /// The value of the setting.
-        set: Period,
-        /// The longest value that works.
-        most: Period,
-    },
-}
-
 /// Refuses the first of `settings` that is zero. Each has its name, whether it is zero, and what to write instead.
 pub(crate) fn refuse_zero(
     settings: impl IntoIterator<Item = (&'static str, bool, &'static str)>,
 ) -> Result<(), InvalidSettings> {
     match settings.into_iter().find(|(_, is_zero, _)| *is_zero) {
-        Some((setting, _, instead)) => Err(InvalidSettings::Zero { setting, instead }),
+        Some((setting, _, instead)) => {
+            Err(InvalidSettings::new(format!("{setting} is 0: {instead}")))
+        }
         None => Ok(()),
     }
 }
@@ -228,13 +212,49 @@ pub(crate) fn refuse_zero(
 pub(crate) const SET_IDLE: &str =
     "set the time that the sender of a file may be silent, such as \"60 s\"";
 
-impl Settings {
-    /// Checks whether the settings can work.
-    ///
-    /// # Errors
-    ///
-    /// [`InvalidSettings`] names the first setting that cannot, and says what would be right.
-    pub fn check(&self) -> Result<(), InvalidSettings> {
+impl PartSettings for Settings {
+    const PART: &'static str = "bitarchive";
+    const FORM: SettingsForm = SettingsForm {
+        section: "bitarchive",
+        sections: &[
+            Section::of::<Self>(""),
+            Section::of::<DaemonSettings>("daemon"),
+            Section::of::<RpcSettings>("rpc"),
+            Section::of::<NodeSettings>("bitarchive"),
+            Section::of::<ScrubSettings>("scrub"),
+            Section::of::<AtticSettings>("attic"),
+            Section::of::<NodeBatchSettings>("batch_node"),
+        ],
+        example: r#"
+[rpc]
+listen = "127.0.0.1:7403"
+certificate = "pki/one-1.pem"
+key = "pki/one-1.key"
+authorities = "pki/authorities.pem"
+
+[bitarchive]
+node = "one-1"
+replica = "one"
+data = "node"
+volumes = ["volume"]
+trust = "trust.json"
+monitor = "127.0.0.1:7402"
+"#,
+    };
+
+    fn daemon(&self) -> &DaemonSettings {
+        &self.daemon
+    }
+
+    fn rpc(&self) -> &RpcSettings {
+        &self.rpc
+    }
+
+    fn holders(&self) -> Vec<(Role, Option<&str>)> {
+        vec![(Role::Node, Some(self.bitarchive.node.as_str()))]
+    }
+
+    fn check_values(&self) -> Result<(), InvalidSettings> {
         let own = &self.bitarchive;
         let scrub = &self.scrub;
         let is_empty = |size: Option<ByteSize>| size.is_some_and(ByteSize::is_zero);
@@ -265,13 +285,36 @@ impl Settings {
             ),
         ])?;
         if own.keep_uploads > LONGEST_KEPT {
-            return Err(InvalidSettings::TooLong {
-                setting: "bitarchive.keep_uploads",
-                set: own.keep_uploads,
-                most: LONGEST_KEPT,
-            });
+            return Err(InvalidSettings::new(format!(
+                "bitarchive.keep_uploads is {}, and a node cannot look back that far: set at most {LONGEST_KEPT}",
+                own.keep_uploads
+            )));
         }
         Ok(())
+    }
+
+    fn check_files(&self, _now: Timestamp) -> Result<(), StartError> {
+        read_trust_file("bitarchive.trust", &self.bitarchive.trust).map(drop)
+    }
+
+    /// Names the volumes that the node goes on filling though its settings no longer name them, as far as its data are
+    /// here.
+    fn list_doubts(&self) -> Vec<String> {
+        let own = &self.bitarchive;
+        match unlisted(&own.data, &own.volumes) {
+            Ok(unlisted) if unlisted.is_empty() => Vec::new(),
+            Ok(unlisted) => {
+                let paths = unlisted
+                    .iter()
+                    .map(|(id, path)| format!("{id} at {}", path.display()));
+                vec![format!(
+                    "bitarchive.volumes: the node knows volumes that it no longer names, and goes on filling them: {}; \
+                     drain them or make them read-only, or name them again",
+                    paths.collect::<Vec<_>>().join(", ")
+                )]
+            }
+            Err(error) => vec![error.to_string()],
+        }
     }
 }
 
@@ -305,7 +348,7 @@ mod tests {
     /// Fails if a default does not pass the check.
     #[test]
     fn defaults_of_node_pass_check() {
-        assert_eq!(settings(&[]).check(), Ok(()));
+        assert_eq!(settings(&[]).check_values(), Ok(()));
     }
 
     /// Fails if a limit of nothing passes, or the error does not say which setting it is and what would be right.
@@ -319,7 +362,7 @@ mod tests {
             ("batch_node.memory", "0 B", "leave it out"),
         ] {
             let error = settings(&[&format!("{name}={value}")])
-                .check()
+                .check_values()
                 .unwrap_err()
                 .to_string();
             let begins = format!("{name} is 0: ");
@@ -333,7 +376,8 @@ mod tests {
     /// Fails if a node may be set to look back further than its clock can, at which it would stop.
     #[test]
     fn endless_upload_retention_is_refused() {
-        let check = |kept: &str| settings(&[&format!("bitarchive.keep_uploads={kept}")]).check();
+        let check =
+            |kept: &str| settings(&[&format!("bitarchive.keep_uploads={kept}")]).check_values();
         assert_eq!(check("36500 d"), Ok(()));
         let error = check("36501 d").unwrap_err().to_string();
         assert!(
@@ -352,7 +396,7 @@ mod tests {
             &["scrub.enabled=false", "scrub.deadline=0 s"],
             &["bitarchive.reserve=0 B"],
         ] {
-            assert_eq!(settings(set).check(), Ok(()), "{set:?}");
+            assert_eq!(settings(set).check_values(), Ok(()), "{set:?}");
         }
     }
 }

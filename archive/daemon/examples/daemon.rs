@@ -5,7 +5,8 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use archive_daemon::settings::{self, Sources};
-use archive_daemon::{Daemon, DaemonSettings, Step, Worker, WorkerError, run};
+use archive_daemon::tasks::with_causes;
+use archive_daemon::{Daemon, DaemonSettings, StartError, Step, Worker, WorkerError, run};
 
 #[derive(serde::Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -28,7 +29,7 @@ impl Worker for Beat {
     }
 }
 
-fn start(daemon: &Daemon, behaviour: String) -> Result<(), WorkerError> {
+fn start(daemon: &Daemon, behaviour: String) -> Result<(), StartError> {
     let stop = daemon.tasks.stop();
     let daemon = daemon.part("example");
     let body = async move {
@@ -69,21 +70,19 @@ fn main() -> ExitCode {
             set,
         };
         let settings: Settings = settings::load(&sources)?;
-        run("example", &settings.daemon, |daemon| async move {
-            start(&daemon, settings.behaviour)
+        run("example", &settings.daemon, |daemon| {
+            Box::pin(async move { start(&daemon, settings.behaviour) })
         })?;
         Ok(())
     })();
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            let mut line = error.to_string();
-            let mut cause = error.source();
-            while let Some(error) = cause {
-                line = format!("{line}: {error}");
-                cause = error.source();
-            }
-            drop(writeln!(std::io::stderr(), "{line}"));
+            drop(writeln!(
+                std::io::stderr(),
+                "{}",
+                with_causes(error.as_ref())
+            ));
             ExitCode::FAILURE
         }
     }

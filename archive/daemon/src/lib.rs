@@ -11,14 +11,15 @@
 //!
 //! The rooms in reading order:
 //!
-//! - [`mod@run`] (the life of a process), [`settings`] (where its settings come from), [`telemetry`] (its log);
+//! - [`mod@run`] (the life of a process), [`settings`] (where its settings come from), [`start`] (why it does not start),
+//!   [`telemetry`] (its log);
 //! - [`tasks`] (all that runs), [`worker`] (background jobs), [`thread`] (blocking work of its own), [`shutdown`]
 //!   (signals);
 //! - [`clock`] (the time and randomness), [`metrics`] (what is counted), [`notify`] (who is notified).
 //!
 //! ```no_run
 //! use archive_daemon::settings::{self, Sources};
-//! use archive_daemon::{Daemon, DaemonSettings, run};
+//! use archive_daemon::{Daemon, DaemonSettings, StartError, run};
 //!
 //! #[derive(serde::Deserialize)]
 //! #[serde(deny_unknown_fields)]
@@ -27,7 +28,7 @@
 //!     daemon: DaemonSettings,
 //! }
 //!
-//! async fn start(daemon: Daemon) -> Result<(), std::io::Error> {
+//! async fn start(daemon: Daemon) -> Result<(), StartError> {
 //!     let stop = daemon.tasks.stop();
 //!     daemon.tasks.spawn("listen", async move {
 //!         stop.cancelled().await;
@@ -39,7 +40,7 @@
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let sources = Sources { file: Some("monitor.toml".into()), environment: settings::environment()?, set: vec![] };
 //! let settings: Settings = settings::load(&sources)?;
-//! run("monitor", &settings.daemon, start)?;
+//! run("monitor", &settings.daemon, |daemon| Box::pin(start(daemon)))?;
 //! # Ok(())
 //! # }
 //! ```
@@ -52,6 +53,7 @@ pub mod notify;
 pub mod run;
 pub mod settings;
 pub mod shutdown;
+pub mod start;
 pub mod tasks;
 pub mod telemetry;
 pub mod thread;
@@ -62,6 +64,7 @@ pub use metrics::{Counter, Gauge, Histogram, Metrics};
 pub use notify::{Notifier, NotifySettings};
 pub use run::{CaughtPanic, Daemon, DaemonSettings, RunError, run, spare};
 pub use settings::{ByteSize, Period};
+pub use start::{StartError, Starting};
 pub use tasks::{Outcome, TaskError, Tasks};
 pub use thread::OwnThread;
 pub use worker::{ReloadWorker, Step, Worker, WorkerError, Workers};

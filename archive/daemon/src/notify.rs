@@ -30,16 +30,14 @@ use tokio::task::spawn_blocking;
 use tokio_util::sync::CancellationToken;
 
 use crate::clock::{Chance, Clock};
-use crate::metrics::MetricError;
 use crate::run::Daemon;
+use crate::start::StartError;
 use incident::{IncidentTiming, Incidents, Problem};
 pub use memory::{Memory, NoMemory};
 use message::Message;
 pub use outbox::SendOutcome;
 use outbox::{Channel, Outbox};
-pub use settings::{
-    InvalidAddress, InvalidNotify, MailAddress, NotifySettings, SmtpSettings, SmtpTls,
-};
+pub use settings::{InvalidAddress, MailAddress, NotifySettings, SmtpSettings, SmtpTls};
 
 /// The pause before rows that could not be written are tried again.
 const AGAIN: Duration = Duration::from_mins(1);
@@ -61,17 +59,6 @@ struct NotifierState {
     smtp: Option<Arc<Outbox>>,
 }
 
-/// The reason why notifications cannot be sent.
-#[derive(Debug, thiserror::Error)]
-pub enum NotifyError {
-    /// An instrument of that name is taken.
-    #[error(transparent)]
-    Metric(#[from] MetricError),
-    /// The rows of earlier messages cannot be read.
-    #[error("the record of earlier notifications cannot be read: {0}")]
-    Memory(#[source] crate::tasks::AnyError),
-}
-
 impl Notifier {
     /// Returns a notifier that sends nothing.
     pub const fn silent() -> Self {
@@ -87,13 +74,13 @@ impl Notifier {
     ///
     /// # Errors
     ///
-    /// [`NotifyError`] if the rows of earlier incidents cannot be read, or a metric cannot be made.
+    /// [`StartError`] if the rows of earlier incidents cannot be read, or a metric cannot be made.
     pub fn start(
         source: &str,
         settings: &NotifySettings,
         daemon: &Daemon,
         memory: Arc<dyn Memory>,
-    ) -> Result<Self, NotifyError> {
+    ) -> Result<Self, StartError> {
         let limit = settings.limit.duration();
         let outbox = |channel| Outbox::new(channel, limit, &daemon.metrics).map(Arc::new);
         let command = Some(&settings.command).filter(|words| !words.is_empty());
@@ -109,7 +96,8 @@ impl Notifier {
             delay: settings.delay.duration(),
             remind: settings.remind.duration().max(Duration::from_secs(1)),
         };
-        let kept = memory.load().map_err(NotifyError::Memory)?;
+        let unread = |error| StartError::failed("read the record of earlier notifications", error);
+        let kept = memory.load().map_err(unread)?;
         let shared = Arc::new(NotifierState {
             source: source.to_owned(),
             clock: daemon.clock.clone(),

@@ -8,9 +8,11 @@ use std::io::{self, Write};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use documented::DocumentedFields;
+use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use tokio::net::TcpListener;
 
@@ -18,7 +20,8 @@ use crate::clock::{Chance, Clock};
 use crate::metrics::{self, Metrics};
 use crate::settings::Period;
 use crate::shutdown::Signals;
-use crate::tasks::{self, AnyError, TaskError, Tasks};
+use crate::start::{StartError, Starting};
+use crate::tasks::{self, TaskError, Tasks};
 use crate::telemetry::{self, InstallError, LogFilter, LogFormat};
 use crate::worker::Workers;
 
@@ -31,8 +34,12 @@ const LAST_CALL: Duration = Duration::from_secs(1);
 pub struct DaemonSettings {
     /// The level of logging: `info`, or levels by module: `info,archive_rpc=debug`.
     pub log: LogFilter,
-    /// The format of the log: `auto` (people on a terminal, else JSON), `human` or `json`.
+    /// The format of the log: `auto` (for people on a terminal and in `log_file`, else JSON), `human` or `json`.
     pub log_format: LogFormat,
+    /// The file that the log goes to, in place of standard error. At 10 MB it is put aside as `.1`; four such files are
+    /// kept. Its directory has to be there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub log_file: Option<PathBuf>,
     /// The address at which `/metrics` is served. Port 0 takes a free one, which is logged.
     pub metrics: SocketAddr,
     /// The time that tasks may take to end after a stop.
@@ -47,6 +54,7 @@ impl Default for DaemonSettings {
         Self {
             log: LogFilter::default(),
             log_format: LogFormat::default(),
+            log_file: None,
             metrics: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
             drain: Period::from_secs(30),
             end_with_stdin: false,
@@ -84,15 +92,10 @@ pub enum RunError {
     /// The signals could not be taken over.
     #[error("signals cannot be watched")]
     Signals(#[source] io::Error),
-    /// The address for the metrics is taken, or not one of this machine.
-    #[error("metrics cannot be served at {address}; set daemon.metrics to another address")]
-    Metrics {
-        /// The address in the settings.
-        address: SocketAddr,
-        /// The error of the system.
-        source: io::Error,
-    },
-    /// A task failed or did not end. The start of the part itself is the task with the part's name.
+    /// The part did not start.
+    #[error(transparent)]
+    Start(#[from] StartError),
+    /// A task failed or did not end.
     #[error(transparent)]
     Task(#[from] TaskError),
 }
@@ -135,46 +138,43 @@ impl Daemon {
 ///
 /// [`RunError`]: logging, the runtime, the signals or the metrics cannot start, or a task failed or did not end in
 /// time.
-pub fn run<E, F>(
+pub fn run(
     name: &str,
     settings: &DaemonSettings,
-    start: impl FnOnce(Daemon) -> F,
-) -> Result<(), RunError>
-where
-    E: Into<AnyError> + Send + 'static,
-    F: Future<Output = Result<(), E>> + Send + 'static,
-{
+    start: impl FnOnce(Daemon) -> Starting<()>,
+) -> Result<(), RunError> {
     abort_on_panic();
-    telemetry::install(&settings.log, settings.log_format)?;
+    install_log(settings)?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
         .map_err(RunError::Runtime)?;
-    let outcome = runtime.block_on(live(name, settings, start));
+    let outcome = runtime.block_on(live(name, settings, Box::new(start)));
     runtime.shutdown_timeout(LAST_CALL);
     outcome
 }
 
-async fn live<E, F>(
+fn install_log(settings: &DaemonSettings) -> Result<(), RunError> {
+    let file = settings.log_file.as_deref();
+    let installed = telemetry::install(&settings.log, settings.log_format, file);
+    installed.map_err(|error| match (error, file) {
+        (InstallError::File(error), Some(path)) => {
+            let unwritable = format!("{}: {error}; set another path", path.display());
+            StartError::of_setting("daemon.log_file", unwritable).into()
+        }
+        (error, _) => RunError::Telemetry(error),
+    })
+}
+
+async fn live(
     name: &str,
     settings: &DaemonSettings,
-    start: impl FnOnce(Daemon) -> F,
-) -> Result<(), RunError>
-where
-    E: Into<AnyError> + Send + 'static,
-    F: Future<Output = Result<(), E>> + Send + 'static,
-{
+    start: Box<dyn FnOnce(Daemon) -> Starting<()> + '_>,
+) -> Result<(), RunError> {
     // The signals come first: one that arrives during the start must not be lost.
     let signals = Signals::new().map_err(RunError::Signals)?;
     let daemon = Daemon::new(Clock::system(), Chance::system());
-    let unusable = |source| RunError::Metrics {
-        address: settings.metrics,
-        source,
-    };
-    let listener = TcpListener::bind(settings.metrics)
-        .await
-        .map_err(unusable)?;
-    let address = listener.local_addr().map_err(unusable)?;
+    let (listener, address) = bind_setting("daemon.metrics", settings.metrics).await?;
     let tasks = &daemon.tasks;
     tasks.spawn(
         "metrics",
@@ -188,14 +188,45 @@ where
     if settings.end_with_stdin {
         stop_with_stdin(tasks.clone()).map_err(RunError::Runtime)?;
     }
-    tasks.spawn_once(name, start(daemon.clone()));
+    let refusal = Arc::new(Mutex::new(None));
+    let starting = start(daemon.clone());
+    let refused = Arc::clone(&refusal);
+    let stopped = tasks.clone();
+    tasks.spawn_once(name, async move {
+        if let Err(error) = starting.await {
+            *refused.lock() = Some(error);
+            stopped.stop_all();
+        }
+    });
     // The drain runs while signals are watched too, so that a second one can cut it short.
-    tokio::select! {
-        outcome = tasks.join(settings.drain.duration()) => outcome?,
+    let outcome = tokio::select! {
+        outcome = tasks.join(settings.drain.duration()) => outcome,
         never = signals.watch(tasks) => match never {},
+    };
+    if let Some(error) = refusal.lock().take() {
+        return Err(RunError::Start(error));
     }
+    outcome?;
     tracing::info!(part = name, "stopped");
     Ok(())
+}
+
+/// Takes the address of a setting, on which nothing is answered yet. Port 0 becomes a free one.
+///
+/// # Errors
+///
+/// Fails if the address is taken, or is not one of this machine.
+pub async fn bind_setting(
+    setting: &str,
+    address: SocketAddr,
+) -> Result<(TcpListener, SocketAddr), StartError> {
+    let refused = |error| {
+        let told = format!("cannot listen on {address}: {error}; set another address");
+        StartError::of_setting(setting, told)
+    };
+    let listener = TcpListener::bind(address).await.map_err(refused)?;
+    let bound = listener.local_addr().map_err(refused)?;
+    Ok((listener, bound))
 }
 
 /// Stops the tasks when standard input ends. The thread reads as long as the process lives, and holds up nothing.

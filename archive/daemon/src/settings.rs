@@ -13,6 +13,7 @@
 //! error name the key that was probably meant.
 
 mod document;
+mod form;
 mod problems;
 mod source;
 
@@ -25,6 +26,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use document::{Document, Override};
+pub use form::{InvalidSettings, Section, SettingsForm};
 pub use source::environment;
 
 /// The largest settings file that is read, in bytes.
@@ -101,16 +103,28 @@ pub fn load<T: DeserializeOwned>(sources: &Sources) -> Result<T, SettingsError> 
     Document::new(file, &text, &overrides(sources)?)?.read()
 }
 
-/// Returns all problems of the settings in `sources`; [`load`] returns the first only.
+/// Returns all problems of the settings in `sources`, by their lines; [`load`] returns the first only.
 ///
 /// # Errors
 ///
 /// [`SettingsError`] if there is nothing to check: the file cannot be read, or an override cannot.
-pub fn problems<T: DeserializeOwned>(
+pub fn list_problems<T: DeserializeOwned>(
+    form: &SettingsForm,
     sources: &Sources,
 ) -> Result<Vec<SettingsError>, SettingsError> {
     let (file, text) = file(sources)?;
-    problems::all::<T>(&file, &text, &overrides(sources)?)
+    problems::list_problems::<T>(form, &file, &text, &overrides(sources)?)
+}
+
+/// Returns the lines of a settings file that are not TOML.
+///
+/// # Errors
+///
+/// [`SettingsError`] if the file cannot be read or is too large.
+pub fn list_torn_lines(path: &Path) -> Result<Vec<SettingsError>, SettingsError> {
+    let text = source::read(path)?;
+    let file = Place::File(path.to_owned(), None);
+    Ok(problems::list_torn_lines(&file, &text))
 }
 
 /// Returns the sections and single keys at the top of a settings file, as far as it can be read.
@@ -118,8 +132,8 @@ pub fn problems<T: DeserializeOwned>(
 /// # Errors
 ///
 /// [`SettingsError`] if the file cannot be read or is too large.
-pub fn sections(path: &Path) -> Result<Vec<String>, SettingsError> {
-    Ok(problems::sections(&source::read(path)?))
+pub fn list_top_names(path: &Path) -> Result<Vec<String>, SettingsError> {
+    Ok(problems::list_top_names(&source::read(path)?))
 }
 
 fn file(sources: &Sources) -> Result<(Place, String), SettingsError> {
@@ -160,6 +174,14 @@ pub fn print<T: Serialize>(settings: &T) -> Result<String, PrintError> {
 pub struct PrintError(#[from] toml::ser::Error);
 
 impl Place {
+    /// Returns the line in the file, where it is known.
+    fn line(&self) -> Option<usize> {
+        match self {
+            Self::File(_, line) => *line,
+            Self::Nowhere | Self::Environment(_) | Self::Set(_) => None,
+        }
+    }
+
     fn at_line(&self, line: Option<usize>) -> Self {
         match self {
             Self::File(path, _) => Self::File(path.clone(), line),

@@ -290,7 +290,7 @@ impl SharedTasks {
         let mut state = self.state();
         state.running.remove(&id);
         if let Some(failure) = failure {
-            tracing::error!(error = chain(&failure), "stopping");
+            tracing::error!(error = with_causes(&failure), "stopping");
             state.failure.get_or_insert(failure);
             self.stop.cancel();
         }
@@ -302,13 +302,19 @@ pub(crate) fn current() -> Option<Arc<str>> {
     NAME.try_with(Arc::clone).ok()
 }
 
-/// Returns an error and its causes, in one line.
-pub(crate) fn chain(error: &(dyn Error + 'static)) -> String {
-    let causes = std::iter::successors(Some(error), |error| (*error).source());
-    causes
-        .map(ToString::to_string)
-        .collect::<Vec<_>>()
-        .join(": ")
+/// Returns the text of an error with all of its causes, each once: many errors have the text of their cause in their
+/// own.
+pub fn with_causes(error: &(dyn Error + 'static)) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(next) = cause {
+        let own = next.to_string();
+        if !text.contains(&own) {
+            text = format!("{text}: {own}");
+        }
+        cause = next.source();
+    }
+    text
 }
 
 fn reason(error: JoinError) -> Option<String> {

@@ -1,16 +1,23 @@
-//! Logs on standard error: for people on a terminal, else one JSON object a line.
+//! Logs on standard error or in a file: for people on a terminal and in a file, else one JSON object a line.
 //!
-//! Owner of: the one subscriber of the process. Standard output is left to the results of a command.
+//! Owner of: the one subscriber of the process, and the rotation of its file. Standard output is left to the results of
+//! a command.
+
+mod log_file;
 
 use std::fmt;
 use std::io::{self, IsTerminal};
+use std::path::Path;
 use std::str::FromStr;
+use std::sync::Mutex;
 
 use serde::{Deserialize, Serialize};
 use tracing::Subscriber;
 use tracing::level_filters::LevelFilter;
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::fmt::MakeWriter;
+
+use log_file::LogFile;
 
 /// The level of logging: one level, or levels by module: `info`, `warn,archive_rpc=debug`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -28,7 +35,7 @@ pub struct InvalidLogFilter(String);
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum LogFormat {
-    /// The format `Human` on a terminal, else `Json`.
+    /// The format `Human` on a terminal and in a file, else `Json`.
     #[default]
     Auto,
     /// A line for people, with colours on a terminal.
@@ -98,19 +105,34 @@ impl fmt::Display for LogFilter {
     }
 }
 
-/// Sends everything that is logged from now on to standard error. To be called once in a process.
+/// The size at which a log file is put aside, in bytes.
+const LARGEST_FILE: u64 = 10_000_000;
+
+/// Sends everything that is logged from now on to `file`, or to standard error if there is none. To be called once in a
+/// process.
 ///
 /// # Errors
 ///
-/// [`InstallError`] if the filter cannot be read, or logging was installed before.
-pub fn install(filter: &LogFilter, format: LogFormat) -> Result<(), InstallError> {
-    let terminal = io::stderr().is_terminal();
-    let json = match format {
-        LogFormat::Auto => !terminal,
+/// [`InstallError`] if the filter cannot be read, the file cannot be written, or logging was installed before.
+pub fn install(
+    filter: &LogFilter,
+    format: LogFormat,
+    file: Option<&Path>,
+) -> Result<(), InstallError> {
+    let is_terminal = file.is_none() && io::stderr().is_terminal();
+    let is_json = match format {
+        LogFormat::Auto => file.is_none() && !is_terminal,
         LogFormat::Human => false,
         LogFormat::Json => true,
     };
-    let subscriber = subscriber(filter.parsed()?, json, terminal, io::stderr);
+    let filter = filter.parsed()?;
+    let subscriber = match file {
+        Some(path) => {
+            let file = LogFile::open(path, LARGEST_FILE).map_err(InstallError::File)?;
+            subscriber(filter, is_json, false, Mutex::new(file))
+        }
+        None => subscriber(filter, is_json, is_terminal, io::stderr),
+    };
     tracing::subscriber::set_global_default(subscriber).map_err(AlreadyInstalled)?;
     Ok(())
 }
@@ -121,6 +143,9 @@ pub enum InstallError {
     /// The filter cannot be read.
     #[error(transparent)]
     Filter(#[from] InvalidLogFilter),
+    /// The file cannot be written.
+    #[error(transparent)]
+    File(io::Error),
     /// The process has a subscriber already.
     #[error(transparent)]
     Twice(#[from] AlreadyInstalled),

@@ -176,7 +176,7 @@ fn metrics_are_served_where_the_log_says() {
     assert_eq!(output.status.code(), Some(1));
     assert!(
         text.contains(&format!(
-            "metrics cannot be served at {address}; set daemon.metrics"
+            "daemon.metrics: cannot listen on {address}: Address already in use (os error 98); set another address"
         )),
         "{text}"
     );
@@ -207,7 +207,7 @@ fn settings_that_are_wrong_name_themselves() {
 #[test]
 fn logging_is_installed_once() {
     let filter = LogFilter::default();
-    telemetry::install(&filter, LogFormat::Auto).expect("the first");
-    let second = telemetry::install(&filter, LogFormat::Json);
+    telemetry::install(&filter, LogFormat::Auto, None).expect("the first");
+    let second = telemetry::install(&filter, LogFormat::Json, None);
     assert!(matches!(second, Err(InstallError::Twice(_))));
 }

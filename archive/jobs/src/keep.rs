@@ -59,7 +59,6 @@ impl Batches {
             settings: Arc::new(parts.settings),
             runner: Runner {
                 jobs: parts.jobs,
-                admin: parts.admin,
                 standing: parts.standing,
                 replicas: parts.replicas,
                 clock: parts.clock,

@@ -76,8 +76,6 @@ pub struct Batches {
 pub struct BatchParts {
     /// The table of jobs.
     pub jobs: JobTable,
-    /// The admin data.
-    pub admin: archive_ledger::admin::Admin,
     /// The nodes and volumes that are out of service.
     pub standing: archive_ledger::standing::StandingView,
     /// The replicas that jobs run over.

@@ -7,7 +7,6 @@ use std::time::Duration;
 use archive_daemon::Clock;
 use archive_db::DbError;
 use archive_decisions::batch::life::{Ending, Event, Phase, Step};
-use archive_ledger::admin::Admin;
 use archive_ledger::standing::StandingView;
 use archive_model::{JobId, NodeState, Program};
 use archive_replicas::Replicas;
@@ -28,7 +27,6 @@ use super::table::{JobRow, JobTable};
 #[derive(Clone, Debug)]
 pub struct Runner {
     pub(crate) jobs: JobTable,
-    pub(crate) admin: Admin,
     pub(crate) standing: StandingView,
     pub(crate) replicas: Arc<Replicas>,
     pub(crate) clock: Clock,

@@ -189,7 +189,7 @@ impl Runner {
                 &about,
                 &self.standing.now(),
                 lists,
-                about.candidates(&self.admin)?,
+                about.candidates(self.jobs.ledger())?,
                 control,
                 |finding| {
                     let line = match finding {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use archive_daemon::Clock;
-use archive_db::{DbError, Table, Value};
+use archive_db::{DbError, Value};
 use archive_decisions::batch::life::{Context, Ending, Event, Life, Phase, Step};
 use archive_decisions::batch::queue::{ClassKey, QueueFull, admit};
 use archive_model::{FileName, JobClass, JobId, JobSpec, later};
@@ -17,7 +17,7 @@ use jiff::Timestamp;
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 
-use archive_ledger::admin::{Admin, AuditLine};
+use archive_ledger::admin::{AuditLine, JobLedger};
 
 /// The longest time that a job of the index waits for a node: until its monitor has heard of it after a start. Then the
 /// index asks another replica for files that were not read.
@@ -113,8 +113,7 @@ pub(crate) fn class_of(who: &str) -> JobClass {
 /// The table of the jobs of the archive; cheap to clone.
 #[derive(Clone, Debug)]
 pub struct JobTable {
-    admin: Admin,
-    table: Table<String, JobRow>,
+    ledger: JobLedger<JobRow>,
     clock: Clock,
     /// The time for which the results of a job are kept.
     keep: Duration,
@@ -138,31 +137,35 @@ pub enum SubmitOutcome {
 }
 
 impl JobTable {
-    /// Opens the table.
+    /// Makes the table of these rows. Results are kept for `keep`; a job waits for a node for `patience`.
     pub fn new(
-        admin: Admin,
+        ledger: JobLedger<JobRow>,
         clock: Clock,
         keep: Duration,
         patience: Duration,
-    ) -> Result<Self, DbError> {
-        Ok(Self {
-            table: admin.table("batch")?,
-            admin,
+    ) -> Self {
+        Self {
+            ledger,
             clock,
             keep,
             patience,
             changing: Arc::default(),
-        })
+        }
+    }
+
+    /// Returns what jobs may see of the admin data.
+    pub(crate) fn ledger(&self) -> &JobLedger<JobRow> {
+        &self.ledger
     }
 
     /// Returns the row of a job; `None` if the table has no such job.
     pub fn get(&self, id: &JobId) -> Result<Option<JobRow>, DbError> {
-        self.table.get(&id.as_str().to_owned())
+        self.ledger.job(id)
     }
 
     /// Returns every job, by its id.
     pub fn all(&self) -> Result<impl Iterator<Item = Result<JobRow, DbError>> + '_, DbError> {
-        Ok(self.table.scan()?.map(|row| row.map(|(_, row)| row)))
+        self.ledger.all_jobs()
     }
 
     /// Stores a job, unless too many wait in its class: at most `most` jobs of people.
@@ -243,33 +246,23 @@ impl JobTable {
     /// Removes the row of a job that has ended.
     pub fn forget(&self, row: &JobRow) -> Result<(), DbError> {
         let _changing = self.changing.lock();
-        let mut changes = self.admin.change();
-        let key = row.id.as_str().to_owned();
-        changes.batch().delete(&self.table, &key)?;
-        if row.is_audited() {
-            changes.note(AuditLine {
-                at: self.clock.now(),
-                who: "repository".to_owned(),
-                file: None,
-                what: format!("batch job {} of {} is kept no longer", row.id, row.who),
-            });
-        }
-        self.admin.commit(changes)
+        let line = row.is_audited().then(|| AuditLine {
+            at: self.clock.now(),
+            who: "repository".to_owned(),
+            file: None,
+            what: format!("batch job {} of {} is kept no longer", row.id, row.who),
+        });
+        self.ledger.delete_job(&row.id, line)
     }
 
     fn write(&self, row: &JobRow, line: Option<(String, String)>) -> Result<(), DbError> {
-        let mut changes = self.admin.change();
-        let key = row.id.as_str().to_owned();
-        changes.batch().put(&self.table, &key, row)?;
-        if let Some((who, what)) = line {
-            changes.note(AuditLine {
-                at: self.clock.now(),
-                who,
-                file: None,
-                what,
-            });
-        }
-        self.admin.commit(changes)
+        let line = line.map(|(who, what)| AuditLine {
+            at: self.clock.now(),
+            who,
+            file: None,
+            what,
+        });
+        self.ledger.write_job(&row.id, row, line)
     }
 }
 

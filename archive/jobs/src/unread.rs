@@ -19,7 +19,8 @@ use jiff::Timestamp;
 use serde::de::DeserializeOwned;
 
 use super::lines::{ManifestEntry, MissReason, ReportedFile};
-use archive_ledger::admin::{Admin, AdminRow};
+use super::table::JobRow;
+use archive_ledger::admin::{AdminRow, JobLedger};
 use archive_ledger::standing::StandingSnapshot;
 
 /// The longest line of a list, in bytes: a name, and a few numbers or a reason.
@@ -79,15 +80,15 @@ impl CompareScope {
     /// the archive.
     pub(crate) fn candidates<'a>(
         &'a self,
-        admin: &'a Admin,
+        ledger: &'a JobLedger<JobRow>,
     ) -> Result<Box<dyn Iterator<Item = Result<CandidateFile, DbError>> + 'a>, DbError> {
         let FileSelection::Names(names) = &self.selection else {
-            return Ok(Box::new(admin.files(None)?.map(|row| Ok(row?.into()))));
+            return Ok(Box::new(ledger.all_files()?.map(|row| Ok(row?.into()))));
         };
         let looked_up = names.as_slice().iter().map(|name| {
             Ok(CandidateFile {
                 name: name.clone(),
-                row: admin.file(name)?,
+                row: ledger.file(name)?,
             })
         });
         Ok(Box::new(looked_up))

@@ -1,10 +1,12 @@
 //! The settings of a monitor.
 
-use archive_daemon::settings::ZeroSetting;
-use archive_daemon::{DaemonSettings, Period};
+use archive_daemon::settings::{InvalidSettings, Section, SettingsForm};
+use archive_daemon::{DaemonSettings, Period, StartError};
 use archive_model::ReplicaId;
-use archive_rpc::RpcSettings;
+use archive_part::PartSettings;
+use archive_rpc::{Role, RpcSettings};
 use documented::DocumentedFields;
+use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 /// Everything in a monitor's settings file.
@@ -18,6 +20,49 @@ pub struct Settings {
     pub rpc: RpcSettings,
     /// The monitor itself.
     pub monitor: MonitorSettings,
+}
+
+impl PartSettings for Settings {
+    const PART: &'static str = "monitor";
+    const FORM: SettingsForm = SettingsForm {
+        section: "monitor",
+        sections: &[
+            Section::of::<Self>(""),
+            Section::of::<DaemonSettings>("daemon"),
+            Section::of::<RpcSettings>("rpc"),
+            Section::of::<MonitorSettings>("monitor"),
+        ],
+        example: r#"
+[rpc]
+listen = "127.0.0.1:7402"
+certificate = "pki/monitor-one.pem"
+key = "pki/monitor-one.key"
+authorities = "pki/authorities.pem"
+
+[monitor]
+replica = "one"
+"#,
+    };
+
+    fn daemon(&self) -> &DaemonSettings {
+        &self.daemon
+    }
+
+    fn rpc(&self) -> &RpcSettings {
+        &self.rpc
+    }
+
+    fn holders(&self) -> Vec<(Role, Option<&str>)> {
+        vec![(Role::Monitor, Some(self.monitor.replica.as_str()))]
+    }
+
+    fn check_values(&self) -> Result<(), InvalidSettings> {
+        self.monitor.check()
+    }
+
+    fn check_files(&self, _now: Timestamp) -> Result<(), StartError> {
+        Ok(())
+    }
 }
 
 /// The section `[monitor]`.
@@ -57,24 +102,6 @@ const fn idle() -> Period {
     Period::from_secs(15)
 }
 
-/// Settings that cannot work together.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum InvalidSettings {
-    /// A limit of no time.
-    #[error(transparent)]
-    Zero(#[from] ZeroSetting),
-    /// A single late heartbeat would make a node silent.
-    #[error(
-        "monitor.silent_after ({silent_after}) must be at least twice monitor.heartbeat ({heartbeat})"
-    )]
-    SilentAfter {
-        /// The limit in the settings.
-        silent_after: Period,
-        /// The pause in the settings.
-        heartbeat: Period,
-    },
-}
-
 impl MonitorSettings {
     /// Returns the default settings for a replica.
     pub const fn new(replica: ReplicaId) -> Self {
@@ -91,23 +118,16 @@ impl MonitorSettings {
     ///
     /// # Errors
     ///
-    /// [`InvalidSettings`] with the first value that makes no sense, or the first two that contradict each other.
+    /// Fails with the first value that makes no sense, or the first two that contradict each other.
     pub fn check(&self) -> Result<(), InvalidSettings> {
-        let Self {
-            replica: _,
-            heartbeat,
-            silent_after,
-            find,
-            idle,
-        } = *self;
-        heartbeat.refuse_zero("monitor.heartbeat")?;
-        find.refuse_zero("monitor.find")?;
-        idle.refuse_zero("monitor.idle")?;
-        if silent_after.duration() < heartbeat.duration().saturating_mul(2) {
-            return Err(InvalidSettings::SilentAfter {
-                silent_after,
-                heartbeat,
-            });
+        self.heartbeat.refuse_zero("monitor.heartbeat")?;
+        self.find.refuse_zero("monitor.find")?;
+        self.idle.refuse_zero("monitor.idle")?;
+        if self.silent_after.duration() < self.heartbeat.duration().saturating_mul(2) {
+            return Err(InvalidSettings::new(format!(
+                "monitor.silent_after ({}) must be at least twice monitor.heartbeat ({})",
+                self.silent_after, self.heartbeat
+            )));
         }
         Ok(())
     }
@@ -161,7 +181,8 @@ mod tests {
         let check = |set: &[&str]| load::<Settings>(&sources(set)).unwrap().monitor.check();
         for name in ["monitor.heartbeat", "monitor.find", "monitor.idle"] {
             let zero = check(&[&format!("{name}=0 s")]);
-            assert_eq!(zero, Err(ZeroSetting::Period(name).into()));
+            let wanted = format!("{name} must be longer than 0");
+            assert_eq!(zero.unwrap_err().to_string(), wanted);
         }
         let error = check(&["monitor.silent_after=1999 ms"])
             .unwrap_err()

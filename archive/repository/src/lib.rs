@@ -40,7 +40,7 @@ pub mod serve;
 pub mod settings;
 mod tables;
 
-pub use serve::{StartError, serve};
+pub use serve::serve;
 pub use settings::{
     BatchSettings, CheckSettings, DrainSettings, RepairSettings, ReplicaSettings,
     RepositorySettings, Settings,

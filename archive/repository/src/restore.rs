@@ -22,7 +22,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use archive_daemon::Clock;
+use archive_daemon::{Clock, StartError};
 use archive_ledger::admin::{AdminRestore, AdminRow, AuditLine, NodeRow};
 use archive_ledger::restore::combine::{AdmissionRule, NameVerdict, Removal};
 use archive_ledger::restore::{
@@ -31,6 +31,7 @@ use archive_ledger::restore::{
 };
 use archive_ledger::standing::StandingView;
 use archive_model::{FileName, Gap, NodeId, NodeKey, NodeState, ReplicaId};
+use archive_part::{PartSettings, read_credentials};
 use archive_proof::TrustFile;
 use archive_replicas::{Dialer, Replicas};
 use archive_rpc::{CallError, Limits};
@@ -124,11 +125,12 @@ impl Work {
     fn new(settings: &Settings, clock: Clock) -> Result<Self, RestoreError> {
         let own = &settings.repository;
         refuse_if_there(&own.data)?;
-        let said = |error: &dyn std::error::Error| RestoreError::Settings(error.to_string());
-        settings.check().map_err(|error| said(&error))?;
+        let refused = |error: StartError| RestoreError::Settings(error.to_string());
+        settings
+            .check_values()
+            .map_err(|error| refused(error.into()))?;
         let trust = trust_file(&own.trust)?;
-        let credentials = settings.rpc.credentials(clock.now().into());
-        let credentials = credentials.map_err(|error| said(&error))?;
+        let credentials = read_credentials(settings, clock.now()).map_err(refused)?;
         let dialer = Dialer::new(credentials, Limits::default());
         let replicas = Replicas::new(
             &settings.replicas,
@@ -136,7 +138,8 @@ impl Work {
             StandingView::default(),
             clock.clone(),
         );
-        let replicas = Arc::new(replicas.map_err(|error| said(&error))?);
+        let replicas =
+            Arc::new(replicas.map_err(|error| RestoreError::Settings(error.to_string()))?);
         Ok(Self {
             settings: settings.clone(),
             trust,

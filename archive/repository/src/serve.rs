@@ -5,13 +5,13 @@ mod open;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use archive_daemon::{Daemon, Notifier, ReloadWorker};
+use archive_daemon::{Daemon, Notifier, StartError, Starting};
 use archive_jobs::{Batches, RetentionWorker};
-use archive_ledger::admin::AdminError;
+use archive_ledger::admin::JobLedger;
 use archive_ledger::audit::{TrailWriter, WriterParts};
 use archive_ledger::requests::table::Requests;
+use archive_part::Part;
 use archive_replicas::{Dialer, NodeWatch, Replicas};
-use archive_rpc::Limits;
 use archive_stores::assemble::{Assembler, DonorLoad};
 use archive_stores::calls::ReplicaCalls;
 use archive_stores::coordinator::{self, Coordinator, Retries};
@@ -19,7 +19,6 @@ use archive_stores::copier::Copier;
 use archive_stores::mail::{CoordinatorMessage, Mail};
 use archive_stores::metrics::Stores;
 use archive_stores::transfer::{Pace, ResumePoints, Transfers};
-use tokio::net::TcpListener;
 use tokio::runtime::Handle;
 use tokio::sync::mpsc;
 use tokio::task::spawn_blocking;
@@ -39,25 +38,27 @@ use crate::preserver::{NameClaims, Preserver};
 use crate::rpc::{Door, services};
 use crate::schedule::Schedule;
 use crate::settings::Settings;
-pub use open::StartError;
-use open::{Ledger, Secrets};
+use open::{Ledger, Secrets, data_failed};
 
 /// Opens the admin data, resumes all work under way, listens, and returns the address. The repository lives in the
 /// daemon's tasks until they stop.
 ///
 /// # Errors
 /// [`StartError`] says which setting, file or table prevents the start.
-pub async fn serve(settings: Settings, daemon: Daemon) -> Result<SocketAddr, StartError> {
-    settings.check()?;
-    let secrets = Secrets::read(&settings, &daemon)?;
+pub fn serve(settings: Settings, daemon: Daemon) -> Starting<SocketAddr> {
+    Box::pin(start(settings, daemon))
+}
+
+async fn start(settings: Settings, daemon: Daemon) -> Result<SocketAddr, StartError> {
+    let part = Part::open(&settings, &daemon)?;
+    let secrets = Secrets::read(&settings.repository)?;
     let ledger = Ledger::open(&settings, &daemon).await?;
-    let (listener, address) = archive_rpc::bind(&settings.rpc.listen).await?;
-    let (start, messages) = Start::new(settings, daemon, secrets, ledger)?;
+    let (listener, address) = part.bind().await?;
+    let (start, messages) = Start::new(settings, daemon, &part, secrets, ledger)?;
     start.watch_nodes()?;
     let preserver = start.preserver()?;
     let people = start.people().await?;
     let drains = start.drains(&people, &preserver)?;
-    start.reload_credentials()?;
     let notifier = start.notifier(&preserver)?;
     let retries = start.coordinator(messages);
     let volumes = start.checks(&preserver)?;
@@ -78,8 +79,7 @@ pub async fn serve(settings: Settings, daemon: Daemon) -> Result<SocketAddr, Sta
         listings: Door::places(),
         followers: Door::follower_places(),
     };
-    start.listen(door, listener);
-    tracing::info!(%address, "the repository is listening");
+    part.serve(listener, services(door));
     Ok(address)
 }
 
@@ -97,6 +97,7 @@ impl Start {
     fn new(
         settings: Settings,
         daemon: Daemon,
+        part: &Part,
         secrets: Secrets,
         ledger: Ledger,
     ) -> Result<(Self, mpsc::Receiver<CoordinatorMessage>), StartError> {
@@ -106,14 +107,15 @@ impl Start {
             anomalies,
             volumes,
         } = ledger;
-        let dialer = Dialer::new(secrets.credentials.clone(), limits(&settings));
+        let dialer = Dialer::new(part.credentials.clone(), part.limits);
         let view = standing.view();
         let clock = daemon.clock.clone();
-        let replicas = Replicas::new(&settings.replicas, dialer, view, clock)?;
+        let replicas = Replicas::new(&settings.replicas, dialer, view, clock)
+            .map_err(|error| StartError::of_setting("replica.monitor", error))?;
         // Before any request: a monitor that does not know the nodes and volumes would miss none of them.
         replicas.set_volumes(volumes);
         for spec in &settings.replicas {
-            let known = admin.nodes(&spec.id).map_err(AdminError::from)?;
+            let known = admin.nodes(&spec.id).map_err(data_failed)?;
             replicas.set_members(&spec.id, known);
         }
         let (mail, messages) = Mail::new();
@@ -181,13 +183,13 @@ impl Start {
         let requests = Requests::new(self.archive.admin.clone());
         let people = Arc::new(People {
             archive: self.archive.clone(),
-            requests: requests.map_err(AdminError::from)?,
+            requests: requests.map_err(data_failed)?,
             transfers: self.transfers.clone(),
             specs: self.settings.specs(),
             spool: self.settings.repository.data.join("spool"),
             acting: tokio::sync::Mutex::default(),
         });
-        people.begin().await?;
+        people.begin().await.map_err(data_failed)?;
         let workers = &self.daemon.workers;
         workers.spawn(ExpiryWorker(Arc::clone(&people)))?;
         workers.spawn(FillWorker::new(Arc::clone(&people)))?;
@@ -211,20 +213,11 @@ impl Start {
         Ok(drains)
     }
 
-    /// Starts the worker that reads renewed certificates.
-    fn reload_credentials(&self) -> Result<(), StartError> {
-        let renewed = self.secrets.credentials.clone();
-        let reload = ReloadWorker::new(self.daemon.clock.clone(), move |now| {
-            Ok(renewed.reload(now.into())?)
-        });
-        Ok(self.daemon.workers.spawn(reload)?)
-    }
-
     /// Starts the notifier, and the workers that have something to notify of: the audit trail, the exports, and, if
     /// somebody is notified, those that look for incidents.
     fn notifier(&self, preserver: &Preserver) -> Result<Notifier, StartError> {
         let source = format!("repository {}", self.settings.repository.archive);
-        let incidents = IncidentTable::open(&self.archive.admin).map_err(AdminError::from)?;
+        let incidents = IncidentTable::open(&self.archive.admin).map_err(data_failed)?;
         let notify = &self.settings.notify;
         let notifier = Notifier::start(&source, notify, &self.daemon, Arc::new(incidents))?;
         self.audit_trail(&notifier)?;
@@ -305,11 +298,11 @@ impl Start {
 
     /// Starts the repairs and checks that no person asks for. Returns the states of the volumes that these have seen.
     fn checks(&self, preserver: &Preserver) -> Result<Arc<Volumes>, StartError> {
-        let volumes = Arc::new(Volumes::open(&self.archive.admin).map_err(AdminError::from)?);
+        let volumes = Arc::new(Volumes::open(&self.archive.admin).map_err(data_failed)?);
         let automatic = Automatic::new(preserver.clone(), Arc::clone(&volumes));
         self.daemon.workers.spawn(automatic)?;
         let schedule = Schedule::new(preserver.clone(), &self.settings.checks);
-        let schedule = schedule.map_err(AdminError::from)?;
+        let schedule = schedule.map_err(data_failed)?;
         self.daemon.workers.spawn(schedule)?;
         Ok(volumes)
     }
@@ -319,12 +312,11 @@ impl Start {
         let settings = self.settings.batch.clone();
         let keep = settings.keep.duration();
         let patience = settings.patience.duration();
-        let admin = self.archive.admin.clone();
+        let ledger = JobLedger::open(self.archive.admin.clone()).map_err(data_failed)?;
         let clock = self.daemon.clock.clone();
-        let jobs = archive_jobs::JobTable::new(admin.clone(), clock.clone(), keep, patience);
+        let jobs = archive_jobs::JobTable::new(ledger, clock.clone(), keep, patience);
         let parts = archive_jobs::BatchParts {
-            jobs: jobs.map_err(AdminError::from)?,
-            admin,
+            jobs,
             standing: self.archive.standing.view(),
             replicas: Arc::clone(&self.archive.calls.replicas),
             clock,
@@ -333,10 +325,7 @@ impl Start {
             data: self.settings.repository.data.clone(),
         };
         let opened = spawn_blocking(move || Batches::open(parts)).await?;
-        let batches = opened.map_err(|error| match error {
-            archive_jobs::OpenError::Db(error) => AdminError::from(error).into(),
-            archive_jobs::OpenError::Disk(error) => StartError::Disk(error),
-        })?;
+        let batches = opened.map_err(data_failed)?;
         let retention = RetentionWorker(batches.clone());
         self.daemon.workers.spawn(retention)?;
         let own = batches.clone();
@@ -346,20 +335,4 @@ impl Start {
         });
         Ok(batches)
     }
-
-    /// Opens the doors.
-    fn listen(self, door: Door, listener: TcpListener) {
-        let stop = self.daemon.tasks.stop();
-        let services = services(door);
-        let stopped = stop.cancelled_owned();
-        let server = archive_rpc::Server::new(services, self.secrets.credentials);
-        let server = server.within(limits(&self.settings));
-        let serving = server.serve_and_log(listener, stopped);
-        self.daemon.tasks.spawn("rpc", serving);
-    }
-}
-
-/// Returns the limits of calls, to the repository and from it.
-fn limits(settings: &Settings) -> Limits {
-    settings.rpc.limits(settings.daemon.drain.duration() / 2)
 }

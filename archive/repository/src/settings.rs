@@ -3,15 +3,19 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-use archive_daemon::notify::InvalidNotify;
-use archive_daemon::{ByteSize, DaemonSettings, NotifySettings, Period};
+use archive_daemon::notify::SmtpSettings;
+use archive_daemon::settings::{InvalidSettings, Section, SettingsForm};
+use archive_daemon::{ByteSize, DaemonSettings, NotifySettings, Period, StartError};
 use archive_decisions::repair::policy::{Automatic, Policy};
 use archive_decisions::store::ReplicaSpec;
+use archive_durable::read_secret;
 use archive_ledger::restore::RestoreTarget;
-use archive_model::{ReplicaId, ReplicaKind};
-use archive_rpc::RpcSettings;
+use archive_model::ReplicaKind;
+use archive_part::{PartSettings, read_trust_file};
+use archive_proof::{SigningKey, TrustFile};
+use archive_rpc::{Role, RpcSettings};
 use documented::DocumentedFields;
-use jiff::SignedDuration;
+use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
 pub use archive_jobs::BatchSettings;
@@ -77,6 +81,51 @@ pub struct RepositorySettings {
 }
 
 impl RepositorySettings {
+    /// Reads the key that signs admissions and receipts. A file that others on this machine can use is refused.
+    ///
+    /// # Errors
+    ///
+    /// Fails if there is no such file, or it is not a key.
+    pub(crate) fn read_signing_key(&self) -> Result<SigningKey, StartError> {
+        const SETTING: &str = "repository.signing_key";
+        let path = self.signing_key.display();
+        let pem = read_secret(&self.signing_key);
+        let pem = pem.map_err(|error| StartError::of_setting(SETTING, error))?;
+        let pem = pem.ok_or_else(|| {
+            let absent =
+                format!("{path}: there is no such file; put the key there, or correct the path");
+            StartError::of_setting(SETTING, absent)
+        })?;
+        SigningKey::from_pem(&String::from_utf8_lossy(&pem))
+            .map_err(|error| StartError::of_setting(SETTING, format!("{path}: {error}")))
+    }
+
+    /// Reads the trust file. One without the repository's own key is of another archive: nobody who has it would believe
+    /// what this one signs.
+    ///
+    /// # Errors
+    ///
+    /// Fails if there is no such file, it is not a trust file, or it does not list `key` for this archive.
+    pub(crate) fn read_trust_file(&self, key: &SigningKey) -> Result<TrustFile, StartError> {
+        const SETTING: &str = "repository.trust";
+        let trust = read_trust_file(SETTING, &self.trust)?;
+        let own = key.public_key();
+        let is_listed = trust
+            .keys()
+            .any(|listed| listed.public_key == own && listed.archive == self.archive);
+        if is_listed {
+            return Ok(trust);
+        }
+        let key_id = own.key_id();
+        let foreign = format!(
+            "{}: it does not list key {key_id}, that of repository.signing_key, for archive {}: add it, or take the trust \
+             file of this archive",
+            self.trust.display(),
+            self.archive
+        );
+        Err(StartError::of_setting(SETTING, foreign))
+    }
+
     /// Returns where admin data are restored to, and for which archive.
     pub fn restore_target(&self) -> RestoreTarget<'_> {
         RestoreTarget {
@@ -175,22 +224,6 @@ const fn export() -> Period {
     Period::from_secs(24 * 60 * 60)
 }
 
-/// The reason why settings cannot work together.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum InvalidSettings {
-    /// Fewer than two replicas keep bytes: one copy is no archive.
-    #[error(
-        "fewer than two replicas of kind bitarchive; add one, or set repository.allow_single = true"
-    )]
-    Single,
-    /// Two replicas have the same id: one would answer for the other.
-    #[error("replica {0} is there twice; each [[replica]] has an id of its own")]
-    Twice(ReplicaId),
-    /// The section `[notify]` is invalid.
-    #[error(transparent)]
-    Notify(#[from] InvalidNotify),
-}
-
 impl Settings {
     /// Returns the replicas as the decisions know them.
     pub fn specs(&self) -> Vec<ReplicaSpec> {
@@ -203,22 +236,83 @@ impl Settings {
             })
             .collect()
     }
+}
 
-    /// Checks that the settings can work together.
-    ///
-    /// # Errors
-    /// [`InvalidSettings`] names the settings that contradict each other.
-    pub fn check(&self) -> Result<(), InvalidSettings> {
+impl PartSettings for Settings {
+    const PART: &'static str = "repository";
+    const FORM: SettingsForm = SettingsForm {
+        section: "repository",
+        sections: &[
+            Section::of::<Self>(""),
+            Section::of::<DaemonSettings>("daemon"),
+            Section::of::<RpcSettings>("rpc"),
+            Section::of::<RepositorySettings>("repository"),
+            Section::of::<NotifySettings>("notify"),
+            Section::of::<SmtpSettings>("notify.smtp"),
+            Section::of::<RepairSettings>("repair"),
+            Section::of::<CheckSettings>("checks"),
+            Section::of::<DrainSettings>("drain"),
+            Section::of::<BatchSettings>("batch"),
+            Section::of::<ReplicaSettings>("replica"),
+        ],
+        example: r#"
+[rpc]
+listen = "127.0.0.1:7401"
+certificate = "pki/repository.pem"
+key = "pki/repository.key"
+authorities = "pki/authorities.pem"
+
+[repository]
+archive = "kb"
+data = "repository"
+signing_key = "keys/signing.pem"
+trust = "trust.json"
+
+[notify.smtp]
+server = "mail.example.org"
+from = "archive@example.org"
+to = ["officer@example.org"]
+
+[[replica]]
+id = "one"
+kind = "bitarchive"
+monitor = "127.0.0.1:7402"
+"#,
+    };
+
+    fn daemon(&self) -> &DaemonSettings {
+        &self.daemon
+    }
+
+    fn rpc(&self) -> &RpcSettings {
+        &self.rpc
+    }
+
+    fn holders(&self) -> Vec<(Role, Option<&str>)> {
+        vec![(Role::Repository, None)]
+    }
+
+    fn check_values(&self) -> Result<(), InvalidSettings> {
         let mut ids = BTreeSet::new();
         if let Some(twice) = self.replicas.iter().find(|one| !ids.insert(&one.id)) {
-            return Err(InvalidSettings::Twice(twice.id.clone()));
+            return Err(InvalidSettings::new(format!(
+                "replica {} is there twice; each [[replica]] has an id of its own",
+                twice.id
+            )));
         }
         let keeps_bytes = |replica: &&ReplicaSettings| replica.kind == ReplicaKind::Bitarchive;
         let copies = self.replicas.iter().filter(keeps_bytes).count();
         if copies < 2 && !self.repository.allow_single {
-            return Err(InvalidSettings::Single);
+            return Err(InvalidSettings::new(
+                "fewer than two replicas of kind bitarchive; add one, or set repository.allow_single = true",
+            ));
         }
-        Ok(self.notify.check()?)
+        self.notify.check()
+    }
+
+    fn check_files(&self, _now: Timestamp) -> Result<(), StartError> {
+        let key = self.repository.read_signing_key()?;
+        self.repository.read_trust_file(&key).map(drop)
     }
 }
 
@@ -240,8 +334,8 @@ mod tests {
             });
             serde_json::from_value(settings).unwrap()
         };
-        assert_eq!(of("two").check(), Ok(()));
-        let twice = of("one").check().unwrap_err();
-        assert_eq!(twice, InvalidSettings::Twice("one".parse().unwrap()));
+        assert_eq!(of("two").check_values(), Ok(()));
+        let twice = of("one").check_values().unwrap_err().to_string();
+        assert!(twice.contains("replica one is there twice"), "{twice}");
     }
 }

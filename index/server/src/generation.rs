@@ -12,17 +12,16 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use archive_client::{Access, Batch, ClientLimits};
+use archive_daemon::run::bind_setting;
 use archive_daemon::worker::DuplicateWorker;
-use archive_daemon::{Daemon, TaskError, Tasks, Workers};
-use archive_db::DbError;
-use archive_rpc::{Credentials, Limits};
-use index_captures::{Captures, CheckPoint, OpenError};
+use archive_daemon::{Daemon, StartError, TaskError, Tasks, Workers};
+use archive_part::Part;
+use index_captures::{Captures, CheckPoint};
 use tokio::net::TcpListener;
 use tokio::sync::{Notify, Semaphore};
 use tokio::task::spawn_blocking;
 use tokio_util::sync::CancellationToken;
 
-use crate::StartError;
 use crate::board::StatusBoard;
 use crate::extract::Extractor;
 use crate::follow::{DispatchTask, FeedTask};
@@ -56,9 +55,7 @@ pub(crate) struct Generations {
     pub(crate) access: Arc<dyn Access>,
     pub(crate) batch: Arc<dyn Batch>,
     pub(crate) client_limits: ClientLimits,
-    pub(crate) credentials: Credentials,
-    /// The limits of the service.
-    pub(crate) limits: Limits,
+    pub(crate) part: Part,
     pub(crate) instruments: Instruments,
     /// The address of the service.
     pub(crate) address: SocketAddr,
@@ -235,11 +232,7 @@ impl Generations {
             tasks: tasks.clone(),
         };
         let services = rpc::services(door);
-        let credentials = self.credentials.clone();
-        let limits = self.limits;
-        let stopped = tasks.stop().cancelled_owned();
-        let server = archive_rpc::Server::new(services, credentials).within(limits);
-        tasks.spawn("rpc", server.serve_and_log(listener, stopped));
+        self.part.serve_within(tasks, listener, services);
     }
 
     /// Runs one generation after the other until the stop.
@@ -283,21 +276,13 @@ impl Generations {
             let waited = clock.since(begin);
             match opened {
                 _ if stop.is_cancelled() => return Ok(None),
-                Err(error) if is_open(&error) && waited < CLOSING => clock.sleep(PAUSE).await,
+                Err(error) if health::is_busy(&error) && waited < CLOSING => {
+                    clock.sleep(PAUSE).await;
+                }
                 other => break other?,
             }
         };
-        let (listener, _) = archive_rpc::bind(&self.address.to_string()).await?;
+        let (listener, _) = bind_setting("rpc.listen", self.address).await?;
         Ok(Some(self.start(opened, listener)?))
-    }
-}
-
-/// Returns whether somebody still has the database open.
-fn is_open(error: &StartError) -> bool {
-    let is_busy = |error: &DbError| matches!(error, DbError::Busy { .. });
-    match error {
-        StartError::Destroy(error) => is_busy(error),
-        StartError::Open(OpenError::Database(error)) => is_busy(error),
-        _ => false,
     }
 }

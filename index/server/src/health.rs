@@ -13,14 +13,14 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use archive_daemon::StartError;
+use archive_daemon::tasks::AnyError;
 use archive_db::DbError;
 use archive_durable::{DiskError, read_state, replace};
 use index_captures::{Captures, OpenError, OpenOptions};
 use parking_lot::{Mutex, MutexGuard};
 use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
-
-use crate::StartError;
 
 /// The database is damaged: all that works on it ends.
 #[derive(Debug, thiserror::Error)]
@@ -60,7 +60,7 @@ pub(crate) struct OpenedDatabase {
 /// Opens the database; one that is damaged, or of another form, is deleted and begun anew. The result names the reason.
 pub(crate) fn open(data: &Path, memory: usize) -> Result<OpenedDatabase, StartError> {
     let path = record_path(data);
-    let mut record = match read_state(&path)? {
+    let mut record = match read_state(&path).map_err(unwritten)? {
         None => DatabaseRecord::default(),
         Some(bytes) => serde_json::from_slice(&bytes).unwrap_or_else(|error| {
             tracing::warn!(file = %path.display(), %error, "the state of the database of captures is unknown");
@@ -73,7 +73,7 @@ pub(crate) fn open(data: &Path, memory: usize) -> Result<OpenedDatabase, StartEr
         Some(reason) => Err(reason),
         None => match Captures::open(data, &known) {
             Ok(opened) => Ok(opened),
-            Err(error @ OpenError::Database(_)) => return Err(error.into()),
+            Err(error @ OpenError::Database(_)) => return Err(unopened(error)),
             Err(OpenError::Damaged { source, .. } | OpenError::Format { source, .. }) => {
                 Err(source.to_string())
             }
@@ -90,10 +90,15 @@ pub(crate) fn open(data: &Path, memory: usize) -> Result<OpenedDatabase, StartEr
                 sets = sets.join(" "),
                 "cannot use the database of captures; it is rebuilt, and sets have to be imported again"
             );
-            Captures::destroy(data)?;
+            Captures::destroy(data).map_err(|error| {
+                StartError::failed("delete the damaged database of captures", error)
+            })?;
             // Before there is a database that could be taken for whole.
-            write(&path, &record)?;
-            (Captures::open(data, &options)?, Some(reason))
+            write(&path, &record).map_err(unwritten)?;
+            (
+                Captures::open(data, &options).map_err(unopened)?,
+                Some(reason),
+            )
         }
     };
     if let Some(rekeyed) = opened.rekeyed {
@@ -107,12 +112,30 @@ pub(crate) fn open(data: &Path, memory: usize) -> Result<OpenedDatabase, StartEr
         record: Arc::new(Mutex::new(record)),
         ends: CancellationToken::new(),
     };
-    health.note(&opened.captures)?;
+    health.note(&opened.captures).map_err(unwritten)?;
     Ok(OpenedDatabase {
         captures: opened.captures,
         health,
         rebuilt,
     })
+}
+
+/// Returns whether somebody still has the database open.
+pub(crate) fn is_busy(error: &StartError) -> bool {
+    let opening = error.cause::<OpenError>().and_then(|error| match error {
+        OpenError::Database(error) => Some(error.as_ref()),
+        OpenError::Damaged { .. } | OpenError::Format { .. } => None,
+    });
+    let destroying = error.cause::<DbError>();
+    matches!(opening.or(destroying), Some(DbError::Busy { .. }))
+}
+
+fn unopened(error: OpenError) -> StartError {
+    StartError::failed("open the database of captures", error)
+}
+
+fn unwritten(error: impl Into<AnyError>) -> StartError {
+    StartError::failed("read or write the state of the database of captures", error)
 }
 
 impl Health {

@@ -39,66 +39,15 @@ mod work;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use archive_client::client_file::read_trust_file;
-use archive_client::{Access, Batch, ClientFileError, ClientLimits, Reader, Researcher};
-use archive_daemon::metrics::MetricError;
-use archive_daemon::worker::DuplicateWorker;
-use archive_daemon::{Daemon, ReloadWorker};
-use archive_durable::DiskError;
-use archive_rpc::{
-    ConnectError, CredentialsError, ExpectedIdentity, Limits, Role, ServeError, connect_lazy,
-};
-use index_captures::{DbError, OpenError};
-use tokio::task::JoinError;
+use archive_client::{Access, Batch, ClientLimits, Reader, Researcher};
+use archive_daemon::{Daemon, StartError, Starting};
+use archive_part::{Part, read_trust_file};
+use archive_rpc::Role;
 
 use generation::Generations;
 pub use health::NoteError;
 use metrics::Instruments;
-pub use settings::{IndexSettings, InvalidSettings, Settings};
-
-/// The reason why an index does not start.
-#[derive(Debug, thiserror::Error)]
-pub enum StartError {
-    /// The settings cannot work.
-    #[error(transparent)]
-    Settings(#[from] InvalidSettings),
-    /// The certificate, the key or the authorities cannot be used.
-    #[error(transparent)]
-    Credentials(#[from] CredentialsError),
-    /// The certificate is not that of an index: the archive would not talk to it.
-    #[error("the certificate is {0}, not that of an index; issue one with `holdfast pki issue`")]
-    Identity(String),
-    /// The trust file cannot be used.
-    #[error("cannot use index.trust: {0}")]
-    Trust(#[from] ClientFileError),
-    /// The address of the repository is not an address.
-    #[error("cannot use index.repository: {0}")]
-    Repository(#[from] ConnectError),
-    /// The database of captures cannot be opened.
-    #[error(transparent)]
-    Open(#[from] OpenError),
-    /// The database of captures is damaged, and cannot be deleted either.
-    #[error("cannot delete the damaged database of captures: {0}")]
-    Destroy(#[from] DbError),
-    /// The file beside the database cannot be read or written.
-    #[error("cannot read or write the state of the database of captures: {0}")]
-    State(#[from] DiskError),
-    /// The database, or the file beside it, cannot be written.
-    #[error(transparent)]
-    Note(#[from] NoteError),
-    /// The address of the index cannot be listened on.
-    #[error(transparent)]
-    Bind(#[from] ServeError),
-    /// An instrument of that name is taken.
-    #[error(transparent)]
-    Metrics(#[from] MetricError),
-    /// A second index in this process.
-    #[error(transparent)]
-    Duplicate(#[from] DuplicateWorker),
-    /// A bug: opening the database panicked.
-    #[error(transparent)]
-    Join(#[from] JoinError),
-}
+pub use settings::{IndexSettings, Settings};
 
 /// Starts an index and returns the address it listens on. It runs in the daemon's tasks until their stop.
 ///
@@ -106,40 +55,23 @@ pub enum StartError {
 ///
 /// Fails when the settings or the certificate cannot be used, or the database cannot be opened. A database that is
 /// damaged is not such an error: it is begun anew.
-pub async fn serve(settings: Settings, daemon: Daemon) -> Result<SocketAddr, StartError> {
+pub fn serve(settings: Settings, daemon: Daemon) -> Starting<SocketAddr> {
+    Box::pin(start(settings, daemon))
+}
+
+async fn start(settings: Settings, daemon: Daemon) -> Result<SocketAddr, StartError> {
+    let part = Part::open(&settings, &daemon)?;
     let index = settings.index;
-    index.check()?;
-    let credentials = settings.rpc.credentials(daemon.clock.now().into())?;
-    let identity = credentials.identity();
-    if !identity.has(Role::Index) {
-        return Err(StartError::Identity(identity.to_string()));
-    }
-    let refused = daemon.metrics.refusals(&identity.to_string())?;
-    credentials.on_refusal(move |what| {
-        what.choose(&refused.calls, &refused.connections).inc();
-    });
     let instruments = Instruments::new(&daemon.metrics)?;
-    let trust = Arc::new(read_trust_file(&index.trust)?);
-    let expected = ExpectedIdentity::role(Role::Repository);
-    let channel = connect_lazy(
-        &index.repository,
-        &credentials,
-        &expected,
-        &Limits::default(),
-    )?;
+    let trust = Arc::new(read_trust_file("index.trust", &index.trust)?);
+    let channel = part.connect("index.repository", &index.repository, Role::Repository)?;
     let client_limits = ClientLimits::default();
     let access: Arc<dyn Access> = Arc::new(Reader::new(channel.clone(), trust, client_limits));
     let batch: Arc<dyn Batch> = Arc::new(Researcher::new(channel, client_limits));
 
     let opened = Generations::open(&index).await?;
-    let (listener, address) = archive_rpc::bind(&settings.rpc.listen).await?;
-    let renewed = credentials.clone();
-    let reload = ReloadWorker::new(daemon.clock.clone(), move |now| {
-        Ok(renewed.reload(now.into())?)
-    });
-    daemon.workers.spawn(reload)?;
-    // Calls are cut before the tasks are, so that a client that does not read ends as a call and not as a failure; and
-    // the tasks of a generation before that of all.
+    let (listener, address) = part.bind().await?;
+    // The tasks of a generation are cut before those of all.
     let drain = settings.daemon.drain.duration();
     let generations = Generations {
         settings: index,
@@ -147,8 +79,7 @@ pub async fn serve(settings: Settings, daemon: Daemon) -> Result<SocketAddr, Sta
         access,
         batch,
         client_limits,
-        credentials,
-        limits: settings.rpc.limits(drain / 2),
+        part,
         instruments,
         address,
         drain: drain * 9 / 10,
@@ -157,6 +88,5 @@ pub async fn serve(settings: Settings, daemon: Daemon) -> Result<SocketAddr, Sta
     daemon
         .tasks
         .spawn("generations", generations.run(first, daemon.tasks.stop()));
-    tracing::info!(%address, "the index listens");
     Ok(address)
 }

@@ -4,11 +4,13 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use archive_daemon::settings::ZeroSetting;
-use archive_daemon::{ByteSize, DaemonSettings, Period};
+use archive_daemon::settings::{InvalidSettings, Section, SettingsForm};
+use archive_daemon::{ByteSize, DaemonSettings, Period, StartError};
 use archive_model::NameList;
-use archive_rpc::RpcSettings;
+use archive_part::{PartSettings, read_trust_file};
+use archive_rpc::{Role, RpcSettings};
 use documented::DocumentedFields;
+use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::queue::QueueLimits;
@@ -24,6 +26,51 @@ pub struct Settings {
     pub rpc: RpcSettings,
     /// The index itself.
     pub index: IndexSettings,
+}
+
+impl PartSettings for Settings {
+    const PART: &'static str = "index";
+    const FORM: SettingsForm = SettingsForm {
+        section: "index",
+        sections: &[
+            Section::of::<Self>(""),
+            Section::of::<DaemonSettings>("daemon"),
+            Section::of::<RpcSettings>("rpc"),
+            Section::of::<IndexSettings>("index"),
+        ],
+        example: r#"
+[rpc]
+listen = "127.0.0.1:7407"
+certificate = "pki/index.pem"
+key = "pki/index.key"
+authorities = "pki/authorities.pem"
+
+[index]
+data = "index"
+repository = "127.0.0.1:7401"
+trust = "trust.json"
+"#,
+    };
+
+    fn daemon(&self) -> &DaemonSettings {
+        &self.daemon
+    }
+
+    fn rpc(&self) -> &RpcSettings {
+        &self.rpc
+    }
+
+    fn holders(&self) -> Vec<(Role, Option<&str>)> {
+        vec![(Role::Index, None)]
+    }
+
+    fn check_values(&self) -> Result<(), InvalidSettings> {
+        self.index.check()
+    }
+
+    fn check_files(&self, _now: Timestamp) -> Result<(), StartError> {
+        read_trust_file("index.trust", &self.index.trust).map(drop)
+    }
 }
 
 /// The section `[index]`.
@@ -88,17 +135,6 @@ const fn queries() -> NonZeroUsize {
     NonZeroUsize::MIN.saturating_add(63)
 }
 
-/// Settings that cannot work.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum InvalidSettings {
-    /// A pause of no time: failures would be tried again without end at full speed.
-    #[error(transparent)]
-    Zero(#[from] ZeroSetting),
-    /// More files than a job may name.
-    #[error("index.files_per_job is {0}; a job may name {most} files at most", most = NameList::MOST)]
-    Files(usize),
-}
-
 impl IndexSettings {
     /// Returns the defaults, with the settings that have none.
     pub fn new(data: PathBuf, repository: String, trust: PathBuf) -> Self {
@@ -125,7 +161,11 @@ impl IndexSettings {
         self.retry.refuse_zero("index.retry")?;
         self.compare.refuse_zero("index.compare")?;
         if self.files_per_job.get() > NameList::MOST {
-            return Err(InvalidSettings::Files(self.files_per_job.get()));
+            return Err(InvalidSettings::new(format!(
+                "index.files_per_job is {}; a job may name {} files at most",
+                self.files_per_job,
+                NameList::MOST
+            )));
         }
         Ok(())
     }
@@ -179,10 +219,12 @@ mod tests {
         let check = |set: &str| load::<Settings>(&sources(&[set])).unwrap().index.check();
         for name in ["index.retry", "index.compare"] {
             let zero = check(&format!("{name}=0 s"));
-            assert_eq!(zero, Err(ZeroSetting::Period(name).into()));
+            let wanted = format!("{name} must be longer than 0");
+            assert_eq!(zero.unwrap_err().to_string(), wanted);
         }
         let many = check("index.files_per_job=10001");
-        assert_eq!(many, Err(InvalidSettings::Files(10_001)));
+        let many = many.unwrap_err().to_string();
+        assert!(many.contains("10001") && many.contains("at most"), "{many}");
         for zero in ["index.jobs=0", "index.queries=0", "index.files_per_job=0"] {
             assert!(load::<Settings>(&sources(&[zero])).is_err(), "{zero}");
         }

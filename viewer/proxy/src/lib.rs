@@ -40,12 +40,9 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use archive_daemon::metrics::MetricError;
-use archive_daemon::worker::DuplicateWorker;
-use archive_daemon::{Daemon, Step, Worker, WorkerError};
-use archive_rpc::SiteError;
+use archive_daemon::run::bind_setting;
+use archive_daemon::{Daemon, StartError, Step, Worker, WorkerError};
 use archive_rpc::browser::{BrowserAcceptor, BrowserOptions, MakeCertificate};
-use tokio::net::TcpListener;
 
 pub use archive::{CaptureAnswer, CaptureRequest, NoAnswer, ProxiedArchive, StoredRequest};
 pub use authority::AuthorityError;
@@ -53,38 +50,10 @@ use authority::ProxyAuthority;
 use clients::{ClientLimits, Clients};
 use connections::{BrowserListener, ConnectionLimits};
 use server::{ProxyServer, ServerParts};
-pub use settings::{InvalidProxySettings, ProxySettings};
+pub use settings::ProxySettings;
 
 /// The pause between two searches for idle clients.
 const EXPIRY: Duration = Duration::from_mins(5);
-
-/// The reason why a proxy does not start.
-#[derive(Debug, thiserror::Error)]
-pub enum ProxyError {
-    /// The settings make no sense.
-    #[error(transparent)]
-    Settings(#[from] InvalidProxySettings),
-    /// The proxy has no authority.
-    #[error(transparent)]
-    Authority(#[from] AuthorityError),
-    /// The TLS library cannot be set up: a bug.
-    #[error(transparent)]
-    Tls(#[from] SiteError),
-    /// The address cannot be listened on.
-    #[error("proxy.listen: cannot listen on {address}: {source}")]
-    Listen {
-        /// The address of the listener.
-        address: SocketAddr,
-        /// The error of the system.
-        source: std::io::Error,
-    },
-    /// A bug: the instruments are called as others are.
-    #[error(transparent)]
-    Metrics(#[from] MetricError),
-    /// A second proxy in this process.
-    #[error(transparent)]
-    Duplicate(#[from] DuplicateWorker),
-}
 
 /// Starts a proxy and returns its address. It runs in the daemon's tasks until their stop; answers under way may take
 /// `drain` then.
@@ -97,7 +66,7 @@ pub async fn serve<A: ProxiedArchive>(
     archive: Arc<A>,
     drain: Duration,
     daemon: &Daemon,
-) -> Result<SocketAddr, ProxyError> {
+) -> Result<SocketAddr, StartError> {
     settings.check()?;
     let known = archive.collections();
     if let Some(name) = settings
@@ -105,17 +74,23 @@ pub async fn serve<A: ProxiedArchive>(
         .as_ref()
         .filter(|name| !known.contains(name))
     {
-        return Err(InvalidProxySettings::Collection(name.clone()).into());
+        return Err(ProxySettings::unknown_collection(name).into());
     }
     let clock = daemon.clock.clone();
     let chance = daemon.chance.clone();
-    let authority = Arc::new(ProxyAuthority::open(&settings.data, clock, chance)?);
+    let authority = Arc::new(
+        ProxyAuthority::open(&settings.data, clock, chance)
+            .map_err(|error| StartError::of_setting("proxy.data", error))?,
+    );
     let maker: Arc<dyn MakeCertificate> = Arc::<ProxyAuthority>::clone(&authority);
     let options = BrowserOptions {
         handshake: settings.head_time.duration(),
         ..BrowserOptions::default()
     };
-    let tls = Arc::new(BrowserAcceptor::making(maker, options)?);
+    let tls = Arc::new(
+        BrowserAcceptor::making(maker, options)
+            .map_err(|error| StartError::failed("set up TLS", error))?,
+    );
     let in_bytes =
         |size: archive_daemon::ByteSize| usize::try_from(size.bytes()).unwrap_or(usize::MAX);
     let clients = Arc::new(Clients::new(ClientLimits {
@@ -142,12 +117,7 @@ pub async fn serve<A: ProxiedArchive>(
             &[],
         )?,
     }));
-    let failed = |source| ProxyError::Listen {
-        address: settings.listen,
-        source,
-    };
-    let listener = TcpListener::bind(settings.listen).await.map_err(failed)?;
-    let address = listener.local_addr().map_err(failed)?;
+    let (listener, address) = bind_setting("proxy.listen", settings.listen).await?;
     daemon.workers.spawn(ExpiryWorker {
         clients,
         clock: daemon.clock.clone(),

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
-use archive_daemon::settings::ZeroSetting;
+use archive_daemon::settings::InvalidSettings;
 use archive_daemon::{ByteSize, Period};
 use documented::DocumentedFields;
 use serde::{Deserialize, Serialize};
@@ -46,25 +46,6 @@ pub struct ProxySettings {
     pub missing_bytes: ByteSize,
 }
 
-/// Settings of a proxy that cannot be used.
-#[derive(Debug, thiserror::Error)]
-pub enum InvalidProxySettings {
-    /// A limit of nothing.
-    #[error(transparent)]
-    Zero(#[from] ZeroSetting),
-    /// The collection of the proxy is not one of `[[collection]]`.
-    #[error(
-        "proxy.collection is `{0}`, and there is no such collection; name one of [[collection]]"
-    )]
-    Collection(String),
-    /// Other machines reach the proxy, and the settings do not say who may see what.
-    #[error(
-        "proxy.listen is {0}, which other machines reach: write a section [access], and `default_access` in each \
-         [[collection]], or listen on 127.0.0.1"
-    )]
-    NoAccess(SocketAddr),
-}
-
 impl ProxySettings {
     /// Returns settings with all defaults.
     pub fn new(listen: SocketAddr, data: PathBuf) -> Self {
@@ -83,12 +64,19 @@ impl ProxySettings {
         }
     }
 
+    /// Makes the error of a collection of the proxy that is not one of `[[collection]]`.
+    pub fn unknown_collection(name: &str) -> InvalidSettings {
+        InvalidSettings::new(format!(
+            "proxy.collection is `{name}`, and there is no such collection; name one of [[collection]]"
+        ))
+    }
+
     /// Checks everything that can be known without the other sections.
     ///
     /// # Errors
     ///
     /// Fails with the first setting that cannot be used.
-    pub fn check(&self) -> Result<(), InvalidProxySettings> {
+    pub fn check(&self) -> Result<(), InvalidSettings> {
         self.longest_url.refuse_zero("proxy.longest_url")?;
         self.head_time.refuse_zero("proxy.head_time")?;
         self.unread_time.refuse_zero("proxy.unread_time")?;
@@ -148,12 +136,8 @@ mod tests {
         settings.check().unwrap();
         let mut idle = settings.clone();
         idle.idle = Period::from_secs(0);
-        assert!(matches!(
-            idle.check(),
-            Err(InvalidProxySettings::Zero(ZeroSetting::Period(
-                "proxy.idle"
-            )))
-        ));
+        let refusal = idle.check().unwrap_err().to_string();
+        assert_eq!(refusal, "proxy.idle must be longer than 0");
         let mut missing = settings;
         missing.missing_bytes = ByteSize::from_bytes(0);
         assert!(missing.check().is_err());

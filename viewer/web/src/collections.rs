@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use archive_daemon::{OwnThread, Step, Worker, WorkerError};
+use archive_daemon::{OwnThread, StartError, Step, Worker, WorkerError};
 use archive_formats::cdx::Capture;
 use archive_formats::cdx::query::{CaptureField, Filter, FilterTest, Pattern, SET_FIELD};
 use jiff::Timestamp;
@@ -74,13 +74,13 @@ type Fingerprint = Option<(SystemTime, u64)>;
 
 impl Collections {
     /// Reads the rules of all collections.
-    pub(crate) fn open(settings: &[CollectionSettings]) -> Result<Self, crate::StartError> {
+    pub(crate) fn open(settings: &[CollectionSettings]) -> Result<Self, StartError> {
         let all = settings.iter().map(|own| {
             let collection = ReplayCollection::open(own)?;
             Ok((own.name.clone(), Arc::new(collection)))
         });
         Ok(Self {
-            all: Arc::new(all.collect::<Result<_, crate::StartError>>()?),
+            all: Arc::new(all.collect::<Result<_, StartError>>()?),
         })
     }
 
@@ -119,9 +119,11 @@ impl Collections {
 }
 
 impl ReplayCollection {
-    fn open(settings: &CollectionSettings) -> Result<Self, crate::StartError> {
+    fn open(settings: &CollectionSettings) -> Result<Self, StartError> {
+        let rules = read_rules(&settings.name, &settings.rules)
+            .map_err(|error| StartError::of_setting("collection.rules", error))?;
         let policy = Policy {
-            rules: read_rules(&settings.name, &settings.rules)?,
+            rules,
             embargo: settings.embargo()?,
             default_access: settings.default_access.map_or(Access::Allow, Access::from),
             file_groups: settings.groups()?,

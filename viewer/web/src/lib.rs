@@ -33,19 +33,17 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use archive_client::client_file::read_trust_file;
-use archive_client::{ClientFileError, ClientLimits, Reader};
-use archive_daemon::metrics::MetricError;
-use archive_daemon::worker::DuplicateWorker;
-use archive_daemon::{Clock, Daemon, Period, ReloadWorker};
-use archive_rpc::browser::{BrowserAcceptor, BrowserOptions, SiteError, SiteFiles, UnknownHosts};
-use archive_rpc::{
-    ConnectError, Credentials, CredentialsError, ExpectedIdentity, Limits, Role, Rules, ServeError,
-    Services, connect_lazy,
-};
+use archive_client::{ClientLimits, Reader};
+use archive_daemon::run::bind_setting;
+use archive_daemon::settings::{InvalidSettings, Section, SettingsForm};
+use archive_daemon::{Daemon, DaemonSettings, Period, ReloadWorker, StartError, Starting};
+use archive_part::{Part, PartSettings, read_trust_file};
+use archive_proof::TrustFile;
+use archive_rpc::browser::{BrowserAcceptor, BrowserOptions, SiteFiles, UnknownHosts};
+use archive_rpc::{Role, RpcSettings, Rules, Services};
 use index_client::{IndexClient, IndexLimits};
-use tokio::net::TcpListener;
-use viewer_proxy::ProxyError;
+use jiff::Timestamp;
+use viewer_proxy::ProxySettings;
 use viewer_proxy::connections::ConnectionLimits;
 
 use collections::Collections;
@@ -57,70 +55,121 @@ use pages::{PageHost, PageParts};
 use records::Records;
 pub use server::WorkerError as ServiceWorkerError;
 use server::{Server, ServerParts, WorkerScript};
-pub use settings::{InvalidSettings, Settings, WebSettings};
+use settings::{
+    AccessSettings, CollectionSettings, EmbargoSettings, NetworkSettings, PeriodSettings,
+    ReplaySettings, ViewerSettings,
+};
+pub use settings::{Settings, WebSettings};
 
-/// The reason why a viewer does not start.
-#[derive(Debug, thiserror::Error)]
-pub enum StartError {
-    /// The settings contradict each other.
-    #[error(transparent)]
-    Settings(#[from] InvalidSettings),
-    /// The rules of a collection cannot be used.
-    #[error(transparent)]
-    Rules(#[from] RulesError),
-    /// A certificate, a key or the authorities cannot be used.
-    #[error(transparent)]
-    Credentials(#[from] CredentialsError),
-    /// The certificate for browsers cannot be used.
-    #[error("cannot use {section}.certificate: {why}")]
-    Site {
-        /// The section of the listener.
-        section: &'static str,
-        /// The fault of the certificate.
-        why: SiteError,
-    },
-    /// The service worker of the operator cannot be used.
-    #[error(transparent)]
-    ServiceWorker(#[from] ServiceWorkerError),
-    /// The certificate is somebody else's: the archive and the index would not talk to it.
-    #[error("the certificate is {0}, not viewer/<name>; issue one with `holdfast pki issue`")]
-    Identity(String),
-    /// The trust file cannot be used.
-    #[error(transparent)]
-    Trust(#[from] ClientFileError),
-    /// The address of the repository or of the index is no address.
-    #[error("cannot use viewer.{setting}: {why}")]
-    Peer {
-        /// The name of the setting.
-        setting: &'static str,
-        /// The fault of the address.
-        why: ConnectError,
-    },
-    /// The address for questions about its health cannot be listened on.
-    #[error(transparent)]
-    Bind(#[from] ServeError),
-    /// An address for browsers cannot be listened on.
-    #[error("{section}.listen: cannot listen on {address}: {source}")]
-    Listen {
-        /// The section of the listener.
-        section: &'static str,
-        /// The address of the listener.
-        address: SocketAddr,
-        /// The error of the system.
-        source: std::io::Error,
-    },
-    /// The proxy does not start.
-    #[error(transparent)]
-    Proxy(#[from] ProxyError),
-    /// A bug: the instruments are called as others are.
-    #[error(transparent)]
-    Metrics(#[from] MetricError),
-    /// A bug: the texts of the pages cannot be used.
-    #[error(transparent)]
-    Texts(#[from] TextsError),
-    /// A second viewer in this process.
-    #[error(transparent)]
-    Duplicate(#[from] DuplicateWorker),
+impl PartSettings for Settings {
+    const PART: &'static str = "viewer";
+    const FORM: SettingsForm = SettingsForm {
+        section: "viewer",
+        sections: &[
+            Section::of::<Self>(""),
+            Section::of::<DaemonSettings>("daemon"),
+            Section::of::<RpcSettings>("rpc"),
+            Section::of::<ViewerSettings>("viewer"),
+            Section::of::<ReplaySettings>("replay"),
+            Section::of::<WebSettings>("web"),
+            Section::of::<ProxySettings>("proxy"),
+            Section::of::<AccessSettings>("access"),
+            Section::of::<NetworkSettings>("access.network"),
+            Section::of::<CollectionSettings>("collection"),
+            Section::of::<EmbargoSettings>("collection.embargo"),
+            Section::of::<PeriodSettings>("collection.embargo.newer"),
+            Section::of::<PeriodSettings>("collection.embargo.older"),
+        ],
+        example: r#"
+[rpc]
+listen = "127.0.0.1:7405"
+certificate = "pki/viewer.pem"
+key = "pki/viewer.key"
+authorities = "pki/authorities.pem"
+
+[viewer]
+repository = "127.0.0.1:7401"
+index = "127.0.0.1:7407"
+trust = "trust.json"
+
+[proxy]
+listen = "127.0.0.1:7409"
+data = "proxy"
+
+[[access.network]]
+network = "10.0.0.0/8"
+group = "staff"
+
+[[collection]]
+name = "all"
+"#,
+    };
+
+    fn daemon(&self) -> &DaemonSettings {
+        &self.daemon
+    }
+
+    fn rpc(&self) -> &RpcSettings {
+        &self.rpc
+    }
+
+    fn holders(&self) -> Vec<(Role, Option<&str>)> {
+        vec![(Role::Viewer, None)]
+    }
+
+    fn check_values(&self) -> Result<(), InvalidSettings> {
+        self.check()
+    }
+
+    fn check_files(&self, now: Timestamp) -> Result<(), StartError> {
+        OpenFiles::open(self, now).map(drop)
+    }
+}
+
+/// What the files hold that the settings name.
+struct OpenFiles {
+    collections: Collections,
+    trust: Arc<TrustFile>,
+    worker: WorkerScript,
+    replay_tls: Option<Arc<BrowserAcceptor>>,
+    pages_tls: Option<Arc<BrowserAcceptor>>,
+}
+
+impl OpenFiles {
+    fn open(settings: &Settings, now: Timestamp) -> Result<Self, StartError> {
+        let ReplaySettings {
+            certificate,
+            key,
+            head_time,
+            service_worker,
+            ..
+        } = &settings.replay;
+        let worker = WorkerScript::open(service_worker.as_deref())
+            .map_err(|error| StartError::of_setting("replay.service_worker", error))?;
+        let pages_tls = match &settings.web {
+            Some(web) => open_acceptor(
+                "web",
+                web.certificate.as_ref(),
+                web.key.as_ref(),
+                web.head_time,
+                now,
+            )?,
+            None => None,
+        };
+        Ok(Self {
+            collections: Collections::open(&settings.all_collections())?,
+            trust: Arc::new(read_trust_file("viewer.trust", &settings.viewer.trust)?),
+            worker,
+            replay_tls: open_acceptor(
+                "replay",
+                certificate.as_ref(),
+                key.as_ref(),
+                *head_time,
+                now,
+            )?,
+            pages_tls,
+        })
+    }
 }
 
 /// Starts a viewer and returns the address of its replay listener. It runs in the daemon's tasks until their stop.
@@ -128,29 +177,20 @@ pub enum StartError {
 /// # Errors
 ///
 /// Fails when the settings, rules or certificates cannot be used, or an address is taken.
-pub async fn serve(settings: Settings, daemon: Daemon) -> Result<SocketAddr, StartError> {
-    settings.check()?;
-    let collections = Collections::open(&settings.all_collections())?;
+pub fn serve(settings: Settings, daemon: Daemon) -> Starting<SocketAddr> {
+    Box::pin(start(settings, daemon))
+}
+
+async fn start(settings: Settings, daemon: Daemon) -> Result<SocketAddr, StartError> {
+    let part = Part::open(&settings, &daemon)?;
+    let files = OpenFiles::open(&settings, daemon.clock.now())?;
     let visitors = settings.visitors()?;
-    let credentials = settings.rpc.credentials(daemon.clock.now().into())?;
-    let identity = credentials.identity();
-    if !identity.has(Role::Viewer) {
-        return Err(StartError::Identity(identity.to_string()));
-    }
     let instruments = Instruments::new(&daemon.metrics)?;
     let replay = settings.replay.clone();
-    let pair = (&replay.certificate, &replay.key);
-    let tls = acceptor("replay", pair, replay.head_time, &daemon.clock)?;
-    let limits = settings.rpc.limits(settings.daemon.drain.duration() / 2);
-    let peer = |setting, address: &str, role| {
-        let expected = ExpectedIdentity::role(role);
-        connect_lazy(address, &credentials, &expected, &limits)
-            .map_err(|why| StartError::Peer { setting, why })
-    };
-    let repository = peer("repository", &settings.viewer.repository, Role::Repository)?;
-    let index = peer("index", &settings.viewer.index, Role::Index)?;
-    let trust = Arc::new(read_trust_file(&settings.viewer.trust)?);
-    let archive = Reader::new(repository, trust, ClientLimits::default());
+    let peers = &settings.viewer;
+    let repository = part.connect("viewer.repository", &peers.repository, Role::Repository)?;
+    let index = part.connect("viewer.index", &peers.index, Role::Index)?;
+    let archive = Reader::new(repository, files.trust, ClientLimits::default());
     let mut parts = ServerParts {
         index: Arc::new(IndexClient::new(index, IndexLimits::default())),
         records: Records::new(
@@ -158,35 +198,40 @@ pub async fn serve(settings: Settings, daemon: Daemon) -> Result<SocketAddr, Sta
             replay.records.get(),
             replay.unread_time.duration(),
         ),
-        collections: collections.clone(),
+        collections: files.collections.clone(),
         visitors,
         instruments,
         clock: daemon.clock.clone(),
         page_host: None,
-        worker: WorkerScript::open(replay.service_worker.as_deref())?,
+        worker: files.worker,
     };
-    let (listener, address) = bind("replay", replay.listen).await?;
+    let (listener, address) = bind_setting("replay.listen", replay.listen).await?;
     let drain = settings.daemon.drain.duration() / 2;
     let pages = match &settings.web {
         Some(web) => {
-            let own = origin(replay.url.as_deref(), tls.is_some(), address);
-            Some(open_pages(web, &parts, own, drain).await?)
+            let own = origin(replay.url.as_deref(), files.replay_tls.is_some(), address);
+            Some(open_pages(web, &parts, files.pages_tls.clone(), own, drain).await?)
         }
         None => None,
     };
     parts.page_host = pages.as_ref().map(|pages| pages.origin.clone());
-    watch_health(&settings, &daemon, credentials.clone(), limits).await?;
-    daemon.workers.spawn(collections.reloading())?;
-    let page_tls = pages.as_ref().and_then(|pages| pages.door.tls.clone());
-    let doors: Vec<Arc<BrowserAcceptor>> = tls.iter().cloned().chain(page_tls).collect();
+    // The viewer offers no service of its own: it answers questions about its health.
+    let services = Services {
+        routes: tonic::service::Routes::default(),
+        rules: Rules::new(),
+        descriptors: Vec::new(),
+    };
+    part.listen(services).await?;
+    daemon.workers.spawn(files.collections.reloading())?;
+    let acceptors = [files.replay_tls.clone(), files.pages_tls];
+    let acceptors: Vec<Arc<BrowserAcceptor>> = acceptors.into_iter().flatten().collect();
     let reload = ReloadWorker::new(daemon.clock.clone(), move |now| {
-        credentials.reload(now.into())?;
-        for door in &doors {
-            door.reload(now.into())?;
+        for acceptor in &acceptors {
+            acceptor.reload(now.into())?;
         }
         Ok(())
     });
-    daemon.workers.spawn(reload)?;
+    daemon.workers.spawn_instance("browsers", reload)?;
     let limits = ConnectionLimits {
         connections: replay.connections.get(),
         longest_target: usize::try_from(replay.longest_url.bytes()).unwrap_or(usize::MAX),
@@ -200,7 +245,7 @@ pub async fn serve(settings: Settings, daemon: Daemon) -> Result<SocketAddr, Sta
     }
     let door = SiteListener {
         listener,
-        tls,
+        tls: files.replay_tls,
         limits,
     };
     let serving = door.serve(server, daemon.tasks.stop());
@@ -225,12 +270,11 @@ struct OpenPages {
 async fn open_pages(
     web: &WebSettings,
     parts: &ServerParts,
+    tls: Option<Arc<BrowserAcceptor>>,
     replay: String,
     drain: Duration,
 ) -> Result<OpenPages, StartError> {
-    let pair = (&web.certificate, &web.key);
-    let tls = acceptor("web", pair, web.head_time, &parts.clock)?;
-    let (listener, address) = bind("web", web.listen).await?;
+    let (listener, address) = bind_setting("web.listen", web.listen).await?;
     let origin = origin(web.url.as_deref(), tls.is_some(), address);
     tracing::info!(%address, %origin, "pages listen");
     let parts = PageParts {
@@ -249,6 +293,8 @@ async fn open_pages(
         unread: web.unread_time.duration(),
         drain,
     };
+    let host = PageHost::new(parts, web.clone())
+        .map_err(|error| StartError::failed("read the texts of the pages", error))?;
     Ok(OpenPages {
         origin,
         door: SiteListener {
@@ -256,7 +302,7 @@ async fn open_pages(
             tls,
             limits,
         },
-        host: Arc::new(PageHost::new(parts, web.clone())?),
+        host: Arc::new(host),
     })
 }
 
@@ -266,28 +312,15 @@ fn origin(url: Option<&str>, has_tls: bool, address: SocketAddr) -> String {
     url.map_or_else(|| format!("{scheme}://{address}"), str::to_owned)
 }
 
-async fn bind(
-    section: &'static str,
-    listen: SocketAddr,
-) -> Result<(TcpListener, SocketAddr), StartError> {
-    let failed = |source| StartError::Listen {
-        section,
-        address: listen,
-        source,
-    };
-    let listener = TcpListener::bind(listen).await.map_err(failed)?;
-    let address = listener.local_addr().map_err(failed)?;
-    Ok((listener, address))
-}
-
 /// Returns the door for browsers, where there is a certificate for it.
-fn acceptor(
-    section: &'static str,
-    pair: (&Option<PathBuf>, &Option<PathBuf>),
+fn open_acceptor(
+    section: &str,
+    certificate: Option<&PathBuf>,
+    key: Option<&PathBuf>,
     handshake: Period,
-    clock: &Clock,
+    now: Timestamp,
 ) -> Result<Option<Arc<BrowserAcceptor>>, StartError> {
-    let (Some(certificate), Some(key)) = pair else {
+    let (Some(certificate), Some(key)) = (certificate, key) else {
         return Ok(None);
     };
     let files = vec![SiteFiles {
@@ -298,36 +331,8 @@ fn acceptor(
         handshake: handshake.duration(),
         ..BrowserOptions::default()
     };
-    let now = clock.now().into();
-    let acceptor = BrowserAcceptor::for_sites(files, UnknownHosts::First, options, now)
-        .map_err(|why| StartError::Site { section, why })?;
+    let acceptor = BrowserAcceptor::for_sites(files, UnknownHosts::First, options, now.into());
+    let acceptor = acceptor
+        .map_err(|error| StartError::of_setting(&format!("{section}.certificate"), error))?;
     Ok(Some(Arc::new(acceptor)))
-}
-
-/// Answers questions about health, over gRPC as every part does.
-async fn watch_health(
-    settings: &Settings,
-    daemon: &Daemon,
-    credentials: Credentials,
-    limits: Limits,
-) -> Result<(), StartError> {
-    let refused = daemon
-        .metrics
-        .refusals(&credentials.identity().to_string())?;
-    credentials.on_refusal(move |what| {
-        what.choose(&refused.calls, &refused.connections).inc();
-    });
-    let (listener, address) = archive_rpc::bind(&settings.rpc.listen).await?;
-    let services = Services {
-        routes: tonic::service::Routes::default(),
-        rules: Rules::new(),
-        descriptors: Vec::new(),
-    };
-    let stop = daemon.tasks.stop();
-    let stopped = stop.cancelled_owned();
-    let server = archive_rpc::Server::new(services, credentials).within(limits);
-    let serving = server.serve_and_log(listener, stopped);
-    daemon.tasks.spawn("rpc", serving);
-    tracing::info!(%address, "the viewer listens");
-    Ok(())
 }

@@ -9,15 +9,13 @@ use std::net::SocketAddr;
 use std::num::{NonZeroU64, NonZeroUsize};
 use std::path::PathBuf;
 
-use archive_daemon::settings::ZeroSetting;
+use archive_daemon::settings::InvalidSettings;
 use archive_daemon::{ByteSize, DaemonSettings, Period};
 use archive_rpc::RpcSettings;
 use documented::DocumentedFields;
 use serde::{Deserialize, Serialize};
-use viewer_proxy::InvalidProxySettings;
-use viewer_replay::access::{Group, InvalidGroup, InvalidNetwork, Network, VisitorSettings};
+use viewer_replay::access::{Group, Network, VisitorSettings};
 use viewer_replay::cdx_server::WalkLimit;
-use viewer_replay::request::RESERVED_NAMES;
 
 pub use collection::{AccessWord, CollectionSettings, EmbargoSettings, PeriodSettings};
 pub use viewer_proxy::ProxySettings;
@@ -174,119 +172,6 @@ pub struct NetworkSettings {
     pub group: String,
 }
 
-/// Settings that cannot be used.
-#[derive(Debug, thiserror::Error)]
-pub enum InvalidSettings {
-    /// A limit of nothing.
-    #[error(transparent)]
-    Zero(#[from] ZeroSetting),
-    /// A certificate without its key, or the reverse.
-    #[error("{0}.certificate and {0}.key belong together; set both, or neither")]
-    HalfPair(&'static str),
-    /// Anybody could read along.
-    #[error(
-        "{section}.listen is {listen}, which other machines reach: set {section}.certificate and {section}.key, or listen on \
-         127.0.0.1"
-    )]
-    NoTls {
-        /// The section of the listener.
-        section: &'static str,
-        /// The address of the listener.
-        listen: SocketAddr,
-    },
-    /// Other machines reach the listener, and the settings do not say who may see what.
-    #[error(
-        "{section}.listen is {listen}, which other machines reach: write a section [access], and `default_access` in each \
-         [[collection]], or listen on 127.0.0.1"
-    )]
-    NoAccess {
-        /// The section of the listener.
-        section: &'static str,
-        /// The address of the listener.
-        listen: SocketAddr,
-    },
-    /// A collection that has no explicit default.
-    #[error(
-        "{section}.listen is {listen}, which other machines reach: collection `{collection}` needs `default_access`"
-    )]
-    NoDefault {
-        /// The section of the listener.
-        section: &'static str,
-        /// The address of the listener.
-        listen: SocketAddr,
-        /// The name of the collection.
-        collection: String,
-    },
-    /// The URL of the listener is no origin, and links could not begin with it.
-    #[error("{0}.url is {1:?}; it must be like https://archive.example.org, without a path")]
-    Url(&'static str, String),
-    /// Nobody can say under which host a listener is reached.
-    #[error(
-        "{section}.listen is {listen}, which is every address of this machine: set {section}.url to the URL under which \
-         visitors reach it; pages and replay are on two hosts"
-    )]
-    NoUrl {
-        /// The section of the listener.
-        section: &'static str,
-        /// The address of the listener.
-        listen: SocketAddr,
-    },
-    /// Archived pages could read what browsers keep for the pages.
-    #[error(
-        "web and replay are both on host `{0}`: archived pages could reach the pages for people, because ports do not part \
-         cookies; give one of them another host by `url`, for example web.url = \"http://localhost:8080\" and \
-         replay.url = \"http://127.0.0.1:8081\""
-    )]
-    OneHost(String),
-    /// The settings of the proxy.
-    #[error(transparent)]
-    Proxy(#[from] InvalidProxySettings),
-    /// A text that is no network.
-    #[error("cannot use [access]: {0}")]
-    Network(#[from] InvalidNetwork),
-    /// A text that is no name of a set.
-    #[error("cannot use `sets` of collection `{collection}`: {why}")]
-    Set {
-        /// The name of the collection.
-        collection: String,
-        /// The fault of the name.
-        why: index_client::InvalidSetName,
-    },
-    /// A text that is no group.
-    #[error("cannot use {place}: {why}")]
-    Group {
-        /// The setting that has the text.
-        place: String,
-        /// The fault of the text.
-        why: InvalidGroup,
-    },
-    /// A name that cannot stand in a URL, or that something else has.
-    #[error(
-        "collection {0:?}: a name has 1 to 64 letters of ASCII, digits, `-`, `_` and `.`, does not begin with `.`, and is \
-         none of {reserved}", reserved = RESERVED_NAMES.join(", ")
-    )]
-    CollectionName(String),
-    /// Two collections of one name.
-    #[error("there are two collections `{0}`; give one of them another name")]
-    CollectionTwice(String),
-    /// A pattern of files that is no expression.
-    #[error("cannot use `files` of collection `{collection}`: {why}")]
-    Files {
-        /// The name of the collection.
-        collection: String,
-        /// The fault of the pattern.
-        why: String,
-    },
-    /// An embargo that cannot be used.
-    #[error("cannot use `embargo` of collection `{collection}`: {why}")]
-    Embargo {
-        /// The name of the collection.
-        collection: String,
-        /// The fault of the embargo.
-        why: String,
-    },
-}
-
 impl Settings {
     /// Checks that the settings can work together.
     ///
@@ -303,7 +188,10 @@ impl Settings {
         for collection in &self.collections {
             collection.check()?;
             if !names.insert(&collection.name) {
-                return Err(InvalidSettings::CollectionTwice(collection.name.clone()));
+                return Err(InvalidSettings::new(format!(
+                    "there are two collections `{}`; give one of them another name",
+                    collection.name
+                )));
             }
         }
         self.check_proxy()?;
@@ -320,17 +208,19 @@ impl Settings {
             return Ok(VisitorSettings::default());
         };
         let networks = access.networks.iter().map(|own| {
-            let group: Group = own.group.parse().map_err(|why| InvalidSettings::Group {
-                place: format!("access.network {}", own.network),
-                why,
+            let group: Group = own.group.parse().map_err(|error| {
+                InvalidSettings::new(format!(
+                    "cannot use access.network {}: {error}",
+                    own.network
+                ))
             })?;
-            Ok((own.network.parse::<Network>()?, group))
+            Ok((parse_network(&own.network)?, group))
         });
         let proxies = access.trusted_proxies.iter();
         Ok(VisitorSettings {
             networks: networks.collect::<Result<_, InvalidSettings>>()?,
             trusted_proxies: proxies
-                .map(|proxy| proxy.parse())
+                .map(|proxy| parse_network(proxy))
                 .collect::<Result<_, _>>()?,
         })
     }
@@ -364,21 +254,23 @@ impl Settings {
             return Ok(());
         }
         if !has_tls {
-            return Err(InvalidSettings::NoTls { section, listen });
+            return Err(InvalidSettings::new(format!(
+                "{section}.listen is {listen}, which other machines reach: set {section}.certificate and {section}.key, or \
+                 listen on 127.0.0.1"
+            )));
         }
         if self.access.is_none() || self.collections.is_empty() {
-            return Err(InvalidSettings::NoAccess { section, listen });
+            return Err(undecided_access(section, listen));
         }
         match self
             .collections
             .iter()
             .find(|own| own.default_access.is_none())
         {
-            Some(own) => Err(InvalidSettings::NoDefault {
-                section,
-                listen,
-                collection: own.name.clone(),
-            }),
+            Some(own) => Err(InvalidSettings::new(format!(
+                "{section}.listen is {listen}, which other machines reach: collection `{}` needs `default_access`",
+                own.name
+            ))),
             None => Ok(()),
         }
     }
@@ -392,15 +284,41 @@ impl ReplaySettings {
         self.answer_time.refuse_zero("replay.answer_time")?;
         self.unread_time.refuse_zero("replay.unread_time")?;
         if self.certificate.is_some() != self.key.is_some() {
-            return Err(InvalidSettings::HalfPair("replay"));
+            return Err(half_pair("replay"));
         }
         if let Some(url) = &self.url
             && !is_origin(url)
         {
-            return Err(InvalidSettings::Url("replay", url.clone()));
+            return Err(not_an_origin("replay", url));
         }
         Ok(())
     }
+}
+
+/// Other machines reach a listener, and the settings do not say who may see what.
+fn undecided_access(section: &str, listen: SocketAddr) -> InvalidSettings {
+    InvalidSettings::new(format!(
+        "{section}.listen is {listen}, which other machines reach: write a section [access], and `default_access` in each \
+         [[collection]], or listen on 127.0.0.1"
+    ))
+}
+
+fn half_pair(section: &str) -> InvalidSettings {
+    InvalidSettings::new(format!(
+        "{section}.certificate and {section}.key belong together; set both, or neither"
+    ))
+}
+
+/// Links could not begin with this URL.
+fn not_an_origin(section: &str, url: &str) -> InvalidSettings {
+    InvalidSettings::new(format!(
+        "{section}.url is {url:?}; it must be like https://archive.example.org, without a path"
+    ))
+}
+
+fn parse_network(text: &str) -> Result<Network, InvalidSettings> {
+    text.parse()
+        .map_err(|error| InvalidSettings::new(format!("cannot use [access]: {error}")))
 }
 
 /// Returns whether a text is a scheme and an authority, and nothing else.

@@ -2,13 +2,16 @@
 
 use std::path::PathBuf;
 
-use archive_daemon::{ByteSize, DaemonSettings, Period};
+use archive_daemon::settings::{InvalidSettings, Section, SettingsForm};
+use archive_daemon::{ByteSize, DaemonSettings, Period, StartError};
 use archive_model::{NodeId, ReplicaId};
-use archive_rpc::RpcSettings;
+use archive_part::{PartSettings, read_trust_file};
+use archive_rpc::{Role, RpcSettings};
 use documented::DocumentedFields;
+use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::settings::{InvalidSettings, SET_IDLE, refuse_zero};
+use crate::settings::{SET_IDLE, refuse_zero};
 
 /// Everything in the settings file of a checksum replica.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, DocumentedFields)]
@@ -63,15 +66,55 @@ const fn removals_per_hour() -> u64 {
     20
 }
 
-impl Settings {
-    /// Checks whether the settings can work.
-    ///
-    /// # Errors
-    ///
-    /// [`InvalidSettings`] names the setting that cannot, and says what would be right.
-    pub fn check(&self) -> Result<(), InvalidSettings> {
+impl PartSettings for Settings {
+    const PART: &'static str = "checksum-replica";
+    const FORM: SettingsForm = SettingsForm {
+        section: "checksum_replica",
+        sections: &[
+            Section::of::<Self>(""),
+            Section::of::<DaemonSettings>("daemon"),
+            Section::of::<RpcSettings>("rpc"),
+            Section::of::<ChecksumReplicaSettings>("checksum_replica"),
+        ],
+        example: r#"
+[rpc]
+listen = "127.0.0.1:7406"
+certificate = "pki/three-1.pem"
+key = "pki/three-1.key"
+authorities = "pki/authorities.pem"
+
+[checksum_replica]
+node = "three-1"
+replica = "three"
+data = "checksums"
+trust = "trust.json"
+"#,
+    };
+
+    fn daemon(&self) -> &DaemonSettings {
+        &self.daemon
+    }
+
+    fn rpc(&self) -> &RpcSettings {
+        &self.rpc
+    }
+
+    fn holders(&self) -> Vec<(Role, Option<&str>)> {
+        // The repository calls a checksum replica as the monitor and as the node.
+        let own = &self.checksum_replica;
+        vec![
+            (Role::Monitor, Some(own.replica.as_str())),
+            (Role::Node, Some(own.node.as_str())),
+        ]
+    }
+
+    fn check_values(&self) -> Result<(), InvalidSettings> {
         let is_zero = self.checksum_replica.idle.is_zero();
         refuse_zero([("checksum_replica.idle", is_zero, SET_IDLE)])
+    }
+
+    fn check_files(&self, _now: Timestamp) -> Result<(), StartError> {
+        read_trust_file("checksum_replica.trust", &self.checksum_replica.trust).map(drop)
     }
 }
 
@@ -103,14 +146,14 @@ mod tests {
     /// Fails if a default does not pass the check, or a replica that cuts every sender off does.
     #[test]
     fn silent_senders_need_some_time() {
-        assert_eq!(settings(&[]).check(), Ok(()));
+        assert_eq!(settings(&[]).check_values(), Ok(()));
         assert_eq!(
-            settings(&["checksum_replica.removals_per_hour=0"]).check(),
+            settings(&["checksum_replica.removals_per_hour=0"]).check_values(),
             Ok(()),
             "nothing may be removed"
         );
         let error = settings(&["checksum_replica.idle=0 s"])
-            .check()
+            .check_values()
             .unwrap_err()
             .to_string();
         assert!(

@@ -1,7 +1,6 @@
 //! Starts, restarts, and the starts that are refused.
 #![expect(clippy::disallowed_methods, reason = "tests take files away")]
 
-use archive_bitarchive::StartError;
 use archive_bitarchive::checksum::{ChecksumTable, ChecksumTableError};
 use tools_testing::noise;
 
@@ -36,10 +35,7 @@ async fn lost_table_is_refused_at_start() {
     std::fs::rename(&table, test.path("table")).unwrap();
     let error = start().await;
     assert!(
-        matches!(
-            &error,
-            StartError::ChecksumTable(ChecksumTableError::Damaged { .. })
-        ),
+        matches!(error.cause(), Some(ChecksumTableError::Damaged { .. })),
         "{error}"
     );
     let said = error.to_string();
@@ -55,10 +51,7 @@ async fn lost_table_is_refused_at_start() {
     std::fs::rename(test.data(), test.path("elsewhere")).unwrap();
     let error = start().await;
     assert!(
-        matches!(
-            &error,
-            StartError::ChecksumTable(ChecksumTableError::Absent(_))
-        ),
+        matches!(error.cause(), Some(ChecksumTableError::Absent(_))),
         "{error}"
     );
     assert!(error.to_string().contains("mounted"), "{error}");
@@ -82,9 +75,10 @@ async fn identity_of_checksum_replica_must_be_right() {
         &["monitor/one", "node/three-1"],
     ] {
         let error = test.try_start(test.settings(grants)).await.err().unwrap();
+        let said = error.to_string();
         assert!(
-            matches!(error, StartError::BothIdentities { .. }),
-            "{grants:?}: {error}"
+            said.contains("not monitor/three and node/three-1"),
+            "{grants:?}: {said}"
         );
     }
     let mut settings = test.settings(&["monitor/four", "node/four-1"]);
@@ -92,10 +86,7 @@ async fn identity_of_checksum_replica_must_be_right() {
     settings.checksum_replica.replica = "four".parse().unwrap();
     let error = test.try_start(settings).await.err().unwrap();
     assert!(
-        matches!(
-            &error,
-            StartError::ChecksumTable(ChecksumTableError::Foreign { .. })
-        ),
+        matches!(error.cause(), Some(ChecksumTableError::Foreign { .. })),
         "{error}"
     );
     let mut settings = test.settings(&["monitor/three", "node/three-1"]);

@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use archive_bitarchive::StartError;
 use archive_bitarchive::checksum::{ChecksumReplicaSettings, ChecksumTable, Settings, serve};
+use archive_daemon::StartError;
 use archive_daemon::{ByteSize, Chance, Clock, Daemon, DaemonSettings, Period};
 use archive_model::Root;
 use archive_proof::testing::trust_in;

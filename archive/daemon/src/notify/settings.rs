@@ -11,7 +11,7 @@ use documented::DocumentedFields;
 use lettre::message::Mailbox;
 use serde::{Deserialize, Serialize};
 
-use crate::settings::Period;
+use crate::settings::{InvalidSettings, Period};
 
 /// The section `[notify]`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, DocumentedFields)]
@@ -93,23 +93,6 @@ pub enum InvalidAddress {
     Ascii(String),
 }
 
-/// Settings that cannot work together.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum InvalidNotify {
-    /// The mail has no recipient.
-    #[error("notify.smtp.to names nobody: name at least one address")]
-    Nobody,
-    /// The mail, and perhaps a password, could be read by everyone on the way.
-    #[error(
-        "notify.smtp.tls = \"none\" is for a mail server on this machine only (localhost), and {0} is not: set \
-         \"wrapper\" or \"starttls\""
-    )]
-    Clear(String),
-    /// Only one half of the login is set: the user or the password file.
-    #[error("notify.smtp.user and notify.smtp.password_file go together: set both or none")]
-    Login,
-}
-
 impl Default for NotifySettings {
     fn default() -> Self {
         Self {
@@ -127,19 +110,27 @@ impl NotifySettings {
     ///
     /// # Errors
     ///
-    /// [`InvalidNotify`] with the first setting that does not fit the others.
-    pub fn check(&self) -> Result<(), InvalidNotify> {
+    /// [`InvalidSettings`] with the first setting that does not fit the others.
+    pub fn check(&self) -> Result<(), InvalidSettings> {
         let Some(smtp) = &self.smtp else {
             return Ok(());
         };
         if smtp.to.is_empty() {
-            return Err(InvalidNotify::Nobody);
+            return Err(InvalidSettings::new(
+                "notify.smtp.to names nobody: name at least one address",
+            ));
         }
         if smtp.tls == SmtpTls::None && !smtp.is_local() {
-            return Err(InvalidNotify::Clear(smtp.server.clone()));
+            let server = &smtp.server;
+            return Err(InvalidSettings::new(format!(
+                "notify.smtp.tls = \"none\" is for a mail server on this machine only (localhost), and {server} is not: \
+                 set \"wrapper\" or \"starttls\""
+            )));
         }
         if smtp.user.is_some() != smtp.password_file.is_some() {
-            return Err(InvalidNotify::Login);
+            return Err(InvalidSettings::new(
+                "notify.smtp.user and notify.smtp.password_file go together: set both or none",
+            ));
         }
         Ok(())
     }
@@ -233,15 +224,14 @@ mod tests {
     #[test]
     fn unsafe_or_incomplete_settings_are_refused() {
         let with = |lines: &str| read(&format!("{TOML}{lines}")).unwrap().check();
-        assert_eq!(with("user = \"u\"\n"), Err(InvalidNotify::Login));
-        assert_eq!(with("password_file = \"/p\"\n"), Err(InvalidNotify::Login));
+        let refusal = |lines: &str| with(lines).unwrap_err().to_string();
+        assert!(refusal("user = \"u\"\n").contains("set both or none"));
+        assert!(refusal("password_file = \"/p\"\n").contains("set both or none"));
         assert_eq!(with("user = \"u\"\npassword_file = \"/p\"\n"), Ok(()));
-        assert!(matches!(
-            with("tls = \"none\"\n"),
-            Err(InvalidNotify::Clear(_))
-        ));
+        assert!(refusal("tls = \"none\"\n").contains("set \"wrapper\""));
         let nobody = read(&TOML.replace("[\"a@example.org\"]", "[]")).unwrap();
-        assert_eq!(nobody.check(), Err(InvalidNotify::Nobody));
+        let nobody = nobody.check().unwrap_err().to_string();
+        assert!(nobody.contains("notify.smtp.to names nobody"), "{nobody}");
         for (server, is_local) in [
             ("localhost", true),
             ("127.0.0.1", true),

@@ -73,24 +73,34 @@ impl<'i> Document<'i> {
     pub(super) fn read<T: DeserializeOwned>(&self) -> Result<T, SettingsError> {
         let mut ignored = Vec::new();
         let tree = Deserializer::from(Spanned::new(0..0, self.root.clone()));
-        match serde_ignored::deserialize(tree, |path| ignored.push(path.to_string())) {
-            Err(error) => Err(self.refuse(&error)),
-            Ok(settings) => match ignored.first() {
-                None => Ok(settings),
-                Some(path) => {
-                    let key = path
-                        .split('.')
-                        .filter(|piece| *piece != "?")
-                        .collect::<Vec<_>>()
-                        .join(".");
-                    let place = self
-                        .find(|path, _| path == key)
-                        .map_or_else(|| self.file.clone(), |found| found.1);
-                    Err(SettingsError::Invalid {
-                        place,
-                        message: format!("unknown key `{key}`"),
-                    })
-                }
+        let read = serde_ignored::deserialize(tree, |path| ignored.push(unknown_key_read(&path)));
+        let settings = read.map_err(|error| self.refuse(&error))?;
+        match ignored.first() {
+            None => Ok(settings),
+            Some(key) => Err(self.unknown(key)),
+        }
+    }
+
+    /// Returns the error of a key that no type has read.
+    pub(super) fn unknown(&self, key: &str) -> SettingsError {
+        let found = self.find(|path, _| path == key);
+        SettingsError::Invalid {
+            place: found.map_or_else(|| self.file.clone(), |found| found.1),
+            message: format!("unknown key `{key}`"),
+        }
+    }
+
+    /// Returns the error of a section that lacks a key, in the words that serde has for it.
+    pub(super) fn miss(&self, section: &str, key: &str) -> SettingsError {
+        let missing = format!("missing field `{key}`");
+        match self.find(|path, _| path == section) {
+            None => SettingsError::Invalid {
+                place: self.file.clone(),
+                message: missing,
+            },
+            Some((section, place)) => SettingsError::Invalid {
+                place,
+                message: format!("`{}`: {missing}", self.named(&section)),
             },
         }
     }
@@ -206,17 +216,18 @@ pub(super) fn line(text: &str, at: usize) -> usize {
 
 pub(super) fn value_of<'i>(text: &'i str, span: &Range<usize>) -> Spanned<DeValue<'i>> {
     match DeValue::parse(text) {
-        Ok(value) => stand_at(value.into_inner(), span),
+        Ok(value) => restamp(value.into_inner(), span),
         Err(_) => Spanned::new(span.clone(), DeValue::String(Cow::Borrowed(text))),
     }
 }
 
-fn stand_at<'i>(value: DeValue<'i>, span: &Range<usize>) -> Spanned<DeValue<'i>> {
+/// Gives a value, and all in it, the place `span`.
+pub(super) fn restamp<'i>(value: DeValue<'i>, span: &Range<usize>) -> Spanned<DeValue<'i>> {
     let value = match value {
         DeValue::Array(array) => DeValue::Array(
             array
                 .into_iter()
-                .map(|item| stand_at(item.into_inner(), span))
+                .map(|item| restamp(item.into_inner(), span))
                 .collect(),
         ),
         DeValue::Table(table) => DeValue::Table(
@@ -225,7 +236,7 @@ fn stand_at<'i>(value: DeValue<'i>, span: &Range<usize>) -> Spanned<DeValue<'i>>
                 .map(|(key, item)| {
                     (
                         Spanned::new(span.clone(), key.into_inner()),
-                        stand_at(item.into_inner(), span),
+                        restamp(item.into_inner(), span),
                     )
                 })
                 .collect(),
@@ -299,6 +310,13 @@ fn find_at(
     }
 }
 
+/// Returns the dotted key of what a type has not read. `serde_ignored` has a piece for each `Option` on the way.
+pub(super) fn unknown_key_read(path: &serde_ignored::Path<'_>) -> String {
+    let path = path.to_string();
+    let pieces: Vec<&str> = path.split('.').filter(|piece| *piece != "?").collect();
+    pieces.join(".")
+}
+
 /// Returns serde's sentence about an unknown field, shorter, with the nearest known key.
 fn unknown_key(message: &str, path: Option<&str>) -> Option<String> {
     let mut quoted = message
@@ -308,6 +326,12 @@ fn unknown_key(message: &str, path: Option<&str>) -> Option<String> {
         .step_by(2);
     let unknown = quoted.next()?;
     let known: Vec<&str> = quoted.collect();
+    Some(explain_unknown_key(path.unwrap_or(unknown), &known))
+}
+
+/// Returns a sentence about a key that its section does not have, with the nearest of those that it has.
+pub(super) fn explain_unknown_key(path: &str, known: &[&str]) -> String {
+    let unknown = path.rsplit('.').next().unwrap_or(path);
     let nearest = known
         .iter()
         .min_by_key(|key| strsim::damerau_levenshtein(unknown, key));
@@ -317,5 +341,5 @@ fn unknown_key(message: &str, path: Option<&str>) -> Option<String> {
         None if known.is_empty() => "there are no keys here".to_owned(),
         None => format!("the keys here are {}", known.join(", ")),
     };
-    Some(format!("unknown key `{}`; {hint}", path.unwrap_or(unknown)))
+    format!("unknown key `{path}`; {hint}")
 }

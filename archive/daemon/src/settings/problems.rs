@@ -1,8 +1,9 @@
 //! All problems of a settings file, not only the first.
 //!
-//! A problem is noted and then corrected in memory, so that the rest of the file is checked too: an unknown key is
-//! removed, and a missing or wrong value is replaced by one that is accepted. A file that is not TOML is not checked
-//! any further.
+//! What a file may have and needs is known: the form lists the keys, and a key is needed if the example cannot be read
+//! without it. A problem is noted and then corrected in memory, so that the rest of the file is checked too: an unknown
+//! key is removed, and a missing or wrong value is replaced by that of the example, or removed where the example has
+//! none. A file that is not TOML is not checked any further.
 //!
 //! Not promised: that values go together; the parts check that themselves.
 
@@ -12,256 +13,350 @@ use serde::de::DeserializeOwned;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue, Deserializer};
 
-use super::document::{Document, Override, line, past_end, value_of};
+use super::document::{
+    Document, Override, explain_unknown_key, line, past_end, restamp, unknown_key_read,
+};
+use super::form::{Section, SettingsForm};
 use super::{Place, SettingsError};
 
 /// The most problems that are returned.
 const MOST: usize = 100;
 
-/// The values that are tried in the place of a wrong one, until one is accepted.
-const GUESSES: [&str; 16] = [
-    "\"x\"",
-    "1",
-    "true",
-    "\"1 s\"",
-    "\"1 B\"",
-    "\"127.0.0.1:1\"",
-    "\"info\"",
-    "\"auto\"",
-    "\"bitarchive\"",
-    "\"reader\"",
-    "[]",
-    "1.0",
-    "\"00000000\"",
-    "\"none\"",
-    "\"x@example.org\"",
-    "1979-05-27T07:32:00Z",
-];
+/// The pieces of a dotted key; the elements of a list have their number.
+type KeyPath = Vec<String>;
 
-/// The most levels of sections that are filled in.
-const DEEPEST: usize = 4;
-
-/// Returns all problems, in the order in which they were met.
-pub(super) fn all<T: DeserializeOwned>(
+/// Returns all problems, those of the whole file first and then by their lines.
+pub(super) fn list_problems<T: DeserializeOwned>(
+    form: &SettingsForm,
     file: &Place,
     text: &str,
     overrides: &[Override],
 ) -> Result<Vec<SettingsError>, SettingsError> {
-    let (_, errors) = DeTable::parse_recoverable(text);
-    if !errors.is_empty() {
-        let problem = |error: toml::de::Error| SettingsError::Invalid {
-            place: file.at_line(error.span().map(|span| line(text, span.start))),
-            message: error.message().to_owned(),
-        };
-        return Ok(errors.into_iter().take(MOST).map(problem).collect());
+    let torn = list_torn_lines(file, text);
+    if !torn.is_empty() {
+        return Ok(torn);
     }
-    let mut document = Document::new(file.clone(), text, overrides)?;
-    let mut found: Vec<SettingsError> = Vec::new();
-    while found.len() < MOST {
-        match attempt::<T>(&document) {
-            Ok(ignored) => {
-                found.extend(ignored.iter().map(|path| unknown(&document, path)));
-                break;
-            }
-            Err(error) => {
-                let problem = document.refuse(&error);
-                let is_new = found
-                    .last()
-                    .is_none_or(|last| last.to_string() != problem.to_string());
-                if is_new {
-                    found.push(problem);
-                }
-                if !is_new || !put_right::<T>(&mut document, &error) {
-                    break;
-                }
-            }
-        }
-    }
+    let mut review = Review {
+        form,
+        example: read_example(form),
+        document: Document::new(file.clone(), text, overrides)?,
+        filled: past_end(text, overrides.len()),
+        found: Vec::new(),
+    };
+    review.remove_unknown_keys();
+    review.fill_missing_keys::<T>();
+    review.replace_wrong_values::<T>();
+    let mut found = review.found;
+    found.sort_by_key(|problem| match problem {
+        SettingsError::Invalid { place, .. } => place.line(),
+        _ => None,
+    });
+    found.truncate(MOST);
     Ok(found)
 }
 
+/// Returns the lines that are not TOML.
+pub(super) fn list_torn_lines(file: &Place, text: &str) -> Vec<SettingsError> {
+    let (_, errors) = DeTable::parse_recoverable(text);
+    let problem = |error: toml::de::Error| SettingsError::Invalid {
+        place: file.at_line(error.span().map(|span| line(text, span.start))),
+        message: error.message().to_owned(),
+    };
+    errors.into_iter().take(MOST).map(problem).collect()
+}
+
 /// Returns the names at the top of `text`.
-pub(super) fn sections(text: &str) -> Vec<String> {
+pub(super) fn list_top_names(text: &str) -> Vec<String> {
     let (root, _errors) = DeTable::parse_recoverable(text);
     let names = root.get_ref().iter();
     names.map(|(name, _)| name.get_ref().to_string()).collect()
 }
 
-/// Reads the whole document, and returns the keys that were not read.
-fn attempt<T: DeserializeOwned>(document: &Document<'_>) -> Result<Vec<String>, toml::de::Error> {
+fn read_example(form: &SettingsForm) -> DeTable<'static> {
+    let example = DeTable::parse(form.example);
+    example
+        .expect("the example of a form is TOML: each part has a test that reads its own")
+        .into_inner()
+}
+
+/// The document under review, with what was found in it so far.
+struct Review<'i> {
+    form: &'i SettingsForm,
+    example: DeTable<'static>,
+    document: Document<'i>,
+    /// The place of values that were filled in: one past those of the overrides.
+    filled: Range<usize>,
+    found: Vec<SettingsError>,
+}
+
+impl Review<'_> {
+    fn remove_unknown_keys(&mut self) {
+        let Some(top) = self.form.find_section("") else {
+            return;
+        };
+        let mut unknown = Vec::new();
+        list_unknown_keys(self.form, top, &self.document.root, &[], &mut unknown);
+        for (path, section) in unknown {
+            let key = path.join(".");
+            let place = self.document.find(|own, _| own == key);
+            self.found.push(SettingsError::Invalid {
+                place: place.map_or_else(|| self.document.file.clone(), |found| found.1),
+                message: explain_unknown_key(&key, section.keys),
+            });
+            remove_value(&mut self.document.root, &path);
+        }
+    }
+
+    fn fill_missing_keys<T: DeserializeOwned>(&mut self) {
+        for needed in list_needed_keys::<T>(&self.example) {
+            let (key, section) = needed.split_last().expect("a key has a name");
+            let mut sections = Vec::new();
+            list_sections(&self.document.root, section, &mut sections);
+            for own in sections {
+                let path = [own.as_slice(), std::slice::from_ref(key)].concat();
+                if find_value(&self.document.root, &path).is_some() {
+                    continue;
+                }
+                self.found.push(self.document.miss(&own.join("."), key));
+                self.fill(&path);
+            }
+        }
+    }
+
+    fn replace_wrong_values<T: DeserializeOwned>(&mut self) {
+        while self.found.len() < MOST {
+            let error = match read_strictly::<T>(&self.document.root) {
+                Ok(ignored) => {
+                    let unknown = ignored.iter().map(|path| self.document.unknown(path));
+                    self.found.extend(unknown);
+                    return;
+                }
+                Err(error) => error,
+            };
+            let span = error.span().unwrap_or_default();
+            if span == self.filled {
+                return;
+            }
+            self.found.push(self.document.refuse(&error));
+            let path = find_span(&self.document.root, &span).filter(|_| !span.is_empty());
+            let is_replaced = path.is_some_and(|path| {
+                // Without an example, a list goes as a whole.
+                let is_number = |piece: &String| piece.parse::<usize>().is_ok();
+                let key = path
+                    .iter()
+                    .rposition(|piece| !is_number(piece))
+                    .unwrap_or(0);
+                self.fill(&path) || remove_value(&mut self.document.root, &path[..=key])
+            });
+            if !is_replaced {
+                return;
+            }
+        }
+    }
+
+    /// Puts the value of the example at `path`, if it has one there.
+    fn fill(&mut self, path: &[String]) -> bool {
+        let in_example: KeyPath = path
+            .iter()
+            .map(|piece| match piece.parse::<usize>() {
+                Ok(_) => "0".to_owned(),
+                Err(_) => piece.clone(),
+            })
+            .collect();
+        let Some(value) = find_value(&self.example, &in_example) else {
+            return false;
+        };
+        let value = restamp(value.get_ref().clone(), &self.filled);
+        put_value(&mut self.document.root, path, value)
+    }
+}
+
+/// Reads a whole document, and returns the keys that were not read.
+fn read_strictly<T: DeserializeOwned>(root: &DeTable<'_>) -> Result<Vec<String>, toml::de::Error> {
     let mut ignored = Vec::new();
-    let tree = Deserializer::from(Spanned::new(0..0, document.root.clone()));
-    let read = serde_ignored::deserialize::<_, _, T>(tree, |path| ignored.push(path.to_string()));
+    let tree = Deserializer::from(Spanned::new(0..0, root.clone()));
+    let read =
+        serde_ignored::deserialize::<_, _, T>(tree, |path| ignored.push(unknown_key_read(&path)));
     read.map(|_settings| ignored)
 }
 
-fn unknown(document: &Document<'_>, path: &str) -> SettingsError {
-    let pieces: Vec<&str> = path.split('.').filter(|piece| *piece != "?").collect();
-    let key = pieces.join(".");
-    let found = document.find(|path, _| path == key);
-    SettingsError::Invalid {
-        place: found.map_or_else(|| document.file.clone(), |found| found.1),
-        message: format!("unknown key `{key}`"),
-    }
-}
-
-/// Corrects the problem that `error` names; returns whether that was possible.
-fn put_right<T: DeserializeOwned>(document: &mut Document<'_>, error: &toml::de::Error) -> bool {
-    let span = error.span().unwrap_or_default();
-    let path = if span.is_empty() {
-        Some(Vec::new())
-    } else {
-        path_in(&document.root, &span)
-    };
-    let Some(mut path) = path else {
-        return false;
-    };
-    if error.message().starts_with("unknown field ") {
-        return take(&mut document.root, &path);
-    }
-    if let Some(missing) = missing(error.message()) {
-        path.push(missing);
-    }
-    !path.is_empty() && fill::<T>(document, &path, 0)
-}
-
-/// Returns the field that serde misses.
-fn missing(message: &str) -> Option<String> {
-    let rest = message.strip_prefix("missing field `")?;
-    rest.split('`').next().map(str::to_owned)
-}
-
-/// Puts a value that is accepted at `path`.
-fn fill<T: DeserializeOwned>(document: &mut Document<'_>, path: &[String], depth: usize) -> bool {
-    // The place is one past those of the overrides: an error there is about the value that was put in.
-    let ours = past_end(document.text, document.overrides.len());
-    let is_ours = |error: &toml::de::Error| error.span() == Some(ours.clone());
-    for guess in GUESSES {
-        if !put(&mut document.root, path, value_of(guess, &ours)) {
-            return false;
+/// Lists the keys in a table that its section does not have, each with that section.
+fn list_unknown_keys(
+    form: &SettingsForm,
+    section: &'static Section,
+    table: &DeTable<'_>,
+    path: &[String],
+    unknown: &mut Vec<(KeyPath, &'static Section)>,
+) {
+    for (key, value) in table {
+        let own = [path, &[key.get_ref().to_string()]].concat();
+        if !section.keys.contains(&key.get_ref().as_ref()) {
+            unknown.push((own, section));
+            continue;
         }
-        if attempt::<T>(document).map_or_else(|error| !is_ours(&error), |_| true) {
-            return true;
-        }
-    }
-    let section = Spanned::new(ours.clone(), DeValue::Table(DeTable::new()));
-    if depth == DEEPEST || !put(&mut document.root, path, section) {
-        return false;
-    }
-    for _ in 0..MOST {
-        let Err(error) = attempt::<T>(document) else {
-            return true;
+        let is_name = |piece: &&String| piece.parse::<usize>().is_err();
+        let names: Vec<&str> = own.iter().filter(is_name).map(String::as_str).collect();
+        let Some(inner) = form.find_section(&names.join(".")) else {
+            continue;
         };
-        if !is_ours(&error) {
-            return true;
-        }
-        let Some(field) = missing(error.message()) else {
-            return false;
-        };
-        let inner: Vec<String> = path.iter().cloned().chain([field]).collect();
-        if !fill::<T>(document, &inner, depth + 1) {
-            return false;
+        match value.get_ref() {
+            DeValue::Table(table) => list_unknown_keys(form, inner, table, &own, unknown),
+            DeValue::Array(items) => {
+                for (number, item) in items.iter().enumerate() {
+                    if let DeValue::Table(table) = item.get_ref() {
+                        let own = [own.as_slice(), &[number.to_string()]].concat();
+                        list_unknown_keys(form, inner, table, &own, unknown);
+                    }
+                }
+            }
+            _ => {}
         }
     }
-    false
 }
 
-/// Returns the path to the key or value at `span`.
-fn path_in(table: &DeTable<'_>, span: &Range<usize>) -> Option<Vec<String>> {
+/// Lists the keys without which the example cannot be read, a section before its keys.
+fn list_needed_keys<T: DeserializeOwned>(example: &DeTable<'static>) -> Vec<KeyPath> {
+    let mut keys = Vec::new();
+    list_keys(example, &[], &mut keys);
+    keys.retain(|path| {
+        let mut without = example.clone();
+        remove_value(&mut without, path);
+        read_strictly::<T>(&without).is_err()
+    });
+    keys
+}
+
+/// Lists the keys of a table, and those of the tables in it; of a list, those of its first element.
+fn list_keys(table: &DeTable<'_>, path: &[String], keys: &mut Vec<KeyPath>) {
+    for (key, value) in table {
+        let own = [path, &[key.get_ref().to_string()]].concat();
+        keys.push(own.clone());
+        match value.get_ref() {
+            DeValue::Table(table) => list_keys(table, &own, keys),
+            DeValue::Array(items) => {
+                if let Some(DeValue::Table(table)) = items.first().map(Spanned::get_ref) {
+                    list_keys(table, &[own.as_slice(), &["0".to_owned()]].concat(), keys);
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Lists the tables of a document at the path that a section has in the example; of a list, all elements.
+fn list_sections(root: &DeTable<'_>, in_example: &[String], sections: &mut Vec<KeyPath>) {
+    let mut paths: Vec<KeyPath> = vec![Vec::new()];
+    for piece in in_example {
+        let grow = |path: KeyPath| -> Vec<KeyPath> {
+            let value = find_value(root, &path).map(Spanned::get_ref);
+            let pieces = match value {
+                Some(DeValue::Array(items)) => (0..items.len()).map(|n| n.to_string()).collect(),
+                _ => vec![piece.clone()],
+            };
+            pieces
+                .into_iter()
+                .map(|piece| [path.as_slice(), &[piece]].concat())
+                .collect()
+        };
+        paths = paths.into_iter().flat_map(grow).collect();
+    }
+    paths.retain(|path| {
+        let value = find_value(root, path).map(Spanned::get_ref);
+        path.is_empty() || matches!(value, Some(DeValue::Table(_)))
+    });
+    sections.append(&mut paths);
+}
+
+/// Finds the path of the key or value at `span`.
+fn find_span(table: &DeTable<'_>, span: &Range<usize>) -> Option<KeyPath> {
     table.iter().find_map(|(key, value)| {
         let rest = if key.span() == *span {
             Some(Vec::new())
         } else {
-            path_at(value, span)
+            find_span_in(value, span)
         };
         rest.map(|rest| [vec![key.get_ref().to_string()], rest].concat())
     })
 }
 
-fn path_at(value: &Spanned<DeValue<'_>>, span: &Range<usize>) -> Option<Vec<String>> {
+fn find_span_in(value: &Spanned<DeValue<'_>>, span: &Range<usize>) -> Option<KeyPath> {
     if value.span() == *span {
         return Some(Vec::new());
     }
     match value.get_ref() {
-        DeValue::Table(table) => path_in(table, span),
-        DeValue::Array(array) => array.iter().enumerate().find_map(|(index, item)| {
-            path_at(item, span).map(|rest| [vec![index.to_string()], rest].concat())
+        DeValue::Table(table) => find_span(table, span),
+        DeValue::Array(items) => items.iter().enumerate().find_map(|(number, item)| {
+            find_span_in(item, span).map(|rest| [vec![number.to_string()], rest].concat())
         }),
-        DeValue::String(_)
-        | DeValue::Integer(_)
-        | DeValue::Float(_)
-        | DeValue::Boolean(_)
-        | DeValue::Datetime(_) => None,
+        _ => None,
     }
 }
 
-/// Puts `value` at `path`, whose last piece may be new.
-fn put<'i>(table: &mut DeTable<'i>, path: &[String], value: Spanned<DeValue<'i>>) -> bool {
-    let Some((key, rest)) = path.split_first() else {
+fn find_value<'t, 'i>(table: &'t DeTable<'i>, path: &[String]) -> Option<&'t Spanned<DeValue<'i>>> {
+    let (first, rest) = path.split_first()?;
+    let mut value = table.get(first.as_str())?;
+    for piece in rest {
+        value = match value.get_ref() {
+            DeValue::Table(inner) => inner.get(piece.as_str())?,
+            DeValue::Array(items) => items.get(piece.parse::<usize>().ok()?)?,
+            _ => return None,
+        };
+    }
+    Some(value)
+}
+
+/// Finds the table or list that has the last piece of a path, and calls `change` with it and that piece.
+fn change_parent<'i>(
+    root: &mut DeTable<'i>,
+    path: &[String],
+    change: impl FnOnce(&mut DeValue<'i>, &str) -> bool,
+) -> bool {
+    let Some((last, outer)) = path.split_last() else {
         return false;
     };
-    let known = table.iter_mut().find(|(name, _)| name.get_ref() == key);
-    match known {
-        Some((_, place)) => put_at(place, rest, value),
-        None if rest.is_empty() => {
-            let name = Spanned::new(value.span(), key.clone().into());
+    let mut whole = DeValue::Table(std::mem::take(root));
+    let mut parent = Some(&mut whole);
+    for piece in outer {
+        parent = parent.and_then(|value| match value {
+            DeValue::Table(table) => table.get_mut(piece.as_str()).map(Spanned::get_mut),
+            DeValue::Array(items) => {
+                let item = items.get_mut(piece.parse::<usize>().ok()?);
+                item.map(Spanned::get_mut)
+            }
+            _ => None,
+        });
+    }
+    let is_changed = parent.is_some_and(|parent| change(parent, last));
+    if let DeValue::Table(changed) = whole {
+        *root = changed;
+    }
+    is_changed
+}
+
+/// Puts a value at a path, of which all but the last piece is there.
+fn put_value<'i>(root: &mut DeTable<'i>, path: &[String], value: Spanned<DeValue<'i>>) -> bool {
+    change_parent(root, path, |parent, key| match parent {
+        DeValue::Table(table) => {
+            let name = Spanned::new(value.span(), key.to_owned().into());
+            table.remove(key);
             table.insert(name, value);
             true
         }
-        None => false,
-    }
-}
-
-fn put_at<'i>(
-    place: &mut Spanned<DeValue<'i>>,
-    path: &[String],
-    value: Spanned<DeValue<'i>>,
-) -> bool {
-    let Some((key, rest)) = path.split_first() else {
-        *place = value;
-        return true;
-    };
-    match place.get_mut() {
-        DeValue::Table(table) => put(table, path, value),
-        DeValue::Array(array) => {
-            let item = key
-                .parse()
-                .ok()
-                .and_then(|index: usize| array.get_mut(index));
-            item.is_some_and(|item| put_at(item, rest, value))
-        }
-        DeValue::String(_)
-        | DeValue::Integer(_)
-        | DeValue::Float(_)
-        | DeValue::Boolean(_)
-        | DeValue::Datetime(_) => false,
-    }
-}
-
-/// Removes the value at `path`.
-fn take(table: &mut DeTable<'_>, path: &[String]) -> bool {
-    match path {
-        [] => false,
-        [key] => table.remove(key.as_str()).is_some(),
-        [key, rest @ ..] => {
-            let place = table.iter_mut().find(|(name, _)| name.get_ref() == key);
-            place.is_some_and(|(_, place)| take_at(place, rest))
-        }
-    }
-}
-
-fn take_at(place: &mut Spanned<DeValue<'_>>, path: &[String]) -> bool {
-    match (place.get_mut(), path) {
-        (DeValue::Table(table), _) => take(table, path),
-        (DeValue::Array(array), [index, rest @ ..]) => {
-            let item = index
-                .parse()
-                .ok()
-                .and_then(|index: usize| array.get_mut(index));
-            item.is_some_and(|item| take_at(item, rest))
+        DeValue::Array(items) => {
+            let item = key.parse::<usize>().ok();
+            let item = item.and_then(|number| items.get_mut(number));
+            item.map(|item| *item = value).is_some()
         }
         _ => false,
-    }
+    })
+}
+
+/// Removes a value from its table; a list keeps its elements.
+fn remove_value(root: &mut DeTable<'_>, path: &[String]) -> bool {
+    change_parent(root, path, |parent, key| match parent {
+        DeValue::Table(table) => table.remove(key).is_some(),
+        _ => false,
+    })
 }
 
 #[cfg(test)]
@@ -300,9 +395,28 @@ mod tests {
         required: bool,
     }
 
+    const FORM: SettingsForm = SettingsForm {
+        section: "rpc",
+        sections: &[
+            section("", &["name", "rpc", "replica", "count"]),
+            section("rpc", &["listen", "idle", "reserve"]),
+            section("replica", &["id", "required"]),
+        ],
+        example: "name = 'a'\n[rpc]\nlisten = '127.0.0.1:1'\nidle = '1 s'\nreserve = '1 kB'\n\
+                  [[replica]]\nid = 'one'\nrequired = true\n",
+    };
+
+    const fn section(path: &'static str, keys: &'static [&'static str]) -> Section {
+        Section {
+            path,
+            keys,
+            comments: &[],
+        }
+    }
+
     fn problems(text: &str) -> Vec<String> {
         let file = Place::File(PathBuf::from("F"), None);
-        let found = all::<Example>(&file, text, &[]).unwrap();
+        let found = list_problems::<Example>(&FORM, &file, text, &[]).unwrap();
         found.into_iter().map(|error| error.to_string()).collect()
     }
 
@@ -313,7 +427,7 @@ mod tests {
     fn good_settings_have_no_problem() {
         assert_eq!(problems(&format!("name = 'a'\n{RPC}")), [""; 0]);
         assert_eq!(
-            sections(&format!("name = 'a'\n{RPC}[[x]]\n")),
+            list_top_names(&format!("name = 'a'\n{RPC}[[x]]\n")),
             ["name", "rpc", "x"]
         );
     }

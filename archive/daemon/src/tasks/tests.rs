@@ -57,7 +57,7 @@ async fn an_error_stops_all_and_is_named() {
     tasks.spawn("other", until(tasks.stop()));
     tasks.spawn_once("upload", async { Err(io::Error::other("disk on fire")) });
     let error = joined(&tasks).await.unwrap_err();
-    assert_eq!(chain(&error), "task `upload` failed: disk on fire");
+    assert_eq!(with_causes(&error), "task `upload` failed: disk on fire");
 }
 
 /// Fails if a part continues after what it cannot do without has failed.
@@ -74,7 +74,10 @@ async fn watched_failure_stops_all_and_is_named() {
     has_failed.send_replace(true);
     hand.advance(WATCH);
     let error = joined(&tasks).await.unwrap_err();
-    assert_eq!(chain(&error), "task `catalog` failed: it cannot be written");
+    assert_eq!(
+        with_causes(&error),
+        "task `catalog` failed: it cannot be written"
+    );
 }
 
 /// Fails if a task panics and the others run on, or the error lacks the name of the task or the message of the panic.
@@ -133,7 +136,7 @@ async fn blocking_code_is_supervised_too() {
         .part("disk")
         .spawn_blocking("walk", || Err::<(), _>(io::Error::other("gone")));
     let error = joined(&tasks).await.unwrap_err();
-    assert_eq!(chain(&error), "task `node/disk/walk` failed: gone");
+    assert_eq!(with_causes(&error), "task `node/disk/walk` failed: gone");
 }
 
 /// Fails if a task that fails after it was asked to stop counts as ended well.
@@ -147,7 +150,7 @@ async fn an_error_while_stopping_is_not_lost() {
     });
     tasks.stop_all();
     assert_eq!(
-        chain(&joined(&tasks).await.unwrap_err()),
+        with_causes(&joined(&tasks).await.unwrap_err()),
         "task `flush` failed: no space"
     );
 }

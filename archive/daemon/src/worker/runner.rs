@@ -12,7 +12,7 @@ use super::{
     Controls, FIRST_BACK_OFF, MAX_BACK_OFF, Step, Worker, WorkerError, WorkerState, rest_after,
 };
 use crate::clock::Clock;
-use crate::tasks::chain;
+use crate::tasks::with_causes;
 
 pub(super) struct Runner {
     pub(super) controls: Arc<Controls>,
@@ -74,7 +74,7 @@ impl Runner {
             }
             Err(error) => {
                 let rest = rest_after(backoff.next_pause());
-                let message = chain(&*error);
+                let message = with_causes(&*error);
                 self.controls.status.send_modify(|status| {
                     tracing::warn!(worker = &*status.name, error = message, retry_in = ?rest, "step failed");
                     status.errors += 1;

@@ -2,6 +2,7 @@
 
 use archive_daemon::clock::ManualClock;
 use archive_decisions::batch::life::UnreadFiles;
+use archive_ledger::admin::Admin;
 use archive_model::{JobLimits, Program, ReplicaId};
 
 use super::*;
@@ -52,7 +53,12 @@ impl TableFixture {
         let clock = self.hand.clock();
         let keep = Duration::from_hours(1);
         let patience = Duration::from_mins(2);
-        let jobs = JobTable::new(admin.clone(), clock, keep, patience).unwrap();
+        let jobs = JobTable::new(
+            JobLedger::open(admin.clone()).unwrap(),
+            clock,
+            keep,
+            patience,
+        );
         (admin, jobs)
     }
 }

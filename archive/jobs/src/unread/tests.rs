@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use archive_decisions::store::{Content, FileRecord, Phase, ReplicaRecord};
+use archive_ledger::admin::Admin;
 use archive_model::{Digests, NameList, NamePattern, ReplicaKind, ReplicaState, Root};
 
 use super::*;
@@ -240,6 +241,7 @@ fn each_named_file_is_read_or_missed() {
         admin.put(&mut changes, row).unwrap();
     }
     admin.commit(changes).unwrap();
+    let ledger = JobLedger::open(admin).unwrap();
     let named = ["a", "b", "c", "d", "e", "f", "g", "h", "z"].map(name);
     let about = CompareScope {
         selection: FileSelection::Names(NameList::new(named.to_vec()).unwrap()),
@@ -252,7 +254,7 @@ fn each_named_file_is_read_or_missed() {
         errors: reported.as_slice(),
     };
     let mut missed = Vec::new();
-    let candidates = about.candidates(&admin).unwrap();
+    let candidates = about.candidates(&ledger).unwrap();
     let now = StandingSnapshot::default();
     let count = unread(
         &about,

@@ -6,9 +6,9 @@ use std::net::SocketAddr;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use archive_daemon::{Chance, Clock, Daemon, DaemonSettings, Period};
+use archive_daemon::{Chance, Clock, Daemon, DaemonSettings, Period, StartError};
 use archive_model::ReplicaId;
-use archive_monitor::{MonitorSettings, Settings, StartError, serve};
+use archive_monitor::{MonitorSettings, Settings, serve};
 use archive_rpc::testing::TestAuthority;
 use archive_rpc::{Credentials, ExpectedIdentity, Grant, Limits, Role, RpcSettings, connect_lazy};
 use proto_archive::wire::replica_client::ReplicaClient;

@@ -5,14 +5,16 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use archive_daemon::{Chance, Clock, Daemon, DaemonSettings, NotifySettings, Period, Tasks};
+use archive_daemon::{
+    Chance, Clock, Daemon, DaemonSettings, NotifySettings, Period, StartError, Tasks,
+};
 use archive_decisions::store::{Content, FileRecord, Phase, ReplicaRecord};
 use archive_durable::{directory, replace, replace_secret};
 use archive_ledger::admin::{Admin, AdminRow};
 use archive_model::{Digests, FileName, ReplicaKind, ReplicaState, Root};
 use archive_proof::testing::{signing_key, trust_in};
 use archive_repository::settings::{BatchSettings, CheckSettings, DrainSettings, RepairSettings};
-use archive_repository::{ReplicaSettings, RepositorySettings, Settings, StartError};
+use archive_repository::{ReplicaSettings, RepositorySettings, Settings};
 use archive_rpc::testing::TestAuthority;
 use archive_rpc::{
     Credentials, ExpectedIdentity, Limits, Role, RpcSettings, ServeError, Server, Services, bind,

@@ -5,10 +5,11 @@ use std::io::{Seek, Write};
 use std::path::Path;
 
 use archive_client::ClientFile;
-use archive_daemon::settings::{self, Sources};
+use archive_daemon::settings::{self, SettingsForm, Sources};
 use archive_durable::volume::{LABEL_NAME, identify};
 use archive_durable::{OutboardRecord, Sidecar};
 use archive_model::{Root, VolumeId};
+use archive_part::PartSettings;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -81,8 +82,13 @@ pub(super) fn volume_label(input: &[u8]) {
     });
 }
 
-/// Reads settings, and holds against each other what reads, checks and prints them.
-pub(crate) fn read<T: DeserializeOwned + Serialize>(name: &str, input: &[u8]) {
+/// Reads settings of a part, and holds against each other what reads, checks and prints them.
+pub(crate) fn read_part_settings<S: PartSettings>(input: &[u8]) {
+    read::<S>("settings.toml", Some(&S::FORM), input);
+}
+
+/// Reads settings, and holds against each other what reads and prints them, and what checks them by their form.
+fn read<T: DeserializeOwned + Serialize>(name: &str, form: Option<&SettingsForm>, input: &[u8]) {
     // What stands behind the first zero is an override.
     let mut parts = input.splitn(2, |byte| *byte == 0);
     let text = parts.next().unwrap_or_default();
@@ -96,14 +102,16 @@ pub(crate) fn read<T: DeserializeOwned + Serialize>(name: &str, input: &[u8]) {
     let printed = in_file(name, text, |_, path| {
         let sources = sources(path, set);
         let loaded = settings::load::<T>(&sources);
-        let problems = settings::problems::<T>(&sources);
-        let found = problems.map_or(1, |problems| problems.len());
-        assert_eq!(
-            loaded.is_ok(),
-            found == 0,
-            "what cannot be read has a problem"
-        );
-        drop(settings::sections(path));
+        if let Some(form) = form {
+            let problems = settings::list_problems::<T>(form, &sources);
+            let found = problems.map_or(1, |problems| problems.len());
+            assert_eq!(
+                loaded.is_ok(),
+                found == 0,
+                "what cannot be read has a problem"
+            );
+        }
+        drop(settings::list_top_names(path));
         // Numbers above 2⁶³ − 1 cannot be written as TOML.
         loaded
             .ok()
@@ -128,7 +136,7 @@ pub(super) fn settings_seeds() -> Vec<Vec<u8>> {
 }
 
 pub(super) fn settings(input: &[u8]) {
-    read::<archive_monitor::Settings>("settings.toml", input);
+    read_part_settings::<archive_monitor::Settings>(input);
 }
 
 pub(super) fn client_file_seeds() -> Vec<Vec<u8>> {
@@ -141,5 +149,5 @@ pub(super) fn client_file_seeds() -> Vec<Vec<u8>> {
 }
 
 pub(super) fn client_file(input: &[u8]) {
-    read::<ClientFile>("client.toml", input);
+    read::<ClientFile>("client.toml", None, input);
 }

@@ -8,7 +8,7 @@ mod node_state;
 use archive_bitarchive::{Volumes, checksum, manifest};
 use archive_model::{FileName, NodeId, ReplicaId, Root};
 
-use super::inputs::files::{in_file, read};
+use super::inputs::files::{in_file, read_part_settings};
 use super::inputs::{Target, target};
 
 /// The targets that whole parts, RocksDB too, are linked for.
@@ -121,8 +121,8 @@ fn part_settings(input: &[u8]) {
         return;
     };
     match kind % 3 {
-        0 => read::<archive_bitarchive::Settings>("settings.toml", input),
-        1 => read::<checksum::Settings>("settings.toml", input),
-        _ => read::<archive_repository::Settings>("settings.toml", input),
+        0 => read_part_settings::<archive_bitarchive::Settings>(input),
+        1 => read_part_settings::<checksum::Settings>(input),
+        _ => read_part_settings::<archive_repository::Settings>(input),
     }
 }

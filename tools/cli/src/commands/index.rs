@@ -13,7 +13,7 @@ use index_client::SetName;
 use tools_terminal::context::{Context, Global};
 use tools_terminal::exit::{Exit, Failure};
 
-use super::parts::{live, load};
+use super::parts::{load, run_part};
 use super::talk;
 
 /// Run or manage the index: where and when each URL was captured
@@ -84,9 +84,6 @@ fn without_settings(context: &Context) -> Global {
 /// Runs the part until a signal.
 fn part(settings: Option<PathBuf>, context: &Context) -> Result<Exit, Failure> {
     let file = settings.ok_or_else(|| Failure::usage("name the settings file with --settings"))?;
-    let settings: index_server::Settings = load(&file, &context.global.set)?;
-    let own = settings.daemon.clone();
-    live("index", &own, |daemon| async move {
-        index_server::serve(settings, daemon).await.map(|_| ())
-    })
+    let settings = load(&file, &context.global.set)?;
+    run_part(&file, settings, index_server::serve)
 }

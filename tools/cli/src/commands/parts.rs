@@ -1,11 +1,14 @@
 //! The parts of the archive, each as a process of its own.
 
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use archive_bitarchive::checksum::ChecksumTable;
 use archive_daemon::settings::{self, Sources};
-use archive_daemon::{Daemon, DaemonSettings, RunError, run};
+use archive_daemon::tasks::with_causes;
+use archive_daemon::{Daemon, DaemonSettings, RunError, Starting, run};
 use archive_ledger::admin::Admin;
+use archive_part::PartSettings;
 use clap::Args;
 use serde::de::DeserializeOwned;
 use tools_terminal::context::Context;
@@ -32,16 +35,12 @@ pub(crate) struct Repository {
 impl Repository {
     /// Runs the repository until a signal.
     pub(crate) fn run(&self, context: &Context) -> Result<Exit, Failure> {
-        let settings: archive_repository::Settings = self.part.load(context)?;
+        let file = &self.part.settings;
+        let settings: archive_repository::Settings = load(file, &context.global.set)?;
         if self.init {
             init_admin(&settings.repository.data)?;
         }
-        let own = settings.daemon.clone();
-        live("repository", &own, |daemon| async move {
-            archive_repository::serve(settings, daemon)
-                .await
-                .map(|_| ())
-        })
+        run_part(file, settings, archive_repository::serve)
     }
 }
 
@@ -65,81 +64,71 @@ pub(crate) struct ChecksumReplica {
 impl ChecksumReplica {
     /// Runs a checksum replica until a signal.
     pub(crate) fn run(&self, context: &Context) -> Result<Exit, Failure> {
-        let settings: archive_bitarchive::checksum::Settings = self.part.load(context)?;
+        let file = &self.part.settings;
+        let settings: archive_bitarchive::checksum::Settings = load(file, &context.global.set)?;
         if self.init {
             let own = &settings.checksum_replica;
             ChecksumTable::init(&own.data, &own.node, &own.replica)
                 .map_err(|error| Failure::failed(error.to_string()))?;
         }
-        let own = settings.daemon.clone();
-        live("checksum-replica", &own, |daemon| async move {
-            archive_bitarchive::checksum::serve(settings, daemon)
-                .await
-                .map(|_| ())
-        })
+        run_part(file, settings, archive_bitarchive::checksum::serve)
     }
 }
 
 impl Part {
     /// Runs a monitor until a signal.
     pub(crate) fn monitor(&self, context: &Context) -> Result<Exit, Failure> {
-        let settings: archive_monitor::Settings = self.load(context)?;
-        let own = settings.daemon.clone();
-        live("monitor", &own, |daemon| async move {
-            archive_monitor::serve(settings, daemon).await.map(|_| ())
-        })
+        let settings = load(&self.settings, &context.global.set)?;
+        run_part(&self.settings, settings, archive_monitor::serve)
     }
 
     /// Runs a node until a signal.
     pub(crate) fn bitarchive(&self, context: &Context) -> Result<Exit, Failure> {
-        let settings: archive_bitarchive::Settings = self.load(context)?;
-        let own = settings.daemon.clone();
-        live("bitarchive", &own, |daemon| async move {
+        let settings = load(&self.settings, &context.global.set)?;
+        run_part(&self.settings, settings, |settings, daemon| {
             archive_bitarchive::serve(settings, daemon, archive_runs::start)
-                .await
-                .map(|_| ())
         })
     }
 
     /// Runs a viewer until a signal.
     pub(crate) fn viewer(&self, context: &Context) -> Result<Exit, Failure> {
-        let settings: viewer_web::Settings = self.load(context)?;
-        let own = settings.daemon.clone();
-        live("viewer", &own, |daemon| async move {
-            viewer_web::serve(settings, daemon).await.map(|_| ())
-        })
+        let settings = load(&self.settings, &context.global.set)?;
+        run_part(&self.settings, settings, viewer_web::serve)
     }
+}
 
-    fn load<T: DeserializeOwned>(&self, context: &Context) -> Result<T, Failure> {
-        load(&self.settings, &context.global.set)
-    }
+/// Runs a part with the settings of a file until a signal.
+pub(crate) fn run_part<S: PartSettings>(
+    file: &Path,
+    settings: S,
+    serve: impl FnOnce(S, Daemon) -> Starting<SocketAddr>,
+) -> Result<Exit, Failure> {
+    let daemon_settings = settings.daemon().clone();
+    let file = file.to_owned();
+    live(S::PART, &daemon_settings, |daemon| {
+        let serving = serve(settings, daemon);
+        Box::pin(async move {
+            let served = serving.await;
+            served.map(drop).map_err(|error| error.in_file(&file))
+        })
+    })
 }
 
 /// Reads a settings file, under the environment and the command line.
-pub(crate) fn load<T: DeserializeOwned>(
-    file: &std::path::Path,
-    set: &[String],
-) -> Result<T, Failure> {
-    let wrong = |error: settings::SettingsError| Failure::new(Exit::Settings, error.to_string());
-    let environment = settings::environment().map_err(wrong)?;
-    settings::load(&Sources {
+pub(crate) fn load<T: DeserializeOwned>(file: &Path, set: &[String]) -> Result<T, Failure> {
+    Ok(settings::load(&Sources {
         file: Some(file.to_owned()),
-        environment,
+        environment: settings::environment()?,
         set: set.to_vec(),
-    })
-    .map_err(wrong)
+    })?)
 }
 
 /// Runs a part until a signal, and says why where it ends by itself.
-pub(crate) fn live<E, F>(
+pub(crate) fn live(
     name: &str,
     settings: &DaemonSettings,
-    start: impl FnOnce(Daemon) -> F,
-) -> Result<Exit, Failure>
-where
-    E: std::error::Error + Send + Sync + 'static,
-    F: Future<Output = Result<(), E>> + Send + 'static,
-{
+    start: impl FnOnce(Daemon) -> Starting<()>,
+) -> Result<Exit, Failure> {
     // Itself, also after another one was installed in its place.
     let executable = Some(PathBuf::from("/proc/self/exe"));
     let start = |daemon| {
@@ -150,20 +139,9 @@ where
     };
     match run(name, settings, start) {
         Ok(()) => Ok(Exit::Done),
-        Err(error) => Err(why(&error)),
+        Err(RunError::Start(error)) if error.is_of_settings() => {
+            Err(Failure::new(Exit::Settings, error.to_string()))
+        }
+        Err(error) => Err(Failure::failed(with_causes(&error))),
     }
-}
-
-fn why(error: &RunError) -> Failure {
-    let mut message = error.to_string();
-    let mut source = std::error::Error::source(error);
-    while let Some(cause) = source {
-        message = format!("{message}: {cause}");
-        source = cause.source();
-    }
-    let exit = match error {
-        RunError::Metrics { .. } => Exit::Settings,
-        _ => Exit::Failed,
-    };
-    Failure::new(exit, message)
 }

@@ -7,8 +7,11 @@ mod documentation;
 
 use std::path::{Path, PathBuf};
 
-use archive_client::ClientFile;
-use archive_daemon::settings::{self, SettingsError, Sources};
+use archive_client::client_file::read_trust_file;
+use archive_client::{ClientFile, ClientIdentity, ClientLimits, Endpoints};
+use archive_daemon::Clock;
+use archive_daemon::settings::{self, Section, SettingsError, SettingsForm, Sources};
+use archive_part::{PartSettings, list_faults};
 use clap::{Args, Subcommand};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -29,12 +32,16 @@ pub(crate) enum Settings {
 
 /// Report everything that is wrong with settings files, with the lines
 ///
-/// Nothing is started, and no path or port in the files is tried. The exit code is 3 if anything is wrong.
+/// Nothing is started, and no port is tried. The certificates, keys and trust files that the settings name are read as
+/// at a start. The exit code is 3 if anything is wrong.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   holdfast settings check holdfast-data/settings/*.toml
   holdfast settings check holdfast-data/client.toml --json")]
 pub(crate) struct Check {
+    /// Leave out the files that the settings name, as on another machine
+    #[arg(long)]
+    without_files: bool,
     /// Settings files of parts, or client files
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
@@ -55,60 +62,105 @@ pub(crate) struct Print {
     file: PathBuf,
 }
 
-/// The purpose of a settings file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-enum Kind {
-    Repository,
-    Monitor,
-    Bitarchive,
-    ChecksumReplica,
-    Index,
-    Viewer,
-    Client,
+/// A kind of settings file.
+struct FileKind {
+    /// The verb that runs the part, or `client`.
+    name: &'static str,
+    form: SettingsForm,
+    list_problems: fn(&Sources, Depth) -> Result<Vec<String>, SettingsError>,
+    print: fn(&Sources) -> Result<String, Failure>,
 }
 
-impl Kind {
-    /// Each, and the section that only it has.
-    const ALL: [(Self, &'static str); 7] = [
-        (Self::Repository, "repository"),
-        (Self::Monitor, "monitor"),
-        (Self::Bitarchive, "bitarchive"),
-        (Self::ChecksumReplica, "checksum_replica"),
-        (Self::Index, "index"),
-        (Self::Viewer, "viewer"),
-        (Self::Client, "endpoints"),
-    ];
+/// What is checked of a settings file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Depth {
+    /// What is in it.
+    Values,
+    /// The files that it names, too.
+    Files,
+}
 
-    fn from_sections(path: &Path) -> Result<Self, Failure> {
-        let sections = settings::sections(path)?;
-        let fits = |name: &str| sections.iter().any(|section| section == name);
-        let kinds: Vec<Self> = Self::ALL
-            .into_iter()
-            .filter(|(_, section)| fits(section))
-            .map(|(kind, _)| kind)
-            .collect();
-        match kinds.as_slice() {
-            [kind] => Ok(*kind),
-            found => {
-                let names = Self::ALL.map(|(_, section)| format!("[{section}]"));
-                let shown = path.display();
-                let names = names.join(", ");
-                let has = if found.is_empty() { "none" } else { "several" };
-                Err(Failure::new(
-                    Exit::Settings,
-                    format!(
-                        "{shown}: it has {has} of the sections that say what it is for: {names}; a process has one file"
-                    ),
-                ))
-            }
+/// All kinds. A new part has its line here.
+const KINDS: [FileKind; 7] = [
+    of_part::<archive_repository::Settings>(),
+    of_part::<archive_monitor::Settings>(),
+    of_part::<archive_bitarchive::Settings>(),
+    of_part::<archive_bitarchive::checksum::Settings>(),
+    of_part::<index_server::Settings>(),
+    of_part::<viewer_web::Settings>(),
+    FileKind {
+        name: "client",
+        form: CLIENT,
+        list_problems: list_client_problems,
+        print: printed::<ClientFile>,
+    },
+];
+
+const CLIENT: SettingsForm = SettingsForm {
+    section: "endpoints",
+    sections: &[
+        Section::of::<ClientFile>(""),
+        Section::of::<Endpoints>("endpoints"),
+        Section::of::<ClientLimits>("limits"),
+        Section::of::<ClientIdentity>("identity"),
+    ],
+    example: r#"
+authorities = "pki/authorities.pem"
+trust = "trust.json"
+certificate = "pki/default.pem"
+key = "pki/default.key"
+
+[endpoints]
+repository = "127.0.0.1:7401"
+
+[[identity]]
+role = "custodian"
+name = "custodian-1"
+certificate = "pki/custodian-1.pem"
+key = "pki/custodian-1.key"
+"#,
+};
+
+const fn of_part<S: PartSettings>() -> FileKind {
+    FileKind {
+        name: S::PART,
+        form: S::FORM,
+        list_problems: list_part_problems::<S>,
+        print: printed::<S>,
+    }
+}
+
+impl FileKind {
+    fn from_sections(path: &Path) -> Result<&'static Self, Failure> {
+        static ALL: [FileKind; 7] = KINDS;
+        let names = settings::list_top_names(path)?;
+        let fits = |kind: &&Self| names.iter().any(|name| name == kind.form.section);
+        let fitting: Vec<&Self> = ALL.iter().filter(fits).collect();
+        if let [kind] = fitting.as_slice() {
+            return Ok(kind);
         }
+        let sections = ALL
+            .each_ref()
+            .map(|kind| format!("[{}]", kind.form.section));
+        let has = if fitting.is_empty() {
+            "none"
+        } else {
+            "several"
+        };
+        Err(Failure::new(
+            Exit::Settings,
+            format!(
+                "{}: it has {has} of the sections that say what it is for: {}; a process has one file",
+                path.display(),
+                sections.join(", ")
+            ),
+        ))
     }
 
     /// Returns the sources of the settings. Clients take nothing from `HOLDFAST__…`.
-    fn sources(self, path: &Path, set: &[String]) -> Result<Sources, SettingsError> {
-        let environment = match self {
-            Self::Client => Vec::new(),
+    fn sources(&self, path: &Path, set: &[String]) -> Result<Sources, SettingsError> {
+        let environment = match self.name {
+            "client" => Vec::new(),
             _ => settings::environment()?,
         };
         Ok(Sources {
@@ -117,90 +169,56 @@ impl Kind {
             set: set.to_vec(),
         })
     }
-
-    /// Returns every problem of the settings, those included that only show between values.
-    fn problems(self, sources: &Sources) -> Result<Vec<String>, SettingsError> {
-        match self {
-            Self::Repository => {
-                looked_through(sources, |settings: &archive_repository::Settings| {
-                    settings.check().err().map(|error| error.to_string())
-                })
-            }
-            Self::Monitor => looked_through(sources, |settings: &archive_monitor::Settings| {
-                let checked = settings.monitor.check();
-                checked.err().map(|error| error.to_string())
-            }),
-            Self::Bitarchive => {
-                looked_through(sources, |settings: &archive_bitarchive::Settings| {
-                    let wrong = settings.check().err().map(|error| error.to_string());
-                    wrong.or_else(|| unlisted_volumes(settings))
-                })
-            }
-            Self::ChecksumReplica => looked_through(
-                sources,
-                |settings: &archive_bitarchive::checksum::Settings| {
-                    settings.check().err().map(|error| error.to_string())
-                },
-            ),
-            Self::Index => looked_through(sources, |settings: &index_server::Settings| {
-                let checked = settings.index.check();
-                checked.err().map(|error| error.to_string())
-            }),
-            Self::Viewer => looked_through(sources, |settings: &viewer_web::Settings| {
-                settings.check().err().map(|error| error.to_string())
-            }),
-            Self::Client => looked_through(sources, |_: &ClientFile| None),
-        }
-    }
-
-    /// Returns the settings as TOML.
-    fn printed(self, sources: &Sources) -> Result<String, Failure> {
-        match self {
-            Self::Repository => printed::<archive_repository::Settings>(sources),
-            Self::Monitor => printed::<archive_monitor::Settings>(sources),
-            Self::Bitarchive => printed::<archive_bitarchive::Settings>(sources),
-            Self::ChecksumReplica => printed::<archive_bitarchive::checksum::Settings>(sources),
-            Self::Index => printed::<index_server::Settings>(sources),
-            Self::Viewer => printed::<viewer_web::Settings>(sources),
-            Self::Client => printed::<ClientFile>(sources),
-        }
-    }
 }
 
-fn looked_through<T: DeserializeOwned>(
+/// Returns what is wrong with the settings of a part: what would prevent its start, and what is hardly meant.
+fn list_part_problems<S: PartSettings>(
     sources: &Sources,
-    check: impl Fn(&T) -> Option<String>,
+    depth: Depth,
 ) -> Result<Vec<String>, SettingsError> {
-    let found = settings::problems::<T>(sources)?;
+    let found = settings::list_problems::<S>(&S::FORM, sources)?;
     if !found.is_empty() {
         return Ok(found.iter().map(ToString::to_string).collect());
     }
-    let shown = sources.file.as_deref().unwrap_or(Path::new("")).display();
-    let wrong = check(&settings::load::<T>(sources)?);
-    Ok(wrong
-        .map(|error| format!("{shown}: {error}"))
-        .into_iter()
-        .collect())
+    let settings: S = settings::load(sources)?;
+    let problems = match depth {
+        Depth::Values => {
+            let invalid = settings.check_values().err();
+            invalid.map(|error| error.to_string()).into_iter().collect()
+        }
+        Depth::Files => {
+            let faults = list_faults(&settings, Clock::system().now());
+            let faults = faults.iter().map(ToString::to_string);
+            faults.chain(settings.list_doubts()).collect()
+        }
+    };
+    Ok(about_file(sources, problems))
 }
 
-/// Returns the volumes that a node goes on filling though its settings no longer name them, as far as its data are
-/// here.
-fn unlisted_volumes(settings: &archive_bitarchive::Settings) -> Option<String> {
-    let own = &settings.bitarchive;
-    match archive_bitarchive::volumes::unlisted(&own.data, &own.volumes) {
-        Ok(unlisted) if unlisted.is_empty() => None,
-        Ok(unlisted) => {
-            let paths = unlisted
-                .iter()
-                .map(|(id, path)| format!("{id} at {}", path.display()));
-            Some(format!(
-                "bitarchive.volumes: the node knows volumes that it no longer names, and goes on filling them: {}; drain \
-                 them or make them read-only, or name them again",
-                paths.collect::<Vec<_>>().join(", ")
-            ))
-        }
-        Err(error) => Some(error.to_string()),
+fn list_client_problems(sources: &Sources, depth: Depth) -> Result<Vec<String>, SettingsError> {
+    let found = settings::list_problems::<ClientFile>(&CLIENT, sources)?;
+    if !found.is_empty() {
+        return Ok(found.iter().map(ToString::to_string).collect());
     }
+    if depth == Depth::Values {
+        return Ok(Vec::new());
+    }
+    let client: ClientFile = settings::load(sources)?;
+    let file = sources.file.as_deref().unwrap_or(Path::new(""));
+    let client = client.within(file.parent().unwrap_or(Path::new("")));
+    let now = Clock::system().now().into();
+    let credentials = client.credentials(None, now).err();
+    let trust = read_trust_file(&client.trust).err();
+    let problems = [credentials, trust].into_iter().flatten();
+    let problems = problems.map(|error| error.to_string()).collect();
+    Ok(about_file(sources, problems))
+}
+
+/// Begins each problem with the file that it is in.
+fn about_file(sources: &Sources, problems: Vec<String>) -> Vec<String> {
+    let file = sources.file.as_deref().unwrap_or(Path::new("")).display();
+    let about = |problem| format!("{file}: {problem}");
+    problems.into_iter().map(about).collect()
 }
 
 fn printed<T: DeserializeOwned + Serialize>(sources: &Sources) -> Result<String, Failure> {
@@ -214,7 +232,7 @@ struct Verdict<'a> {
     #[serde(serialize_with = "tools_terminal::shown_path::one")]
     file: &'a Path,
     #[serde(skip_serializing_if = "Option::is_none")]
-    part: Option<Kind>,
+    part: Option<&'static str>,
     problems: Vec<String>,
 }
 
@@ -232,17 +250,29 @@ impl Check {
         let mut verdicts = Vec::new();
         let mut exits = Vec::new();
         for file in &self.files {
-            let (part, problems, exit) = match looked_at(file, &context.global.set) {
-                Ok((kind, problems)) if problems.is_empty() => (kind, problems, Exit::Done),
-                Ok((kind, problems)) => (kind, problems, Exit::Settings),
-                Err(failure) => (None, vec![failure.message], failure.exit),
+            let depth = if self.without_files {
+                Depth::Values
+            } else {
+                Depth::Files
             };
-            exits.push(exit);
-            verdicts.push(Verdict {
-                file,
-                part,
-                problems,
+            let verdict = match check_file(file, &context.global.set, depth) {
+                Ok((part, problems)) => Verdict {
+                    file,
+                    part,
+                    problems,
+                },
+                Err(failure) => Verdict {
+                    file,
+                    part: None,
+                    problems: vec![failure.message],
+                },
+            };
+            exits.push(if verdict.problems.is_empty() {
+                Exit::Done
+            } else {
+                Exit::Settings
             });
+            verdicts.push(verdict);
         }
         if context.output.is_json() {
             let document = serde_json::json!({ "files": verdicts });
@@ -262,33 +292,34 @@ impl Check {
     }
 }
 
-fn looked_at(file: &Path, set: &[String]) -> Result<(Option<Kind>, Vec<String>), Failure> {
+/// Returns the name of the kind of file, where that can be told, and what is wrong with the file.
+fn check_file(
+    file: &Path,
+    set: &[String],
+    depth: Depth,
+) -> Result<(Option<&'static str>, Vec<String>), Failure> {
     // Of a file that is no TOML nothing else can be said.
-    let alone = Sources {
-        file: Some(file.to_owned()),
-        ..Sources::default()
-    };
-    let torn = looked_through(&alone, |_: &serde_json::Value| None)?;
+    let torn = settings::list_torn_lines(file)?;
     if !torn.is_empty() {
-        return Ok((None, torn));
+        return Ok((None, torn.iter().map(ToString::to_string).collect()));
     }
-    let kind = Kind::from_sections(file)?;
+    let kind = FileKind::from_sections(file)?;
     let sources = kind.sources(file, set)?;
-    Ok((Some(kind), kind.problems(&sources)?))
+    Ok((Some(kind.name), (kind.list_problems)(&sources, depth)?))
 }
 
 impl Print {
     fn run(&self, context: &Context) -> Result<Exit, Failure> {
-        let kind = Kind::from_sections(&self.file)?;
+        let kind = FileKind::from_sections(&self.file)?;
         let sources = kind.sources(&self.file, &context.global.set)?;
-        let printed = kind.printed(&sources)?;
+        let printed = (kind.print)(&sources)?;
         let text = if self.documented {
-            document(kind, &printed)
+            document(&kind.form, &printed)
         } else {
             printed
         };
         if context.output.is_json() {
-            let document = serde_json::json!({ "part": kind, "toml": text });
+            let document = serde_json::json!({ "part": kind.name, "toml": text });
             context.output.document(&document)?;
         } else {
             context.output.line(text.trim_end())?;

@@ -183,6 +183,17 @@ fn only_site(status: &ArchiveStatus) -> Option<String> {
     }
 }
 
+/// Returns the state of the archive in a line.
+pub(crate) fn state_line(status: &ArchiveStatus) -> String {
+    let problems = problems(status);
+    let wrong = match problems.as_slice() {
+        [] => "nothing is wrong".to_owned(),
+        [problem] => problem.clone(),
+        [first, ..] => format!("{} problems, `holdfast status`: {first}", problems.len()),
+    };
+    format!("{} files, {} · {wrong}", status.files, size(status.bytes))
+}
+
 /// Returns the problems that an operator should look at.
 fn problems(status: &ArchiveStatus) -> Vec<String> {
     let mut problems = Vec::new();

@@ -9,23 +9,46 @@ mod demonstration;
 mod ports;
 mod prepare;
 mod processes;
+mod story;
 
 use std::collections::BTreeMap;
+use std::io::{self, Write};
+use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::time::Duration;
 
-use archive_daemon::{Clock, Daemon};
+use archive_client::{Access, ArchiveStatus, Reader};
+use archive_daemon::{Clock, Daemon, StartError, Starting};
+use archive_durable::directory;
 use clap::Args;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use tools_terminal::context::Context;
+use tools_terminal::context::{Context, Global};
 use tools_terminal::exit::{Exit, Failure};
+use tools_terminal::output::tell;
+use tools_terminal::session::Session;
 
 use self::prepare::{PreparedArchive, prepare};
 use self::processes::Processes;
+use self::story::Story;
 use crate::commands::parts::{live, load};
+use crate::commands::status::state_line;
+
+/// The time that the parts may take to find each other.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// The pause before the archive is asked again whether all of it is up.
+const PAUSE: Duration = Duration::from_millis(300);
+
+/// The age at which the line of state is renewed.
+const REFRESH: Duration = Duration::from_secs(3);
 
 /// Start a whole archive on this machine
 #[derive(Debug, Args)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is an option of its own"
+)]
 #[command(after_help = "Examples:\n  \
     holdfast up                          in ./holdfast-data, until Ctrl-C\n  \
     holdfast up --data /srv/archive      elsewhere\n  \
@@ -46,25 +69,9 @@ pub(crate) struct Up {
     /// End after the demonstration
     #[arg(long, requires = "demo")]
     once: bool,
-}
-
-/// The reason why `up` ended.
-#[derive(Debug, thiserror::Error)]
-enum UpError {
-    #[error(transparent)]
-    Monitor(#[from] archive_monitor::StartError),
-    #[error(transparent)]
-    Node(#[from] archive_bitarchive::StartError),
-    #[error(transparent)]
-    Repository(#[from] archive_repository::StartError),
-    #[error(transparent)]
-    Index(#[from] index_server::StartError),
-    #[error(transparent)]
-    Viewer(#[from] viewer_web::StartError),
-    #[error("{0}")]
-    Process(String),
-    #[error("the demonstration did not prove what it should: {0}")]
-    Demonstration(String),
+    /// Show the logs here; without this option they are in DIR/logs, if this is a terminal
+    #[arg(long)]
+    verbose: bool,
 }
 
 /// The settings of every part, read before anything starts.
@@ -84,40 +91,128 @@ impl Up {
     pub(crate) fn run(self, context: &Context) -> Result<Exit, Failure> {
         let prepared = prepare(&self.data, self.first_port, Clock::system().now())?;
         let parts = Parts::load(&prepared, &context.global.set)?;
-        context.output.line(&prepared.greeting())?;
-        let settings = parts.repository.daemon.clone();
-        live("up", &settings, move |daemon| async move {
-            let processes = if self.processes {
-                let started = Processes::start(&prepared, &parts.set, &daemon);
-                Some(started.map_err(UpError::Process)?)
-            } else {
-                start(parts, &daemon).await?;
-                None
-            };
-            self.show(&prepared, processes.as_ref(), &daemon).await
-        })
+        let story = Story::new();
+        let logs = (story.is_on_terminal() && !self.verbose).then(|| prepared.logs());
+        let mut settings = parts.repository.daemon.clone();
+        if let Some(logs) = &logs {
+            directory::make(logs).map_err(|error| Failure::failed(error.to_string()))?;
+            settings.log_file.get_or_insert(logs.join("up.log"));
+            tell(&format!("starting; the logs are in {}", logs.display()));
+        }
+        let global = Global {
+            client: Some(prepared.client_file()),
+            who: None,
+            set: Vec::new(),
+            ..context.global.clone()
+        };
+        let shown = story.clone();
+        let ended = live("up", &settings, move |daemon| {
+            Box::pin(async move {
+                let processes = if self.processes {
+                    let started = Processes::start(&prepared, &parts.set, logs, &story, &daemon);
+                    Some(started.map_err(|error| StartError::failed("start the parts", error))?)
+                } else {
+                    start(parts, &prepared, &daemon).await?;
+                    None
+                };
+                let session = Session::open(&global)
+                    .map_err(|failure| StartError::failed("ask the archive", failure.message))?;
+                let view = View {
+                    prepared,
+                    story,
+                    reader: session.reader(),
+                };
+                self.show(view, processes.as_ref(), &daemon).await
+            })
+        });
+        shown.end();
+        ended
     }
 
-    /// Runs the demonstration, where it is wanted.
+    /// Runs the demonstration, where it is wanted; then says where everything is.
     async fn show(
         &self,
-        prepared: &PreparedArchive,
+        view: View,
         processes: Option<&Processes>,
         daemon: &Daemon,
-    ) -> Result<(), UpError> {
+    ) -> Result<(), StartError> {
+        let stop = daemon.tasks.stop();
+        tokio::select! {
+            () = view.wait_until_up(&daemon.clock) => {}
+            () = stop.cancelled() => return Ok(()),
+        }
         if self.demo {
-            let stop = daemon.tasks.stop();
             let shown = tokio::select! {
-                shown = demonstration::run(prepared, processes) => shown,
+                shown = demonstration::run(&view.prepared, processes, &view.story) => shown,
                 () = stop.cancelled() => Ok(()),
             };
-            shown.map_err(UpError::Demonstration)?;
+            shown.map_err(|error| StartError::failed("demonstrate the archive", error))?;
         }
+        _ = writeln!(io::stdout(), "\n{}\n", view.prepared.greeting());
         if self.once {
             daemon.tasks.stop_all();
+        } else if view.story.is_on_terminal() {
+            let clock = daemon.clock.clone();
+            daemon.tasks.spawn("state", async move {
+                tokio::select! {
+                    never = view.keep_state(&clock) => never,
+                    () = stop.cancelled() => {}
+                }
+            });
         }
         Ok(())
     }
+}
+
+/// What is shown of a running archive, and where it is asked.
+struct View {
+    prepared: PreparedArchive,
+    story: Story,
+    reader: Reader,
+}
+
+impl View {
+    /// Waits until the parts have found each other, but not for one that does not come.
+    async fn wait_until_up(&self, clock: &Clock) {
+        let begun = clock.instant();
+        loop {
+            let state = match self.reader.status().await {
+                Ok(status) if is_up(&status) => {
+                    let step =
+                        format!("the archive is up, with {} replicas", status.replicas.len());
+                    return self.story.tell_step(&step);
+                }
+                Ok(status) => state_line(&status),
+                Err(error) => error.to_string(),
+            };
+            if clock.since(begun) > PATIENCE {
+                return self
+                    .story
+                    .tell_event(&format!("not all of it is up: {state}"));
+            }
+            clock.sleep(PAUSE).await;
+        }
+    }
+
+    /// Keeps the line of state up to date.
+    async fn keep_state(&self, clock: &Clock) -> ! {
+        loop {
+            let line = match self.reader.status().await {
+                Ok(status) => state_line(&status),
+                Err(error) => error.to_string(),
+            };
+            self.story.show_state(&line);
+            clock.sleep(REFRESH).await;
+        }
+    }
+}
+
+/// Returns whether each replica answers, with all of its nodes.
+fn is_up(status: &ArchiveStatus) -> bool {
+    status.replicas.iter().all(|replica| {
+        let mut in_service = replica.nodes.iter().filter(|node| !node.is_retired());
+        replica.problem.is_none() && !replica.nodes.is_empty() && in_service.all(|node| node.alive)
+    })
 }
 
 impl Parts {
@@ -190,19 +285,56 @@ fn section(one: &str) -> &str {
     one.split(['.', '=']).next().unwrap_or(one)
 }
 
-async fn start(parts: Parts, daemon: &Daemon) -> Result<(), UpError> {
+/// Starts all parts in this process.
+async fn start(
+    parts: Parts,
+    prepared: &PreparedArchive,
+    daemon: &Daemon,
+) -> Result<(), StartError> {
+    let starter = PartStarter { prepared, daemon };
     for settings in parts.monitors {
-        let part = daemon.part(&format!("monitor-{}", settings.monitor.replica));
-        archive_monitor::serve(settings, part).await?;
+        let name = format!("monitor-{}", settings.monitor.replica);
+        starter
+            .start(&name, &name, |daemon| {
+                archive_monitor::serve(settings, daemon)
+            })
+            .await?;
     }
     for settings in parts.nodes {
-        let part = daemon.part(&format!("bitarchive-{}", settings.bitarchive.node));
-        archive_bitarchive::serve(settings, part, archive_runs::start).await?;
+        let own = &settings.bitarchive;
+        let file = format!("bitarchive-{}", own.replica);
+        let name = format!("bitarchive-{}", own.node);
+        let serve = |daemon| archive_bitarchive::serve(settings, daemon, archive_runs::start);
+        starter.start(&file, &name, serve).await?;
     }
-    let part = daemon.part(prepare::CHECKSUM_PART);
-    archive_bitarchive::checksum::serve(parts.checksums, part).await?;
-    archive_repository::serve(parts.repository, daemon.part("repository")).await?;
-    index_server::serve(parts.index, daemon.part(prepare::INDEX)).await?;
-    viewer_web::serve(parts.viewer, daemon.part(prepare::VIEWER)).await?;
-    Ok(())
+    let serve = |daemon| archive_bitarchive::checksum::serve(parts.checksums, daemon);
+    starter
+        .start(prepare::CHECKSUM_PART, prepare::CHECKSUM_PART, serve)
+        .await?;
+    let serve = |daemon| archive_repository::serve(parts.repository, daemon);
+    starter.start("repository", "repository", serve).await?;
+    let serve = |daemon| index_server::serve(parts.index, daemon);
+    starter.start(prepare::INDEX, prepare::INDEX, serve).await?;
+    let serve = |daemon| viewer_web::serve(parts.viewer, daemon);
+    starter.start(prepare::VIEWER, prepare::VIEWER, serve).await
+}
+
+/// Starts one part of several in this process.
+struct PartStarter<'a> {
+    prepared: &'a PreparedArchive,
+    daemon: &'a Daemon,
+}
+
+impl PartStarter<'_> {
+    /// Starts a part. An error names its settings file, which is called `file`; its tasks begin with `name`.
+    async fn start(
+        &self,
+        file: &str,
+        name: &str,
+        serve: impl FnOnce(Daemon) -> Starting<SocketAddr>,
+    ) -> Result<(), StartError> {
+        let served = serve(self.daemon.part(name)).await;
+        let served = served.map_err(|error| error.in_file(&self.prepared.settings(file)));
+        served.map(drop)
+    }
 }

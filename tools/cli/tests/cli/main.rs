@@ -36,5 +36,6 @@ mod scrubs;
 #[path = "../../../../archive/client/tests/client/serving.rs"]
 mod serving;
 mod settings;
+mod starts;
 #[path = "../../../../archive/client/tests/client/world.rs"]
 mod world;

@@ -1,8 +1,10 @@
 //! The settings of a collection: which files it shows, and to whom.
 
 use std::collections::BTreeSet;
+use std::fmt;
 use std::path::PathBuf;
 
+use archive_daemon::settings::InvalidSettings;
 use archive_formats::cdx::query::{Anchoring, Pattern};
 use documented::DocumentedFields;
 use index_client::SetName;
@@ -10,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use viewer_replay::access::{Access, Embargo, Group};
 use viewer_replay::request::RESERVED_NAMES;
 
-use super::{DEFAULT_COLLECTION, InvalidSettings};
+use super::DEFAULT_COLLECTION;
 
 /// The longest name of a collection.
 const LONGEST_NAME: usize = 64;
@@ -124,14 +126,16 @@ impl CollectionSettings {
                 .bytes()
                 .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.'));
         if !is_sound {
-            return Err(InvalidSettings::CollectionName(self.name.clone()));
+            return Err(InvalidSettings::new(format!(
+                "collection {:?}: a name has 1 to 64 letters of ASCII, digits, `-`, `_` and `.`, does not begin with `.`, \
+                 and is none of {}",
+                self.name,
+                RESERVED_NAMES.join(", ")
+            )));
         }
         self.pattern()?;
         for set in &self.sets {
-            SetName::new(set).map_err(|why| InvalidSettings::Set {
-                collection: self.name.clone(),
-                why,
-            })?;
+            SetName::new(set).map_err(|error| self.unusable("sets", error))?;
         }
         self.embargo()?;
         self.groups().map(drop)
@@ -147,10 +151,9 @@ impl CollectionSettings {
             .files
             .as_deref()
             .map(|files| Pattern::new(files, Anchoring::Whole));
-        pattern.transpose().map_err(|why| InvalidSettings::Files {
-            collection: self.name.clone(),
-            why: why.to_string(),
-        })
+        pattern
+            .transpose()
+            .map_err(|error| self.unusable("files", error))
     }
 
     /// Returns the embargo of the collection.
@@ -159,10 +162,7 @@ impl CollectionSettings {
     ///
     /// Fails when it names no time or period, or one that does not exist.
     pub fn embargo(&self) -> Result<Embargo, InvalidSettings> {
-        let invalid = |why: String| InvalidSettings::Embargo {
-            collection: self.name.clone(),
-            why,
-        };
+        let invalid = |why: String| self.unusable("embargo", why);
         let Some(embargo) = &self.embargo else {
             return Ok(Embargo::default());
         };
@@ -188,10 +188,14 @@ impl CollectionSettings {
         let groups = self.file_groups.iter().map(|group| group.parse::<Group>());
         groups
             .collect::<Result<_, _>>()
-            .map_err(|why| InvalidSettings::Group {
-                place: format!("collection `{}`: file_groups", self.name),
-                why,
-            })
+            .map_err(|error| self.unusable("file_groups", error))
+    }
+
+    fn unusable(&self, key: &str, error: impl fmt::Display) -> InvalidSettings {
+        InvalidSettings::new(format!(
+            "cannot use `{key}` of collection `{}`: {error}",
+            self.name
+        ))
     }
 }
 

@@ -1,12 +1,14 @@
 //! The settings of the proxy beside the others: its collection, and who it shows what.
 
-use viewer_proxy::InvalidProxySettings;
+use archive_daemon::settings::InvalidSettings;
 
-use super::Settings;
+use viewer_proxy::ProxySettings;
+
+use super::{Settings, undecided_access};
 
 impl Settings {
     /// Checks the section `[proxy]`, if there is one.
-    pub(super) fn check_proxy(&self) -> Result<(), InvalidProxySettings> {
+    pub(super) fn check_proxy(&self) -> Result<(), InvalidSettings> {
         let Some(proxy) = &self.proxy else {
             return Ok(());
         };
@@ -15,7 +17,7 @@ impl Settings {
         if let Some(name) = &proxy.collection
             && !collections.iter().any(|own| own.name == *name)
         {
-            return Err(InvalidProxySettings::Collection(name.clone()));
+            return Err(ProxySettings::unknown_collection(name));
         }
         if proxy.listen.ip().to_canonical().is_loopback() {
             return Ok(());
@@ -27,7 +29,7 @@ impl Settings {
                 .iter()
                 .all(|own| own.default_access.is_some());
         if self.access.is_none() || !is_decided {
-            return Err(InvalidProxySettings::NoAccess(proxy.listen));
+            return Err(undecided_access("proxy", proxy.listen));
         }
         Ok(())
     }
@@ -35,7 +37,6 @@ impl Settings {
 
 #[cfg(test)]
 mod tests {
-    use super::super::InvalidSettings;
     use super::super::tests::settings;
     use super::*;
 
@@ -62,11 +63,8 @@ mod tests {
             vec![data, beyond, access, open],
         ] {
             let error = checked(&set).unwrap_err();
-            let is_meant = matches!(
-                error,
-                InvalidSettings::Proxy(InvalidProxySettings::NoAccess(_))
-            );
-            assert!(is_meant, "{set:?}: {error}");
+            let said = error.to_string();
+            assert!(said.contains("write a section [access]"), "{set:?}: {said}");
         }
         let error = checked(&[data, loopback, "proxy.collection=none"]).unwrap_err();
         assert!(error.to_string().contains("`none`"), "{error}");

@@ -7,11 +7,12 @@ use std::net::{IpAddr, SocketAddr};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
+use archive_daemon::settings::InvalidSettings;
 use archive_daemon::{ByteSize, Period};
 use documented::DocumentedFields;
 use serde::{Deserialize, Serialize};
 
-use super::{InvalidSettings, ReplaySettings, is_origin, nonzero};
+use super::{ReplaySettings, half_pair, is_origin, nonzero, not_an_origin};
 
 /// The section `[web]`: where pages for people are. Without it there are no pages.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, DocumentedFields)]
@@ -68,24 +69,31 @@ impl WebSettings {
         self.answer_time.refuse_zero("web.answer_time")?;
         self.unread_time.refuse_zero("web.unread_time")?;
         if self.certificate.is_some() != self.key.is_some() {
-            return Err(InvalidSettings::HalfPair("web"));
+            return Err(half_pair("web"));
         }
         if let Some(url) = &self.url
             && !is_origin(url)
         {
-            return Err(InvalidSettings::Url("web", url.clone()));
+            return Err(not_an_origin("web", url));
         }
         for (section, url, listen) in [
             ("web", &self.url, self.listen),
             ("replay", &replay.url, replay.listen),
         ] {
             if url.is_none() && listen.ip().is_unspecified() {
-                return Err(InvalidSettings::NoUrl { section, listen });
+                return Err(InvalidSettings::new(format!(
+                    "{section}.listen is {listen}, which is every address of this machine: set {section}.url to the URL \
+                     under which visitors reach it; pages and replay are on two hosts"
+                )));
             }
         }
         let host = host(self.url.as_deref(), self.listen);
         if host == self::host(replay.url.as_deref(), replay.listen) {
-            return Err(InvalidSettings::OneHost(host));
+            return Err(InvalidSettings::new(format!(
+                "web and replay are both on host `{host}`: archived pages could reach the pages for people, because ports \
+                 do not part cookies; give one of them another host by `url`, for example web.url = \
+                 \"http://localhost:8080\" and replay.url = \"http://127.0.0.1:8081\""
+            )));
         }
         Ok(())
     }

@@ -9,10 +9,11 @@ use archive_daemon::Clock;
 use archive_model::FileName;
 use serde_json::Value;
 use tokio::process::Command;
-use tools_terminal::output::{size, tell};
+use tools_terminal::output::size;
 
 use super::prepare::{CHECKSUM_REPLICA, PreparedArchive, REPLICAS};
 use super::processes::Processes;
+use super::story::Story;
 
 /// The documentation that is served on loopback and archived from there, where it is installed.
 const SOURCES: [&str; 2] = ["/usr/share/doc", "/usr/share/common-licenses"];
@@ -25,8 +26,9 @@ const PAUSE: Duration = Duration::from_millis(300);
 pub(super) async fn run(
     prepared: &PreparedArchive,
     processes: Option<&Processes>,
+    story: &Story,
 ) -> Result<(), String> {
-    let show = Demonstration::new(prepared)?;
+    let show = Demonstration::new(prepared, story)?;
     let jobs = show.crawl_sources().await?;
     let mut files = Vec::new();
     let mut receipts = Vec::new();
@@ -42,13 +44,13 @@ pub(super) async fn run(
             receipts.len()
         ));
     }
-    tell(&format!(
+    show.story.tell_step(&format!(
         "each of {} archive and metadata files is in {} replicas, read back from the disk, and in a checksum replica",
         files.len(),
         REPLICAS.len()
     ));
     show.json(&with(&["verify", "receipt"], &receipts)).await?;
-    tell(&format!(
+    show.story.tell_step(&format!(
         "verified {} custody receipts, offline",
         receipts.len()
     ));
@@ -59,9 +61,11 @@ pub(super) async fn run(
             .await?;
         let judged = show.b3sum(&files).await?;
         match judged {
-            None => tell("SKIPPED: b3sum as a judge (it is not installed)"),
+            None => show
+                .story
+                .tell_event("SKIPPED: b3sum as a judge (it is not installed)"),
             Some(judged) if sorted(&listed) == sorted(&judged) => {
-                tell(&format!(
+                show.story.tell_step(&format!(
                     "replica {replica}: b3sum of the originals says the same of every file"
                 ));
             }
@@ -92,14 +96,16 @@ pub(super) async fn run(
             damaged.display()
         ));
     }
-    tell("one bit flipped in one copy: the file still reads right, from the other replica");
+    show.story.tell_step(
+        "one bit flipped in one copy: the file still reads right, from the other replica",
+    );
 
     let (code, found) = show.ended(&["check", "checksums", name]).await?;
     let first = found.lines().find(|line| line.contains("corrupt"));
     let first = first
         .filter(|_| code == 1)
         .ok_or_else(|| format!("the check did not find the damage: {found}"))?;
-    tell(&format!(
+    show.story.tell_step(&format!(
         "the check reads every copy again and finds it: {}",
         first.trim()
     ));
@@ -111,7 +117,7 @@ pub(super) async fn run(
     if code != 0 {
         return Err(format!("the repair left damage: {left}"));
     }
-    tell(&format!(
+    show.story.tell_step(&format!(
         "repaired: {} bytes came from the other replica, the replaced group is in the attic, and a second check finds nothing",
         moved.ok_or("the repair does not say what moved")?
     ));
@@ -134,7 +140,7 @@ async fn show_sites(
         let seed = seeds.lines().map(str::trim).find(|line| !line.is_empty());
         let seed = seed.ok_or_else(|| format!("{} names no seed", path.display()))?;
         show.wait_for_capture(seed).await?;
-        tell(&format!(
+        show.story.tell_step(&format!(
             "the crawled site, without its web server: {}",
             prepared.shown(seed)
         ));
@@ -157,12 +163,12 @@ async fn kill_a_part(
     let out = show.directory.join("read-meanwhile.warc.gz");
     let out = out.display().to_string();
     show.json(&["get", name, "-o", &out, "--force"]).await?;
-    tell(&format!(
+    show.story.tell_step(&format!(
         "{PART} killed: the check is partial and calls nothing missing, files are still read"
     ));
     processes.restart(PART)?;
     show.until(&["check", "files"], 0).await?;
-    tell(&format!(
+    show.story.tell_step(&format!(
         "{PART} started again: the check is complete and finds nothing"
     ));
     Ok(())
@@ -174,11 +180,12 @@ struct Demonstration {
     client: PathBuf,
     directory: PathBuf,
     volume: PathBuf,
+    story: Story,
     clock: Clock,
 }
 
 impl Demonstration {
-    fn new(prepared: &PreparedArchive) -> Result<Self, String> {
+    fn new(prepared: &PreparedArchive, story: &Story) -> Result<Self, String> {
         let program = std::env::current_exe().map_err(|error| error.to_string())?;
         let client = prepared.client_file();
         let directory = client.with_file_name("demo");
@@ -188,6 +195,7 @@ impl Demonstration {
             client,
             directory,
             volume: prepared.volume("one"),
+            story: story.clone(),
             clock: Clock::system(),
         })
     }
@@ -240,7 +248,7 @@ impl Demonstration {
         if report.get("status").and_then(Value::as_str) != Some("done") || objects == 0 {
             return Err(format!("the crawl is not done: {report}"));
         }
-        tell(&format!(
+        self.story.tell_step(&format!(
             "crawled {source} from a web server: {objects} objects, {}; logs and reports are in the metadata file",
             size(bytes)
         ));

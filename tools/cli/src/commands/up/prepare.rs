@@ -70,6 +70,11 @@ impl PreparedArchive {
         self.data.join("settings").join(format!("{part}.toml"))
     }
 
+    /// Returns the directory of the logs of the parts.
+    pub(crate) fn logs(&self) -> PathBuf {
+        self.data.join("logs")
+    }
+
     /// Returns the directory of the process ids of the parts, when each is a process.
     pub(crate) fn run(&self) -> PathBuf {
         self.data.join("run")
@@ -93,7 +98,7 @@ impl PreparedArchive {
         }
     }
 
-    /// Returns the first words to a person.
+    /// Returns where a person finds everything.
     pub(crate) fn greeting(&self) -> String {
         let line = |name: &str, shown: Option<String>| {
             shown.map_or(String::new(), |shown| format!("{name:12}{shown}\n"))
@@ -104,11 +109,11 @@ impl PreparedArchive {
         });
         let proxy = line("proxy", proxy);
         format!(
-            "repository  {}\nindex       {}\n{pages}replay      {}/all/\n{proxy}replicas    {}; {CHECKSUM_REPLICA} (checksums only)\ndata        {}\nclient file {}\nStore with `holdfast store FILE...`; stop with Ctrl-C.",
+            "{pages}replay      {}/all/\n{proxy}repository  {}\nindex       {}\ndata        {}\nclient file {}\n\n\
+             Store with `holdfast store FILE...`; stop with Ctrl-C.",
+            self.replay,
             self.repository,
             self.index,
-            self.replay,
-            REPLICAS.join(", "),
             self.data.display(),
             self.client_file().display()
         )

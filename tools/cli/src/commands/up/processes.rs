@@ -19,13 +19,16 @@ use archive_durable::{directory, read_state, replace};
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::process::{Child, Command};
 use tokio_util::sync::CancellationToken;
-use tools_terminal::output::tell;
 
 use super::prepare::{CHECKSUM_PART, CHECKSUM_VERB, INDEX, PreparedArchive, REPLICAS, VIEWER};
+use super::story::Story;
 
 /// The parts, as processes.
 pub(super) struct Processes {
     run: PathBuf,
+    /// The directory of the logs; without it, the parts log to this terminal.
+    logs: Option<PathBuf>,
+    story: Story,
     daemon: Daemon,
     parts: Vec<Part>,
 }
@@ -44,6 +47,8 @@ impl Processes {
     pub(super) fn start(
         prepared: &PreparedArchive,
         set: &BTreeMap<String, Vec<String>>,
+        logs: Option<PathBuf>,
+        story: &Story,
         daemon: &Daemon,
     ) -> Result<Self, String> {
         let replicas = REPLICAS.iter().flat_map(|replica| {
@@ -66,6 +71,8 @@ impl Processes {
         });
         let processes = Self {
             run: prepared.run(),
+            logs,
+            story: story.clone(),
             daemon: daemon.clone(),
             parts: parts.collect(),
         };
@@ -110,7 +117,7 @@ impl Processes {
     }
 
     fn begin(&self, part: &Part) -> Result<(), String> {
-        let child = spawn(part)?;
+        let child = self.spawn(part)?;
         let Part {
             verb,
             name,
@@ -121,10 +128,36 @@ impl Processes {
         replace(&self.pid_file(&name), format!("{id}\n").as_bytes())
             .map_err(|error| error.to_string())?;
         let stop = self.daemon.tasks.stop();
+        let story = self.story.clone();
         self.daemon.tasks.spawn_once(&name.clone(), async move {
-            watch(verb, &name, &settings, child, &stop).await;
+            watch(verb, &name, &settings, child, &story, &stop).await;
         });
         Ok(())
+    }
+
+    fn spawn(&self, part: &Part) -> Result<Child, String> {
+        let program = std::env::current_exe().map_err(|error| error.to_string())?;
+        let mut command = Command::new(program);
+        command
+            .arg(part.verb)
+            .arg("--settings")
+            .arg(&part.settings)
+            .args(["--set", "daemon.end_with_stdin=true"])
+            .stdin(Stdio::piped())
+            .kill_on_drop(true);
+        if let Some(logs) = &self.logs {
+            let file = logs.join(format!("{}.log", part.name));
+            let file = format!("daemon.log_file={:?}", file.display().to_string());
+            command.arg("--set").arg(file);
+        }
+        for one in &part.set {
+            command.arg("--set").arg(one);
+        }
+        // A Ctrl-C at the terminal is for `up`, which stops its parts in order.
+        command.process_group(0);
+        command
+            .spawn()
+            .map_err(|error| format!("{}: {error}", part.name))
     }
 
     fn pid_file(&self, name: &str) -> PathBuf {
@@ -144,33 +177,13 @@ fn is_part(id: u32, settings: &Path) -> bool {
             .any(|word| word == settings.as_os_str().as_bytes())
 }
 
-fn spawn(part: &Part) -> Result<Child, String> {
-    let program = std::env::current_exe().map_err(|error| error.to_string())?;
-    let mut command = Command::new(program);
-    command
-        .arg(part.verb)
-        .arg("--settings")
-        .arg(&part.settings)
-        .arg("--set")
-        .arg("daemon.end_with_stdin=true")
-        .stdin(Stdio::piped())
-        .kill_on_drop(true);
-    for one in &part.set {
-        command.arg("--set").arg(one);
-    }
-    // A Ctrl-C at the terminal is for `up`, which stops its parts in order.
-    command.process_group(0);
-    command
-        .spawn()
-        .map_err(|error| format!("{}: {error}", part.name))
-}
-
 /// Waits for the child's end; asks it to end at the stop.
 async fn watch(
     verb: &str,
     part: &str,
     settings: &Path,
     mut child: Child,
+    story: &Story,
     stop: &CancellationToken,
 ) {
     // To wait for a child closes its standard input.
@@ -180,18 +193,18 @@ async fn watch(
         () = stop.cancelled() => {
             let id = child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
             if let Some(Err(error)) = id.map(|id| kill_process(id, Signal::TERM)) {
-                tell(&format!("{part} cannot be asked to end: {error}"));
+                story.tell_event(&format!("{part} cannot be asked to end: {error}"));
             }
             _ = child.wait().await;
             return;
         }
     };
     match ended {
-        Ok(status) => tell(&format!(
+        Ok(status) => story.tell_event(&format!(
             "{part} ended ({status}) and stays so; start it again with `holdfast {verb} --settings {}`",
             settings.display()
         )),
-        Err(error) => tell(&format!("{part} cannot be watched: {error}")),
+        Err(error) => story.tell_event(&format!("{part} cannot be watched: {error}")),
     }
 }
 
@@ -237,7 +250,7 @@ mod tests {
         replace(&pid, format!("{id}\n").as_bytes()).unwrap();
 
         let second = prepare(data.path(), None, now).unwrap();
-        let started = Processes::start(&second, &BTreeMap::new(), &daemon());
+        let started = Processes::start(&second, &BTreeMap::new(), None, &Story::new(), &daemon());
         let refused = started.err().unwrap();
         assert!(
             refused.contains(&format!("repository runs already, as process {id};")),
