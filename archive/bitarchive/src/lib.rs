@@ -15,8 +15,7 @@
 //!
 //! - [`layout`] (paths on a volume), [`volumes`] (which disks are there), [`catalog`] (what is known of their files);
 //! - [`node`]: all of it together; [`reconcile`] compares the disks with the catalog when they come online;
-//! - `claims` and `hold` (who works on a name, and on a file), `cores` (work that computes), `scrub_age`
-//!   (how old checks are);
+//! - `claims` (who works on a file), `cores` (work that computes), `scrub_age` (how old checks are);
 //! - [`upload`]: the write path; `admitted` (received bytes against their admission), [`manifest`] (the lists for
 //!   people);
 //! - `adopt` (files that nobody uploaded, or whose sidecar is absent);
@@ -41,7 +40,6 @@ mod claims;
 mod cores;
 pub mod error;
 mod heartbeat;
-mod hold;
 pub mod layout;
 pub mod manifest;
 pub mod mend;

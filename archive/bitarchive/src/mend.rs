@@ -24,8 +24,8 @@ use archive_proof::{CopyBytes, DecodeError, OutboardState, ReadAt, decode, walk}
 use jiff::Timestamp;
 
 use crate::catalog::{Condition, Entry};
+use crate::claims::Hold;
 use crate::error::NodeError;
-use crate::hold::Hold;
 use crate::layout::{Layout, MendPaths, is_file};
 use crate::node::Node;
 use crate::verify::Progress;

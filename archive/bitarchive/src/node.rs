@@ -17,9 +17,8 @@ use parking_lot::MutexGuard;
 
 use crate::brake::Brake;
 use crate::catalog::{Catalog, Entry, FindingCounts};
-use crate::claims::{Claim, Claims};
+use crate::claims::{Claim, FileLocks, Hold};
 use crate::error::NodeError;
-use crate::hold::{BusyFiles, Hold};
 use crate::layout::Layout;
 use crate::reconcile::Reconciler;
 use crate::scrub_age::ScrubAge;
@@ -63,9 +62,8 @@ pub struct Node {
     options: NodeOptions,
     volumes: Volumes,
     catalog: Catalog,
-    receiving: Claims,
+    locks: FileLocks,
     upkeep: Upkeep,
-    works: BusyFiles,
     scrub_age: ScrubAge,
 }
 
@@ -178,31 +176,22 @@ impl Node {
 
     /// Returns the upload that receives a file of this name now.
     pub fn receiving(&self, name: &FileName) -> Option<UploadId> {
-        self.receiving.lock().get(name).cloned()
+        self.locks.find_upload(name)
     }
 
     /// Claims a name, to receive or to move it: nobody else does so, or works on the file, until the claim ends.
     pub(crate) fn claim(&self, name: &FileName, id: &UploadId) -> Result<Claim, NodeError> {
-        let claim = Claim::take(&self.receiving, name, id)?;
-        self.works.refuse_busy(name)?;
-        Ok(claim)
+        self.locks.claim_name(name, id)
     }
 
     /// Holds a file to work on it: nobody else works on it or receives it until the hold ends.
     pub(crate) fn hold(&self, name: &FileName, work: Work) -> Result<Hold, NodeError> {
-        let hold = self.works.take(name, work)?;
-        match self.receiving(name) {
-            None => Ok(hold),
-            Some(upload) => Err(NodeError::Busy {
-                name: name.clone(),
-                upload,
-            }),
-        }
+        self.locks.hold_file(name, work)
     }
 
     /// Returns whether somebody waits for a file that is worked on.
     pub(crate) fn is_wanted(&self, name: &FileName) -> bool {
-        self.works.is_wanted(name)
+        self.locks.is_wanted(name)
     }
 
     pub(crate) const fn attic_settings(&self) -> &AtticSettings {

@@ -19,8 +19,8 @@ use archive_proof::{CopyBytes, OutboardState, ReadAt, walk};
 use jiff::Timestamp;
 
 use crate::catalog::{Condition, Entry, Row};
+use crate::claims::Hold;
 use crate::error::NodeError;
-use crate::hold::Hold;
 use crate::layout::{Layout, MendPaths, is_file};
 use crate::node::Node;
 use crate::reconcile;

@@ -5,8 +5,6 @@
 //!
 //! Every public function fails with a [`NodeError`], whose variants say what the caller does next.
 
-use std::sync::Arc;
-
 use archive_durable::directory;
 use archive_model::VolumeId;
 use jiff::Timestamp;
@@ -15,8 +13,8 @@ use super::upkeep::Upkeep;
 use super::{Node, NodeOptions};
 use crate::attic::settle_all;
 use crate::catalog::Catalog;
+use crate::claims::FileLocks;
 use crate::error::NodeError;
-use crate::hold::BusyFiles;
 use crate::layout::{Layout, is_mend_name};
 use crate::mend::finish_cut;
 use crate::reconcile::ReconcileReport;
@@ -45,8 +43,7 @@ impl Node {
             options,
             volumes,
             catalog: opened.catalog,
-            receiving: Arc::default(),
-            works: BusyFiles::default(),
+            locks: FileLocks::default(),
             scrub_age: ScrubAge::default(),
         };
         let found = node.refresh(now)?;
@@ -117,19 +114,14 @@ impl Node {
     /// Removes the bytes of uploads that nobody has touched since `before` (seconds since 1970). Returns their number.
     pub fn reap(&self, before: i64) -> Result<u64, NodeError> {
         let mut reaped = 0;
-        let receiving: Vec<String> = self
-            .receiving
-            .lock()
-            .values()
-            .map(|upload| upload.as_str().to_owned())
-            .collect();
+        let receiving = self.locks.list_uploads();
         for (_, layout) in self.volumes.online() {
             for (last, kind) in directory::look(&layout.incoming())? {
                 let is_old = matches!(kind, Ok(directory::EntryKind::File { changed, .. }) if changed < before);
                 let name = last.to_string_lossy();
                 let upload = name.split('.').next().unwrap_or_default();
                 let is_old = is_old && !is_mend_name(&name);
-                if is_old && !receiving.iter().any(|active| active == upload) {
+                if is_old && !receiving.iter().any(|active| active.as_str() == upload) {
                     directory::remove_name(&layout.incoming().join(&last))?;
                     reaped += 1;
                 }

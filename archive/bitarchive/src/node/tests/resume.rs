@@ -128,7 +128,7 @@ fn volume_is_chosen_and_reserved_at_once() {
         });
         // As long as the names are held here, an upload that fails cannot give back its name, and goes no further.
         let names = eventually_blocking("the upload has its name", PATIENCE, || {
-            let names = node.receiving.lock();
+            let names = node.locks.receiving.lock();
             let is_begun = names.contains_key(&name("a")) || begun.is_finished();
             is_begun.then_some(names)
         });
