@@ -249,7 +249,7 @@ impl Adoption<'_> {
     fn publish(&self, survey: Survey, admission: &Envelope) -> Result<(), NodeError> {
         let Entry { name, volume, .. } = &self.entry;
         let text = sidecar_text(name, volume, admission, survey.outboard(), self.now)?;
-        let _moving = self.node.moving();
+        let _moving = self.node.moves().lock_moves();
         self.node.layout(volume)?;
         let why = if self.had_another {
             "a sidecar of other content than the file has, for which people had it admitted anew"

@@ -7,14 +7,14 @@
 //! Every public function fails with a [`NodeError`], whose variants say what the caller does next.
 
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::atomic::AtomicU64;
 
 use archive_durable::{DiskError, UncachedFile};
 use archive_model::{FileName, NodeId, ReplicaId, Root, UploadId, VolumeId};
 use archive_proof::{CopyBytes, ReadAt, TrustFile};
 use jiff::Timestamp;
-use parking_lot::MutexGuard;
 
+use crate::attic::AtticMoves;
 use crate::brake::Brake;
 use crate::catalog::{Catalog, Entry, FindingCounts};
 use crate::claims::{Claim, FileLocks, Hold};
@@ -27,6 +27,7 @@ use crate::volumes::{Volume, Volumes, VolumesError};
 use crate::work::Work;
 
 mod answered;
+mod attic;
 mod disks;
 mod lists;
 mod receive;
@@ -34,6 +35,7 @@ mod start;
 mod upkeep;
 mod walk;
 
+pub(crate) use attic::EvidenceWorker;
 pub(crate) use disks::SecondCopy;
 use upkeep::Upkeep;
 
@@ -63,6 +65,7 @@ pub struct Node {
     volumes: Volumes,
     catalog: Catalog,
     locks: FileLocks,
+    moves: AtticMoves,
     upkeep: Upkeep,
     scrub_age: ScrubAge,
 }
@@ -206,16 +209,12 @@ impl Node {
         &self.upkeep.moved
     }
 
-    pub(crate) const fn unsettled(&self) -> &AtomicBool {
-        &self.upkeep.unsettled
-    }
-
     pub(crate) const fn looked(&self) -> &AtomicU64 {
         &self.upkeep.looked
     }
 
-    pub(crate) fn moving(&self) -> MutexGuard<'_, ()> {
-        self.upkeep.moving.lock()
+    pub(crate) const fn moves(&self) -> &AtticMoves {
+        &self.moves
     }
 
     /// Returns the time at which the copy that has waited longest was last verified, as far as the scrub has counted;

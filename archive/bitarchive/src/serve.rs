@@ -14,12 +14,11 @@ use archive_rpc::{ConnectError, Credentials, CredentialsError, Role, ServeError}
 use tokio::task::{JoinError, spawn_blocking};
 
 use crate::adopt::StrangerWorker;
-use crate::attic::EvidenceWorker;
 use crate::checksum::ChecksumTableError;
 use crate::error::NodeError;
 use crate::heartbeat::{DiskWorker, HeartbeatWorker};
 use crate::metrics::{Instruments, MetricsWorker};
-use crate::node::{Node, NodeOptions};
+use crate::node::{EvidenceWorker, Node, NodeOptions};
 use crate::reconcile::ReconcileReport;
 use crate::rpc::{Door, Notifier, RunnerError, StartRunner, monitor_channel, services};
 use crate::scrub::{Control, Scrub, ScrubContext};

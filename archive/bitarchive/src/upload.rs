@@ -19,6 +19,7 @@ use jiff::Timestamp;
 use serde_json::value::RawValue;
 
 use crate::admitted;
+use crate::attic::put_leftovers_aside;
 use crate::catalog::{Entry, Row};
 use crate::claims::Claim;
 use crate::error::NodeError;
@@ -234,8 +235,7 @@ impl Upload<'_> {
                 })?;
         node.layout(&volume)?;
         room.fill();
-        node.put_leftovers_aside(&layout, id.as_str(), &name, now)
-            .map_err(blame)?;
+        put_leftovers_aside(&layout, id.as_str(), &name, node.id(), now).map_err(blame)?;
         verified
             .publish(&layout.target(&name))
             .map_err(|error| match error {

@@ -9,6 +9,7 @@ use archive_model::FileName;
 use jiff::Timestamp;
 
 use super::Node;
+use crate::attic::put_leftovers_aside;
 use crate::catalog::{Condition, Entry};
 use crate::claims::verb;
 use crate::error::NodeError;
@@ -90,7 +91,7 @@ impl Node {
                     // The file is back, and a verification will say so.
                     return Ok(());
                 }
-                self.put_leftovers_aside(&layout, "answered", name, now)?;
+                put_leftovers_aside(&layout, "answered", name, self.id(), now)?;
             }
             Some(Some(_away)) => return Ok(()),
         }

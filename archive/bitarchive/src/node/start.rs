@@ -11,7 +11,7 @@ use jiff::Timestamp;
 
 use super::upkeep::Upkeep;
 use super::{Node, NodeOptions};
-use crate::attic::settle_all;
+use crate::attic::AtticMoves;
 use crate::catalog::Catalog;
 use crate::claims::FileLocks;
 use crate::error::NodeError;
@@ -44,6 +44,7 @@ impl Node {
             volumes,
             catalog: opened.catalog,
             locks: FileLocks::default(),
+            moves: AtticMoves::default(),
             scrub_age: ScrubAge::default(),
         };
         let found = node.refresh(now)?;
@@ -77,7 +78,7 @@ impl Node {
         if is_any_new {
             self.forget_all_answered(now)?;
         }
-        self.settle_again();
+        self.moves.settle_again(&self.catalog, &self.volumes);
         Ok(found)
     }
 
@@ -88,10 +89,7 @@ impl Node {
         layout: &Layout,
         now: Timestamp,
     ) -> Result<Option<ReconcileReport>, NodeError> {
-        let settled = {
-            let _moving = self.moving();
-            settle_all(&self.catalog, id, layout)
-        };
+        let settled = self.moves.settle_volume(&self.catalog, id, layout);
         let found = settled
             .and_then(|()| finish_cut(self, id, layout, now))
             .and_then(|()| self.reconciler(id, layout, now).volume())

@@ -2,7 +2,7 @@
 //! left for the next look at the disks.
 
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::atomic::AtomicU64;
 
 use parking_lot::Mutex;
 
@@ -15,16 +15,12 @@ pub(super) struct Upkeep {
     pub(super) attic: AtticSettings,
     pub(super) brake: Brake,
     pub(super) moved: Brake,
-    /// Locked while names move into the attic or out of it.
-    pub(super) moving: Mutex<()>,
     /// Locked while volumes are reconciled with the catalog.
     pub(super) refreshing: Mutex<()>,
     /// Locked while a volume is chosen for a file and its room is reserved: two would choose the same room.
     pub(super) placing: Mutex<()>,
     /// Locked while a manifest is changed.
     pub(super) lists: Mutex<()>,
-    /// Whether a move into or out of the attic could not be ended.
-    pub(super) unsettled: AtomicBool,
     /// The number of times that a volume was reconciled with the catalog, or an unexpected file was met: there may be
     /// files to hash.
     pub(super) looked: AtomicU64,
@@ -37,11 +33,9 @@ impl Upkeep {
             attic,
             brake: Brake::new(data, attic.removals_per_hour),
             moved: Brake::for_moved_copies(data, attic.moved_per_hour),
-            moving: Mutex::default(),
             refreshing: Mutex::default(),
             placing: Mutex::default(),
             lists: Mutex::default(),
-            unsettled: AtomicBool::new(false),
             looked: AtomicU64::new(0),
         }
     }
