@@ -12,13 +12,15 @@
 //! Every public function fails with a [`NodeError`], whose variants say what the caller does next.
 
 mod evidence;
-mod leftovers;
 mod method;
 
 use std::collections::VecDeque;
 use std::ops::Range;
+use std::path::PathBuf;
 
-use archive_durable::{DiskError, Journal, RepairedCopy, Target, UncachedFile, exchange};
+use archive_durable::{
+    DiskError, Journal, RepairedCopy, Target, UncachedFile, directory, exchange,
+};
 use archive_model::{FileContent, GROUP_SIZE, Groups, MendOrder, groups};
 use archive_proof::{CopyBytes, DecodeError, OutboardState, ReadAt, decode, walk};
 use jiff::Timestamp;
@@ -28,12 +30,11 @@ use crate::claims::Hold;
 use crate::error::NodeError;
 use crate::layout::{Layout, MendPaths, is_file};
 use crate::node::Node;
+use crate::reconcile;
 use crate::verify::Progress;
 use crate::work::Work;
 
 use self::evidence::Evidence;
-use self::leftovers::MendCleanup;
-pub(crate) use self::leftovers::finish_cut;
 use self::method::{BlockSource, MendMethod, MendedCopy};
 
 /// The number of bytes of the old copy that are read at a time.
@@ -77,7 +78,8 @@ impl Node {
         let found = self.copy(&order.name, order.volume.as_ref(), now)?;
         let hold = self.hold(&order.name, Work::Mend)?;
         let layout = self.layout(&found.volume)?;
-        self.finish_cut_mend(&found.volume, &layout, &order.name, now)?;
+        self.reconciler(&found.volume, &layout, now)
+            .finish_cut_mend(&order.name)?;
         let row = self
             .catalog()
             .row(&found.name, &found.volume)?
@@ -387,7 +389,7 @@ impl CopyExchange<'_> {
         let failed = self.read_back(progress)?;
         if failed.is_some() {
             // The groups are in. The next verification judges the whole file.
-            leftovers::note_applied(self.node, &self.entry, self.now)?;
+            reconcile::note_applied(self.node.catalog(), &self.entry, self.now)?;
         }
         journal.remove().map_err(|error| self.blame(error))?;
         failed.map_or(Ok(attic), Err)
@@ -439,6 +441,35 @@ impl CopyExchange<'_> {
         NodeError::ReadBack {
             name: self.entry.name.clone(),
             volume: self.entry.volume.clone(),
+        }
+    }
+}
+
+/// Removes the leftovers of a mend when it is dropped.
+#[derive(Debug)]
+struct MendCleanup {
+    paths: Vec<PathBuf>,
+}
+
+impl MendCleanup {
+    fn new(beside: &MendPaths) -> Self {
+        let mut paths = beside.leftovers().to_vec();
+        paths.push(beside.journal.clone());
+        Self { paths }
+    }
+
+    /// Leaves everything for the next start.
+    fn leave(&mut self) {
+        self.paths.clear();
+    }
+}
+
+impl Drop for MendCleanup {
+    fn drop(&mut self) {
+        for path in &self.paths {
+            if let Err(error) = directory::remove_name(path) {
+                tracing::warn!(%error, "leftovers of a mend were not removed; the next start does it");
+            }
         }
     }
 }

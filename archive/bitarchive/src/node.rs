@@ -97,13 +97,14 @@ impl Node {
     }
 
     /// The means by which a volume, or one file of it, is reconciled with the catalog.
-    fn reconciler<'a>(
+    pub(crate) fn reconciler<'a>(
         &'a self,
         volume: &'a VolumeId,
         layout: &'a Layout,
         now: Timestamp,
     ) -> Reconciler<'a> {
         Reconciler {
+            volumes: &self.volumes,
             catalog: &self.catalog,
             trust: &self.options.trust,
             volume,

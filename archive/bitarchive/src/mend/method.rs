@@ -1,7 +1,7 @@
 //! The two methods of a mend: a second copy beside the old one, or a journal if there is no room for two.
 
 use archive_durable::{
-    DiskError, Journal, JournalWriter, RepairedCopy, Replacement, Severity, Stage, directory,
+    DiskError, Journal, JournalWriter, RepairedCopy, Replacement, Severity, Stage,
 };
 use archive_model::{MendOrder, Root};
 use archive_proof::TreeBuilder;
@@ -118,12 +118,4 @@ impl MendMethod {
             }
         }
     }
-}
-
-/// Removes the leftovers of an earlier mend of the same file, before a new one begins.
-pub(super) fn clear(beside: &MendPaths) -> Result<(), DiskError> {
-    beside
-        .leftovers()
-        .iter()
-        .try_for_each(|path| directory::remove_name(path))
 }

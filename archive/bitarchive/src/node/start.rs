@@ -16,7 +16,6 @@ use crate::catalog::Catalog;
 use crate::claims::FileLocks;
 use crate::error::NodeError;
 use crate::layout::{Layout, is_mend_name};
-use crate::mend::finish_cut;
 use crate::reconcile::ReconcileReport;
 use crate::scrub_age::ScrubAge;
 use crate::volumes::{Volumes, VolumesError};
@@ -89,10 +88,11 @@ impl Node {
         layout: &Layout,
         now: Timestamp,
     ) -> Result<Option<ReconcileReport>, NodeError> {
+        let reconciler = self.reconciler(id, layout, now);
         let settled = self.moves.settle_volume(&self.catalog, id, layout);
         let found = settled
-            .and_then(|()| finish_cut(self, id, layout, now))
-            .and_then(|()| self.reconciler(id, layout, now).volume())
+            .and_then(|()| reconciler.finish_cut_mends())
+            .and_then(|()| reconciler.volume())
             .and_then(|found| match self.volumes.raise(id, layout) {
                 Err(VolumesError::Disk(error)) => Err(NodeError::Disk(error)),
                 raised => Ok(raised.map(|()| found)?),
